@@ -1,0 +1,283 @@
+// Documents to masked sentence pairs; twin of examples/pairs.py and examples/masking.py, draw by draw.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <stdexcept>
+#include <vector>
+
+#include "column.h"
+#include "mt19937.h"
+
+namespace bertdata {
+
+struct ExampleRules {
+  uint32_t max_seq_length, max_predictions, dupe_factor;
+  double masked_lm_prob, short_seq_prob;
+  bool whole_word_mask, fills_predictions, skips_special_ids;
+  uint8_t own_next_label;
+  uint32_t cls, sep, mask;
+  std::vector<uint32_t> replacements;    // what a random replacement draws from
+  std::vector<uint8_t> continues_word;  // by id: the token starts with ##
+};
+
+// Columns of finished examples, without padding (records.ExampleBatch).
+template <class Id>
+struct ExampleColumns {
+  Column<Id> ids, labels;
+  Column<uint32_t> ends, first_lengths, mask_ends;
+  Column<uint16_t> positions;
+  Column<uint8_t> next_labels;
+};
+
+// Views of a document set; end offsets as in records.Documents.
+template <class Id>
+struct DocumentView {
+  const Id* ids;
+  const uint32_t* sentence_ends;
+  const uint32_t* document_ends;
+  uint32_t documents;
+
+  uint32_t first_sentence(uint32_t document) const { return document ? document_ends[document - 1] : 0; }
+  uint32_t first_id(uint32_t sentence) const { return sentence ? sentence_ends[sentence - 1] : 0; }
+};
+
+// Examples as spans of the documents' ids and lists of masks: some 24 bytes and 4 for each mask.
+template <class Id>
+class ExampleSet {
+ public:
+  ExampleSet(const DocumentView<Id>& documents, const ExampleRules& rules, const std::vector<uint32_t>& seed)
+      : documents_(documents), rules_(rules), random_(seed) {
+    make();
+  }
+
+  size_t size() const { return spans_.size(); }
+  uint64_t tokens() const { return tokens_; }
+  uint64_t masked() const { return positions_.size(); }
+
+  // Examples start, start + step, ... below stop, in final order.
+  ExampleColumns<Id> batch(size_t start, size_t stop, size_t step) const {
+    ExampleColumns<Id> out;
+    stop = std::min(stop, size());
+    for (size_t i = start; i < stop; i += step) append(spans_[order_[i]], out);
+    return out;
+  }
+
+ private:
+  struct Span {
+    uint64_t first_mask;
+    uint32_t a, b;  // first ids in the documents
+    uint16_t a_length, b_length, masks;
+    uint8_t next_label;
+  };
+
+  void make() {
+    const uint32_t count = documents_.documents;
+    order_of_documents_.resize(count);
+    for (uint32_t d = 0; d < count; ++d) order_of_documents_[d] = d;
+    random_.shuffle(order_of_documents_.data(), count);
+    const size_t words = (rules_.max_seq_length + 63) / 64;
+    is_masked_.assign(words, 0);
+    candidates_.resize(rules_.max_seq_length);
+    replaced_.resize(rules_.max_seq_length);
+    for (uint32_t pass = 0; pass < rules_.dupe_factor; ++pass)
+      for (uint32_t place = 0; place < count; ++place) pair_document(place);
+    if (spans_.size() > 0xFFFFFFFFull) throw std::length_error("more than 4294967295 examples in one shard");
+    uint32_t* order = order_.room(spans_.size());
+    for (uint32_t i = 0; i < spans_.size(); ++i) order[i] = i;
+    order_.added(spans_.size());
+    random_.shuffle(order_.data(), static_cast<uint32_t>(order_.size()));
+    spans_.fit();
+    positions_.fit();
+    replacements_.fit();
+  }
+
+  // place: the document's index in the shuffled order, which is what random next draws.
+  void pair_document(uint32_t place) {
+    const uint32_t document = order_of_documents_[place];
+    const uint32_t begin = documents_.first_sentence(document), end = documents_.document_ends[document];
+    const uint32_t longest = rules_.max_seq_length - 3;
+    uint32_t target = longest;
+    if (random_.random() < rules_.short_seq_prob) target = random_.randint(2, longest);
+    uint32_t first = begin;  // first sentence of the open chunk
+    for (uint32_t sentence = begin; sentence < end; ++sentence) {
+      const uint64_t length = documents_.sentence_ends[sentence] - documents_.first_id(first);
+      if (length < target && sentence + 1 < end) continue;
+      const uint32_t sentences = sentence - first + 1;
+      const uint32_t a_sentences = sentences >= 2 ? random_.randint(1, sentences - 1) : 1;
+      const uint32_t a = documents_.first_id(first);
+      uint32_t a_length = documents_.sentence_ends[first + a_sentences - 1] - a;
+      uint32_t b, b_length;
+      uint8_t next_label = 0;
+      if (sentences == 1 || random_.random() < 0.5) {
+        const bool own = !random_next(place, target, a_length, b, b_length);
+        next_label = own ? rules_.own_next_label : 1;
+        sentence -= sentences - a_sentences;  // the unused sentences go back
+      } else {
+        b = documents_.sentence_ends[first + a_sentences - 1];
+        b_length = documents_.sentence_ends[sentence] - b;
+      }
+      first = sentence + 1;
+      add_example(a, a_length, b, b_length, next_label);
+    }
+  }
+
+  // Text from a random place of another document; false when ten draws all gave the own one.
+  bool random_next(uint32_t place, uint32_t target, uint32_t a_length, uint32_t& b, uint32_t& b_length) {
+    uint32_t other = place;
+    for (int tries = 0; tries < 10 && other == place; ++tries) other = random_.below(documents_.documents);
+    const uint32_t document = order_of_documents_[other];
+    const uint32_t begin = documents_.first_sentence(document), end = documents_.document_ends[document];
+    uint32_t sentence = begin + random_.below(end - begin);
+    b = documents_.first_id(sentence);
+    do b_length = documents_.sentence_ends[sentence++] - b;
+    while (sentence < end && static_cast<int64_t>(b_length) < static_cast<int64_t>(target) - a_length);
+    return other != place;
+  }
+
+  void add_example(uint32_t a, uint32_t a_length, uint32_t b, uint32_t b_length, uint8_t next_label) {
+    const uint32_t longest = rules_.max_seq_length - 3;
+    while (uint64_t{a_length} + b_length > longest) {
+      const uint32_t from_front = random_.random() < 0.5;
+      if (a_length > b_length)
+        a += from_front, --a_length;
+      else
+        b += from_front, --b_length;
+    }
+    Span span{positions_.size(), a, b, static_cast<uint16_t>(a_length), static_cast<uint16_t>(b_length), 0,
+              next_label};
+    if (rules_.whole_word_mask)
+      mask_words(span);
+    else
+      mask_pieces(span);
+    span.masks = static_cast<uint16_t>(collect_masks(span));
+    tokens_ += a_length + b_length + 3u;
+    spans_.push(span);
+  }
+
+  uint32_t masks_wanted(uint32_t length) const {
+    const double share = std::nearbyint(length * rules_.masked_lm_prob);  // half to even, as Python
+    uint32_t wanted = std::min(rules_.max_predictions, std::max(1u, static_cast<uint32_t>(share)));
+    if (rules_.fills_predictions && length + rules_.max_predictions > rules_.max_seq_length)
+      wanted = std::max(wanted, length + rules_.max_predictions - rules_.max_seq_length);
+    return wanted;
+  }
+
+  // Positions that may be masked, ascending, into candidates_.
+  uint32_t collect_candidates(const Span& span) {
+    const uint32_t a_end = 1u + span.a_length, length = a_end + span.b_length + 2u;
+    uint32_t count = 0;
+    for (uint32_t p = 1; p < a_end; ++p) candidates_[count++] = static_cast<uint16_t>(p);
+    for (uint32_t p = a_end + 1; p < length - 1; ++p) candidates_[count++] = static_cast<uint16_t>(p);
+    if (!rules_.skips_special_ids) return count;
+    const auto is_special = [&](uint16_t p) {
+      const Id id = id_at(span, p);
+      return id == rules_.cls || id == rules_.sep;
+    };
+    const auto kept = std::remove_if(candidates_.begin(), candidates_.begin() + count, is_special);
+    return static_cast<uint32_t>(kept - candidates_.begin());
+  }
+
+  Id id_at(const Span& span, uint32_t position) const {
+    return position <= span.a_length ? documents_.ids[span.a + position - 1]
+                                     : documents_.ids[span.b + position - span.a_length - 2];
+  }
+
+  void mask_pieces(const Span& span) {
+    const uint32_t count = collect_candidates(span);
+    random_.shuffle(candidates_.data(), count);
+    const uint32_t wanted = std::min(count, masks_wanted(span.a_length + span.b_length + 3u));
+    for (uint32_t i = 0; i < wanted; ++i) mask_position(span, candidates_[i]);
+  }
+
+  // A ## piece belongs to the candidate before it; a word that would exceed the wanted masks is left.
+  void mask_words(const Span& span) {
+    const uint32_t count = collect_candidates(span);
+    word_starts_.clear();
+    for (uint32_t i = 0; i < count; ++i)
+      if (i == 0 || !rules_.continues_word[id_at(span, candidates_[i])]) word_starts_.push_back(i);
+    const uint32_t words = static_cast<uint32_t>(word_starts_.size());
+    word_starts_.push_back(count);
+    words_.resize(words);
+    for (uint32_t w = 0; w < words; ++w) words_[w] = static_cast<uint16_t>(w);
+    random_.shuffle(words_.data(), words);
+    const uint32_t wanted = masks_wanted(span.a_length + span.b_length + 3u);
+    for (uint32_t i = 0, masked = 0; i < words && masked < wanted; ++i) {
+      const uint32_t start = word_starts_[words_[i]], stop = word_starts_[words_[i] + 1u];
+      if (masked + stop - start > wanted) continue;
+      for (uint32_t c = start; c < stop; ++c) mask_position(span, candidates_[c]);
+      masked += stop - start;
+    }
+  }
+
+  void mask_position(const Span& span, uint16_t position) {
+    uint32_t id;
+    if (random_.random() < 0.8)
+      id = rules_.mask;
+    else if (random_.random() < 0.5)
+      id = id_at(span, position);
+    else
+      id = rules_.replacements[random_.below(static_cast<uint32_t>(rules_.replacements.size()))];
+    replaced_[position] = static_cast<Id>(id);
+    is_masked_[position >> 6] |= uint64_t{1} << (position & 63);
+  }
+
+  // Moves the marked positions, ascending, to the example's list; returns how many.
+  size_t collect_masks(const Span& span) {
+    const size_t before = positions_.size();
+    const size_t words = (span.a_length + span.b_length + 3u + 63u) / 64;
+    for (size_t word = 0; word < words; ++word) {
+      for (uint64_t bits = is_masked_[word]; bits; bits &= bits - 1) {
+        const uint32_t position = static_cast<uint32_t>(word * 64) + static_cast<uint32_t>(__builtin_ctzll(bits));
+        positions_.push(static_cast<uint16_t>(position));
+        replacements_.push(replaced_[position]);
+      }
+      is_masked_[word] = 0;
+    }
+    return positions_.size() - before;
+  }
+
+  void append(const Span& span, ExampleColumns<Id>& out) const {
+    const uint32_t length = span.a_length + span.b_length + 3u;
+    Id* ids = out.ids.room(length);
+    ids[0] = static_cast<Id>(rules_.cls);
+    std::memcpy(ids + 1, documents_.ids + span.a, span.a_length * sizeof(Id));
+    ids[1u + span.a_length] = static_cast<Id>(rules_.sep);
+    std::memcpy(ids + 2u + span.a_length, documents_.ids + span.b, span.b_length * sizeof(Id));
+    ids[length - 1] = static_cast<Id>(rules_.sep);
+    uint16_t* positions = out.positions.room(span.masks);
+    Id* labels = out.labels.room(span.masks);
+    for (uint32_t m = 0; m < span.masks; ++m) {
+      const uint16_t position = positions_[span.first_mask + m];
+      positions[m] = position;
+      labels[m] = ids[position];
+      ids[position] = replacements_[span.first_mask + m];
+    }
+    out.ids.added(length);
+    out.positions.added(span.masks);
+    out.labels.added(span.masks);
+    out.ends.push(static_cast<uint32_t>(out.ids.size()));
+    out.first_lengths.push(span.a_length + 2u);
+    out.mask_ends.push(static_cast<uint32_t>(out.positions.size()));
+    out.next_labels.push(span.next_label);
+  }
+
+  DocumentView<Id> documents_;
+  ExampleRules rules_;
+  RandomStream random_;
+  std::vector<uint32_t> order_of_documents_;
+  Column<Span> spans_;
+  Column<uint16_t> positions_;
+  Column<Id> replacements_;
+  Column<uint32_t> order_;
+  uint64_t tokens_ = 0;
+  // Scratch of one example.
+  std::vector<uint16_t> candidates_, words_;
+  std::vector<uint32_t> word_starts_;
+  std::vector<Id> replaced_;
+  std::vector<uint64_t> is_masked_;
+};
+
+}  // namespace bertdata

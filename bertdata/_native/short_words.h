@@ -1,0 +1,117 @@
+// Cache of ASCII words of at most 16 letters and digits, the bulk of most text.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+namespace bertdata {
+
+// Up to 16 bytes, zero-padded.
+struct ShortWord {
+  uint64_t low, high;
+  bool operator==(const ShortWord& other) const { return low == other.low && high == other.high; }
+};
+
+inline bool is_ascii_word(uint8_t c) {
+  return static_cast<uint8_t>((c | 0x20) - 'a') < 26 || static_cast<uint8_t>(c - '0') < 10;
+}
+
+// Length (at most 16) of the run of ASCII letters and digits at p; the run itself in word,
+// lower-cased by setting bit 5, which digits carry already. Reads 16 bytes, or up to end if nearer.
+inline unsigned read_short_word(const uint8_t* p, const uint8_t* end, bool lower_case, ShortWord& word) {
+  alignas(16) uint8_t bytes[16] = {};
+  if (end - p >= 16)
+    std::memcpy(bytes, p, 16);
+  else
+    std::memcpy(bytes, p, static_cast<size_t>(end - p));
+#if defined(__SSE2__)
+  static const auto in_range = [](__m128i v, char first, char last) {
+    return _mm_and_si128(_mm_cmpgt_epi8(v, _mm_set1_epi8(static_cast<char>(first - 1))),
+                         _mm_cmplt_epi8(v, _mm_set1_epi8(static_cast<char>(last + 1))));
+  };
+  const __m128i raw = _mm_load_si128(reinterpret_cast<const __m128i*>(bytes));
+  const __m128i folded = _mm_or_si128(raw, _mm_set1_epi8(0x20));
+  const __m128i is_word = _mm_or_si128(in_range(folded, 'a', 'z'), in_range(raw, '0', '9'));
+  const unsigned misses = ~static_cast<unsigned>(_mm_movemask_epi8(is_word)) | 0x10000u;
+  const unsigned length = static_cast<unsigned>(__builtin_ctz(misses));
+  _mm_store_si128(reinterpret_cast<__m128i*>(bytes), lower_case ? folded : raw);
+#else
+  unsigned length = 0;
+  while (length < 16 && is_ascii_word(bytes[length])) ++length;
+  if (lower_case)
+    for (unsigned i = 0; i < length; ++i) bytes[i] |= 0x20;
+#endif
+  std::memcpy(&word, bytes, 16);
+  const unsigned in_low = length < 8 ? length : 8, in_high = length - in_low;
+  if (in_low < 8) word.low &= (uint64_t{1} << 8 * in_low) - 1;
+  if (in_high < 8) word.high &= (uint64_t{1} << 8 * in_high) - 1;
+  return length;
+}
+
+// Open addressing; half a cache line an entry. Forgets everything when full.
+class ShortWordCache {
+ public:
+  struct Entry {
+    ShortWord word;
+    uint32_t count;  // 0: free
+    uint32_t ids[3];  // more than three ids: ids[0] is their place in spilled()
+  };
+  static constexpr uint32_t kInline = 3;
+
+  explicit ShortWordCache(size_t max_slots = size_t{1} << 19) : entries_(1 << 13), max_slots_(max_slots) {}
+
+  Entry& find(const ShortWord& word) {
+    size_t slot = hash(word) & (entries_.size() - 1);
+    while (entries_[slot].count && !(entries_[slot].word == word)) slot = (slot + 1) & (entries_.size() - 1);
+    return entries_[slot];
+  }
+
+  const uint32_t* ids(const Entry& entry) const {
+    return entry.count <= kInline ? entry.ids : spilled_.data() + entry.ids[0];
+  }
+
+  // Fills a free entry that find() gave; returns the entry, which may have moved.
+  Entry& add(Entry& entry, const ShortWord& word, const std::vector<uint32_t>& ids) {
+    entry.word = word;
+    entry.count = static_cast<uint32_t>(ids.size());
+    if (ids.size() <= kInline) {
+      std::memcpy(entry.ids, ids.data(), ids.size() * sizeof(uint32_t));
+    } else {
+      entry.ids[0] = static_cast<uint32_t>(spilled_.size());
+      spilled_.insert(spilled_.end(), ids.begin(), ids.end());
+    }
+    if (++used_ * 2 <= entries_.size()) return entry;
+    const Entry added = entry;
+    if (entries_.size() < max_slots_) {
+      grow();
+      return find(word);
+    }
+    entries_.assign(entries_.size(), Entry{});
+    used_ = 1;
+    return find(word) = added;  // its spilled ids stay where they are
+  }
+
+ private:
+  static size_t hash(const ShortWord& word) {
+    uint64_t h = (word.low ^ word.high * 0x9E3779B97F4A7C15ull) * 0xD6E8FEB86659FD93ull;
+    return static_cast<size_t>(h ^ h >> 32);
+  }
+
+  void grow() {
+    std::vector<Entry> old(entries_.size() * 2);
+    old.swap(entries_);
+    for (const Entry& entry : old)
+      if (entry.count) find(entry.word) = entry;
+  }
+
+  std::vector<Entry> entries_;
+  std::vector<uint32_t> spilled_;
+  size_t used_ = 0, max_slots_;
+};
+
+}  // namespace bertdata

@@ -1,0 +1,281 @@
+// Canonical TFRecords of examples; twin of shards/example_proto.py and shards/tfrecord.py.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+#include <vector>
+
+#include "column.h"
+#include "crc32c.h"
+#include "examples.h"
+
+namespace bertdata {
+
+inline size_t varint_size(uint64_t value) {
+  size_t size = 1;
+  for (; value >= 128; value >>= 7) ++size;
+  return size;
+}
+
+inline uint8_t* put_varint(uint8_t* out, uint64_t value) {
+  for (; value >= 128; value >>= 7) *out++ = static_cast<uint8_t>(value | 128);
+  *out++ = static_cast<uint8_t>(value);
+  return out;
+}
+
+// Same, without branches, for values below 2^21; writes four bytes always.
+inline uint8_t* put_small_varint(uint8_t* out, uint32_t value) {
+  const uint32_t two = value >= 1u << 7, three = value >= 1u << 14;
+  const uint32_t bytes = (value & 127) | two << 7 | (value >> 7 & 127) << 8 | three << 15 | (value >> 14) << 16;
+  std::memcpy(out, &bytes, 4);  // little-endian hosts only; setup.py builds for no other
+  return out + 1 + two + three;
+}
+
+inline void put_fixed(uint8_t* out, uint64_t value, size_t bytes) {
+  for (size_t i = 0; i < bytes; ++i) out[i] = static_cast<uint8_t>(value >> 8 * i);
+}
+
+enum FeatureKind : uint8_t { kBytesList = 0x0A, kFloatList = 0x12, kInt64List = 0x1A };
+
+// One map entry whose list holds `size` packed bytes.
+struct Feature {
+  std::string_view key;
+  FeatureKind kind;
+  const uint8_t* data;
+  size_t size;
+
+  size_t list_size() const { return size ? 1 + varint_size(size) + size : 0; }
+  size_t value_size() const { return 1 + varint_size(list_size()) + list_size(); }
+  size_t entry_size() const {
+    return 1 + varint_size(key.size()) + key.size() + 1 + varint_size(value_size()) + value_size();
+  }
+  size_t field_size() const { return 1 + varint_size(entry_size()) + entry_size(); }
+
+  uint8_t* put(uint8_t* out) const {
+    *out++ = 0x0A;
+    out = put_varint(out, entry_size());
+    *out++ = 0x0A;
+    out = put_varint(out, key.size());
+    std::memcpy(out, key.data(), key.size());
+    out += key.size();
+    *out++ = 0x12;
+    out = put_varint(out, value_size());
+    *out++ = kind;
+    out = put_varint(out, list_size());
+    if (!size) return out;
+    *out++ = 0x0A;
+    out = put_varint(out, size);
+    std::memcpy(out, data, size);
+    return out + size;
+  }
+};
+
+constexpr size_t kFrameBytes = 16;  // length 8, its checksum 4, the payload's checksum 4
+
+// Frames whole payloads and fills in their checksums, four at a time.
+class FrameWriter {
+ public:
+  explicit FrameWriter(Column<uint8_t>& out) : out_(out) {}
+  ~FrameWriter() = default;
+
+  // Features must be sorted by key.
+  void add(const Feature* features, size_t count) {
+    size_t inner = 0;
+    for (size_t i = 0; i < count; ++i) inner += features[i].field_size();
+    const size_t payload = 1 + varint_size(inner) + inner;
+    uint8_t* out = out_.room(payload + kFrameBytes);
+    put_fixed(out, payload, 8);
+    put_fixed(out + 8, mask_crc(crc32c(out, 8)), 4);
+    uint8_t* p = out + 12;
+    *p++ = 0x0A;
+    p = put_varint(p, inner);
+    for (size_t i = 0; i < count; ++i) p = features[i].put(p);
+    pending_[pending_count_++] = {out_.size() + 12, payload};
+    out_.added(payload + kFrameBytes);
+    if (pending_count_ == 4) flush();
+  }
+
+  // Writes the checksums still due; call after the last record.
+  void flush() {
+    uint32_t crc[4] = {~0u, ~0u, ~0u, ~0u};
+    size_t done = 0;
+#ifdef BERTDATA_HAS_SSE42
+    if (pending_count_ == 4 && has_crc_instruction()) {
+      const uint8_t* starts[4];
+      size_t shortest = pending_[0].size;
+      for (int i = 0; i < 4; ++i) {
+        starts[i] = out_.data() + pending_[i].offset;
+        shortest = std::min(shortest, pending_[i].size);
+      }
+      done = shortest & ~size_t{7};
+      crc32c_four(crc, starts, done);
+    }
+#endif
+    for (size_t i = 0; i < pending_count_; ++i) {
+      uint8_t* payload = out_.data() + pending_[i].offset;
+      const uint32_t whole = ~crc32c_update(crc[i], payload + done, pending_[i].size - done);
+      put_fixed(payload + pending_[i].size, mask_crc(whole), 4);
+    }
+    pending_count_ = 0;
+  }
+
+ private:
+  struct Pending {
+    size_t offset, size;
+  };
+  Column<uint8_t>& out_;
+  Pending pending_[4];
+  size_t pending_count_ = 0;
+};
+
+// Views of a batch (records.ExampleBatch).
+template <class Id>
+struct BatchView {
+  size_t count;
+  const Id *ids, *labels;
+  const uint32_t *ends, *first_lengths, *mask_ends;
+  const uint16_t* positions;
+  const uint8_t* next_labels;
+};
+
+struct Layout {
+  uint32_t max_seq_length, max_predictions;
+  bool remask;
+};
+
+// Encodes examples one by one; the scratch buffers live as long as the encoder.
+template <class Id>
+class ExampleEncoder {
+ public:
+  ExampleEncoder(const Layout& layout, Column<uint8_t>& out)
+      : layout_(layout), frames_(out), ids_(4 * layout.max_seq_length + 4), places_(4 * layout.max_seq_length + 4),
+        labels_(4 * layout.max_predictions + 4), positions_(4 * layout.max_predictions + 4),
+        segments_(3 * layout.max_seq_length), weights_(8 * layout.max_predictions) {
+    // Windows into "ones then zeros" give any input mask or row of weights without writing it.
+    const size_t s = layout.max_seq_length, p = layout.max_predictions;
+    ones_.assign(2 * s, 0);
+    std::fill(ones_.begin(), ones_.begin() + static_cast<ptrdiff_t>(s), uint8_t{1});
+    const float one = 1.0f;
+    for (size_t i = 0; i < p; ++i) std::memcpy(&weights_[4 * i], &one, 4);
+  }
+
+  void encode(const BatchView<Id>& batch) {
+    for (size_t i = 0; i < batch.count; ++i) {
+      const uint32_t start = i ? batch.ends[i - 1] : 0, first_mask = i ? batch.mask_ends[i - 1] : 0;
+      const Row row{batch.ids + start,
+                    batch.ends[i] - start,
+                    batch.first_lengths[i],
+                    batch.positions + first_mask,
+                    batch.labels + first_mask,
+                    batch.mask_ends[i] - first_mask,
+                    batch.next_labels[i]};
+      if (layout_.remask)
+        encode_remasked(row);
+      else
+        encode_plain(row);
+    }
+    frames_.flush();
+  }
+
+ private:
+  struct Row {
+    const Id* ids;
+    uint32_t length, first_length;
+    const uint16_t* positions;
+    const Id* labels;
+    uint32_t masks;
+    uint8_t next_label;
+  };
+
+  template <class T>
+  static size_t pack(const T* values, size_t count, size_t padded, std::vector<uint8_t>& into) {
+    uint8_t* p = into.data();
+    for (size_t i = 0; i < count; ++i) p = put_small_varint(p, values[i]);
+    std::memset(p, 0, padded - count);
+    return static_cast<size_t>(p - into.data()) + padded - count;
+  }
+
+  const uint8_t* ones(size_t count) const { return ones_.data() + layout_.max_seq_length - count; }
+  const uint8_t* weights(size_t count) const { return weights_.data() + 4 * (layout_.max_predictions - count); }
+
+  void encode_plain(const Row& row) {
+    const size_t s = layout_.max_seq_length, p = layout_.max_predictions;
+    const size_t ids = pack(row.ids, row.length, s, ids_);
+    const size_t labels = pack(row.labels, row.masks, p, labels_);
+    const size_t positions = pack(row.positions, row.masks, p, positions_);
+    std::memset(segments_.data(), 0, s);
+    std::memset(segments_.data() + row.first_length, 1, row.length - row.first_length);
+    const Feature features[] = {
+        {"input_ids", kInt64List, ids_.data(), ids},
+        {"input_mask", kInt64List, ones(row.length), s},
+        {"masked_lm_ids", kInt64List, labels_.data(), labels},
+        {"masked_lm_positions", kInt64List, positions_.data(), positions},
+        {"masked_lm_weights", kFloatList, weights(row.masks), 4 * p},
+        {"next_sentence_labels", kInt64List, &row.next_label, 1},
+        {"segment_ids", kInt64List, segments_.data(), s},
+    };
+    frames_.add(features, 7);
+  }
+
+  // Graphcore's order: masked positions from slot 0 on, all others from slot P on; ids 0 vanish.
+  void encode_remasked(const Row& row) {
+    const size_t s = layout_.max_seq_length, p = layout_.max_predictions;
+    slots_.assign(s, Slot{0, kRemaskPadding, 0});
+    slot_labels_.assign(p, 0);
+    size_t masked_slot = 0, other_slot = p;
+    uint32_t mask = 0;
+    for (uint32_t position = 0; position < row.length; ++position) {
+      const bool masked = mask < row.masks && row.positions[mask] == position;
+      const Id label = masked ? row.labels[mask++] : 0;
+      if (row.ids[position] == 0) continue;
+      if (!masked && other_slot == s) throw_overflow();
+      if (masked) slot_labels_[masked_slot] = label;
+      slots_[masked ? masked_slot++ : other_slot++] = {row.ids[position], position, position >= row.first_length};
+    }
+    uint8_t *id = ids_.data(), *place = places_.data(), *segment = segments_.data();
+    for (const Slot& slot : slots_) {
+      id = put_small_varint(id, slot.id);
+      place = put_small_varint(place, slot.position);
+      *segment++ = slot.segment;
+    }
+    std::vector<uint8_t> slot_labels(4 * p + 4), mask_end(10), other_end(10);
+    const size_t slot_label_bytes = pack(slot_labels_.data(), p, p, slot_labels);
+    const size_t labels = pack(row.labels, row.masks, p, labels_);
+    const size_t positions = pack(row.positions, row.masks, row.masks, positions_);
+    const size_t mask_end_bytes = static_cast<size_t>(put_varint(mask_end.data(), masked_slot) - mask_end.data());
+    const size_t other_end_bytes = static_cast<size_t>(put_varint(other_end.data(), other_slot) - other_end.data());
+    const Feature features[] = {
+        {"input_ids", kInt64List, ids_.data(), static_cast<size_t>(id - ids_.data())},
+        {"input_position", kInt64List, places_.data(), static_cast<size_t>(place - places_.data())},
+        {"mask_padding_index", kInt64List, mask_end.data(), mask_end_bytes},
+        {"masked_labels", kInt64List, slot_labels.data(), slot_label_bytes},
+        {"masked_lm_ids", kInt64List, labels_.data(), labels},
+        {"masked_lm_positions", kInt64List, positions_.data(), positions},
+        {"masked_lm_weights", kFloatList, weights(row.masks), 4 * p},
+        {"next_sentence_labels", kInt64List, &row.next_label, 1},
+        {"segment_ids", kInt64List, segments_.data(), s},
+        {"seq_padding_index", kInt64List, other_end.data(), other_end_bytes},
+    };
+    frames_.add(features, 10);
+  }
+
+  [[noreturn]] static void throw_overflow() {
+    throw std::length_error("an example has more unmasked ids than max_seq_length - max_predictions_per_seq");
+  }
+
+  static constexpr uint32_t kRemaskPadding = 384;
+  struct Slot {
+    uint32_t id, position;
+    uint8_t segment;
+  };
+
+  Layout layout_;
+  FrameWriter frames_;
+  std::vector<uint8_t> ids_, places_, labels_, positions_, segments_, weights_, ones_;
+  std::vector<Slot> slots_;
+  std::vector<uint32_t> slot_labels_;
+};
+
+}  // namespace bertdata

@@ -1,0 +1,337 @@
+// Text to documents of token ids: cleaning, splitting and WordPiece; twin of tokens/.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "column.h"
+#include "short_words.h"
+#include "unicode.h"
+#include "word_cache.h"
+#include "wordpiece.h"
+
+namespace bertdata {
+
+// All ids, the end of each sentence in ids, the end of each document in sentences. One of the two
+// id columns is in use.
+struct Documents {
+  bool wide = false;
+  Column<uint16_t> ids16;
+  Column<uint32_t> ids32;
+  Column<uint32_t> sentence_ends;
+  Column<uint32_t> document_ends;
+
+  template <class Id>
+  Column<Id>& ids() {
+    if constexpr (sizeof(Id) == 2) return ids16;
+    else return ids32;
+  }
+};
+
+struct InvalidUtf8 : std::runtime_error {
+  explicit InvalidUtf8(size_t offset) : std::runtime_error("invalid UTF-8"), offset(offset) {}
+  size_t offset;
+};
+
+struct TokenRules {
+  bool lower_case, drops_unassigned, keeps_special_tokens;
+  uint32_t max_word_chars;
+};
+
+class Tokenizer {
+ public:
+  Tokenizer(const std::vector<std::string>& tokens, const std::vector<uint32_t>& ids, uint32_t unknown,
+            const TokenRules& rules)
+      : rules_(rules), wordpiece_(tokens, ids, unknown, rules.max_word_chars) {
+    for (size_t i = 0; i < tokens.size(); ++i)
+      for (const char* special : kSpecialTokens)
+        if (tokens[i] == special) special_ids_.emplace_back(tokens[i], ids[i]);
+    for (uint32_t id : ids) wide_ |= id > 0xFFFF;
+    for (int c = 0; c < 128; ++c) {
+      const char character = static_cast<char>(c);
+      kinds_[c] = kind_of(static_cast<uint8_t>(c));
+      if (kinds_[c] == Kind::kPunctuation) {
+        std::vector<uint32_t> one;
+        wordpiece_.split(std::string_view(&character, 1), 1, one);
+        punctuation_[c] = one[0];
+      }
+    }
+    for (int c = 128; c < 256; ++c) kinds_[c] = Kind::kUnusual;
+  }
+
+  bool wide() const { return wide_; }
+
+  // Adds the lines of one text: a blank line ends a document, any other is a sentence unless it
+  // yields no id. The last document is closed at the end of the text.
+  void tokenize(const uint8_t* text, size_t size, Documents& out) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    out.wide = wide_;
+    if (wide_)
+      run<uint32_t>(text, size, out);
+    else
+      run<uint16_t>(text, size, out);
+  }
+
+ private:
+  enum class Kind : uint8_t { kWord, kPunctuation, kSpace, kNewline, kUnusual };
+  static constexpr const char* kSpecialTokens[] = {"[UNK]", "[SEP]", "[PAD]", "[CLS]", "[MASK]"};
+  static constexpr size_t kLongestCached = 256;
+
+  static Kind kind_of(uint8_t c) {
+    if (c == '\n') return Kind::kNewline;
+    if (c == ' ' || c == '\t' || c == '\r') return Kind::kSpace;
+    if (is_ascii_word(c)) return Kind::kWord;
+    return c > 32 && c < 127 ? Kind::kPunctuation : Kind::kUnusual;
+  }
+
+  template <class Id>
+  void run(const uint8_t* const text, size_t size, Documents& out) {
+    Column<Id>& ids = out.ids<Id>();
+    const uint8_t *p = text, *const end = text + size;
+    const uint8_t* chunk = p;  // start of the current white-space token, and its first id
+    size_t chunk_id = ids.size(), sentence_id = ids.size();
+    uint32_t open_document = static_cast<uint32_t>(out.sentence_ends.size());
+    bool blank = true;
+
+    const auto end_line = [&] {
+      if (ids.size() > 0xFFFFFFFFull) throw std::length_error("more than 4294967295 tokens in one input");
+      if (blank) {
+        if (out.sentence_ends.size() > open_document) {
+          open_document = static_cast<uint32_t>(out.sentence_ends.size());
+          out.document_ends.push(open_document);
+        }
+      } else if (ids.size() > sentence_id) {
+        out.sentence_ends.push(static_cast<uint32_t>(ids.size()));
+      }
+      sentence_id = chunk_id = ids.size();
+      blank = true;
+    };
+
+    while (p < end) {
+      switch (kinds_[*p]) {
+        case Kind::kWord: {
+          blank = false;
+          ShortWord word;
+          const unsigned length = read_short_word(p, end, rules_.lower_case, word);
+          const uint8_t* after = p + length;
+          if (length == 16)
+            while (after < end && kinds_[*after] == Kind::kWord) ++after;
+          if (after < end && kinds_[*after] == Kind::kUnusual) {
+            p = after;  // the whole white-space token is done anew below
+            break;
+          }
+          if (after - p <= 16)
+            append(short_word(word, length), ids);
+          else
+            append(long_word(p, after), ids);
+          p = after;
+          break;
+        }
+        case Kind::kPunctuation:
+          blank = false;
+          if (rules_.keeps_special_tokens && p == chunk && *p == '[') {
+            if (const size_t length = special_token(p, end)) {
+              append_one(special_id(p, length), ids);
+              p += length;
+              break;
+            }
+          }
+          append_one(punctuation_[*p++], ids);
+          break;
+        case Kind::kSpace:
+          chunk = ++p;
+          chunk_id = ids.size();
+          break;
+        case Kind::kNewline:
+          chunk = ++p;
+          end_line();
+          break;
+        case Kind::kUnusual: {
+          while (p < end && kinds_[*p] != Kind::kSpace && kinds_[*p] != Kind::kNewline) ++p;
+          ids.truncate(chunk_id);
+          append(unusual_chunk(text, chunk, p), ids);
+          blank = blank && chunk_is_blank(chunk, p);
+          break;
+        }
+      }
+    }
+    end_line();  // a last line without its newline
+    blank = true;
+    end_line();  // closes the last document
+  }
+
+  struct Ids {
+    const uint32_t* data;
+    uint32_t count;
+  };
+
+  template <class Id>
+  static void append(const Ids& found, Column<Id>& ids) {
+    Id* to = ids.room(found.count + 3);
+    if (found.count <= 3) {  // copies three whatever the count: no misprediction
+      for (uint32_t i = 0; i < 3; ++i) to[i] = static_cast<Id>(found.data[i]);
+    } else {
+      for (uint32_t i = 0; i < found.count; ++i) to[i] = static_cast<Id>(found.data[i]);
+    }
+    ids.added(found.count);
+  }
+  template <class Id>
+  static void append_one(uint32_t id, Column<Id>& ids) {
+    ids.push(static_cast<Id>(id));
+  }
+
+  Ids short_word(const ShortWord& word, unsigned length) {
+    ShortWordCache::Entry* entry = &short_words_.find(word);
+    if (!entry->count) {
+      pieces_.clear();
+      char letters[16];
+      std::memcpy(letters, &word, 16);
+      wordpiece_.split(std::string_view(letters, length), length, pieces_);
+      entry = &short_words_.add(*entry, word, pieces_);
+    }
+    return {short_words_.ids(*entry), entry->count};
+  }
+
+  // More than 16 ASCII letters and digits.
+  Ids long_word(const uint8_t* first, const uint8_t* last) {
+    word_.assign(first, last);
+    if (rules_.lower_case)
+      for (char& c : word_) c = static_cast<char>(c | 0x20);
+    pieces_.clear();
+    wordpiece_.split(word_, word_.size(), pieces_);
+    return padded_pieces();
+  }
+
+  Ids padded_pieces() {
+    const uint32_t count = static_cast<uint32_t>(pieces_.size());
+    pieces_.resize(count + 3);  // append() reads three
+    return {pieces_.data(), count};
+  }
+
+  // Length of the special token that the white-space token at p is exactly, else 0.
+  size_t special_token(const uint8_t* p, const uint8_t* end) const {
+    for (const auto& special : special_ids_) {
+      const size_t length = special.first.size();
+      if (static_cast<size_t>(end - p) < length || std::memcmp(p, special.first.data(), length)) continue;
+      if (p + length == end || kinds_[p[length]] == Kind::kSpace || kinds_[p[length]] == Kind::kNewline)
+        return length;
+    }
+    return 0;
+  }
+  uint32_t special_id(const uint8_t* p, size_t length) const {
+    return *find_special(std::string_view(reinterpret_cast<const char*>(p), length));
+  }
+  const uint32_t* find_special(std::string_view word) const {
+    for (const auto& special : special_ids_)
+      if (word == special.first) return &special.second;
+    return nullptr;
+  }
+
+  static bool chunk_is_blank(const uint8_t* p, const uint8_t* end) {
+    while (p < end)
+      if (!is_python_space(decode_utf8(p, end))) return false;
+    return true;
+  }
+
+  // A run without ASCII white space that holds more than printable ASCII.
+  Ids unusual_chunk(const uint8_t* text, const uint8_t* first, const uint8_t* last) {
+    const std::string_view chunk(reinterpret_cast<const char*>(first), static_cast<size_t>(last - first));
+    const bool cached = chunk.size() <= kLongestCached;
+    WordCache::Place place{};
+    if (cached) {
+      place = unusual_chunks_.find(chunk);
+      if (place.found) {
+        const WordCache::Ids found = unusual_chunks_.ids(place);
+        pieces_.assign(found.data, found.data + found.count);
+        return padded_pieces();
+      }
+    }
+    pieces_.clear();
+    clean(text, first, last);
+    split_white_space();
+    if (cached) unusual_chunks_.add(place, chunk, pieces_);
+    return padded_pieces();
+  }
+
+  // Cleaned characters of the chunk into cleaned_, ideographs set apart by spaces.
+  void clean(const uint8_t* text, const uint8_t* p, const uint8_t* end) {
+    const Properties& of = Properties::get();
+    cleaned_.clear();
+    while (p < end) {
+      const uint8_t* const at = p;
+      const uint32_t cp = decode_utf8(p, end);
+      if (cp == kCodePoints) throw InvalidUtf8(static_cast<size_t>(at - text));
+      const uint8_t properties = of[cp], character_class = properties & kClassMask;
+      if (cp == '\t' || cp == '\n' || cp == '\r' || character_class == kSpace) {
+        cleaned_.push_back(' ');
+      } else if (cp == 0 || cp == 0xFFFD || character_class == kControl ||
+                 (character_class == kUnassigned && rules_.drops_unassigned)) {
+        continue;
+      } else if (properties & kIdeograph) {
+        cleaned_.insert(cleaned_.end(), {' ', cp, ' '});
+      } else {
+        cleaned_.push_back(cp);
+      }
+    }
+  }
+
+  void split_white_space() {
+    for (size_t i = 0; i < cleaned_.size();) {
+      token_.clear();
+      for (; i < cleaned_.size() && !is_python_space(cleaned_[i]); ++i) token_.push_back(cleaned_[i]);
+      if (!token_.empty()) split_token();
+      ++i;
+    }
+  }
+
+  // One white-space token: special, or lower-cased, stripped of accents and split at punctuation.
+  void split_token() {
+    if (rules_.keeps_special_tokens && token_[0] == '[') {
+      word_.clear();
+      for (uint32_t cp : token_) append_utf8(cp, word_);
+      if (const uint32_t* id = find_special(word_)) return pieces_.push_back(*id);
+    }
+    if (rules_.lower_case) {
+      lower(token_, lowered_);
+      decompose(lowered_, token_);
+    }
+    const Properties& of = Properties::get();
+    word_.clear();
+    size_t chars = 0;
+    const auto end_word = [&] {
+      if (chars) wordpiece_.split(word_, chars, pieces_);
+      word_.clear();
+      chars = 0;
+    };
+    for (uint32_t cp : token_) {
+      const uint8_t character_class = of[cp] & kClassMask;
+      if (character_class == kMark && rules_.lower_case) continue;
+      if (character_class == kPunctuation) end_word();
+      append_utf8(cp, word_);
+      ++chars;
+      if (character_class == kPunctuation) end_word();
+    }
+    end_word();
+  }
+
+  TokenRules rules_;
+  WordPiece wordpiece_;
+  bool wide_ = false;
+  Kind kinds_[256];
+  uint32_t punctuation_[128] = {};
+  std::vector<std::pair<std::string, uint32_t>> special_ids_;
+  std::mutex mutex_;
+  ShortWordCache short_words_;
+  WordCache unusual_chunks_;
+  std::vector<uint32_t> pieces_;
+  std::string word_;
+  Text cleaned_, token_, lowered_;
+};
+
+}  // namespace bertdata

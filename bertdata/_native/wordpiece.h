@@ -1,0 +1,105 @@
+// Greedy longest-match WordPiece over a trie of the vocabulary's bytes; twin of tokens/wordpiece.py.
+#pragma once
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "column.h"
+
+namespace bertdata {
+
+// The edges live in one open-addressing hash table keyed by (node, byte).
+class Trie {
+ public:
+  static constexpr uint32_t kNone = 0xFFFFFFFFu;
+
+  explicit Trie(size_t expected_nodes) {
+    size_t capacity = 1024;
+    while (capacity < 2 * expected_nodes) capacity *= 2;
+    edges_.assign(capacity, Edge{kNone, 0});
+    ids_.push_back(kNone);
+  }
+
+  void insert(std::string_view token, uint32_t id) {
+    uint32_t node = 0;
+    for (unsigned char byte : token) node = child_or_new(node, byte);
+    ids_[node] = id;
+  }
+
+  uint32_t child(uint32_t node, uint8_t byte) const {
+    const uint32_t key = node << 8 | byte;
+    for (size_t slot = hash(key);; slot = (slot + 1) & (edges_.size() - 1)) {
+      if (edges_[slot].key == key) return edges_[slot].to;
+      if (edges_[slot].key == kNone) return kNone;
+    }
+  }
+
+  uint32_t id(uint32_t node) const { return ids_[node]; }
+
+ private:
+  struct Edge {
+    uint32_t key, to;
+  };
+
+  size_t hash(uint32_t key) const { return (key * 0x9E3779B97F4A7C15ull >> 32) & (edges_.size() - 1); }
+
+  uint32_t child_or_new(uint32_t node, uint8_t byte) {
+    const uint32_t key = node << 8 | byte;
+    size_t slot = hash(key);
+    for (; edges_[slot].key != kNone; slot = (slot + 1) & (edges_.size() - 1))
+      if (edges_[slot].key == key) return edges_[slot].to;
+    if (ids_.size() >= (1u << 24) - 1) throw std::length_error("vocabulary has more than 16 million prefixes");
+    edges_[slot] = {key, static_cast<uint32_t>(ids_.size())};
+    ids_.push_back(kNone);
+    return edges_[slot].to;
+  }
+
+  std::vector<Edge> edges_;
+  std::vector<uint32_t> ids_;  // by node: the token that ends there, or kNone
+};
+
+class WordPiece {
+ public:
+  WordPiece(const std::vector<std::string>& tokens, const std::vector<uint32_t>& ids, uint32_t unknown,
+            uint32_t max_word_chars)
+      : trie_(total_bytes(tokens) + 1), unknown_(unknown), max_word_chars_(max_word_chars) {
+    for (size_t i = 0; i < tokens.size(); ++i) trie_.insert(tokens[i], ids[i]);
+    continuation_ = trie_.child(0, '#');
+    if (continuation_ != Trie::kNone) continuation_ = trie_.child(continuation_, '#');
+  }
+
+  // Appends the ids of one word (UTF-8, chars code points long).
+  void split(std::string_view word, size_t chars, std::vector<uint32_t>& out) const {
+    const size_t before = out.size();
+    if (chars > max_word_chars_) return out.push_back(unknown_);
+    for (size_t start = 0; start < word.size();) {
+      uint32_t node = start ? continuation_ : 0, best = Trie::kNone;
+      size_t best_end = start;
+      for (size_t i = start; i < word.size() && node != Trie::kNone;) {
+        node = trie_.child(node, static_cast<uint8_t>(word[i++]));
+        if (node != Trie::kNone && trie_.id(node) != Trie::kNone) best = trie_.id(node), best_end = i;
+      }
+      if (best == Trie::kNone) {
+        out.resize(before);
+        return out.push_back(unknown_);
+      }
+      out.push_back(best);
+      start = best_end;
+    }
+  }
+
+ private:
+  static size_t total_bytes(const std::vector<std::string>& tokens) {
+    size_t bytes = 0;
+    for (const auto& token : tokens) bytes += token.size();
+    return bytes;
+  }
+
+  Trie trie_;
+  uint32_t continuation_, unknown_, max_word_chars_;
+};
+
+}  // namespace bertdata

@@ -1,0 +1,69 @@
+"""What can go wrong, and how a command ends.
+
+    BertDataError
+    ├── UsageError            exit status 2: the call is wrong
+    │   ├── SettingsError     a setting out of its range, or two that exclude each other
+    │   ├── MissingInputError a path that is not there, or is not a file
+    │   ├── DatasetError      the output directory belongs to something else
+    │   └── MissingExtraError an optional package is not installed
+    └── DataError             exit status 1: the data is at fault
+        ├── InputError        text that cannot be read as the dialect reads it
+        ├── VocabularyError   a vocabulary that lacks what the examples need
+        ├── ShardError        a damaged shard; names the record
+        ├── ManifestError     a manifest or md5sum file that cannot be read
+        └── StorageError      a file system that refuses: full, read-only, gone
+
+Each message reads ``where: what was found, what was expected; remedy``.
+"""
+
+
+class BertDataError(Exception):
+    """Every error that this package raises on purpose."""
+
+    exit_status = 1
+
+
+class UsageError(BertDataError):
+    """The command or the call is wrong; nothing was read or written."""
+
+    exit_status = 2
+
+
+class SettingsError(UsageError):
+    """A setting is out of range, or two settings exclude each other."""
+
+
+class MissingInputError(UsageError):
+    """An input path does not exist or is not a file."""
+
+
+class DatasetError(UsageError):
+    """An output directory holds something that this run may not touch."""
+
+
+class MissingExtraError(UsageError):
+    """An optional package that this feature needs is not installed."""
+
+
+class DataError(BertDataError):
+    """The data is at fault."""
+
+
+class InputError(DataError):
+    """Input text cannot be read; the message names file and line."""
+
+
+class VocabularyError(DataError):
+    """A vocabulary is empty or lacks a token that examples need."""
+
+
+class ShardError(DataError):
+    """A shard is damaged or not what its name says; the message names the record."""
+
+
+class ManifestError(DataError):
+    """A manifest or md5sum file is malformed."""
+
+
+class StorageError(DataError):
+    """The file system refused to read or write."""

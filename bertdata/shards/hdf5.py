@@ -1,0 +1,217 @@
+"""HDF5 shards as NVIDIA's and Habana's trainers read them: six gzip-compressed datasets, no weights.
+
+The first masked position 0 ends a row's masks, so position 0 itself cannot be masked. Writing never
+holds more than one block of examples.
+"""
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from importlib import import_module
+from typing import IO, TYPE_CHECKING, Any
+
+from bertdata.errors import MissingExtraError, ShardError
+from bertdata.records import ExampleBatch, ShardLayout
+from bertdata.shards.protocol import Sink
+from schemas import load_schema
+
+if TYPE_CHECKING:
+    from bertdata.shards.columns import Array
+
+BLOCK_ROWS = 1024
+BLOCK_BYTES = 512 * 1024  # of input_ids; HDF5's chunk cache holds 1 MiB a dataset, unasked
+COPY_BYTES = 1024 * 1024
+GZIP_LEVEL = 4
+LIBRARY_VERSIONS = ("earliest", "v110")  # a file that HDF5 1.8, ten years old, can read
+
+# What h5py raises for metadata or data that make no sense; it has no exception of its own.
+_H5PY_ERRORS = (OSError, RuntimeError, KeyError, ValueError, TypeError, OverflowError, MemoryError)
+
+
+class Hdf5Writer:
+    """Writes batches into a temporary local file, since HDF5 seeks, and copies it to the sink at ``close``.
+
+    The bytes do not depend on how the examples were batched: each chunk is written once, whole.
+    """
+
+    def __init__(self, sink: Sink, layout: ShardLayout) -> None:
+        h5py = _load_h5py()
+        from bertdata.shards import columns
+
+        columns.check_writable(layout, "hdf5")
+        self._sink = sink
+        self._layout = layout
+        self._received = 0
+        self._written = 0
+        self._blocks = columns.Regrouping(_block_rows(layout))
+        self._scratch = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close
+        self._file = h5py.File(self._scratch, "w", libver=LIBRARY_VERSIONS)
+        self._fields = _declared_fields()
+        for field in self._fields:
+            self._create(field)
+
+    def _create(self, field: str) -> None:
+        width = _row_shape(self._fields[field]["shape"], self._layout)
+        self._file.create_dataset(
+            field,
+            shape=(0, *width),
+            maxshape=(None, *width),
+            chunks=(_block_rows(self._layout), *width),
+            dtype=self._fields[field]["type"],
+            compression="gzip",
+            compression_opts=GZIP_LEVEL,
+            track_times=False,
+        )
+
+    def write(self, batch: ExampleBatch) -> None:
+        from bertdata.shards import columns
+
+        batch = columns.arrays(batch)
+        place = columns.Place(name="hdf5 shard", first=self._received)
+        columns.check(batch, self._layout, place, lowest_position=1)
+        self._received += len(batch)
+        for block in self._blocks.add(batch):
+            self._write_block(block)
+
+    def _write_block(self, block: ExampleBatch) -> None:
+        from bertdata.shards import columns
+
+        start, self._written = self._written, self._written + len(block)
+        for field, rows in columns.pad(block, self._layout, self._fields).items():
+            self._file[field].resize(self._written, axis=0)
+            self._file[field][start:] = rows
+
+    def close(self) -> None:
+        for block in self._blocks.rest():
+            self._write_block(block)
+        self._file.close()
+        self._scratch.seek(0)
+        shutil.copyfileobj(self._scratch, self._sink, COPY_BYTES)
+        self._scratch.close()
+
+
+class Hdf5Reader:
+    """Reads any tool's file of this layout, whatever its integer types and chunks, from a seekable file."""
+
+    layout: ShardLayout
+
+    def __init__(self, file: IO[bytes], name: str) -> None:
+        self._name = name
+        self._fields = _declared_fields()
+        self._datasets = _open_datasets(file, name, list(self._fields))
+        self._rows, self.layout = _find_layout(self._datasets, self._fields, name)
+
+    def __len__(self) -> int:
+        return self._rows
+
+    def batches(self, size: int) -> Iterator[ExampleBatch]:
+        from bertdata.shards import columns
+
+        return columns.regroup(self._blocks(), size)
+
+    def _blocks(self) -> Iterator[ExampleBatch]:
+        from bertdata.shards import columns
+
+        step = _block_rows(self.layout)
+        for start in range(0, len(self), step):
+            place = columns.Place(name=self._name, first=start)
+            rows = self._read(start, min(start + step, len(self)))
+            block = columns.unpad(rows, self._fields, place)
+            columns.check(block, self.layout, place, lowest_position=1)
+            yield columns.narrow(block)
+
+    def _read(self, start: int, stop: int) -> "dict[str, Array]":
+        try:
+            return {field: dataset[start:stop] for field, dataset in self._datasets.items()}
+        except _H5PY_ERRORS as error:
+            raise self._find_damage(start, stop, error) from error
+
+    def _find_damage(self, start: int, stop: int, error: Exception) -> ShardError:
+        """The error that names the first record in ``start`` to ``stop`` that cannot be read."""
+        damaged = [
+            (first, last, field)
+            for field, dataset in self._datasets.items()
+            for first, last in _damaged_chunks(dataset, start, stop)
+        ]
+        first, last, field = min(damaged, default=(start, stop - 1, "a dataset"))
+        return ShardError(
+            f"{self._name}: record {first}: {field} of records {first} to {last} cannot be read, "
+            f"expected an undamaged chunk ({_one_line(error)})"
+        )
+
+
+def _load_h5py() -> Any:
+    try:
+        return import_module("h5py")
+    except ModuleNotFoundError as error:
+        remedy = f"needs the package {error.name}: pip install 'bertdata[hdf5]'"
+        raise MissingExtraError(f"container hdf5 {remedy}") from error
+
+
+def _declared_fields() -> dict[str, Any]:
+    fields: dict[str, Any] = load_schema("example")["hdf5"]
+    return fields
+
+
+def _block_rows(layout: ShardLayout) -> int:
+    """Rows of a chunk, the same in every dataset, so that one block of examples is one chunk of each."""
+    return max(1, min(BLOCK_ROWS, BLOCK_BYTES // (4 * layout.max_seq_length)))
+
+
+def _row_shape(declared: str, layout: ShardLayout) -> tuple[int, ...]:
+    shapes = {"S": (layout.max_seq_length,), "P": (layout.max_predictions_per_seq,), "1": ()}
+    return shapes[declared]
+
+
+def _open_datasets(file: IO[bytes], name: str, fields: list[str]) -> dict[str, Any]:
+    h5py = _load_h5py()
+    try:
+        opened = h5py.File(file, "r")
+        found = {field: opened[field] for field in fields if field in opened}
+    except _H5PY_ERRORS as error:
+        raise ShardError(f"{name}: not a readable HDF5 file ({_one_line(error)})") from error
+    for field in fields:
+        dataset = found.get(field)
+        if not isinstance(dataset, h5py.Dataset):
+            raise ShardError(f"{name}: no dataset {field}, expected {', '.join(fields)}")
+    return found
+
+
+def _find_layout(datasets: dict[str, Any], fields: dict[str, Any], name: str) -> tuple[int, ShardLayout]:
+    """Number of rows and their layout; ShardError if a dataset's type or shape does not fit the others."""
+    from bertdata.shards import columns
+
+    try:
+        kinds = {field: dataset.dtype for field, dataset in datasets.items()}
+        shapes = {field: dataset.shape for field, dataset in datasets.items()}
+    except _H5PY_ERRORS as error:
+        raise ShardError(f"{name}: not a readable HDF5 file ({_one_line(error)})") from error
+    for field, kind in kinds.items():
+        if kind.kind not in "iu":
+            raise ShardError(f"{name}: {field} is {kind}, expected integers ({fields[field]['type']})")
+    for field in ("input_ids", "masked_lm_positions"):
+        if len(shapes[field]) != 2:
+            raise ShardError(f"{name}: {field} has shape {shapes[field]}, expected two dimensions")
+    rows, width = shapes["input_ids"]
+    layout = ShardLayout(max_seq_length=width, max_predictions_per_seq=shapes["masked_lm_positions"][1])
+    columns.check_layout(layout, name)
+    for field, shape in shapes.items():
+        expected = (rows, *_row_shape(fields[field]["shape"], layout))
+        if shape != expected:
+            raise ShardError(f"{name}: {field} has shape {shape}, expected {expected}")
+    return rows, layout
+
+
+def _damaged_chunks(dataset: Any, start: int, stop: int) -> Iterator[tuple[int, int]]:
+    """First and last record of each chunk between ``start`` and ``stop`` that cannot be read."""
+    step = dataset.chunks[0] if dataset.chunks else 1
+    for first in range(start - start % step, stop, step):
+        last = min(first + step, dataset.shape[0]) - 1
+        try:
+            dataset[first : last + 1]
+        except _H5PY_ERRORS:
+            yield first, last
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())

@@ -1,0 +1,35 @@
+"""What every container offers: a writer and a reader of example batches."""
+
+from collections.abc import Iterator
+from typing import Protocol
+
+from bertdata.records import ExampleBatch, ShardLayout
+
+
+class Sink(Protocol):
+    """Where a writer's bytes go, in order; never sought."""
+
+    def write(self, data: bytes, /) -> object: ...
+
+
+class ShardWriter(Protocol):
+    """Encodes batches into one container.
+
+    ``close`` finishes the container but leaves the sink open; nothing is complete before it.
+    """
+
+    def write(self, batch: ExampleBatch) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class ShardReader(Protocol):
+    """Decodes one container; ShardError names the file and the record that cannot be read."""
+
+    layout: ShardLayout
+
+    def __len__(self) -> int: ...
+
+    def batches(self, size: int) -> Iterator[ExampleBatch]:
+        """All examples in order, at most ``size`` at a time."""
+        ...

@@ -1,0 +1,125 @@
+"""What a character is and becomes, by Unicode 11.0 whatever Python runs; twin of _native/unicode.h."""
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from functools import cache
+
+from bertdata.tokens import unicode11
+
+_IDEOGRAPHS = (
+    (0x3400, 0x4DBF),
+    (0x4E00, 0x9FFF),
+    (0xF900, 0xFAFF),
+    (0x20000, 0x2A6DF),
+    (0x2A700, 0x2B73F),
+    (0x2B740, 0x2B81F),
+    (0x2B820, 0x2CEAF),
+    (0x2F800, 0x2FA1F),
+)
+_HANGUL = range(0xAC00, 0xD7A4)
+
+
+def _among(ranges: tuple[tuple[int, int], ...], character: str) -> bool:
+    place = bisect_right(ranges, (ord(character), 0x110000)) - 1
+    return place >= 0 and ord(character) <= ranges[place][1]
+
+
+@cache
+def is_space(character: str) -> bool:
+    """Category Zs, or one of tab, line feed, carriage return."""
+    return character in "\t\n\r" or _among(unicode11.SPACE, character)
+
+
+@cache
+def is_control(character: str) -> bool:
+    """Category Cc or Cf, tab, line feed and carriage return not counted."""
+    return character not in "\t\n\r" and _among(unicode11.CONTROL, character)
+
+
+@cache
+def is_unassigned(character: str) -> bool:
+    """Category Cn, Co or Cs: characters newer than Unicode 11.0 too."""
+    return _among(unicode11.UNASSIGNED, character)
+
+
+@cache
+def is_punctuation(character: str) -> bool:
+    """Category P*, or any printable ASCII character but letters, digits and space."""
+    if character.isascii():
+        return character.isprintable() and not character.isalnum() and character != " "
+    return _among(unicode11.PUNCTUATION, character)
+
+
+@cache
+def is_mark(character: str) -> bool:
+    """Category Mn: accents after decomposition."""
+    return _among(unicode11.NONSPACING_MARK, character)
+
+
+@cache
+def is_ideograph(character: str) -> bool:
+    """The eight CJK ranges of the BERT release."""
+    return _among(_IDEOGRAPHS, character)
+
+
+@cache
+def _is_cased(character: str) -> bool:
+    return _among(unicode11.CASED, character)
+
+
+@cache
+def _is_case_ignorable(character: str) -> bool:
+    return _among(unicode11.CASE_IGNORABLE, character)
+
+
+def lower(token: str) -> str:
+    """Python 3.7's ``str.lower()`` of one token: a capital sigma that ends a word becomes final."""
+    if token.isascii():
+        return token.lower()
+    return "".join(
+        ("ς" if _is_final(token, place) else "σ")
+        if character == "Σ"
+        else unicode11.LOWER.get(ord(character), character)
+        for place, character in enumerate(token)
+    )
+
+
+def _is_final(token: str, place: int) -> bool:
+    """A cased character comes before the place and none after it, case-ignorable ones skipped."""
+    return _next_is_cased(reversed(token[:place])) and not _next_is_cased(token[place + 1 :])
+
+
+def _next_is_cased(characters: Iterable[str]) -> bool:
+    for character in characters:
+        if not _is_case_ignorable(character):
+            return _is_cased(character)
+    return False
+
+
+def decompose(token: str) -> str:
+    """NFD: canonical decomposition, runs of combining characters in canonical order."""
+    if token.isascii():
+        return token
+    ordered: list[str] = []
+    run: list[str] = []
+    for character in "".join(map(_decomposed, token)):
+        if unicode11.COMBINING.get(ord(character)):
+            run.append(character)
+        else:
+            ordered += sorted(run, key=_combining_class)
+            ordered.append(character)
+            run.clear()
+    return "".join(ordered + sorted(run, key=_combining_class))
+
+
+def _combining_class(character: str) -> int:
+    return unicode11.COMBINING[ord(character)]
+
+
+@cache
+def _decomposed(character: str) -> str:
+    if ord(character) in _HANGUL:
+        index = ord(character) - _HANGUL.start
+        leading, vowel, trailing = index // 588, index % 588 // 28, index % 28
+        return chr(0x1100 + leading) + chr(0x1161 + vowel) + (chr(0x11A7 + trailing) if trailing else "")
+    return unicode11.DECOMPOSITION.get(ord(character), character)

@@ -1,0 +1,97 @@
+"""Lines of text to documents of token ids: the step, and its specification."""
+
+from array import array
+from collections.abc import Iterable
+from typing import Any
+
+from bertdata._native import Engine, default_engine, kernels, use_native
+from bertdata.dialects import Dialect
+from bertdata.records import Documents, Vocabulary
+from bertdata.tokens.basic import split_words
+from bertdata.tokens.lines import bad_utf8_error, drop_bad_utf8, join_inputs, normalize_newlines
+from bertdata.tokens.wordpiece import split_pieces
+
+
+class Tokenizer:
+    """Turns texts into documents; keeps the vocabulary and a cache of words between them."""
+
+    def __init__(
+        self, vocabulary: Vocabulary, dialect: Dialect, *, lower_case: bool, engine: Engine | None = None
+    ) -> None:
+        self._vocabulary = vocabulary
+        self._dialect = dialect
+        self._lower_case = lower_case
+        self._kernel = self._make_kernel() if use_native(engine or default_engine()) else None
+
+    def _make_kernel(self) -> Any:
+        return kernels.Tokenizer(
+            tokens=list(self._vocabulary.ids),
+            ids=list(self._vocabulary.ids.values()),
+            unknown=self._vocabulary.unk,
+            lower_case=self._lower_case,
+            drops_unassigned=self._dialect.drops_unassigned,
+            keeps_special_tokens=self._dialect.keeps_special_tokens,
+            max_word_chars=self._dialect.max_word_chars,
+        )
+
+    def tokenize(self, texts: list[bytes], names: list[str]) -> Documents:
+        """The documents of several UTF-8 texts read as one sequence.
+
+        A blank line ends a document, any other line is a sentence unless it yields no id; documents
+        without sentences are dropped. No boundary is added between texts. InputError names file and
+        line of a byte that is not UTF-8, where the dialect does not drop it.
+        """
+        texts = [normalize_newlines(text, self._dialect) for text in texts]
+        if self._kernel is not None:
+            try:
+                return self._kernel_documents(join_inputs(texts))
+            except kernels.InvalidUtf8:
+                pass  # which input, which line, and whether that matters: settled below
+        texts = [self._valid_utf8(text, name) for text, name in zip(texts, names, strict=True)]
+        joined = join_inputs(texts)
+        if self._kernel is not None:
+            return self._kernel_documents(joined)
+        return self._specification(joined.decode().split("\n"))
+
+    def _kernel_documents(self, text: bytes) -> Documents:
+        ids, sentence_ends, document_ends = self._kernel.tokenize(text)
+        return Documents(ids=ids, sentence_ends=sentence_ends, document_ends=document_ends)
+
+    def _valid_utf8(self, text: bytes, name: str) -> bytes:
+        try:
+            text.decode()
+        except UnicodeDecodeError as error:
+            if not self._dialect.drops_bad_utf8:
+                raise bad_utf8_error(name, text, error.start) from None
+            return drop_bad_utf8(text)
+        return text
+
+    def _specification(self, lines: Iterable[str]) -> Documents:
+        ids = array("H" if self._vocabulary.size <= 1 << 16 else "I")
+        sentence_ends, document_ends = array("I"), array("I")
+        closed = 0
+        for line in [*lines, ""]:
+            if not line.strip():
+                if len(sentence_ends) > closed:
+                    closed = len(sentence_ends)
+                    document_ends.append(closed)
+                continue
+            before = len(ids)
+            for word in split_words(line, self._dialect, self._lower_case):
+                ids.extend(split_pieces(word, self._vocabulary, self._dialect.max_word_chars))
+            if len(ids) > before:
+                sentence_ends.append(len(ids))
+        return Documents(ids=ids, sentence_ends=sentence_ends, document_ends=document_ends)
+
+
+def tokenize(
+    text: bytes,
+    vocabulary: Vocabulary,
+    dialect: Dialect,
+    *,
+    lower_case: bool = True,
+    name: str = "text",
+    engine: Engine | None = None,
+) -> Documents:
+    """The documents of one UTF-8 text; see Tokenizer.tokenize."""
+    return Tokenizer(vocabulary, dialect, lower_case=lower_case, engine=engine).tokenize([text], [name])

@@ -1,0 +1,38 @@
+"""Bytes to lines, as each program's reader sees them."""
+
+from bertdata.dialects import Dialect
+from bertdata.errors import InputError
+
+
+def normalize_newlines(data: bytes, dialect: Dialect) -> bytes:
+    r"""The data with ``\n`` as its only line end.
+
+    TensorFlow's readers (mlperf, google, graphcore) drop every carriage return; NVIDIA's reads with
+    universal newlines.
+    """
+    if b"\r" not in data:
+        return data
+    if dialect.universal_newlines:
+        return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    return data.replace(b"\r", b"")
+
+
+def join_inputs(texts: list[bytes]) -> bytes:
+    """Several inputs as one: a last line keeps its end, but no boundary between documents is added."""
+    if len(texts) == 1:
+        return texts[0]
+    return b"".join(text if text.endswith(b"\n") or not text else text + b"\n" for text in texts)
+
+
+def drop_bad_utf8(data: bytes) -> bytes:
+    """The data without the bytes that are not UTF-8."""
+    return data.decode("utf-8", errors="ignore").encode()
+
+
+def bad_utf8_error(name: str, data: bytes, offset: int) -> InputError:
+    """The error that names the line of an invalid byte."""
+    line = data.count(b"\n", 0, offset) + 1
+    return InputError(
+        f"{name}: line {line}: byte 0x{data[offset]:02x} at offset {offset} is not UTF-8; "
+        "convert the file, or use the dialect graphcore, which drops such bytes"
+    )

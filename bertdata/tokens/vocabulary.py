@@ -1,0 +1,56 @@
+"""A vocabulary file as each dialect numbers it."""
+
+import hashlib
+
+from bertdata.dialects import SPECIAL_TOKENS, Dialect
+from bertdata.errors import VocabularyError
+from bertdata.records import Vocabulary
+from bertdata.tokens.lines import normalize_newlines
+
+LARGEST_VOCABULARY = 1 << 21
+
+
+def parse_vocabulary(data: bytes, name: str, dialect: Dialect) -> Vocabulary:
+    """The vocabulary in ``data``: one token a line, stripped; its id is its place.
+
+    Where a token occurs twice, mlperf keeps the first and numbers distinct tokens; the others keep
+    the last and number lines. Random replacements are drawn from the distinct tokens in order of
+    first appearance.
+    """
+    tokens = _read_tokens(data, name, dialect)
+    ids: dict[str, int] = {}
+    for line, token in enumerate(tokens):
+        if dialect.duplicate_tokens == "last":
+            ids[token] = line
+        else:
+            ids.setdefault(token, len(ids))
+    missing = [token for token in SPECIAL_TOKENS if token not in ids]
+    if missing:
+        raise VocabularyError(f"{name}: lacks {' '.join(missing)}; expected one token a line, these among them")
+    return Vocabulary(
+        name=name,
+        md5=hashlib.md5(data, usedforsecurity=False).hexdigest(),
+        ids=ids,
+        replacements=tuple(ids.values()),
+        size=max(ids.values()) + 1,
+        cls=ids["[CLS]"],
+        sep=ids["[SEP]"],
+        mask=ids["[MASK]"],
+        unk=ids["[UNK]"],
+    )
+
+
+def _read_tokens(data: bytes, name: str, dialect: Dialect) -> list[str]:
+    try:
+        text = normalize_newlines(data, dialect).decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise VocabularyError(f"{name}: line {line}: not UTF-8") from None
+    lines = text.split("\n")
+    if lines[-1] == "":
+        lines.pop()
+    if not lines:
+        raise VocabularyError(f"{name}: is empty, expected one token a line")
+    if len(lines) > LARGEST_VOCABULARY:
+        raise VocabularyError(f"{name}: {len(lines)} lines, at most {LARGEST_VOCABULARY} allowed")
+    return [line.strip() for line in lines]

@@ -1,0 +1,67 @@
+"""Packages, extras and the native extension; build requirements and tool settings: pyproject.toml."""
+
+import sys
+from pathlib import Path
+
+from setuptools import find_packages, setup
+
+EXTRAS = {
+    "hdf5": ["h5py>=3.10", "numpy"],
+    "parquet": ["pyarrow>=15"],
+    "tf": ["tensorflow-cpu>=2.16; platform_machine == 'x86_64'", "tensorflow>=2.16; platform_machine != 'x86_64'"],
+    "wiki": ["wikiextractor==3.1.0"],
+    "beam": ["apache-beam>=2.60"],
+    "train": ["torch>=2.2", "numpy"],
+    "vocab": ["tokenizers>=0.19"],
+}
+EXTRAS["all"] = sorted({requirement for extra in EXTRAS.values() for requirement in extra})
+EXTRAS["dev"] = [
+    *EXTRAS["hdf5"],
+    *EXTRAS["parquet"],
+    *EXTRAS["tf"],
+    *EXTRAS["beam"],
+    *EXTRAS["vocab"],
+    "datasets",
+    "hypothesis",
+    "mypy",
+    "pytest",
+    "pytest-xdist",
+    "ruff",
+]
+
+
+def extensions():
+    """The kernels; none where pybind11 is missing. A failed build only leaves the slow engine."""
+    try:
+        from pybind11.setup_helpers import Pybind11Extension
+    except ImportError:
+        print("pybind11 not found: the kernels are not built", file=sys.stderr)
+        return []
+    kernels = Pybind11Extension(
+        "bertdata._native._kernels",
+        ["bertdata/_native/binding.cpp"],
+        depends=[str(path) for path in sorted(Path("bertdata/_native").glob("*.h"))],
+        cxx_std=17,
+        extra_compile_args=[] if sys.platform == "win32" else ["-O3", "-fvisibility=hidden"],
+        optional=True,
+    )
+    return [kernels]
+
+
+setup(
+    name="bertdata",
+    version="0.1.0",
+    description="Deterministic, verifiable, fast preparation of BERT pre-training data, and a trainer for it",
+    long_description=Path("README.md").read_text(encoding="utf-8") if Path("README.md").exists() else "",
+    long_description_content_type="text/markdown",
+    license="Apache-2.0",
+    python_requires=">=3.10",
+    packages=find_packages(
+        include=["bertdata", "bertdata.*", "beam_pipelines", "beam_pipelines.*", "trainer", "trainer.*", "schemas"]
+    ),
+    package_data={"schemas": ["*.json"], "bertdata.published": ["*.tsv"], "bertdata._native": ["*.h", "*.cpp"]},
+    ext_modules=extensions(),
+    install_requires=["fsspec>=2023.6", "jsonschema>=4.17", "rich>=13"],
+    extras_require=EXTRAS,
+    entry_points={"console_scripts": ["bertdata = bertdata.cli.main:main"]},
+)
