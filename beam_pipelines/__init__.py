@@ -1,0 +1,1 @@
+"""Apache Beam pipelines that string bertdata's steps together for any runner."""

@@ -1,7 +1,5 @@
 """Settings of the example maker, and the named recipes that fill them in."""
 
-import hashlib
-import json
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
@@ -72,11 +70,6 @@ class ExampleSettings:
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
-
-    def digest(self) -> str:
-        """BLAKE2b of the settings' canonical JSON, 32 hexadecimal digits."""
-        text = json.dumps(self.as_json(), sort_keys=True, separators=(",", ":"))
-        return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
     def with_changes(self, **changes: Any) -> "ExampleSettings":
         """A checked copy with the given fields changed."""

@@ -5,8 +5,9 @@ A buffer is anything with the buffer protocol whose items are unsigned integers:
 ``array.array`` or NumPy array. Token ids are 16 bits wide where the vocabulary allows, else 32.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from array import array
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, fields
 from typing import Any, Protocol
 
 Buffer = Any  # collections.abc.Buffer exists from Python 3.12 on
@@ -120,6 +121,34 @@ class ExampleBatch:
 
     def examples(self) -> Iterator["Example"]:
         return (self.example(index) for index in range(len(self)))
+
+    @classmethod
+    def of(cls, examples: Iterable["Example"], *, wide: bool) -> "ExampleBatch":
+        """The examples as columns; ids and labels 32 bits wide if asked, else 16."""
+        ids, labels = array("I" if wide else "H"), array("I" if wide else "H")
+        ends, first_lengths, mask_ends = array("I"), array("I"), array("I")
+        positions, next_labels = array("H"), array("B")
+        for example in examples:
+            ids.extend(example.ids)
+            positions.extend(example.positions)
+            labels.extend(example.labels)
+            ends.append(len(ids))
+            first_lengths.append(example.first_length)
+            mask_ends.append(len(positions))
+            next_labels.append(example.next_label)
+        return cls(
+            ids=ids,
+            ends=ends,
+            first_lengths=first_lengths,
+            positions=positions,
+            labels=labels,
+            mask_ends=mask_ends,
+            next_labels=next_labels,
+        )
+
+
+BATCH_COLUMNS = tuple(column.name for column in fields(ExampleBatch))
+"""Names of a batch's columns, in the order in which kernels take and return them."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,0 +1,1 @@
+"""The trainer that consumes bertdata's datasets."""

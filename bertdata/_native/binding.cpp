@@ -9,6 +9,7 @@
 #include "crc32c.h"
 #include "examples.h"
 #include "mt19937.h"
+#include "record_reader.h"
 #include "tfrecord.h"
 #include "tokenizer.h"
 
@@ -180,6 +181,38 @@ py::bytes encode_as(const py::buffer& ids, const py::buffer& ends, const py::buf
   return as_bytes(out);
 }
 
+Bytes as_block(const py::buffer_info& info) {
+  const auto* p = static_cast<const uint8_t*>(info.ptr);
+  return {p, p + info.size * info.itemsize};
+}
+
+// (canonical frames, bytes of the block used, records)
+py::tuple canonicalize_block(const py::buffer& data) {
+  const py::buffer_info info = data.request();
+  Bytes block = as_block(info);
+  Column<uint8_t> out;
+  size_t records;
+  {
+    py::gil_scoped_release released;
+    out.room(block.size() + 64);
+    records = Canonicalizer().run(block, out);
+  }
+  return py::make_tuple(as_bytes(out), info.size * info.itemsize - static_cast<py::ssize_t>(block.size()), records);
+}
+
+// (columns of the examples, bytes of the block used)
+py::tuple decode_block(const py::buffer& data, uint32_t max_seq_length, uint32_t max_predictions, size_t limit) {
+  const py::buffer_info info = data.request();
+  Bytes block = as_block(info);
+  ExampleColumns<uint32_t> columns;
+  {
+    py::gil_scoped_release released;
+    columns = ExampleDecoder({max_seq_length, max_predictions, false}).run(block, limit);
+  }
+  return py::make_tuple(as_tuple(std::move(columns)),
+                        info.size * info.itemsize - static_cast<py::ssize_t>(block.size()));
+}
+
 }  // namespace
 
 PYBIND11_MODULE(_kernels, m) {
@@ -189,12 +222,15 @@ PYBIND11_MODULE(_kernels, m) {
   bind_owned<uint16_t>(m, "Shorts");
   bind_owned<uint32_t>(m, "Words");
 
+  static py::exception<RecordError> record_error(m, "RecordError", PyExc_ValueError);
   static py::exception<InvalidUtf8> invalid_utf8(m, "InvalidUtf8", PyExc_ValueError);
   py::register_exception_translator([](std::exception_ptr pointer) {
     try {
       if (pointer) std::rethrow_exception(pointer);
     } catch (const InvalidUtf8& error) {
       PyErr_SetObject(invalid_utf8.ptr(), py::int_(error.offset).ptr());
+    } catch (const RecordError& error) {
+      PyErr_SetObject(record_error.ptr(), py::make_tuple(error.record, error.what()).ptr());
     }
   });
 
@@ -247,6 +283,10 @@ PYBIND11_MODULE(_kernels, m) {
         return encode(ids, ends, first_lengths, positions, labels, mask_ends, next_labels, layout);
       },
       "Framed canonical records of a batch's columns");
+
+  m.def("canonicalize", &canonicalize_block, py::arg("block"), "(canonical frames, bytes used, records) of a block");
+  m.def("decode_tfrecord", &decode_block, py::arg("block"), py::arg("max_seq_length"), py::arg("max_predictions"),
+        py::arg("limit"), "(columns, bytes used) of the plain examples of a block");
 
   m.def(
       "crc32c",

@@ -37,17 +37,18 @@ inline void put_fixed(uint8_t* out, uint64_t value, size_t bytes) {
   for (size_t i = 0; i < bytes; ++i) out[i] = static_cast<uint8_t>(value >> 8 * i);
 }
 
-enum FeatureKind : uint8_t { kBytesList = 0x0A, kFloatList = 0x12, kInt64List = 0x1A };
+enum FeatureKind : uint8_t { kNoList = 0, kBytesList = 0x0A, kFloatList = 0x12, kInt64List = 0x1A };
 
-// One map entry whose list holds `size` packed bytes.
+// One map entry. data: the packed values of a number list, or the whole message of a bytes list.
 struct Feature {
   std::string_view key;
   FeatureKind kind;
   const uint8_t* data;
   size_t size;
 
-  size_t list_size() const { return size ? 1 + varint_size(size) + size : 0; }
-  size_t value_size() const { return 1 + varint_size(list_size()) + list_size(); }
+  bool is_packed() const { return kind == kFloatList || kind == kInt64List; }
+  size_t list_size() const { return size && is_packed() ? 1 + varint_size(size) + size : size; }
+  size_t value_size() const { return kind == kNoList ? 0 : 1 + varint_size(list_size()) + list_size(); }
   size_t entry_size() const {
     return 1 + varint_size(key.size()) + key.size() + 1 + varint_size(value_size()) + value_size();
   }
@@ -62,11 +63,14 @@ struct Feature {
     out += key.size();
     *out++ = 0x12;
     out = put_varint(out, value_size());
+    if (kind == kNoList) return out;
     *out++ = kind;
     out = put_varint(out, list_size());
     if (!size) return out;
-    *out++ = 0x0A;
-    out = put_varint(out, size);
+    if (is_packed()) {
+      *out++ = 0x0A;
+      out = put_varint(out, size);
+    }
     std::memcpy(out, data, size);
     return out + size;
   }

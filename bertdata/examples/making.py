@@ -1,6 +1,5 @@
 """Documents to examples: the step, and its specification."""
 
-from array import array
 from typing import Any
 
 from bertdata._native import Engine, default_engine, kernels, use_native
@@ -8,7 +7,7 @@ from bertdata.examples.masking import mask
 from bertdata.examples.pairs import Document, pair_document
 from bertdata.examples.random_stream import RandomStream, seed_key
 from bertdata.recipes import ExampleSettings
-from bertdata.records import Documents, Example, ExampleBatch, ExampleSource, Vocabulary
+from bertdata.records import BATCH_COLUMNS, Documents, Example, ExampleBatch, ExampleSource, Vocabulary
 
 
 def make_examples(
@@ -60,7 +59,7 @@ class PythonExamples:
         return sum(len(example.positions) for example in self._examples)
 
     def batch(self, start: int, stop: int, step: int = 1) -> ExampleBatch:
-        return pack_examples(self._examples[start:stop:step], wide=self._wide)
+        return ExampleBatch.of(self._examples[start:stop:step], wide=self._wide)
 
 
 def _as_lists(documents: Documents) -> list[Document]:
@@ -76,30 +75,6 @@ def _as_lists(documents: Documents) -> list[Document]:
         lists.append(sentences[start:end])
         start = end
     return lists
-
-
-def pack_examples(examples: list[Example], *, wide: bool) -> ExampleBatch:
-    """The examples as columns; ids 32 bits wide if asked, else 16."""
-    ids, labels = array("I" if wide else "H"), array("I" if wide else "H")
-    ends, first_lengths, mask_ends = array("I"), array("I"), array("I")
-    positions, next_labels = array("H"), array("B")
-    for example in examples:
-        ids.extend(example.ids)
-        positions.extend(example.positions)
-        labels.extend(example.labels)
-        ends.append(len(ids))
-        first_lengths.append(example.first_length)
-        mask_ends.append(len(positions))
-        next_labels.append(example.next_label)
-    return ExampleBatch(
-        ids=ids,
-        ends=ends,
-        first_lengths=first_lengths,
-        positions=positions,
-        labels=labels,
-        mask_ends=mask_ends,
-        next_labels=next_labels,
-    )
 
 
 class NativeExamples:
@@ -126,16 +101,8 @@ class NativeExamples:
         return int(self._set.masked)
 
     def batch(self, start: int, stop: int, step: int = 1) -> ExampleBatch:
-        ids, ends, first_lengths, positions, labels, mask_ends, next_labels = self._set.batch(start, stop, step)
-        return ExampleBatch(
-            ids=ids,
-            ends=ends,
-            first_lengths=first_lengths,
-            positions=positions,
-            labels=labels,
-            mask_ends=mask_ends,
-            next_labels=next_labels,
-        )
+        columns = self._set.batch(start, stop, step)
+        return ExampleBatch(**dict(zip(BATCH_COLUMNS, columns, strict=True)))
 
 
 def _kernel_rules(vocabulary: Vocabulary, settings: ExampleSettings) -> Any:

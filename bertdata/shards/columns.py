@@ -79,19 +79,24 @@ def lengths(ends: Buffer) -> Array:
 
 def cut(batch: ExampleBatch, start: int, stop: int) -> ExampleBatch:
     """Examples ``start`` to ``stop`` of a batch of arrays; the large columns are views."""
-    ends, mask_ends = batch.ends.astype(np.int64), batch.mask_ends.astype(np.int64)
-    first_id, first_mask = (int(column[start - 1]) if start else 0 for column in (ends, mask_ends))
-    ids = slice(first_id, int(ends[stop - 1]) if stop else 0)
-    masks = slice(first_mask, int(mask_ends[stop - 1]) if stop else 0)
+    ids, ends = _cut_ragged(batch.ends, start, stop)
+    masks, mask_ends = _cut_ragged(batch.mask_ends, start, stop)
     return ExampleBatch(
         ids=batch.ids[ids],
-        ends=ends[start:stop] - first_id,
+        ends=ends,
         first_lengths=batch.first_lengths[start:stop],
         positions=batch.positions[masks],
         labels=batch.labels[masks],
-        mask_ends=mask_ends[start:stop] - first_mask,
+        mask_ends=mask_ends,
         next_labels=batch.next_labels[start:stop],
     )
+
+
+def _cut_ragged(ends: Array, start: int, stop: int) -> tuple[slice, Array]:
+    """Where the items of examples ``start`` to ``stop`` lie, and their ends counted from there."""
+    first = int(ends[start - 1]) if start else 0
+    cut_ends = ends[start:stop].astype(np.int64) - first
+    return slice(first, first + int(cut_ends[-1]) if stop > start else first), cut_ends
 
 
 def join(batches: list[ExampleBatch]) -> ExampleBatch:

@@ -6,8 +6,10 @@ holds more than one block of examples.
 
 import shutil
 import tempfile
+import weakref
 from collections.abc import Iterator
 from importlib import import_module
+from itertools import product
 from typing import IO, TYPE_CHECKING, Any
 
 from bertdata.errors import MissingExtraError, ShardError
@@ -22,7 +24,7 @@ BLOCK_ROWS = 1024
 BLOCK_BYTES = 512 * 1024  # of input_ids; HDF5's chunk cache holds 1 MiB a dataset, unasked
 COPY_BYTES = 1024 * 1024
 GZIP_LEVEL = 4
-LIBRARY_VERSIONS = ("earliest", "v110")  # a file that HDF5 1.8, ten years old, can read
+LIBRARY_VERSIONS = ("earliest", "v110")  # the oldest structures that hold the data: any HDF5 reads them
 
 # What h5py raises for metadata or data that make no sense; it has no exception of its own.
 _H5PY_ERRORS = (OSError, RuntimeError, KeyError, ValueError, TypeError, OverflowError, MemoryError)
@@ -44,8 +46,9 @@ class Hdf5Writer:
         self._received = 0
         self._written = 0
         self._blocks = columns.Regrouping(_block_rows(layout))
-        self._scratch = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close
+        self._scratch = tempfile.TemporaryFile()  # noqa: SIM115 - closed by _release
         self._file = h5py.File(self._scratch, "w", libver=LIBRARY_VERSIONS)
+        self._release = weakref.finalize(self, _close_both, self._file, self._scratch)
         self._fields = _declared_fields()
         for field in self._fields:
             self._create(field)
@@ -87,7 +90,7 @@ class Hdf5Writer:
         self._file.close()
         self._scratch.seek(0)
         shutil.copyfileobj(self._scratch, self._sink, COPY_BYTES)
-        self._scratch.close()
+        self._release()
 
 
 class Hdf5Reader:
@@ -122,7 +125,7 @@ class Hdf5Reader:
 
     def _read(self, start: int, stop: int) -> "dict[str, Array]":
         try:
-            return {field: dataset[start:stop] for field, dataset in self._datasets.items()}
+            return {field: _read_rows(dataset, start, stop) for field, dataset in self._datasets.items()}
         except _H5PY_ERRORS as error:
             raise self._find_damage(start, stop, error) from error
 
@@ -138,6 +141,12 @@ class Hdf5Reader:
             f"{self._name}: record {first}: {field} of records {first} to {last} cannot be read, "
             f"expected an undamaged chunk ({_one_line(error)})"
         )
+
+
+def _close_both(file: Any, scratch: IO[bytes]) -> None:
+    """Also what happens to a writer that is dropped, after an error, without ``close``."""
+    file.close()
+    scratch.close()
 
 
 def _load_h5py() -> Any:
@@ -199,7 +208,38 @@ def _find_layout(datasets: dict[str, Any], fields: dict[str, Any], name: str) ->
         expected = (rows, *_row_shape(fields[field]["shape"], layout))
         if shape != expected:
             raise ShardError(f"{name}: {field} has shape {shape}, expected {expected}")
+        chunks = datasets[field].chunks
+        if chunks and (len(chunks) != len(shape) or 0 in chunks):  # HDF5 would never come back
+            raise ShardError(
+                f"{name}: {field} has chunks {chunks} in shape {shape}, expected as many dimensions"
+            )
     return rows, layout
+
+
+def _read_rows(dataset: Any, start: int, stop: int) -> "Array":
+    """Rows ``start`` to ``stop``; an error from h5py if they are not all there.
+
+    HDF5 takes a chunk that its index has lost for one never written, and reads it as zeros. So zeros
+    are believed only when the chunk can be found.
+    """
+    rows: Array = dataset[start:stop]
+    for first, *columns in _chunk_offsets(dataset, start, stop):
+        height, *widths = dataset.chunks
+        held = slice(max(0, first - start), first - start + height)
+        across = (slice(at, at + width) for at, width in zip(columns, widths, strict=True))
+        if not rows[(held, *across)].any():
+            dataset.id.read_direct_chunk((first, *columns))
+    return rows
+
+
+def _chunk_offsets(dataset: Any, start: int, stop: int) -> Iterator[tuple[int, ...]]:
+    """First row, and first column, of each chunk that has a part in rows ``start`` to ``stop``."""
+    if dataset.chunks is None:
+        return iter(())
+    rows, *columns = zip(dataset.shape, dataset.chunks, strict=True)
+    step = rows[1]
+    first_rows = range(start - start % step, stop, step)
+    return product(first_rows, *(range(0, width, chunk) for width, chunk in columns))
 
 
 def _damaged_chunks(dataset: Any, start: int, stop: int) -> Iterator[tuple[int, int]]:
@@ -208,7 +248,7 @@ def _damaged_chunks(dataset: Any, start: int, stop: int) -> Iterator[tuple[int, 
     for first in range(start - start % step, stop, step):
         last = min(first + step, dataset.shape[0]) - 1
         try:
-            dataset[first : last + 1]
+            _read_rows(dataset, first, last + 1)
         except _H5PY_ERRORS:
             yield first, last
 

@@ -7,9 +7,7 @@ from typing import Any
 from bertdata._native import Engine, default_engine, kernels, use_native
 from bertdata.dialects import Dialect
 from bertdata.records import Documents, Vocabulary
-from bertdata.tokens.basic import split_words
 from bertdata.tokens.lines import bad_utf8_error, drop_bad_utf8, join_inputs, normalize_newlines
-from bertdata.tokens.wordpiece import split_pieces
 
 
 class Tokenizer:
@@ -67,6 +65,10 @@ class Tokenizer:
         return text
 
     def _specification(self, lines: Iterable[str]) -> Documents:
+        # Imported here: the Unicode tables take longer to load than a small part takes the kernel.
+        from bertdata.tokens.basic import split_words
+        from bertdata.tokens.wordpiece import split_pieces
+
         ids = array("H" if self._vocabulary.size <= 1 << 16 else "I")
         sentence_ends, document_ends = array("I"), array("I")
         closed = 0

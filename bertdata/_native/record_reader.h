@@ -1,0 +1,339 @@
+// Reading TFRecords: frames, tf.train.Example, canonical form, and back to columns.
+// Twin of shards/frames.py, shards/example_proto.py and shards/features.py.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "column.h"
+#include "crc32c.h"
+#include "tfrecord.h"
+
+namespace bertdata {
+
+struct RecordError : std::runtime_error {
+  RecordError(size_t record, const std::string& what) : std::runtime_error(what), record(record) {}
+  size_t record;  // counted from the start of the block
+};
+
+struct ParseError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+struct Bytes {
+  const uint8_t *p, *end;
+  size_t size() const { return static_cast<size_t>(end - p); }
+  std::string_view text() const { return {reinterpret_cast<const char*>(p), size()}; }
+};
+
+inline uint64_t get_fixed(const uint8_t* p, size_t bytes) {
+  uint64_t value = 0;
+  for (size_t i = 0; i < bytes; ++i) value |= static_cast<uint64_t>(p[i]) << 8 * i;
+  return value;
+}
+
+constexpr uint64_t kLongestRecord = uint64_t{1} << 31;
+
+// Takes one frame off the block; false when the block ends before the frame does.
+inline bool next_frame(Bytes& block, Bytes& payload) {
+  if (block.size() < 12) return false;
+  const uint64_t length = get_fixed(block.p, 8);
+  if (get_fixed(block.p + 8, 4) != mask_crc(crc32c(block.p, 8)))
+    throw ParseError("the checksum of its length does not fit: damaged, or not a TFRecord file");
+  if (length > kLongestRecord) throw ParseError("its length is " + std::to_string(length) + " bytes");
+  if (block.size() < length + kFrameBytes) return false;
+  payload = {block.p + 12, block.p + 12 + length};
+  if (get_fixed(payload.end, 4) != mask_crc(crc32c(payload.p, length)))
+    throw ParseError("the checksum of its data does not fit: damaged");
+  block.p += length + kFrameBytes;
+  return true;
+}
+
+inline uint64_t get_varint(Bytes& in) {
+  uint64_t value = 0;
+  for (unsigned shift = 0; shift < 64 && in.p < in.end; shift += 7) {
+    const uint8_t byte = *in.p++;
+    value |= static_cast<uint64_t>(byte & 127) << shift;
+    if (byte < 128) return value;
+  }
+  throw ParseError("not a tf.train.Example: broken number");
+}
+
+inline Bytes get_bytes(Bytes& in) {
+  const uint64_t size = get_varint(in);
+  if (size > in.size()) throw ParseError("not a tf.train.Example: a field is longer than its message");
+  const Bytes out{in.p, in.p + size};
+  in.p += size;
+  return out;
+}
+
+[[noreturn]] inline void throw_unknown_field() {
+  throw ParseError("not a tf.train.Example: unknown field");
+}
+
+// One feature; vectors keep their memory from record to record.
+struct ParsedFeature {
+  std::string_view key;
+  uint8_t kind = 0;  // FeatureKind, or 0 where the message is empty
+  std::vector<int64_t> ints;
+  std::vector<uint8_t> floats;  // four bytes each, as stored
+  std::vector<std::string_view> strings;
+
+  void clear() {
+    key = {};
+    kind = 0;
+    ints.clear();
+    floats.clear();
+    strings.clear();
+  }
+  size_t float_count() const { return floats.size() / 4; }
+};
+
+class ParsedExample {
+ public:
+  // Views into the payload, which must outlive them. Features come out sorted by key.
+  void parse(Bytes payload) {
+    count_ = 0;
+    while (payload.size()) {
+      if (get_varint(payload) != 0x0A) throw_unknown_field();
+      Bytes features = get_bytes(payload);
+      while (features.size()) {
+        if (get_varint(features) != 0x0A) throw_unknown_field();
+        parse_entry(get_bytes(features));
+      }
+    }
+    order_.clear();
+    for (size_t i = 0; i < count_; ++i) order_.push_back(i);
+    std::sort(order_.begin(), order_.end(), [&](size_t a, size_t b) { return pool_[a].key < pool_[b].key; });
+  }
+
+  size_t size() const { return count_; }
+  const ParsedFeature& operator[](size_t i) const { return pool_[order_[i]]; }
+
+  const ParsedFeature* find(std::string_view key) const {
+    for (size_t i = 0; i < count_; ++i)
+      if (pool_[i].key == key) return &pool_[i];
+    return nullptr;
+  }
+
+ private:
+  void parse_entry(Bytes entry) {
+    ParsedFeature& feature = next();
+    while (entry.size()) {
+      const uint64_t tag = get_varint(entry);
+      if (tag == 0x0A)
+        feature.key = get_bytes(entry).text();
+      else if (tag == 0x12)
+        parse_feature(get_bytes(entry), feature);
+      else
+        throw_unknown_field();
+    }
+    for (size_t i = 0; i + 1 < count_; ++i) {  // of equal keys the last counts
+      if (pool_[i].key != feature.key) continue;
+      std::swap(pool_[i], feature);
+      --count_;
+      return;
+    }
+  }
+
+  void parse_feature(Bytes message, ParsedFeature& feature) {
+    while (message.size()) {
+      const uint64_t kind = get_varint(message);
+      if (kind != kBytesList && kind != kFloatList && kind != kInt64List) throw_unknown_field();
+      if (kind != feature.kind) {
+        const std::string_view key = feature.key;
+        feature.clear();
+        feature.key = key;
+        feature.kind = static_cast<uint8_t>(kind);
+      }
+      parse_list(get_bytes(message), feature);
+    }
+  }
+
+  static void parse_list(Bytes list, ParsedFeature& feature) {
+    while (list.size()) {
+      const uint64_t tag = get_varint(list);
+      if (tag == 0x0A && feature.kind == kBytesList) {
+        feature.strings.push_back(get_bytes(list).text());
+      } else if (tag == 0x0A) {
+        Bytes packed = get_bytes(list);
+        if (feature.kind == kFloatList) {
+          if (packed.size() % 4) throw ParseError("not a tf.train.Example: a list of floats is cut");
+          feature.floats.insert(feature.floats.end(), packed.p, packed.end);
+        } else {
+          while (packed.size()) feature.ints.push_back(static_cast<int64_t>(get_varint(packed)));
+        }
+      } else if (tag == 0x08 && feature.kind == kInt64List) {
+        feature.ints.push_back(static_cast<int64_t>(get_varint(list)));
+      } else if (tag == 0x0D && feature.kind == kFloatList && list.size() >= 4) {
+        feature.floats.insert(feature.floats.end(), list.p, list.p + 4);
+        list.p += 4;
+      } else {
+        throw_unknown_field();
+      }
+    }
+  }
+
+  ParsedFeature& next() {
+    if (count_ == pool_.size()) pool_.emplace_back();
+    pool_[count_].clear();
+    return pool_[count_++];
+  }
+
+  std::vector<ParsedFeature> pool_;
+  std::vector<size_t> order_;
+  size_t count_ = 0;
+};
+
+// Re-serialises every whole frame of a block in canonical form. Returns frames done; block moves on.
+class Canonicalizer {
+ public:
+  size_t run(Bytes& block, Column<uint8_t>& out) {
+    FrameWriter frames(out);
+    size_t record = 0;
+    Bytes payload;
+    try {
+      for (; next_frame(block, payload); ++record) {
+        example_.parse(payload);
+        add(frames);
+      }
+    } catch (const ParseError& error) {
+      throw RecordError(record, error.what());
+    }
+    frames.flush();
+    return record;
+  }
+
+ private:
+  void add(FrameWriter& frames) {
+    lists_.resize(std::max(lists_.size(), example_.size()));
+    features_.clear();
+    for (size_t i = 0; i < example_.size(); ++i) {
+      const ParsedFeature& feature = example_[i];
+      std::vector<uint8_t>& list = lists_[i];
+      list.clear();
+      if (feature.kind == kFloatList)
+        list = feature.floats;
+      else if (feature.kind == kInt64List)
+        for (int64_t value : feature.ints) append_varint(static_cast<uint64_t>(value), list);
+      else
+        for (std::string_view text : feature.strings) {
+          list.push_back(0x0A);
+          append_varint(text.size(), list);
+          list.insert(list.end(), text.begin(), text.end());
+        }
+      features_.push_back({feature.key, static_cast<FeatureKind>(feature.kind), list.data(), list.size()});
+    }
+    frames.add(features_.data(), features_.size());
+  }
+
+  static void append_varint(uint64_t value, std::vector<uint8_t>& out) {
+    uint8_t bytes[10];
+    out.insert(out.end(), bytes, put_varint(bytes, value));
+  }
+
+  ParsedExample example_;
+  std::vector<std::vector<uint8_t>> lists_;
+  std::vector<Feature> features_;
+};
+
+// Plain (not remasked) examples back to columns; refuses what the columns cannot hold without loss.
+class ExampleDecoder {
+ public:
+  explicit ExampleDecoder(const Layout& layout) : s_(layout.max_seq_length), p_(layout.max_predictions) {}
+
+  // Decodes at most `limit` records of the block; block moves on.
+  ExampleColumns<uint32_t> run(Bytes& block, size_t limit) {
+    ExampleColumns<uint32_t> out;
+    size_t record = 0;
+    Bytes payload;
+    try {
+      for (; record < limit && next_frame(block, payload); ++record) {
+        example_.parse(payload);
+        add(out);
+      }
+    } catch (const ParseError& error) {
+      throw RecordError(record, error.what());
+    }
+    return out;
+  }
+
+ private:
+  using Ints = std::vector<int64_t>;
+
+  const Ints& ints(const char* key, size_t count) const {
+    const ParsedFeature* feature = example_.find(key);
+    if (!feature || feature->kind != kInt64List) throw ParseError(std::string("lacks the integers ") + key);
+    if (feature->ints.size() != count)
+      throw ParseError(std::string(key) + " has " + std::to_string(feature->ints.size()) + " values, expected " +
+                       std::to_string(count));
+    return feature->ints;
+  }
+
+  static size_t leading(const Ints& values, size_t from, int64_t value) {
+    size_t i = from;
+    while (i < values.size() && values[i] == value) ++i;
+    return i;
+  }
+
+  static void check(bool holds, const char* message) {
+    if (!holds) throw ParseError(message);
+  }
+
+  void add(ExampleColumns<uint32_t>& out) {
+    const Ints &ids = ints("input_ids", s_), &input_mask = ints("input_mask", s_), &segments = ints("segment_ids", s_);
+    const Ints &positions = ints("masked_lm_positions", p_), &labels = ints("masked_lm_ids", p_);
+    const Ints& next = ints("next_sentence_labels", 1);
+    const ParsedFeature* weights = example_.find("masked_lm_weights");
+    check(weights && weights->kind == kFloatList && weights->float_count() == p_,
+          "masked_lm_weights is not a list of max_predictions_per_seq floats");
+    const size_t length = leading(input_mask, 0, 1);
+    check(leading(input_mask, length, 0) == s_, "input_mask is not ones, then zeros");
+    check(leading(ids, length, 0) == s_, "input_ids holds ids beyond input_mask");
+    const size_t first_length = std::min(length, leading(segments, 0, 0));
+    const size_t second_end = leading(segments, first_length, 1);
+    check(second_end == length && leading(segments, length, 0) == s_,
+          "segment_ids is not zeros, then ones up to the end of the text");
+    size_t masks = 0;
+    float weight = 1;
+    while (masks < p_ && (std::memcpy(&weight, &weights->floats[4 * masks], 4), weight == 1)) ++masks;
+    for (size_t i = masks; i < p_; ++i) {
+      std::memcpy(&weight, &weights->floats[4 * i], 4);
+      check(weight == 0, "masked_lm_weights is not ones, then zeros");
+    }
+    check(leading(positions, masks, 0) == p_ && leading(labels, masks, 0) == p_,
+          "masked_lm_positions or masked_lm_ids hold values beyond masked_lm_weights");
+    for (size_t i = 0; i < masks; ++i)
+      check(positions[i] >= 0 && positions[i] < static_cast<int64_t>(length) &&
+                (i == 0 || positions[i] > positions[i - 1]),
+            "masked_lm_positions do not ascend within the text");
+    check(next[0] == 0 || next[0] == 1, "next_sentence_labels is neither 0 nor 1");
+    put(ids, length, out.ids);
+    put(labels, masks, out.labels);
+    for (size_t i = 0; i < masks; ++i) out.positions.push(static_cast<uint16_t>(positions[i]));
+    out.ends.push(static_cast<uint32_t>(out.ids.size()));
+    out.first_lengths.push(static_cast<uint32_t>(first_length));
+    out.mask_ends.push(static_cast<uint32_t>(out.positions.size()));
+    out.next_labels.push(static_cast<uint8_t>(next[0]));
+  }
+
+  static void put(const Ints& values, size_t count, Column<uint32_t>& out) {
+    uint32_t* to = out.room(count);
+    for (size_t i = 0; i < count; ++i) {
+      check(values[i] >= 0 && values[i] < kLargestId, "an id is negative or above 2097151");
+      to[i] = static_cast<uint32_t>(values[i]);
+    }
+    out.added(count);
+  }
+
+  static constexpr int64_t kLargestId = 1 << 21;
+  size_t s_, p_;
+  ParsedExample example_;
+};
+
+}  // namespace bertdata

@@ -1,0 +1,51 @@
+"""``bertdata convert``: a shard from one container to another."""
+
+from bertdata import storage
+from bertdata.cli.parser import Parser
+from bertdata.errors import UsageError
+from bertdata.records import ShardLayout
+from bertdata.shards import format_of_name, make_writer, open_reader
+
+EXAMPLE = """\
+  bertdata convert part-00000.tfrecord part-00000.hdf5
+  bertdata convert shard.hdf5 shard.parquet"""
+
+SUMMARY = """\
+The containers' names end in .tfrecord, .hdf5 or .parquet. No example loses anything: weights and
+padding follow from the rest, and a file whose examples hold more is refused. Graphcore's remasked
+order exists in TFRecord only; its examples come out in their usual order."""
+
+_BATCH = 512
+
+
+def make_parser() -> Parser:
+    parser = Parser("bertdata convert", EXAMPLE, SUMMARY)
+    parser.add_argument("source", metavar="SRC", help="shard to read, whatever tool wrote it")
+    parser.add_argument("target", metavar="DST", help="shard to write; its name tells the container")
+    return parser
+
+
+def run(arguments: list[str]) -> int:
+    args = make_parser().parse_args(arguments)
+    format = format_of_target(args.target)
+    with open_reader(args.source) as reader, storage.open_output(args.target) as file:
+        layout = ShardLayout(
+            max_seq_length=reader.layout.max_seq_length,
+            max_predictions_per_seq=reader.layout.max_predictions_per_seq,
+        )
+        writer = make_writer(format, file, layout)
+        examples = 0
+        for batch in reader.batches(_BATCH):
+            writer.write(batch)
+            examples += len(batch)
+        writer.close()
+    print(f"{args.target}: {examples} examples")
+    return 0
+
+
+def format_of_target(name: str) -> str:
+    """The container that the target's name asks for."""
+    try:
+        return format_of_name(name)
+    except Exception as error:
+        raise UsageError(str(error)) from None

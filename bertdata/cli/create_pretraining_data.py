@@ -1,0 +1,93 @@
+"""``bertdata create-pretraining-data``: a drop-in for MLPerf's script of that name."""
+
+import argparse
+from typing import Any
+
+from bertdata import storage
+from bertdata.cli.parser import Parser, add_engine
+from bertdata.dialects import DIALECTS, find_dialect
+from bertdata.errors import SettingsError
+from bertdata.examples import make_examples
+from bertdata.jobs import HashingSink, check_documents, load_vocabulary, write_examples
+from bertdata.recipes import ExampleSettings
+from bertdata.tokens.documents import Tokenizer
+
+EXAMPLE = """\
+  bertdata create-pretraining-data --input_file=part-00000-of-00500 \\
+      --output_file=part-00000.tfrecord --vocab_file=vocab.txt --max_seq_length=512 \\
+      --max_predictions_per_seq=76 --masked_lm_prob=0.15 --random_seed=12345 --dupe_factor=10"""
+
+SUMMARY = """\
+All inputs together (patterns and commas allowed) become examples, dealt in turn to the outputs.
+Flags mean what they mean in the script; files that exist are overwritten."""
+
+
+def make_parser() -> Parser:
+    parser = Parser("bertdata create-pretraining-data", EXAMPLE, SUMMARY)
+    parser.add_argument("--input_file", required=True, metavar="A,B", help="text files or patterns, by commas")
+    parser.add_argument("--output_file", required=True, metavar="C,D", help="TFRecord files to write, by commas")
+    parser.add_argument("--vocab_file", required=True, metavar="FILE", help="WordPiece vocabulary")
+    parser.add_argument("--do_lower_case", type=_boolean, nargs="?", const=True, default=True, metavar="BOOL",
+                        help="lower-case the text (default: true)")  # fmt: skip
+    parser.add_argument("--nodo_lower_case", dest="do_lower_case", action="store_false", help=argparse.SUPPRESS)
+    parser.add_argument("--max_seq_length", type=int, default=128, metavar="INT", help="default: 128")
+    parser.add_argument("--max_predictions_per_seq", type=int, default=20, metavar="INT", help="default: 20")
+    parser.add_argument("--random_seed", type=int, default=12345, metavar="INT", help="default: 12345")
+    parser.add_argument("--dupe_factor", type=int, default=10, metavar="INT", help="default: 10")
+    parser.add_argument("--masked_lm_prob", type=float, default=0.15, metavar="FLOAT", help="default: 0.15")
+    parser.add_argument("--short_seq_prob", type=float, default=0.1, metavar="FLOAT", help="default: 0.1")
+    parser.add_argument("--do_whole_word_mask", type=_boolean, nargs="?", const=True, default=False,
+                        metavar="BOOL", help="Google's script has it: mask whole words (default: false)")  # fmt: skip
+    parser.add_argument("--dialect", choices=tuple(DIALECTS), default="mlperf", help="default: mlperf")
+    add_engine(parser)
+    return parser
+
+
+def _boolean(text: str) -> bool:
+    known = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
+    if text.lower() not in known:
+        raise argparse.ArgumentTypeError(f"{text!r} is neither true nor false")
+    return known[text.lower()]
+
+
+def run(arguments: list[str]) -> int:
+    args = make_parser().parse_args(arguments)
+    settings = ExampleSettings(
+        dialect=args.dialect,
+        max_seq_length=args.max_seq_length,
+        max_predictions_per_seq=args.max_predictions_per_seq,
+        dupe_factor=args.dupe_factor,
+        random_seed=args.random_seed,
+        masked_lm_prob=args.masked_lm_prob,
+        short_seq_prob=args.short_seq_prob,
+        lower_case=args.do_lower_case,
+        whole_word_mask=args.do_whole_word_mask,
+    )
+    inputs = find_inputs(args.input_file)
+    outputs = args.output_file.split(",")
+    if len(set(outputs)) < len(outputs) or not all(outputs):
+        raise SettingsError(f"--output_file={args.output_file}: an output is empty or named twice")
+    examples = _make(inputs, args.vocab_file, settings, args.engine)
+    for start, output in enumerate(outputs):
+        with storage.open_output(output) as file:
+            sink = HashingSink(file.write)
+            write_examples(examples, settings, sink, engine=args.engine, start=start, step=len(outputs))
+        print(f"{output}: {len(range(start, len(examples), len(outputs)))} examples, {sink.bytes} bytes")
+    return 0
+
+
+def find_inputs(flag: str) -> list[str]:
+    """The files of a comma-separated list of patterns, in the script's order: as listed, each pattern sorted."""
+    inputs = []
+    for pattern in flag.split(","):
+        inputs += storage.expand([pattern])
+    return inputs
+
+
+def _make(inputs: list[str], vocabulary_path: str, settings: ExampleSettings, engine: Any) -> Any:
+    dialect = find_dialect(settings.dialect)
+    vocabulary = load_vocabulary(vocabulary_path, settings.dialect)
+    tokenizer = Tokenizer(vocabulary, dialect, lower_case=settings.lower_case, engine=engine)
+    documents = tokenizer.tokenize([storage.read_bytes(path) for path in inputs], inputs)
+    check_documents(documents, ", ".join(inputs))
+    return make_examples(documents, vocabulary, settings, engine=engine)

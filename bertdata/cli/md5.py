@@ -1,0 +1,42 @@
+"""``bertdata md5``: md5 of files or of their content."""
+
+from bertdata import storage
+from bertdata.cli.parser import Parser, add_engine
+from bertdata.content import content_md5
+from bertdata.dataset import file_md5
+from bertdata.errors import BertDataError, MissingInputError
+from bertdata.manifest import md5sum_line
+
+EXAMPLE = """\
+  bertdata md5 shards/*.tfrecord > MD5SUMS
+  bertdata md5 --content mine.tfrecord theirs.tfrecord same.hdf5"""
+
+SUMMARY = """\
+Lines as md5sum prints them. With --content, the md5 of the canonical TFRecord form: equal for equal
+examples, whatever tool wrote them, in whatever container."""
+
+
+def make_parser() -> Parser:
+    parser = Parser("bertdata md5", EXAMPLE, SUMMARY)
+    parser.add_argument("files", nargs="+", metavar="FILE", help="file, pattern or URL")
+    parser.add_argument("--content", action="store_true", help="of the examples, not of the bytes")
+    add_engine(parser)
+    return parser
+
+
+def run(arguments: list[str]) -> int:
+    import sys
+
+    args = make_parser().parse_args(arguments)
+    status = 0
+    for path in [path for pattern in args.files for path in storage.expand([pattern])]:
+        try:
+            if storage.is_directory(path):
+                raise MissingInputError(f"{path}: is a directory, expected a file")
+            md5 = content_md5(path, args.engine) if args.content else file_md5(path)
+        except BertDataError as error:  # as md5sum: name the file, go on with the others
+            print(f"bertdata: error: {error}", file=sys.stderr)
+            status = max(status, error.exit_status)
+            continue
+        print(md5sum_line(md5, path), end="", flush=True)
+    return status

@@ -1,0 +1,32 @@
+"""``bertdata recipes``: the named recipes."""
+
+import json
+
+from bertdata.cli.parser import Parser
+from bertdata.recipes import RECIPES, find_recipe
+
+EXAMPLE = """\
+  bertdata recipes
+  bertdata recipes nvidia"""
+
+
+def make_parser() -> Parser:
+    parser = Parser("bertdata recipes", EXAMPLE, "Lists the recipes, or prints one with all its settings as JSON.")
+    parser.add_argument("name", nargs="?", metavar="NAME", help="print this recipe")
+    return parser
+
+
+def run(arguments: list[str]) -> int:
+    args = make_parser().parse_args(arguments)
+    if args.name is None:
+        for recipe in RECIPES.values():
+            print(f"{recipe.name:<10} {recipe.summary}")
+        return 0
+    recipe = find_recipe(args.name)
+    value = {
+        "name": recipe.name,
+        "summary": recipe.summary,
+        "phases": [settings.as_json() for settings in recipe.phases],
+    }
+    print(json.dumps(value, indent=1))
+    return 0

@@ -1,0 +1,60 @@
+"""``bertdata show``: examples as a person reads them."""
+
+from itertools import islice
+
+from bertdata.cli.parser import Parser, positive
+from bertdata.description import describe
+from bertdata.dialects import find_dialect
+from bertdata.errors import UsageError
+from bertdata.jobs import load_vocabulary
+from bertdata.manifest import MANIFEST_NAME, parse_manifest
+from bertdata import storage
+from bertdata.shards import open_reader
+
+EXAMPLE = "  bertdata show shards/part-00000-of-00500.tfrecord --vocab vocab.txt --index 5 --num 2"
+
+SUMMARY = """\
+Prints words, masks (position, what stands there: [MASK], kept or random, and the label) and padding
+of examples in a shard of any container. Without --vocab it prints ids."""
+
+
+def make_parser() -> Parser:
+    parser = Parser("bertdata show", EXAMPLE, SUMMARY)
+    parser.add_argument("shard", metavar="SHARD", help="TFRecord, HDF5 or Parquet file")
+    parser.add_argument("--index", type=int, default=0, metavar="I", help="first example to show (default: 0)")
+    parser.add_argument("--num", type=positive, default=1, metavar="N", help="how many (default: 1)")
+    parser.add_argument("--vocab", metavar="FILE", help="the vocabulary that the shard was made with")
+    return parser
+
+
+def run(arguments: list[str]) -> int:
+    args = make_parser().parse_args(arguments)
+    if args.index < 0:
+        raise UsageError(f"--index {args.index}: expected 0 or more")
+    words, mask_id = _words(args.shard, args.vocab)
+    with open_reader(args.shard) as reader:
+        examples = (example for batch in reader.batches(64) for example in batch.examples())
+        chosen = list(islice(examples, args.index, args.index + args.num))
+        if not chosen:
+            raise UsageError(f"--index {args.index}: {args.shard} holds {len(reader)} examples, the last is "
+                             f"{len(reader) - 1}")  # fmt: skip
+        for number, example in enumerate(chosen, args.index):
+            print(f"example {number}: {describe(example, words, mask_id, reader.layout)}", end="")
+    return 0
+
+
+def _words(shard: str, vocab: str | None) -> tuple[list[str], int]:
+    """The word of each id and the id of [MASK]; numbers, and the id of the published vocabulary, without one."""
+    if vocab is None:
+        return [], 103
+    directory = shard.rpartition("/")[0] or "."
+    manifest = storage.join(directory, MANIFEST_NAME)
+    dialect = "mlperf"
+    if storage.exists(manifest):
+        plan = parse_manifest(storage.read_bytes(manifest), manifest).plan
+        dialect = plan.settings["dialect"]
+        found = load_vocabulary(vocab, dialect).md5
+        if found != plan.vocabulary["md5"]:
+            raise UsageError(f"{vocab}: md5 {found}, the shard was made with {plan.vocabulary['md5']}")
+    vocabulary = load_vocabulary(vocab, find_dialect(dialect).name)
+    return vocabulary.words(), vocabulary.mask

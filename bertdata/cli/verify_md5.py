@@ -1,0 +1,61 @@
+"""``bertdata verify-md5``: is the data what it should be?"""
+
+import json
+
+from bertdata import storage
+from bertdata.cli.parser import Parser
+from bertdata.cli.progress import Progress
+from bertdata.published import table_names
+from bertdata.verify import Report, verify, verify_table
+
+EXAMPLE = """\
+  bertdata verify-md5 shards
+  bertdata verify-md5 results --table mlperf-v1.0"""
+
+SUMMARY = """\
+Checks a dataset directory, a manifest.json or an md5sum file; with --table, searches a directory for
+the files of a published table. Each fault is one line; exit status 0 sound, 1 not, 2 wrong usage."""
+
+
+def make_parser() -> Parser:
+    parser = Parser("bertdata verify-md5", EXAMPLE, SUMMARY)
+    parser.add_argument("path", metavar="PATH", help="dataset directory, manifest, md5sum file, or directory to search")
+    parser.add_argument("--table", choices=table_names(), help="published table to hold the directory against")
+    parser.add_argument(
+        "--content",
+        action="store_true",
+        help="compare examples, not bytes: files that another tool wrote pass if they hold the same examples",
+    )
+    parser.add_argument("--json", action="store_true", help="print the whole report as JSON")
+    return parser
+
+
+def run(arguments: list[str]) -> int:
+    parser = make_parser()
+    args = parser.parse_args(arguments)
+    if args.table and args.content:
+        parser.error("--table and --content exclude each other: tables were published for the original bytes")
+    report = verify_table(args.path, args.table) if args.table else _verify(args.path, args.content)
+    if args.json:
+        print(json.dumps(report.as_json(), indent=1))
+    else:
+        _print(report, every=bool(args.table))
+    return 0 if report.sound else 1
+
+
+def _verify(path: str, content: bool) -> Report:
+    import sys
+
+    if not sys.stderr.isatty():
+        return verify(path, content=content)
+    files = len(storage.list_files(path)) if storage.is_directory(path) else 1
+    with Progress("verifying", files, unit="files") as progress:
+        return verify(path, content=content, on_file=lambda: progress.advance(1, ""))
+
+
+def _print(report: Report, *, every: bool) -> None:
+    for finding in report.findings:
+        if finding.is_fault or every:
+            print(finding)
+    state = "sound" if report.sound else f"{len(report.faults)} faults"
+    print(f"{report.path}: {report.count('right')} files right, {state}")

@@ -1,0 +1,141 @@
+"""A dataset directory while it is made: what is finished, what may be kept, and the last step.
+
+::
+
+    DIR/part-00000.tfrecord      appears whole, by renaming
+    DIR/unfinished/plan.json     what the directory is for; there until the manifest is
+    DIR/unfinished/*.json        one entry for each finished shard
+    DIR/unfinished/*.tmp         files that are being written
+    DIR/MD5SUMS DIR/manifest.json   written last, in this order; then unfinished/ goes
+
+A run that finds the directory of an earlier one with the same plan keeps each shard whose entry
+fits its input and its bytes, and makes the others.
+"""
+
+import hashlib
+from dataclasses import asdict
+from typing import Any
+
+from bertdata import storage
+from bertdata.errors import DatasetError, ManifestError, MissingInputError
+from bertdata.manifest import (
+    MANIFEST_NAME,
+    MD5SUMS_NAME,
+    InputEntry,
+    Manifest,
+    Plan,
+    ShardEntry,
+    dump_json,
+    parse_json,
+    parse_manifest,
+    parse_plan,
+)
+
+UNFINISHED = "unfinished"
+_PLAN_NAME = "plan.json"
+
+
+class Dataset:
+    """A dataset directory of one plan; picklable, cheap to make, shared by all workers."""
+
+    def __init__(self, directory: str, plan: Plan) -> None:
+        self.directory = directory
+        self.plan = plan
+
+    @property
+    def unfinished(self) -> str:
+        """Where growing files and entries live."""
+        return storage.join(self.directory, UNFINISHED)
+
+    def begin(self) -> None:
+        """Claim the directory; DatasetError if it belongs to another plan or to something else."""
+        finished = self._found_manifest()
+        found = finished.plan if finished else self._found_plan()
+        if found is not None and (differences := self.plan.differences(found)):
+            raise DatasetError(
+                f"{self.directory}: was made with other settings: {'; '.join(differences)}; "
+                "choose another directory or remove this one"
+            )
+        if found is None:
+            self._refuse_strange_files()
+        storage.make_directory(self.unfinished)
+        plan = {**self.plan.as_json(), "inputs": list(self.plan.inputs)}
+        self._write(storage.join(self.unfinished, _PLAN_NAME), dump_json(plan))
+        if finished is not None:
+            inputs = {entry.name: entry for entry in finished.inputs}
+            for shard in finished.shards:
+                self.record(inputs[shard.input], shard)
+
+    def _refuse_strange_files(self) -> None:
+        for name in storage.list_files(self.directory):
+            if not name.startswith(f"{UNFINISHED}/"):
+                raise DatasetError(
+                    f"{self.directory}: is not empty and no dataset of ours (it holds {name}); "
+                    "choose another directory"
+                )
+
+    def _found_manifest(self) -> Manifest | None:
+        path = storage.join(self.directory, MANIFEST_NAME)
+        return parse_manifest(storage.read_bytes(path), path) if storage.exists(path) else None
+
+    def _found_plan(self) -> Plan | None:
+        path = storage.join(self.unfinished, _PLAN_NAME)
+        if storage.exists(path):
+            return parse_plan(parse_json(storage.read_bytes(path), path), path)
+        return None
+
+    def finished_entry(self, shard: str, input_md5: str) -> tuple[InputEntry, ShardEntry] | None:
+        """The entries of a shard that an earlier run finished from the same input, if its bytes still fit."""
+        entries = self._read_entry(shard)
+        if entries is None or entries[0].md5 != input_md5:
+            return None
+        path = storage.join(self.directory, shard)
+        try:
+            sound = storage.size(path) == entries[1].bytes and file_md5(path) == entries[1].md5
+        except MissingInputError:
+            return None
+        return entries if sound else None
+
+    def _read_entry(self, shard: str) -> tuple[InputEntry, ShardEntry] | None:
+        path = self._entry_path(shard)
+        if not storage.exists(path):
+            return None
+        try:
+            value = parse_json(storage.read_bytes(path), path)
+            return InputEntry(**value["input"]), ShardEntry(**value["shard"])
+        except (ManifestError, KeyError, TypeError):
+            return None  # cut short by a crash: the shard is made again
+
+    def record(self, input_entry: InputEntry, shard_entry: ShardEntry) -> None:
+        """Note that a shard is finished."""
+        entry: dict[str, Any] = {"input": asdict(input_entry), "shard": asdict(shard_entry)}
+        self._write(self._entry_path(shard_entry.name), dump_json(entry))
+
+    def _entry_path(self, shard: str) -> str:
+        return storage.join(self.unfinished, f"{shard}.json")
+
+    def finish(self, entries: list[tuple[InputEntry, ShardEntry]]) -> Manifest:
+        """Write MD5SUMS and the manifest, and remove everything that is not the dataset."""
+        inputs = {entry.name: entry for entry, _ in entries}
+        manifest = Manifest(
+            plan=self.plan,
+            inputs=tuple(inputs[name] for name in sorted(inputs)),
+            shards=tuple(sorted((shard for _, shard in entries), key=lambda shard: shard.name)),
+        )
+        self._write(storage.join(self.directory, MD5SUMS_NAME), manifest.md5sums())
+        self._write(storage.join(self.directory, MANIFEST_NAME), manifest.dump())
+        storage.remove_directory(self.unfinished)
+        return manifest
+
+    def _write(self, path: str, data: bytes) -> None:
+        with storage.open_output(path, temporary=self.unfinished) as file:
+            file.write(data)
+
+
+def file_md5(path: str) -> str:
+    """The md5 of a file's bytes."""
+    digest = hashlib.md5(usedforsecurity=False)
+    with storage.open_input(path) as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()

@@ -1,0 +1,193 @@
+"""One part to its finished shards: the unit of work of the command line and of every Beam runner."""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from bertdata import storage
+from bertdata._native import Engine
+from bertdata.dataset import Dataset
+from bertdata.dialects import find_dialect
+from bertdata.errors import InputError
+from bertdata.examples import make_examples
+from bertdata.manifest import InputEntry, ShardEntry
+from bertdata.recipes import ExampleSettings
+from bertdata.records import Documents, ExampleSource, Vocabulary
+from bertdata.shards import make_writer
+from bertdata.shards.tfrecord import encode_batch
+from bertdata.tokens import parse_vocabulary
+from bertdata.tokens.documents import Tokenizer
+
+BATCH = 512
+"""Examples encoded at a time: enough to amortise a call, few enough for the cache."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Target:
+    """A dataset that gets one shard from the part."""
+
+    dataset: Dataset
+    settings: ExampleSettings
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Job:
+    """Make one shard of one part for each target; targets share one dialect and case."""
+
+    part: str
+    vocabulary: str
+    targets: tuple[Target, ...]
+    engine: Engine | None = None
+
+    @property
+    def part_name(self) -> str:
+        return storage.base_name(self.part)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JobResult:
+    """What a job made or found: entries by target, warnings for a person, how many shards were kept."""
+
+    entries: tuple[tuple[InputEntry, ShardEntry], ...]
+    warnings: tuple[str, ...] = field(default=())
+    kept: int = 0
+
+
+def run_job(job: Job) -> JobResult:
+    """Make the job's shards, or keep those that an earlier run finished."""
+    text = storage.read_bytes(job.part)
+    md5 = hashlib.md5(text, usedforsecurity=False).hexdigest()
+    done = {
+        target: entries
+        for target in job.targets
+        if (entries := target.dataset.finished_entry(shard_name(job, target), md5)) is not None
+    }
+    missing = [target for target in job.targets if target not in done]
+    warnings: tuple[str, ...] = ()
+    if missing:
+        first = missing[0].settings
+        tokenizer = load_tokenizer(job.vocabulary, first.dialect, first.lower_case, job.engine)
+        documents = tokenizer.tokenize([text], [job.part])
+        check_documents(documents, job.part)
+        warnings = _warnings(text, documents, job.part)
+        input_entry = InputEntry(
+            name=job.part_name,
+            bytes=len(text),
+            md5=md5,
+            documents=documents.documents,
+            sentences=documents.sentences,
+            tokens=documents.tokens,
+        )
+        del text
+        for target in missing:
+            vocabulary = load_vocabulary(job.vocabulary, target.settings.dialect)
+            examples = make_examples(documents, vocabulary, target.settings, engine=job.engine)
+            shard = _write_shard(job, target, examples)
+            target.dataset.record(input_entry, shard)
+            done[target] = input_entry, shard
+    return JobResult(
+        entries=tuple(done[target] for target in job.targets),
+        warnings=warnings,
+        kept=len(job.targets) - len(missing),
+    )
+
+
+def shard_name(job: Job, target: Target) -> str:
+    """The file name of the job's shard in the target's dataset."""
+    return f"{job.part_name}.{target.settings.format}"
+
+
+@lru_cache(maxsize=4)
+def load_vocabulary(path: str, dialect: str) -> Vocabulary:
+    """The vocabulary file as the dialect reads it; kept between a worker's jobs."""
+    return parse_vocabulary(storage.read_bytes(path), path, find_dialect(dialect))
+
+
+@lru_cache(maxsize=4)
+def load_tokenizer(path: str, dialect: str, lower_case: bool, engine: Engine | None) -> Tokenizer:
+    """A tokeniser with its cache of words; kept between a worker's jobs."""
+    return Tokenizer(load_vocabulary(path, dialect), find_dialect(dialect), lower_case=lower_case, engine=engine)
+
+
+def check_documents(documents: Documents, name: str) -> None:
+    """InputError for an input without any sentence."""
+    if not documents.sentences:
+        raise InputError(f"{name}: holds no sentences, expected one sentence a line, a blank line between documents")
+
+
+def _warnings(text: bytes, documents: Documents, name: str) -> tuple[str, ...]:
+    """What a person should know of a part that is read without error."""
+    found = []
+    if nuls := text.count(0):
+        line = text.count(b"\n", 0, text.index(0)) + 1
+        found.append(f"{name}: line {line}: the first of {nuls} NUL bytes, all dropped; is this file UTF-8 text?")
+    if documents.documents == 1 and documents.sentences > 1:
+        found.append(
+            f"{name}: no blank line, so the file is one document: every random next sentence comes from that "
+            "same document, and next-sentence labels say little; put a blank line between documents"
+        )
+    elif documents.documents == documents.sentences:
+        found.append(
+            f"{name}: every document is a single sentence, so every next sentence will be random; "
+            "put blank lines between documents only"
+        )
+    return tuple(found)
+
+
+class HashingSink:
+    """Passes bytes on to a file, counting and hashing them."""
+
+    def __init__(self, write: Callable[[bytes], Any]) -> None:
+        self._write = write
+        self._digest = hashlib.md5(usedforsecurity=False)
+        self.bytes = 0
+
+    def write(self, data: bytes) -> None:
+        self._write(data)
+        self._digest.update(data)
+        self.bytes += len(data)
+
+    @property
+    def md5(self) -> str:
+        return self._digest.hexdigest()
+
+
+def _write_shard(job: Job, target: Target, examples: ExampleSource) -> ShardEntry:
+    settings, name = target.settings, shard_name(job, target)
+    path = storage.join(target.dataset.directory, name)
+    with storage.open_output(path, temporary=target.dataset.unfinished) as file:
+        sink = HashingSink(file.write)
+        content_md5 = write_examples(examples, settings, sink, engine=job.engine)
+    return ShardEntry(
+        name=name,
+        input=job.part_name,
+        bytes=sink.bytes,
+        md5=sink.md5,
+        content_md5=content_md5 or sink.md5,
+        examples=len(examples),
+        tokens=examples.tokens,
+        masked_tokens=examples.masked,
+    )
+
+
+def write_examples(
+    examples: ExampleSource,
+    settings: ExampleSettings,
+    sink: HashingSink,
+    *,
+    engine: Engine | None,
+    start: int = 0,
+    step: int = 1,
+) -> str | None:
+    """Write examples start, start + step, ... as one container; their content md5 unless it is the sink's."""
+    writer = make_writer(settings.format, sink, settings.layout, engine)
+    content = None if settings.format == "tfrecord" else hashlib.md5(usedforsecurity=False)
+    for first in range(start, len(examples), BATCH * step):
+        batch = examples.batch(first, min(first + BATCH * step, len(examples)), step)
+        writer.write(batch)
+        if content is not None:
+            content.update(encode_batch(batch, settings.layout, engine))
+    writer.close()
+    return None if content is None else content.hexdigest()

@@ -1,0 +1,185 @@
+"""The manifest of a dataset directory: what it holds, made from what, with which settings.
+
+Deterministic: no clock, no host, no path. Declared in ``schemas/manifest.json``.
+"""
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from bertdata.errors import ManifestError
+
+FORMAT_VERSION = 1
+MANIFEST_NAME = "manifest.json"
+MD5SUMS_NAME = "MD5SUMS"
+UNICODE_VERSION = "11.0.0"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class InputEntry:
+    """One input part: its bytes, and what the tokeniser found in it."""
+
+    name: str
+    bytes: int
+    md5: str
+    documents: int
+    sentences: int
+    tokens: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ShardEntry:
+    """One shard; tokens are real (not padded) positions, content_md5 that of its canonical TFRecord form."""
+
+    name: str
+    input: str
+    bytes: int
+    md5: str
+    content_md5: str
+    examples: int
+    tokens: int
+    masked_tokens: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Plan:
+    """All that a dataset's bytes depend on, but the contents of its inputs."""
+
+    recipe: str
+    phase: int | None
+    settings: dict[str, Any]
+    vocabulary: dict[str, Any]
+    inputs: tuple[str, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "format_version": FORMAT_VERSION,
+            "recipe": self.recipe,
+            "phase": self.phase,
+            "settings": self.settings,
+            "settings_digest": settings_digest(self.settings),
+            "unicode_version": UNICODE_VERSION,
+            "punkt_version": None,
+            "vocabulary": self.vocabulary,
+        }
+
+    def differences(self, other: "Plan") -> list[str]:
+        """Where the other plan differs, as a person reads it."""
+        found = [
+            f"{name} {theirs!r}, now {ours!r}"
+            for name in self.settings
+            if (ours := self.settings[name]) != (theirs := other.settings.get(name))
+        ]
+        if self.vocabulary != other.vocabulary:
+            found.append(f"vocabulary {other.vocabulary.get('md5')}, now {self.vocabulary.get('md5')}")
+        if self.recipe != other.recipe or self.phase != other.phase:
+            found.append(f"recipe {other.recipe} phase {other.phase}, now {self.recipe} phase {self.phase}")
+        if self.inputs != other.inputs:
+            changed = sorted(set(self.inputs) ^ set(other.inputs))
+            found.append(f"other inputs ({', '.join(changed[:3])}{' ...' if len(changed) > 3 else ''})")
+        return found
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Manifest:
+    """A finished dataset."""
+
+    plan: Plan
+    inputs: tuple[InputEntry, ...]
+    shards: tuple[ShardEntry, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            **self.plan.as_json(),
+            "inputs": [asdict(entry) for entry in self.inputs],
+            "shards": [asdict(entry) for entry in self.shards],
+            "totals": {
+                name: sum(getattr(shard, name) for shard in self.shards)
+                for name in ("bytes", "examples", "tokens", "masked_tokens")
+            },
+        }
+
+    def dump(self) -> bytes:
+        return dump_json(self.as_json())
+
+    def md5sums(self) -> bytes:
+        """Lines as md5sum prints and checks them."""
+        return "".join(md5sum_line(shard.md5, shard.name) for shard in self.shards).encode()
+
+
+def settings_digest(settings: dict[str, Any]) -> str:
+    """BLAKE2b of the settings' canonical JSON, 32 hexadecimal digits."""
+    text = json.dumps(settings, sort_keys=True, separators=(",", ":"))
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def dump_json(value: dict[str, Any]) -> bytes:
+    return (json.dumps(value, indent=1, ensure_ascii=False) + "\n").encode()
+
+
+def md5sum_line(md5: str, name: str) -> str:
+    """One line of an md5sum file; a name with a newline or backslash is escaped as md5sum does."""
+    if "\\" in name or "\n" in name:
+        escaped = name.replace("\\", "\\\\").replace("\n", "\\n")
+        return f"\\{md5}  {escaped}\n"
+    return f"{md5}  {name}\n"
+
+
+def parse_plan(value: dict[str, Any], where: str, inputs: tuple[str, ...] | None = None) -> Plan:
+    """The plan in a manifest's or journal's JSON."""
+    try:
+        if value["format_version"] != FORMAT_VERSION:
+            raise ManifestError(
+                f"{where}: format version {value['format_version']}, this program reads {FORMAT_VERSION}"
+            )
+        names = inputs if inputs is not None else tuple(value["inputs"])
+        return Plan(
+            recipe=value["recipe"],
+            phase=value["phase"],
+            settings=value["settings"],
+            vocabulary=value["vocabulary"],
+            inputs=names,
+        )
+    except (KeyError, TypeError) as error:
+        raise ManifestError(f"{where}: lacks {error}") from None
+
+
+def parse_manifest(data: bytes, where: str) -> Manifest:
+    """The manifest in ``data``, checked against its schema; ManifestError says what does not fit."""
+    value = parse_json(data, where)
+    _check_schema(value, where)
+    inputs = tuple(_entry(InputEntry, item) for item in value["inputs"])
+    return Manifest(
+        plan=parse_plan(value, where, tuple(entry.name for entry in inputs)),
+        inputs=inputs,
+        shards=tuple(_entry(ShardEntry, item) for item in value["shards"]),
+    )
+
+
+def parse_json(data: bytes, where: str) -> dict[str, Any]:
+    """The JSON object in ``data``."""
+    try:
+        value = json.loads(data)
+    except ValueError as error:
+        raise ManifestError(f"{where}: is not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise ManifestError(f"{where}: is not a JSON object")
+    return value
+
+
+def _entry(kind: type[Any], item: dict[str, Any]) -> Any:
+    return kind(**{column.name: item[column.name] for column in fields(kind)})
+
+
+def _check_schema(value: dict[str, Any], where: str) -> None:
+    import jsonschema  # slow to import, needed only where a manifest is read
+
+    from schemas import load_schema
+
+    error = jsonschema.exceptions.best_match(
+        jsonschema.Draft202012Validator(load_schema("manifest")).iter_errors(value)
+    )
+    if error is not None:
+        place = "/".join(map(str, error.absolute_path)) or "top level"
+        raise ManifestError(f"{where}: {place}: {error.message}")

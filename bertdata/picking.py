@@ -1,0 +1,36 @@
+"""Evenly spaced records of a TFRecord file, as MLPerf picks its evaluation set."""
+
+from collections.abc import Callable
+from typing import Any, BinaryIO
+
+from bertdata._native import Engine
+from bertdata.shards.tfrecord import canonical_blocks, split_frames
+
+
+def pick_records(
+    file: BinaryIO, name: str, count: int, write: Callable[[bytes], Any], engine: Engine | None = None
+) -> tuple[int, int]:
+    """Write ``count`` records, number ``int(i * n / count)`` of n, in canonical form; (picked, n).
+
+    Fewer records than asked for are picked repeatedly, as in the original.
+    """
+    total = sum(records for _, records in canonical_blocks(file, name, engine))
+    file.seek(0)
+    if not total:
+        return 0, 0
+    wanted = picked_numbers(total, count)
+    done = place = 0
+    for block, records in canonical_blocks(file, name, engine):
+        frames = None
+        while place < count and wanted[place] < done + records:
+            frames = frames or split_frames(block)
+            write(frames[wanted[place] - done])
+            place += 1
+        done += records
+    return count, total
+
+
+def picked_numbers(total: int, count: int) -> list[int]:
+    """Ascending record numbers; the spacing is a double, as in the original."""
+    spacing = total / count
+    return [int(i * spacing) for i in range(count)]

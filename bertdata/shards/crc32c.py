@@ -1,0 +1,26 @@
+"""CRC-32C (Castagnoli) and the masked form that TFRecord frames carry; twin of _native/crc32c.h."""
+
+_POLYNOMIAL = 0x82F63B78
+
+
+def _row(byte: int) -> int:
+    for _ in range(8):
+        byte = byte >> 1 ^ (_POLYNOMIAL if byte & 1 else 0)
+    return byte
+
+
+_TABLE = tuple(_row(byte) for byte in range(256))
+
+
+def crc32c(data: bytes) -> int:
+    """The checksum of RFC 3720; ``crc32c(b"123456789") == 0xE3069283``."""
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc = crc >> 8 ^ _TABLE[(crc ^ byte) & 0xFF]
+    return crc ^ 0xFFFFFFFF
+
+
+def masked_crc32c(data: bytes) -> int:
+    """The checksum rotated right by 15 bits plus a constant, so that data may hold checksums itself."""
+    crc = crc32c(data)
+    return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF

@@ -1,0 +1,147 @@
+"""``tf.train.Example`` messages without TensorFlow: parsed from any tool, written in canonical form.
+
+The canonical form is what protobuf's ``SerializeToString(deterministic=True)`` gives: features sorted
+by key, numbers packed, each number in its shortest encoding. Twin of _native/tfrecord.h (writing)
+and _native/record_reader.h (parsing).
+"""
+
+from array import array
+from collections.abc import Iterator
+from typing import Any
+
+Features = dict[str, "list[int] | array[float] | list[bytes] | None"]
+"""Values by key: ints for an int64_list, an array of C floats, byte strings; None for an empty feature."""
+
+_BYTES_LIST, _FLOAT_LIST, _INT64_LIST = 1, 2, 3
+_VARINT, _LENGTH, _FIXED32 = 0, 2, 5
+
+
+class NotAnExample(ValueError):
+    """The bytes are not a ``tf.train.Example``."""
+
+
+def encode_example(features: Features) -> bytes:
+    """The canonical message that holds the features."""
+    entries = b"".join(
+        _message(1, _message(1, key.encode()) + _message(2, _encode_feature(features[key])))
+        for key in sorted(features, key=str.encode)
+    )
+    return _message(1, entries)
+
+
+def _encode_feature(values: Any) -> bytes:
+    if values is None:
+        return b""
+    if isinstance(values, array):
+        kind, body = _FLOAT_LIST, _packed(values.tobytes())
+    elif values and isinstance(values[0], bytes):
+        kind, body = _BYTES_LIST, b"".join(_message(1, value) for value in values)
+    else:
+        kind, body = _INT64_LIST, _packed(b"".join(varint(value & (1 << 64) - 1) for value in values))
+    return _message(kind, body)
+
+
+def _packed(data: bytes) -> bytes:
+    return _message(1, data) if data else b""
+
+
+def _message(field: int, data: bytes) -> bytes:
+    return varint(field << 3 | _LENGTH) + varint(len(data)) + data
+
+
+def varint(value: int) -> bytes:
+    """A non-negative number, seven bits a byte, least significant first."""
+    if value < 128:
+        return bytes((value,))
+    digits = bytearray()
+    while value >= 128:
+        digits.append(value & 127 | 128)
+        value >>= 7
+    digits.append(value)
+    return bytes(digits)
+
+
+def decode_example(payload: bytes) -> Features:
+    """The features of a message; of equal keys the last counts. NotAnExample says what is wrong."""
+    features: Features = {}
+    for _, body in _fields(payload, {1: _LENGTH}):
+        for _, entry in _fields(body, {1: _LENGTH}):
+            key, values = "", None
+            for field, data in _fields(entry, {1: _LENGTH, 2: _LENGTH}):
+                if field == 1:
+                    key = data.decode("utf-8", errors="surrogateescape")
+                else:
+                    values = _decode_feature(data, values)
+            features.pop(key, None)
+            features[key] = values
+    return features
+
+
+def _decode_feature(message: bytes, values: Any) -> Any:
+    for kind, data in _fields(message, {_BYTES_LIST: _LENGTH, _FLOAT_LIST: _LENGTH, _INT64_LIST: _LENGTH}):
+        if kind == _BYTES_LIST:
+            values = [value for _, value in _fields(data, {1: _LENGTH})]
+        elif kind == _FLOAT_LIST:
+            values = array("f")
+            for wire, value in _numbers(data, _FIXED32):
+                if len(value) % 4:
+                    raise NotAnExample(f"a list of floats is cut (wire type {wire})")
+                values.frombytes(value)
+        else:
+            values = [number for _, value in _numbers(data, _VARINT) for number in _varints(value)]
+    return values
+
+
+def _numbers(message: bytes, plain: int) -> Iterator[tuple[int, bytes]]:
+    """The bytes of the numbers in field 1, whether packed or one by one."""
+    for tag, value in _raw_fields(message):
+        if tag not in (1 << 3 | _LENGTH, 1 << 3 | plain):
+            raise NotAnExample(f"unknown field (tag {tag})")
+        yield tag & 7, value
+
+
+def _varints(data: bytes) -> Iterator[int]:
+    place = 0
+    while place < len(data):
+        value, place = _read_varint(data, place)
+        yield value - (1 << 64) if value >> 63 else value
+
+
+def _fields(message: bytes, known: dict[int, int]) -> Iterator[tuple[int, bytes]]:
+    for tag, value in _raw_fields(message):
+        if known.get(tag >> 3) != tag & 7:
+            raise NotAnExample(f"unknown field (tag {tag})")
+        yield tag >> 3, value
+
+
+def _raw_fields(message: bytes) -> Iterator[tuple[int, bytes]]:
+    place = 0
+    while place < len(message):
+        tag, place = _read_varint(message, place)
+        if tag & 7 == _LENGTH:
+            size, place = _read_varint(message, place)
+            end = place + size
+        elif tag & 7 == _FIXED32:
+            end = place + 4
+        elif tag & 7 == _VARINT:
+            end = _read_varint(message, place)[1]
+        else:
+            raise NotAnExample(f"unknown field (tag {tag})")
+        if end > len(message):
+            raise NotAnExample("a field is longer than its message")
+        yield tag, message[place:end]
+        place = end
+
+
+def _read_varint(data: bytes, place: int) -> tuple[int, int]:
+    value = shift = 0
+    while shift < 64:
+        if place >= len(data):
+            break
+        byte = data[place]
+        place += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            return value & (1 << 64) - 1, place
+        shift += 7
+    raise NotAnExample("broken number")

@@ -1,0 +1,58 @@
+"""TFRecord frames: length, its checksum, payload, its checksum, all little-endian."""
+
+import struct
+from collections.abc import Iterator
+from typing import Protocol
+
+from bertdata.errors import ShardError
+from bertdata.shards.crc32c import masked_crc32c
+
+FRAME_BYTES = 16
+_LONGEST_RECORD = 1 << 31
+
+
+class Source(Protocol):
+    """Where bytes come from, in order."""
+
+    def read(self, size: int, /) -> bytes: ...
+
+
+def frame(payload: bytes) -> bytes:
+    """The payload framed as one record."""
+    length = struct.pack("<Q", len(payload))
+    return b"".join(
+        (
+            length,
+            struct.pack("<I", masked_crc32c(length)),
+            payload,
+            struct.pack("<I", masked_crc32c(payload)),
+        )
+    )
+
+
+def read_payloads(file: Source, name: str) -> Iterator[bytes]:
+    """The payloads of all records; ShardError names the file and the first record at fault."""
+    record = 0
+    while header := file.read(12):
+        where = f"{name}: record {record}"
+        if len(header) < 12:
+            raise truncated(where)
+        length, length_crc = struct.unpack("<QI", header)
+        if length_crc != masked_crc32c(header[:8]):
+            raise ShardError(
+                f"{where}: the checksum of its length does not fit: damaged, or not a TFRecord file"
+            )
+        if length > _LONGEST_RECORD:
+            raise ShardError(f"{where}: its length is {length} bytes")
+        body = file.read(length + 4)
+        if len(body) < length + 4:
+            raise truncated(where)
+        payload, (payload_crc,) = body[:length], struct.unpack("<I", body[length:])
+        if payload_crc != masked_crc32c(payload):
+            raise ShardError(f"{where}: the checksum of its data does not fit: damaged")
+        yield payload
+        record += 1
+
+
+def truncated(where: str) -> ShardError:
+    return ShardError(f"{where}: the file ends inside this record: truncated")

@@ -1,0 +1,68 @@
+"""Run independent work in several processes, results as they come."""
+
+import multiprocessing
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from types import FrameType
+from typing import TypeVar
+
+from bertdata.errors import BertDataError
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+class WorkerDied(BertDataError):
+    """A worker process was killed, by the system for want of memory for instance."""
+
+
+def available_cores() -> int:
+    """Processor cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def run_all(function: Callable[[Item], Result], items: Iterable[Item], workers: int) -> Iterator[Result]:
+    """``function(item)`` of every item, in the order in which they finish.
+
+    With one worker everything happens in this process. The first error ends the run: work under way
+    is stopped, and cleans up behind itself.
+    """
+    work = list(items)
+    workers = min(workers, len(work))
+    if workers <= 1:
+        yield from map(function, work)
+        return
+    context = multiprocessing.get_context("spawn")  # the same on every system, and safe with threads
+    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_prepare_worker)
+    try:
+        futures: list[Future[Result]] = [pool.submit(function, item) for item in work]
+        for future in as_completed(futures):
+            yield future.result()
+    except BrokenProcessPool:
+        raise WorkerDied(
+            "a worker process died before its work was done (killed, or out of memory); "
+            "run the same command again: finished shards are kept"
+        ) from None
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        for child in multiprocessing.active_children():
+            child.terminate()
+        raise
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _prepare_worker() -> None:
+    """Leave Ctrl-C to the parent; end on its word with every ``finally`` run."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, _exit)
+
+
+def _exit(signum: int, frame: FrameType | None) -> None:
+    sys.exit(128 + signum)
