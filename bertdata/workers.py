@@ -1,12 +1,9 @@
 """Run independent work in several processes, results as they come."""
 
-import multiprocessing
 import os
 import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
 from types import FrameType
 from typing import TypeVar
 
@@ -38,10 +35,19 @@ def run_all(function: Callable[[Item], Result], items: Iterable[Item], workers: 
     if workers <= 1:
         yield from map(function, work)
         return
+    yield from _run_in_pool(function, work, workers)
+
+
+def _run_in_pool(function: Callable[[Item], Result], work: list[Item], workers: int) -> Iterator[Result]:
+    # Imported here: one worker needs none of it, and it takes as long to load as a small part to make.
+    import multiprocessing
+    from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+    from concurrent.futures.process import BrokenProcessPool
+
     context = multiprocessing.get_context("spawn")  # the same on every system, and safe with threads
     pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_prepare_worker)
     try:
-        futures: list[Future[Result]] = [pool.submit(function, item) for item in work]
+        futures: list[Future[Result]] = [pool.submit(_work, function, item) for item in work]
         for future in as_completed(futures):
             yield future.result()
     except BrokenProcessPool:
@@ -59,10 +65,34 @@ def run_all(function: Callable[[Item], Result], items: Iterable[Item], workers: 
 
 
 def _prepare_worker() -> None:
-    """Leave Ctrl-C to the parent; end on its word with every ``finally`` run."""
+    """Leave Ctrl-C to the parent; end on its word, or when it is gone, with every ``finally`` run."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _exit)
+    from threading import Thread, get_ident
+
+    Thread(target=_end_with_parent, args=[get_ident()], daemon=True).start()
 
 
 def _exit(signum: int, frame: FrameType | None) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second one must not disturb the cleaning up
     sys.exit(128 + signum)
+
+
+def _end_with_parent(thread: int) -> None:
+    """Tell the worker's main thread to end when the parent is gone; else it would wait for work for ever."""
+    from multiprocessing import parent_process
+
+    if (parent := parent_process()) is not None:
+        parent.join()
+        signal.pthread_kill(thread, signal.SIGTERM)
+
+
+def _work(function: Callable[[Item], Result], item: Item) -> Result:
+    """``function(item)``, or the end of this worker.
+
+    The pool would take the worker's end for a result, and give it the next item.
+    """
+    try:
+        return function(item)
+    except SystemExit as end:
+        os._exit(end.code if isinstance(end.code, int) else 1)
