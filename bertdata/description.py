@@ -3,15 +3,20 @@
 from bertdata.records import Example, ShardLayout
 
 
-def mask_kind(example: Example, mask: int, mask_id: int) -> str:
-    """What stands at the example's mask number ``mask``: "[MASK]", "kept" or "random"."""
+def mask_kind(example: Example, mask: int, mask_id: int | None) -> str:
+    """What stands at the example's mask number ``mask``: "[MASK]", "kept" or "random".
+
+    Where the id of [MASK] is not known, the first and the last are "changed".
+    """
     shown = example.ids[example.positions[mask]]
+    if mask_id is None:
+        return "kept" if shown == example.labels[mask] else "changed"
     if shown == mask_id:
         return "[MASK]"
     return "kept" if shown == example.labels[mask] else "random"
 
 
-def describe(example: Example, words: list[str], mask_id: int, layout: ShardLayout) -> str:
+def describe(example: Example, words: list[str], mask_id: int | None, layout: ShardLayout) -> str:
     """Both segments in words, then each mask: position, what it became, the label.
 
     ::
@@ -36,6 +41,6 @@ def describe(example: Example, words: list[str], mask_id: int, layout: ShardLayo
     ]
     for mask, (position, label) in enumerate(zip(example.positions, example.labels, strict=True)):
         kind = mask_kind(example, mask, mask_id)
-        became = f" -> {text([example.ids[position]])}" if kind == "random" else ""
+        became = f" -> {text([example.ids[position]])}" if kind in ("random", "changed") else ""
         lines.append(f"  {position:<4}{kind:<8}{text([label])}{became}")
     return "\n".join(lines) + "\n"

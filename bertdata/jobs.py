@@ -19,6 +19,7 @@ from bertdata.shards import make_writer
 from bertdata.shards.tfrecord import encode_batch
 from bertdata.tokens import parse_vocabulary
 from bertdata.tokens.documents import Tokenizer
+from bertdata.tokens.lines import drop_bad_utf8
 
 BATCH = 128
 """Examples encoded at a time: enough to amortise a call, few enough for the cache."""
@@ -71,7 +72,7 @@ def run_job(job: Job) -> JobResult:
         tokenizer = load_tokenizer(job.vocabulary, first.dialect, first.lower_case, job.engine)
         documents = tokenizer.tokenize([text], [job.part])
         check_documents(documents, job.part)
-        warnings = _warnings(text, documents, job.part)
+        warnings = (*text_warnings(text, job.part, first.dialect), *document_warnings(documents, job.part))
         input_entry = InputEntry(
             name=job.part_name,
             bytes=len(text),
@@ -117,23 +118,34 @@ def check_documents(documents: Documents, name: str) -> None:
         raise InputError(f"{name}: holds no sentences, expected one sentence a line, a blank line between documents")
 
 
-def _warnings(text: bytes, documents: Documents, name: str) -> tuple[str, ...]:
-    """What a person should know of a part that is read without error."""
+def text_warnings(text: bytes, name: str, dialect: str) -> list[str]:
+    """What a person should know of the bytes of a text that is read without error."""
     found = []
     if nuls := text.count(0):
         line = text.count(b"\n", 0, text.index(0)) + 1
         found.append(f"{name}: line {line}: the first of {nuls} NUL bytes, all dropped; is this file UTF-8 text?")
+    if find_dialect(dialect).drops_bad_utf8:
+        try:
+            text.decode()
+        except UnicodeDecodeError as error:
+            dropped, line = len(text) - len(drop_bad_utf8(text)), text.count(b"\n", 0, error.start) + 1
+            found.append(f"{name}: line {line}: the first of {dropped} bytes that are not UTF-8, all dropped")
+    return found
+
+
+def document_warnings(documents: Documents, name: str) -> list[str]:
+    """What a person should know of documents that give odd next-sentence labels."""
     if documents.documents == 1 and documents.sentences > 1:
-        found.append(
-            f"{name}: no blank line, so the file is one document: every random next sentence comes from that "
+        return [
+            f"{name}: no blank line, so the text is one document: every random next sentence comes from that "
             "same document, and next-sentence labels say little; put a blank line between documents"
-        )
-    elif documents.documents == documents.sentences:
-        found.append(
+        ]
+    if documents.documents == documents.sentences:
+        return [
             f"{name}: every document is a single sentence, so every next sentence will be random; "
             "put blank lines between documents only"
-        )
-    return tuple(found)
+        ]
+    return []
 
 
 class HashingSink:

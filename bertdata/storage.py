@@ -35,12 +35,12 @@ def _remote(path: str) -> tuple[Any, str]:
 
 
 @contextmanager
-def _naming(path: str) -> Iterator[None]:
+def _naming(path: str, missing: str = "no such file or directory") -> Iterator[None]:
     """Turn what the file system raises into an error that names the path."""
     try:
         yield
     except FileNotFoundError:
-        raise MissingInputError(f"{path}: no such file or directory") from None
+        raise MissingInputError(f"{path}: {missing}") from None
     except IsADirectoryError:
         raise MissingInputError(f"{path}: is a directory, expected a file") from None
     except OSError as error:
@@ -94,7 +94,7 @@ def open_output(path: str, *, temporary: str | None = None) -> Iterator[BinaryIO
     directory = temporary if temporary is not None else parent(path)
     growing = join(directory, f"{base_name(path)}.{os.urandom(8).hex()}.tmp")
     try:
-        with _naming(path):
+        with _naming(path, missing=f"cannot be written: there is no directory {directory}"):
             file = _create(growing)
         with _NamedFile(file, path) as named:
             yield cast(BinaryIO, named)

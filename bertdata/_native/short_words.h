@@ -85,7 +85,7 @@ class ShortWordCache {
       entry.ids[0] = static_cast<uint32_t>(spilled_.size());
       spilled_.insert(spilled_.end(), ids.begin(), ids.end());
     }
-    if (++used_ * 2 <= entries_.size()) return entry;
+    if (++used_ * 4 <= entries_.size() * 3) return entry;
     const Entry added = entry;
     if (entries_.size() < max_slots_) {
       grow();

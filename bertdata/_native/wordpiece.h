@@ -16,12 +16,7 @@ class Trie {
  public:
   static constexpr uint32_t kNone = 0xFFFFFFFFu;
 
-  explicit Trie(size_t expected_nodes) {
-    size_t capacity = 1024;
-    while (capacity < 2 * expected_nodes) capacity *= 2;
-    edges_.assign(capacity, Edge{kNone, 0});
-    ids_.push_back(kNone);
-  }
+  Trie() : edges_(1 << 12, Edge{kNone, 0}), ids_{kNone} {}
 
   void insert(std::string_view token, uint32_t id) {
     uint32_t node = 0;
@@ -52,9 +47,22 @@ class Trie {
     for (; edges_[slot].key != kNone; slot = (slot + 1) & (edges_.size() - 1))
       if (edges_[slot].key == key) return edges_[slot].to;
     if (ids_.size() >= (1u << 24) - 1) throw std::length_error("vocabulary has more than 16 million prefixes");
-    edges_[slot] = {key, static_cast<uint32_t>(ids_.size())};
+    const uint32_t node_made = static_cast<uint32_t>(ids_.size());
+    edges_[slot] = {key, node_made};
     ids_.push_back(kNone);
-    return edges_[slot].to;
+    if (2 * ids_.size() > edges_.size()) grow();
+    return node_made;
+  }
+
+  void grow() {
+    std::vector<Edge> old(edges_.size() * 2, Edge{kNone, 0});
+    old.swap(edges_);
+    for (const Edge& edge : old) {
+      if (edge.key == kNone) continue;
+      size_t slot = hash(edge.key);
+      while (edges_[slot].key != kNone) slot = (slot + 1) & (edges_.size() - 1);
+      edges_[slot] = edge;
+    }
   }
 
   std::vector<Edge> edges_;
@@ -65,7 +73,7 @@ class WordPiece {
  public:
   WordPiece(const std::vector<std::string>& tokens, const std::vector<uint32_t>& ids, uint32_t unknown,
             uint32_t max_word_chars)
-      : trie_(total_bytes(tokens) + 1), unknown_(unknown), max_word_chars_(max_word_chars) {
+      : unknown_(unknown), max_word_chars_(max_word_chars) {
     for (size_t i = 0; i < tokens.size(); ++i) trie_.insert(tokens[i], ids[i]);
     continuation_ = trie_.child(0, '#');
     if (continuation_ != Trie::kNone) continuation_ = trie_.child(continuation_, '#');
@@ -92,12 +100,6 @@ class WordPiece {
   }
 
  private:
-  static size_t total_bytes(const std::vector<std::string>& tokens) {
-    size_t bytes = 0;
-    for (const auto& token : tokens) bytes += token.size();
-    return bytes;
-  }
-
   Trie trie_;
   uint32_t continuation_, unknown_, max_word_chars_;
 };

@@ -37,7 +37,12 @@ def run(arguments: list[str]) -> int:
     for target in targets:
         target.dataset.begin()
     jobs = [Job(part=part, vocabulary=args.vocab, targets=targets, engine=args.engine) for part in parts]
-    results = run_jobs(jobs, args.workers or available_cores())
+    try:
+        results = run_jobs(jobs, args.workers or available_cores())
+    except BaseException:
+        for target in targets:
+            target.dataset.give_up()
+        raise
     for index, target in enumerate(targets):
         manifest = target.dataset.finish([result.entries[index] for result in results])
         print(summary(target.dataset.directory, manifest.as_json()))

@@ -1,13 +1,22 @@
 """``bertdata create-pretraining-data``: a drop-in for MLPerf's script of that name."""
 
 import argparse
+import sys
+from contextlib import ExitStack
 from typing import Any
 
 from bertdata import storage
 from bertdata.dialects import DIALECTS, find_dialect
 from bertdata.errors import SettingsError
 from bertdata.examples import make_examples
-from bertdata.jobs import HashingSink, check_documents, load_vocabulary, write_examples
+from bertdata.jobs import (
+    HashingSink,
+    check_documents,
+    document_warnings,
+    load_vocabulary,
+    text_warnings,
+    write_examples,
+)
 from bertdata.parser import Parser, add_engine
 from bertdata.recipes import ExampleSettings
 from bertdata.tokens.documents import Tokenizer
@@ -64,30 +73,47 @@ def run(arguments: list[str]) -> int:
         whole_word_mask=args.do_whole_word_mask,
     )
     inputs = find_inputs(args.input_file)
-    outputs = args.output_file.split(",")
-    if len(set(outputs)) < len(outputs) or not all(outputs):
-        raise SettingsError(f"--output_file={args.output_file}: an output is empty or named twice")
-    examples = _make(inputs, args.vocab_file, settings, args.engine)
-    for start, output in enumerate(outputs):
-        with storage.open_output(output) as file:
-            sink = HashingSink(file.write)
+    outputs = _split("--output_file", args.output_file)
+    if len(set(outputs)) < len(outputs):
+        raise SettingsError(f"--output_file={args.output_file}: names an output twice")
+    with ExitStack() as stack:  # all files open before the long work, none appears before all are whole
+        files = [stack.enter_context(storage.open_output(output)) for output in outputs]
+        sinks = [HashingSink(file.write) for file in files]
+        examples = _make(inputs, args.vocab_file, settings, args.engine)
+        for start, sink in enumerate(sinks):
             write_examples(examples, settings, sink, engine=args.engine, start=start, step=len(outputs))
+    for start, (output, sink) in enumerate(zip(outputs, sinks, strict=True)):
         print(f"{output}: {len(range(start, len(examples), len(outputs)))} examples, {sink.bytes} bytes")
     return 0
 
 
+def _split(flag: str, names: str) -> list[str]:
+    split = names.split(",")
+    if not all(split):
+        raise SettingsError(f"{flag}={names}: holds an empty name, expected names separated by commas")
+    return split
+
+
 def find_inputs(flag: str) -> list[str]:
     """The files of a comma-separated list of patterns, in the script's order: as listed, each pattern sorted."""
-    inputs = []
-    for pattern in flag.split(","):
-        inputs += storage.expand([pattern])
-    return inputs
+    return [path for pattern in _split("--input_file", flag) for path in storage.expand([pattern])]
 
 
 def _make(inputs: list[str], vocabulary_path: str, settings: ExampleSettings, engine: Any) -> Any:
     dialect = find_dialect(settings.dialect)
     vocabulary = load_vocabulary(vocabulary_path, settings.dialect)
     tokenizer = Tokenizer(vocabulary, dialect, lower_case=settings.lower_case, engine=engine)
-    documents = tokenizer.tokenize([storage.read_bytes(path) for path in inputs], inputs)
-    check_documents(documents, ", ".join(inputs))
+    texts = [storage.read_bytes(path) for path in inputs]
+    documents = tokenizer.tokenize(texts, inputs)
+    together = ", ".join(inputs)
+    check_documents(documents, together)
+    for text, path in zip(texts, inputs, strict=True):
+        _warn(text_warnings(text, path, settings.dialect))
+    _warn(document_warnings(documents, together))
+    del texts
     return make_examples(documents, vocabulary, settings, engine=engine)
+
+
+def _warn(warnings: list[str]) -> None:
+    for warning in warnings:
+        print(f"bertdata: warning: {warning}", file=sys.stderr)

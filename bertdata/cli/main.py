@@ -1,10 +1,16 @@
 """``bertdata COMMAND ...``: finds the command's module, runs it, turns errors into exit statuses."""
 
+import os
+import signal
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from importlib import import_module
+from types import FrameType
 
 from bertdata import __version__, _native
-from bertdata.errors import BertDataError
+from bertdata.errors import BertDataError, UsageError
 
 COMMANDS = {
     "create": "sentence parts to shards, manifest and MD5SUMS",
@@ -33,18 +39,48 @@ usage: bertdata COMMAND ...    (bertdata COMMAND --help explains one)
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; the exit status: 0 done or sound, 1 data at fault, 2 wrong usage, 130 interrupted."""
-    words = sys.argv[1:] if arguments is None else arguments
+    try:
+        with _sigterm_interrupts():
+            status = _run(sys.argv[1:] if arguments is None else arguments)
+        sys.stdout.flush()
+        return status
+    except BertDataError as error:
+        _report(f"error: {error}")
+        return error.exit_status
+    except KeyboardInterrupt as stop:
+        _report("interrupted; what is finished is kept, run the same command to go on")
+        return 143 if isinstance(stop, _Terminated) else 130
+    except MemoryError:
+        _report("error: out of memory; use smaller parts or fewer workers")
+        return 1
+    except BrokenPipeError:
+        _forget_output()  # the reader of our output went away; there is nobody to tell
+        return 1
+    except OSError as error:
+        if error.filename is None:
+            _forget_output()
+        _report(f"error: {error.filename or 'standard output or a temporary file'}: {error.strerror or error}")
+        return 1
+
+
+def _report(line: str) -> None:
+    print(f"bertdata: {line}", file=sys.stderr)
+
+
+def _run(words: list[str]) -> int:
     if not words or words[0] in ("-h", "--help", "help"):
         print(USAGE + "".join(f"  {name:<25}{summary}\n" for name, summary in COMMANDS.items()), end="")
         return 0 if words else 2
     if words[0] == "--version":
         print(f"bertdata {__version__} (engine: {_native.default_engine()})")
         return 0
-    name, rest = words[0], words[1:]
+    name, arguments = words[0], words[1:]
     if name not in COMMANDS:
-        print(f"bertdata: error: {_unknown(name)}", file=sys.stderr)
-        return 2
-    return run_guarded(name, rest)
+        raise UsageError(_unknown(name))
+    if name in SLOW_WITHOUT_KERNELS and not _native.available() and not _asks_for_help(arguments):
+        _report("the native engine is not built here; running the slow Python engine")
+    status: int = import_module(f"bertdata.cli.{name.replace('-', '_')}").run(arguments)
+    return status
 
 
 def _unknown(name: str) -> str:
@@ -55,29 +91,30 @@ def _unknown(name: str) -> str:
     return f"{name!r} is no command; {hint}"
 
 
-def run_guarded(name: str, arguments: list[str]) -> int:
-    """The command's exit status, whatever it raises on purpose."""
-    try:
-        if name in SLOW_WITHOUT_KERNELS and not _native.available() and not _asks_for_help(arguments):
-            print(
-                "bertdata: the native engine is not built here; running the slow Python engine", file=sys.stderr
-            )
-        module = import_module(f"bertdata.cli.{name.replace('-', '_')}")
-        status: int = module.run(arguments)
-        return status
-    except BertDataError as error:
-        print(f"bertdata: error: {error}", file=sys.stderr)
-        return error.exit_status
-    except KeyboardInterrupt:
-        print("bertdata: interrupted; what is finished is kept, run the same command to go on", file=sys.stderr)
-        return 130
-    except BrokenPipeError:
-        sys.stderr.close()  # the reader of our output went away; there is nobody to tell
-        return 1
-    except MemoryError:
-        print("bertdata: error: out of memory; use smaller parts or fewer workers", file=sys.stderr)
-        return 1
-
-
 def _asks_for_help(arguments: list[str]) -> bool:
     return "-h" in arguments or "--help" in arguments
+
+
+class _Terminated(KeyboardInterrupt):
+    """SIGTERM, which schedulers send, ends a command as Ctrl-C does."""
+
+
+@contextmanager
+def _sigterm_interrupts() -> Iterator[None]:
+    def interrupt(signum: int, frame: FrameType | None) -> None:
+        raise _Terminated
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _forget_output() -> None:
+    """Let the interpreter not try again, at its end, to write what could not be written."""
+    with suppress(OSError, ValueError):  # it may be no file at all
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -29,7 +29,7 @@ def run(arguments: list[str]) -> int:
 
     args = make_parser().parse_args(arguments)
     status = 0
-    for path in [path for pattern in args.files for path in storage.expand([pattern])]:
+    for path in [path for pattern in args.files for path in _expand(pattern)]:
         try:
             if storage.is_directory(path):
                 raise MissingInputError(f"{path}: is a directory, expected a file")
@@ -40,3 +40,11 @@ def run(arguments: list[str]) -> int:
             continue
         print(md5sum_line(md5, path), end="", flush=True)
     return status
+
+
+def _expand(pattern: str) -> list[str]:
+    """The pattern's files, or itself, so that what is missing is told in its place."""
+    try:
+        return storage.expand([pattern])
+    except MissingInputError:
+        return [pattern]

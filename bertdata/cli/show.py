@@ -15,7 +15,8 @@ EXAMPLE = "  bertdata show shards/part-00000-of-00500.tfrecord --vocab vocab.txt
 
 SUMMARY = """\
 Prints words, masks (position, what stands there: [MASK], kept or random, and the label) and padding
-of examples in a shard of any container. Without --vocab it prints ids."""
+of examples in a shard of any container. Without --vocab it prints ids, and cannot tell [MASK] from a
+random word."""
 
 
 def make_parser() -> Parser:
@@ -43,10 +44,10 @@ def run(arguments: list[str]) -> int:
     return 0
 
 
-def _words(shard: str, vocab: str | None) -> tuple[list[str], int]:
-    """The word of each id and the id of [MASK]; numbers, and the id of the published vocabulary, without one."""
+def _words(shard: str, vocab: str | None) -> tuple[list[str], int | None]:
+    """The word of each id and the id of [MASK]; nothing of both without a vocabulary."""
     if vocab is None:
-        return [], 103
+        return [], None
     manifest = storage.join(storage.parent(shard), MANIFEST_NAME)
     dialect = "mlperf"
     if storage.exists(manifest):

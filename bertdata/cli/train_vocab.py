@@ -24,8 +24,9 @@ def make_parser() -> Parser:
 
 def run(arguments: list[str]) -> int:
     args = make_parser().parse_args(arguments)
-    tokens = train_vocabulary(storage.expand(args.texts), size=args.size, lower_case=args.lower_case)
-    with storage.open_output(args.output) as file:
+    texts = storage.expand(args.texts)
+    with storage.open_output(args.output) as file:  # opened first: training takes long
+        tokens = train_vocabulary(texts, size=args.size, lower_case=args.lower_case)
         file.write("".join(f"{token}\n" for token in tokens).encode())
     print(f"{args.output}: {len(tokens)} tokens")
     return 0

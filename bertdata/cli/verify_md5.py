@@ -57,5 +57,9 @@ def _print(report: Report, *, every: bool) -> None:
     for finding in report.findings:
         if finding.is_fault or every:
             print(finding)
-    state = "sound" if report.sound else f"{len(report.faults)} faults"
-    print(f"{report.path}: {report.count('right')} files right, {state}")
+    state = "sound" if report.sound else _count(len(report.faults), "fault")
+    print(f"{report.path}: {_count(report.count('right'), 'file')} right, {state}")
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"

@@ -1,0 +1,78 @@
+"""The golden cases: reading them, and making a case's examples as text."""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bertdata._native import Engine
+from bertdata.description import describe
+from bertdata.examples import make_examples
+from bertdata.recipes import ExampleSettings
+from bertdata.records import ExampleSource, Vocabulary
+from bertdata.shards.tfrecord import encode_batch
+from bertdata.tokens import parse_vocabulary
+from bertdata.tokens.documents import Tokenizer
+
+GOLDEN = Path(__file__).parent
+VOCABULARY = GOLDEN / "vocab.txt"
+
+
+@dataclass(frozen=True)
+class Case:
+    """One folder of ``golden/cases``."""
+
+    folder: Path
+    inputs: tuple[str, ...]
+    settings: ExampleSettings
+
+    @property
+    def examples_file(self) -> Path:
+        return self.folder / "examples.txt"
+
+    @property
+    def expected_file(self) -> Path:
+        return self.folder / "expected.json"
+
+
+def load_case(name: str) -> Case:
+    """The case of that name."""
+    folder = GOLDEN / "cases" / name
+    value = json.loads((folder / "case.json").read_text(encoding="utf-8"))
+    return Case(folder, tuple(value["inputs"]), ExampleSettings(**value["settings"]))
+
+
+def case_names() -> list[str]:
+    """Names of all cases, sorted."""
+    return sorted(path.parent.name for path in (GOLDEN / "cases").glob("*/case.json"))
+
+
+def make(case: Case, engine: Engine) -> tuple[ExampleSource, Vocabulary]:
+    """The case's examples by one engine, and the vocabulary they were made with."""
+    rules = case.settings.rules
+    vocabulary = parse_vocabulary(VOCABULARY.read_bytes(), "vocab.txt", rules)
+    tokenizer = Tokenizer(vocabulary, rules, lower_case=case.settings.lower_case, engine=engine)
+    documents = tokenizer.tokenize([(GOLDEN / name).read_bytes() for name in case.inputs], list(case.inputs))
+    return make_examples(documents, vocabulary, case.settings, engine=engine), vocabulary
+
+
+def as_text(examples: ExampleSource, vocabulary: Vocabulary, settings: ExampleSettings) -> str:
+    """All examples as a person reads them."""
+    words, batch = vocabulary.words(), examples.batch(0, len(examples))
+    return "".join(
+        f"example {number}: {describe(example, words, vocabulary.mask, settings.layout)}"
+        for number, example in enumerate(batch.examples())
+    )
+
+
+def as_expected(examples: ExampleSource, settings: ExampleSettings, engine: Engine) -> dict[str, Any]:
+    """What ``expected.json`` holds."""
+    content = encode_batch(examples.batch(0, len(examples)), settings.layout, engine)
+    return {
+        "examples": len(examples),
+        "tokens": examples.tokens,
+        "masked_tokens": examples.masked,
+        "content_bytes": len(content),
+        "content_md5": hashlib.md5(content).hexdigest(),
+    }

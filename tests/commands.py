@@ -1,0 +1,77 @@
+"""Running the program, in this process where possible, and looking at what it leaves."""
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from bertdata.cli.main import main
+
+SMALL = ("--max-seq-length=64", "--max-predictions-per-seq=10", "--dupe-factor=1", "--workers=1")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a command ended and what it printed."""
+
+    status: int
+    out: str
+    err: str
+
+    def assert_one_error(self, status: int, *words: str) -> None:
+        """One line on standard error, which holds all the words, and the exit status."""
+        assert self.status == status, self.err
+        assert len(self.err.splitlines()) == 1, self.err
+        assert self.err.startswith("bertdata") and ": error: " in self.err
+        for word in words:
+            assert word in self.err
+
+
+class Program:
+    """The program within this process."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self._capsys = capsys
+
+    def __call__(self, *arguments: object) -> Outcome:
+        self._capsys.readouterr()
+        try:
+            status = main(list(map(str, arguments)))
+        except SystemExit as stop:  # argparse: help, or wrong usage
+            status = int(stop.code or 0)
+        printed = self._capsys.readouterr()
+        return Outcome(status, printed.out, printed.err)
+
+
+def start(*arguments: object, **options: object) -> "subprocess.Popen[str]":
+    """The program as a process of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "bertdata", *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parent.parent)},
+        **options,
+    )
+
+
+def finish(process: "subprocess.Popen[str]") -> Outcome:
+    """The end of the process, which must come soon."""
+    try:
+        out, err = process.communicate(timeout=30)
+    finally:
+        process.kill()
+    return Outcome(process.returncode, out, err)
+
+
+def files_below(directory: Path) -> list[str]:
+    """Names of all files below the directory, relative to it, sorted."""
+    return sorted(path.relative_to(directory).as_posix() for path in directory.rglob("*") if path.is_file())
+
+
+def contents(directory: Path) -> dict[str, bytes]:
+    """The bytes of all files below the directory."""
+    return {name: (directory / name).read_bytes() for name in files_below(directory)}

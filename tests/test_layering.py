@@ -1,0 +1,135 @@
+"""The house has storeys: imports run downwards only, and the light package stays light."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+# Each module belongs to the longest prefix that fits it. A module may import modules of lower levels,
+# and of its own package.
+LEVELS = {
+    "schemas": 0,
+    "bertdata": 0,
+    "bertdata.errors": 0,
+    "bertdata.records": 0,
+    "bertdata.dialects": 1,
+    "bertdata.recipes": 1,
+    "bertdata.storage": 1,
+    "bertdata.published": 1,
+    "bertdata.settings_flags": 1,
+    "bertdata.parser": 1,
+    "bertdata._native": 2,
+    "bertdata.tokens": 3,
+    "bertdata.examples": 3,
+    "bertdata.text": 3,
+    "bertdata.shards": 4,
+    "bertdata.manifest": 4,
+    "bertdata.workers": 4,
+    "bertdata.description": 4,
+    "bertdata.vocabulary_training": 4,
+    "bertdata.content": 5,
+    "bertdata.picking": 5,
+    "bertdata.dataset": 5,
+    "bertdata.jobs": 6,
+    "bertdata.verify": 6,
+    "bertdata.planning": 7,
+    "bertdata.cli": 8,
+    "bertdata.__main__": 9,
+    "beam_pipelines": 8,
+    "trainer": 8,
+}
+# Within level 1: recipes are made of dialects, flags of recipes.
+MAY_ALSO_IMPORT = {
+    "bertdata.recipes": {"bertdata.dialects"},
+    "bertdata.settings_flags": {"bertdata.recipes", "bertdata.dialects"},
+}
+OURS = ("bertdata", "beam_pipelines", "trainer", "schemas")
+KERNEL_USERS = {"bertdata.tokens", "bertdata.examples", "bertdata.shards", "bertdata.text"}
+ENGINE_NAMES = {"Engine", "default_engine", "available", "why_missing"}
+
+
+def modules() -> dict[str, Path]:
+    found = {}
+    for package in OURS:
+        for path in (ROOT / package).rglob("*.py"):
+            name = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+            found[name] = path
+    return found
+
+
+MODULES = modules()
+
+
+def unit(module: str) -> str:
+    """The entry of LEVELS that the module belongs to."""
+    parts = module.split(".")
+    for length in range(len(parts), 0, -1):
+        prefix = ".".join(parts[:length])
+        if prefix in LEVELS and (length > 1 or len(parts) == 1 or prefix != "bertdata"):
+            return prefix
+    raise AssertionError(f"{module} has no place in the house: add it to LEVELS")
+
+
+def imports(path: Path) -> list[tuple[str, set[str]]]:
+    """(module, names taken from it) of every import of ours, at the top or inside a function."""
+    found = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found += [(alias.name, set()) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            for alias in node.names:
+                inner = f"{node.module}.{alias.name}"
+                found.append((inner, set()) if inner in MODULES else (node.module, {alias.name}))
+    return [(module, names) for module, names in found if module.split(".")[0] in OURS]
+
+
+@pytest.mark.parametrize("module", sorted(MODULES))
+def test_imports_run_downwards(module):
+    here = unit(module)
+    for imported, _ in imports(MODULES[module]):
+        there = unit(imported)
+        allowed = (
+            here == there
+            or LEVELS[there] < LEVELS[here]
+            or there in MAY_ALSO_IMPORT.get(here, ())
+        )
+        assert allowed, f"{module} (level {LEVELS[here]}) imports {imported} (level {LEVELS[there]})"
+
+
+@pytest.mark.parametrize("module", sorted(MODULES))
+def test_only_steps_with_a_kernel_import_the_kernels(module):
+    for imported, names in imports(MODULES[module]):
+        if imported.startswith("bertdata._native") and unit(module) not in KERNEL_USERS | {"bertdata._native"}:
+            assert names <= ENGINE_NAMES, f"{module} imports {names} from {imported}"
+
+
+@pytest.mark.parametrize("module", sorted(name for name in MODULES if name.startswith("bertdata.cli.")))
+def test_commands_never_import_one_another(module):
+    # main finds a command's module by name; what commands share lies below them
+    shared = {"bertdata.cli.progress"}
+    others = {imported for imported, _ in imports(MODULES[module]) if imported.startswith("bertdata.cli.")}
+    assert others <= shared
+
+
+def test_toolkit_needs_none_of_the_heavy_packages():
+    heavy = "apache_beam tensorflow torch h5py pyarrow tokenizers numpy nltk wikiextractor".split()
+    names = [name for name in MODULES if name.startswith("bertdata") and "__main__" not in name]
+    lazy = {"bertdata.shards.columns", "bertdata.tokens.generate_unicode11"}
+    code = f"""
+import importlib, sys
+for name in {sorted(set(names) - lazy)!r}:
+    importlib.import_module(name)
+print([name for name in {heavy!r} if name in sys.modules])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_top_level_is_the_designs():
+    wanted = {"bertdata", "beam_pipelines", "trainer", "schemas", "tests", "golden", "setup.py"}
+    assert wanted <= {path.name for path in ROOT.iterdir()}
