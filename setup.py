@@ -8,7 +8,10 @@ from setuptools import find_packages, setup
 EXTRAS = {
     "hdf5": ["h5py>=3.10", "numpy"],
     "parquet": ["pyarrow>=17", "numpy"],
-    "tf": ["tensorflow-cpu>=2.16; platform_machine == 'x86_64'", "tensorflow>=2.16; platform_machine != 'x86_64'"],
+    "tf": [
+        "tensorflow-cpu>=2.16; platform_machine == 'x86_64'",
+        "tensorflow>=2.16; platform_machine != 'x86_64'",
+    ],
     "wiki": ["wikiextractor==3.1.0"],
     "beam": ["apache-beam>=2.60"],
     "train": ["torch>=2.2", "numpy"],
@@ -58,9 +61,21 @@ setup(
     license="Apache-2.0",
     python_requires=">=3.10",
     packages=find_packages(
-        include=["bertdata", "bertdata.*", "beam_pipelines", "beam_pipelines.*", "trainer", "trainer.*", "schemas"]
+        include=[
+            "bertdata",
+            "bertdata.*",
+            "beam_pipelines",
+            "beam_pipelines.*",
+            "trainer",
+            "trainer.*",
+            "schemas",
+        ]
     ),
-    package_data={"schemas": ["*.json"], "bertdata.published": ["*.tsv"], "bertdata._native": ["*.h", "*.cpp"]},
+    package_data={
+        "schemas": ["*.json"],
+        "bertdata.published": ["*.tsv"],
+        "bertdata._native": ["*.h", "*.cpp"],
+    },
     ext_modules=extensions(),
     install_requires=["fsspec>=2023.6", "jsonschema>=4.17", "rich>=13"],
     extras_require=EXTRAS,

@@ -5,16 +5,18 @@ import sys
 from typing import Any
 
 from beam_pipelines.logs import show_warnings
-from beam_pipelines.options import PROGRAM, beam_options, parse_flags
+from beam_pipelines.options import PROGRAM, parse_flags
+from beam_pipelines.runners import make_pipeline
 from bertdata import _native, errors, storage
 from bertdata._native import Engine
-from bertdata.errors import BertDataError, SettingsError
+from bertdata.errors import BertDataError
 from bertdata.jobs import Target
 from bertdata.manifest import MANIFEST_NAME, parse_json, summary
 from bertdata.planning import chosen_settings, find_parts, plan_targets
 from bertdata.settings_flags import given_settings
 
-_WORKER_ERROR = re.compile(r"^bertdata\.errors\.(\w+): (.*?)(?: \[while running '[^\n]*'\])*$", re.MULTILINE)
+_BEAM_NOTE = re.compile(r"( \[while running '[^\n]*'\])+$")
+_WORKER_ERROR = re.compile(r"^bertdata\.errors\.(\w+): (.*)$", re.MULTILINE)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -25,22 +27,27 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"{PROGRAM}: error: {error}", file=sys.stderr)
         return error.exit_status
     except KeyboardInterrupt:
-        print(f"{PROGRAM}: interrupted; finished shards are kept, run the same command to go on", file=sys.stderr)
+        print(
+            f"{PROGRAM}: interrupted; finished shards are kept, run the same command to go on",
+            file=sys.stderr,
+        )
         return 130
 
 
 def prepare(arguments: list[str]) -> int:
     flags, beam_words = parse_flags(arguments)
     if not _native.available():
-        print(f"{PROGRAM}: the native engine is not built here; running the slow Python engine", file=sys.stderr)
+        print(
+            f"{PROGRAM}: the native engine is not built here; running the slow Python engine", file=sys.stderr
+        )
     recipe, settings = chosen_settings(flags.recipe, flags.phase, given_settings(flags))
     parts = find_parts(flags.input)
     targets = plan_targets(flags.output, recipe, flags.phase, settings, parts, flags.vocab)
     show_warnings()
-    options = beam_options(beam_words)
+    pipeline = make_pipeline(beam_words)
     for target in targets:
         target.dataset.begin()
-    totals = run_pipeline(options, parts, flags.vocab, targets, flags.engine)
+    totals = run_pipeline(pipeline, parts, flags.vocab, targets, flags.engine)
     for target in targets:
         path = storage.join(target.dataset.directory, MANIFEST_NAME)
         print(summary(target.dataset.directory, parse_json(storage.read_bytes(path), path)))
@@ -49,18 +56,14 @@ def prepare(arguments: list[str]) -> int:
 
 
 def run_pipeline(
-    options: Any, parts: list[str], vocabulary: str, targets: tuple[Target, ...], engine: Engine | None
+    pipeline: Any, parts: list[str], vocabulary: str, targets: tuple[Target, ...], engine: Engine | None
 ) -> dict[str, int]:
     """Make the datasets; the totals of the counters."""
-    # Imported here, as in options: loading Beam takes seconds that --help and wrong usage can do without.
+    # Imported here, as in runners: loading Beam takes seconds that --help and wrong usage can do without.
     import apache_beam as beam
 
     from beam_pipelines.transforms import MakeShards, WriteManifests
 
-    try:
-        pipeline = beam.Pipeline(options=options)
-    except (ValueError, ImportError, AttributeError) as error:
-        raise SettingsError(f"Beam refuses its options: {error}") from None
     (
         pipeline
         | "list parts" >> beam.Create(parts, reshuffle=False)
@@ -72,21 +75,19 @@ def run_pipeline(
         result.wait_until_finish()
     except Exception as error:
         if (cause := worker_error(error)) is not None:
-            raise cause from error
+            raise cause from None
         raise
     return counter_totals(result)
 
 
 def worker_error(error: Exception) -> BertDataError | None:
-    """Our error among those in which Beam wraps what a worker raises: it sends on the text of a traceback."""
-    found = _WORKER_ERROR.findall(str(error))
-    if not found:
+    """Our own error in what Beam raises for one in a worker: a copy of it, or the text of its traceback."""
+    if isinstance(error, BertDataError):
+        return type(error)(_BEAM_NOTE.sub("", str(error)))
+    if not (found := _WORKER_ERROR.findall(str(error))):
         return None
     name, message = found[-1]
-    kind = getattr(errors, name, None)
-    if isinstance(kind, type) and issubclass(kind, BertDataError):
-        return kind(message)
-    return BertDataError(message)
+    return getattr(errors, name, BertDataError)(_BEAM_NOTE.sub("", message))
 
 
 def counter_totals(result: Any) -> dict[str, int]:

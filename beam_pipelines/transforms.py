@@ -9,6 +9,7 @@ from apache_beam.metrics import Metrics
 
 from bertdata import storage
 from bertdata._native import Engine
+from bertdata.errors import BertDataError
 from bertdata.jobs import Job, JobResult, Target, load_tokenizer, run_job
 from bertdata.manifest import InputEntry, ShardEntry
 
@@ -68,8 +69,13 @@ class MakeShard(beam.DoFn):  # type: ignore[misc]
 
     def process(self, part: str) -> Iterator[tuple[int, Entries]]:
         job = Job(part=part, vocabulary=self._vocabulary, targets=self._targets, engine=self._engine)
-        with _ONE_AT_A_TIME:
-            result = run_job(job)
+        try:
+            with _ONE_AT_A_TIME:
+                result = run_job(job)
+        except BertDataError:
+            raise
+        except Exception as error:
+            raise RuntimeError(f"{part}: {type(error).__name__}: {error}") from error
         for warning in result.warnings:
             _LOGGER.warning("%s", warning)
         _count(result)

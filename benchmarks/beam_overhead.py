@@ -40,7 +40,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as directory:
         plain, beam = measure(Path(directory))
     print(f"bertdata create, one worker   {plain:6.2f} s")
-    print(f"Beam, one local worker        {beam:6.2f} s   {beam / plain:.2f} times, {beam - plain:.2f} s more")
+    print(
+        f"Beam, one local worker        {beam:6.2f} s   {beam / plain:.2f} times, {beam - plain:.2f} s more"
+    )
 
 
 if __name__ == "__main__":

@@ -51,6 +51,4 @@ def long_text(min_bytes: int) -> bytes:
 def _rotation(places: int) -> bytes:
     lower, upper = bytes(range(97, 123)), bytes(range(65, 91))
     places %= 26
-    return bytes.maketrans(
-        lower + upper, lower[places:] + lower[:places] + upper[places:] + upper[:places]
-    )
+    return bytes.maketrans(lower + upper, lower[places:] + lower[:places] + upper[places:] + upper[:places])

@@ -25,7 +25,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as place:
         part = Path(place, "part")
         part.write_bytes(corpus.long_text(PART_BYTES))
-        fast = min((create(part, Path(place, "n"), "native") for _ in range(RECORD_REPEATS)), key=lambda c: c.cpu)
+        fast = min(
+            (create(part, Path(place, "n"), "native") for _ in range(RECORD_REPEATS)), key=lambda c: c.cpu
+        )
         slow = create(part, Path(place, "p"), "python")
         same = Path(place, "n", "MD5SUMS").read_bytes() == Path(place, "p", "MD5SUMS").read_bytes()
         totals = json.loads(Path(place, "n", "manifest.json").read_text())["totals"]

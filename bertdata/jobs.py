@@ -109,13 +109,17 @@ def load_vocabulary(path: str, dialect: str) -> Vocabulary:
 @lru_cache(maxsize=4)
 def load_tokenizer(path: str, dialect: str, lower_case: bool, engine: Engine | None) -> Tokenizer:
     """A tokeniser with its cache of words; kept between a worker's jobs."""
-    return Tokenizer(load_vocabulary(path, dialect), find_dialect(dialect), lower_case=lower_case, engine=engine)
+    return Tokenizer(
+        load_vocabulary(path, dialect), find_dialect(dialect), lower_case=lower_case, engine=engine
+    )
 
 
 def check_documents(documents: Documents, name: str) -> None:
     """InputError for an input without any sentence."""
     if not documents.sentences:
-        raise InputError(f"{name}: holds no sentences, expected one sentence a line, a blank line between documents")
+        raise InputError(
+            f"{name}: holds no sentences, expected one sentence a line, a blank line between documents"
+        )
 
 
 def text_warnings(text: bytes, name: str, dialect: str) -> list[str]:
@@ -123,7 +127,9 @@ def text_warnings(text: bytes, name: str, dialect: str) -> list[str]:
     found = []
     if nuls := text.count(0):
         line = text.count(b"\n", 0, text.index(0)) + 1
-        found.append(f"{name}: line {line}: the first of {nuls} NUL bytes, all dropped; is this file UTF-8 text?")
+        found.append(
+            f"{name}: line {line}: the first of {nuls} NUL bytes, all dropped; is this file UTF-8 text?"
+        )
     if find_dialect(dialect).drops_bad_utf8:
         try:
             text.decode()

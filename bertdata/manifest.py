@@ -166,7 +166,9 @@ def parse_manifest(data: bytes, where: str) -> Manifest:
     names = {entry.name for entry in inputs}
     for shard in shards:
         if shard.input and shard.input not in names:
-            raise ManifestError(f"{where}: shard {shard.name} is made from {shard.input!r}, which is no input of it")
+            raise ManifestError(
+                f"{where}: shard {shard.name} is made from {shard.input!r}, which is no input of it"
+            )
     return Manifest(
         plan=parse_plan(value, where, tuple(entry.name for entry in inputs)), inputs=inputs, shards=shards
     )

@@ -37,12 +37,16 @@ def find_parts(patterns: list[str]) -> list[str]:
     parts = storage.expand(patterns)
     for part in parts:
         if storage.is_directory(part):
-            raise MissingInputError(f"{part}: is a directory, expected a file; give its files: {part.rstrip('/')}/*")
+            raise MissingInputError(
+                f"{part}: is a directory, expected a file; give its files: {part.rstrip('/')}/*"
+            )
     by_name: dict[str, str] = {}
     for part in parts:
         other = by_name.setdefault(storage.base_name(part), part)
         if other != part:
-            raise SettingsError(f"{other} and {part} would make the same shard; give each part a name of its own")
+            raise SettingsError(
+                f"{other} and {part} would make the same shard; give each part a name of its own"
+            )
     return parts
 
 

@@ -13,7 +13,9 @@ _SWITCHES = ("whole_word_mask", "remask")
 def add_settings(parser: argparse.ArgumentParser) -> None:
     """The recipe, and a flag for each setting that overrides it."""
     parser.add_argument("--recipe", choices=tuple(RECIPES), help="whose data set to make (default: mlperf)")
-    parser.add_argument("--phase", type=int, metavar="N", help="only this phase of the recipe, into DIR itself")
+    parser.add_argument(
+        "--phase", type=int, metavar="N", help="only this phase of the recipe, into DIR itself"
+    )
     group = parser.add_argument_group("settings", "each overrides the recipe's; see bertdata recipes")
     for item in fields(ExampleSettings):
         flag, help = f"--{item.name.replace('_', '-')}", item.metadata["help"]

@@ -14,7 +14,14 @@ from bertdata import storage
 from bertdata.content import check_readable, content_md5
 from bertdata.dataset import UNFINISHED, file_md5
 from bertdata.errors import BertDataError, ManifestError, MissingInputError, ShardError, UsageError
-from bertdata.manifest import MANIFEST_NAME, MD5SUMS_NAME, Manifest, ShardEntry, parse_manifest, settings_digest
+from bertdata.manifest import (
+    MANIFEST_NAME,
+    MD5SUMS_NAME,
+    Manifest,
+    ShardEntry,
+    parse_manifest,
+    settings_digest,
+)
 from bertdata.published import PublishedFile, load_table
 from bertdata.recipes import FORMATS
 
@@ -129,7 +136,13 @@ def _check_manifest_itself(manifest: Manifest, data: bytes, path: str) -> list[F
     if recorded != digest:
         return [Finding(file=path, status="wrong settings digest", found=recorded, expected=digest)]
     if manifest.dump() != data:
-        return [Finding(file=path, status="edited", detail="it is not what its own entries make: totals, order or layout")]
+        return [
+            Finding(
+                file=path,
+                status="edited",
+                detail="it is not what its own entries make: totals, order or layout",
+            )
+        ]
     return []
 
 
@@ -225,14 +238,18 @@ def parse_md5sums(data: bytes, where: str) -> Iterable[tuple[str, str]]:
     try:
         lines = data.decode().splitlines()
     except UnicodeDecodeError:
-        raise ManifestError(f"{where}: is not text; expected a dataset directory, a manifest.json or an md5sum file") from None
+        raise ManifestError(
+            f"{where}: is not text; expected a dataset directory, a manifest.json or an md5sum file"
+        ) from None
     entries = []
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
         match = _MD5SUM_LINE.fullmatch(line)
         if match is None:
-            raise ManifestError(f"{where}: line {number}: found {line[:60]!r}, expected an md5, two spaces, a name")
+            raise ManifestError(
+                f"{where}: line {number}: found {line[:60]!r}, expected an md5, two spaces, a name"
+            )
         escaped, md5, name = match.groups()
         if escaped:
             name = re.sub(r"\\(.)", lambda m: "\n" if m[1] == "n" else m[1], name)

@@ -24,7 +24,9 @@ def train_vocabulary(paths: list[str], *, size: int, lower_case: bool) -> list[s
     try:
         from tokenizers import Tokenizer, models, pre_tokenizers, trainers
     except ImportError:
-        raise MissingExtraError("train-vocab needs the package tokenizers: pip install 'bertdata[vocab]'") from None
+        raise MissingExtraError(
+            "train-vocab needs the package tokenizers: pip install 'bertdata[vocab]'"
+        ) from None
     words = _word_counts(paths, lower_case)
     if not words:
         raise InputError(f"{', '.join(paths)}: hold no words to learn from")
@@ -43,7 +45,9 @@ def train_vocabulary(paths: list[str], *, size: int, lower_case: bool) -> list[s
     tokenizer.train_from_iterator(_repeated(words), trainer)
     vocabulary: dict[str, int] = tokenizer.get_vocab()
     if len(vocabulary) > size:
-        raise SettingsError(f"size is {size}, but the text has {len(vocabulary)} single characters and pieces")
+        raise SettingsError(
+            f"size is {size}, but the text has {len(vocabulary)} single characters and pieces"
+        )
     return sorted(vocabulary, key=vocabulary.__getitem__)
 
 

@@ -48,9 +48,25 @@ IDEOGRAPHS = "中文字日本語" + "".join(
     for step in (-1, 0, 1)
 )
 # Letters of Unicode 12 to 16, some with a lower case that newer interpreters know; private use; never assigned.
-UNASSIGNED = "\ua7ba\ua7c2\u2c2f\U0001f971\U0001fae0\U00010d50\U0001e4d0\ue000\uf8ff\U000f0000\U0010ffff\ufdd0\uffff"
+UNASSIGNED = (
+    "\ua7ba\ua7c2\u2c2f\U0001f971\U0001fae0\U00010d50\U0001e4d0\ue000\uf8ff\U000f0000\U0010ffff\ufdd0\uffff"
+)
 
-SIGMAS = ("Σ", "ΣΣ", "ΟΔΟΣ", "ΣΟΦΟΣ.", "ΑΣ'Α", "ΑΣ\u00ad", "Α\u0301Σ\u0345", "1Σ", "aΣ1", "ʰΣ", "ΑΣ:Β", "Α.Σ", "ΑΣ中")
+SIGMAS = (
+    "Σ",
+    "ΣΣ",
+    "ΟΔΟΣ",
+    "ΣΟΦΟΣ.",
+    "ΑΣ'Α",
+    "ΑΣ\u00ad",
+    "Α\u0301Σ\u0345",
+    "1Σ",
+    "aΣ1",
+    "ʰΣ",
+    "ΑΣ:Β",
+    "Α.Σ",
+    "ΑΣ中",
+)
 LENGTHS = (15, 16, 17, 18, 31, 32, 33, 99, 100, 101, 199, 200, 201, 255, 256, 257)
 
 characters = st.one_of(
@@ -83,8 +99,12 @@ characters = st.one_of(
 plain_words = st.text("abcdeXYZ01", min_size=1, max_size=8)
 odd_words = st.text(characters, min_size=1, max_size=8)
 accented_words = st.tuples(st.sampled_from("aeZΑ각\u0f71"), st.text(MARKS, max_size=6)).map("".join)
-glue = st.sampled_from(["", "", "", "x", "é", ".", "[", "]", "\xa0", "\u2028", "\0", "\ufeff", "\xad", "\u0301", "中"])
-special_words = st.tuples(glue, st.sampled_from((*SPECIAL_TOKENS, "[mask]", "[MASK", "[UNK][SEP]")), glue).map("".join)
+glue = st.sampled_from(
+    ["", "", "", "x", "é", ".", "[", "]", "\xa0", "\u2028", "\0", "\ufeff", "\xad", "\u0301", "中"]
+)
+special_words = st.tuples(
+    glue, st.sampled_from((*SPECIAL_TOKENS, "[mask]", "[MASK", "[UNK][SEP]")), glue
+).map("".join)
 
 
 @st.composite
@@ -193,7 +213,9 @@ def vocabularies(draw: st.DrawFn, text: bytes = b"") -> bytes:
     if found:
         for word in draw(st.lists(st.sampled_from(found), max_size=12)):
             tokens += draw(cuts(word))
-    tokens += draw(st.lists(st.sampled_from([*"abcxyz01.[]", "##a", "##b", "##1", "##x", "##", "UNK", ""]), max_size=8))
+    tokens += draw(
+        st.lists(st.sampled_from([*"abcxyz01.[]", "##a", "##b", "##1", "##x", "##", "UNK", ""]), max_size=8)
+    )
     if tokens and draw(st.booleans()):
         tokens += draw(st.lists(st.sampled_from(tokens), max_size=4))
     if draw(st.booleans()):
@@ -289,7 +311,7 @@ def layouts(remask: st.SearchStrategy[bool]) -> st.SearchStrategy[ShardLayout]:
 
 
 @st.composite
-def examples(draw: st.DrawFn, layout: ShardLayout, largest_id: int) -> Example:
+def examples(draw: st.DrawFn, layout: ShardLayout, smallest_id: int, largest_id: int) -> Example:
     """Any example that fits the layout, whatever ids it holds."""
     length = draw(st.integers(1, layout.max_seq_length))
     fewest = max(0, length - (layout.max_seq_length - layout.max_predictions_per_seq)) if layout.remask else 0
@@ -297,10 +319,10 @@ def examples(draw: st.DrawFn, layout: ShardLayout, largest_id: int) -> Example:
     count = draw(st.integers(min(fewest, most), most))
     random = Random(draw(st.integers(0, 1 << 30)))
     positions = sorted(random.sample(range(length), count))
-    edges = [edge for edge in (0, 1, 127, 128, 16383, 16384, 65535, largest_id) if edge <= largest_id]
+    edges = [smallest_id, *(edge for edge in (1, 127, 128, 16383, 16384, 65535) if edge < largest_id), largest_id]
 
     def ids(count: int) -> list[int]:
-        return [random.choice((*edges, random.randint(0, largest_id))) for _ in range(count)]
+        return [random.choice((*edges, random.randint(smallest_id, largest_id))) for _ in range(count)]
 
     return Example(
         ids=ids(length),

@@ -127,7 +127,9 @@ def test_a_part_of_one_document_warns_of_its_labels_and_is_made(create, part, tm
 def test_single_sentence_documents_warn_that_every_next_sentence_is_random(create, part, tmp_path):
     outcome = create(part(SOUND.replace("\n", "\n\n")))
     assert outcome.status == 0
-    assert "part.txt: every document is a single sentence, so every next sentence will be random" in outcome.err
+    assert (
+        "part.txt: every document is a single sentence, so every next sentence will be random" in outcome.err
+    )
     assert (tmp_path / "out" / "part.txt.tfrecord").stat().st_size > 0
 
 
@@ -160,7 +162,9 @@ def test_after_invalid_utf8_the_same_directory_takes_the_dialect_that_drops_it(c
 
 @pytest.mark.parametrize("engine", ["native", "python"])
 def test_nul_bytes_are_dropped_with_a_warning_that_names_the_line(engine, create, part, tmp_path):
-    outcome = create(part(SOUND.replace("river", "ri\0ver").replace("green", "\0green\0")), "--engine", engine)
+    outcome = create(
+        part(SOUND.replace("river", "ri\0ver").replace("green", "\0green\0")), "--engine", engine
+    )
     assert outcome.status == 0
     assert "part.txt: line 2: the first of 3 NUL bytes, all dropped" in outcome.err
     with_nuls = contents(tmp_path / "out")["part.txt.tfrecord"]
@@ -178,7 +182,9 @@ def test_nul_bytes_are_dropped_with_a_warning_that_names_the_line(engine, create
     ],
     ids=["one document", "single sentences", "NUL"],
 )
-def test_the_drop_in_command_gives_the_same_warnings(text, words, bertdata, part, small_vocabulary_file, tmp_path):
+def test_the_drop_in_command_gives_the_same_warnings(
+    text, words, bertdata, part, small_vocabulary_file, tmp_path
+):
     outcome = bertdata("create-pretraining-data", f"--input_file={part(text)}", f"--vocab_file={small_vocabulary_file}",
                        f"--output_file={tmp_path / 'out.tfrecord'}")  # fmt: skip
     assert outcome.status == 0
@@ -190,7 +196,9 @@ def test_the_drop_in_command_gives_the_same_warnings(text, words, bertdata, part
 
 
 @pytest.mark.parametrize("token", SPECIAL_TOKENS)
-def test_a_vocabulary_without_a_special_token_is_named_with_the_token(token, create, part, small_vocabulary_file):
+def test_a_vocabulary_without_a_special_token_is_named_with_the_token(
+    token, create, part, small_vocabulary_file
+):
     lines = small_vocabulary_file.read_text().splitlines()
     vocab = part("".join(f"{line}\n" for line in lines if line != token), "vocab.txt")
     create(part(SOUND), vocab=vocab).assert_one_error(1, "vocab.txt", f"lacks {token};")
@@ -231,7 +239,10 @@ def test_a_vocabulary_with_windows_line_ends_makes_the_same_shards(
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        (["--max-predictions-per-seq=65"], "max_predictions_per_seq is 65, expected 1 to max_seq_length (64)"),
+        (
+            ["--max-predictions-per-seq=65"],
+            "max_predictions_per_seq is 65, expected 1 to max_seq_length (64)",
+        ),
         (["--max-predictions-per-seq=0"], "max_predictions_per_seq is 0"),
         (["--max-seq-length=4", "--max-predictions-per-seq=2"], "max_seq_length is 4, expected 5 to 65535"),
         (["--max-seq-length=65536"], "max_seq_length is 65536"),
@@ -262,7 +273,9 @@ def test_a_setting_out_of_its_range_is_wrong_usage_and_makes_nothing(flags, word
 
 
 @pytest.mark.parametrize("flag", ["--max-seq-length=64", "--max-predictions-per-seq=10"])
-def test_half_a_shape_for_a_recipe_of_two_phases_is_wrong_usage(flag, bertdata, part, small_vocabulary_file, tmp_path):
+def test_half_a_shape_for_a_recipe_of_two_phases_is_wrong_usage(
+    flag, bertdata, part, small_vocabulary_file, tmp_path
+):
     outcome = bertdata("create", part(SOUND), "--output", tmp_path / "out", "--vocab", small_vocabulary_file,
                        "--recipe=nvidia", flag)  # fmt: skip
     outcome.assert_one_error(2, "two phases", "--phase", "--max-seq-length and --max-predictions-per-seq")
@@ -292,7 +305,9 @@ def test_an_unknown_recipe_is_answered_with_the_known(bertdata):
 def test_a_directory_of_other_settings_is_refused_untouched(flags, words, create, part, tmp_path):
     assert create(part(SOUND)).status == 0
     before = contents(tmp_path / "out")
-    create(part(SOUND), *flags).assert_one_error(2, "out: was made with other settings", words, "remove this one")
+    create(part(SOUND), *flags).assert_one_error(
+        2, "out: was made with other settings", words, "remove this one"
+    )
     assert contents(tmp_path / "out") == before
 
 
@@ -323,9 +338,13 @@ def test_a_file_in_place_of_the_output_directory_is_refused_untouched(create, pa
     assert (tmp_path / "out").read_text() == "mine"
 
 
-def test_a_directory_that_cannot_be_made_is_an_error_that_names_it(bertdata, part, small_vocabulary_file, tmp_path):
+def test_a_directory_that_cannot_be_made_is_an_error_that_names_it(
+    bertdata, part, small_vocabulary_file, tmp_path
+):
     below = part("a file") / "out"
-    outcome = bertdata("create", part(SOUND, "sound.txt"), "--output", below, "--vocab", small_vocabulary_file)
+    outcome = bertdata(
+        "create", part(SOUND, "sound.txt"), "--output", below, "--vocab", small_vocabulary_file
+    )
     outcome.assert_one_error(1, str(below), "Not a directory")
 
 
@@ -334,7 +353,9 @@ def test_an_empty_name_for_the_output_directory_is_wrong_usage(bertdata, part, s
     outcome.assert_one_error(2, "output directory", "empty")
 
 
-def test_a_target_in_a_missing_directory_is_told_before_any_work(bertdata, part, small_vocabulary_file, dataset, tmp_path):
+def test_a_target_in_a_missing_directory_is_told_before_any_work(
+    bertdata, part, small_vocabulary_file, dataset, tmp_path
+):
     missing, shard = tmp_path / "missing" / "file.hdf5", dataset() / f"{PART}.tfrecord"
     for command in (
         ["convert", shard, missing],
@@ -343,7 +364,9 @@ def test_a_target_in_a_missing_directory_is_told_before_any_work(bertdata, part,
         ["create-pretraining-data", f"--input_file={part(SOUND)}", f"--vocab_file={small_vocabulary_file}",
          f"--output_file={tmp_path / 'whole'},{missing}"],
     ):  # fmt: skip
-        bertdata(*command).assert_one_error(2, f"{missing}: cannot be written: there is no directory {missing.parent}")
+        bertdata(*command).assert_one_error(
+            2, f"{missing}: cannot be written: there is no directory {missing.parent}"
+        )
     assert not (tmp_path / "whole").exists()
 
 
@@ -478,7 +501,14 @@ def add_a_line(data: bytes) -> tuple[bytes, str]:
     return data + b"hello\n", "record 162: the file ends inside this record: truncated"
 
 
-DAMAGES = [truncate, flip_a_bit, flip_the_length, lose_the_first_byte, add_a_record_of_something_else, add_a_line]
+DAMAGES = [
+    truncate,
+    flip_a_bit,
+    flip_the_length,
+    lose_the_first_byte,
+    add_a_record_of_something_else,
+    add_a_line,
+]
 
 
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
@@ -557,7 +587,11 @@ def test_a_truncated_hdf5_or_parquet_is_told_everywhere(kind, cut, dataset, bert
     outcome = bertdata("verify-md5", directory)
     assert outcome.status == 1
     assert outcome.out.startswith(f"{shard}: wrong size: found")
-    for command in (["show", shard], ["convert", shard, tmp_path / "new.tfrecord"], ["md5", "--content", shard]):
+    for command in (
+        ["show", shard],
+        ["convert", shard, tmp_path / "new.tfrecord"],
+        ["md5", "--content", shard],
+    ):
         bertdata(*command).assert_one_error(1, f"{shard}: ")
     assert not (tmp_path / "new.tfrecord").exists()
 
@@ -617,7 +651,10 @@ def test_an_edited_manifest_is_found_out(change, words, dataset, bertdata):
     ("change", "words"),
     [
         (lambda m: m.update(format_version=2, future="x"), "format version 2, this program reads 1"),
-        (lambda m: m["inputs"].pop(), "part-00002-of-00003.tfrecord is made from 'part-00002-of-00003', which is no"),
+        (
+            lambda m: m["inputs"].pop(),
+            "part-00002-of-00003.tfrecord is made from 'part-00002-of-00003', which is no",
+        ),
         (lambda m: m["shards"][0].update(examples="3"), "shards/0/examples: '3' is not of type 'integer'"),
         (lambda m: m["shards"][0].update(md5="zz"), "shards/0/md5: 'zz'"),
         (lambda m: m.pop("settings"), "'settings' is a required property"),
@@ -675,7 +712,9 @@ def slow_run(corpus, small_vocabulary_file, tmp_path) -> Iterator[Callable[[int]
     processes = []
 
     def call(workers: int) -> subprocess.Popen:
-        process = start(*slow_command(corpus, small_vocabulary_file, tmp_path, workers), start_new_session=True)
+        process = start(
+            *slow_command(corpus, small_vocabulary_file, tmp_path, workers), start_new_session=True
+        )
         processes.append(process)
         deadline = time.monotonic() + 30
         while not list(tmp_path.glob("out/part-*")):
@@ -757,7 +796,9 @@ def test_ctrl_c_keeps_finished_shards_and_leaves_no_temporary_file(
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
-def test_a_worker_that_dies_ends_the_run_with_an_error(how, slow_run, bertdata, corpus, small_vocabulary_file, tmp_path):
+def test_a_worker_that_dies_ends_the_run_with_an_error(
+    how, slow_run, bertdata, corpus, small_vocabulary_file, tmp_path
+):
     process = slow_run(2)
     workers = children(process.pid)
     os.kill(workers[0], how)
@@ -789,7 +830,9 @@ def test_workers_do_not_outlive_a_killed_run(slow_run, tmp_path):
     assert_only_finished_shards(tmp_path / "out")
 
 
-def test_an_interrupted_run_that_finished_nothing_leaves_the_directory_free(create, part, tmp_path, monkeypatch):
+def test_an_interrupted_run_that_finished_nothing_leaves_the_directory_free(
+    create, part, tmp_path, monkeypatch
+):
     from bertdata.cli import create as command
 
     def interrupt(job: object) -> None:

@@ -22,7 +22,14 @@ def shards(tmp_path_factory, corpus, small_vocabulary_file) -> dict[str, Path]:
     made = {}
     for container in ("tfrecord", "hdf5", "parquet"):
         directory = tmp_path_factory.mktemp(container) / "out"
-        arguments = ["create", str(corpus[0]), "--output", str(directory), "--vocab", str(small_vocabulary_file)]
+        arguments = [
+            "create",
+            str(corpus[0]),
+            "--output",
+            str(directory),
+            "--vocab",
+            str(small_vocabulary_file),
+        ]
         shape = [f"--max-seq-length={LENGTH}", f"--max-predictions-per-seq={PREDICTIONS}", "--dupe-factor=2"]
         assert main([*arguments, *shape, "--format", container, "--workers", "1"]) == 0
         made[container] = next(directory.glob(f"part-*.{container}"))
@@ -47,7 +54,9 @@ def test_tensorflow_parses_fixed_length_features(shards):
         name: tf.io.FixedLenFeature([width[field["shape"]]], types[field["type"]])
         for name, field in load_schema("example")["tfrecord"].items()
     }
-    dataset = tf.data.TFRecordDataset(str(shards["tfrecord"])).map(lambda record: tf.io.parse_single_example(record, features))
+    dataset = tf.data.TFRecordDataset(str(shards["tfrecord"])).map(
+        lambda record: tf.io.parse_single_example(record, features)
+    )
     rows = list(dataset.as_numpy_iterator())
     arrays = hdf5_arrays(shards["hdf5"])
     assert len(rows) == len(arrays["input_ids"])

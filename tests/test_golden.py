@@ -53,7 +53,19 @@ def test_sample_corpus_is_as_large_and_as_odd_as_the_golden_readme_says(corpus):
     text = b"".join(Path(part).read_bytes() for part in corpus).decode()
     assert len(text.encode()) >= 60_000
     assert len(text.rstrip("\n").split("\n\n")) >= 40
-    for odd in ("é", "ΟΔΥΣΣΕΥΣ", "ς", "𠀋", "\U0001f970", "\u00a0", "\u2028", "\ufeff", "[MASK]", "e.g.", "\u0301"):
+    for odd in (
+        "é",
+        "ΟΔΥΣΣΕΥΣ",
+        "ς",
+        "𠀋",
+        "\U0001f970",
+        "\u00a0",
+        "\u2028",
+        "\ufeff",
+        "[MASK]",
+        "e.g.",
+        "\u0301",
+    ):
         assert odd in text
     words = text.split()
     assert {100, 101, 200, 201} <= {len(word) for word in words}

@@ -93,18 +93,16 @@ def test_imports_run_downwards(module):
     here = unit(module)
     for imported, _ in imports(MODULES[module]):
         there = unit(imported)
-        allowed = (
-            here == there
-            or LEVELS[there] < LEVELS[here]
-            or there in MAY_ALSO_IMPORT.get(here, ())
-        )
+        allowed = here == there or LEVELS[there] < LEVELS[here] or there in MAY_ALSO_IMPORT.get(here, ())
         assert allowed, f"{module} (level {LEVELS[here]}) imports {imported} (level {LEVELS[there]})"
 
 
 @pytest.mark.parametrize("module", sorted(MODULES))
 def test_only_steps_with_a_kernel_import_the_kernels(module):
     for imported, names in imports(MODULES[module]):
-        if imported.startswith("bertdata._native") and unit(module) not in KERNEL_USERS | {"bertdata._native"}:
+        if imported.startswith("bertdata._native") and unit(module) not in KERNEL_USERS | {
+            "bertdata._native"
+        }:
             assert names <= ENGINE_NAMES, f"{module} imports {names} from {imported}"
 
 

@@ -137,7 +137,9 @@ def assert_engines_agree(documents: Documents, vocabulary: Vocabulary, settings:
 def documents_with_settings(draw: st.DrawFn) -> tuple[Documents, Vocabulary, ExampleSettings]:
     settings = draw(example_settings())
     vocabulary = small_vocabulary(settings.rules, doubled=draw(st.booleans()))
-    documents = make_documents(draw(document_shapes), vocabulary, settings.rules, draw(st.integers(0, 1 << 30)))
+    documents = make_documents(
+        draw(document_shapes), vocabulary, settings.rules, draw(st.integers(0, 1 << 30))
+    )
     return documents, vocabulary, settings
 
 

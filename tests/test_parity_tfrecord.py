@@ -57,17 +57,16 @@ def test_engines_compute_the_same_checksum(seed, size, offset):
 
 
 @st.composite
-def batches(draw: st.DrawFn, remask: st.SearchStrategy[bool] = st.booleans()) -> tuple[ExampleBatch, ShardLayout]:
-    layout = draw(layouts(remask))
+def batches(draw: st.DrawFn, *, smallest_id: int = 1) -> tuple[ExampleBatch, ShardLayout]:
+    layout = draw(layouts(st.booleans()))
     wide = draw(st.booleans())
-    largest = (1 << 21) - 1 if wide else (1 << 16) - 1
-    rows = draw(st.lists(examples(layout, largest), min_size=1, max_size=6))
-    return ExampleBatch.of(rows, wide=wide), layout
+    rows = examples(layout, smallest_id, (1 << 21) - 1 if wide else (1 << 16) - 1)
+    return ExampleBatch.of(draw(st.lists(rows, min_size=1, max_size=6)), wide=wide), layout
 
 
 @needs_kernels
-@tries(8)
-@given(batches())
+@tries(6)
+@given(batches(smallest_id=0))
 def test_engines_encode_the_same_bytes(case):
     batch, layout = case
     assert bytes(encode_batch(batch, layout, "native")) == encode_batch(batch, layout, "python")
@@ -98,7 +97,7 @@ def read(data: bytes, engine: str, size: int = 3) -> list[Example]:
 
 
 @tries(4)
-@given(case=batches(remask=st.just(False)), size=st.integers(1, 4))
+@given(case=batches(), size=st.integers(1, 4))
 @pytest.mark.parametrize("engine", ENGINES)
 def test_what_is_written_is_read(engine, case, size):
     batch, layout = case
@@ -113,14 +112,14 @@ def test_what_is_written_is_read(engine, case, size):
 
 @needs_kernels
 @tries(2)
-@given(case=batches(remask=st.just(True)))
-def test_remasked_examples_are_read_as_they_were_or_not_at_all(case):
+@given(case=batches(smallest_id=0))
+def test_examples_that_hold_padding_ids_are_read_without_loss_or_refused(case):
     batch, layout = case
     data = bytes(encode_batch(batch, layout, "native"))
-    outcomes = [outcome(lambda engine=engine: read(data, engine)) for engine in ENGINES]
-    assert len(set(map(str, outcomes))) == 1
-    if isinstance(outcomes[0], list):
-        assert bytes(encode_batch(ExampleBatch.of(outcomes[0], wide=True), layout, "native")) == data
+    native, python = (outcome(lambda engine=engine: read(data, engine)) for engine in ENGINES)
+    assert native == python
+    if isinstance(native, list):
+        assert bytes(encode_batch(ExampleBatch.of(native, wide=True), layout, "native")) == data
 
 
 @tries(2)
@@ -165,7 +164,9 @@ def messages(draw: st.DrawFn, field: int, data: bytes) -> bytes:
     return tag + draw(varints(len(data), 5)) + data
 
 
-int64s = st.one_of(st.integers(-(1 << 63), (1 << 63) - 1), st.sampled_from([0, 1, 127, 128, -1, 1 << 21, 1 << 62]))
+int64s = st.one_of(
+    st.integers(-(1 << 63), (1 << 63) - 1), st.sampled_from([0, 1, 127, 128, -1, 1 << 21, 1 << 62])
+)
 floats = st.one_of(st.just(b"\0\0\x80\x3f"), st.binary(min_size=4, max_size=4))
 
 
@@ -231,7 +232,9 @@ def example_class() -> Any:
 
     def add(message: Any, name: str, number: int, type_: int, *, repeated: bool = False, of: str = "") -> Any:
         label = kind.LABEL_REPEATED if repeated else kind.LABEL_OPTIONAL
-        return message.field.add(name=name, number=number, type=type_, label=label, type_name=of and f".t.{of}")
+        return message.field.add(
+            name=name, number=number, type=type_, label=label, type_name=of and f".t.{of}"
+        )
 
     for name, type_ in (("Bytes", kind.TYPE_BYTES), ("Floats", kind.TYPE_FLOAT), ("Ints", kind.TYPE_INT64)):
         add(file.message_type.add(name=name), "value", 1, type_, repeated=True)
@@ -255,7 +258,7 @@ def protobufs_canonical_form(payload: bytes) -> bytes:
     return example_class().FromString(payload).SerializeToString(deterministic=True)
 
 
-@tries(8)
+@tries(3)
 @given(payload=payloads())
 @pytest.mark.parametrize("engine", ENGINES)
 def test_the_canonical_form_is_protobufs_deterministic_serialisation(engine, payload):
@@ -273,7 +276,7 @@ def test_the_canonical_form_of_records_does_not_depend_on_their_number(engine, p
 
 
 @needs_kernels
-@tries(8)
+@tries(3)
 @given(payload=payloads(), places=st.lists(st.tuples(st.floats(0, 1), st.integers(0, 255)), max_size=2))
 def test_engines_accept_and_refuse_the_same_messages(payload, places):
     broken = bytearray(payload)

@@ -150,7 +150,12 @@ def test_engines_treat_every_code_point_alike(plane, dialect, lower_case):
 
 def _every_piece(points: Iterable[str]) -> bytes:
     """A vocabulary that tells all these characters apart, and what they become, within a word and before one."""
-    to = {chr(point) for table in (unicode11.LOWER, unicode11.DECOMPOSITION) for text in table.values() for point in map(ord, text)}
+    to = {
+        chr(point)
+        for table in (unicode11.LOWER, unicode11.DECOMPOSITION)
+        for text in table.values()
+        for point in map(ord, text)
+    }
     jamo = set(map(chr, range(0x1100, 0x1200)))
     visible = {point for point in points if point.strip()}
     pieces = sorted(visible | to | jamo | {"x"})

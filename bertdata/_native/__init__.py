@@ -1,19 +1,22 @@
 """The C++ kernels, if they could be built; only step modules that have a kernel import this."""
 
+from importlib import import_module
 from typing import Any, Literal
 
 from bertdata.errors import UsageError
 
 Engine = Literal["native", "python"]
 
-kernels: Any
-try:
-    from bertdata._native import _kernels as kernels
-except ImportError as _error:
-    kernels = None
-    why_missing: str | None = str(_error)
-else:
-    why_missing = None
+
+def _load() -> tuple[Any, str | None]:
+    """The extension module, or None and why it is missing."""
+    try:
+        return import_module("bertdata._native._kernels"), None
+    except ImportError as error:
+        return None, str(error)
+
+
+kernels, why_missing = _load()
 
 
 def available() -> bool:

@@ -172,6 +172,12 @@ py::object encode_as(const py::buffer& ids, const py::buffer& ends, const py::bu
     if (length > layout.max_seq_length || batch.first_lengths[i] > length || masks > layout.max_predictions)
       throw py::value_error("batch: example " + std::to_string(i) + " does not fit the layout");
   }
+  if constexpr (sizeof(Id) > 2) {
+    for (const auto* column : {&id_array, &label_array})
+      for (size_t i = 0; i < column->size; ++i)
+        if (column->data[i] >= kIdLimit)
+          throw LossyExample("an id is negative or above " + std::to_string(kIdLimit - 1));
+  }
   Column<uint8_t> out;
   {
     py::gil_scoped_release released;
@@ -223,6 +229,7 @@ PYBIND11_MODULE(_kernels, m) {
   bind_owned<uint32_t>(m, "Words");
 
   static py::exception<RecordError> record_error(m, "RecordError", PyExc_ValueError);
+  py::register_exception<LossyExample>(m, "LossyExample", PyExc_ValueError);
   static py::exception<InvalidUtf8> invalid_utf8(m, "InvalidUtf8", PyExc_ValueError);
   py::register_exception_translator([](std::exception_ptr pointer) {
     try {

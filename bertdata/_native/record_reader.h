@@ -13,6 +13,7 @@
 #include "column.h"
 #include "crc32c.h"
 #include "tfrecord.h"
+#include "unicode.h"
 
 namespace bertdata {
 
@@ -72,6 +73,13 @@ inline Bytes get_bytes(Bytes& in) {
   return out;
 }
 
+inline std::string_view get_key(Bytes& in) {
+  const Bytes key = get_bytes(in);
+  for (const uint8_t* p = key.p; p < key.end;)
+    if (decode_utf8(p, key.end) == kCodePoints) throw ParseError("not a tf.train.Example: a key is not UTF-8");
+  return key.text();
+}
+
 [[noreturn]] inline void throw_unknown_field() {
   throw ParseError("not a tf.train.Example: unknown field");
 }
@@ -127,7 +135,7 @@ class ParsedExample {
     while (entry.size()) {
       const uint64_t tag = get_varint(entry);
       if (tag == 0x0A)
-        feature.key = get_bytes(entry).text();
+        feature.key = get_key(entry);
       else if (tag == 0x12)
         parse_feature(get_bytes(entry), feature);
       else
@@ -200,7 +208,7 @@ class Canonicalizer {
     try {
       for (; next_frame(block, payload); ++record) {
         example_.parse(payload);
-        add(frames);
+        add(frames, payload.size() > 0);
       }
     } catch (const ParseError& error) {
       throw RecordError(record, error.what());
@@ -210,7 +218,7 @@ class Canonicalizer {
   }
 
  private:
-  void add(FrameWriter& frames) {
+  void add(FrameWriter& frames, bool has_group) {
     lists_.resize(std::max(lists_.size(), example_.size()));
     features_.clear();
     for (size_t i = 0; i < example_.size(); ++i) {
@@ -229,7 +237,7 @@ class Canonicalizer {
         }
       features_.push_back({feature.key, static_cast<FeatureKind>(feature.kind), list.data(), list.size()});
     }
-    frames.add(features_.data(), features_.size());
+    frames.add(features_.data(), features_.size(), has_group);
   }
 
   static void append_varint(uint64_t value, std::vector<uint8_t>& out) {
@@ -286,6 +294,7 @@ class ExampleDecoder {
   }
 
   void add(ExampleColumns<uint32_t>& out) {
+    check(example_.size() <= kFeatures, "holds more features than a BERT example has");
     const Ints &ids = ints("input_ids", s_), &input_mask = ints("input_mask", s_), &segments = ints("segment_ids", s_);
     const Ints &positions = ints("masked_lm_positions", p_), &labels = ints("masked_lm_ids", p_);
     const Ints& next = ints("next_sentence_labels", 1);
@@ -325,13 +334,13 @@ class ExampleDecoder {
   static void put(const Ints& values, size_t count, Column<uint32_t>& out) {
     uint32_t* to = out.room(count);
     for (size_t i = 0; i < count; ++i) {
-      check(values[i] >= 0 && values[i] < kLargestId, "an id is negative or above 2097151");
+      check(values[i] >= 0 && values[i] < int64_t{kIdLimit}, "an id is negative or above 2097151");
       to[i] = static_cast<uint32_t>(values[i]);
     }
     out.added(count);
   }
 
-  static constexpr int64_t kLargestId = 1 << 21;
+  static constexpr size_t kFeatures = 7;
   size_t s_, p_;
   ParsedExample example_;
 };

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <stdexcept>
 #include <string_view>
 #include <vector>
 
@@ -133,18 +134,20 @@ class FrameWriter {
   explicit FrameWriter(Column<uint8_t>& out) : out_(out) {}
   ~FrameWriter() = default;
 
-  // Features must be sorted by key.
-  void add(const Feature* features, size_t count) {
+  // Features must be sorted by key. A message that has none, not even an empty group of them, is empty.
+  void add(const Feature* features, size_t count, bool has_group = true) {
     size_t inner = 0;
     for (size_t i = 0; i < count; ++i) inner += features[i].field_size;
-    const size_t payload = 1 + varint_size(inner) + inner;
+    const size_t payload = has_group ? 1 + varint_size(inner) + inner : 0;
     uint8_t* out = out_.room(payload + kFrameBytes);
     put_fixed(out, payload, 8);
     put_fixed(out + 8, mask_crc(crc32c(out, 8)), 4);
     uint8_t* p = out + 12;
-    *p++ = 0x0A;
-    p = put_varint(p, inner);
-    for (size_t i = 0; i < count; ++i) p = features[i].put(p);
+    if (has_group) {
+      *p++ = 0x0A;
+      p = put_varint(p, inner);
+      for (size_t i = 0; i < count; ++i) p = features[i].put(p);
+    }
     pending_[pending_count_++] = {out_.size() + 12, payload};
     out_.added(payload + kFrameBytes);
     if (pending_count_ == 4) flush();
@@ -192,6 +195,12 @@ struct BatchView {
   const uint16_t* positions;
   const uint8_t* next_labels;
 };
+
+struct LossyExample : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+constexpr uint32_t kIdLimit = 1u << 21;  // twin of shards/features.py; put_small_varint takes no more
 
 struct Layout {
   uint32_t max_seq_length, max_predictions;
@@ -324,7 +333,7 @@ class ExampleEncoder {
   }
 
   [[noreturn]] static void throw_overflow() {
-    throw std::length_error("an example has more unmasked ids than max_seq_length - max_predictions_per_seq");
+    throw LossyExample("an example has more unmasked ids than max_seq_length - max_predictions_per_seq");
   }
 
   static constexpr uint32_t kRemaskPadding = 384;

@@ -18,11 +18,16 @@ One shard for each part (a text file with one sentence a line and a blank line b
 then manifest.json and MD5SUMS. A recipe of two phases writes DIR/phase1 and DIR/phase2. Run again
 after a crash, it makes only what is missing, and ends with the same bytes."""
 
+
 def make_parser() -> Parser:
     parser = Parser("bertdata create", EXAMPLE, SUMMARY)
-    parser.add_argument("parts", nargs="+", metavar="PART", help="text file, pattern or URL; sorted before use")
+    parser.add_argument(
+        "parts", nargs="+", metavar="PART", help="text file, pattern or URL; sorted before use"
+    )
     parser.add_argument("--output", required=True, metavar="DIR", help="directory of the dataset")
-    parser.add_argument("--vocab", required=True, metavar="FILE", help="WordPiece vocabulary, one token a line")
+    parser.add_argument(
+        "--vocab", required=True, metavar="FILE", help="WordPiece vocabulary, one token a line"
+    )
     add_settings(parser)
     add_workers(parser)
     add_engine(parser)

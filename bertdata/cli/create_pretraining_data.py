@@ -33,12 +33,18 @@ Flags mean what they mean in the script; files that exist are overwritten."""
 
 def make_parser() -> Parser:
     parser = Parser("bertdata create-pretraining-data", EXAMPLE, SUMMARY)
-    parser.add_argument("--input_file", required=True, metavar="A,B", help="text files or patterns, by commas")
-    parser.add_argument("--output_file", required=True, metavar="C,D", help="TFRecord files to write, by commas")
+    parser.add_argument(
+        "--input_file", required=True, metavar="A,B", help="text files or patterns, by commas"
+    )
+    parser.add_argument(
+        "--output_file", required=True, metavar="C,D", help="TFRecord files to write, by commas"
+    )
     parser.add_argument("--vocab_file", required=True, metavar="FILE", help="WordPiece vocabulary")
     parser.add_argument("--do_lower_case", type=_boolean, nargs="?", const=True, default=True, metavar="BOOL",
                         help="lower-case the text (default: true)")  # fmt: skip
-    parser.add_argument("--nodo_lower_case", dest="do_lower_case", action="store_false", help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--nodo_lower_case", dest="do_lower_case", action="store_false", help=argparse.SUPPRESS
+    )
     parser.add_argument("--max_seq_length", type=int, default=128, metavar="INT", help="default: 128")
     parser.add_argument("--max_predictions_per_seq", type=int, default=20, metavar="INT", help="default: 20")
     parser.add_argument("--random_seed", type=int, default=12345, metavar="INT", help="default: 12345")

@@ -11,7 +11,9 @@ EXAMPLE = """\
 
 
 def make_parser() -> Parser:
-    parser = Parser("bertdata recipes", EXAMPLE, "Lists the recipes, or prints one with all its settings as JSON.")
+    parser = Parser(
+        "bertdata recipes", EXAMPLE, "Lists the recipes, or prints one with all its settings as JSON."
+    )
     parser.add_argument("name", nargs="?", metavar="NAME", help="print this recipe")
     return parser
 

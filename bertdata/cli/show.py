@@ -22,7 +22,9 @@ random word."""
 def make_parser() -> Parser:
     parser = Parser("bertdata show", EXAMPLE, SUMMARY)
     parser.add_argument("shard", metavar="SHARD", help="TFRecord, HDF5 or Parquet file")
-    parser.add_argument("--index", type=int, default=0, metavar="I", help="first example to show (default: 0)")
+    parser.add_argument(
+        "--index", type=int, default=0, metavar="I", help="first example to show (default: 0)"
+    )
     parser.add_argument("--num", type=positive, default=1, metavar="N", help="how many (default: 1)")
     parser.add_argument("--vocab", metavar="FILE", help="the vocabulary that the shard was made with")
     return parser

@@ -14,8 +14,12 @@ special tokens come first, [PAD] with id 0; the same text gives the same file.""
 def make_parser() -> Parser:
     parser = Parser("bertdata train-vocab", EXAMPLE, SUMMARY)
     parser.add_argument("texts", nargs="+", metavar="TEXT", help="text files or patterns")
-    parser.add_argument("--output", required=True, metavar="FILE", help="vocabulary to write, one token a line")
-    parser.add_argument("--size", required=True, type=positive, metavar="N", help="most tokens in the vocabulary")
+    parser.add_argument(
+        "--output", required=True, metavar="FILE", help="vocabulary to write, one token a line"
+    )
+    parser.add_argument(
+        "--size", required=True, type=positive, metavar="N", help="most tokens in the vocabulary"
+    )
     parser.add_argument(
         "--no-lower-case", dest="lower_case", action="store_false", help="keep case and accents of the text"
     )

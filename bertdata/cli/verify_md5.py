@@ -19,8 +19,12 @@ the files of a published table. Each fault is one line; exit status 0 sound, 1 n
 
 def make_parser() -> Parser:
     parser = Parser("bertdata verify-md5", EXAMPLE, SUMMARY)
-    parser.add_argument("path", metavar="PATH", help="dataset directory, manifest, md5sum file, or directory to search")
-    parser.add_argument("--table", choices=table_names(), help="published table to hold the directory against")
+    parser.add_argument(
+        "path", metavar="PATH", help="dataset directory, manifest, md5sum file, or directory to search"
+    )
+    parser.add_argument(
+        "--table", choices=table_names(), help="published table to hold the directory against"
+    )
     parser.add_argument(
         "--content",
         action="store_true",

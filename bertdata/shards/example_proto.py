@@ -9,8 +9,8 @@ from array import array
 from collections.abc import Iterator
 from typing import Any
 
-Features = dict[str, "list[int] | array[float] | list[bytes] | None"]
-"""Values by key: ints for an int64_list, an array of C floats, byte strings; None for an empty feature."""
+Features = dict[str, "list[int] | array[float] | tuple[bytes, ...] | None"]
+"""Values by key: an int64_list as a list, floats as an array, byte strings as a tuple; None for an empty feature."""
 
 _BYTES_LIST, _FLOAT_LIST, _INT64_LIST = 1, 2, 3
 _VARINT, _LENGTH, _FIXED32 = 0, 2, 5
@@ -29,12 +29,17 @@ def encode_example(features: Features) -> bytes:
     return _message(1, entries)
 
 
+def canonical_example(payload: bytes) -> bytes:
+    """The canonical form of a message; one without features stays empty."""
+    return encode_example(decode_example(payload)) if payload else b""
+
+
 def _encode_feature(values: Any) -> bytes:
     if values is None:
         return b""
     if isinstance(values, array):
         kind, body = _FLOAT_LIST, _packed(values.tobytes())
-    elif values and isinstance(values[0], bytes):
+    elif isinstance(values, tuple):
         kind, body = _BYTES_LIST, b"".join(_message(1, value) for value in values)
     else:
         kind, body = _INT64_LIST, _packed(b"".join(varint(value & (1 << 64) - 1) for value in values))
@@ -69,7 +74,7 @@ def decode_example(payload: bytes) -> Features:
             key, values = "", None
             for field, data in _fields(entry, {1: _LENGTH, 2: _LENGTH}):
                 if field == 1:
-                    key = data.decode("utf-8", errors="surrogateescape")
+                    key = _decode_key(data)
                 else:
                     values = _decode_feature(data, values)
             features.pop(key, None)
@@ -77,18 +82,28 @@ def decode_example(payload: bytes) -> Features:
     return features
 
 
+def _decode_key(data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise NotAnExample("a key is not UTF-8") from None
+
+
 def _decode_feature(message: bytes, values: Any) -> Any:
+    """The feature's values; a list joins ``values``, met before, if they are of its kind, else replaces them."""
     for kind, data in _fields(message, {_BYTES_LIST: _LENGTH, _FLOAT_LIST: _LENGTH, _INT64_LIST: _LENGTH}):
+        more: Any
         if kind == _BYTES_LIST:
-            values = [value for _, value in _fields(data, {1: _LENGTH})]
+            more = tuple(value for _, value in _fields(data, {1: _LENGTH}))
         elif kind == _FLOAT_LIST:
-            values = array("f")
+            more = array("f")
             for wire, value in _numbers(data, _FIXED32):
                 if len(value) % 4:
                     raise NotAnExample(f"a list of floats is cut (wire type {wire})")
-                values.frombytes(value)
+                more.frombytes(value)
         else:
-            values = [number for _, value in _numbers(data, _VARINT) for number in _varints(value)]
+            more = [number for _, value in _numbers(data, _VARINT) for number in _varints(value)]
+        values = values + more if type(values) is type(more) else more
     return values
 
 

@@ -7,13 +7,18 @@ from array import array
 from functools import cache
 from typing import Any
 
+from bertdata.recipes import LONGEST_SEQUENCE
 from bertdata.records import Example, ShardLayout
 from bertdata.shards.example_proto import Features
 from schemas import load_schema
 
 
+ID_LIMIT = 1 << 21
+"""Ids are below this, as many as a vocabulary may have; twin of kIdLimit."""
+
+
 class LossyExample(ValueError):
-    """The features hold something that an Example cannot."""
+    """The features hold something that an Example cannot, or the other way round."""
 
 
 @cache
@@ -23,7 +28,9 @@ def _fields(remask: bool) -> dict[str, dict[str, Any]]:
 
 
 def features_of(example: Example, layout: ShardLayout) -> Features:
-    """The padded features of one example, in the layout's order of positions."""
+    """The padded features of one example, in the layout's order of positions; LossyExample if it does not fit."""
+    if any(not 0 <= token < ID_LIMIT for token in (*example.ids, *example.labels)):
+        raise LossyExample(f"an id is negative or above {ID_LIMIT - 1}")
     values = _remasked_values(example, layout) if layout.remask else _plain_values(example)
     return {name: _padded(values[name], field, layout) for name, field in _fields(layout.remask).items()}
 
@@ -55,9 +62,7 @@ def _remasked_values(example: Example, layout: ShardLayout) -> dict[str, list[An
     others = [position for position in taken if position not in label_at]
     room = layout.max_predictions_per_seq
     if room + len(others) > layout.max_seq_length:
-        raise LossyExample(
-            "an example has more unmasked ids than max_seq_length - max_predictions_per_seq"
-        )
+        raise LossyExample("an example has more unmasked ids than max_seq_length - max_predictions_per_seq")
 
     def slots(value_at: dict[int, int], padding: int) -> list[int]:
         gap = [padding] * (room - len(masked))
@@ -87,8 +92,11 @@ def layout_of(features: Features) -> ShardLayout:
     missing = sorted(set(_fields(remask)) - set(features))
     if missing:
         raise LossyExample(f"lacks {', '.join(missing)}")
+    length = len(features["input_ids"] or ())
+    if not 1 <= length <= LONGEST_SEQUENCE:
+        raise LossyExample(f"input_ids has {length} values, expected 1 to {LONGEST_SEQUENCE}")
     return ShardLayout(
-        max_seq_length=len(features["input_ids"] or ()),
+        max_seq_length=length,
         max_predictions_per_seq=len(features["masked_lm_weights"] or ()),
         remask=remask,
     )
@@ -104,7 +112,9 @@ def example_of(features: Features, layout: ShardLayout) -> Example:
         raise LossyExample(f"not the features of a BERT example: {error}") from None
     if not unchanged:
         again = features_of(example, layout)
-        wrong = [name for name in again if again[name] != features.get(name)] or sorted(set(features) - set(again))
+        wrong = [name for name in again if again[name] != features.get(name)] or sorted(
+            set(features) - set(again)
+        )
         raise LossyExample(f"cannot be held without loss: {', '.join(wrong)}")
     return example
 
@@ -146,7 +156,11 @@ def _from_remasked(features: Any) -> Example:
     if segments != sorted(segments):  # an id 0 has no slot: its segment is its neighbour's
         first_length = segments.index(1)
     return Example(
-        ids=ids, first_length=first_length, positions=positions, labels=labels, next_label=_next_label(features)
+        ids=ids,
+        first_length=first_length,
+        positions=positions,
+        labels=labels,
+        next_label=_next_label(features),
     )
 
 

@@ -7,7 +7,7 @@ from typing import BinaryIO
 from bertdata._native import Engine, default_engine, kernels, use_native
 from bertdata.errors import ShardError
 from bertdata.records import BATCH_COLUMNS, Example, ExampleBatch, ShardLayout
-from bertdata.shards.example_proto import NotAnExample, decode_example, encode_example
+from bertdata.shards.example_proto import NotAnExample, canonical_example, decode_example, encode_example
 from bertdata.shards.features import LossyExample, example_of, features_of, layout_of
 from bertdata.shards.frames import FRAME_BYTES, Source, frame, read_payloads, truncated
 from bertdata.shards.protocol import Sink
@@ -30,16 +30,24 @@ class TFRecordWriter:
         """Nothing follows the last record."""
 
 
-def encode_batch(batch: ExampleBatch, layout: ShardLayout, engine: Engine | None = None) -> bytes | memoryview:
-    """The framed canonical records of the batch."""
+def encode_batch(
+    batch: ExampleBatch, layout: ShardLayout, engine: Engine | None = None
+) -> bytes | memoryview:
+    """The framed canonical records of the batch; ShardError if one of its examples cannot be a record."""
     if not use_native(engine or default_engine()):
-        return b"".join(frame(encode_example(features_of(example, layout))) for example in batch.examples())
-    framed: memoryview = kernels.encode_tfrecord(
-        *(getattr(batch, column) for column in BATCH_COLUMNS),
-        layout.max_seq_length,
-        layout.max_predictions_per_seq,
-        layout.remask,
-    )
+        try:
+            return b"".join(frame(encode_example(features_of(example, layout))) for example in batch.examples())
+        except LossyExample as error:
+            raise ShardError(str(error)) from None
+    try:
+        framed: memoryview = kernels.encode_tfrecord(
+            *(getattr(batch, column) for column in BATCH_COLUMNS),
+            layout.max_seq_length,
+            layout.max_predictions_per_seq,
+            layout.remask,
+        )
+    except kernels.LossyExample as error:
+        raise ShardError(str(error)) from None
     return framed
 
 
@@ -126,7 +134,7 @@ def canonical_blocks(file: Source, name: str, engine: Engine | None = None) -> I
     if not use_native(engine or default_engine()):
         for record, payload in enumerate(read_payloads(file, name)):
             try:
-                yield frame(encode_example(decode_example(payload))), 1
+                yield frame(canonical_example(payload)), 1
             except NotAnExample as error:
                 raise ShardError(f"{name}: record {record}: not a tf.train.Example: {error}") from None
         return

@@ -19,7 +19,7 @@ class Tokenizer:
         self._vocabulary = vocabulary
         self._dialect = dialect
         self._lower_case = lower_case
-        self._kernel = self._make_kernel() if use_native(engine or default_engine()) else None
+        self._kernel: Any = self._make_kernel() if use_native(engine or default_engine()) else None
 
     def _make_kernel(self) -> Any:
         return kernels.Tokenizer(

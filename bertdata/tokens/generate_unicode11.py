@@ -18,7 +18,9 @@ WIDTH = 96
 
 def main():
     if unicodedata.unidata_version != "11.0.0":
-        sys.exit("generate_unicode11: needs Python 3.7 (Unicode 11.0.0), this is %s" % unicodedata.unidata_version)
+        sys.exit(
+            "generate_unicode11: needs Python 3.7 (Unicode 11.0.0), this is %s" % unicodedata.unidata_version
+        )
     here = os.path.dirname(os.path.abspath(__file__))
     tables = collect()
     with open(os.path.join(here, "unicode11.py"), "w") as file:
@@ -39,7 +41,9 @@ def collect():
         for cp in points
         if cp not in HANGUL and unicodedata.normalize("NFD", chr(cp)) != chr(cp)
     ]
-    tables["combining"] = [(cp, unicodedata.combining(chr(cp))) for cp in points if unicodedata.combining(chr(cp))]
+    tables["combining"] = [
+        (cp, unicodedata.combining(chr(cp))) for cp in points if unicodedata.combining(chr(cp))
+    ]
     return tables
 
 

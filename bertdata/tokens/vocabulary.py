@@ -26,7 +26,9 @@ def parse_vocabulary(data: bytes, name: str, dialect: Dialect) -> Vocabulary:
             ids.setdefault(token, len(ids))
     missing = [token for token in SPECIAL_TOKENS if token not in ids]
     if missing:
-        raise VocabularyError(f"{name}: lacks {' '.join(missing)}; expected one token a line, these among them")
+        raise VocabularyError(
+            f"{name}: lacks {' '.join(missing)}; expected one token a line, these among them"
+        )
     return Vocabulary(
         name=name,
         md5=hashlib.md5(data, usedforsecurity=False).hexdigest(),
