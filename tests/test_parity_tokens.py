@@ -69,6 +69,32 @@ def test_engines_find_the_same_ids_sentences_and_documents(case, dialect, lower_
     assert outcome(native, inputs) == expected, "the second time, from the cache of words"
 
 
+@pytest.mark.parametrize("engine", ["native", "python"])
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[MASK]", "[MASK]"),
+        (" [SEP]\t[CLS] ", "[SEP] [CLS]"),
+        ("[MASK]\xa0[PAD]\u2028[UNK]", "[MASK] [PAD] [UNK]"),
+        ("\0[MASK]\xad", "[MASK]"),
+        ("中[MASK]中", "[UNK] [MASK] [UNK]"),
+        ("[mask]", "[ mask ]"),
+        ("[MASK].", "[ mask ] ."),
+        ("x[MASK]", "x [ mask ]"),
+        ("[MASK][MASK]", "[ mask ] [ mask ]"),
+        ("[MASK]\u0301", "[ mask ]"),
+        ("[MASK", "[ mask"),
+    ],
+)
+def test_nvidia_keeps_special_tokens_that_stand_alone(engine, text, words):
+    vocabulary = parse_vocabulary(
+        vocabulary_lines([*SPECIAL_TOKENS, *"[].x", "mask"]), "few", DIALECTS["nvidia"]
+    )
+    tokenizer = Tokenizer(vocabulary, DIALECTS["nvidia"], lower_case=True, engine=engine)
+    found = [vocabulary.words()[token] for token in tokenizer.tokenize([text.encode()], ["text"]).ids]
+    assert found == words.split()
+
+
 @pytest.fixture(scope="module")
 def ordering_tokenizers() -> tuple[Tokenizer, Tokenizer]:
     rules = DIALECTS["mlperf"]
