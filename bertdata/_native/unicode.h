@@ -1,5 +1,5 @@
 // Character properties, lower-casing and canonical decomposition of Unicode 11.0.
-// Twin of tokens/characters.py.
+// Twin of unicode/characters.py.
 #pragma once
 
 #include <algorithm>

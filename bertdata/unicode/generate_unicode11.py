@@ -1,17 +1,27 @@
 """Write the Unicode 11.0 tables of both engines; run with CPython 3.7, which carries Unicode 11.0.
 
-    python3.7 bertdata/tokens/generate_unicode11.py
+    python3.7 bertdata/unicode/generate_unicode11.py
 
-writes ``bertdata/tokens/unicode11.py`` (read by the specification) and
+writes ``bertdata/unicode/unicode11.py`` (read by the specification) and
 ``bertdata/_native/unicode11.h`` (read by the kernels) from the same lists. Everything is asked of
-the interpreter itself, so the tables hold what ``str.lower`` and ``unicodedata`` of Python 3.7 do.
+the interpreter itself, so the tables hold what ``str.lower``, ``re`` and ``unicodedata`` of Python
+3.7 do.
 """
 
 import os
+import re
 import sys
 import unicodedata
 
 CLASSES = ("space", "control", "unassigned", "punctuation", "nonspacing_mark")
+# What a character is by itself, apart from its category; letter_like: \w but not \d, "_" among them.
+PREDICATES = {
+    "uppercase": str.isupper,
+    "lowercase": str.islower,
+    "decimal": re.compile(r"\d").match,
+    "letter_like": re.compile(r"[^\W\d]").match,
+}
+RANGES = CLASSES + ("cased", "case_ignorable") + tuple(PREDICATES)
 HANGUL = range(0xAC00, 0xD7A4)
 WIDTH = 96
 
@@ -33,6 +43,8 @@ def collect():
     tables = {name: ranges(cp for cp in points if general_class(cp) == name) for name in CLASSES}
     tables["cased"] = ranges(cp for cp in points if case_property(cp) == "cased")
     tables["case_ignorable"] = ranges(cp for cp in points if case_property(cp) == "ignorable")
+    for name, holds in PREDICATES.items():
+        tables[name] = ranges(cp for cp in points if holds(chr(cp)))
     tables["lower"] = [(cp, [ord(c) for c in chr(cp).lower()]) for cp in points if chr(cp).lower() != chr(cp)]
     tables["decomposition"] = [
         (cp, [ord(c) for c in unicodedata.normalize("NFD", chr(cp))])
@@ -96,7 +108,7 @@ def python_source(tables):
         "# fmt: off\n# ruff: noqa\n",
         'UNICODE_VERSION = "11.0.0"\n',
     ]
-    for name in CLASSES + ("cased", "case_ignorable"):
+    for name in RANGES:
         body = wrap("(0x%X, 0x%X)" % (first, last) for first, last in tables[name])
         parts.append("%s: tuple[tuple[int, int], ...] = (\n%s)\n" % (name.upper(), body))
     for name in ("lower", "decomposition"):
@@ -109,14 +121,14 @@ def python_source(tables):
 
 def cpp_source(tables):
     parts = [
-        "// Unicode 11.0 character data; made by tokens/generate_unicode11.py with CPython 3.7, not by hand.\n",
+        "// Unicode 11.0 character data; made by unicode/generate_unicode11.py with CPython 3.7, not by hand.\n",
         "#pragma once\n#include <cstdint>\n\nnamespace bertdata::unicode11 {\n",
         "struct Range { uint32_t first, last; };\n",
         "// Full mapping of one code point, padded with zeros.\n"
         "struct Mapping { uint32_t from, to[4]; };\n"
         "struct Combining { uint32_t from; uint8_t ccc; };\n",
     ]
-    for name in CLASSES + ("cased", "case_ignorable"):
+    for name in RANGES:
         body = wrap("{0x%X, 0x%X}" % (first, last) for first, last in tables[name])
         parts.append("inline constexpr Range k_%s[] = {\n%s};\n" % (name, body))
     for name in ("lower", "decomposition"):
