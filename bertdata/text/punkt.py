@@ -9,7 +9,6 @@ interpreter's Unicode gives the characters of the text the same properties.
 
 import re
 from collections.abc import Iterator
-from itertools import chain, pairwise
 from typing import Literal, NamedTuple, get_args
 
 from bertdata.text.punkt_tables import PunktTables
@@ -95,13 +94,13 @@ def _candidates(paragraph: str) -> Iterator[_Candidate]:
 
 def _with_closing_marks(paragraph: str, spans: Iterator[_Span]) -> Iterator[_Span]:
     """The spans; closing quotes and brackets that open one go to the end of the one before."""
-    moved = 0
-    for (first, last), following in pairwise(chain(spans, [None])):
-        first += moved
-        closing = _CLOSING.match(paragraph, *following) if following else None
-        moved = 0
-        if following and closing:
-            moved = len(closing.group())
-            last = following[0] + len(closing.group().rstrip())
-        if first < last:
-            yield first, last
+    first, last = next(spans)
+    for next_first, next_last in spans:
+        closing = _CLOSING.match(paragraph, next_first, next_last)
+        if closing:
+            last = next_first + len(closing.group().rstrip())
+            next_first = closing.end()
+        yield first, last
+        first, last = next_first, next_last
+    if first < last:  # nothing may be left of the last one
+        yield first, last

@@ -35,7 +35,9 @@ class _Word(NamedTuple):
 
 def contains_sentence_end(context: str, tables: PunktTables) -> bool:
     """Whether a sentence ends with a word of the context, its last word not counted."""
-    return any(_ends_between(word, following, tables) for word, following in pairwise(_words(context, tables)))
+    return any(
+        _ends_between(word, following, tables) for word, following in pairwise(_words(context, tables))
+    )
 
 
 def _words(context: str, tables: PunktTables) -> Iterator[_Word]:

@@ -40,21 +40,24 @@ class SentenceSplitter:
         before the first sentence of a line stays (NVIDIA). InputError names the line of a byte that
         is not UTF-8.
         """
+        if self._kernel is None:
+            return self._specification(data, name, keeps_indent)
         try:
-            if self._kernel is None:
-                return self._specification(data.decode(), keeps_indent).encode()
             segmented: bytes = self._kernel.segment_lines(data, keeps_indent)
-            return segmented
+        except kernels.InvalidUtf8 as error:
+            raise _bad_utf8_error(name, data, error.args[0]) from None
+        return segmented
+
+    def _specification(self, data: bytes, name: str, keeps_indent: bool) -> bytes:
+        try:
+            lines = data.decode().removesuffix("\n").split("\n") if data else []
         except UnicodeDecodeError as error:
             raise _bad_utf8_error(name, data, error.start) from None
-
-    def _specification(self, text: str, keeps_indent: bool) -> str:
-        lines = text.removesuffix("\n").split("\n") if text else []
         sentences: list[str] = []
         for line in lines:
             found = split_sentences(line, self._tables, self._variant) if line else [""]
             sentences += found if keeps_indent else [sentence.strip() for sentence in found]
-        return "".join(f"{sentence}\n" for sentence in sentences)
+        return "".join(f"{sentence}\n" for sentence in sentences).encode()
 
 
 def _bad_utf8_error(name: str, data: bytes, offset: int) -> InputError:
