@@ -1,0 +1,1 @@
+"""Dump to parts: articles, clean paragraphs, sentences, evaluation articles."""
