@@ -4,9 +4,11 @@ import multiprocessing
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from types import FrameType
 from typing import TypeVar
 
@@ -14,6 +16,9 @@ from bertdata.errors import BertDataError
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+RESULTS_AHEAD = 3
+"""Results a worker may be ahead of the reader of run_in_order."""
 
 
 class WorkerDied(BertDataError):
@@ -38,12 +43,41 @@ def run_all(function: Callable[[Item], Result], items: Iterable[Item], workers: 
     if workers <= 1:
         yield from map(function, work)
         return
-    context = multiprocessing.get_context("spawn")  # the same on every system, and safe with threads
-    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_prepare_worker)
-    try:
+    with _worker_pool(workers) as pool:
         futures: list[Future[Result]] = [pool.submit(function, item) for item in work]
         for future in as_completed(futures):
             yield future.result()
+
+
+def run_in_order(
+    function: Callable[[Item], Result], items: Iterable[Item], workers: int
+) -> Generator[Result, None, None]:
+    """``function(item)`` of every item, in the order of the items; else as run_all.
+
+    Workers get a few results ahead of the reader and no more, so memory does not grow with the items.
+    """
+    work = list(items)
+    workers = min(workers, len(work))
+    if workers <= 1:
+        yield from map(function, work)
+        return
+    with _worker_pool(workers) as pool:
+        ahead: deque[Future[Result]] = deque()
+        for item in work:
+            ahead.append(pool.submit(function, item))
+            if len(ahead) > workers * RESULTS_AHEAD:
+                yield ahead.popleft().result()
+        while ahead:
+            yield ahead.popleft().result()
+
+
+@contextmanager
+def _worker_pool(workers: int) -> Iterator[ProcessPoolExecutor]:
+    """Processes that are stopped when the block ends with an error, or is left early."""
+    context = multiprocessing.get_context("spawn")  # the same on every system, and safe with threads
+    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_prepare_worker)
+    try:
+        yield pool
     except BrokenProcessPool:
         raise WorkerDied(
             "a worker process died before its work was done (killed, or out of memory); "
