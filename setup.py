@@ -7,7 +7,7 @@ from setuptools import find_packages, setup
 
 EXTRAS = {
     "hdf5": ["h5py>=3.10", "numpy"],
-    "parquet": ["pyarrow>=15"],
+    "parquet": ["pyarrow>=17", "numpy"],
     "tf": ["tensorflow-cpu>=2.16; platform_machine == 'x86_64'", "tensorflow>=2.16; platform_machine != 'x86_64'"],
     "wiki": ["wikiextractor==3.1.0"],
     "beam": ["apache-beam>=2.60"],
@@ -26,6 +26,7 @@ EXTRAS["dev"] = [
     "mypy",
     "pytest",
     "pytest-xdist",
+    "nltk==3.10.*",
     "ruff",
 ]
 

@@ -13,11 +13,12 @@ fits its input and its bytes, and makes the others.
 """
 
 import hashlib
+from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
 
 from bertdata import storage
-from bertdata.errors import DatasetError, ManifestError, MissingInputError
+from bertdata.errors import BertDataError, DatasetError, ManifestError, MissingInputError
 from bertdata.manifest import (
     MANIFEST_NAME,
     MD5SUMS_NAME,
@@ -49,6 +50,8 @@ class Dataset:
 
     def begin(self) -> None:
         """Claim the directory; DatasetError if it belongs to another plan or to something else."""
+        if storage.exists(self.directory) and not storage.is_directory(self.directory):
+            raise DatasetError(f"{self.directory}: is a file, expected a directory or nothing")
         finished = self._found_manifest()
         found = finished.plan if finished else self._found_plan()
         if found is not None and (differences := self.plan.differences(found)):
@@ -65,6 +68,12 @@ class Dataset:
             inputs = {entry.name: entry for entry in finished.inputs}
             for shard in finished.shards:
                 self.record(inputs[shard.input], shard)
+
+    def give_up(self) -> None:
+        """Free the directory for other settings if not one shard was finished in it."""
+        with suppress(BertDataError):  # whatever made the run fail is more worth telling
+            if storage.list_files(self.directory) == [f"{UNFINISHED}/{_PLAN_NAME}"]:
+                storage.remove_directory(self.unfinished)
 
     def _refuse_strange_files(self) -> None:
         for name in storage.list_files(self.directory):

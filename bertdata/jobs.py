@@ -20,7 +20,7 @@ from bertdata.shards.tfrecord import encode_batch
 from bertdata.tokens import parse_vocabulary
 from bertdata.tokens.documents import Tokenizer
 
-BATCH = 512
+BATCH = 128
 """Examples encoded at a time: enough to amortise a call, few enough for the cache."""
 
 
@@ -139,12 +139,12 @@ def _warnings(text: bytes, documents: Documents, name: str) -> tuple[str, ...]:
 class HashingSink:
     """Passes bytes on to a file, counting and hashing them."""
 
-    def __init__(self, write: Callable[[bytes], Any]) -> None:
+    def __init__(self, write: Callable[[bytes | memoryview], Any]) -> None:
         self._write = write
         self._digest = hashlib.md5(usedforsecurity=False)
         self.bytes = 0
 
-    def write(self, data: bytes) -> None:
+    def write(self, data: bytes | memoryview) -> None:
         self._write(data)
         self._digest.update(data)
         self.bytes += len(data)

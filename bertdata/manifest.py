@@ -52,6 +52,11 @@ class Plan:
     vocabulary: dict[str, Any]
     inputs: tuple[str, ...]
 
+    @property
+    def title(self) -> str:
+        """Recipe and phase in words."""
+        return self.recipe if self.phase is None else f"{self.recipe} phase {self.phase}"
+
     def as_json(self) -> dict[str, Any]:
         return {
             "format_version": FORMAT_VERSION,
@@ -74,7 +79,7 @@ class Plan:
         if self.vocabulary != other.vocabulary:
             found.append(f"vocabulary {other.vocabulary.get('md5')}, now {self.vocabulary.get('md5')}")
         if self.recipe != other.recipe or self.phase != other.phase:
-            found.append(f"recipe {other.recipe} phase {other.phase}, now {self.recipe} phase {self.phase}")
+            found.append(f"recipe {other.title}, now {self.title}")
         if self.inputs != other.inputs:
             changed = sorted(set(self.inputs) ^ set(other.inputs))
             found.append(f"other inputs ({', '.join(changed[:3])}{' ...' if len(changed) > 3 else ''})")
@@ -108,6 +113,15 @@ class Manifest:
         return "".join(md5sum_line(shard.md5, shard.name) for shard in self.shards).encode()
 
 
+def summary(directory: str, manifest: dict[str, Any]) -> str:
+    """One line on a finished dataset, from its manifest's JSON."""
+    totals = manifest["totals"]
+    return (
+        f"{directory}: {len(manifest['shards'])} shards, {totals['examples']} examples, "
+        f"{totals['tokens']} tokens, {totals['masked_tokens']} masked, {totals['bytes']} bytes"
+    )
+
+
 def settings_digest(settings: dict[str, Any]) -> str:
     """BLAKE2b of the settings' canonical JSON, 32 hexadecimal digits."""
     text = json.dumps(settings, sort_keys=True, separators=(",", ":"))
@@ -129,10 +143,7 @@ def md5sum_line(md5: str, name: str) -> str:
 def parse_plan(value: dict[str, Any], where: str, inputs: tuple[str, ...] | None = None) -> Plan:
     """The plan in a manifest's or journal's JSON."""
     try:
-        if value["format_version"] != FORMAT_VERSION:
-            raise ManifestError(
-                f"{where}: format version {value['format_version']}, this program reads {FORMAT_VERSION}"
-            )
+        _check_version(value["format_version"], where)
         names = inputs if inputs is not None else tuple(value["inputs"])
         return Plan(
             recipe=value["recipe"],
@@ -148,13 +159,24 @@ def parse_plan(value: dict[str, Any], where: str, inputs: tuple[str, ...] | None
 def parse_manifest(data: bytes, where: str) -> Manifest:
     """The manifest in ``data``, checked against its schema; ManifestError says what does not fit."""
     value = parse_json(data, where)
+    _check_version(value.get("format_version", FORMAT_VERSION), where)  # a later one may have another schema
     _check_schema(value, where)
     inputs = tuple(_entry(InputEntry, item) for item in value["inputs"])
+    shards = tuple(_entry(ShardEntry, item) for item in value["shards"])
+    names = {entry.name for entry in inputs}
+    for shard in shards:
+        if shard.input and shard.input not in names:
+            raise ManifestError(f"{where}: shard {shard.name} is made from {shard.input!r}, which is no input of it")
     return Manifest(
-        plan=parse_plan(value, where, tuple(entry.name for entry in inputs)),
-        inputs=inputs,
-        shards=tuple(_entry(ShardEntry, item) for item in value["shards"]),
+        plan=parse_plan(value, where, tuple(entry.name for entry in inputs)), inputs=inputs, shards=shards
     )
+
+
+def _check_version(found: Any, where: str) -> None:
+    if found != FORMAT_VERSION:
+        raise ManifestError(
+            f"{where}: format version {found}, this program reads {FORMAT_VERSION}; use the bertdata that wrote it"
+        )
 
 
 def parse_json(data: bytes, where: str) -> dict[str, Any]:

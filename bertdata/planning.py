@@ -55,13 +55,15 @@ def plan_targets(
     vocabulary_path: str,
 ) -> tuple[Target, ...]:
     """The datasets to make, one for each phase."""
+    if not output:
+        raise SettingsError("the output directory's name is empty")
     names = tuple(sorted(map(storage.base_name, parts)))
     numbered = len(settings) > 1
     targets = []
     for number, (place, chosen) in enumerate(settings.items(), 1):
         plan = Plan(
             recipe=recipe.name,
-            phase=number if numbered else phase,
+            phase=number if numbered else phase if len(recipe.phases) > 1 else None,
             settings=chosen.as_json(),
             vocabulary=_vocabulary_json(load_vocabulary(vocabulary_path, chosen.dialect)),
             inputs=names,

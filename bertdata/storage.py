@@ -5,7 +5,6 @@ prepare. Every function turns a refusal of the file system into an error that na
 """
 
 import os
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from glob import glob
@@ -50,7 +49,15 @@ def _naming(path: str) -> Iterator[None]:
 
 def join(directory: str, name: str) -> str:
     """The path of a file in a directory."""
-    return f"{directory.rstrip('/')}/{name}" if directory != "/" else f"/{name}"
+    return f"{directory}{name}" if directory.endswith("/") or not directory else f"{directory}/{name}"
+
+
+def parent(path: str) -> str:
+    """The directory that holds the path."""
+    name = base_name(path)
+    directory = path.rstrip("/")[: -len(name)]
+    at_root = directory == "/" or directory.endswith("://")
+    return directory if at_root else directory.rstrip("/") or "."
 
 
 def base_name(path: str) -> str:
@@ -84,8 +91,8 @@ def open_output(path: str, *, temporary: str | None = None) -> Iterator[BinaryIO
     It grows under a name of its own in the directory ``temporary`` (default: beside the path), which
     must be on the same file system, and is renamed at the end.
     """
-    directory = temporary if temporary is not None else path.rpartition("/")[0] or "."
-    growing = join(directory, f"{base_name(path)}.{uuid.uuid4().hex}.tmp")
+    directory = temporary if temporary is not None else parent(path)
+    growing = join(directory, f"{base_name(path)}.{os.urandom(8).hex()}.tmp")
     try:
         with _naming(path):
             file = _create(growing)

@@ -16,6 +16,7 @@ from bertdata.dataset import UNFINISHED, file_md5
 from bertdata.errors import BertDataError, ManifestError, MissingInputError, ShardError, UsageError
 from bertdata.manifest import MANIFEST_NAME, MD5SUMS_NAME, Manifest, ShardEntry, parse_manifest, settings_digest
 from bertdata.published import PublishedFile, load_table
+from bertdata.recipes import FORMATS
 
 _WORKERS = 4  # hashing releases the GIL
 _MD5SUM_LINE = re.compile(r"(\\?)([0-9a-fA-F]{32}) [ *](.+)")
@@ -75,7 +76,7 @@ def verify(path: str, *, content: bool = False, on_file: Callable[[], None] = la
         return _verify_directory(path, content, on_file)
     if not storage.exists(path):
         raise MissingInputError(f"{path}: no such file or directory")
-    directory = path.rpartition("/")[0] or "."
+    directory = storage.parent(path)
     if storage.base_name(path).endswith(".json"):
         return _verify_manifest(path, directory, content, on_file)
     return _verify_md5sums(path, directory, content, on_file)
@@ -128,7 +129,7 @@ def _check_manifest_itself(manifest: Manifest, data: bytes, path: str) -> list[F
     if recorded != digest:
         return [Finding(file=path, status="wrong settings digest", found=recorded, expected=digest)]
     if manifest.dump() != data:
-        return [Finding(file=path, status="edited", detail="its parts do not make its bytes: totals, order or form")]
+        return [Finding(file=path, status="edited", detail="it is not what its own entries make: totals, order or layout")]
     return []
 
 
@@ -174,11 +175,17 @@ def _compare(path: str, wrong: str, found: str, expected: str, detail: str | Non
 
 def _damage(path: str) -> str:
     """Which record is at fault, for a person who has to find it."""
+    if not storage.size(path):
+        return "it is empty"
     try:
         records = check_readable(path)
     except BertDataError as error:
         return _without(path, error)
     return f"each of its {records} records can be read: it is another file, or was changed with care"
+
+
+def _named_as_shard(path: str) -> bool:
+    return path.rpartition(".")[2] in FORMATS
 
 
 def _without(path: str, error: Exception) -> str:
@@ -202,7 +209,11 @@ def _verify_md5sums(path: str, directory: str, content: bool, on_file: Callable[
         try:
             if content:
                 return _compare(file, "wrong content md5", content_md5(file), md5)
-            return _compare(file, "wrong md5", file_md5(file), md5)
+            found = file_md5(file)
+            damage = _damage(file) if found != md5 and _named_as_shard(file) else None
+            return _compare(file, "wrong md5", found, md5, damage)
+        except ShardError as error:
+            return Finding(file=file, status="damaged", detail=_without(file, error))
         except BertDataError as error:
             return Finding(file=file, status="unreadable", detail=_without(file, error))
 
@@ -214,7 +225,7 @@ def parse_md5sums(data: bytes, where: str) -> Iterable[tuple[str, str]]:
     try:
         lines = data.decode().splitlines()
     except UnicodeDecodeError:
-        raise ManifestError(f"{where}: is not an md5sum file: not UTF-8 text") from None
+        raise ManifestError(f"{where}: is not text; expected a dataset directory, a manifest.json or an md5sum file") from None
     entries = []
     for number, line in enumerate(lines, 1):
         if not line.strip():

@@ -1,24 +1,24 @@
-"""Run independent work in several processes, results as they come."""
+"""Run independent work in several processes, results as they come or in order."""
 
-import multiprocessing
 import os
 import signal
 import sys
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from types import FrameType
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from bertdata.errors import BertDataError
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ProcessPoolExecutor
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 RESULTS_AHEAD = 3
-"""Results a worker may be ahead of the reader of run_in_order."""
+"""Results that each worker may be ahead of the reader of run_in_order."""
 
 
 class WorkerDied(BertDataError):
@@ -43,9 +43,10 @@ def run_all(function: Callable[[Item], Result], items: Iterable[Item], workers: 
     if workers <= 1:
         yield from map(function, work)
         return
+    from concurrent.futures import as_completed
+
     with _worker_pool(workers) as pool:
-        futures: list[Future[Result]] = [pool.submit(function, item) for item in work]
-        for future in as_completed(futures):
+        for future in as_completed([pool.submit(_work, function, item) for item in work]):
             yield future.result()
 
 
@@ -62,9 +63,9 @@ def run_in_order(
         yield from map(function, work)
         return
     with _worker_pool(workers) as pool:
-        ahead: deque[Future[Result]] = deque()
+        ahead: deque["Future[Result]"] = deque()
         for item in work:
-            ahead.append(pool.submit(function, item))
+            ahead.append(pool.submit(_work, function, item))
             if len(ahead) > workers * RESULTS_AHEAD:
                 yield ahead.popleft().result()
         while ahead:
@@ -72,8 +73,13 @@ def run_in_order(
 
 
 @contextmanager
-def _worker_pool(workers: int) -> Iterator[ProcessPoolExecutor]:
+def _worker_pool(workers: int) -> Iterator["ProcessPoolExecutor"]:
     """Processes that are stopped when the block ends with an error, or is left early."""
+    # Imported here: one worker needs none of it, and it takes as long to load as a small part to make.
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
+
     context = multiprocessing.get_context("spawn")  # the same on every system, and safe with threads
     pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_prepare_worker)
     try:
@@ -93,10 +99,34 @@ def _worker_pool(workers: int) -> Iterator[ProcessPoolExecutor]:
 
 
 def _prepare_worker() -> None:
-    """Leave Ctrl-C to the parent; end on its word with every ``finally`` run."""
+    """Leave Ctrl-C to the parent; end on its word, or when it is gone, with every ``finally`` run."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _exit)
+    from threading import Thread, get_ident
+
+    Thread(target=_end_with_parent, args=[get_ident()], daemon=True).start()
 
 
 def _exit(signum: int, frame: FrameType | None) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second one must not disturb the cleaning up
     sys.exit(128 + signum)
+
+
+def _end_with_parent(thread: int) -> None:
+    """Tell the worker's main thread to end when the parent is gone; else it would wait for work for ever."""
+    from multiprocessing import parent_process
+
+    if (parent := parent_process()) is not None:
+        parent.join()
+        signal.pthread_kill(thread, signal.SIGTERM)
+
+
+def _work(function: Callable[[Item], Result], item: Item) -> Result:
+    """``function(item)``, or the end of this worker.
+
+    The pool would take the worker's end for a result, and give it the next item.
+    """
+    try:
+        return function(item)
+    except SystemExit as end:
+        os._exit(end.code if isinstance(end.code, int) else 1)

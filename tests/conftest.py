@@ -1,17 +1,40 @@
-"""Fixtures that several test files share."""
+"""Fixtures that several test modules share, and how hard hypothesis tries."""
 
 import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
-_PROJECT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parent.parent
+
+settings.register_profile("default", deadline=None, derandomize="CI" in os.environ, max_examples=50)
+settings.register_profile("thorough", settings.get_profile("default"), max_examples=20 * 50)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
 @pytest.fixture(scope="session")
 def kit() -> Path:
-    """The reference kit: real inputs, and what the original programs made of them."""
-    place = Path(os.environ.get("BERTDATA_REFERENCE_KIT", _PROJECT.parent / "shared" / "reference"))
-    if not place.is_dir():
-        pytest.skip(f"the reference kit is not at {place}; set BERTDATA_REFERENCE_KIT")
+    """The reference kit: real text and what the original programs made of it."""
+    place = Path(os.environ.get("BERTDATA_REFERENCE_KIT", ROOT.parent / "shared" / "reference"))
+    if not (place / "expected.json").is_file():
+        pytest.skip("no reference kit: BERTDATA_REFERENCE_KIT names no directory that holds expected.json")
     return place
+
+
+@pytest.fixture(scope="session")
+def corpus() -> list[Path]:
+    """The parts of the sample corpus, in order."""
+    return sorted((ROOT / "golden" / "corpus").glob("part-*"))
+
+
+@pytest.fixture(scope="session")
+def small_vocabulary_file(corpus: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A vocabulary of 2000 tokens trained on the sample corpus."""
+    pytest.importorskip("tokenizers", reason="training a vocabulary needs tokenizers")
+    from bertdata.vocabulary_training import train_vocabulary
+
+    tokens = train_vocabulary([str(part) for part in corpus], size=2000, lower_case=True)
+    path = tmp_path_factory.mktemp("vocabulary") / "vocab.txt"
+    path.write_text("".join(f"{token}\n" for token in tokens), encoding="utf-8")
+    return path

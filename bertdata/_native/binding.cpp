@@ -150,7 +150,7 @@ class PyExampleSet {
 };
 
 template <class Id>
-py::bytes encode_as(const py::buffer& ids, const py::buffer& ends, const py::buffer& first_lengths,
+py::object encode_as(const py::buffer& ids, const py::buffer& ends, const py::buffer& first_lengths,
                     const py::buffer& positions, const py::buffer& labels, const py::buffer& mask_ends,
                     const py::buffer& next_labels, const Layout& layout) {
   const Array<Id> id_array(ids, "ids"), label_array(labels, "labels");
@@ -175,10 +175,10 @@ py::bytes encode_as(const py::buffer& ids, const py::buffer& ends, const py::buf
   Column<uint8_t> out;
   {
     py::gil_scoped_release released;
-    out.room(count * (3 * layout.max_seq_length + 7 * layout.max_predictions + 256));
+    out.room(count * (5 * layout.max_seq_length + 10 * layout.max_predictions + 400) + 64);
     ExampleEncoder<Id>(layout, out).encode(batch);
   }
-  return as_bytes(out);
+  return view(std::move(out));
 }
 
 Bytes as_block(const py::buffer_info& info) {

@@ -30,6 +30,7 @@ class Column {
   void added(size_t count) { size_ += count; }
   void push(T item) { *room(1) = item, ++size_; }
   void truncate(size_t size) { size_ = size; }
+  // Gives back what was reserved beyond the end.
   void fit() {
     if (size_ < capacity_ && size_) reallocate(size_);
   }

@@ -61,7 +61,15 @@ class ExampleSet {
   ExampleColumns<Id> batch(size_t start, size_t stop, size_t step) const {
     ExampleColumns<Id> out;
     stop = std::min(stop, size());
-    for (size_t i = start; i < stop; i += step) append(spans_[order_[i]], out);
+    const size_t count = start < stop ? (stop - start + step - 1) / step : 0;
+    out.ids.room(count * rules_.max_seq_length);
+    out.positions.room(count * rules_.max_predictions);
+    out.labels.room(count * rules_.max_predictions);
+    for (size_t i = start; i < stop; i += step) {
+      if (i + 8 * step < stop) prefetch(&spans_[order_[i + 8 * step]], sizeof(Span));
+      if (i + 4 * step < stop) prefetch_text(spans_[order_[i + 4 * step]]);
+      append(spans_[order_[i]], out);
+    }
     return out;
   }
 
@@ -81,6 +89,8 @@ class ExampleSet {
     const size_t words = (rules_.max_seq_length + 63) / 64;
     is_masked_.assign(words, 0);
     candidates_.resize(rules_.max_seq_length);
+    all_positions_.resize(rules_.max_seq_length);
+    for (uint32_t p = 0; p < rules_.max_seq_length; ++p) all_positions_[p] = static_cast<uint16_t>(p);
     replaced_.resize(rules_.max_seq_length);
     for (uint32_t pass = 0; pass < rules_.dupe_factor; ++pass)
       for (uint32_t place = 0; place < count; ++place) pair_document(place);
@@ -168,9 +178,9 @@ class ExampleSet {
   // Positions that may be masked, ascending, into candidates_.
   uint32_t collect_candidates(const Span& span) {
     const uint32_t a_end = 1u + span.a_length, length = a_end + span.b_length + 2u;
-    uint32_t count = 0;
-    for (uint32_t p = 1; p < a_end; ++p) candidates_[count++] = static_cast<uint16_t>(p);
-    for (uint32_t p = a_end + 1; p < length - 1; ++p) candidates_[count++] = static_cast<uint16_t>(p);
+    const uint32_t count = length - 3u;
+    std::memcpy(candidates_.data(), &all_positions_[1], span.a_length * sizeof(uint16_t));
+    std::memcpy(&candidates_[span.a_length], &all_positions_[a_end + 1], span.b_length * sizeof(uint16_t));
     if (!rules_.skips_special_ids) return count;
     const auto is_special = [&](uint16_t p) {
       const Id id = id_at(span, p);
@@ -187,8 +197,8 @@ class ExampleSet {
 
   void mask_pieces(const Span& span) {
     const uint32_t count = collect_candidates(span);
-    random_.shuffle(candidates_.data(), count);
     const uint32_t wanted = std::min(count, masks_wanted(span.a_length + span.b_length + 3u));
+    random_.shuffle_first(candidates_.data(), count, wanted);
     for (uint32_t i = 0; i < wanted; ++i) mask_position(span, candidates_[i]);
   }
 
@@ -239,6 +249,18 @@ class ExampleSet {
     return positions_.size() - before;
   }
 
+  // Shuffled examples lie all over the memory.
+  static void prefetch(const void* data, size_t bytes) {
+    const char* p = static_cast<const char*>(data);
+    for (size_t at = 0; at < bytes; at += 64) __builtin_prefetch(p + at);
+  }
+  void prefetch_text(const Span& span) const {
+    prefetch(&documents_.ids[span.a], span.a_length * sizeof(Id));
+    prefetch(&documents_.ids[span.b], span.b_length * sizeof(Id));
+    prefetch(positions_.data() + span.first_mask, span.masks * sizeof(uint16_t));
+    prefetch(replacements_.data() + span.first_mask, span.masks * sizeof(Id));
+  }
+
   void append(const Span& span, ExampleColumns<Id>& out) const {
     const uint32_t length = span.a_length + span.b_length + 3u;
     Id* ids = out.ids.room(length);
@@ -274,7 +296,7 @@ class ExampleSet {
   Column<uint32_t> order_;
   uint64_t tokens_ = 0;
   // Scratch of one example.
-  std::vector<uint16_t> candidates_, words_;
+  std::vector<uint16_t> candidates_, all_positions_, words_;
   std::vector<uint32_t> word_starts_;
   std::vector<Id> replaced_;
   std::vector<uint64_t> is_masked_;

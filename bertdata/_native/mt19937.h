@@ -95,34 +95,55 @@ class RandomStream {
 
   uint32_t randint(uint32_t first, uint32_t last) { return first + below(last - first + 1); }
 
-  // Fisher-Yates from the end, as random.shuffle. Rejected draws swap an item with itself, so the
-  // only branches are loop ends: rejections, which no predictor can guess, cost no misprediction.
+  // Fisher-Yates from the end, as random.shuffle.
   template <class T>
   void shuffle(T* items, uint32_t count) {
-    if (count < 2) return;
+    draw_places(count, 0, [items](uint32_t last, uint32_t other) { swap_items(items, last, other); });
+  }
+
+  // The same draws, for a caller who needs only the first `needed` items: those beyond are spoilt,
+  // since an item that has found its place there need not be written.
+  template <class T>
+  void shuffle_first(T* items, uint32_t count, uint32_t needed) {
+    uint32_t last = draw_places(count, needed, [items](uint32_t at, uint32_t other) { items[other] = items[at]; });
+    draw_places(last + 1, 0, [items](uint32_t at, uint32_t other) { swap_items(items, at, other); });
+  }
+
+ private:
+  template <class T>
+  static void swap_items(T* items, uint32_t a, uint32_t b) {
+    const T item = items[a];
+    items[a] = items[b];
+    items[b] = item;
+  }
+
+  // For last = count - 1 down to max(needed, 1): draws other = below(last + 1), calls place(last, other).
+  // Returns the first last not done. A rejected draw places an item on itself, so the only branches
+  // are loop ends: rejections, which no predictor can guess, cost no misprediction.
+  template <class Place>
+  uint32_t draw_places(uint32_t count, uint32_t needed, Place place) {
+    if (count < 2) return 0;
+    const uint32_t lowest = std::max(needed, 1u);
     uint32_t last = count - 1;
-    while (last >= 1) {
+    while (last >= lowest) {
       const uint32_t bits = bit_length(last + 1), shift = 32u - bits;
-      const uint32_t stop = bits > 1 ? (1u << (bits - 1)) - 1 : 1;  // same bit length down to here
-      while (last >= stop && last >= 1) {
+      const uint32_t stop = std::max(lowest, (1u << (bits - 1)) - 1);  // same bit length down to here
+      while (last >= stop) {
         if (used_ == kTwisterWords) refill();
         const uint32_t* out = outputs_ + used_;
         const uint32_t* const end = outputs_ + kTwisterWords;
         while (out != end && last >= stop) {
           const uint32_t draw = *out++ >> shift;
           const bool accepted = draw <= last;
-          const uint32_t other = accepted ? draw : last;
-          const T item = items[last], swapped = items[other];
-          items[last] = swapped;
-          items[other] = item;
+          place(last, accepted ? draw : last);
           last -= accepted;
         }
         used_ = static_cast<size_t>(out - outputs_);
       }
     }
+    return last;
   }
 
- private:
   void refill() {
     twister::refill(state_, outputs_);
     used_ = 0;

@@ -33,6 +33,52 @@ inline uint8_t* put_small_varint(uint8_t* out, uint32_t value) {
   return out + 1 + two + three;
 }
 
+#ifdef BERTDATA_HAS_SSE42
+// How four values, each spread over the lowest three bytes of a lane, close up; by which of them need
+// two bytes (bits 0-3) and three (bits 4-7).
+struct PackTable {
+  alignas(16) uint8_t order[256][16];
+  uint8_t size[256];
+  PackTable() {
+    for (int mask = 0; mask < 256; ++mask) {
+      uint8_t count = 0;
+      for (int lane = 0; lane < 4; ++lane) {
+        const int length = 1 + (mask >> lane & 1) + (mask >> (lane + 4) & 1);
+        for (int byte = 0; byte < length; ++byte) order[mask][count++] = static_cast<uint8_t>(4 * lane + byte);
+      }
+      size[mask] = count;
+      for (uint8_t rest = count; rest < 16; ++rest) order[mask][rest] = 0x80;
+    }
+  }
+};
+
+// put_small_varint of four 16-bit values at once; writes 16 bytes always.
+__attribute__((target("sse4.2"))) inline uint8_t* put_four_varints(uint8_t* out, const uint16_t* values,
+                                                                   const PackTable& table) {
+  int64_t raw;
+  std::memcpy(&raw, values, 8);
+  const __m128i v = _mm_cvtepu16_epi32(_mm_cvtsi64_si128(raw));
+  const __m128i two = _mm_cmpgt_epi32(v, _mm_set1_epi32(127)), three = _mm_cmpgt_epi32(v, _mm_set1_epi32(16383));
+  const __m128i digits =
+      _mm_or_si128(_mm_or_si128(_mm_and_si128(v, _mm_set1_epi32(0x7F)),
+                                _mm_and_si128(_mm_slli_epi32(v, 1), _mm_set1_epi32(0x7F00))),
+                   _mm_and_si128(_mm_slli_epi32(v, 2), _mm_set1_epi32(0x7F0000)));
+  const __m128i flags = _mm_or_si128(_mm_and_si128(two, _mm_set1_epi32(0x80)), _mm_and_si128(three, _mm_set1_epi32(0x8000)));
+  const int mask = _mm_movemask_ps(_mm_castsi128_ps(two)) | _mm_movemask_ps(_mm_castsi128_ps(three)) << 4;
+  const __m128i order = _mm_load_si128(reinterpret_cast<const __m128i*>(table.order[mask]));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(out), _mm_shuffle_epi8(_mm_or_si128(digits, flags), order));
+  return out + table.size[mask];
+}
+
+__attribute__((target("sse4.2"))) inline uint8_t* put_varints(uint8_t* out, const uint16_t* values, size_t count) {
+  static const PackTable table;
+  size_t i = 0;
+  for (; i + 4 <= count; i += 4) out = put_four_varints(out, values + i, table);
+  for (; i < count; ++i) out = put_small_varint(out, values[i]);
+  return out;
+}
+#endif
+
 inline void put_fixed(uint8_t* out, uint64_t value, size_t bytes) {
   for (size_t i = 0; i < bytes; ++i) out[i] = static_cast<uint8_t>(value >> 8 * i);
 }
@@ -40,32 +86,30 @@ inline void put_fixed(uint8_t* out, uint64_t value, size_t bytes) {
 enum FeatureKind : uint8_t { kNoList = 0, kBytesList = 0x0A, kFloatList = 0x12, kInt64List = 0x1A };
 
 // One map entry. data: the packed values of a number list, or the whole message of a bytes list.
+// The sizes of the nested messages are reckoned once.
 struct Feature {
-  std::string_view key;
-  FeatureKind kind;
-  const uint8_t* data;
-  size_t size;
+  Feature(std::string_view key, FeatureKind kind, const uint8_t* data, size_t size)
+      : key(key), kind(kind), data(data), size(size) {
+    list_size = size && is_packed() ? 1 + varint_size(size) + size : size;
+    value_size = kind == kNoList ? 0 : 1 + varint_size(list_size) + list_size;
+    entry_size = 1 + varint_size(key.size()) + key.size() + 1 + varint_size(value_size) + value_size;
+    field_size = 1 + varint_size(entry_size) + entry_size;
+  }
 
   bool is_packed() const { return kind == kFloatList || kind == kInt64List; }
-  size_t list_size() const { return size && is_packed() ? 1 + varint_size(size) + size : size; }
-  size_t value_size() const { return kind == kNoList ? 0 : 1 + varint_size(list_size()) + list_size(); }
-  size_t entry_size() const {
-    return 1 + varint_size(key.size()) + key.size() + 1 + varint_size(value_size()) + value_size();
-  }
-  size_t field_size() const { return 1 + varint_size(entry_size()) + entry_size(); }
 
   uint8_t* put(uint8_t* out) const {
     *out++ = 0x0A;
-    out = put_varint(out, entry_size());
+    out = put_varint(out, entry_size);
     *out++ = 0x0A;
     out = put_varint(out, key.size());
     std::memcpy(out, key.data(), key.size());
     out += key.size();
     *out++ = 0x12;
-    out = put_varint(out, value_size());
+    out = put_varint(out, value_size);
     if (kind == kNoList) return out;
     *out++ = kind;
-    out = put_varint(out, list_size());
+    out = put_varint(out, list_size);
     if (!size) return out;
     if (is_packed()) {
       *out++ = 0x0A;
@@ -74,6 +118,11 @@ struct Feature {
     std::memcpy(out, data, size);
     return out + size;
   }
+
+  std::string_view key;
+  FeatureKind kind;
+  const uint8_t* data;
+  size_t size, list_size, value_size, entry_size, field_size;
 };
 
 constexpr size_t kFrameBytes = 16;  // length 8, its checksum 4, the payload's checksum 4
@@ -87,7 +136,7 @@ class FrameWriter {
   // Features must be sorted by key.
   void add(const Feature* features, size_t count) {
     size_t inner = 0;
-    for (size_t i = 0; i < count; ++i) inner += features[i].field_size();
+    for (size_t i = 0; i < count; ++i) inner += features[i].field_size;
     const size_t payload = 1 + varint_size(inner) + inner;
     uint8_t* out = out_.room(payload + kFrameBytes);
     put_fixed(out, payload, 8);
@@ -154,8 +203,8 @@ template <class Id>
 class ExampleEncoder {
  public:
   ExampleEncoder(const Layout& layout, Column<uint8_t>& out)
-      : layout_(layout), frames_(out), ids_(4 * layout.max_seq_length + 4), places_(4 * layout.max_seq_length + 4),
-        labels_(4 * layout.max_predictions + 4), positions_(4 * layout.max_predictions + 4),
+      : layout_(layout), frames_(out), ids_(4 * layout.max_seq_length + 16), places_(4 * layout.max_seq_length + 16),
+        labels_(4 * layout.max_predictions + 16), positions_(4 * layout.max_predictions + 16),
         segments_(3 * layout.max_seq_length), weights_(8 * layout.max_predictions) {
     // Windows into "ones then zeros" give any input mask or row of weights without writing it.
     const size_t s = layout.max_seq_length, p = layout.max_predictions;
@@ -195,8 +244,17 @@ class ExampleEncoder {
 
   template <class T>
   static size_t pack(const T* values, size_t count, size_t padded, std::vector<uint8_t>& into) {
+    size_t count_done = 0;
     uint8_t* p = into.data();
-    for (size_t i = 0; i < count; ++i) p = put_small_varint(p, values[i]);
+#ifdef BERTDATA_HAS_SSE42
+    if constexpr (sizeof(T) == 2) {
+      if (has_crc_instruction()) {
+        p = put_varints(p, values, count);
+        count_done = count;
+      }
+    }
+#endif
+    for (size_t i = count_done; i < count; ++i) p = put_small_varint(p, values[i]);
     std::memset(p, 0, padded - count);
     return static_cast<size_t>(p - into.data()) + padded - count;
   }
@@ -244,7 +302,7 @@ class ExampleEncoder {
       place = put_small_varint(place, slot.position);
       *segment++ = slot.segment;
     }
-    std::vector<uint8_t> slot_labels(4 * p + 4), mask_end(10), other_end(10);
+    std::vector<uint8_t> slot_labels(4 * p + 16), mask_end(10), other_end(10);
     const size_t slot_label_bytes = pack(slot_labels_.data(), p, p, slot_labels);
     const size_t labels = pack(row.labels, row.masks, p, labels_);
     const size_t positions = pack(row.positions, row.masks, row.masks, positions_);

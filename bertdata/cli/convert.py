@@ -1,8 +1,8 @@
 """``bertdata convert``: a shard from one container to another."""
 
 from bertdata import storage
-from bertdata.cli.parser import Parser
 from bertdata.errors import UsageError
+from bertdata.parser import Parser
 from bertdata.records import ShardLayout
 from bertdata.shards import format_of_name, make_writer, open_reader
 

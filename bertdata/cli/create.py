@@ -1,14 +1,13 @@
 """``bertdata create``: sentence parts to shards."""
 
-from bertdata.cli.parser import Parser, add_engine, add_workers
+from bertdata import storage
 from bertdata.cli.progress import Progress
-from bertdata.dataset import Dataset
 from bertdata.jobs import Job, JobResult, run_job
-from bertdata.manifest import Manifest
+from bertdata.manifest import summary
+from bertdata.parser import Parser, add_engine, add_workers
 from bertdata.planning import chosen_settings, find_parts, plan_targets
 from bertdata.settings_flags import add_settings, given_settings
 from bertdata.workers import available_cores, run_all
-from bertdata import storage
 
 EXAMPLE = """\
   bertdata create results/part-* --output shards --vocab vocab.txt --recipe mlperf
@@ -41,7 +40,7 @@ def run(arguments: list[str]) -> int:
     results = run_jobs(jobs, args.workers or available_cores())
     for index, target in enumerate(targets):
         manifest = target.dataset.finish([result.entries[index] for result in results])
-        print(summary(target.dataset, manifest))
+        print(summary(target.dataset.directory, manifest.as_json()))
     return 0
 
 
@@ -61,12 +60,3 @@ def run_jobs(jobs: list[Job], workers: int) -> list[JobResult]:
 def _line(result: JobResult) -> str:
     made = ", ".join(f"{shard.name} ({shard.examples} examples)" for _, shard in result.entries)
     return f"{'kept' if result.kept == len(result.entries) else 'made'} {made}"
-
-
-def summary(dataset: Dataset, manifest: Manifest) -> str:
-    """One line on a finished dataset."""
-    totals = manifest.as_json()["totals"]
-    return (
-        f"{dataset.directory}: {len(manifest.shards)} shards, {totals['examples']} examples, "
-        f"{totals['tokens']} tokens, {totals['masked_tokens']} masked, {totals['bytes']} bytes"
-    )

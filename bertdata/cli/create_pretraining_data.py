@@ -4,11 +4,11 @@ import argparse
 from typing import Any
 
 from bertdata import storage
-from bertdata.cli.parser import Parser, add_engine
 from bertdata.dialects import DIALECTS, find_dialect
 from bertdata.errors import SettingsError
 from bertdata.examples import make_examples
 from bertdata.jobs import HashingSink, check_documents, load_vocabulary, write_examples
+from bertdata.parser import Parser, add_engine
 from bertdata.recipes import ExampleSettings
 from bertdata.tokens.documents import Tokenizer
 

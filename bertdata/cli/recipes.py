@@ -2,7 +2,7 @@
 
 import json
 
-from bertdata.cli.parser import Parser
+from bertdata.parser import Parser
 from bertdata.recipes import RECIPES, find_recipe
 
 EXAMPLE = """\

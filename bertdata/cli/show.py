@@ -2,13 +2,13 @@
 
 from itertools import islice
 
-from bertdata.cli.parser import Parser, positive
+from bertdata import storage
 from bertdata.description import describe
 from bertdata.dialects import find_dialect
 from bertdata.errors import UsageError
 from bertdata.jobs import load_vocabulary
 from bertdata.manifest import MANIFEST_NAME, parse_manifest
-from bertdata import storage
+from bertdata.parser import Parser, positive
 from bertdata.shards import open_reader
 
 EXAMPLE = "  bertdata show shards/part-00000-of-00500.tfrecord --vocab vocab.txt --index 5 --num 2"
@@ -47,8 +47,7 @@ def _words(shard: str, vocab: str | None) -> tuple[list[str], int]:
     """The word of each id and the id of [MASK]; numbers, and the id of the published vocabulary, without one."""
     if vocab is None:
         return [], 103
-    directory = shard.rpartition("/")[0] or "."
-    manifest = storage.join(directory, MANIFEST_NAME)
+    manifest = storage.join(storage.parent(shard), MANIFEST_NAME)
     dialect = "mlperf"
     if storage.exists(manifest):
         plan = parse_manifest(storage.read_bytes(manifest), manifest).plan

@@ -1,7 +1,7 @@
 """``bertdata train-vocab``: a WordPiece vocabulary of one's own."""
 
 from bertdata import storage
-from bertdata.cli.parser import Parser, positive
+from bertdata.parser import Parser, positive
 from bertdata.vocabulary_training import train_vocabulary
 
 EXAMPLE = "  bertdata train-vocab part-* --output vocab.txt --size 8000"

@@ -3,8 +3,8 @@
 import json
 
 from bertdata import storage
-from bertdata.cli.parser import Parser
 from bertdata.cli.progress import Progress
+from bertdata.parser import Parser
 from bertdata.published import table_names
 from bertdata.verify import Report, verify, verify_table
 

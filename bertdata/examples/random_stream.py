@@ -37,12 +37,3 @@ class RandomStream:
         for last in range(len(items) - 1, 0, -1):
             other = self.below(last + 1)
             items[last], items[other] = items[other], items[last]
-
-
-def seed_key(seed: int) -> list[int]:
-    """The seed's absolute value in 32-bit digits, least significant first: MT19937's key."""
-    rest = abs(seed)
-    key = [rest & 0xFFFFFFFF]
-    while rest := rest >> 32:
-        key.append(rest & 0xFFFFFFFF)
-    return key

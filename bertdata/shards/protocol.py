@@ -9,7 +9,7 @@ from bertdata.records import ExampleBatch, ShardLayout
 class Sink(Protocol):
     """Where a writer's bytes go, in order; never sought."""
 
-    def write(self, data: bytes, /) -> object: ...
+    def write(self, data: bytes | memoryview, /) -> object: ...
 
 
 class ShardWriter(Protocol):

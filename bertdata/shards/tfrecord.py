@@ -30,11 +30,11 @@ class TFRecordWriter:
         """Nothing follows the last record."""
 
 
-def encode_batch(batch: ExampleBatch, layout: ShardLayout, engine: Engine | None = None) -> bytes:
+def encode_batch(batch: ExampleBatch, layout: ShardLayout, engine: Engine | None = None) -> bytes | memoryview:
     """The framed canonical records of the batch."""
     if not use_native(engine or default_engine()):
         return b"".join(frame(encode_example(features_of(example, layout))) for example in batch.examples())
-    framed: bytes = kernels.encode_tfrecord(
+    framed: memoryview = kernels.encode_tfrecord(
         *(getattr(batch, column) for column in BATCH_COLUMNS),
         layout.max_seq_length,
         layout.max_predictions_per_seq,

@@ -1,0 +1,38 @@
+# Everything happens in .venv; each target sets up what it needs. make PYTHON=python3.12 chooses another Python.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/ready
+# constraints.txt pins what was tested, for the Python it was tested with.
+CONSTRAINTS := $(shell $(PYTHON) -c 'import sys; print("-c constraints.txt" if sys.version_info[:2] == (3, 11) else "")')
+NATIVE := $(wildcard bertdata/_native/*.h bertdata/_native/*.cpp)
+
+.PHONY: setup demo test test-fast check bench clean
+setup: $(READY)
+
+$(READY): setup.py pyproject.toml constraints.txt $(NATIVE)
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet $(CONSTRAINTS) --editable '.[dev]'
+	touch $@
+
+demo: $(READY)
+	BIN=$(BIN) bash docs/demo.sh
+
+test: $(READY)
+	$(BIN)/python -m pytest -q -n 2
+
+test-fast: $(READY)
+	$(BIN)/python -m pytest -q -n 2 -m 'not slow'
+
+check: $(READY)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+bench: $(READY)
+	$(BIN)/python -m pip install --quiet --no-deps tensorflow-text==2.21.1
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf $(VENV) build *.egg-info demo-output bench-output bertdata/_native/*.so

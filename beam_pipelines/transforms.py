@@ -1,0 +1,122 @@
+"""The stages of the pipelines: parts to shards, shards to a finished dataset."""
+
+import logging
+import threading
+from collections.abc import Iterable, Iterator
+
+import apache_beam as beam
+from apache_beam.metrics import Metrics
+
+from bertdata import storage
+from bertdata._native import Engine
+from bertdata.jobs import Job, JobResult, Target, load_tokenizer, run_job
+from bertdata.manifest import InputEntry, ShardEntry
+
+NAMESPACE = "bertdata"
+COUNTERS = {
+    "parts": "input parts done",
+    "documents": "documents in them",
+    "sentences": "sentences in them",
+    "tokens": "token ids in them",
+    "examples": "examples in all shards, both phases of a recipe counted",
+    "masked_tokens": "masked positions of these examples",
+    "bytes": "bytes of all shards",
+    "shards_kept": "shards that an earlier run or attempt had finished",
+}
+
+Entries = tuple[InputEntry, ShardEntry]
+
+_ONE_AT_A_TIME = threading.Lock()
+"""A process makes one part's shards at a time, however many threads a runner gives it: the tokeniser
+and its cache of words are shared within the process, and memory stays that of one part."""
+
+_LOGGER = logging.getLogger(__name__)
+
+
+class MakeShards(beam.PTransform):  # type: ignore[misc]
+    """Paths of parts to (number of the target, entries), one for each shard; the shards are written.
+
+    ::
+
+        "results/part-00000-of-00500" -> (0, (InputEntry(...), ShardEntry(...)))
+    """
+
+    def __init__(self, vocabulary: str, targets: tuple[Target, ...], engine: Engine | None = None) -> None:
+        super().__init__()
+        self._make_shard = MakeShard(vocabulary, targets, engine)
+
+    def expand(self, parts: beam.PCollection[str]) -> beam.PCollection[tuple[int, Entries]]:
+        return (
+            parts
+            # Without it a runner may fuse this stage with the one that lists the parts: one worker.
+            | "spread over workers" >> beam.Reshuffle()
+            | "make shards of a part" >> beam.ParDo(self._make_shard).with_output_types(tuple[int, Entries])
+        )
+
+
+class MakeShard(beam.DoFn):  # type: ignore[misc]
+    """Calls ``bertdata.jobs.run_job``. Harmless when repeated: each file appears whole, with the same bytes."""
+
+    def __init__(self, vocabulary: str, targets: tuple[Target, ...], engine: Engine | None = None) -> None:
+        self._vocabulary = vocabulary
+        self._targets = targets
+        self._engine = engine
+
+    def setup(self) -> None:
+        settings = self._targets[0].settings
+        load_tokenizer(self._vocabulary, settings.dialect, settings.lower_case, self._engine)
+
+    def process(self, part: str) -> Iterator[tuple[int, Entries]]:
+        job = Job(part=part, vocabulary=self._vocabulary, targets=self._targets, engine=self._engine)
+        with _ONE_AT_A_TIME:
+            result = run_job(job)
+        for warning in result.warnings:
+            _LOGGER.warning("%s", warning)
+        _count(result)
+        yield from enumerate(result.entries)
+
+
+def _count(result: JobResult) -> None:
+    part = result.entries[0][0]
+    shards = [shard for _, shard in result.entries]
+    amounts = {
+        "parts": 1,
+        "documents": part.documents,
+        "sentences": part.sentences,
+        "tokens": part.tokens,
+        "examples": sum(shard.examples for shard in shards),
+        "masked_tokens": sum(shard.masked_tokens for shard in shards),
+        "bytes": sum(shard.bytes for shard in shards),
+        "shards_kept": result.kept,
+    }
+    for name, amount in amounts.items():
+        Metrics.counter(NAMESPACE, name).inc(amount)
+
+
+class WriteManifests(beam.PTransform):  # type: ignore[misc]
+    """(Number of the target, entries) of all shards to the directories of the finished datasets."""
+
+    def __init__(self, targets: tuple[Target, ...]) -> None:
+        super().__init__()
+        self._targets = targets
+
+    def expand(self, entries: beam.PCollection[tuple[int, Entries]]) -> beam.PCollection[str]:
+        return (
+            entries
+            | "gather by dataset" >> beam.GroupByKey()
+            | "write manifest" >> beam.ParDo(WriteManifest(self._targets)).with_output_types(str)
+        )
+
+
+class WriteManifest(beam.DoFn):  # type: ignore[misc]
+    """Calls ``Dataset.finish``. Harmless when repeated: it writes the same bytes."""
+
+    def __init__(self, targets: tuple[Target, ...]) -> None:
+        self._targets = targets
+
+    def process(self, gathered: tuple[int, Iterable[Entries]]) -> Iterator[str]:
+        number, entries = gathered
+        dataset = self._targets[number].dataset
+        storage.make_directory(dataset.unfinished)  # an earlier attempt that came this far removed it
+        dataset.finish(list(entries))
+        yield dataset.directory

@@ -1,0 +1,56 @@
+"""Text to measure on: the kit's parts (or the sample corpus) repeated, with new words in each copy.
+
+Plain repetition would flatter a cache of words. In each further copy the words that occur only once
+in the text get their letters rotated, so that unseen words keep coming about as often as in the
+first copy.
+"""
+
+import os
+import re
+from collections import Counter
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+WORD = re.compile(rb"[a-zA-Z]{4,}")
+
+
+def kit() -> Path | None:
+    """The reference kit, if it is at hand."""
+    place = Path(os.environ.get("BERTDATA_REFERENCE_KIT", ROOT.parent / "shared" / "reference"))
+    return place if place.is_dir() else None
+
+
+def text() -> bytes:
+    """About 2 MB of sentence-per-line Wikipedia text from the kit, else the sample corpus."""
+    if place := kit():
+        return b"".join((place / "results" / f"part-0000{i}-of-00500").read_bytes() for i in (0, 1))
+    return b"".join(path.read_bytes() for path in sorted((ROOT / "golden" / "corpus").glob("part-*")))
+
+
+def vocabulary() -> Path:
+    """The published vocabulary from the kit, else that of the golden files."""
+    if place := kit():
+        return place / "vocab" / "bert-base-uncased.txt"
+    return ROOT / "golden" / "vocab.txt"
+
+
+def long_text(min_bytes: int) -> bytes:
+    """At least that many bytes, the words that occur once renewed in every copy."""
+    base = text()
+    counts = Counter(WORD.findall(base))
+    once = {word for word, count in counts.items() if count == 1}
+    copies, size = [base], len(base)
+    while size < min_bytes:
+        table = _rotation(len(copies))
+        copy = WORD.sub(lambda m, t=table: m[0].translate(t) if m[0] in once else m[0], base)
+        copies.append(copy)
+        size += len(copy)
+    return b"".join(copies)
+
+
+def _rotation(places: int) -> bytes:
+    lower, upper = bytes(range(97, 123)), bytes(range(65, 91))
+    places %= 26
+    return bytes.maketrans(
+        lower + upper, lower[places:] + lower[:places] + upper[places:] + upper[:places]
+    )
