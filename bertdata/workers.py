@@ -63,7 +63,7 @@ def run_in_order(
         yield from map(function, work)
         return
     with _worker_pool(workers) as pool:
-        ahead: deque["Future[Result]"] = deque()
+        ahead: deque[Future[Result]] = deque()
         for item in work:
             ahead.append(pool.submit(_work, function, item))
             if len(ahead) > workers * RESULTS_AHEAD:

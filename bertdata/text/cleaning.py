@@ -118,7 +118,8 @@ def clean(text: bytes) -> bytes:
     matches contains, and a group of rules only on a line that has what all of them contain.
     """
     cleaned = [
-        _clean_line(line) if b"[" in line or b"<" in line or b"alt=" in line else line for line in _lines(text)
+        _clean_line(line) if b"[" in line or b"<" in line or b"alt=" in line else line
+        for line in _lines(text)
     ]
     return b"".join([line + b"\n" for line in cleaned if line is not None])
 
