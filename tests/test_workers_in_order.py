@@ -37,4 +37,7 @@ def test_a_reader_that_leaves_early_leaves_no_worker() -> None:
     results = run_in_order(wait_and_return, range(1000), 2)
     assert next(results) == 0
     results.close()
+    deadline = time.monotonic() + 30
+    while multiprocessing.active_children() and time.monotonic() < deadline:
+        time.sleep(0.01)
     assert multiprocessing.active_children() == []
