@@ -25,9 +25,7 @@ def _gone(text: bytes, why: str) -> Rule:
 
 DROPPED_LINES = (
     Rule(b"<doc ", rb"^<doc [^>]*>$", b"", "a frame's first line"),
-    Rule(
-        b"[[Category:", rb"\[\[Category:[^\]\[]*\]\]", b"", "category links are no prose; the whole line goes"
-    ),
+    Rule(b"[[Category:", rb"\[\[Category:[^\]\[]*\]\]", b"", "a category link is no prose; its line goes"),
 )
 
 LINK_RULES = (
@@ -45,9 +43,7 @@ LINK_RULES = (
 TEXT_RULES = (_gone(b"alt=", "rest of an image's alternative text"),)
 
 TAG_RULES = (
-    Rule(
-        b"</doc>", rb"</doc>", b"\r", "a frame's last line; stage 3 reads the carriage return as a line end"
-    ),
+    Rule(b"</doc>", rb"</doc>", b"\r", "a frame's end; stage 3 takes the carriage return for a line end"),
     Rule(b"<chem", rb"<chem([^<]*)</chem>", rb"\1", "a formula: the formula stays"),
     Rule(b"<ins", rb"<ins([^<]*)</ins>", rb"\1", "an insertion: the words stay"),
     Rule(b"<, ref ", rb"<, ref ([^<]*)</ref>", b"", "a misspelt footnote"),
