@@ -10,6 +10,7 @@
         ├── InputError        text that cannot be read as the dialect reads it
         ├── VocabularyError   a vocabulary that lacks what the examples need
         ├── ShardError        a damaged shard; names the record
+        ├── AssetError        a vocabulary or table that cannot be had, or has the wrong md5
         ├── ManifestError     a manifest or md5sum file that cannot be read
         └── StorageError      a file system that refuses: full, read-only, gone
 
@@ -59,6 +60,10 @@ class VocabularyError(DataError):
 
 class ShardError(DataError):
     """A shard is damaged or not what its name says; the message names the record."""
+
+
+class AssetError(DataError):
+    """A named file that cannot be had from any source, or whose md5 does not fit."""
 
 
 class ManifestError(DataError):
