@@ -9,9 +9,9 @@ from bertdata.settings_flags import add_settings
 PROGRAM = "beam_pipelines.prepare"
 
 EXAMPLE = """\
-  python -m beam_pipelines.prepare --input 'results/part-*' --output shards --vocab vocab.txt --recipe mlperf
-  python -m beam_pipelines.prepare --input 'results/part-*' --output shards --vocab vocab.txt --recipe nvidia \\
-      --runner DirectRunner --direct_running_mode multi_processing --direct_num_workers 2"""
+  python -m beam_pipelines.prepare --input 'results/part-*' --output shards --vocab vocab.txt
+  python -m beam_pipelines.prepare --input 'results/part-*' --output shards --vocab vocab.txt \\
+      --recipe nvidia --direct_running_mode multi_processing --direct_num_workers 2"""
 
 SUMMARY = """\
 The shards, manifest.json and MD5SUMS of bertdata create, byte for byte, made on any Beam runner.
@@ -35,17 +35,21 @@ def make_parser() -> Parser:
         "--input-kind",
         choices=("dump", "articles", "parts"),
         default="parts",
-        help="what the input is; parts (default): text with one sentence a line; the others: not available yet",
+        help="parts (default): text with one sentence a line; dump, articles: not available yet",
     )
     parser.add_argument("--output", required=True, metavar="DIR", help="directory of the dataset, or its URL")
-    parser.add_argument("--vocab", required=True, metavar="FILE", help="WordPiece vocabulary, one token a line")
+    parser.add_argument(
+        "--vocab", required=True, metavar="FILE", help="WordPiece vocabulary, one token a line"
+    )
     parser.add_argument(
         "--shuffle",
         choices=("none", "global"),
         default="none",
         help="none (default): one shard for each part; global: not available yet",
     )
-    parser.add_argument("--num-shards", type=positive, metavar="N", help="not available yet: for --shuffle global")
+    parser.add_argument(
+        "--num-shards", type=positive, metavar="N", help="not available yet: for --shuffle global"
+    )
     add_settings(parser)
     add_engine(parser)
     return parser

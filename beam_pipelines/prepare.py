@@ -1,22 +1,19 @@
 """``python -m beam_pipelines.prepare``: sentence parts to verified shards on any Beam runner."""
 
-import re
 import sys
 from typing import Any
 
+from beam_pipelines.failures import clear_error
 from beam_pipelines.logs import show_warnings
 from beam_pipelines.options import PROGRAM, parse_flags
-from beam_pipelines.runners import make_pipeline
-from bertdata import _native, errors, storage
+from beam_pipelines.runners import make_pipeline, runs_here
+from bertdata import _native, storage
 from bertdata._native import Engine
 from bertdata.errors import BertDataError
 from bertdata.jobs import Target
 from bertdata.manifest import MANIFEST_NAME, parse_json, summary
 from bertdata.planning import chosen_settings, find_parts, plan_targets
 from bertdata.settings_flags import given_settings
-
-_BEAM_NOTE = re.compile(r"( \[while running '[^\n]*'\])+$")
-_WORKER_ERROR = re.compile(r"^bertdata\.errors\.(\w+): (.*)$", re.MULTILINE)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -47,7 +44,12 @@ def prepare(arguments: list[str]) -> int:
     pipeline = make_pipeline(beam_words)
     for target in targets:
         target.dataset.begin()
-    totals = run_pipeline(pipeline, parts, flags.vocab, targets, flags.engine)
+    try:
+        totals = run_pipeline(pipeline, parts, flags.vocab, targets, flags.engine)
+    except BaseException:
+        if runs_here(pipeline):  # elsewhere a job may go on without us
+            clear_away(targets)
+        raise
     for target in targets:
         path = storage.join(target.dataset.directory, MANIFEST_NAME)
         print(summary(target.dataset.directory, parse_json(storage.read_bytes(path), path)))
@@ -74,20 +76,17 @@ def run_pipeline(
         result = pipeline.run()
         result.wait_until_finish()
     except Exception as error:
-        if (cause := worker_error(error)) is not None:
-            raise cause from None
-        raise
+        raise clear_error(error) from None
     return counter_totals(result)
 
 
-def worker_error(error: Exception) -> BertDataError | None:
-    """Our own error in what Beam raises for one in a worker: a copy of it, or the text of its traceback."""
-    if isinstance(error, BertDataError):
-        return type(error)(_BEAM_NOTE.sub("", str(error)))
-    if not (found := _WORKER_ERROR.findall(str(error))):
-        return None
-    name, message = found[-1]
-    return getattr(errors, name, BertDataError)(_BEAM_NOTE.sub("", message))
+def clear_away(targets: tuple[Target, ...]) -> None:
+    """Remove files that a worker process was writing when it was stopped."""
+    for target in targets:
+        directory = target.dataset.unfinished
+        for name in storage.list_files(directory):
+            if name.endswith(".tmp"):
+                storage.remove(storage.join(directory, name), missing_ok=True)
 
 
 def counter_totals(result: Any) -> dict[str, int]:

@@ -23,7 +23,9 @@ def load_beam() -> None:
     try:
         import apache_beam  # noqa: F401
     except ImportError:
-        raise MissingExtraError(f"{PROGRAM} needs the package apache-beam: pip install 'bertdata[beam]'") from None
+        raise MissingExtraError(
+            f"{PROGRAM} needs the package apache-beam: pip install 'bertdata[beam]'"
+        ) from None
     finally:
         gc.enable()
     gc.freeze()
@@ -38,11 +40,20 @@ def make_pipeline(words: list[str]) -> Any:
     options = PipelineOptions(words)
     name = (options.view_as(StandardOptions).runner or "DirectRunner").lower()
     if name not in OPEN_RUNNERS and (unknown := _unknown_words(words, options)):
-        raise SettingsError(f"{', '.join(unknown)}: neither a flag of ours nor of Beam (see {PROGRAM} --help)")
+        raise SettingsError(
+            f"{', '.join(unknown)}: neither a flag of ours nor of Beam (see {PROGRAM} --help)"
+        )
     try:
-        return beam.Pipeline(runner=_local_runner(options) if name in LOCAL_RUNNERS else None, options=options)
+        return beam.Pipeline(
+            runner=_local_runner(options) if name in LOCAL_RUNNERS else None, options=options
+        )
     except (ValueError, ImportError, AttributeError) as error:
         raise SettingsError(f"Beam refuses: {' '.join(str(error).split())}") from None
+
+
+def runs_here(pipeline: Any) -> bool:
+    """Whether the pipeline's workers end with this process."""
+    return type(pipeline.runner).__name__ == "FnApiRunner"
 
 
 def _unknown_words(words: list[str], options: Any) -> list[str]:

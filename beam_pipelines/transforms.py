@@ -56,7 +56,7 @@ class MakeShards(beam.PTransform):  # type: ignore[misc]
 
 
 class MakeShard(beam.DoFn):  # type: ignore[misc]
-    """Calls ``bertdata.jobs.run_job``. Harmless when repeated: each file appears whole, with the same bytes."""
+    """Calls ``bertdata.jobs.run_job``. Harmless when repeated: files appear whole, with the same bytes."""
 
     def __init__(self, vocabulary: str, targets: tuple[Target, ...], engine: Engine | None = None) -> None:
         self._vocabulary = vocabulary

@@ -1,14 +1,17 @@
 """``python -m beam_pipelines.worker``: Beam's worker process for a local run, started by its runner."""
 
 import os
+import signal
 import sys
 from contextlib import redirect_stderr
+from types import FrameType
 
 from beam_pipelines.logs import show_warnings
 from beam_pipelines.runners import load_beam
 
 
 def main() -> None:
+    signal.signal(signal.SIGINT, _stop)
     show_warnings()  # before Beam loads: it sets up logging of its own where it finds none
     load_beam()
     from apache_beam.runners.worker import sdk_worker_main
@@ -16,6 +19,11 @@ def main() -> None:
     # Beam prints the traceback of every error, and sends it to the runner as well: that one we show.
     with open(os.devnull, "w") as nowhere, redirect_stderr(nowhere):
         sdk_worker_main.main(sys.argv)
+
+
+def _stop(signum: int, frame: FrameType | None) -> None:
+    """End at once and in silence on Ctrl-C: the launcher gets it too, tells of it and clears away."""
+    os._exit(0)
 
 
 if __name__ == "__main__":

@@ -33,12 +33,17 @@ def chosen_settings(
 
 
 def find_parts(patterns: list[str]) -> list[str]:
-    """The parts that the patterns name, sorted; refuses directories and parts of one name."""
+    """The parts that the patterns name, sorted; refuses directories, parts of one name, names not UTF-8."""
     parts = storage.expand(patterns)
     for part in parts:
         if storage.is_directory(part):
             raise MissingInputError(
                 f"{part}: is a directory, expected a file; give its files: {part.rstrip('/')}/*"
+            )
+        name = storage.base_name(part)
+        if any("\ud800" <= character <= "\udfff" for character in name):  # bytes the system could not decode
+            raise SettingsError(
+                f"{part!a}: the name is not UTF-8, or not seen as such; rename it, or set LC_ALL=C.UTF-8"
             )
     by_name: dict[str, str] = {}
     for part in parts:

@@ -1,7 +1,7 @@
 """Generated text, vocabularies, settings, documents and examples: what both engines must agree on."""
 
 from array import array
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from random import Random
 
 from hypothesis import settings as hypothesis_settings
@@ -16,7 +16,7 @@ from bertdata.unicode import unicode11
 
 
 def tries(factor: float) -> hypothesis_settings:
-    """The profile's number of examples times a factor, for tests that are much cheaper or dearer than others."""
+    """The profile's number of examples times a factor, for tests much cheaper or dearer than others."""
     return hypothesis_settings(max_examples=max(1, int(hypothesis_settings().max_examples * factor)))
 
 
@@ -29,7 +29,7 @@ PUNCTUATION = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~¡«·»¿–—‘’“”…
 SYMBOLS = "€©×÷°™\u2028\U0001f600\U0001f469\u200d\U0001f680"
 # Combining classes 230, 220, 202, 240, 10, 8, 129, 9, 1, 234, and marks that are not Mn: 224, 216, 226.
 MARKS = "\u0300\u0308\u0316\u0327\u0345\u05b0\u3099\u0f71\u094d\u0334\u0360\u302e\U0001d165\U0001d16d"
-# Decompositions and mappings of one to many, of many levels, of compatibility ideographs; Kelvin and Ångström.
+# Mappings of one to many, of many levels, of compatibility ideographs; Kelvin and Ångström.
 LETTERS = "éÅắǘİıẞßﬁǅKÅΩ\u0344\u0958\u0dddﬀ\u2adc\u0340\ufb1d豈\U0002f800\U0001d15eѝЙйᾲᾼῼΐ\u1e69"
 CASED = "ΑΒΓΔαςσϹЖЯжＡａＺⒶⓐ\U00010400\U00010428\U0001e900ʰªⅧ"
 HANGUL = "가각힣한글\u1100\u1161\u11a8\uac01\u1113"
@@ -48,7 +48,7 @@ IDEOGRAPHS = "中文字日本語" + "".join(
     for edge in (first, last)
     for step in (-1, 0, 1)
 )
-# Letters of Unicode 12 to 16, some with a lower case that newer interpreters know; private use; never assigned.
+# Letters of Unicode 12 to 16, some with a lower case by now; private use; never assigned.
 UNASSIGNED = (
     "\ua7ba\ua7c2\u2c2f\U0001f971\U0001fae0\U00010d50\U0001e4d0\ue000\uf8ff\U000f0000\U0010ffff\ufdd0\uffff"
 )
@@ -146,7 +146,7 @@ line_ends = st.sampled_from(["\n", "\n", "\n", "\r\n", "\r", "\n\r", "\r\r\n"])
 
 @st.composite
 def texts(draw: st.DrawFn) -> bytes:
-    """Documents as a file holds them: some empty, some of one sentence, the last line with or without an end."""
+    """Documents as a file holds them: some empty, some of one sentence; the last line may lack its end."""
     end = draw(line_ends)
     documents = draw(st.lists(st.lists(lines(), max_size=4), max_size=4))
     rows = []
@@ -235,7 +235,7 @@ def cuts(draw: st.DrawFn, word: str) -> list[str]:
     """Pieces that a word can be put together from."""
     places = sorted(draw(st.sets(st.integers(1, len(word) - 1), max_size=4))) if len(word) > 1 else []
     bounds = [0, *places, len(word)]
-    pieces = [word[start:stop] for start, stop in zip(bounds, bounds[1:], strict=False)]
+    pieces = [word[start:stop] for start, stop in pairwise(bounds)]
     return [pieces[0], *(f"##{piece}" for piece in pieces[1:])]
 
 
@@ -274,7 +274,7 @@ WORDS_OF_SMALL_VOCABULARY = [f"w{i}" for i in range(20)] + [f"##p{i}" for i in r
 
 
 def small_vocabulary(dialect: Dialect, doubled: bool = False) -> Vocabulary:
-    """37 tokens, 12 of them continuations; ``doubled``: some lines twice, so that ids skip in some dialects."""
+    """37 tokens, 12 of them continuations; ``doubled``: some lines twice, so that some dialects skip ids."""
     tokens = ["[PAD]", "w3", *WORDS_OF_SMALL_VOCABULARY] if doubled else ["[PAD]", *WORDS_OF_SMALL_VOCABULARY]
     tokens += ["[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     return parse_vocabulary(vocabulary_lines(tokens + ["##p0"] * doubled), "generated", dialect)
@@ -320,7 +320,11 @@ def examples(draw: st.DrawFn, layout: ShardLayout, smallest_id: int, largest_id:
     count = draw(st.integers(min(fewest, most), most))
     random = Random(draw(st.integers(0, 1 << 30)))
     positions = sorted(random.sample(range(length), count))
-    edges = [smallest_id, *(edge for edge in (1, 127, 128, 16383, 16384, 65535) if edge < largest_id), largest_id]
+    edges = [
+        smallest_id,
+        *(edge for edge in (1, 127, 128, 16383, 16384, 65535) if edge < largest_id),
+        largest_id,
+    ]
 
     def ids(count: int) -> list[int]:
         return [random.choice((*edges, random.randint(smallest_id, largest_id))) for _ in range(count)]

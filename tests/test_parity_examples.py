@@ -1,21 +1,11 @@
 """Random stream and examples: the kernel equals the specification, the specification equals CPython."""
 
+from itertools import pairwise
 from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from bertdata import _native
-from bertdata._native import kernels
-from bertdata.dialects import DIALECTS
-from bertdata.examples import make_examples
-from bertdata.examples.making import seed_key
-from bertdata.examples.masking import masks_wanted
-from bertdata.examples.random_stream import RandomStream
-from bertdata.recipes import ExampleSettings
-from bertdata.records import BATCH_COLUMNS, Documents, Example, ExampleBatch, Vocabulary
-from bertdata.tokens import parse_vocabulary, tokenize
 from strategies import (
     document_shapes,
     example_settings,
@@ -27,6 +17,17 @@ from strategies import (
     tries,
     vocabularies,
 )
+
+from bertdata import _native
+from bertdata._native import kernels
+from bertdata.dialects import DIALECTS
+from bertdata.examples import make_examples
+from bertdata.examples.making import seed_key
+from bertdata.examples.masking import masks_wanted
+from bertdata.examples.random_stream import RandomStream
+from bertdata.recipes import ExampleSettings
+from bertdata.records import BATCH_COLUMNS, Documents, Example, ExampleBatch, Vocabulary
+from bertdata.tokens import parse_vocabulary, tokenize
 
 needs_kernels = pytest.mark.skipif(not _native.available(), reason="the kernels are not built")
 
@@ -55,7 +56,7 @@ def test_a_seed_is_a_key_of_32_bit_digits():
 @needs_kernels
 def test_the_kernel_gives_the_published_outputs():
     stream = kernels.RandomStream(PUBLISHED_KEY)
-    # Below 2**32 - 1 takes all 32 bits of an output, and takes every output but one in four thousand millions.
+    # Below 2**32 - 1 takes all 32 bits of an output, and rejects only the highest of all outputs.
     assert [stream.below(2**32 - 1) for _ in PUBLISHED_OUTPUTS] == PUBLISHED_OUTPUTS
 
 
@@ -260,7 +261,7 @@ def test_whole_words_are_masked_whole(engine, case):
     for example in made((documents, vocabulary, whole), engine):
         ids, masked = unmasked(example), set(example.positions)
         places = candidates(example, vocabulary)
-        for before, place in zip(places, places[1:], strict=False):
+        for before, place in pairwise(places):
             if continues[ids[place]]:
                 assert (before in masked) == (place in masked)
 

@@ -5,14 +5,6 @@ from collections.abc import Iterable, Iterator
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from bertdata import _native
-from bertdata.dialects import DIALECTS, SPECIAL_TOKENS, Dialect
-from bertdata.errors import InputError
-from bertdata.records import Documents, Vocabulary
-from bertdata.tokens import basic, parse_vocabulary
-from bertdata.tokens.documents import Tokenizer
-from bertdata.unicode import characters, unicode11
 from strategies import (
     bad_bytes,
     broken_texts,
@@ -23,6 +15,14 @@ from strategies import (
     vocabularies,
     vocabulary_lines,
 )
+
+from bertdata import _native
+from bertdata.dialects import DIALECTS, SPECIAL_TOKENS, Dialect
+from bertdata.errors import InputError
+from bertdata.records import Documents, Vocabulary
+from bertdata.tokens import basic, parse_vocabulary
+from bertdata.tokens.documents import Tokenizer
+from bertdata.unicode import characters, unicode11
 
 pytestmark = pytest.mark.skipif(not _native.available(), reason="the kernels are not built")
 
@@ -150,7 +150,7 @@ def test_engines_treat_every_code_point_alike(plane, dialect, lower_case):
 
 
 def _every_piece(points: Iterable[str]) -> bytes:
-    """A vocabulary that tells all these characters apart, and what they become, within a word and before one."""
+    """A vocabulary that tells all these characters and what they become apart, anywhere in a word."""
     to = {
         chr(point)
         for table in (unicode11.LOWER, unicode11.DECOMPOSITION)

@@ -36,7 +36,8 @@ def encode_batch(
     """The framed canonical records of the batch; ShardError if one of its examples cannot be a record."""
     if not use_native(engine or default_engine()):
         try:
-            return b"".join(frame(encode_example(features_of(example, layout))) for example in batch.examples())
+            features = (features_of(example, layout) for example in batch.examples())
+            return b"".join(frame(encode_example(one)) for one in features)
         except LossyExample as error:
             raise ShardError(str(error)) from None
     try:

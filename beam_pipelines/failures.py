@@ -1,0 +1,37 @@
+"""What went wrong in a worker, found in what Beam makes of it."""
+
+import re
+
+from bertdata import errors
+from bertdata.errors import BertDataError
+from bertdata.workers import WorkerDied
+
+_BEAM_NOTE = re.compile(r"( \[while running '[^\n]*'\])+$")
+_WORKER_ERROR = re.compile(r"^bertdata\.errors\.(\w+): (.*)$", re.MULTILINE)
+
+
+def clear_error(error: Exception) -> BaseException:
+    """What Beam raised, as the rest of this project says it."""
+    if was_interrupted(error):
+        return KeyboardInterrupt()
+    if "Channel closed prematurely" in str(error):
+        return WorkerDied(
+            "a worker process died before its work was done (killed, or out of memory); "
+            "run the same command again: finished shards are kept"
+        )
+    return worker_error(error) or error
+
+
+def was_interrupted(error: BaseException | None) -> bool:
+    """Whether Ctrl-C is behind the error: Beam makes one of its own where a worker shares this process."""
+    return error is not None and (isinstance(error, KeyboardInterrupt) or was_interrupted(error.__context__))
+
+
+def worker_error(error: Exception) -> BertDataError | None:
+    """Our own error in what Beam raises for one in a worker: a copy of it, or the text of its traceback."""
+    if isinstance(error, BertDataError):
+        return type(error)(_BEAM_NOTE.sub("", str(error)))
+    if not (found := _WORKER_ERROR.findall(str(error))):
+        return None
+    name, message = found[-1]
+    return getattr(errors, name, BertDataError)(_BEAM_NOTE.sub("", message))

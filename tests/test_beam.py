@@ -1,0 +1,242 @@
+"""The Beam pipeline makes the files of ``bertdata create``, and fails as clearly."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("apache_beam", reason="the pipelines need apache-beam")
+
+from beam_pipelines.failures import clear_error
+from beam_pipelines.options import parse_flags
+from beam_pipelines.prepare import main
+from beam_pipelines.transforms import MakeShard, WriteManifest
+from bertdata.cli.main import main as command_line
+from bertdata.errors import InputError
+from bertdata.planning import chosen_settings, plan_targets
+
+ROOT = Path(__file__).parent.parent
+SMALL = ("--max-seq-length", "64", "--max-predictions-per-seq", "10", "--dupe-factor", "2")
+PROCESSES = ("--direct_running_mode", "multi_processing", "--direct_num_workers", "2")
+
+
+def files(directory: Path) -> dict[str, bytes]:
+    """Every file below the directory, by relative path."""
+    return {str(p.relative_to(directory)): p.read_bytes() for p in directory.rglob("*") if p.is_file()}
+
+
+def create(corpus: list[Path], vocabulary: Path, output: Path, *flags: str) -> dict[str, bytes]:
+    """The files that ``bertdata create`` makes."""
+    parts = map(str, corpus)
+    status = command_line(
+        ["create", *parts, "--output", str(output), "--vocab", str(vocabulary), "--workers", "1", *flags]
+    )
+    assert status == 0
+    return files(output)
+
+
+def prepare(corpus: list[Path], vocabulary: Path, output: Path, *flags: str) -> int:
+    """Exit status of the pipeline, run in this process."""
+    return main(["--input", *map(str, corpus), "--output", str(output), "--vocab", str(vocabulary), *flags])
+
+
+def prepare_in_new_process(
+    corpus: list[Path], vocabulary: Path, output: Path, *flags: str
+) -> subprocess.CompletedProcess[str]:
+    words = ["--input", *map(str, corpus), "--output", str(output), "--vocab", str(vocabulary), *flags]
+    return subprocess.run(
+        [sys.executable, "-m", "beam_pipelines.prepare", *words],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+@pytest.fixture
+def bad_part(tmp_path: Path) -> Path:
+    path = tmp_path / "part-bad"
+    path.write_bytes(b"A good line.\n\nA line with \xff in it.\n")
+    return path
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        pytest.param((), id="in memory"),
+        pytest.param(("--runner", "DirectRunner"), id="DirectRunner"),
+        pytest.param(("--direct_running_mode=multi_threading", "--direct_num_workers=2"), id="two threads"),
+        pytest.param(("--direct_runner_bundle_repeat=1",), id="every bundle twice"),
+    ],
+)
+def test_a_local_run_equals_create_byte_for_byte(
+    corpus: list[Path], small_vocabulary_file: Path, tmp_path: Path, flags: tuple[str, ...]
+) -> None:
+    expected = create(corpus, small_vocabulary_file, tmp_path / "create", *SMALL)
+    assert prepare(corpus, small_vocabulary_file, tmp_path / "beam", *SMALL, *flags) == 0
+    assert files(tmp_path / "beam") == expected
+
+
+def test_a_run_in_several_processes_equals_create_and_prints_only_its_result(
+    corpus: list[Path], small_vocabulary_file: Path, tmp_path: Path
+) -> None:
+    expected = create(corpus, small_vocabulary_file, tmp_path / "create", *SMALL)
+    run = prepare_in_new_process(corpus, small_vocabulary_file, tmp_path / "beam", *SMALL, *PROCESSES)
+    assert (run.returncode, run.stderr) == (0, "")
+    assert files(tmp_path / "beam") == expected
+
+
+def test_both_phases_of_a_recipe_equal_create(
+    corpus: list[Path], small_vocabulary_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("h5py", reason="this recipe's container needs h5py")
+    flags = ("--recipe", "habana", "--dupe-factor", "1")
+    expected = create(corpus, small_vocabulary_file, tmp_path / "create", *flags)
+    printed = capsys.readouterr().out.replace("create/phase", "beam/phase")
+    assert prepare(corpus, small_vocabulary_file, tmp_path / "beam", *flags) == 0
+    assert files(tmp_path / "beam") == expected
+    assert {"phase1/manifest.json", "phase2/MD5SUMS"} < set(expected)
+    assert capsys.readouterr().out.startswith(printed)
+
+
+def test_counters_are_the_manifest_s_totals(
+    corpus: list[Path], small_vocabulary_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for kept in (0, len(corpus)):
+        assert prepare(corpus, small_vocabulary_file, tmp_path / "beam", *SMALL) == 0
+        lines = capsys.readouterr().out.splitlines()
+        manifest = json.loads((tmp_path / "beam" / "manifest.json").read_text())
+        inputs, totals = manifest["inputs"], manifest["totals"]
+        assert {line.split()[0]: int(line.split()[1]) for line in lines if line.startswith("  ")} == {
+            "parts": len(corpus),
+            "documents": sum(part["documents"] for part in inputs),
+            "sentences": sum(part["sentences"] for part in inputs),
+            "tokens": sum(part["tokens"] for part in inputs),
+            "examples": totals["examples"],
+            "masked_tokens": totals["masked_tokens"],
+            "bytes": totals["bytes"],
+            "shards_kept": kept,
+        }
+
+
+def test_stages_run_twice_keep_what_is_there_and_write_the_same_bytes(
+    corpus: list[Path], small_vocabulary_file: Path, tmp_path: Path
+) -> None:
+    expected = create(corpus, small_vocabulary_file, tmp_path / "create", *SMALL)
+    changes = {"max_seq_length": 64, "max_predictions_per_seq": 10, "dupe_factor": 2}
+    recipe, settings = chosen_settings(None, None, changes)
+    parts = [str(part) for part in corpus]
+    vocabulary, output = str(small_vocabulary_file), str(tmp_path / "beam")
+    targets = plan_targets(output, recipe, None, settings, parts, vocabulary)
+    targets[0].dataset.begin()
+    stages = MakeShard(vocabulary, targets), WriteManifest(targets)
+    stages[0].setup()
+    entries = [list(stages[0].process(part)) for part in parts]
+    times = {path: path.stat().st_mtime_ns for path in (tmp_path / "beam").glob("part-*")}
+    assert [list(stages[0].process(part)) for part in parts] == entries
+    assert {path: path.stat().st_mtime_ns for path in times} == times
+    for _ in range(2):
+        gathered = [entry for made in entries for _, entry in made]
+        assert list(stages[1].process((0, gathered))) == [output]
+        assert files(tmp_path / "beam") == expected
+
+
+def test_a_bad_part_fails_the_run_by_name_and_the_others_are_kept(
+    corpus: list[Path],
+    small_vocabulary_file: Path,
+    bad_part: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    parts = [*corpus, bad_part]
+    assert prepare(parts, small_vocabulary_file, tmp_path / "beam", *SMALL) == 1
+    printed = capsys.readouterr().err.splitlines()
+    assert len(printed) == 1
+    assert printed[0].startswith(f"beam_pipelines.prepare: error: {bad_part}: line 3: ")
+    assert "while running" not in printed[0]
+    left = files(tmp_path / "beam")
+    assert "manifest.json" not in left
+    assert not [name for name in left if name.endswith(".tmp")]
+    bad_part.write_bytes(b"A good line.\n\nAnother.\n")
+    assert prepare(parts, small_vocabulary_file, tmp_path / "beam", *SMALL) == 0
+    assert files(tmp_path / "beam") == create(parts, small_vocabulary_file, tmp_path / "create", *SMALL)
+
+
+def test_a_bad_part_fails_a_run_in_several_processes_with_one_line(
+    corpus: list[Path], small_vocabulary_file: Path, bad_part: Path, tmp_path: Path
+) -> None:
+    lone = tmp_path / "part-lone"
+    lone.write_text("One sentence.\nAnother sentence.\n")
+    parts = [bad_part, lone]
+    run = prepare_in_new_process(parts, small_vocabulary_file, tmp_path / "beam", *SMALL, *PROCESSES)
+    assert run.returncode == 1
+    errors = [line for line in run.stderr.splitlines() if ": warning: " not in line]
+    assert len(errors) == 1
+    assert errors[0].startswith(f"beam_pipelines.prepare: error: {bad_part}: line 3: ")
+
+
+def test_a_warning_of_a_worker_process_is_printed_once(small_vocabulary_file: Path, tmp_path: Path) -> None:
+    lone = tmp_path / "part-lone"
+    lone.write_text("One sentence.\nAnother sentence.\n")
+    run = prepare_in_new_process([lone], small_vocabulary_file, tmp_path / "beam", *SMALL, *PROCESSES)
+    assert run.returncode == 0
+    (line,) = run.stderr.splitlines()
+    assert line.startswith(f"beam_pipelines.prepare: warning: {lone}: no blank line")
+
+
+def test_an_error_is_found_in_the_text_of_a_worker_s_traceback() -> None:
+    text = (
+        "Traceback (most recent call last):\n  ...\nbertdata.errors.InputError: part-7: line 3: x\n\n"
+        "bertdata.errors.InputError: part-7: line 3: x [while running 'make shards/make shards of a part']\n"
+    )
+    found = clear_error(RuntimeError(text))
+    assert isinstance(found, InputError)
+    assert str(found) == "part-7: line 3: x"
+    other = RuntimeError("something else")
+    assert clear_error(other) is other
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (("--input-kind", "dump"), "--input-kind dump: not available yet in this version"),
+        (("--input-kind", "articles"), "--input-kind articles: not available yet in this version"),
+        (("--shuffle", "global"), "--shuffle global: not available yet in this version"),
+        (("--num-shards", "4"), "--num-shards: not available yet in this version"),
+        (("--dupe-facto", "3"), "--dupe-facto: neither a flag of ours nor of Beam"),
+        (("--phase", "1", "stray"), "stray: neither a flag of ours nor of Beam"),
+        (("--runner", "NoRunner"), "Unexpected pipeline runner: NoRunner"),
+    ],
+)
+def test_wrong_usage_exits_2_with_one_line_and_makes_nothing(
+    corpus: list[Path],
+    small_vocabulary_file: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    flags: tuple[str, ...],
+    message: str,
+) -> None:
+    assert prepare(corpus, small_vocabulary_file, tmp_path / "beam", *flags) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("beam_pipelines.prepare: error: ")
+    assert message in line
+    assert not (tmp_path / "beam").exists()
+
+
+def test_inputs_are_given_by_spaces_commas_or_repetition() -> None:
+    common = ["--output", "o", "--vocab", "v"]
+    for words in (["--input", "a", "b"], ["--input", "a,b"], ["--input", "a", "--input=b"]):
+        flags, rest = parse_flags([*common, *words, "--runner", "X"])
+        assert (flags.input, rest) == (["a", "b"], ["--runner", "X"])
+
+
+def test_help_begins_with_an_example_and_says_what_is_available(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["--help"])
+    assert end.value.code == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("Example:\n  python -m beam_pipelines.prepare --input")
+    assert "Available in this version: --input-kind parts with --shuffle none." in printed
