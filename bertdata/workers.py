@@ -80,7 +80,7 @@ def _worker_pool(workers: int) -> Iterator["ProcessPoolExecutor"]:
     from concurrent.futures import ProcessPoolExecutor
     from concurrent.futures.process import BrokenProcessPool
 
-    context = multiprocessing.get_context("spawn")  # the same on every system, and safe with threads
+    context = multiprocessing.get_context("fork" if _may_fork() else "spawn")
     pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_prepare_worker)
     try:
         yield pool
@@ -96,6 +96,17 @@ def _worker_pool(workers: int) -> Iterator["ProcessPoolExecutor"]:
         raise
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _may_fork() -> bool:
+    """Whether a fork is safe: this process has one thread. It starts a worker in no time; a new program takes long.
+
+    Asked of Linux itself, which also counts the threads of libraries.
+    """
+    try:
+        return len(os.listdir("/proc/self/task")) == 1
+    except OSError:
+        return False
 
 
 def _prepare_worker() -> None:
