@@ -131,6 +131,7 @@ class Dataset:
             inputs=tuple(inputs[name] for name in sorted(inputs)),
             shards=tuple(sorted((shard for _, shard in entries), key=lambda shard: shard.name)),
         )
+        storage.make_directory(self.unfinished)  # a repeated last step finds it gone
         self._write(storage.join(self.directory, MD5SUMS_NAME), manifest.md5sums())
         self._write(storage.join(self.directory, MANIFEST_NAME), manifest.dump())
         storage.remove_directory(self.unfinished)
