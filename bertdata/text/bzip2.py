@@ -17,7 +17,7 @@ from bertdata.text.pool import Pool
 BLOCK_MAGIC = 0x314159265359
 END_MAGIC = 0x177245385090
 _MASK40, _MASK48 = (1 << 40) - 1, (1 << 48) - 1
-_READ_BYTES = 4 << 20
+_READ_BYTES = 1 << 20
 _LOOKAHEAD_BYTES = 32  # end mark, checksum, next header and next magic: 7 + 48 + 32 + 7 + 32 + 48 bits
 _HEADERS = tuple(b"BZh%d" % level for level in range(1, 10))
 

@@ -28,6 +28,7 @@ _HEAD_BYTES = 16 << 20
 _CLOSE = b"</page>"
 _PAGE_START = re.compile(rb"<page[\s>]")
 _UNREADABLE = {b"7z\xbc\xaf": "7-Zip", b"\x28\xb5\x2f\xfd": "zstd", b"\xfd7zX": "xz", b"PK\x03\x04": "zip"}
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,6 +165,8 @@ def _read_texts(file: BinaryIO, name: str, pool: Pool) -> Iterator[tuple[bytes, 
         raise InputError(
             f"{name}: is compressed with {_UNREADABLE[first]}, expected .xml, .xml.bz2 or .xml.gz"
         )
+    if first.startswith(_UTF16):
+        raise InputError(f"{name}: is UTF-16, expected a MediaWiki dump in UTF-8")
     if first.startswith(b"BZh"):
         yield from read_bzip2(file, name, pool)
     elif first.startswith(b"\x1f\x8b"):

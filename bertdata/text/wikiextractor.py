@@ -25,7 +25,7 @@ def load_wikiextractor() -> SimpleNamespace:
     """The parts of the package that are used; MissingExtraError where it is missing or another version."""
     remedy = f"install it with: pip install 'bertdata[wiki]' (wikiextractor {VERSION})"
     try:
-        from wikiextractor import WikiExtractor, extract, template_blob  # type: ignore[import-untyped]
+        from wikiextractor import WikiExtractor, extract, template_blob
     except ImportError as error:
         raise MissingExtraError(f"extraction needs the package wikiextractor ({error}); {remedy}") from None
     if WikiExtractor.__version__ != VERSION:
