@@ -28,6 +28,7 @@ from bertdata.text.pool import Pool
 
 pytest.importorskip("wikiextractor")
 
+GOLDEN = Path(__file__).parent.parent / "golden" / "dump"
 DAY = date(2020, 1, 1)
 ON_DAY = ExtractSettings(date=DAY)
 HEIGHT = "{{{1}}} metres{{#if:{{{2|}}}| ({{{2}}})}}<noinclude>The documentation.</noinclude>"
@@ -579,3 +580,26 @@ def test_blocks_end_with_a_page_and_are_small(tmp_path: Path) -> None:
     assert all(block.data.endswith(b"</page>") for block in blocks)
     assert max(len(block.data) for block in blocks) < 3 * dump.BLOCK_BYTES
     assert sum(block.data.count(b"<page>") for block in blocks) == 400
+
+
+# The golden dump
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_the_golden_dump_gives_its_golden_files(tmp_path: Path, count: int) -> None:
+    report = extract(GOLDEN / "allerwiki-20200101-pages-articles.xml", tmp_path / "ours", workers=count)
+    assert files(tmp_path / "ours") == files(GOLDEN / "extracted")
+    assert (report.pages, report.written, report.empty, report.template_pages) == (36, 17, 3, 12)
+    assert report.skipped == {
+        "namespace 10": 12,
+        "redirect": 3,
+        "namespace 1": 1,
+        "namespace 14": 1,
+        "namespace 828": 1,
+        "title begins like a template's": 1,
+    }
+
+
+def test_the_golden_files_are_what_wikiextractors_command_makes(tmp_path: Path) -> None:
+    source = GOLDEN / "allerwiki-20200101-pages-articles.xml"
+    assert wikiextractor_files(source, tmp_path / "theirs", "2020-01-01") == files(GOLDEN / "extracted")
