@@ -1,6 +1,8 @@
-"""Dump to parts: articles, cleaning, sentences, evaluation set, parts.
+"""Dump to parts: articles, clean paragraphs, sentences, evaluation set.
 
-``segment.segment`` is the step from extracted articles to parts of either recipe; ``mlperf`` and
-``nvidia`` are its two text stages, made of ``frames``, ``cleaning``, ``sentences`` (Punkt),
-``evaluation``, ``parts`` and ``nvidia_sharding``.
+Two steps. ``extract.extract``, dump to extracted articles, reads downwards: ``dump`` (bzip2 streams and
+pages, in blocks), ``pages``, ``templates``, ``wikiextractor`` (the package, called in process),
+``article_files``. ``segment.segment``, extracted articles to parts of either recipe: ``mlperf`` and
+``nvidia``, made of ``frames``, ``cleaning``, ``sentences`` (Punkt), ``evaluation``, ``parts``,
+``nvidia_sharding``.
 """
