@@ -68,7 +68,7 @@ def main() -> None:
     print(f"  two workers to wikiextractor   {walls[2] / walls[1]:6.2f} times")
     peak = max(two.megabytes for _, two, _ in rounds)
     print(
-        f"  peak memory of a process       {single.megabytes:6.1f} MB for one copy, {peak:.1f} MB for {copies}"
+        f"  peak memory of a process       {single.megabytes:6.1f} MB for 1 copy, {peak:.1f} MB for {copies}"
     )
 
 

@@ -20,6 +20,7 @@ from bertdata.errors import (
     MissingExtraError,
     MissingInputError,
     SettingsError,
+    StorageError,
 )
 from bertdata.text import bzip2, dump, pool, wikiextractor
 from bertdata.text.article_files import ArticleFiles, file_name
@@ -231,6 +232,7 @@ def test_a_dump_without_any_date_asks_for_one(tmp_path: Path) -> None:
     source = write_dump(tmp_path / "dump.xml", page("A", "Text.", number=1).replace("<timestamp>", "<time>"))
     with pytest.raises(SettingsError, match="--date"):
         extract(source, tmp_path / "ours")
+    assert extract(source, tmp_path / "ours", ON_DAY).written == 1
 
 
 def test_dates_in_names_are_read() -> None:
@@ -343,7 +345,7 @@ def _refused(tmp_path: Path, name: str, data: bytes, match: str, workers: int = 
     with pytest.raises(InputError, match=match) as caught:
         extract(tmp_path / name, tmp_path / "ours", ON_DAY, workers=workers)
     assert str(caught.value).startswith(str(tmp_path / name))
-    assert not list((tmp_path / "ours").glob("*/wiki_*"))
+    assert not (tmp_path / "ours").exists()
 
 
 def test_a_truncated_bz2_is_an_error(sample: Path, tmp_path: Path, workers: int) -> None:
@@ -405,7 +407,6 @@ def test_a_dump_cut_between_pages_is_an_error(sample: Path, tmp_path: Path) -> N
 )
 def test_what_is_no_dump_is_an_error(tmp_path: Path, data: bytes, match: str) -> None:
     _refused(tmp_path, "dump.xml", data, match)
-    assert not (tmp_path / "ours").exists()
 
 
 def test_an_entity_bomb_is_refused_unread(tmp_path: Path) -> None:
@@ -497,6 +498,22 @@ def test_a_directory_that_holds_something_is_refused(sample: Path, tmp_path: Pat
     extract(sample, tmp_path / "ours")
     with pytest.raises(DatasetError, match="not empty"):
         extract(sample, tmp_path / "ours")
+
+
+def test_a_full_disk_is_an_error_that_names_the_file(
+    sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("no /dev/full here")
+    monkeypatch.setattr(ArticleFiles, "_open", lambda self: open("/dev/full", "wb", buffering=0))  # noqa: SIM115
+    with pytest.raises(StorageError, match="AA/wiki_00: No space left"):
+        extract(sample, tmp_path / "ours")
+
+
+def test_a_directory_that_cannot_be_made_is_an_error(sample: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(StorageError, match="file"):
+        extract(sample, tmp_path / "file" / "ours")
 
 
 def test_files_are_numbered_as_wikiextractor_numbers_them() -> None:

@@ -5,13 +5,14 @@ says where, or a page that is skipped by name; the end of the dump must be there
 """
 
 import gzip
+import io
 import re
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO, cast
 from xml.parsers import expat
 from xml.sax.saxutils import escape
 
@@ -146,7 +147,7 @@ class Dump:
 def open_dump(path: Path, pool: Pool, *, max_page_bytes: int) -> Iterator[Dump]:
     """The dump, its head read and checked."""
     try:
-        file = path.open("rb")
+        file = path.open("rb", buffering=0)
     except FileNotFoundError:
         raise MissingInputError(f"{path}: no such file") from None
     except IsADirectoryError:
@@ -154,7 +155,31 @@ def open_dump(path: Path, pool: Pool, *, max_page_bytes: int) -> Iterator[Dump]:
     except OSError as error:
         raise StorageError(f"{path}: {error.strerror or error}") from error
     with file:
-        yield Dump(file, str(path), pool, max_page_bytes=max_page_bytes)
+        buffered = cast(BinaryIO, io.BufferedReader(_NamedFile(file, path), _READ_BYTES))
+        yield Dump(buffered, str(path), pool, max_page_bytes=max_page_bytes)
+
+
+class _NamedFile(io.RawIOBase):
+    """A file whose read errors name it."""
+
+    def __init__(self, file: io.FileIO, path: Path) -> None:
+        self._file = file
+        self._path = path
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        return self._file.seek(offset, whence)
+
+    def readinto(self, buffer: Any) -> int:
+        try:
+            return self._file.readinto(buffer) or 0
+        except OSError as error:
+            raise StorageError(f"{self._path}: {error.strerror or error}") from error
 
 
 def _read_texts(file: BinaryIO, name: str, pool: Pool) -> Iterator[tuple[bytes, int]]:
@@ -208,7 +233,7 @@ def _parse_head(head: bytes, name: str) -> SiteInfo:
     root: list[str] = []
     element: list[str] = []
     key = ""
-    base, template_namespace = "", "Template"
+    base, template_namespace = "", "Template"  # as MediaWiki names it where a head does not say
     namespaces = {"Template"}  # wikiextractor knows this one in every language
 
     def start(tag: str, attributes: dict[str, str]) -> None:

@@ -19,13 +19,13 @@ import shutil
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
-from bertdata.errors import DatasetError, SettingsError, StorageError
+from bertdata.errors import BertDataError, DatasetError, SettingsError, StorageError
 from bertdata.text.article_files import ArticleFiles
 from bertdata.text.dump import PageBlock, SiteInfo, open_dump
 from bertdata.text.pages import (
@@ -150,10 +150,13 @@ class _Extraction:
             self._bytes = self._dump.stat().st_size  # what is no dump leaves no directory behind
         with _naming_refusals(self._output):
             self._claim()
+        try:
             with Pool(workers) as pool:
-                day = self._first_pass(pool)
-                self._report.date = day.isoformat()
-                self._second_pass(pool, day)
+                self._second_pass(pool, self._first_pass(pool))
+        except BertDataError:
+            self._leave_nothing_useless()
+            raise
+        with _naming_refusals(self._output):
             shutil.rmtree(self._unfinished)
         return self._report
 
@@ -187,6 +190,13 @@ class _Extraction:
         self._unfinished.mkdir(parents=True, exist_ok=True)
         _write_json(self._unfinished / "plan.json", plan)
 
+    def _leave_nothing_useless(self) -> None:
+        """Give up the claim where nothing is complete yet, so that other settings may have the directory."""
+        if not (self._unfinished / "progress.json").exists():
+            shutil.rmtree(self._unfinished, ignore_errors=True)
+            with suppress(OSError):  # not empty, or not ours to delete
+                self._output.rmdir()
+
     def _first_pass(self, pool: Pool) -> datetime.date:
         """Collect the templates, if they are wanted; the day that dates are frozen at."""
         day = self._settings.date or name_date(self._dump.name)
@@ -198,7 +208,8 @@ class _Extraction:
                 found.add(block)
                 self._progress("templates", block.position, self._bytes)
         if self._settings.templates:
-            found.write(self._unfinished)
+            with _naming_refusals(self._unfinished):
+                found.write(self._unfinished)
         self._report.template_pages = found.template_pages
         day = day or found.newest_day()
         if day is None:
@@ -210,6 +221,7 @@ class _Extraction:
 
     def _second_pass(self, pool: Pool, day: datetime.date) -> None:
         """Extract and write the articles."""
+        self._report.date = day.isoformat()
         done = self._resume()
         files = ArticleFiles(
             self._output,
@@ -256,7 +268,8 @@ class _Extraction:
         """Keep what the complete files hold: everything before the article that starts the next one."""
         self._report.files, self._report.bytes = files.files, files.bytes
         progress = {"last_id": self._last_id, "report": asdict(self._report)}
-        _write_json(self._unfinished / "progress.json", progress)
+        with _naming_refusals(self._unfinished):
+            _write_json(self._unfinished / "progress.json", progress)
 
     def _resume(self) -> int:
         """Take up an earlier run's progress; the number of pages that it is done with."""
@@ -362,12 +375,12 @@ def name_date(name: str) -> datetime.date | None:
 
 
 @contextmanager
-def _naming_refusals(output: Path) -> Iterator[None]:
+def _naming_refusals(path: Path) -> Iterator[None]:
     """Turn what the file system refuses into an error that names the path."""
     try:
         yield
     except OSError as error:
-        raise StorageError(f"{error.filename or output}: {error.strerror or error}") from error
+        raise StorageError(f"{error.filename or path}: {error.strerror or error}") from error
 
 
 def _read_json(path: Path) -> Any:
