@@ -606,7 +606,7 @@ def test_blocks_end_with_a_page_and_are_small(tmp_path: Path) -> None:
 def test_the_golden_dump_gives_its_golden_files(tmp_path: Path, count: int) -> None:
     report = extract(GOLDEN / "allerwiki-20200101-pages-articles.xml", tmp_path / "ours", workers=count)
     assert files(tmp_path / "ours") == files(GOLDEN / "extracted")
-    assert (report.pages, report.written, report.empty, report.template_pages) == (36, 17, 3, 12)
+    assert (report.pages, report.written, report.empty, report.template_pages) == (102, 83, 3, 12)
     assert report.skipped == {
         "namespace 10": 12,
         "redirect": 3,
