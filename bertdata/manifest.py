@@ -177,7 +177,8 @@ def parse_manifest(data: bytes, where: str) -> Manifest:
 def _check_version(found: Any, where: str) -> None:
     if found != FORMAT_VERSION:
         raise ManifestError(
-            f"{where}: format version {found}, this program reads {FORMAT_VERSION}; use the bertdata that wrote it"
+            f"{where}: format version {found}, this program reads {FORMAT_VERSION}; "
+            "use the bertdata that wrote it"
         )
 
 

@@ -79,7 +79,7 @@ def open_input(path: str) -> Iterator[BinaryIO]:
             file_system, inner = _remote(path)
             file = cast(BinaryIO, file_system.open(inner, "rb"))
         else:
-            file = open(_local(path), "rb")
+            file = open(_local(path), "rb")  # noqa: SIM115 - closed below
     with file:
         yield file
 

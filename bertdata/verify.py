@@ -105,7 +105,8 @@ def _verify_directory(path: str, content: bool, on_file: Callable[[], None]) -> 
     if MD5SUMS_NAME in files:
         return _verify_md5sums(storage.join(path, MD5SUMS_NAME), path, content, on_file)
     raise ManifestError(
-        f"{path}: holds neither {MANIFEST_NAME} nor {MD5SUMS_NAME}; give --table to hold it against a published one"
+        f"{path}: holds neither {MANIFEST_NAME} nor {MD5SUMS_NAME}; "
+        "give --table to hold it against a published one"
     )
 
 

@@ -110,17 +110,11 @@ def _may_fork() -> bool:
 
 
 def _prepare_worker() -> None:
-    """Leave Ctrl-C to the parent; end on its word, or when it is gone, with every ``finally`` run."""
+    """Leave Ctrl-C to the parent; end when it is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, _exit)
     from threading import Thread, get_ident
 
     Thread(target=_end_with_parent, args=[get_ident()], daemon=True).start()
-
-
-def _exit(signum: int, frame: FrameType | None) -> None:
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second one must not disturb the cleaning up
-    sys.exit(128 + signum)
 
 
 def _end_with_parent(thread: int) -> None:
@@ -133,11 +127,20 @@ def _end_with_parent(thread: int) -> None:
 
 
 def _work(function: Callable[[Item], Result], item: Item) -> Result:
-    """``function(item)``, or the end of this worker.
+    """``function(item)``; on SIGTERM the end of this worker, with every ``finally`` run.
 
-    The pool would take the worker's end for a result, and give it the next item.
+    The pool must not see that end: it would take it for a result, and give the worker the next item.
     """
     try:
-        return function(item)
+        try:
+            signal.signal(signal.SIGTERM, _exit)
+            return function(item)
+        finally:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)  # between items there is nothing to clean up
     except SystemExit as end:
         os._exit(end.code if isinstance(end.code, int) else 1)
+
+
+def _exit(signum: int, frame: FrameType | None) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second one must not disturb the cleaning up
+    sys.exit(128 + signum)

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,7 +26,8 @@ class Outcome:
         """One line on standard error, which holds all the words, and the exit status."""
         assert self.status == status, self.err
         assert len(self.err.splitlines()) == 1, self.err
-        assert self.err.startswith("bertdata") and ": error: " in self.err
+        assert self.err.startswith("bertdata")
+        assert ": error: " in self.err
         for word in words:
             assert word in self.err
 
@@ -46,15 +48,16 @@ class Program:
         return Outcome(status, printed.out, printed.err)
 
 
-def start(*arguments: object, **options: object) -> "subprocess.Popen[str]":
+def start(
+    *arguments: object, environment: dict[str, str] | None = None, **options: Any
+) -> "subprocess.Popen[str]":
     """The program as a process of its own."""
     return subprocess.Popen(
         [sys.executable, "-m", "bertdata", *map(str, arguments)],
         stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parent.parent)},
-        **options,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parent.parent), **(environment or {})},
+        **{"stderr": subprocess.PIPE, **options},
     )
 
 

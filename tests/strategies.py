@@ -100,6 +100,15 @@ characters = st.one_of(
 plain_words = st.text("abcdeXYZ01", min_size=1, max_size=8)
 odd_words = st.text(characters, min_size=1, max_size=8)
 accented_words = st.tuples(st.sampled_from("aeZΑ각\u0f71"), st.text(MARKS, max_size=6)).map("".join)
+# Combining characters that stay when accents are stripped: their order shows in the ids.
+spacing_marks = st.sampled_from(
+    sorted(
+        chr(point)
+        for point in unicode11.COMBINING
+        if not any(first <= point <= last for first, last in unicode11.NONSPACING_MARK)
+    )
+)
+ordered_words = st.text(st.one_of(spacing_marks, spacing_marks, st.sampled_from(MARKS + "abc")), max_size=8)
 glue = st.sampled_from(
     ["", "", "", "x", "é", ".", "[", "]", "\xa0", "\u2028", "\0", "\ufeff", "\xad", "\u0301", "中"]
 )

@@ -185,8 +185,12 @@ def test_nul_bytes_are_dropped_with_a_warning_that_names_the_line(engine, create
 def test_the_drop_in_command_gives_the_same_warnings(
     text, words, bertdata, part, small_vocabulary_file, tmp_path
 ):
-    outcome = bertdata("create-pretraining-data", f"--input_file={part(text)}", f"--vocab_file={small_vocabulary_file}",
-                       f"--output_file={tmp_path / 'out.tfrecord'}")  # fmt: skip
+    outcome = bertdata(
+        "create-pretraining-data",
+        f"--input_file={part(text)}",
+        f"--vocab_file={small_vocabulary_file}",
+        f"--output_file={tmp_path / 'out.tfrecord'}",
+    )
     assert outcome.status == 0
     assert f"warning: {tmp_path / 'part.txt'}: {words}" in outcome.err
     assert (tmp_path / "out.tfrecord").stat().st_size > 0
@@ -276,8 +280,16 @@ def test_a_setting_out_of_its_range_is_wrong_usage_and_makes_nothing(flags, word
 def test_half_a_shape_for_a_recipe_of_two_phases_is_wrong_usage(
     flag, bertdata, part, small_vocabulary_file, tmp_path
 ):
-    outcome = bertdata("create", part(SOUND), "--output", tmp_path / "out", "--vocab", small_vocabulary_file,
-                       "--recipe=nvidia", flag)  # fmt: skip
+    outcome = bertdata(
+        "create",
+        part(SOUND),
+        "--output",
+        tmp_path / "out",
+        "--vocab",
+        small_vocabulary_file,
+        "--recipe=nvidia",
+        flag,
+    )
     outcome.assert_one_error(2, "two phases", "--phase", "--max-seq-length and --max-predictions-per-seq")
 
 
@@ -361,9 +373,13 @@ def test_a_target_in_a_missing_directory_is_told_before_any_work(
         ["convert", shard, missing],
         ["pick-eval", shard, missing],
         ["train-vocab", part(SOUND), "--size=100", "--output", missing],
-        ["create-pretraining-data", f"--input_file={part(SOUND)}", f"--vocab_file={small_vocabulary_file}",
-         f"--output_file={tmp_path / 'whole'},{missing}"],
-    ):  # fmt: skip
+        [
+            "create-pretraining-data",
+            f"--input_file={part(SOUND)}",
+            f"--vocab_file={small_vocabulary_file}",
+            f"--output_file={tmp_path / 'whole'},{missing}",
+        ],
+    ):
         bertdata(*command).assert_one_error(
             2, f"{missing}: cannot be written: there is no directory {missing.parent}"
         )
@@ -374,7 +390,7 @@ def test_a_target_in_a_missing_directory_is_told_before_any_work(
 
 
 class FullDisk:
-    """A file on a disk that has room for some bytes more; what does not fit shows at a write or at the end."""
+    """A file on a disk that has room for some bytes more; what does not fit shows at a write or the end."""
 
     def __init__(self, file: BinaryIO, room: int, late: bool) -> None:
         self._file, self._room, self._late = file, room, late
@@ -429,8 +445,18 @@ def test_a_full_disk_leaves_no_half_file_and_the_next_run_goes_on(
 @pytest.mark.parametrize("kind", list(ENDINGS))
 def test_a_disk_that_really_refuses_more_bytes_is_named(kind, corpus, small_vocabulary_file, tmp_path):
     limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))  # noqa: E731
-    process = start("create", corpus[0], "--output", tmp_path / "out", "--vocab", small_vocabulary_file, *SMALL,
-                    "--format", kind, preexec_fn=limit)  # fmt: skip
+    process = start(
+        "create",
+        corpus[0],
+        "--output",
+        tmp_path / "out",
+        "--vocab",
+        small_vocabulary_file,
+        *SMALL,
+        "--format",
+        kind,
+        preexec_fn=limit,
+    )
     finish(process).assert_one_error(1, "File too large")
     assert files_below(tmp_path / "out") == []
 
@@ -517,15 +543,22 @@ def test_a_damaged_tfrecord_is_told_by_record_everywhere(damage, dataset, bertda
     shard = directory / f"{PART}.tfrecord"
     damaged, words = damage(shard.read_bytes())
     shard.write_bytes(damaged)
-    for command in (["verify-md5", directory], ["verify-md5", directory / "MD5SUMS"],
-                    ["verify-md5", directory, "--content"]):  # fmt: skip
+    for command in (
+        ["verify-md5", directory],
+        ["verify-md5", directory / "MD5SUMS"],
+        ["verify-md5", directory, "--content"],
+    ):
         outcome = bertdata(*command)
         assert outcome.status == 1
         assert outcome.out.startswith(f"{shard}: ")
         assert words in outcome.out.splitlines()[0]
         assert outcome.out.endswith("2 files right, 1 fault\n")
-    for command in (["show", shard, "--index=161", "--num=9"], ["md5", "--content", shard],
-                    ["convert", shard, tmp_path / "new.hdf5"], ["pick-eval", shard, tmp_path / "new"]):  # fmt: skip
+    for command in (
+        ["show", shard, "--index=161", "--num=9"],
+        ["md5", "--content", shard],
+        ["convert", shard, tmp_path / "new.hdf5"],
+        ["pick-eval", shard, tmp_path / "new"],
+    ):
         bertdata(*command).assert_one_error(1, f"{shard}: {words}")
     assert files_below(tmp_path) == [f"dataset/{name}" for name in files_below(directory)]
 
@@ -667,8 +700,11 @@ def test_a_manifest_that_makes_no_sense_is_refused_by_all_that_read_it(
     directory = dataset()
     edit(directory, change)
     shard, before = directory / f"{PART}.tfrecord", contents(directory)
-    for command in (["verify-md5", directory], ["show", shard, "--vocab", small_vocabulary_file],
-                    ["create", *corpus, "--output", directory, "--vocab", small_vocabulary_file, *SMALL]):  # fmt: skip
+    for command in (
+        ["verify-md5", directory],
+        ["show", shard, "--vocab", small_vocabulary_file],
+        ["create", *corpus, "--output", directory, "--vocab", small_vocabulary_file, *SMALL],
+    ):
         bertdata(*command).assert_one_error(1, "manifest.json: ", words)
     assert contents(directory) == before
 
@@ -707,18 +743,25 @@ def test_what_cannot_be_verified_is_wrong_usage_or_an_error(bertdata, tmp_path, 
 
 
 @pytest.fixture
-def slow_run(corpus, small_vocabulary_file, tmp_path) -> Iterator[Callable[[int], subprocess.Popen]]:
+def six_parts(corpus, tmp_path) -> list[Path]:
+    """Enough work that no worker is idle when the first shard is finished."""
+    copies = [shutil.copy(part, tmp_path / f"{part.name}-again") for part in corpus]
+    return [*corpus, *map(Path, copies)]
+
+
+@pytest.fixture
+def slow_run(six_parts, small_vocabulary_file, tmp_path) -> Iterator[Callable[[int], subprocess.Popen]]:
     """``create`` with the slow engine, started, and one shard finished."""
     processes = []
 
     def call(workers: int) -> subprocess.Popen:
-        process = start(
-            *slow_command(corpus, small_vocabulary_file, tmp_path, workers), start_new_session=True
-        )
+        command = create_all(six_parts, small_vocabulary_file, tmp_path)
+        process = start(*command, "--engine=python", f"--workers={workers}", start_new_session=True)
         processes.append(process)
         deadline = time.monotonic() + 30
         while not list(tmp_path.glob("out/unfinished/part-*.json")):
-            assert process.poll() is None and time.monotonic() < deadline
+            assert process.poll() is None
+            assert time.monotonic() < deadline
             time.sleep(0.01)
         return process
 
@@ -729,9 +772,18 @@ def slow_run(corpus, small_vocabulary_file, tmp_path) -> Iterator[Callable[[int]
         process.communicate()
 
 
-def slow_command(corpus: list[Path], vocabulary: Path, place: Path, workers: int) -> list[object]:
-    return ["create", *corpus, "--output", place / "out", "--vocab", vocabulary, "--engine=python",
-            "--max-seq-length=64", "--max-predictions-per-seq=10", "--dupe-factor=15", f"--workers={workers}"]  # fmt: skip
+def create_all(parts: list[Path], vocabulary: Path, place: Path) -> list[object]:
+    return [
+        "create",
+        *parts,
+        "--output",
+        place / "out",
+        "--vocab",
+        vocabulary,
+        "--max-seq-length=64",
+        "--max-predictions-per-seq=10",
+        "--dupe-factor=8",
+    ]
 
 
 def assert_only_finished_shards(directory: Path) -> None:
@@ -744,16 +796,15 @@ def assert_only_finished_shards(directory: Path) -> None:
     assert entries <= {f"unfinished/{name}.json" for name in shards}
 
 
-def assert_goes_on(bertdata: Program, corpus: list[Path], vocabulary: Path, place: Path) -> None:
+def assert_goes_on(bertdata: Program, parts: list[Path], vocabulary: Path, place: Path) -> None:
     """The same command, run again, keeps what is finished and ends with an undisturbed run's bytes."""
     finished = len(list(place.glob("out/unfinished/part-*.json")))
-    outcome = bertdata(*slow_command(corpus, vocabulary, place, 1))
+    outcome = bertdata(*create_all(parts, vocabulary, place), "--workers=1")
     assert outcome.status == 0
     assert outcome.err.count("kept part-") == finished >= 1
     undisturbed = place / "undisturbed"
     undisturbed.mkdir()
-    command = slow_command(corpus, vocabulary, undisturbed, 1)
-    assert bertdata(*command, "--engine=native").status == 0
+    assert bertdata(*create_all(parts, vocabulary, undisturbed), "--workers=1").status == 0
     assert contents(place / "out") == contents(undisturbed / "out")
 
 
@@ -761,8 +812,11 @@ def children(process: int) -> list[int]:
     listed = Path(f"/proc/{process}/task/{process}/children")
     if not listed.exists():
         pytest.skip("this system does not list a process's children")
-    return [pid for pid in map(int, listed.read_text().split())
-            if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()]  # fmt: skip
+    return [
+        pid
+        for pid in map(int, listed.read_text().split())
+        if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    ]
 
 
 def assert_gone(processes: list[int]) -> None:
@@ -782,7 +836,7 @@ def is_running(pid: int) -> bool:
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_ctrl_c_keeps_finished_shards_and_leaves_no_temporary_file(
-    workers, slow_run, bertdata, corpus, small_vocabulary_file, tmp_path
+    workers, slow_run, bertdata, six_parts, small_vocabulary_file, tmp_path
 ):
     process = slow_run(workers)
     workers_alive = children(process.pid)
@@ -795,12 +849,12 @@ def test_ctrl_c_keeps_finished_shards_and_leaves_no_temporary_file(
     assert "Traceback" not in outcome.err
     assert_gone(workers_alive)
     assert_only_finished_shards(tmp_path / "out")
-    assert_goes_on(bertdata, corpus, small_vocabulary_file, tmp_path)
+    assert_goes_on(bertdata, six_parts, small_vocabulary_file, tmp_path)
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
 def test_a_worker_that_dies_ends_the_run_with_an_error(
-    how, slow_run, bertdata, corpus, small_vocabulary_file, tmp_path
+    how, slow_run, bertdata, six_parts, small_vocabulary_file, tmp_path
 ):
     process = slow_run(2)
     workers = children(process.pid)
@@ -810,7 +864,7 @@ def test_a_worker_that_dies_ends_the_run_with_an_error(
     assert "bertdata: error: a worker process died" in outcome.err.splitlines()[-1]
     assert "run the same command again" in outcome.err
     assert_gone(workers)
-    assert_goes_on(bertdata, corpus, small_vocabulary_file, tmp_path)
+    assert_goes_on(bertdata, six_parts, small_vocabulary_file, tmp_path)
 
 
 def test_sigterm_ends_the_run_and_its_workers_as_ctrl_c_does(slow_run, tmp_path):

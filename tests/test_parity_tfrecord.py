@@ -65,7 +65,7 @@ def batches(draw: st.DrawFn, *, smallest_id: int = 1) -> tuple[ExampleBatch, Sha
 
 
 @needs_kernels
-@tries(6)
+@tries(4)
 @given(batches(smallest_id=0))
 def test_engines_encode_the_same_bytes(case):
     batch, layout = case
@@ -385,7 +385,7 @@ def readings(data: bytes) -> dict[str, Any]:
     }
 
 
-@tries(6)
+@tries(4)
 @given(shards(), st.floats(0, 1), st.integers(0, 7))
 def test_a_flipped_bit_anywhere_is_found_and_its_record_named(frames, share, bit):
     data = bytearray(b"".join(frames))
@@ -396,7 +396,7 @@ def test_a_flipped_bit_anywhere_is_found_and_its_record_named(frames, share, bit
         assert str(found).startswith(f"ShardError: shard: record {record}: "), how
 
 
-@tries(6)
+@tries(4)
 @given(shards(), st.floats(0, 1))
 def test_a_shard_cut_off_anywhere_is_found_and_its_record_named(frames, share):
     whole = b"".join(frames)

@@ -40,8 +40,15 @@ def make_parser() -> Parser:
         "--output_file", required=True, metavar="C,D", help="TFRecord files to write, by commas"
     )
     parser.add_argument("--vocab_file", required=True, metavar="FILE", help="WordPiece vocabulary")
-    parser.add_argument("--do_lower_case", type=_boolean, nargs="?", const=True, default=True, metavar="BOOL",
-                        help="lower-case the text (default: true)")  # fmt: skip
+    parser.add_argument(
+        "--do_lower_case",
+        type=_boolean,
+        nargs="?",
+        const=True,
+        default=True,
+        metavar="BOOL",
+        help="lower-case the text (default: true)",
+    )
     parser.add_argument(
         "--nodo_lower_case", dest="do_lower_case", action="store_false", help=argparse.SUPPRESS
     )
@@ -51,8 +58,15 @@ def make_parser() -> Parser:
     parser.add_argument("--dupe_factor", type=int, default=10, metavar="INT", help="default: 10")
     parser.add_argument("--masked_lm_prob", type=float, default=0.15, metavar="FLOAT", help="default: 0.15")
     parser.add_argument("--short_seq_prob", type=float, default=0.1, metavar="FLOAT", help="default: 0.1")
-    parser.add_argument("--do_whole_word_mask", type=_boolean, nargs="?", const=True, default=False,
-                        metavar="BOOL", help="Google's script has it: mask whole words (default: false)")  # fmt: skip
+    parser.add_argument(
+        "--do_whole_word_mask",
+        type=_boolean,
+        nargs="?",
+        const=True,
+        default=False,
+        metavar="BOOL",
+        help="Google's script has it: mask whole words (default: false)",
+    )
     parser.add_argument("--dialect", choices=tuple(DIALECTS), default="mlperf", help="default: mlperf")
     add_engine(parser)
     return parser
@@ -101,7 +115,7 @@ def _split(flag: str, names: str) -> list[str]:
 
 
 def find_inputs(flag: str) -> list[str]:
-    """The files of a comma-separated list of patterns, in the script's order: as listed, each pattern sorted."""
+    """The files of a comma-separated list of patterns in the script's order: as listed, each sorted."""
     return [path for pattern in _split("--input_file", flag) for path in storage.expand([pattern])]
 
 

@@ -16,7 +16,9 @@ mirror is enough). Commands that need an asset fetch it themselves."""
 
 def make_parser() -> Parser:
     parser = Parser("bertdata fetch", EXAMPLE, SUMMARY)
-    parser.add_argument("kind", choices=("vocab", "punkt"), help="a WordPiece vocabulary, or English Punkt tables")
+    parser.add_argument(
+        "kind", choices=("vocab", "punkt"), help="a WordPiece vocabulary, or English Punkt tables"
+    )
     parser.add_argument(
         "name", nargs="?", default="bert-base-uncased", help="of the vocabulary (default: bert-base-uncased)"
     )

@@ -61,9 +61,7 @@ def main(arguments: list[str] | None = None) -> int:
     except OSError as error:
         if error.filename is None:
             _forget_output()
-        _report(
-            f"error: {error.filename or 'standard output or a temporary file'}: {error.strerror or error}"
-        )
+        _report(f"error: {error.filename or 'standard output'}: {error.strerror or error}")
         return 1
 
 

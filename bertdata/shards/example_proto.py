@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 Features = dict[str, "list[int] | array[float] | tuple[bytes, ...] | None"]
-"""Values by key: a list of ints, an array of C floats or a tuple of byte strings; None for an empty feature."""
+"""Values by key: a list of ints, an array of C floats, a tuple of byte strings; None where empty."""
 
 _BYTES_LIST, _FLOAT_LIST, _INT64_LIST = 1, 2, 3
 _VARINT, _LENGTH, _FIXED32 = 0, 2, 5
@@ -90,7 +90,7 @@ def _decode_key(data: bytes) -> str:
 
 
 def _decode_feature(message: bytes, values: Any) -> Any:
-    """The feature's values; a list joins the ``values`` met before if it is of their kind, else replaces them."""
+    """The feature's values; a list joins the ``values`` before it if of its kind, else replaces them."""
     for kind, data in _fields(message, {_BYTES_LIST: _LENGTH, _FLOAT_LIST: _LENGTH, _INT64_LIST: _LENGTH}):
         more: Any
         if kind == _BYTES_LIST:

@@ -12,7 +12,6 @@ from bertdata.records import Example, ShardLayout
 from bertdata.shards.example_proto import Features
 from schemas import load_schema
 
-
 ID_LIMIT = 1 << 21
 """Ids are below this, as many as a vocabulary may have; twin of kIdLimit."""
 
@@ -28,7 +27,7 @@ def _fields(remask: bool) -> dict[str, dict[str, Any]]:
 
 
 def features_of(example: Example, layout: ShardLayout) -> Features:
-    """The padded features of one example, in the layout's order of positions; LossyExample if they cannot be."""
+    """The padded features of one example, in the layout's order; LossyExample if they cannot be."""
     if any(not 0 <= token < ID_LIMIT for token in (*example.ids, *example.labels)):
         raise LossyExample(f"an id is negative or above {ID_LIMIT - 1}")
     values = _remasked_values(example, layout) if layout.remask else _plain_values(example)

@@ -8,11 +8,12 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from itertools import product
 from typing import IO, TYPE_CHECKING, Any
 
-from bertdata.errors import MissingExtraError, ShardError
+from bertdata.errors import MissingExtraError, ShardError, StorageError
 from bertdata.records import ExampleBatch, ShardLayout
 from bertdata.shards.protocol import Sink
 from schemas import load_schema
@@ -46,7 +47,7 @@ class Hdf5Writer:
         self._received = 0
         self._written = 0
         self._blocks = columns.Regrouping(_block_rows(layout))
-        self._scratch = tempfile.TemporaryFile()  # noqa: SIM115 - closed by _release
+        self._scratch = _Scratch()
         self._file = h5py.File(self._scratch, "w", libver=LIBRARY_VERSIONS)
         self._release = weakref.finalize(self, _close_both, self._file, self._scratch)
         self._fields = _declared_fields()
@@ -83,11 +84,13 @@ class Hdf5Writer:
         for field, rows in columns.pad(block, self._layout, self._fields).items():
             self._file[field].resize(self._written, axis=0)
             self._file[field][start:] = rows
+        self._scratch.check()
 
     def close(self) -> None:
         for block in self._blocks.rest():
             self._write_block(block)
         self._file.close()
+        self._scratch.check()
         self._scratch.seek(0)
         shutil.copyfileobj(self._scratch, self._sink, COPY_BYTES)
         self._release()
@@ -143,7 +146,50 @@ class Hdf5Reader:
         )
 
 
-def _close_both(file: Any, scratch: IO[bytes]) -> None:
+class _Scratch:
+    """A temporary file that never fails while HDF5 writes it, but says so when asked.
+
+    HDF5 does not survive an exception of the file it writes: at the latest when the process ends it
+    crashes. From the first failure on nothing is written any more.
+    """
+
+    def __init__(self) -> None:
+        self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - closed by _close_both
+        self._failure: OSError | None = None
+
+    def write(self, data: Any) -> int:
+        view, place = memoryview(data), 0
+        with self._noting_failure():
+            while place < view.nbytes and self._failure is None:
+                place += self._file.write(view[place:])
+        return view.nbytes
+
+    def truncate(self, size: int) -> int:
+        with self._noting_failure():
+            if self._failure is None:
+                self._file.truncate(size)
+        return size
+
+    @contextmanager
+    def _noting_failure(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            self._failure = error
+
+    def check(self) -> None:
+        """StorageError if anything was not written."""
+        if self._failure is not None:
+            raise StorageError(
+                f"{tempfile.gettempdir()}: {self._failure.strerror}: an HDF5 shard is put together here; "
+                "make room, or name another directory in TMPDIR"
+            ) from self._failure
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+
+def _close_both(file: Any, scratch: _Scratch) -> None:
     """Also what happens to a writer that is dropped, after an error, without ``close``."""
     file.close()
     scratch.close()
