@@ -97,6 +97,15 @@ def find_vocabulary(path_or_name: str) -> str:
     return str(obtain(asset) / "vocab.txt")
 
 
+def cached_vocabulary(md5: str) -> str | None:
+    """The path of a named vocabulary of that md5 that is here already; nothing is fetched."""
+    for asset in VOCABULARIES.values():
+        path = cache_directory() / asset.name / "vocab.txt"
+        if asset.files["vocab.txt"] == md5 and path.is_file():
+            return str(path)
+    return None
+
+
 def find_punkt_tables() -> dict[str, bytes]:
     """English Punkt tables, by file name."""
     folder = obtain(PUNKT)
