@@ -24,8 +24,9 @@ from bertdata.errors import (
 )
 from bertdata.text import bzip2, dump, pool, wikiextractor
 from bertdata.text.article_files import ArticleFiles, file_name
-from bertdata.text.extract import ExtractReport, ExtractSettings, extract, name_date
+from bertdata.text.extract import ExtractSettings, extract, name_date
 from bertdata.text.pool import Pool
+from bertdata.text.report import ExtractReport
 
 pytest.importorskip("wikiextractor")
 

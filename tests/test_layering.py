@@ -118,7 +118,8 @@ def test_commands_never_import_one_another(module):
 
 
 def test_toolkit_needs_none_of_the_heavy_packages():
-    heavy = "apache_beam tensorflow torch h5py pyarrow tokenizers numpy nltk wikiextractor".split()
+    heavy = ["apache_beam", "tensorflow", "torch", "h5py", "pyarrow", "tokenizers", "numpy", "nltk"]
+    heavy.append("wikiextractor")
     names = [name for name in MODULES if name.startswith("bertdata") and "__main__" not in name]
     lazy = {"bertdata.shards.columns", "bertdata.unicode.generate_unicode11"}
     code = f"""

@@ -48,7 +48,7 @@ class Progress:
         self._bar.start()
 
     def advance(self, amount: int, line: str) -> None:
-        """Count finished work; ``line`` says what was finished, or is empty where that is not worth a line."""
+        """Count finished work; ``line`` says what was finished, empty: nothing worth a line."""
         self._done += amount
         if self._bar is not None:
             self._bar.advance(self._task, amount)

@@ -60,6 +60,6 @@ def summary(directory: str, settings: SegmentSettings, counts: SegmentCounts) ->
     left_out = f"{counts.empty} without text and {counts.lines_outside} lines outside articles left out"
     kept = f"{counts.withheld} withheld for evaluation" if settings.recipe == "mlperf" else left_out
     return (
-        f"{directory}: {counts.files} files, {counts.articles} articles, {kept}, {counts.sentences} sentences, "
-        f"{counts.bytes_in} bytes in, {counts.bytes_out} out"
+        f"{directory}: {counts.files} files, {counts.articles} articles, {kept}, "
+        f"{counts.sentences} sentences, {counts.bytes_in} bytes in, {counts.bytes_out} out"
     )
