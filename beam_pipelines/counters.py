@@ -20,8 +20,8 @@ DUMP_COUNTERS = {
 }
 """Of extraction; with them goes one for each reason to skip a page, SKIPPED and the reason."""
 
-TEXT_COUNTERS = {f"text_{item.name}": f"{item.name} of SegmentCounts" for item in fields(SegmentCounts)}
-"""Of the text stage."""
+TEXT_COUNTERS = tuple(f"text_{item.name}" for item in fields(SegmentCounts))
+"""Of the text stage; what each means: SegmentCounts."""
 
 SHARD_COUNTERS = {
     "parts": "input parts done",

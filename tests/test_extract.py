@@ -485,6 +485,21 @@ def test_a_run_after_a_crash_goes_on_and_ends_with_the_same_bytes(
     assert not (tmp_path / "ours" / "unfinished").exists()
 
 
+def test_a_kept_report_ends_a_repeated_run_at_once(sample: Path, tmp_path: Path) -> None:
+    kept = tmp_path / "report.json"
+    report = extract(sample, tmp_path / "out", ON_DAY, report_file=kept)
+    expected = files(tmp_path / "out")
+    (tmp_path / "out" / "unfinished").mkdir()  # as if killed while it removed this
+    assert extract(sample, tmp_path / "out", ON_DAY, report_file=kept) == report
+    assert files(tmp_path / "out") == expected
+    assert not (tmp_path / "out" / "unfinished").exists()
+    with pytest.raises(DatasetError, match="is not empty"):
+        extract(sample, tmp_path / "out", ExtractSettings(date=date(2020, 2, 2)), report_file=kept)
+    (tmp_path / "out" / "AA" / "wiki_00").write_bytes(b"damaged")
+    with pytest.raises(DatasetError, match="is not empty"):
+        extract(sample, tmp_path / "out", ON_DAY, report_file=kept)
+
+
 def test_a_directory_begun_with_other_settings_is_refused(sample: Path, tmp_path: Path) -> None:
     def pull_out(stage: str, done: int, total: int) -> None:
         raise _PulledOut
