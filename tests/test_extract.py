@@ -24,8 +24,9 @@ from bertdata.errors import (
 )
 from bertdata.text import bzip2, dump, pool, wikiextractor
 from bertdata.text.article_files import ArticleFiles, file_name
-from bertdata.text.extract import ExtractReport, ExtractSettings, extract, name_date
+from bertdata.text.extract import ExtractSettings, extract, name_date
 from bertdata.text.pool import Pool
+from bertdata.text.report import ExtractReport
 
 pytest.importorskip("wikiextractor")
 
@@ -482,6 +483,21 @@ def test_a_run_after_a_crash_goes_on_and_ends_with_the_same_bytes(
     left[0] = 80  # enough for what is missing, too little for all
     assert extracted(source, tmp_path / "ours", workers=workers) == expected
     assert not (tmp_path / "ours" / "unfinished").exists()
+
+
+def test_a_kept_report_ends_a_repeated_run_at_once(sample: Path, tmp_path: Path) -> None:
+    kept = tmp_path / "report.json"
+    report = extract(sample, tmp_path / "out", ON_DAY, report_file=kept)
+    expected = files(tmp_path / "out")
+    (tmp_path / "out" / "unfinished").mkdir()  # as if killed while it removed this
+    assert extract(sample, tmp_path / "out", ON_DAY, report_file=kept) == report
+    assert files(tmp_path / "out") == expected
+    assert not (tmp_path / "out" / "unfinished").exists()
+    with pytest.raises(DatasetError, match="is not empty"):
+        extract(sample, tmp_path / "out", ExtractSettings(date=date(2020, 2, 2)), report_file=kept)
+    (tmp_path / "out" / "AA" / "wiki_00").write_bytes(b"damaged")
+    with pytest.raises(DatasetError, match="is not empty"):
+        extract(sample, tmp_path / "out", ON_DAY, report_file=kept)
 
 
 def test_a_directory_begun_with_other_settings_is_refused(sample: Path, tmp_path: Path) -> None:

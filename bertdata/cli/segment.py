@@ -1,6 +1,5 @@
 """``bertdata segment``: extracted articles to parts with one sentence a line."""
 
-from dataclasses import fields
 from typing import cast
 
 from bertdata import storage
@@ -8,10 +7,11 @@ from bertdata.assets import find_punkt_tables
 from bertdata.cli.progress import Progress
 from bertdata.parser import Parser, add_engine, add_workers
 from bertdata.splitters import LoadSplitter
+from bertdata.text.flags import add_segment_settings, given_segment_settings
 from bertdata.text.punkt import Variant
 from bertdata.text.reading import find_extracted_files
 from bertdata.text.segment import segment
-from bertdata.text.settings import PUNKT_VARIANTS, RECIPES, SegmentCounts, SegmentSettings
+from bertdata.text.settings import SegmentCounts, SegmentSettings
 from bertdata.workers import available_cores
 
 EXAMPLE = """\
@@ -26,18 +26,11 @@ sentences, and gathers them: mlperf into part-00000-of-00500 ..., eval.txt and e
 
 def make_parser() -> Parser:
     parser = Parser("bertdata segment", EXAMPLE, SUMMARY)
-    parser.add_argument("sources", nargs="+", metavar="FILE|DIR", help="extracted files, or directories of them")
+    parser.add_argument(
+        "sources", nargs="+", metavar="FILE|DIR", help="extracted files, or directories of them"
+    )
     parser.add_argument("--output", required=True, metavar="DIR", help="directory of the parts")
-    for item in fields(SegmentSettings):
-        flag, help = f"--{item.name.replace('_', '-')}", item.metadata["help"]
-        choices = {"recipe": RECIPES, "punkt": PUNKT_VARIANTS}.get(item.name)
-        if choices:
-            parser.add_argument(flag, choices=choices, default=item.default, help=f"{help} (default: {item.default})")
-        else:
-            kind = type(item.default)
-            parser.add_argument(
-                flag, type=kind, default=item.default, metavar=item.name.upper(), help=f"{help} (default: {item.default})"
-            )
+    add_segment_settings(parser)
     add_workers(parser)
     add_engine(parser)
     return parser
@@ -45,7 +38,7 @@ def make_parser() -> Parser:
 
 def run(arguments: list[str]) -> int:
     args = make_parser().parse_args(arguments)
-    settings = SegmentSettings(**{item.name: getattr(args, item.name) for item in fields(SegmentSettings)})
+    settings = SegmentSettings(**given_segment_settings(args))
     files = find_extracted_files(args.sources)
     find_punkt_tables()  # fetched once, before the workers look for them
     sizes = iter(files)
@@ -64,10 +57,9 @@ def run(arguments: list[str]) -> int:
 
 def summary(directory: str, settings: SegmentSettings, counts: SegmentCounts) -> str:
     """One line on what was read and written, with everything that was left out."""
-    kept = f"{counts.withheld} withheld for evaluation" if settings.recipe == "mlperf" else (
-        f"{counts.empty} without text and {counts.lines_outside} lines outside articles left out"
-    )
+    left_out = f"{counts.empty} without text and {counts.lines_outside} lines outside articles left out"
+    kept = f"{counts.withheld} withheld for evaluation" if settings.recipe == "mlperf" else left_out
     return (
-        f"{directory}: {counts.files} files, {counts.articles} articles, {kept}, {counts.sentences} sentences, "
-        f"{counts.bytes_in} bytes in, {counts.bytes_out} out"
+        f"{directory}: {counts.files} files, {counts.articles} articles, {kept}, "
+        f"{counts.sentences} sentences, {counts.bytes_in} bytes in, {counts.bytes_out} out"
     )

@@ -17,21 +17,19 @@ import os
 import re
 import shutil
 import threading
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
 from bertdata.errors import BertDataError, DatasetError, SettingsError, StorageError
-from bertdata.text.article_files import ArticleFiles
+from bertdata.text.article_files import ArticleFiles, file_name
 from bertdata.text.dump import PageBlock, SiteInfo, open_dump
 from bertdata.text.pages import (
     DUPLICATE,
     FAILED,
-    FAULTS,
     TOO_LARGE,
     Skipped,
     page_name,
@@ -39,11 +37,11 @@ from bertdata.text.pages import (
     split_pages,
 )
 from bertdata.text.pool import Pool
+from bertdata.text.report import ExtractReport
 from bertdata.text.templates import FirstPass, map_templates
 from bertdata.text.wikiextractor import VERSION, Renderer, is_empty, load_wikiextractor
 
 UNFINISHED = "unfinished"
-_MAX_FAULTS = 1000
 _NAME_DATE = re.compile(r"-(\d{4})(\d\d)(\d\d)(?=[-.])")
 
 Progress = Callable[[str, int, int], None]
@@ -70,47 +68,6 @@ class ExtractSettings:
             raise SettingsError(f"max_page_bytes is {self.max_page_bytes}, expected at least 1")
 
 
-@dataclass(kw_only=True, slots=True)
-class ExtractReport:
-    """What became of every page: ``pages == written + sum(skipped.values())``.
-
-    ``empty`` of the written articles hold nothing but their title. ``faults`` has a line for each page
-    skipped because it is damaged or failed, the first thousand of them. ``files``, ``bytes``: the output.
-    """
-
-    date: str = ""
-    pages: int = 0
-    written: int = 0
-    empty: int = 0
-    skipped: dict[str, int] = field(default_factory=dict)
-    faults: list[str] = field(default_factory=list)
-    template_pages: int = 0
-    files: int = 0
-    bytes: int = 0
-
-    def skip(self, skipped: Skipped) -> None:
-        """Count one skipped page."""
-        self.pages += 1
-        self.skipped[skipped.reason] = self.skipped.get(skipped.reason, 0) + 1
-        if skipped.reason in FAULTS and len(self.faults) < _MAX_FAULTS:
-            self.faults.append(f"page {skipped.name}: skipped: {skipped.reason}")
-
-    def lines(self) -> list[str]:
-        """The report for a person: faults first, then counts by reason, most first."""
-        reasons = Counter(self.skipped).most_common()
-        return [
-            *self.faults,
-            f"{self.pages} pages: {self.written} articles written ({self.empty} of them empty), "
-            f"{self.pages - self.written} pages skipped",
-            *(
-                f"  {count} {reason}"
-                for reason, count in sorted(reasons, key=lambda pair: (-pair[1], pair[0]))
-            ),
-            f"{self.template_pages} template pages read; dates frozen at {self.date}; "
-            f"{self.bytes} bytes in {self.files} files",
-        ]
-
-
 def extract(
     dump: str | Path,
     output_dir: str | Path,
@@ -118,26 +75,41 @@ def extract(
     *,
     workers: int = 1,
     progress: Progress | None = None,
+    report_file: str | Path | None = None,
 ) -> ExtractReport:
     """Write the dump's articles into ``output_dir/AA/wiki_00`` and so on; what became of each page.
 
     The files' bytes are those of ``python -m wikiextractor.WikiExtractor DUMP -o DIR`` run at midnight
     of the frozen date, for any number of workers. InputError for a damaged dump, with the place;
-    DatasetError for a directory that holds something else.
+    DatasetError for a directory that holds something else. With ``report_file`` (outside the directory)
+    the report is kept there, and a later call with the same plan finds it and is done.
     """
     if workers < 1:
         raise SettingsError(f"workers is {workers}, expected at least 1")
     load_wikiextractor()
-    return _Extraction(Path(dump), Path(output_dir), settings or ExtractSettings(), progress).run(workers)
+    extraction = _Extraction(
+        Path(dump),
+        Path(output_dir),
+        settings or ExtractSettings(),
+        progress,
+        None if report_file is None else Path(report_file),
+    )
+    return extraction.run(workers)
 
 
 class _Extraction:
     """One run: first pass, second pass, last step."""
 
     def __init__(
-        self, dump: Path, output: Path, settings: ExtractSettings, progress: Progress | None
+        self,
+        dump: Path,
+        output: Path,
+        settings: ExtractSettings,
+        progress: Progress | None,
+        report_file: Path | None,
     ) -> None:
         self._dump = dump
+        self._report_file = report_file
         self._output = output
         self._unfinished = output / UNFINISHED
         self._settings = settings
@@ -149,6 +121,8 @@ class _Extraction:
         with open_dump(self._dump, Pool(1), max_page_bytes=self._settings.max_page_bytes):
             self._bytes = self._dump.stat().st_size  # what is no dump leaves no directory behind
         with _naming_refusals(self._output):
+            if self._is_done():
+                return self._report
             self._claim()
         try:
             with Pool(workers) as pool:
@@ -157,12 +131,30 @@ class _Extraction:
             self._leave_nothing_useless()
             raise
         with _naming_refusals(self._output):
+            if self._report_file is not None:
+                _write_json(self._report_file, {"plan": self._plan(), "report": asdict(self._report)})
             shutil.rmtree(self._unfinished)
         return self._report
 
-    def _claim(self) -> None:
-        """Take the directory, or take up what an earlier run with the same plan left in it."""
-        plan = {
+    def _is_done(self) -> bool:
+        """Whether an earlier run with the same plan finished and its files are there; takes up its report."""
+        kept = None if self._report_file is None else _read_json(self._report_file)
+        if kept is None or kept["plan"] != self._plan():
+            return False
+        report = ExtractReport(**kept["report"])
+        try:
+            sizes = [(self._output / file_name(number)).stat().st_size for number in range(report.files)]
+        except FileNotFoundError:
+            return False
+        if sum(sizes) != report.bytes:
+            return False
+        self._report = report
+        shutil.rmtree(self._unfinished, ignore_errors=True)  # it may have ended just before that
+        return True
+
+    def _plan(self) -> dict[str, Any]:
+        """All that decides the files' bytes, but what is in the dump."""
+        return {
             "dump": self._dump.name,
             "dump_bytes": self._bytes,
             "date": self._settings.date and self._settings.date.isoformat(),
@@ -170,6 +162,10 @@ class _Extraction:
             "max_page_bytes": self._settings.max_page_bytes,
             "wikiextractor": VERSION,
         }
+
+    def _claim(self) -> None:
+        """Take the directory, or take up what an earlier run with the same plan left in it."""
+        plan = self._plan()
         found = _read_json(self._unfinished / "plan.json")
         if (
             found is None

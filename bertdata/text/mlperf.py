@@ -7,6 +7,7 @@ from bertdata.text.cleaning import clean
 from bertdata.text.evaluation import withhold
 from bertdata.text.frames import strip_frame
 from bertdata.text.reading import check_utf8, count_sentences, universal_newlines
+from bertdata.text.settings import SegmentCounts
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -18,6 +19,17 @@ class MlperfText:
     articles: int
     sentences: int
     bytes_in: int
+
+    @property
+    def counts(self) -> SegmentCounts:
+        """What reading this file adds to a run's counts."""
+        return SegmentCounts(
+            files=1,
+            articles=self.articles,
+            sentences=self.sentences,
+            withheld=len(self.withheld),
+            bytes_in=self.bytes_in,
+        )
 
 
 def make_sentences(

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from bertdata.errors import InputError
 from bertdata.text.frames import FrameWatch
-from bertdata.text.reading import check_utf8
+from bertdata.text.reading import check_utf8, count_sentences
+from bertdata.text.settings import SegmentCounts
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,13 +58,27 @@ def formatted_text(articles: list[str]) -> bytes:
 class NvidiaText:
     """One file's articles, each as its sentences, one a line, and an empty line.
 
-    empty: articles without text, which are left out; outside: as in FormattedText.
+    sentences: how many each article has; empty: articles without text, which are left out; outside: as
+    in FormattedText.
     """
 
     articles: list[bytes]
+    sentences: list[int]
     empty: int
     outside: int
     bytes_in: int
+
+    @property
+    def counts(self) -> SegmentCounts:
+        """What reading this file adds to a run's counts."""
+        return SegmentCounts(
+            files=1,
+            articles=len(self.articles),
+            sentences=sum(self.sentences),
+            empty=self.empty,
+            lines_outside=self.outside,
+            bytes_in=self.bytes_in,
+        )
 
 
 def make_articles(data: bytes, name: str, split: Callable[..., bytes]) -> NvidiaText:
@@ -77,6 +92,7 @@ def make_articles(data: bytes, name: str, split: Callable[..., bytes]) -> Nvidia
     articles = _split_articles(lines, name, split) if lines else []
     return NvidiaText(
         articles=articles,
+        sentences=[count_sentences(article) for article in articles],
         empty=len(formatted.articles) - len(articles),
         outside=formatted.outside,
         bytes_in=len(data),

@@ -1,19 +1,19 @@
 """The text stage as a whole: extracted files in, parts or shards out."""
 
-import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from array import array
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Protocol
 
 from bertdata import storage
-from bertdata.errors import DatasetError, MissingInputError, SettingsError
+from bertdata.errors import MissingInputError, SettingsError
 from bertdata.text.evaluation import eval_md5, eval_text
 from bertdata.text.mlperf import MlperfText, make_sentences
 from bertdata.text.nvidia import NvidiaText, make_articles
-from bertdata.text.nvidia_sharding import distribute
-from bertdata.text.parts import part_name, part_text, plan_parts
+from bertdata.text.parts import part_text
+from bertdata.text.plan import EVAL_MD5, EVAL_TEXT, TextPlan, deal_out, plan_text
 from bertdata.text.settings import SegmentCounts, SegmentSettings
 from bertdata.text.spool import open_spool
 from bertdata.workers import run_in_order
@@ -37,8 +37,6 @@ LoadSplitter = Callable[[], Splitter]
 Progress = Callable[[int], None]
 """Told of each file that is done: its bytes."""
 
-_OUTPUT_NAMES = re.compile(r"part-\d+-of-\d+|eval\.txt|eval\.md5|[^/]+_(training|test)_\d+\.txt")
-
 
 def segment(
     files: Sequence[str],
@@ -59,8 +57,10 @@ def segment(
         raise SettingsError(f"workers is {workers}, expected 1 or more")
     if not files:
         raise MissingInputError("no extracted files given")
+    plan = plan_text(files, settings)
     storage.make_directory(directory)
-    run = _Run(files, directory, settings, load_splitter, workers, progress)
+    plan.refuse_leftovers(directory)
+    run = _Run(files, directory, plan, settings, load_splitter, workers, progress)
     if settings.recipe == "mlperf":
         _write_parts(run)
     else:
@@ -75,6 +75,7 @@ class _Run:
         self,
         files: Sequence[str],
         directory: str,
+        plan: TextPlan,
         settings: SegmentSettings,
         load_splitter: LoadSplitter,
         workers: int,
@@ -82,6 +83,7 @@ class _Run:
     ) -> None:
         self.files = files
         self.directory = directory
+        self.plan = plan
         self.settings = settings
         self.load_splitter = load_splitter
         self.workers = workers
@@ -92,25 +94,14 @@ class _Run:
         return storage.join(self.directory, name)
 
     def count_file(self, text: "MlperfText | NvidiaText") -> None:
-        self.counts.files += 1
-        self.counts.bytes_in += text.bytes_in
+        self.counts.add(text.counts)
         if self._progress is not None:
             self._progress(text.bytes_in)
 
-    def refuse_leftovers(self, planned: Collection[str]) -> None:
-        """DatasetError for parts or shards in the directory that this run will not replace."""
-        names = storage.list_files(self.directory)
-        left = [name for name in names if _OUTPUT_NAMES.fullmatch(name) and name not in planned]
-        if left:
-            raise DatasetError(
-                f"{self.directory}: holds {left[0]}{' and others' if left[1:] else ''}, which these inputs "
-                "and settings do not make; remove the files of the other run, or choose another directory"
-            )
-
 
 @dataclass(frozen=True, slots=True)
-class _MlperfStep:
-    """Number and path of a file to its sentences."""
+class MlperfStep:
+    """Number and path of a file, one of ``files``, to its sentences."""
 
     files: int
     eval_articles: int
@@ -123,31 +114,25 @@ class _MlperfStep:
 
 
 def _write_parts(run: _Run) -> None:
-    sizes = [storage.size(path) for path in run.files]
-    numbers = plan_parts(sizes, run.settings.block_size, run.files)
-    run.refuse_leftovers({part_name(number) for number in numbers} | {"eval.txt", "eval.md5"})
-    step = _MlperfStep(len(run.files), run.settings.eval_articles, run.load_splitter)
+    step = MlperfStep(len(run.files), run.settings.eval_articles, run.load_splitter)
     results = run_in_order(step, enumerate(run.files), run.workers)
     with (
         closing(results),
-        storage.open_output(run.path("eval.txt")) as eval_file,
-        storage.open_output(run.path("eval.md5")) as md5_file,
+        storage.open_output(run.path(EVAL_TEXT)) as eval_file,
+        storage.open_output(run.path(EVAL_MD5)) as md5_file,
     ):
-        by_part = groupby(zip(numbers, results, strict=True), key=lambda pair: pair[0])
+        by_part = groupby(zip(run.plan.part_of, results, strict=True), key=lambda pair: pair[0])
         for number, group in by_part:
-            with storage.open_output(run.path(part_name(number))) as part:
+            with storage.open_output(run.path(run.plan.names[number])) as part:
                 for _, text in group:
                     run.counts.bytes_out += part.write(part_text(text.training))
                     run.counts.bytes_out += eval_file.write(eval_text(text.withheld))
                     run.counts.bytes_out += md5_file.write(eval_md5(text.withheld))
-                    run.counts.withheld += len(text.withheld)
-                    run.counts.articles += text.articles
-                    run.counts.sentences += text.sentences
                     run.count_file(text)
 
 
 @dataclass(frozen=True, slots=True)
-class _NvidiaStep:
+class NvidiaStep:
     """The path of a file to its articles."""
 
     load_splitter: LoadSplitter
@@ -157,26 +142,14 @@ class _NvidiaStep:
 
 
 def _write_shards(run: _Run) -> None:
-    settings = run.settings
-    training = [f"{settings.prefix}_training_{index}.txt" for index in range(settings.training_shards)]
-    test = [f"{settings.prefix}_test_{index}.txt" for index in range(settings.test_shards)]
-    run.refuse_leftovers({*training, *test})
-    results = run_in_order(_NvidiaStep(run.load_splitter), run.files, run.workers)
+    sentences = array("I")
+    results = run_in_order(NvidiaStep(run.load_splitter), run.files, run.workers)
     with closing(results), open_spool(run.directory) as spool:
         for text in results:
             spool.add(text.articles)
-            run.counts.articles += len(text.articles)
-            run.counts.empty += text.empty
-            run.counts.lines_outside += text.outside
+            sentences.extend(text.sentences)
             run.count_file(text)
-        run.counts.sentences = sum(spool.sentences)
-        shards = distribute(
-            spool.sentences,
-            training_shards=settings.training_shards,
-            test_shards=settings.test_shards,
-            test_fraction=settings.test_fraction,
-        )
-        for name, numbers in zip(training + test, shards.training + shards.test, strict=True):
+        for name, numbers in zip(run.plan.names, deal_out(sentences, run.settings), strict=True):
             run.counts.bytes_out += _write_shard(run.path(name), spool.articles(numbers))
 
 

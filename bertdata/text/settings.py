@@ -1,6 +1,6 @@
 """Settings of the text stage, and what a run counts."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from bertdata.errors import SettingsError
 from bertdata.recipes import setting
@@ -67,3 +67,8 @@ class SegmentCounts:
     lines_outside: int = 0
     bytes_in: int = 0
     bytes_out: int = 0
+
+    def add(self, other: "SegmentCounts") -> None:
+        """Count what the other one counted as well."""
+        for item in fields(self):
+            setattr(self, item.name, getattr(self, item.name) + getattr(other, item.name))

@@ -8,7 +8,6 @@ from typing import BinaryIO
 
 from bertdata import storage
 from bertdata.errors import StorageError
-from bertdata.text.reading import count_sentences
 
 
 @contextmanager
@@ -23,13 +22,12 @@ def open_spool(directory: str) -> Iterator["Spool"]:
 
 
 class Spool:
-    """All articles in one file, each read back by its number; memory holds twelve bytes for each."""
+    """All articles in one file, each read back by its number; memory holds eight bytes for each."""
 
     def __init__(self, file: BinaryIO, place: str) -> None:
         self._file = file
         self._place = place
         self._starts = array("Q", [0])
-        self.sentences = array("I")
 
     @property
     def size(self) -> int:
@@ -41,7 +39,6 @@ class Spool:
             for article in articles:
                 self._file.write(article)
                 self._starts.append(self._starts[-1] + len(article))
-                self.sentences.append(count_sentences(article))
         except OSError as error:
             raise StorageError(f"{self._place}: no room for the articles: {error.strerror}") from error
 
