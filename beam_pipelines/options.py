@@ -49,7 +49,10 @@ def make_parser() -> Parser:
     parser.add_argument("--input-kind", choices=("dump", "articles", "parts"), default="parts", help=KINDS)
     parser.add_argument("--output", required=True, metavar="DIR", help="directory of the dataset, or its URL")
     parser.add_argument(
-        "--vocab", required=True, metavar="FILE", help="WordPiece vocabulary, one token a line"
+        "--vocab",
+        required=True,
+        metavar="FILE|NAME",
+        help="WordPiece vocabulary, or a name: bert-base-uncased",
     )
     parser.add_argument(
         "--shuffle",

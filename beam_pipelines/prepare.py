@@ -13,7 +13,7 @@ from beam_pipelines.options import PROGRAM, parse_flags, text_settings
 from beam_pipelines.runners import make_pipeline, runs_here
 from beam_pipelines.text_stage import TextStage, plan_text_stage
 from bertdata import _native, storage
-from bertdata.assets import find_punkt_tables
+from bertdata.assets import find_punkt_tables, find_vocabulary
 from bertdata.errors import BertDataError, SettingsError
 from bertdata.jobs import Target
 from bertdata.manifest import MANIFEST_NAME, parse_json, summary
@@ -41,6 +41,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def prepare(arguments: list[str]) -> int:
     flags, beam_words = parse_flags(arguments)
+    flags.vocab = find_vocabulary(flags.vocab)
     if not _native.available():
         print(
             f"{PROGRAM}: the native engine is not built here; running the slow Python engine", file=sys.stderr

@@ -2,7 +2,17 @@
 
 import sys
 
-from benchmarks import beam_overhead, corpus, examples, extract, punkt, segmenting, tokenizing, two_workers, wikipedia
+from benchmarks import (
+    beam_overhead,
+    corpus,
+    examples,
+    extract,
+    punkt,
+    segmenting,
+    tokenizing,
+    two_workers,
+    wikipedia,
+)
 
 
 def main() -> None:
@@ -12,7 +22,7 @@ def main() -> None:
     two_workers.main()
     beam_overhead.main()
     if corpus.kit() is None:
-        print("no reference kit (BERTDATA_REFERENCE_KIT): punkt, segment, extract and the Wikipedia table are left out")
+        print("no reference kit (BERTDATA_REFERENCE_KIT): the text stages are left out")
         return
     punkt.main()
     segmenting.main()

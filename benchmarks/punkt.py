@@ -31,7 +31,9 @@ def main() -> None:
 def kit_text_and_tables() -> tuple[bytes, PunktTables]:
     punkt_tab = KIT / "nltk_data/tokenizers/punkt_tab/english"
     tables = parse_tables({name: (punkt_tab / name).read_bytes() for name in TABLE_FILES})
-    return b"".join(lzma.decompress(path.read_bytes()) for path in sorted(KIT.glob("stages/wiki_*.2.xz"))), tables
+    return b"".join(
+        lzma.decompress(path.read_bytes()) for path in sorted(KIT.glob("stages/wiki_*.2.xz"))
+    ), tables
 
 
 def nltk_rate() -> float:

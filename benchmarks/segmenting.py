@@ -13,14 +13,10 @@ def rate(source: Path, recipe: str) -> float:
     """MB/s of the whole command, its start included."""
     size = sum(path.stat().st_size for path in source.rglob("wiki_*"))
     with tempfile.TemporaryDirectory() as output:
-        runs = [
-            measure.command(
-                sys.executable, "-m", "bertdata", "segment", str(source), "--output", str(Path(output, str(run))),
-                "--recipe", recipe, "--eval-articles", "100", "--workers", "1",
-            )
-            for run in range(2)
-        ]  # fmt: skip
-    return size / 1e6 / min(run.cpu for run in runs)
+        how = ["--recipe", recipe, "--eval-articles", "100", "--workers", "1"]
+        words = [sys.executable, "-m", "bertdata", "segment", str(source), *how]
+        seconds = [measure.command(*words, "--output", str(Path(output, str(run)))).cpu for run in range(2)]
+    return size / 1e6 / min(seconds)
 
 
 def copies_of_the_kit(place: Path) -> Path:
@@ -41,7 +37,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as place:
         source = copies_of_the_kit(Path(place))
         for recipe in ("mlperf", "nvidia"):
-            print(f"segment, recipe {recipe}: {rate(source, recipe):.1f} MB of extracted text a CPU second (wanted: 25)")
+            megabytes = rate(source, recipe)
+            print(f"segment, recipe {recipe}: {megabytes:.1f} MB of extracted text a CPU second (wanted: 25)")
 
 
 if __name__ == "__main__":

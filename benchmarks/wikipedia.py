@@ -1,8 +1,8 @@
 """Hours of one 16-core machine for English Wikipedia, stage by stage, from rates measured now.
 
-The originals' rates are measured in the same run where they can be had (wikiextractor, nltk); the original
-example maker's is the one on record, 171 CPU seconds for a part of 26.4 MB. Perfect scaling over cores is assumed
-for all of them alike.
+The originals' rates are measured in the same run where they can be had (wikiextractor, nltk); the
+original example maker's is the one on record, 171 CPU seconds for a part of 26.4 MB. Perfect scaling
+over cores is assumed for all of them alike.
 """
 
 import sys
@@ -24,11 +24,10 @@ def extraction_rates(place: Path, kit: Path) -> tuple[float, float]:
     """MB of XML a CPU second: ours, wikiextractor's own command."""
     dump = place / "dump.xml.bz2"
     megabytes = write_repeated(kit / "dump" / "enwiki-p10-p30302-shortened.xml.bz2", dump, 4) / 1e6
-    ours = measure.command(sys.executable, "-m", "bertdata", "extract", str(dump), "--output", str(place / "e"),
-                           "--workers", "1")  # fmt: skip
-    theirs = measure.command(sys.executable, "-m", "wikiextractor.WikiExtractor", str(dump), "-o", str(place / "w"),
-                             "--processes", "1", "-q")  # fmt: skip
-    return megabytes / ours.cpu, megabytes / theirs.cpu
+    ours = ["bertdata", "extract", str(dump), "--output", str(place / "e"), "--workers", "1"]
+    theirs = ["wikiextractor.WikiExtractor", str(dump), "-o", str(place / "w"), "--processes", "1", "-q"]
+    costs = [measure.command(sys.executable, "-m", *words).cpu for words in (ours, theirs)]
+    return megabytes / costs[0], megabytes / costs[1]
 
 
 def main() -> None:

@@ -99,7 +99,7 @@ def _worker_pool(workers: int) -> Iterator["ProcessPoolExecutor"]:
 
 
 def _may_fork() -> bool:
-    """Whether a fork is safe: this process has one thread. It starts a worker in no time; a new program takes long.
+    """Whether a fork is safe: this process has one thread. A forked worker starts in no time.
 
     Asked of Linux itself, which also counts the threads of libraries.
     """

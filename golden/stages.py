@@ -1,4 +1,4 @@
-"""The stages of the route on the golden dump: ``python -m golden.stages`` writes golden/text from the specification."""
+"""The text stages on the golden dump; ``python -m golden.stages`` writes golden/text, by the specification."""
 
 import shutil
 import sys

@@ -127,7 +127,10 @@ def test_a_path_goes_before_a_name_and_an_unknown_name_lists_the_known(tmp_path)
 
 def test_published_md5s_are_those_of_the_kit(kit):
     vocabulary = kit / "vocab" / "bert-base-uncased.txt"
-    assert hashlib.md5(vocabulary.read_bytes()).hexdigest() == VOCABULARIES["bert-base-uncased"].files["vocab.txt"]
+    assert (
+        hashlib.md5(vocabulary.read_bytes()).hexdigest()
+        == VOCABULARIES["bert-base-uncased"].files["vocab.txt"]
+    )
     tables = kit / "nltk_data" / "tokenizers" / "punkt_tab" / "english"
     for name, md5 in PUNKT.files.items():
         assert hashlib.md5((tables / name).read_bytes()).hexdigest() == md5

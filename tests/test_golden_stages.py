@@ -4,10 +4,10 @@ import hashlib
 from pathlib import Path
 
 import pytest
+from dumps import files
 
 from bertdata.cli.main import main
 from bertdata.text.extract import extract
-from dumps import files
 from golden.stages import DUMP, EXTRACTED, SETTINGS, TEXT, make_text
 
 # Of `bertdata create golden/text/mlperf/part-* --vocab golden/vocab.txt --recipe habana --format tfrecord`.

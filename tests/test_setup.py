@@ -15,7 +15,13 @@ ROOT = Path(__file__).parent.parent
 
 def test_a_failing_compiler_does_not_fail_the_build(tmp_path):
     environment = {**os.environ, "CC": "false", "CXX": "false"}
-    command = [sys.executable, "setup.py", "build_ext", f"--build-lib={tmp_path}", f"--build-temp={tmp_path / 'temp'}"]
+    command = [
+        sys.executable,
+        "setup.py",
+        "build_ext",
+        f"--build-lib={tmp_path}",
+        f"--build-temp={tmp_path / 'temp'}",
+    ]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert not list(tmp_path.rglob("*.so"))
@@ -36,7 +42,16 @@ def test_without_kernels_a_command_says_so_in_one_line_and_makes_the_same_bytes(
         "bertdata: the native engine is not built here; running the slow Python engine"
     )
     fast = subprocess.run(
-        [sys.executable, "-m", "bertdata", "create", str(corpus[0]), "--output", str(tmp_path / "fast"), *flags],
+        [
+            sys.executable,
+            "-m",
+            "bertdata",
+            "create",
+            str(corpus[0]),
+            "--output",
+            str(tmp_path / "fast"),
+            *flags,
+        ],
         cwd=ROOT,
         capture_output=True,
     )
@@ -46,7 +61,9 @@ def test_without_kernels_a_command_says_so_in_one_line_and_makes_the_same_bytes(
 
 
 def test_the_native_engine_asked_for_by_name_must_be_there(without_kernels, capsys, corpus, tmp_path):
-    status = main(["create", str(corpus[0]), "--output", str(tmp_path / "o"), "--vocab", str(ROOT / "golden/vocab.txt"),
-                   "--engine", "native", "--workers", "1"])  # fmt: skip
+    paths = [str(corpus[0]), "--output", str(tmp_path / "o"), "--vocab", str(ROOT / "golden/vocab.txt")]
+    status = main(["create", *paths, "--engine", "native", "--workers", "1"])
     assert status == 2
-    assert "the kernels are not built (no module named _kernels); use --engine python" in capsys.readouterr().err
+    assert (
+        "the kernels are not built (no module named _kernels); use --engine python" in capsys.readouterr().err
+    )

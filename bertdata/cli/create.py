@@ -27,7 +27,10 @@ def make_parser() -> Parser:
     )
     parser.add_argument("--output", required=True, metavar="DIR", help="directory of the dataset")
     parser.add_argument(
-        "--vocab", required=True, metavar="FILE|NAME", help="WordPiece vocabulary, one token a line; or a name: bert-base-uncased"
+        "--vocab",
+        required=True,
+        metavar="FILE|NAME",
+        help="WordPiece vocabulary, one token a line; or a name: bert-base-uncased",
     )
     add_settings(parser)
     add_workers(parser)
