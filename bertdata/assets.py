@@ -86,7 +86,7 @@ def cache_directory() -> Path:
 
 
 def find_vocabulary(path_or_name: str) -> str:
-    """The path of a vocabulary: the given one if it is there, else that of a named asset, fetched if needed."""
+    """The path of a vocabulary: the given one if it is there, else a named asset's, fetched if need be."""
     if storage.exists(path_or_name):
         return path_or_name
     asset = VOCABULARIES.get(path_or_name)

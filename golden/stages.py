@@ -1,4 +1,4 @@
-"""The text stages on the golden dump; ``python -m golden.stages`` writes golden/text, by the specification."""
+"""The text stages on the golden dump; ``python -m golden.stages`` writes golden/text anew."""
 
 import shutil
 import sys
