@@ -24,12 +24,15 @@ EXTRAS["dev"] = [
     *EXTRAS["tf"],
     *EXTRAS["beam"],
     *EXTRAS["vocab"],
+    *EXTRAS["wiki"],
     "datasets",
     "hypothesis",
     "mypy",
     "pytest",
     "pytest-xdist",
     "nltk==3.10.*",
+    "pybind11>=2.12",
+    "setuptools",
     "ruff",
 ]
 

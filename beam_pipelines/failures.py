@@ -1,6 +1,8 @@
 """What went wrong in a worker, found in what Beam makes of it."""
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from bertdata import errors
 from bertdata.errors import BertDataError
@@ -8,6 +10,17 @@ from bertdata.workers import WorkerDied
 
 _BEAM_NOTE = re.compile(r"( \[while running '[^\n]*'\])+$")
 _WORKER_ERROR = re.compile(r"^bertdata\.errors\.(\w+): (.*)$", re.MULTILINE)
+
+
+@contextmanager
+def naming(path: str) -> Iterator[None]:
+    """Let an error that is none of our own name the element it happened at."""
+    try:
+        yield
+    except BertDataError:
+        raise
+    except Exception as error:
+        raise RuntimeError(f"{path}: {type(error).__name__}: {error}") from error
 
 
 def clear_error(error: Exception) -> BaseException:

@@ -2,23 +2,38 @@
 
 import argparse
 
+from bertdata import storage
 from bertdata.errors import SettingsError
 from bertdata.parser import Parser, add_engine, positive
+from bertdata.recipes import Recipe
 from bertdata.settings_flags import add_settings
+from bertdata.text.flags import add_extract_settings, add_segment_settings, given_segment_settings
+from bertdata.text.settings import RECIPES, SegmentSettings
 
 PROGRAM = "beam_pipelines.prepare"
 
 EXAMPLE = """\
   python -m beam_pipelines.prepare --input 'results/part-*' --output shards --vocab vocab.txt
   python -m beam_pipelines.prepare --input 'results/part-*' --output shards --vocab vocab.txt \\
-      --recipe nvidia --direct_running_mode multi_processing --direct_num_workers 2"""
+      --recipe nvidia --direct_running_mode multi_processing --direct_num_workers 2
+  python -m beam_pipelines.prepare --input enwiki-20200101-pages-articles.xml.bz2 --input-kind dump \\
+      --output shards --vocab vocab.txt --recipe habana"""
 
 SUMMARY = """\
-The shards, manifest.json and MD5SUMS of bertdata create, byte for byte, made on any Beam runner.
-Flags that are not listed here go to Beam and its runner (--runner, --direct_num_workers, ...).
-Available in this version: --input-kind parts with --shuffle none."""
+The shards, manifest.json and MD5SUMS of bertdata create, made on any Beam runner; from a dump or from
+extracted articles with what bertdata extract and bertdata segment make on the way: byte for byte the
+same. Flags that are not listed here go to Beam and its runner (--runner, --direct_num_workers, ...).
+Available in this version: --shuffle none."""
 
-AVAILABLE = {"input_kind": "parts", "shuffle": "none"}
+KINDS = """\
+parts (default): text with one sentence a line; articles: extracted files, or directories of them, as
+bertdata extract writes them; dump: one Wikipedia dump, extracted by a single worker with processes of its
+own: the dump and the text directory must lie on a file system that all workers and this command share"""
+
+DUMP_FLAGS = ("date", "no_templates", "extract_workers")
+TEXT_FLAGS = ("text", "text_recipe")
+NVIDIA_TEXT = ("nvidia", "habana")
+"""The recipes whose own programs make their text as NVIDIA's do."""
 
 
 def make_parser() -> Parser:
@@ -31,15 +46,13 @@ def make_parser() -> Parser:
         metavar="GLOB",
         help="input files, patterns or URLs; several by spaces, commas or repetition; sorted before use",
     )
-    parser.add_argument(
-        "--input-kind",
-        choices=("dump", "articles", "parts"),
-        default="parts",
-        help="parts (default): text with one sentence a line; dump, articles: not available yet",
-    )
+    parser.add_argument("--input-kind", choices=("dump", "articles", "parts"), default="parts", help=KINDS)
     parser.add_argument("--output", required=True, metavar="DIR", help="directory of the dataset, or its URL")
     parser.add_argument(
-        "--vocab", required=True, metavar="FILE", help="WordPiece vocabulary, one token a line"
+        "--vocab",
+        required=True,
+        metavar="FILE|NAME",
+        help="WordPiece vocabulary, or a name: bert-base-uncased",
     )
     parser.add_argument(
         "--shuffle",
@@ -51,18 +64,80 @@ def make_parser() -> Parser:
         "--num-shards", type=positive, metavar="N", help="not available yet: for --shuffle global"
     )
     add_settings(parser)
+    _add_text_flags(parser)
     add_engine(parser)
     return parser
+
+
+def _add_text_flags(parser: argparse.ArgumentParser) -> None:
+    text = parser.add_argument_group("text", "how articles become parts; for --input-kind articles and dump")
+    text.add_argument(
+        "--text",
+        metavar="DIR",
+        help="where the parts go, eval.txt and eval.md5, and from a dump the articles (extracted/) and the "
+        "report on its pages (extracted.json); default: OUTPUT.text beside the output",
+    )
+    text.add_argument(
+        "--text-recipe",
+        choices=RECIPES,
+        help="whose text stage to follow (default: nvidia for the recipes nvidia and habana, else mlperf)",
+    )
+    add_segment_settings(text, skip=("recipe",))
+    dump = parser.add_argument_group("extraction", "how a dump becomes articles; for --input-kind dump")
+    add_extract_settings(dump)
+    dump.add_argument(
+        "--extract-workers",
+        type=positive,
+        metavar="N",
+        help="processes of the one worker that extracts (default: one for each of its cores)",
+    )
 
 
 def parse_flags(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
     """Our own flags, and the words left for Beam."""
     flags, beam_words = make_parser().parse_known_args(arguments)
-    for name, available in AVAILABLE.items():
-        if (given := getattr(flags, name)) != available:
-            flag = f"--{name.replace('_', '-')}"
-            raise SettingsError(f"{flag} {given}: not available yet in this version; available: {available}")
+    if flags.shuffle != "none":
+        raise SettingsError("--shuffle global: not available yet in this version; available: none")
     if flags.num_shards is not None:
         raise SettingsError("--num-shards: not available yet in this version; it goes with --shuffle global")
     flags.input = [pattern for given in flags.input for pattern in given.split(",") if pattern]
+    _refuse_flags_of_other_kinds(flags)
+    if flags.input_kind != "parts":
+        flags.text = flags.text or f"{flags.output.rstrip('/')}.text"
+    if flags.input_kind == "dump":
+        _check_dump(flags)
     return flags, beam_words
+
+
+def _refuse_flags_of_other_kinds(flags: argparse.Namespace) -> None:
+    """A flag that this kind of input has no use for would silently change nothing."""
+    text = [name for name in TEXT_FLAGS if getattr(flags, name)]
+    text += given_segment_settings(flags, skip=("recipe",))
+    dump = [name for name in DUMP_FLAGS if getattr(flags, name)]
+    for names, kinds in ((dump, ("dump",)), (text, ("articles", "dump"))):
+        if names and flags.input_kind not in kinds:
+            raise SettingsError(
+                f"--{names[0].replace('_', '-')} goes with --input-kind {' or '.join(kinds)}, "
+                f"not with {flags.input_kind}"
+            )
+
+
+def _check_dump(flags: argparse.Namespace) -> None:
+    """One dump, here; both it and the text directory without ``file://`` from now on."""
+    if len(flags.input) != 1:
+        raise SettingsError(f"--input-kind dump takes one dump, not {len(flags.input)}")
+    for flag, path in (("--input", flags.input[0]), ("--text", flags.text)):
+        if storage.is_remote(path):
+            raise SettingsError(
+                f"{flag} {path}: is remote; a dump is extracted from and to a file system that all workers "
+                "share: copy it there" + (", or give --text a directory there" if flag == "--text" else "")
+            )
+    flags.text = flags.text.removeprefix("file://")
+    (dump,) = storage.expand([flags.input[0].removeprefix("file://")])
+    flags.input = [dump]
+
+
+def text_settings(flags: argparse.Namespace, recipe: Recipe) -> SegmentSettings:
+    """The settings of the text stage; whose it is follows from the recipe where no flag says it."""
+    name = flags.text_recipe or ("nvidia" if recipe.name in NVIDIA_TEXT else "mlperf")
+    return SegmentSettings(recipe=name, **given_segment_settings(flags, skip=("recipe",)))

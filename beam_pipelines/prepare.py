@@ -1,19 +1,27 @@
-"""``python -m beam_pipelines.prepare``: sentence parts to verified shards on any Beam runner."""
+"""``python -m beam_pipelines.prepare``: a dump, articles or parts to verified shards on any Beam runner."""
 
+import argparse
 import sys
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+from beam_pipelines.counters import counted, table
 from beam_pipelines.failures import clear_error
 from beam_pipelines.logs import show_warnings
-from beam_pipelines.options import PROGRAM, parse_flags
+from beam_pipelines.options import PROGRAM, parse_flags, text_settings
 from beam_pipelines.runners import make_pipeline, runs_here
+from beam_pipelines.text_stage import TextStage, plan_text_stage
 from bertdata import _native, storage
-from bertdata._native import Engine
-from bertdata.errors import BertDataError
+from bertdata.assets import find_punkt_tables, find_vocabulary
+from bertdata.errors import BertDataError, SettingsError
 from bertdata.jobs import Target
 from bertdata.manifest import MANIFEST_NAME, parse_json, summary
 from bertdata.planning import chosen_settings, find_parts, plan_targets
 from bertdata.settings_flags import given_settings
+from bertdata.text.flags import given_extract_settings
+from bertdata.text.reading import find_extracted_files
+from bertdata.text.settings import SegmentSettings
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -33,78 +41,143 @@ def main(arguments: list[str] | None = None) -> int:
 
 def prepare(arguments: list[str]) -> int:
     flags, beam_words = parse_flags(arguments)
+    flags.vocab = find_vocabulary(flags.vocab)
     if not _native.available():
         print(
             f"{PROGRAM}: the native engine is not built here; running the slow Python engine", file=sys.stderr
         )
     recipe, settings = chosen_settings(flags.recipe, flags.phase, given_settings(flags))
-    parts = find_parts(flags.input)
-    targets = plan_targets(flags.output, recipe, flags.phase, settings, parts, flags.vocab)
+    targets_for = partial(
+        plan_targets, flags.output, recipe, flags.phase, settings, vocabulary_path=flags.vocab
+    )
+    text = None
+    if flags.input_kind != "parts":
+        text = text_settings(flags, recipe)
+        check_text(flags.text, targets_for(parts=[]))
     show_warnings()
+    totals: dict[str, int] = {}
+    if flags.input_kind == "dump":
+        totals |= extract_dump(flags, beam_words)
+    source = plan_source(flags, text)
+    targets = targets_for(parts=source.parts)
     pipeline = make_pipeline(beam_words)
-    for target in targets:
-        target.dataset.begin()
-    try:
-        totals = run_pipeline(pipeline, parts, flags.vocab, targets, flags.engine)
-    except BaseException:
-        if runs_here(pipeline):  # elsewhere a job may go on without us
-            clear_away(targets)
-        raise
+    add_stages(pipeline, source, targets, flags)
+    totals |= make_datasets(pipeline, source, targets)
     for target in targets:
         path = storage.join(target.dataset.directory, MANIFEST_NAME)
         print(summary(target.dataset.directory, parse_json(storage.read_bytes(path), path)))
-    print(table(totals))
+    print(table(totals, flags.input_kind))
     return 0
 
 
-def run_pipeline(
-    pipeline: Any, parts: list[str], vocabulary: str, targets: tuple[Target, ...], engine: Engine | None
-) -> dict[str, int]:
-    """Make the datasets; the totals of the counters."""
+def check_text(directory: str, targets: tuple[Target, ...]) -> None:
+    """What would end a run from a dump after hours, found before it starts."""
+    for target in targets:
+        dataset = target.dataset
+        if storage.join(directory, "").startswith(storage.join(dataset.directory, "")):
+            raise SettingsError(
+                f"--text {directory}: lies within the dataset {dataset.directory}; choose another"
+            )
+        dataset.refuse_others(inputs_known=False)
+    find_punkt_tables()  # fetched once, before the workers look for them
+
+
+def extract_dump(flags: argparse.Namespace, beam_words: list[str]) -> dict[str, int]:
+    """Extract the dump, a pipeline of its own: how its files become parts is planned from their sizes.
+
+    The input is the directory of the articles from then on; the totals of the counters.
+    """
+    pipeline = make_pipeline(beam_words)
+    import apache_beam as beam
+
+    from beam_pipelines.extraction import ExtractArticles
+
+    articles = storage.join(flags.text, "extracted")
+    stage = ExtractArticles(
+        articles, f"{articles}.json", given_extract_settings(flags), flags.extract_workers
+    )
+    _ = (
+        pipeline
+        | "list dump" >> beam.Create(flags.input, reshuffle=False)
+        | "extract articles" >> beam.ParDo(stage)
+    )
+    flags.input = [articles]
+    return run_pipeline(pipeline)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Source:
+    """The parts to make shards of; ``stage`` makes them of ``files``, or is None where they are there."""
+
+    parts: list[str]
+    files: list[str]
+    stage: TextStage | None
+
+
+def plan_source(flags: argparse.Namespace, text: SegmentSettings | None) -> Source:
+    """The parts that are there, or those to be made of the extracted files that are."""
+    if text is None:
+        return Source(parts=find_parts(flags.input), files=[], stage=None)
+    files = find_extracted_files(flags.input)
+    stage = plan_text_stage(files, flags.text, text, flags.engine)
+    return Source(parts=stage.parts, files=files, stage=stage)
+
+
+def add_stages(pipeline: Any, source: Source, targets: tuple[Target, ...], flags: argparse.Namespace) -> None:
+    """From parts, or from articles, to finished datasets."""
     # Imported here, as in runners: loading Beam takes seconds that --help and wrong usage can do without.
     import apache_beam as beam
 
+    from beam_pipelines.articles import make_parts
     from beam_pipelines.transforms import MakeShards, WriteManifests
 
-    (
-        pipeline
-        | "list parts" >> beam.Create(parts, reshuffle=False)
-        | "make shards" >> MakeShards(vocabulary, targets, engine)
+    if source.stage is None:
+        parts = pipeline | "list parts" >> beam.Create(source.parts, reshuffle=False)
+    else:
+        files = pipeline | "list files" >> beam.Create(list(enumerate(source.files)), reshuffle=False)
+        parts = files | "make parts" >> make_parts(source.stage)
+    _ = (
+        parts
+        | "make shards" >> MakeShards(flags.vocab, targets, flags.engine)
         | "write manifests" >> WriteManifests(targets)
     )
+
+
+def make_datasets(pipeline: Any, source: Source, targets: tuple[Target, ...]) -> dict[str, int]:
+    """Run the pipeline on directories made ready, and clear up behind it; the totals of the counters."""
+    for target in targets:
+        target.dataset.begin()
+    try:
+        totals = run_pipeline(pipeline)
+    except BaseException:
+        if runs_here(pipeline):  # elsewhere a job may go on without us
+            clear_away(source, targets)
+        raise
+    if source.stage is not None:
+        source.stage.clear_away()
+    return totals
+
+
+def run_pipeline(pipeline: Any) -> dict[str, int]:
+    """The totals of the counters, when all is done."""
     try:
         result = pipeline.run()
         result.wait_until_finish()
     except Exception as error:
         raise clear_error(error) from None
-    return counter_totals(result)
+    return counted(result)
 
 
-def clear_away(targets: tuple[Target, ...]) -> None:
+def clear_away(source: Source, targets: tuple[Target, ...]) -> None:
     """Remove files that a worker process was writing when it was stopped."""
+    if source.stage is not None:
+        source.stage.clear_away()
     for target in targets:
         directory = target.dataset.unfinished
         for name in storage.list_files(directory):
             if name.endswith(".tmp"):
                 storage.remove(storage.join(directory, name), missing_ok=True)
-
-
-def counter_totals(result: Any) -> dict[str, int]:
-    """The pipeline's counters by name, zero where nothing was counted."""
-    from apache_beam.metrics import MetricsFilter
-
-    from beam_pipelines.transforms import COUNTERS, NAMESPACE
-
-    totals = dict.fromkeys(COUNTERS, 0)
-    for counter in result.metrics().query(MetricsFilter().with_namespace(NAMESPACE))["counters"]:
-        totals[counter.key.metric.name] += counter.result
-    return totals
-
-
-def table(totals: dict[str, int]) -> str:
-    """One line for each counter, numbers aligned."""
-    width = max(len(str(total)) for total in totals.values())
-    return "\n".join(f"  {name:<14}{total:>{width}}" for name, total in totals.items())
+        target.dataset.give_up()
 
 
 if __name__ == "__main__":

@@ -1,29 +1,17 @@
-"""The stages of the pipelines: parts to shards, shards to a finished dataset."""
+"""The last stages of the pipelines: parts to shards, shards to a finished dataset."""
 
 import logging
 import threading
 from collections.abc import Iterable, Iterator
 
 import apache_beam as beam
-from apache_beam.metrics import Metrics
 
+from beam_pipelines.counters import count
+from beam_pipelines.failures import naming
 from bertdata import storage
 from bertdata._native import Engine
-from bertdata.errors import BertDataError
 from bertdata.jobs import Job, JobResult, Target, load_tokenizer, run_job
 from bertdata.manifest import InputEntry, ShardEntry
-
-NAMESPACE = "bertdata"
-COUNTERS = {
-    "parts": "input parts done",
-    "documents": "documents in them",
-    "sentences": "sentences in them",
-    "tokens": "token ids in them",
-    "examples": "examples in all shards, both phases of a recipe counted",
-    "masked_tokens": "masked positions of these examples",
-    "bytes": "bytes of all shards",
-    "shards_kept": "shards that an earlier run or attempt had finished",
-}
 
 Entries = tuple[InputEntry, ShardEntry]
 
@@ -69,23 +57,19 @@ class MakeShard(beam.DoFn):  # type: ignore[misc]
 
     def process(self, part: str) -> Iterator[tuple[int, Entries]]:
         job = Job(part=part, vocabulary=self._vocabulary, targets=self._targets, engine=self._engine)
-        try:
-            with _ONE_AT_A_TIME:
-                result = run_job(job)
-        except BertDataError:
-            raise
-        except Exception as error:
-            raise RuntimeError(f"{part}: {type(error).__name__}: {error}") from error
+        with naming(part), _ONE_AT_A_TIME:
+            result = run_job(job)
         for warning in result.warnings:
             _LOGGER.warning("%s", warning)
-        _count(result)
+        count(_amounts(result))
         yield from enumerate(result.entries)
 
 
-def _count(result: JobResult) -> None:
+def _amounts(result: JobResult) -> dict[str, int]:
+    """What a job made, as counters."""
     part = result.entries[0][0]
     shards = [shard for _, shard in result.entries]
-    amounts = {
+    return {
         "parts": 1,
         "documents": part.documents,
         "sentences": part.sentences,
@@ -95,8 +79,6 @@ def _count(result: JobResult) -> None:
         "bytes": sum(shard.bytes for shard in shards),
         "shards_kept": result.kept,
     }
-    for name, amount in amounts.items():
-        Metrics.counter(NAMESPACE, name).inc(amount)
 
 
 class WriteManifests(beam.PTransform):  # type: ignore[misc]

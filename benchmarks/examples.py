@@ -15,10 +15,16 @@ RECORD_REPEATS = 3
 def create(part: Path, output: Path, engine: str, workers: int = 1, *parts: Path) -> measure.Cost:
     """What ``bertdata create`` costs at 512/76, dupe factor 10; the output stays."""
     shutil.rmtree(output, ignore_errors=True)
-    return measure.command(
-        sys.executable, "-m", "bertdata", "create", str(part), *map(str, parts), "--output", str(output),
-        "--vocab", str(corpus.vocabulary()), "--recipe", "mlperf", "--engine", engine, "--workers", str(workers),
-    )  # fmt: skip
+    words = [
+        "create",
+        *map(str, (part, *parts)),
+        "--output",
+        str(output),
+        "--vocab",
+        str(corpus.vocabulary()),
+    ]
+    how = ["--recipe", "mlperf", "--engine", engine, "--workers", str(workers)]
+    return measure.command(sys.executable, "-m", "bertdata", *words, *how)
 
 
 def main() -> None:

@@ -86,15 +86,24 @@ def cache_directory() -> Path:
 
 
 def find_vocabulary(path_or_name: str) -> str:
-    """The path of a vocabulary: the given one if it is there, else that of a named asset, fetched if need be."""
+    """The path of a vocabulary: the given one if it is there, else a named asset's, fetched if need be."""
     if storage.exists(path_or_name):
         return path_or_name
     asset = VOCABULARIES.get(path_or_name)
     if asset is None:
         raise MissingInputError(
-            f"{path_or_name}: no such file, and no vocabulary of that name; known is {', '.join(VOCABULARIES)}"
+            f"{path_or_name}: no such file and no named vocabulary; known is {', '.join(VOCABULARIES)}"
         )
     return str(obtain(asset) / "vocab.txt")
+
+
+def cached_vocabulary(md5: str) -> str | None:
+    """The path of a named vocabulary of that md5 that is here already; nothing is fetched."""
+    for asset in VOCABULARIES.values():
+        path = cache_directory() / asset.name / "vocab.txt"
+        if asset.files["vocab.txt"] == md5 and path.is_file():
+            return str(path)
+    return None
 
 
 def find_punkt_tables() -> dict[str, bytes]:
@@ -108,7 +117,9 @@ def obtain(asset: Asset) -> Path:
     cached = cache_directory() / asset.name
     if all((cached / name).is_file() for name in asset.files):
         for name, md5 in asset.files.items():
-            _check((cached / name).read_bytes(), md5, str(cached / name), "remove it and run the command again")
+            _check(
+                (cached / name).read_bytes(), md5, str(cached / name), "remove it and run the command again"
+            )
         return cached
     for folder in _local_places(asset):
         if _holds(folder, asset):
@@ -135,7 +146,10 @@ def _local_places(asset: Asset) -> Iterator[Path]:
     if asset.nltk_folder:
         roots = [Path(root) for root in os.environ.get("NLTK_DATA", "").split(os.pathsep) if root]
         roots += [Path.home() / "nltk_data", Path(sys.prefix, "nltk_data")]
-        roots += [Path(root, "nltk_data") for root in ("/usr/share", "/usr/local/share", "/usr/lib", "/usr/local/lib")]
+        roots += [
+            Path(root, "nltk_data")
+            for root in ("/usr/share", "/usr/local/share", "/usr/lib", "/usr/local/lib")
+        ]
         yield from (root / asset.nltk_folder for root in roots)
     for source in asset.sources:
         if source.requirement:

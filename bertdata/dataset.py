@@ -14,7 +14,7 @@ fits its input and its bytes, and makes the others.
 
 import hashlib
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from bertdata import storage
@@ -50,17 +50,7 @@ class Dataset:
 
     def begin(self) -> None:
         """Claim the directory; DatasetError if it belongs to another plan or to something else."""
-        if storage.exists(self.directory) and not storage.is_directory(self.directory):
-            raise DatasetError(f"{self.directory}: is a file, expected a directory or nothing")
-        finished = self._found_manifest()
-        found = finished.plan if finished else self._found_plan()
-        if found is not None and (differences := self.plan.differences(found)):
-            raise DatasetError(
-                f"{self.directory}: was made with other settings: {'; '.join(differences)}; "
-                "choose another directory or remove this one"
-            )
-        if found is None:
-            self._refuse_strange_files()
+        finished = self.refuse_others()
         storage.make_directory(self.unfinished)
         plan = {**self.plan.as_json(), "inputs": list(self.plan.inputs)}
         self._write(storage.join(self.unfinished, _PLAN_NAME), dump_json(plan))
@@ -68,6 +58,26 @@ class Dataset:
             inputs = {entry.name: entry for entry in finished.inputs}
             for shard in finished.shards:
                 self.record(inputs[shard.input], shard)
+
+    def refuse_others(self, *, inputs_known: bool = True) -> Manifest | None:
+        """The manifest of the finished dataset that is there; DatasetError as from begin, nothing changed.
+
+        Without inputs_known the plan's inputs are yet to come, and those found may be any.
+        """
+        if storage.exists(self.directory) and not storage.is_directory(self.directory):
+            raise DatasetError(f"{self.directory}: is a file, expected a directory or nothing")
+        finished = self._found_manifest()
+        found = finished.plan if finished else self._found_plan()
+        if found is None:
+            self._refuse_strange_files()
+            return None
+        plan = self.plan if inputs_known else replace(self.plan, inputs=found.inputs)
+        if differences := plan.differences(found):
+            raise DatasetError(
+                f"{self.directory}: was made with other settings: {'; '.join(differences)}; "
+                "choose another directory or remove this one"
+            )
+        return finished
 
     def give_up(self) -> None:
         """Free the directory for other settings if not one shard was finished in it."""

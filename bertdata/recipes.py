@@ -53,7 +53,7 @@ class ExampleSettings:
         )
         _check(
             not (self.remask and self.max_predictions_per_seq == self.max_seq_length),
-            "remask needs max_predictions_per_seq below max_seq_length: unmasked ids come after the masked ones",
+            "remask needs max_predictions_per_seq below max_seq_length, for the unmasked ids",
         )
 
     @property

@@ -1,16 +1,24 @@
-"""Run independent work in several processes, results as they come."""
+"""Run independent work in several processes, results as they come or in order."""
 
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager
 from types import FrameType
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from bertdata.errors import BertDataError
 
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ProcessPoolExecutor
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+RESULTS_AHEAD = 3
+"""Results that each worker may be ahead of the reader of run_in_order."""
 
 
 class WorkerDied(BertDataError):
@@ -35,21 +43,47 @@ def run_all(function: Callable[[Item], Result], items: Iterable[Item], workers: 
     if workers <= 1:
         yield from map(function, work)
         return
-    yield from _run_in_pool(function, work, workers)
+    from concurrent.futures import as_completed
+
+    with _worker_pool(workers) as pool:
+        for future in as_completed([pool.submit(_work, function, item) for item in work]):
+            yield future.result()
 
 
-def _run_in_pool(function: Callable[[Item], Result], work: list[Item], workers: int) -> Iterator[Result]:
+def run_in_order(
+    function: Callable[[Item], Result], items: Iterable[Item], workers: int
+) -> Generator[Result, None, None]:
+    """``function(item)`` of every item, in the order of the items; else as run_all.
+
+    Workers get a few results ahead of the reader and no more, so memory does not grow with the items.
+    """
+    work = list(items)
+    workers = min(workers, len(work))
+    if workers <= 1:
+        yield from map(function, work)
+        return
+    with _worker_pool(workers) as pool:
+        ahead: deque[Future[Result]] = deque()
+        for item in work:
+            ahead.append(pool.submit(_work, function, item))
+            if len(ahead) > workers * RESULTS_AHEAD:
+                yield ahead.popleft().result()
+        while ahead:
+            yield ahead.popleft().result()
+
+
+@contextmanager
+def _worker_pool(workers: int) -> Iterator["ProcessPoolExecutor"]:
+    """Processes that are stopped when the block ends with an error, or is left early."""
     # Imported here: one worker needs none of it, and it takes as long to load as a small part to make.
     import multiprocessing
-    from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+    from concurrent.futures import ProcessPoolExecutor
     from concurrent.futures.process import BrokenProcessPool
 
-    context = multiprocessing.get_context("spawn")  # the same on every system, and safe with threads
+    context = multiprocessing.get_context("fork" if _may_fork() else "spawn")
     pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_prepare_worker)
     try:
-        futures: list[Future[Result]] = [pool.submit(_work, function, item) for item in work]
-        for future in as_completed(futures):
-            yield future.result()
+        yield pool
     except BrokenProcessPool:
         raise WorkerDied(
             "a worker process died before its work was done (killed, or out of memory); "
@@ -62,6 +96,17 @@ def _run_in_pool(function: Callable[[Item], Result], work: list[Item], workers: 
         raise
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _may_fork() -> bool:
+    """Whether a fork is safe: this process has one thread. A forked worker starts in no time.
+
+    Asked of Linux itself, which also counts the threads of libraries.
+    """
+    try:
+        return len(os.listdir("/proc/self/task")) == 1
+    except OSError:
+        return False
 
 
 def _prepare_worker() -> None:

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from bertdata.dialects import DIALECTS, SPECIAL_TOKENS, Dialect
 from bertdata.recipes import ExampleSettings
 from bertdata.records import Documents, Example, ShardLayout, Vocabulary
-from bertdata.tokens import parse_vocabulary, unicode11
+from bertdata.tokens import parse_vocabulary
 from bertdata.tokens.basic import split_words
+from bertdata.unicode import unicode11
 
 
 def tries(factor: float) -> hypothesis_settings:

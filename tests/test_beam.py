@@ -202,8 +202,6 @@ def test_an_error_is_found_in_the_text_of_a_worker_s_traceback() -> None:
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (("--input-kind", "dump"), "--input-kind dump: not available yet in this version"),
-        (("--input-kind", "articles"), "--input-kind articles: not available yet in this version"),
         (("--shuffle", "global"), "--shuffle global: not available yet in this version"),
         (("--num-shards", "4"), "--num-shards: not available yet in this version"),
         (("--dupe-facto", "3"), "--dupe-facto: neither a flag of ours nor of Beam"),
@@ -239,4 +237,4 @@ def test_help_begins_with_an_example_and_says_what_is_available(capsys: pytest.C
     assert end.value.code == 0
     printed = capsys.readouterr().out
     assert printed.startswith("Example:\n  python -m beam_pipelines.prepare --input")
-    assert "Available in this version: --input-kind parts with --shuffle none." in printed
+    assert "Available in this version: --shuffle none." in printed

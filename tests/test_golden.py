@@ -27,7 +27,7 @@ def test_examples_are_the_expected_ones(name, engine):
 @pytest.mark.parametrize("name", case_names())
 def test_container_gives_back_the_expected_examples(name, engine, tmp_path: Path):
     case = load_case(name)
-    examples, vocabulary = make(case, engine)
+    examples, _ = make(case, engine)
     shard = tmp_path / f"shard.{case.settings.format}"
     with shard.open("wb") as file:
         recorded = write_examples(examples, case.settings, HashingSink(file.write), engine=engine)

@@ -122,11 +122,11 @@ PICKED = "pick-eval__mlperf__eval.txt__s512__p76__d10__n100.tfrecord"
 def test_two_inputs_to_two_outputs_as_the_original_deals_them(engine, expected, kit, tmp_path):
     inputs = ",".join(str(kit / "results" / name) for name in ("eval.txt", "part-00001-of-00500"))
     outputs = [tmp_path / name for name in ("mlperf-multi-a.tfrecord", "mlperf-multi-b.tfrecord")]
-    assert 0 == main([
+    assert main([
         "create-pretraining-data", f"--input_file={inputs}", f"--output_file={','.join(map(str, outputs))}",
         f"--vocab_file={kit / 'vocab' / 'bert-base-uncased.txt'}", "--max_seq_length=128",
         "--max_predictions_per_seq=20", "--dupe_factor=2", "--random_seed=12345", f"--engine={engine}",
-    ])  # fmt: skip
+    ]) == 0  # fmt: skip
     for output in outputs:
         assert content_md5(str(output), engine) == expected[output.name]["content_md5"]
         assert output.stat().st_size == expected[output.name]["bytes"]

@@ -21,8 +21,9 @@ from bertdata import _native
 from bertdata.dialects import DIALECTS, SPECIAL_TOKENS, Dialect
 from bertdata.errors import InputError
 from bertdata.records import Documents, Vocabulary
-from bertdata.tokens import basic, characters, parse_vocabulary, unicode11
+from bertdata.tokens import basic, parse_vocabulary
 from bertdata.tokens.documents import Tokenizer
+from bertdata.unicode import characters, unicode11
 
 pytestmark = pytest.mark.skipif(not _native.available(), reason="the kernels are not built")
 

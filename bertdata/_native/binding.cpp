@@ -9,6 +9,7 @@
 #include "crc32c.h"
 #include "examples.h"
 #include "mt19937.h"
+#include "punkt.h"
 #include "record_reader.h"
 #include "tfrecord.h"
 #include "tokenizer.h"
@@ -86,6 +87,35 @@ struct PyTokenizer {
     return py::make_tuple(ids, view(std::move(documents.sentence_ends)), view(std::move(documents.document_ends)));
   }
 };
+
+PunktVariant punkt_variant(const std::string& name) {
+  if (name == "3.4.5") return PunktVariant::k345;
+  if (name == "current") return PunktVariant::kCurrent;
+  throw py::value_error("variant: expected 3.4.5 or current, found " + name);
+}
+
+py::list split_paragraph(const Punkt& punkt, const std::string& paragraph) {
+  std::vector<std::string_view> sentences;
+  {
+    py::gil_scoped_release released;
+    punkt.split(reinterpret_cast<const uint8_t*>(paragraph.data()), paragraph.size(), [&](const Punkt::Sentence& s) {
+      sentences.emplace_back(reinterpret_cast<const char*>(s.first), static_cast<size_t>(s.last - s.first));
+    });
+  }
+  py::list strings;
+  for (const std::string_view& sentence : sentences) strings.append(py::str(sentence.data(), sentence.size()));
+  return strings;
+}
+
+py::bytes segment_lines(const Punkt& punkt, const py::buffer& text, bool keeps_indent) {
+  const Array<uint8_t> array(text, "text");
+  Column<uint8_t> out;
+  {
+    py::gil_scoped_release released;
+    punkt.segment_lines(array.data, array.size, keeps_indent, out);
+  }
+  return as_bytes(out);
+}
 
 template <class Id>
 py::tuple as_tuple(ExampleColumns<Id>&& c) {
@@ -251,6 +281,19 @@ PYBIND11_MODULE(_kernels, m) {
            py::kw_only(), py::arg("tokens"), py::arg("ids"), py::arg("unknown"), py::arg("lower_case"),
            py::arg("drops_unassigned"), py::arg("keeps_special_tokens"), py::arg("max_word_chars"))
       .def("tokenize", &PyTokenizer::tokenize, "(ids, sentence_ends, document_ends) of a UTF-8 text");
+
+  py::class_<Punkt>(m, "Punkt")
+      .def(py::init([](const PunktTables::Words& abbreviations, const PunktTables::Pairs& collocations,
+                       const PunktTables::Words& sentence_starters, const PunktTables::Contexts& contexts,
+                       const std::string& variant) {
+             return Punkt(PunktTables(abbreviations, collocations, sentence_starters, contexts),
+                          punkt_variant(variant));
+           }),
+           py::kw_only(), py::arg("abbreviations"), py::arg("collocations"), py::arg("sentence_starters"),
+           py::arg("contexts"), py::arg("variant"))
+      .def("split", &split_paragraph, py::arg("paragraph"), "The sentences of one paragraph")
+      .def("segment_lines", &segment_lines, py::arg("text"), py::arg("keeps_indent"),
+           "The sentences of UTF-8 lines, one a line");
 
   py::class_<ExampleRules>(m, "ExampleRules")
       .def(py::init([](uint32_t max_seq_length, uint32_t max_predictions, uint32_t dupe_factor,

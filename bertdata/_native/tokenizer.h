@@ -5,7 +5,6 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,11 +31,6 @@ struct Documents {
     if constexpr (sizeof(Id) == 2) return ids16;
     else return ids32;
   }
-};
-
-struct InvalidUtf8 : std::runtime_error {
-  explicit InvalidUtf8(size_t offset) : std::runtime_error("invalid UTF-8"), offset(offset) {}
-  size_t offset;
 };
 
 struct TokenRules {

@@ -1,15 +1,22 @@
 // Character properties, lower-casing and canonical decomposition of Unicode 11.0.
-// Twin of tokens/characters.py.
+// Twin of unicode/characters.py.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "unicode11.h"
 
 namespace bertdata {
+
+struct InvalidUtf8 : std::runtime_error {
+  explicit InvalidUtf8(size_t offset) : std::runtime_error("invalid UTF-8"), offset(offset) {}
+  size_t offset;
+};
 
 constexpr uint32_t kCodePoints = 0x110000;
 
@@ -175,6 +182,19 @@ inline uint32_t decode_utf8(const uint8_t*& p, const uint8_t* end) {
   if (overlong || cp >= kCodePoints || (cp >= 0xD800 && cp < 0xE000)) return kCodePoints;
   p += length;
   return cp;
+}
+
+// Throws InvalidUtf8 unless the text is strict UTF-8.
+inline void check_utf8(const uint8_t* text, size_t size) {
+  const uint8_t *p = text, *const end = text + size;
+  while (p < end) {
+    uint64_t eight;
+    if (end - p >= 8 && (std::memcpy(&eight, p, 8), !(eight & 0x8080808080808080ull))) {
+      p += 8;
+    } else if (decode_utf8(p, end) == kCodePoints) {
+      throw InvalidUtf8(static_cast<size_t>(p - text));
+    }
+  }
 }
 
 // What Python's str.isspace() holds for; the same in every Unicode version since 6.3.

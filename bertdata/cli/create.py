@@ -1,6 +1,7 @@
 """``bertdata create``: sentence parts to shards."""
 
 from bertdata import storage
+from bertdata.assets import find_vocabulary
 from bertdata.cli.progress import Progress
 from bertdata.jobs import Job, JobResult, run_job
 from bertdata.manifest import summary
@@ -26,7 +27,10 @@ def make_parser() -> Parser:
     )
     parser.add_argument("--output", required=True, metavar="DIR", help="directory of the dataset")
     parser.add_argument(
-        "--vocab", required=True, metavar="FILE", help="WordPiece vocabulary, one token a line"
+        "--vocab",
+        required=True,
+        metavar="FILE|NAME",
+        help="WordPiece vocabulary, one token a line; or a name: bert-base-uncased",
     )
     add_settings(parser)
     add_workers(parser)
@@ -37,11 +41,11 @@ def make_parser() -> Parser:
 def run(arguments: list[str]) -> int:
     args = make_parser().parse_args(arguments)
     recipe, settings = chosen_settings(args.recipe, args.phase, given_settings(args))
-    parts = find_parts(args.parts)
-    targets = plan_targets(args.output, recipe, args.phase, settings, parts, args.vocab)
+    parts, vocabulary = find_parts(args.parts), find_vocabulary(args.vocab)
+    targets = plan_targets(args.output, recipe, args.phase, settings, parts, vocabulary)
     for target in targets:
         target.dataset.begin()
-    jobs = [Job(part=part, vocabulary=args.vocab, targets=targets, engine=args.engine) for part in parts]
+    jobs = [Job(part=part, vocabulary=vocabulary, targets=targets, engine=args.engine) for part in parts]
     try:
         results = run_jobs(jobs, args.workers or available_cores())
     except BaseException:

@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from bertdata import storage
+from bertdata.assets import find_vocabulary
 from bertdata.dialects import DIALECTS, find_dialect
 from bertdata.errors import SettingsError
 from bertdata.examples import make_examples
@@ -39,7 +40,7 @@ def make_parser() -> Parser:
     parser.add_argument(
         "--output_file", required=True, metavar="C,D", help="TFRecord files to write, by commas"
     )
-    parser.add_argument("--vocab_file", required=True, metavar="FILE", help="WordPiece vocabulary")
+    parser.add_argument("--vocab_file", required=True, metavar="FILE|NAME", help="WordPiece vocabulary")
     parser.add_argument(
         "--do_lower_case",
         type=_boolean,
@@ -99,7 +100,7 @@ def run(arguments: list[str]) -> int:
     with ExitStack() as stack:  # all files open before the long work, none appears before all are whole
         files = [stack.enter_context(storage.open_output(output)) for output in outputs]
         sinks = [HashingSink(file.write) for file in files]
-        examples = _make(inputs, args.vocab_file, settings, args.engine)
+        examples = _make(inputs, find_vocabulary(args.vocab_file), settings, args.engine)
         for start, sink in enumerate(sinks):
             write_examples(examples, settings, sink, engine=args.engine, start=start, step=len(outputs))
     for start, (output, sink) in enumerate(zip(outputs, sinks, strict=True)):

@@ -13,6 +13,8 @@ from bertdata import __version__, _native
 from bertdata.errors import BertDataError, UsageError
 
 COMMANDS = {
+    "extract": "a Wikipedia dump to extracted articles",
+    "segment": "extracted articles to parts with one sentence a line",
     "create": "sentence parts to shards, manifest and MD5SUMS",
     "create-pretraining-data": "the same with the flags of MLPerf's script, for its users",
     "pick-eval": "pick evenly spaced examples for evaluation",
@@ -21,9 +23,18 @@ COMMANDS = {
     "show": "one example as a person reads it",
     "convert": "a shard from one container to another",
     "train-vocab": "a WordPiece vocabulary of your own",
+    "fetch": "vocabularies and Punkt tables, by name",
     "recipes": "the named recipes and their settings",
 }
-SLOW_WITHOUT_KERNELS = {"create", "create-pretraining-data", "pick-eval", "md5", "verify-md5", "convert"}
+SLOW_WITHOUT_KERNELS = {
+    "segment",
+    "create",
+    "create-pretraining-data",
+    "pick-eval",
+    "md5",
+    "verify-md5",
+    "convert",
+}
 
 USAGE = """\
 Example:

@@ -48,11 +48,11 @@ class Progress:
         self._bar.start()
 
     def advance(self, amount: int, line: str) -> None:
-        """Count finished work; ``line`` says what was finished."""
+        """Count finished work; ``line`` says what was finished, empty: nothing worth a line."""
         self._done += amount
         if self._bar is not None:
             self._bar.advance(self._task, amount)
-        else:
+        elif line:
             print(line, file=sys.stderr, flush=True)
 
     def note(self, line: str) -> None:

@@ -3,8 +3,8 @@
 from itertools import islice
 
 from bertdata import storage
+from bertdata.assets import cached_vocabulary, find_vocabulary
 from bertdata.description import describe
-from bertdata.dialects import find_dialect
 from bertdata.errors import UsageError
 from bertdata.jobs import load_vocabulary
 from bertdata.manifest import MANIFEST_NAME, parse_manifest
@@ -47,16 +47,19 @@ def run(arguments: list[str]) -> int:
 
 
 def _words(shard: str, vocab: str | None) -> tuple[list[str], int | None]:
-    """The word of each id and the id of [MASK]; nothing of both without a vocabulary."""
-    if vocab is None:
-        return [], None
+    """The word of each id and the id of [MASK]; nothing of both without a vocabulary.
+
+    Without --vocab, a named vocabulary serves that the manifest's md5 tells, if it is in the cache.
+    """
     manifest = storage.join(storage.parent(shard), MANIFEST_NAME)
-    dialect = "mlperf"
-    if storage.exists(manifest):
-        plan = parse_manifest(storage.read_bytes(manifest), manifest).plan
-        dialect = plan.settings["dialect"]
-        found = load_vocabulary(vocab, dialect).md5
-        if found != plan.vocabulary["md5"]:
-            raise UsageError(f"{vocab}: md5 {found}, the shard was made with {plan.vocabulary['md5']}")
-    vocabulary = load_vocabulary(vocab, find_dialect(dialect).name)
+    plan = parse_manifest(storage.read_bytes(manifest), manifest).plan if storage.exists(manifest) else None
+    if vocab is None:
+        path = cached_vocabulary(plan.vocabulary["md5"]) if plan else None
+        if path is None:
+            return [], None
+    else:
+        path = find_vocabulary(vocab)
+    vocabulary = load_vocabulary(path, plan.settings["dialect"] if plan else "mlperf")
+    if plan and vocabulary.md5 != plan.vocabulary["md5"]:
+        raise UsageError(f"{path}: md5 {vocabulary.md5}, the shard was made with {plan.vocabulary['md5']}")
     return vocabulary.words(), vocabulary.mask

@@ -1,7 +1,7 @@
 """Containers of examples: TFRecord, HDF5, Parquet. One module each, one Writer and Reader protocol."""
 
-from contextlib import contextmanager
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import BinaryIO
 
 from bertdata import storage

@@ -5,6 +5,7 @@ Which fields there are, their shapes and paddings, is declared in ``schemas/exam
 
 from array import array
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 from bertdata.recipes import LONGEST_SEQUENCE
@@ -126,7 +127,7 @@ def _masks(features: Any) -> tuple[list[int], list[int]]:
 def _from_plain(features: Any) -> Example:
     length = sum(features["input_mask"])
     positions, labels = _masks(features)
-    if any(later <= earlier for earlier, later in zip(positions, positions[1:], strict=False)):
+    if any(later <= earlier for earlier, later in pairwise(positions)):
         raise LossyExample("masked_lm_positions do not ascend")
     if positions and not 0 <= positions[0] <= positions[-1] < length:
         raise LossyExample("masked_lm_positions are outside the text")

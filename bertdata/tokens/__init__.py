@@ -1,8 +1,8 @@
 """Part to documents of token ids: reading lines, cleaning, splitting, WordPiece.
 
 ``documents.tokenize`` is the step; the other modules are its specification, read top down:
-``documents`` (lines to documents), ``basic`` (text to words), ``characters`` (Unicode 11.0 rules),
-``wordpiece`` (words to ids), ``vocabulary`` (ids of a vocabulary file).
+``documents`` (lines to documents), ``basic`` (text to words), ``wordpiece`` (words to ids),
+``vocabulary`` (ids of a vocabulary file); Unicode 11.0's rules are ``bertdata.unicode.characters``.
 """
 
 from bertdata.tokens.documents import tokenize

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from bertdata.dialects import SPECIAL_TOKENS, Dialect
-from bertdata.tokens import characters
+from bertdata.unicode import characters
 
 
 def split_words(text: str, dialect: Dialect, lower_case: bool) -> list[str]:

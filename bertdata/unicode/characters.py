@@ -4,7 +4,7 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from functools import cache
 
-from bertdata.tokens import unicode11
+from bertdata.unicode import unicode11
 
 _IDEOGRAPHS = (
     (0x3400, 0x4DBF),
@@ -60,6 +60,30 @@ def is_mark(character: str) -> bool:
 def is_ideograph(character: str) -> bool:
     """The eight CJK ranges of the BERT release."""
     return _among(_IDEOGRAPHS, character)
+
+
+@cache
+def is_upper(character: str) -> bool:
+    """Property Uppercase: ``str.isupper()`` of one character."""
+    return _among(unicode11.UPPERCASE, character)
+
+
+@cache
+def is_lower(character: str) -> bool:
+    """Property Lowercase: ``str.islower()`` of one character."""
+    return _among(unicode11.LOWERCASE, character)
+
+
+@cache
+def is_decimal(character: str) -> bool:
+    r"""Category Nd: what ``\d`` matches."""
+    return _among(unicode11.DECIMAL, character)
+
+
+@cache
+def is_letter_like(character: str) -> bool:
+    r"""What ``\w`` matches and ``\d`` does not: letters, other numbers, the underscore."""
+    return _among(unicode11.LETTER_LIKE, character)
 
 
 @cache

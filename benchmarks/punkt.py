@@ -1,0 +1,83 @@
+"""Sentence boundaries: the kernel beside nltk on the same text, one thread, CPU time.
+
+python -m benchmarks.punkt
+"""
+
+import lzma
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from nltk.tokenize.punkt import PunktParameters, PunktSentenceTokenizer
+
+from bertdata.text.punkt_tables import TABLE_FILES, PunktTables, parse_tables
+from bertdata.text.sentences import SentenceSplitter
+
+KIT = Path(os.environ.get("BERTDATA_REFERENCE_KIT", Path(__file__).parents[2] / "shared" / "reference"))
+ROUNDS = 7
+
+
+def main() -> None:
+    text, tables = kit_text_and_tables()
+    rates = bench(text, tables)
+    print("sentences of the kit's cleaned text, one thread:")
+    for name, megabytes_per_second in rates.items():
+        ratio = megabytes_per_second / rates["nltk"]
+        print(f"  {name:24}{megabytes_per_second:10.1f} MB/s   {ratio:6.1f} times nltk")
+    print("  (wanted: 20 times)")
+
+
+def kit_text_and_tables() -> tuple[bytes, PunktTables]:
+    punkt_tab = KIT / "nltk_data/tokenizers/punkt_tab/english"
+    tables = parse_tables({name: (punkt_tab / name).read_bytes() for name in TABLE_FILES})
+    return b"".join(
+        lzma.decompress(path.read_bytes()) for path in sorted(KIT.glob("stages/wiki_*.2.xz"))
+    ), tables
+
+
+def nltk_rate() -> float:
+    """MB of text a second by nltk itself."""
+    text, tables = kit_text_and_tables()
+    segment = _nltk(tables)
+    return len(text) / 1e6 / min(_seconds(segment, text) for _ in range(2))
+
+
+def bench(text: bytes, tables: PunktTables) -> dict[str, float]:
+    """Megabytes a second, the best of several rounds, by program; each reads bytes and writes bytes."""
+    programs = {
+        "nltk": _nltk(tables),
+        "specification (current)": SentenceSplitter(tables, "current", engine="python").segment_lines,
+        "kernel (current)": SentenceSplitter(tables, "current", engine="native").segment_lines,
+        "kernel (3.4.5)": SentenceSplitter(tables, "3.4.5", engine="native").segment_lines,
+    }
+    seconds = {
+        name: min(_seconds(segment, text) for _ in range(ROUNDS)) for name, segment in programs.items()
+    }
+    return {name: len(text) / 1e6 / taken for name, taken in seconds.items()}
+
+
+def _nltk(tables: PunktTables) -> Callable[[bytes], bytes]:
+    parameters = PunktParameters()
+    parameters.abbrev_types |= tables.abbreviations
+    parameters.collocations |= tables.collocations
+    parameters.sent_starters |= tables.sentence_starters
+    parameters.ortho_context.update(tables.contexts)
+    tokenizer = PunktSentenceTokenizer(parameters)
+
+    def segment(text: bytes) -> bytes:
+        lines = text.decode().removesuffix("\n").split("\n")
+        found = (tokenizer.tokenize(line) if line else [""] for line in lines)
+        return "".join(f"{sentence.strip()}\n" for sentences in found for sentence in sentences).encode()
+
+    return segment
+
+
+def _seconds(segment: Callable[[bytes], bytes], text: bytes) -> float:
+    begun = time.process_time()
+    segment(text)
+    return time.process_time() - begun
+
+
+if __name__ == "__main__":
+    main()

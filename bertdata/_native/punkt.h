@@ -1,0 +1,190 @@
+// Sentence boundaries by Punkt, in the variants of nltk 3.4.5 and of today's; twin of text/punkt.py.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include "column.h"
+#include "punkt_tables.h"
+#include "punkt_words.h"
+#include "unicode.h"
+
+namespace bertdata {
+
+enum class PunktVariant { k345, kCurrent };
+
+class Punkt {
+ public:
+  struct Sentence {
+    const uint8_t *first, *last;
+  };
+
+  Punkt(PunktTables tables, PunktVariant variant) : tables_(std::move(tables)), variant_(variant) {}
+
+  // Gives each sentence of a paragraph to take(), in order. Throws InvalidUtf8 first.
+  template <class Take>
+  void split(const uint8_t* text, size_t size, Take&& take) const {
+    check_utf8(text, size);
+    PunktWords words(tables_);
+    split_valid(text, text + size, words, take);
+  }
+
+  // The sentences of each line, one a line, stripped unless the indent of a line's first sentence is
+  // kept; an empty line stays.
+  void segment_lines(const uint8_t* text, size_t size, bool keeps_indent, Column<uint8_t>& out) const {
+    check_utf8(text, size);
+    PunktWords words(tables_);
+    out.room(size + size / 64 + 1);
+    const auto write = [&](Sentence s) {
+      if (!keeps_indent) s = stripped(s);
+      const size_t length = static_cast<size_t>(s.last - s.first);
+      uint8_t* to = out.room(length + 1);
+      std::memcpy(to, s.first, length);
+      to[length] = '\n';
+      out.added(length + 1);
+    };
+    for (const uint8_t *line = text, *const end = text + size; line < end;) {
+      const auto* newline = static_cast<const uint8_t*>(std::memchr(line, '\n', static_cast<size_t>(end - line)));
+      const uint8_t* const last = newline ? newline : end;
+      if (line == last)
+        out.push('\n');
+      else
+        split_valid(line, last, words, write);
+      line = last + 1;
+    }
+  }
+
+ private:
+  // An end mark that may end a sentence; where the next one would start, and where its context ends.
+  struct Candidate {
+    const uint8_t *place, *resume, *stop;
+  };
+
+  template <class Take>
+  void split_valid(const uint8_t* first, const uint8_t* end, PunktWords& words, Take& take) const {
+    Joiner<Take> joiner(take);
+    const uint8_t* sentence = first;
+    for_each_context(first, end, [&](const uint8_t* start, const Candidate& c) {
+      if (!words.contain_sentence_end(start, c.stop)) return;
+      joiner.add({sentence, c.place + 1});
+      sentence = c.resume;
+    });
+    joiner.add({sentence, without_trailing_space(first, end)});
+    joiner.finish();
+  }
+
+  // Candidates to decide on, each with the start of its context: of several within one word the
+  // last; see _contexts in text/punkt.py for how the variants see words.
+  template <class Decide>
+  void for_each_context(const uint8_t* first, const uint8_t* end, Decide&& decide) const {
+    const uint8_t* start = first;
+    Candidate held{}, candidate{};
+    for (const uint8_t* p = first; (p = find_end_mark(p, end)) < end; ++p) {
+      if (!is_candidate(p, end, candidate)) continue;
+      const uint8_t* const apart = after_last_space(held.place ? held.place + 1 : next_character(first, end), p);
+      if (held.place && (apart || (variant_ == PunktVariant::kCurrent && held.place == start))) decide(start, held);
+      if (apart) start = apart;
+      held = candidate;
+    }
+    if (held.place) decide(start, held);
+  }
+
+  static const uint8_t* find_end_mark(const uint8_t* p, const uint8_t* end) {
+    for (uint64_t eight; end - p >= 8; p += 8) {
+      std::memcpy(&eight, p, 8);
+      if (holds(eight, '.') | holds(eight, '?') | holds(eight, '!')) break;
+    }
+    while (p < end && !is_kind(*p, kEndMark)) ++p;
+    return p;
+  }
+
+  // Not 0 if one of eight bytes is the character: the subtraction borrows in a byte that is 0.
+  static uint64_t holds(uint64_t eight, char character) {
+    const uint64_t ones = 0x0101010101010101ull, apart = eight ^ ones * static_cast<uint8_t>(character);
+    return (apart - ones) & ~apart & ones << 7;
+  }
+
+  static bool is_candidate(const uint8_t* p, const uint8_t* end, Candidate& candidate) {
+    const uint8_t* const next = p + 1;
+    if (next == end) return false;
+    if (is_kind(*next, kBreaksWord)) {
+      candidate = {p, next, next + 1};
+      return true;
+    }
+    const uint8_t* const word = skip_spaces(next, end);
+    if (word == next || word == end) return false;
+    candidate = {p, word, find_space(word, end)};
+    return true;
+  }
+
+  static const uint8_t* next_character(const uint8_t* p, const uint8_t* end) {
+    decode_utf8(p, end);
+    return p;
+  }
+
+  // Past the last space between the two places, null if there is none.
+  const uint8_t* after_last_space(const uint8_t* first, const uint8_t* p) const {
+    const bool plain = variant_ == PunktVariant::kCurrent;
+    while (p > first) {
+      const uint8_t* const character = step_back(first, p);
+      if (plain ? is_kind(*character, kPlainSpace) : space_length(character, p) > 0) return p;
+      p = character;
+    }
+    return nullptr;
+  }
+
+  static Sentence stripped(Sentence s) {
+    const uint8_t* const first = skip_spaces(s.first, s.last);
+    return {first, without_trailing_space(first, s.last)};
+  }
+
+  static const uint8_t* without_trailing_space(const uint8_t* first, const uint8_t* end) {
+    while (first < end) {
+      const uint8_t* const character = step_back(first, end);
+      if (!space_length(character, end)) break;
+      end = character;
+    }
+    return end;
+  }
+
+  // Passes sentences on, moving closing quotes and brackets that open one to the end of the one before.
+  template <class Take>
+  class Joiner {
+   public:
+    explicit Joiner(Take& take) : take_(take) {}
+
+    void add(Sentence next) {
+      if (begun_) {
+        const uint8_t* const closed = after_closing(next);
+        if (closed > next.first) {
+          held_.last = closed;
+          next.first = skip_spaces(closed, next.last);
+        }
+        finish();
+      }
+      held_ = next;
+      begun_ = true;
+    }
+    void finish() {
+      if (held_.first < held_.last) take_(held_);
+    }
+
+   private:
+    // Past the closing marks that open the sentence, if white space, a dash or nothing follows them.
+    static const uint8_t* after_closing(const Sentence& s) {
+      const uint8_t* p = s.first;
+      while (p < s.last && is_kind(*p, kClosing)) ++p;
+      const bool closes = p == s.last || space_length(p, s.last) || (s.last - p > 1 && p[0] == '-' && p[1] == '-');
+      return closes ? p : s.first;
+    }
+
+    Take& take_;
+    Sentence held_{};
+    bool begun_ = false;
+  };
+
+  PunktTables tables_;
+  PunktVariant variant_;
+};
+
+}  // namespace bertdata

@@ -1,0 +1,262 @@
+// Words around a candidate, and whether a sentence ends among them; twin of text/punkt_words.py.
+// All text is valid UTF-8.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+#include "punkt_tables.h"
+#include "unicode.h"
+
+namespace bertdata {
+
+// What a byte may be to Punkt. Lead bytes of white space beyond ASCII are kMaybeSpace.
+enum ByteKind : uint8_t {
+  kAsciiSpace = 1,   // str.isspace()
+  kPlainSpace = 2,   // string.whitespace
+  kMaybeSpace = 4,
+  kEndMark = 8,      // . ? !
+  kBreaksWord = 16,  // ends the word before it and stands alone
+  kNeverFirst = 32,  // begins no longer word
+  kClosing = 64,     // goes with the sentence before it
+  kCheckEnd = 128,   // a word may end before it
+};
+
+struct ByteKinds {
+  uint8_t of[256] = {};
+
+  constexpr ByteKinds() {
+    set("\t\n\v\f\r ", kAsciiSpace | kPlainSpace);
+    set("\x1c\x1d\x1e\x1f", kAsciiSpace);
+    set("\xc2\xe1\xe2\xe3", kMaybeSpace);
+    set(".?!", kEndMark);
+    set("?!'\":;*@()[]{}", kBreaksWord);
+    set("\"`:;,&#*@()[]{}-", kNeverFirst);
+    set("\"')]}", kClosing);
+    for (auto& kind : of)
+      if (kind & (kAsciiSpace | kMaybeSpace | kBreaksWord)) kind |= kCheckEnd;
+    set(".-,", kCheckEnd);
+  }
+  constexpr void set(const char* bytes, uint8_t kind) {
+    for (; *bytes; ++bytes) of[static_cast<uint8_t>(*bytes)] |= kind;
+  }
+};
+inline constexpr ByteKinds kByteKinds{};
+
+inline bool is_kind(uint8_t byte, uint8_t kind) { return kByteKinds.of[byte] & kind; }
+
+// Bytes of the white space character at p, 0 if there is none (p < end).
+inline size_t space_length(const uint8_t* p, const uint8_t* end) {
+  if (is_kind(*p, kAsciiSpace)) return 1;
+  if (!is_kind(*p, kMaybeSpace)) return 0;
+  const uint8_t* next = p;
+  return is_python_space(decode_utf8(next, end)) ? static_cast<size_t>(next - p) : 0;
+}
+
+inline const uint8_t* skip_spaces(const uint8_t* p, const uint8_t* end) {
+  while (p < end)
+    if (const size_t length = space_length(p, end)) p += length;
+    else break;
+  return p;
+}
+
+inline const uint8_t* find_space(const uint8_t* p, const uint8_t* end) {
+  while (p < end && !space_length(p, end)) ++p;
+  return p;
+}
+
+// The first byte of the character that ends at p (first < p).
+inline const uint8_t* step_back(const uint8_t* first, const uint8_t* p) {
+  do --p;
+  while (p > first && (*p & 0xC0) == 0x80);
+  return p;
+}
+
+template <size_t N>
+bool among(const unicode11::Range (&ranges)[N], uint32_t cp) {
+  const auto* found = std::upper_bound(ranges, ranges + N, cp,
+                                       [](uint32_t value, const unicode11::Range& r) { return value < r.first; });
+  return found != ranges && cp <= found[-1].last;
+}
+
+class PunktWords {
+ public:
+  explicit PunktWords(const PunktTables& tables) : tables_(tables) {}
+
+  // Whether a sentence ends with a word of the context, its last word not counted.
+  bool contain_sentence_end(const uint8_t* p, const uint8_t* end) {
+    Word word{}, following{};
+    if (!next_word(p, end, word)) return false;
+    for (; next_word(p, end, following); word = following)
+      if (ends_between(word, following)) return true;
+    return false;
+  }
+
+ private:
+  struct Word {
+    const uint8_t *first, *last;
+    size_t size() const { return static_cast<size_t>(last - first); }
+    bool is(const char* one_of) const { return size() == 1 && std::strchr(one_of, *first) != nullptr && *first; }
+    bool ends_with_dots() const { return size() > 1 && last[-1] == '.' && last[-2] == '.'; }
+  };
+
+  // What a word's form alone tells. The strings lie in the buffer of describe().
+  struct Form {
+    std::string_view lowered;
+    std::string_view body;  // type without its final period
+    uint16_t flags;         // of the body
+    bool is_number, is_abbreviation, ends_sentence;
+  };
+
+  static bool next_word(const uint8_t*& p, const uint8_t* end, Word& word) {
+    p = skip_spaces(p, end);
+    if (p == end) return false;
+    word.first = p;
+    if (const size_t run = run_length(p, end)) {
+      p += run;
+    } else if (is_kind(*p++, kNeverFirst)) {
+    } else {
+      while (p < end && !(is_kind(*p, kCheckEnd) && word_ends(p, end))) ++p;
+    }
+    word.last = p;
+    return true;
+  }
+
+  // Bytes of the dash, the ellipsis or the spaced ellipsis (on one line) at p, 0 if there is none.
+  static size_t run_length(const uint8_t* p, const uint8_t* end) {
+    if (*p != '.' && *p != '-') return 0;
+    const uint8_t* last = p + 1;
+    while (last < end && *last == *p) ++last;
+    if (last > p + 1) return static_cast<size_t>(last - p);
+    return *p == '.' ? spaced_ellipsis(p, end) : 0;
+  }
+  static size_t spaced_ellipsis(const uint8_t* p, const uint8_t* end) {
+    const uint8_t* last = p + 1;
+    size_t more = 0;
+    for (; last < end && *last != '\n'; ++more) {
+      const size_t space = space_length(last, end);
+      if (!space || last + space == end || last[space] != '.') break;
+      last += space + 1;
+    }
+    return more < 2 ? 0 : static_cast<size_t>(last - p);
+  }
+
+  static bool word_ends(const uint8_t* p, const uint8_t* end) {
+    if (*p == ',' && ++p == end) return true;
+    return is_kind(*p, kBreaksWord) || space_length(p, end) || run_length(p, end);
+  }
+
+  bool ends_between(const Word& word, const Word& following) {
+    if (word.last[-1] != '.') return word.is("?!");
+    const Form form = describe(word, word_);
+    const bool is_ellipsis = word.ends_with_dots(), is_initial = this->is_initial(word);
+    const bool is_plain = !form.is_abbreviation && !is_ellipsis && !is_initial && !form.is_number;
+    if (is_plain && !(form.flags & kOpensCollocation)) return true;
+
+    const Form next = describe(following, following_);
+    const std::string_view next_type = next.ends_sentence || next.is_number ? next.body : next.lowered;
+    const uint16_t next_flags = next_type.size() == next.body.size() ? next.flags : tables_.find(next_type);
+    if ((form.flags & kOpensCollocation) && tables_.is_collocation(form.body, next_type)) return false;
+    const uint8_t* p = following.first;
+    const uint32_t letter = decode_utf8(p, following.last);
+    const bool is_upper = among(unicode11::k_uppercase, letter);
+    const Starts starts = starts_sentence(following, next_flags, letter, is_upper);
+    if ((form.is_abbreviation || is_ellipsis) && !is_initial)
+      return starts == Starts::kYes || (is_upper && (next_flags & kSentenceStarter));
+    if (is_initial || form.is_number) {
+      const bool is_name = is_initial && starts == Starts::kUnknown && is_upper && !(next_flags & kLowerContext);
+      if (starts == Starts::kNo || is_name) return false;
+    }
+    return form.ends_sentence;
+  }
+
+  enum class Starts { kNo, kYes, kUnknown };
+
+  static Starts starts_sentence(const Word& word, uint16_t flags, uint32_t letter, bool is_upper) {
+    if (word.is(";:,.!?")) return Starts::kNo;
+    if (is_upper) {
+      const bool is_common = (flags & kLowerContext) && !(flags & kMiddleUpper);
+      return is_common ? Starts::kYes : Starts::kUnknown;
+    }
+    if (among(unicode11::k_lowercase, letter) && ((flags & kUpperContext) || !(flags & kBeginsLower)))
+      return Starts::kNo;
+    return Starts::kUnknown;
+  }
+
+  Form describe(const Word& word, std::string& buffer) {
+    lower_into(word, buffer);
+    Form form{};
+    form.lowered = buffer;
+    form.body = without_period(form.lowered);
+    form.flags = tables_.find(form.body);
+    const bool ends_in_period = word.last[-1] == '.' && !word.ends_with_dots();
+    form.is_abbreviation = ends_in_period && is_abbreviation(form.body, form.flags);
+    form.ends_sentence = word.is("?!") || (ends_in_period && !form.is_abbreviation);
+    form.is_number = is_number(form.lowered);
+    if (form.is_number) {
+      form.body = "##number##";
+      form.flags = tables_.find(form.body);
+    }
+    return form;
+  }
+
+  static std::string_view without_period(std::string_view type) {
+    if (type.size() > 1 && type.back() == '.') type.remove_suffix(1);
+    return type;
+  }
+
+  bool is_abbreviation(std::string_view body, uint16_t flags) const {
+    if (flags & kAbbreviation) return true;
+    const size_t hyphen = body.rfind('-');
+    return hyphen != std::string_view::npos && (tables_.find(body.substr(hyphen + 1)) & kAbbreviation);
+  }
+
+  void lower_into(const Word& word, std::string& buffer) {
+    buffer.assign(word.first, word.last);
+    bool ascii = true;
+    for (char& c : buffer) {
+      ascii &= static_cast<uint8_t>(c) < 0x80;
+      if (c >= 'A' && c <= 'Z') c = static_cast<char>(c | 0x20);
+    }
+    if (ascii) return;
+    text_.clear();
+    for (const uint8_t* p = word.first; p < word.last;) text_.push_back(decode_utf8(p, word.last));
+    lower(text_, lowered_);
+    buffer.clear();
+    for (uint32_t cp : lowered_) append_utf8(cp, buffer);
+  }
+
+  // -?[.,]?\d[\d,.-]*
+  static bool is_number(std::string_view lowered) {
+    const uint8_t* p = reinterpret_cast<const uint8_t*>(lowered.data());
+    const uint8_t* const end = p + lowered.size();
+    if (p < end && *p == '-') ++p;
+    if (p < end && (*p == '.' || *p == ',')) ++p;
+    if (p == end || !is_decimal(p, end)) return false;
+    while (p < end)
+      if (*p == ',' || *p == '.' || *p == '-') ++p;
+      else if (!is_decimal(p, end)) return false;
+    return true;
+  }
+  // Moves past the character at p.
+  static bool is_decimal(const uint8_t*& p, const uint8_t* end) {
+    if (*p < 0x80) return *p >= '0' && *p <= '9' && ++p;
+    return among(unicode11::k_decimal, decode_utf8(p, end));
+  }
+
+  // One letter and its period.
+  static bool is_initial(const Word& word) {
+    const uint8_t* p = word.first;
+    const uint32_t cp = decode_utf8(p, word.last);
+    return p == word.last - 1 && among(unicode11::k_letter_like, cp);
+  }
+
+  const PunktTables& tables_;
+  std::string word_, following_;
+  Text text_, lowered_;
+};
+
+}  // namespace bertdata

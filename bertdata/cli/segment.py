@@ -1,0 +1,65 @@
+"""``bertdata segment``: extracted articles to parts with one sentence a line."""
+
+from typing import cast
+
+from bertdata import storage
+from bertdata.assets import find_punkt_tables
+from bertdata.cli.progress import Progress
+from bertdata.parser import Parser, add_engine, add_workers
+from bertdata.splitters import LoadSplitter
+from bertdata.text.flags import add_segment_settings, given_segment_settings
+from bertdata.text.punkt import Variant
+from bertdata.text.reading import find_extracted_files
+from bertdata.text.segment import segment
+from bertdata.text.settings import SegmentCounts, SegmentSettings
+from bertdata.workers import available_cores
+
+EXAMPLE = """\
+  bertdata segment extracted --output results
+  bertdata segment extracted --output shards --recipe nvidia --training-shards 256 --test-shards 256"""
+
+SUMMARY = """\
+Cleans extracted articles (files AA/wiki_00 ... as bertdata extract writes them), splits them into
+sentences, and gathers them: mlperf into part-00000-of-00500 ..., eval.txt and eval.md5; nvidia into
+<prefix>_training_<i>.txt and <prefix>_test_<i>.txt. The same bytes for any number of workers."""
+
+
+def make_parser() -> Parser:
+    parser = Parser("bertdata segment", EXAMPLE, SUMMARY)
+    parser.add_argument(
+        "sources", nargs="+", metavar="FILE|DIR", help="extracted files, or directories of them"
+    )
+    parser.add_argument("--output", required=True, metavar="DIR", help="directory of the parts")
+    add_segment_settings(parser)
+    add_workers(parser)
+    add_engine(parser)
+    return parser
+
+
+def run(arguments: list[str]) -> int:
+    args = make_parser().parse_args(arguments)
+    settings = SegmentSettings(**given_segment_settings(args))
+    files = find_extracted_files(args.sources)
+    find_punkt_tables()  # fetched once, before the workers look for them
+    sizes = iter(files)
+    with Progress("segmenting", sum(map(storage.size, files)), unit="bytes") as progress:
+        counts = segment(
+            files,
+            args.output,
+            settings,
+            LoadSplitter(cast(Variant, settings.punkt), args.engine),
+            workers=args.workers or available_cores(),
+            progress=lambda done: progress.advance(done, f"segmented {next(sizes)}"),
+        )
+    print(summary(args.output, settings, counts))
+    return 0
+
+
+def summary(directory: str, settings: SegmentSettings, counts: SegmentCounts) -> str:
+    """One line on what was read and written, with everything that was left out."""
+    left_out = f"{counts.empty} without text and {counts.lines_outside} lines outside articles left out"
+    kept = f"{counts.withheld} withheld for evaluation" if settings.recipe == "mlperf" else left_out
+    return (
+        f"{directory}: {counts.files} files, {counts.articles} articles, {kept}, "
+        f"{counts.sentences} sentences, {counts.bytes_in} bytes in, {counts.bytes_out} out"
+    )

@@ -1,0 +1,161 @@
+"""Stage 2 of MLPerf's text stage: what WikiExtractor left of the mark-up is taken out, line by line.
+
+The tables below are the specification: every rule of RULES is applied to the whole line, in this order,
+each to what the one before it left. Several rules rarely match once the rules before them have run, and
+some leave debris (``<chem>x</chem>`` becomes ``>x``); both are kept, as the published data was made so. A
+pattern for ``<name...>`` matches every tag whose name begins so.
+"""
+
+import re
+from typing import NamedTuple
+
+
+class Rule(NamedTuple):
+    """Replace every match of pattern; each match contains the text ``needs``."""
+
+    needs: bytes
+    pattern: bytes
+    replacement: bytes
+    why: str
+
+
+def _gone(text: bytes, why: str) -> Rule:
+    return Rule(text, re.escape(text), b"", why)
+
+
+DROPPED_LINES = (
+    Rule(b"<doc ", rb"^<doc [^>]*>$", b"", "a frame's first line"),
+    Rule(b"[[Category:", rb"\[\[Category:[^\]\[]*\]\]", b"", "a category link is no prose; its line goes"),
+)
+
+LINK_RULES = (
+    Rule(b"[[", rb"\[\[([^\]|\[]*)\]\]", rb"\1", "a link without a label: its target is the text"),
+    Rule(b"[[", rb"\[\[([^\]|\[]*)\]\]", rb"\1", "again, for a link around a link"),
+    Rule(b"[[", rb"\[\[[^\]|\[]*\|([^\]|\[]*)\]\]", rb"\1", "a link with a label: the label is the text"),
+    Rule(b"[[", rb"\[\[[^\]|\[]*\|([^\]|\[]*)\]\]", rb"\1", "again, for a link in a label"),
+    Rule(b"ile:", rb"\[\[:*[Ff]ile:[^\]\[]*\]\]", b"", "a file and its caption"),
+    Rule(b"edia:", rb"\[\[[Mm]edia:[^\]\[]*\]\]", b"", "a link to a media file"),
+    Rule(b"mage:", rb"\[\[[Ii]mage:[^\]\[]*\]\]", b"", "an image and its caption"),
+    Rule(b"[", rb"\[([^\]|\[]*)\]", rb"\1", "single brackets, an editor's insertion: the words stay"),
+    Rule(b"[[", rb"\[\[([^\]\[]*)\]\]", b"", "links with several bars: what they show is unknown"),
+)
+
+TEXT_RULES = (_gone(b"alt=", "rest of an image's alternative text"),)
+
+TAG_RULES = (
+    Rule(b"</doc>", rb"</doc>", b"\r", "a frame's end; stage 3 takes the carriage return for a line end"),
+    Rule(b"<chem", rb"<chem([^<]*)</chem>", rb"\1", "a formula: the formula stays"),
+    Rule(b"<ins", rb"<ins([^<]*)</ins>", rb"\1", "an insertion: the words stay"),
+    Rule(b"<, ref ", rb"<, ref ([^<]*)</ref>", b"", "a misspelt footnote"),
+    Rule(b"<includeonly", rb"<includeonly([^<]*)</includeonly>", b"", "template text that no page shows"),
+    Rule(b"<graph", rb"<graph([^<]*)</graph>", b"", "a graph's data"),
+    Rule(b"<section", rb"<section([^\\]*)/>", b"", "a section mark, up to the line's last />"),
+    Rule(b"<meta", rb"<meta([^\\]*)/>", b"", "metadata, up to the line's last />"),
+    Rule(b"<hr", rb"<hr([^\\]*)/>", b"", "a ruled line, up to the line's last />"),
+    Rule(b"<gallery", rb"<gallery([^>]*)>", b"", "a gallery opens"),
+    Rule(b"<ref", rb"<ref([^<]*)</ref>", b"", "a footnote"),
+    Rule(b"<ref", rb"<ref([^>]*)>", b"", "a named footnote, <references/> too"),
+    Rule(b"<http", rb"<http([^>]*)>", b"", "an address in angle brackets"),
+    Rule(b"<Ref", rb"<Ref([^>]*)>", b"", "a footnote written large"),
+    Rule(b"<mapframe ", rb"<mapframe ([^/]*)/>", b"", "an empty map"),
+    Rule(b"<mapframe", rb"<mapframe([^>]*)>", b"", "a map opens"),
+    _gone(b"</mapframe>", "a map closes"),
+    _gone(b"<poem>", "verse: its lines stay"),
+    _gone(b"</poem>", "verse closes"),
+    _gone(b"<math>", "a formula: its source stays"),
+    _gone(b"</math>", "a formula closes"),
+    _gone(b"<ref>", "a footnote that other rules uncovered"),
+    _gone(b"</ref>", "a footnote closes"),
+    Rule(b"<div", rb"<div([^>]*)>", b"", "a division opens"),
+    Rule(b"</div", rb"</div([^>]*)>", b"", "a division closes"),
+    _gone(b"</div style>", "a division closes, misspelt"),
+    _gone(b"</div>", "a division that other rules uncovered"),
+    _gone(b"<sup>", "raised text stays"),
+    _gone(b"</sup>", "raised text closes"),
+    _gone(b"<br>", "a line break; the words around it are joined"),
+    _gone(b"</br>", "a line break, misspelt"),
+    _gone(b"<BR>", "a line break"),
+    _gone(b"</BR>", "a line break, misspelt"),
+    _gone(b"<Br>", "a line break"),
+    _gone(b"</Br>", "a line break, misspelt"),
+    _gone(b"<del>", "struck-out text stays"),
+    _gone(b"</del>", "struck-out text closes"),
+    _gone(b"<nowiki>", "literal text stays"),
+    _gone(b"</nowiki>", "literal text closes"),
+    _gone(b"<NOWIKI>", "literal text stays"),
+    _gone(b"</NOWIKI>", "literal text closes"),
+    _gone(b"<onlyinclude>", "template text stays"),
+    _gone(b"</onlyinclude>", "template text closes"),
+    _gone(b"<includeonly>", "template text that holds a tag stays"),
+    _gone(b"</includeonly>", "template text closes"),
+    _gone(b"<small>", "small print stays"),
+    _gone(b"</small>", "small print closes"),
+    _gone(b"<chem>", "a formula that holds a tag"),
+    _gone(b"</chem>", "a formula closes"),
+    _gone(b"<noinclude>", "text that templates leave out stays"),
+    _gone(b"</noinclude>", "text that templates leave out closes"),
+    _gone(b"<gallery>", "a gallery that other rules uncovered"),
+    _gone(b"</gallery>", "a gallery closes"),
+    _gone(b"<graph>{", "a graph's data open"),
+    _gone(b"<graph>", "a graph opens"),
+    Rule(b"</graph>", rb"}</graph>", b"", "a graph's data close"),
+    _gone(b"</graph>", "a graph closes"),
+    _gone(b"</references>", "the list of footnotes closes"),
+    Rule(b"<poem ", rb"<poem ([^>]*)>", b"", "verse with a style: its lines stay"),
+)
+
+RULES = LINK_RULES + TEXT_RULES + TAG_RULES
+
+
+def clean(text: bytes) -> bytes:
+    """The lines of the text that stay, cleaned, each ended by a newline; the same as clean_by_table(text).
+
+    Most lines hold no mark-up. A rule is tried only on a line that has the text which each of its
+    matches contains, and a group of rules only on a line that has what all of them contain.
+    """
+    cleaned = [
+        _clean_line(line) if b"[" in line or b"<" in line or b"alt=" in line else line
+        for line in _lines(text)
+    ]
+    return b"".join([line + b"\n" for line in cleaned if line is not None])
+
+
+def clean_by_table(text: bytes) -> bytes:
+    """The specification of clean: every rule on every line."""
+    kept: list[bytes] = []
+    for line in _lines(text):
+        if any(re.search(rule.pattern, line) for rule in DROPPED_LINES):
+            continue
+        for rule in RULES:
+            line = re.sub(rule.pattern, rule.replacement, line)
+        kept.append(line + b"\n")
+    return b"".join(kept)
+
+
+def _lines(text: bytes) -> list[bytes]:
+    """The lines between newlines; a carriage return is a character like any other here."""
+    lines = text.split(b"\n")
+    if not lines[-1]:
+        lines.pop()
+    return lines
+
+
+# Rules only take text away, so a line without a group's text gets none while the group runs.
+_GROUPS = tuple(
+    (common, [(rule.needs, rule.replacement, re.compile(rule.pattern).sub) for rule in rules])
+    for common, rules in ((b"[", LINK_RULES), (b"alt=", TEXT_RULES), (b"<", TAG_RULES))
+)
+_DROPS = tuple((rule.needs, re.compile(rule.pattern).search) for rule in DROPPED_LINES)
+
+
+def _clean_line(line: bytes) -> bytes | None:
+    """The cleaned line, or None when it is dropped."""
+    for needs, search in _DROPS:
+        if needs in line and search(line):
+            return None
+    for common, rules in _GROUPS:
+        if common in line:
+            for needs, replacement, substitute in rules:
+                if needs in line:
+                    line = substitute(replacement, line)
+    return line

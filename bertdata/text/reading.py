@@ -1,0 +1,59 @@
+"""Extracted files: found, read, checked to be UTF-8; and their lines."""
+
+import re
+from collections.abc import Iterable
+from itertools import pairwise
+
+from bertdata import storage
+from bertdata.errors import InputError, MissingInputError, SettingsError
+
+_EXTRACTED_NAME = re.compile(r"(.*/)?wiki_\d+")  # not the wiki_00.1 that the original leaves beside it
+
+
+def find_extracted_files(patterns: Iterable[str]) -> list[str]:
+    """The files named, and every wiki_<nn> below the directories named, in the order of their paths.
+
+    The order is that of the path's characters, whatever order the patterns come in: it decides which
+    articles are withheld. MissingInputError for a pattern that names nothing and for a directory
+    without such files; SettingsError for a file that is named twice.
+    """
+    found: list[str] = []
+    for path in storage.expand(list(patterns)):
+        found.extend(_files_below(path) if storage.is_directory(path) else [path])
+    repeated = next((path for path, following in pairwise(sorted(found)) if path == following), None)
+    if repeated is not None:
+        raise SettingsError(f"{repeated}: named twice; its articles would be written twice")
+    return sorted(found)
+
+
+def _files_below(directory: str) -> list[str]:
+    names = [name for name in storage.list_files(directory) if _EXTRACTED_NAME.fullmatch(name)]
+    if not names:
+        raise MissingInputError(
+            f"{directory}: no extracted files found, expected <XX>/wiki_<nn> as bertdata extract writes them"
+        )
+    return [storage.join(directory, name) for name in names]
+
+
+def check_utf8(data: bytes, name: str) -> None:
+    """InputError naming file and line when the data is not UTF-8."""
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise InputError(
+            f"{name}: line {line}: byte 0x{data[error.start]:02x} at offset {error.start} is not UTF-8; "
+            "extract the articles again"
+        ) from None
+
+
+def universal_newlines(data: bytes) -> bytes:
+    r"""The data with ``\n`` as its only line end, as Python's text mode reads it."""
+    if b"\r" not in data:
+        return data
+    return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+
+
+def count_sentences(text: bytes) -> int:
+    """How many lines of the text are not empty."""
+    return sum(map(bool, text.split(b"\n")))

@@ -1,0 +1,65 @@
+"""Paragraphs to sentences, one a line: the step, with the kernel or with its specification."""
+
+from typing import Any
+
+from bertdata._native import Engine, default_engine, kernels, use_native
+from bertdata.errors import InputError
+from bertdata.text.punkt import Variant, split_sentences
+from bertdata.text.punkt_tables import PunktTables
+
+
+class SentenceSplitter:
+    """Splits paragraphs by the tables of one language; may be shared between threads."""
+
+    def __init__(self, tables: PunktTables, variant: Variant, *, engine: Engine | None = None) -> None:
+        self._tables = tables
+        self._variant = variant
+        self._kernel = self._make_kernel() if use_native(engine or default_engine()) else None
+
+    def _make_kernel(self) -> Any:
+        return kernels.Punkt(
+            abbreviations=list(self._tables.abbreviations),
+            collocations=list(self._tables.collocations),
+            sentence_starters=list(self._tables.sentence_starters),
+            contexts=list(self._tables.contexts.items()),
+            variant=self._variant,
+        )
+
+    def split(self, paragraph: str) -> list[str]:
+        """The sentences of a paragraph; see split_sentences."""
+        if self._kernel is None:
+            return split_sentences(paragraph, self._tables, self._variant)
+        sentences: list[str] = self._kernel.split(paragraph)
+        return sentences
+
+    def segment_lines(self, data: bytes, name: str = "text", *, keeps_indent: bool = False) -> bytes:
+        r"""The sentences of UTF-8 lines, one a line; an empty line stays an empty line.
+
+        Only ``\n`` ends a line, and the last line may lack it. A line of white space alone has no
+        sentence and vanishes. Sentences are stripped (MLPerf); with keeps_indent the white space
+        before the first sentence of a line stays (NVIDIA). InputError names the line of a byte that
+        is not UTF-8.
+        """
+        if self._kernel is None:
+            return self._specification(data, name, keeps_indent)
+        try:
+            segmented: bytes = self._kernel.segment_lines(data, keeps_indent)
+        except kernels.InvalidUtf8 as error:
+            raise _bad_utf8_error(name, data, error.args[0]) from None
+        return segmented
+
+    def _specification(self, data: bytes, name: str, keeps_indent: bool) -> bytes:
+        try:
+            lines = data.decode().removesuffix("\n").split("\n") if data else []
+        except UnicodeDecodeError as error:
+            raise _bad_utf8_error(name, data, error.start) from None
+        sentences: list[str] = []
+        for line in lines:
+            found = split_sentences(line, self._tables, self._variant) if line else [""]
+            sentences += found if keeps_indent else [sentence.strip() for sentence in found]
+        return "".join(f"{sentence}\n" for sentence in sentences).encode()
+
+
+def _bad_utf8_error(name: str, data: bytes, offset: int) -> InputError:
+    line = data.count(b"\n", 0, offset) + 1
+    return InputError(f"{name}: line {line}: byte 0x{data[offset]:02x} at offset {offset} is not UTF-8")

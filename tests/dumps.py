@@ -1,0 +1,100 @@
+"""Small dumps for tests, and wikiextractor's own command run at a frozen time."""
+
+import bz2
+import itertools
+import subprocess
+import sys
+from pathlib import Path
+
+HEAD = """<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.10/" version="0.10" xml:lang="en">
+  <siteinfo>
+    <sitename>Wikipedia</sitename>
+    <base>https://en.wikipedia.org/wiki/Main_Page</base>
+    <namespaces>
+      <namespace key="0" case="first-letter" />
+      <namespace key="1" case="first-letter">Talk</namespace>
+      <namespace key="10" case="first-letter">Template</namespace>
+      <namespace key="14" case="first-letter">Category</namespace>
+      <namespace key="828" case="first-letter">Module</namespace>
+    </namespaces>
+  </siteinfo>
+"""
+TAIL = "</mediawiki>\n"
+
+_PINNED = """
+import sys, time
+strftime, moment = time.strftime, time.strptime(sys.argv.pop(1), "%Y-%m-%d")
+time.strftime = lambda form, when=moment: strftime(form, when)
+from wikiextractor.WikiExtractor import main
+main()
+"""
+
+
+def page(
+    title: str,
+    text: str | None,
+    *,
+    number: int,
+    namespace: int | None = 0,
+    redirect: str | None = None,
+    day: str = "2019-12-31",
+) -> str:
+    """A page as MediaWiki exports it; ``text`` None: an element without text."""
+    body = (
+        '<text bytes="0" />'
+        if text is None
+        else f'<text bytes="{len(text)}" xml:space="preserve">{_escaped(text)}</text>'
+    )
+    lines = [
+        "  <page>",
+        f"    <title>{_escaped(title)}</title>",
+        *([] if namespace is None else [f"    <ns>{namespace}</ns>"]),
+        f"    <id>{number}</id>",
+        *([] if redirect is None else [f'    <redirect title="{redirect}" />']),
+        "    <revision>",
+        f"      <id>{1000 + number}</id>",
+        f"      <timestamp>{day}T04:50:23Z</timestamp>",
+        "      <contributor>",
+        "        <username>Someone</username>",
+        "        <id>77</id>",
+        "      </contributor>",
+        f"      {body}",
+        "    </revision>",
+        "  </page>",
+    ]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _escaped(text: str) -> str:
+    for character, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;")):
+        text = text.replace(character, entity)
+    return text
+
+
+def write_dump(path: Path, *pages: str | bytes, head: str = HEAD, tail: str = TAIL) -> Path:
+    """A plain dump of these pages."""
+    parts = [head, *pages, tail]
+    path.write_bytes(b"".join(part if isinstance(part, bytes) else part.encode() for part in parts))
+    return path
+
+
+def multistream(xml: bytes, cuts: list[int]) -> bytes:
+    """The bytes as several bzip2 streams, cut at these places."""
+    places = [0, *cuts, len(xml)]
+    return b"".join(bz2.compress(xml[start:stop]) for start, stop in itertools.pairwise(places))
+
+
+def wikiextractor_files(dump: Path, directory: Path, day: str, *options: str) -> dict[str, bytes]:
+    """What wikiextractor's own command writes, run at midnight of that day."""
+    command = [sys.executable, "-c", _PINNED, day, str(dump), "-o", str(directory), "--processes", "1", "-q"]
+    subprocess.run([*command, *options], check=True, timeout=300)
+    return files(directory)
+
+
+def files(directory: Path) -> dict[str, bytes]:
+    """Every file below the directory, by its path there."""
+    return {
+        path.relative_to(directory).as_posix(): path.read_bytes()
+        for path in sorted(directory.rglob("*"))
+        if path.is_file()
+    }
