@@ -91,8 +91,9 @@ def find_vocabulary(path_or_name: str) -> str:
         return path_or_name
     asset = VOCABULARIES.get(path_or_name)
     if asset is None:
+        known = ", ".join(VOCABULARIES)
         raise MissingInputError(
-            f"{path_or_name}: no such file and no named vocabulary; known is {', '.join(VOCABULARIES)}"
+            f"{path_or_name}: no such file or directory, nor a named vocabulary; known is {known}"
         )
     return str(obtain(asset) / "vocab.txt")
 

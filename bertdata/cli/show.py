@@ -34,8 +34,8 @@ def run(arguments: list[str]) -> int:
     args = make_parser().parse_args(arguments)
     if args.index < 0:
         raise UsageError(f"--index {args.index}: expected 0 or more")
-    words, mask_id = _words(args.shard, args.vocab)
     with open_reader(args.shard) as reader:
+        words, mask_id = _words(args.shard, args.vocab)
         examples = (example for batch in reader.batches(64) for example in batch.examples())
         chosen = list(islice(examples, args.index, args.index + args.num))
         if not chosen:
