@@ -31,13 +31,13 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as place:
         part = Path(place, "part")
         part.write_bytes(corpus.long_text(PART_BYTES))
+        megabytes = part.stat().st_size / 1e6
         fast = min(
             (create(part, Path(place, "n"), "native") for _ in range(RECORD_REPEATS)), key=lambda c: c.cpu
         )
         slow = create(part, Path(place, "p"), "python")
         same = Path(place, "n", "MD5SUMS").read_bytes() == Path(place, "p", "MD5SUMS").read_bytes()
         totals = json.loads(Path(place, "n", "manifest.json").read_text())["totals"]
-    megabytes = corpus.long_text(PART_BYTES).__len__() / 1e6
     print(f"shards of a {megabytes:.1f} MB part at 512/76, dupe factor 10: {totals['examples']} examples, "
           f"{totals['bytes'] / 1e6:.0f} MB")  # fmt: skip
     print(f"  native engine  {fast.cpu:8.2f} CPU s  {fast.megabytes:6.0f} MB of memory")

@@ -52,6 +52,10 @@ class ExampleSettings:
             f"remask needs the container tfrecord: {self.format} holds examples in their usual order",
         )
         _check(
+            not (self.remask and not self.rules.fills_predictions),
+            f"remask needs the dialect graphcore: those of {self.dialect} have too few masks",
+        )
+        _check(
             not (self.remask and self.max_predictions_per_seq == self.max_seq_length),
             "remask needs max_predictions_per_seq below max_seq_length, for the unmasked ids",
         )

@@ -263,8 +263,9 @@ def example_settings(draw: st.DrawFn, *, dialect: str | None = None) -> ExampleS
     """Any settings of the example maker; mostly short examples."""
     length = draw(st.one_of(st.integers(8, 24), st.integers(8, 64), st.integers(8, 1024)))
     predictions = draw(st.one_of(st.integers(1, max(1, length // 4)), st.integers(1, length)))
+    dialect = dialect or draw(dialects)
     return ExampleSettings(
-        dialect=dialect or draw(dialects),
+        dialect=dialect,
         max_seq_length=length,
         max_predictions_per_seq=predictions,
         dupe_factor=draw(st.integers(1, 3)),
@@ -273,7 +274,7 @@ def example_settings(draw: st.DrawFn, *, dialect: str | None = None) -> ExampleS
         short_seq_prob=draw(probabilities),
         lower_case=draw(st.booleans()),
         whole_word_mask=draw(st.booleans()),
-        remask=predictions < length and draw(st.booleans()),
+        remask=dialect == "graphcore" and predictions < length and draw(st.booleans()),
     )
 
 
