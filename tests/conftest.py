@@ -31,7 +31,6 @@ def corpus() -> list[Path]:
 @pytest.fixture(scope="session")
 def small_vocabulary_file(corpus: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A vocabulary of 2000 tokens trained on the sample corpus."""
-    pytest.importorskip("tokenizers", reason="training a vocabulary needs tokenizers")
     from bertdata.vocabulary_training import train_vocabulary
 
     tokens = train_vocabulary([str(part) for part in corpus], size=2000, lower_case=True)

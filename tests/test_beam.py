@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("apache_beam", reason="the pipelines need apache-beam")
-
 from beam_pipelines.failures import clear_error
 from beam_pipelines.options import parse_flags
 from beam_pipelines.prepare import main
@@ -92,7 +90,6 @@ def test_a_run_in_several_processes_equals_create_and_prints_only_its_result(
 def test_both_phases_of_a_recipe_equal_create(
     corpus: list[Path], small_vocabulary_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pytest.importorskip("h5py", reason="this recipe's container needs h5py")
     flags = ("--recipe", "habana", "--dupe-factor", "1")
     expected = create(corpus, small_vocabulary_file, tmp_path / "create", *flags)
     printed = capsys.readouterr().out.replace("create/phase", "beam/phase")

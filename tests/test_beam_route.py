@@ -6,9 +6,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
-pytest.importorskip("apache_beam", reason="the pipelines need apache-beam")
-
 from commands import contents, files_below
 from dumps import TAIL, page, write_dump
 
@@ -90,8 +87,6 @@ def made(output: Path) -> tuple[dict[str, bytes], dict[str, bytes]]:
 
 @pytest.mark.slow
 def test_a_dump_becomes_both_phases_in_two_processes(kit: Path, vocabulary: Path, tmp_path: Path) -> None:
-    pytest.importorskip("wikiextractor", reason="extraction needs the package wikiextractor")
-    pytest.importorskip("h5py", reason="this recipe's container needs h5py")
     (dump,) = (kit / "dump").iterdir()
     create = ("--recipe", "habana", "--dupe-factor", "1")
     arguments = words("dump", dump, vocabulary, tmp_path / "beam", *create, *SHARDS, *PROCESSES)
@@ -143,7 +138,6 @@ def test_articles_equal_the_commands_in_a_row(
 def test_a_dump_equals_the_commands_in_a_row_and_a_second_run_keeps_everything(
     vocabulary: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pytest.importorskip("wikiextractor", reason="extraction needs the package wikiextractor")
     segment = ("--eval-articles", "3")
     expected = commands(DUMP, vocabulary, tmp_path / "row", segment, SMALL)
     capsys.readouterr()
@@ -171,7 +165,6 @@ def counters(printed: str) -> dict[str, int]:
 def test_pages_that_extraction_passes_over_for_a_fault_are_printed(
     vocabulary: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pytest.importorskip("wikiextractor", reason="extraction needs the package wikiextractor")
     damaged = page("Damaged", "Text.", number=3).replace("<ns>", "<nz>")
     whole = [page(f"Whole {n}", "One sentence. Another one.", number=n) for n in (1, 2)]
     dump = write_dump(tmp_path / "dump.xml", *whole, damaged)
@@ -208,7 +201,6 @@ def test_a_bad_file_fails_the_run_by_name_and_leaves_the_directories_free(
 def test_a_dump_at_fault_fails_the_run_by_name(
     vocabulary: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pytest.importorskip("wikiextractor", reason="extraction needs the package wikiextractor")
     dump = tmp_path / "dump.xml"
     dump.write_text(write_dump(dump, page("One", "Text.", number=1)).read_text().removesuffix(TAIL))
     assert prepare("dump", dump, vocabulary, tmp_path / "beam", *SMALL, "--extract-workers", "1") == 1

@@ -507,7 +507,6 @@ def test_a_damaged_source_leaves_an_earlier_target_as_it_was(bertdata, dataset, 
 
 
 def test_a_vocabulary_is_the_same_whatever_the_hash_seed(corpus, tmp_path, small_vocabulary_file):
-    pytest.importorskip("tokenizers")
     for seed in ("0", "4242"):
         process = start(
             "train-vocab",
@@ -523,7 +522,6 @@ def test_a_vocabulary_is_the_same_whatever_the_hash_seed(corpus, tmp_path, small
 
 
 def test_a_vocabulary_of_impossible_size_or_text_is_refused_and_leaves_no_file(bertdata, corpus, tmp_path):
-    pytest.importorskip("tokenizers")
     place = tmp_path / "out"
     place.mkdir()
     (tmp_path / "empty.txt").write_text("\n")

@@ -3,61 +3,23 @@
 import io
 import pathlib
 import sys
-from array import array
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 from unittest.mock import patch
 
+import h5py
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from small_shards import LAYOUT, examples, pack, plain_row
 
 from bertdata.errors import MissingExtraError, SettingsError, ShardError
 from bertdata.records import Example, ExampleBatch, ShardLayout
 from bertdata.shards import hdf5
 from bertdata.shards.hdf5 import Hdf5Reader, Hdf5Writer
 
-h5py = pytest.importorskip("h5py", reason="HDF5 shards need h5py")
-
-LAYOUT = ShardLayout(max_seq_length=12, max_predictions_per_seq=3)
 NVIDIA_FILE = "outputs/nvidia__eval.txt__s128__p20__d5__seed12345.hdf5"
-
-
-@st.composite
-def examples(draw: st.DrawFn, largest_id: int) -> Example:
-    length = draw(st.integers(2, LAYOUT.max_seq_length))
-    places = st.sets(st.integers(1, length - 1), max_size=LAYOUT.max_predictions_per_seq)
-    positions = sorted(draw(places))
-    ids = st.integers(0, largest_id)
-    return Example(
-        ids=draw(st.lists(ids, min_size=length, max_size=length)),
-        first_length=draw(st.integers(0, length)),
-        positions=positions,
-        labels=draw(st.lists(ids, min_size=len(positions), max_size=len(positions))),
-        next_label=draw(st.integers(0, 1)),
-    )
-
-
-def pack(rows: list[Example], id_type: str = "H") -> ExampleBatch:
-    batch = ExampleBatch(
-        ids=array(id_type),
-        ends=array("I"),
-        first_lengths=array("I"),
-        positions=array("H"),
-        labels=array(id_type),
-        mask_ends=array("I"),
-        next_labels=array("B"),
-    )
-    for row in rows:
-        batch.ids.extend(row.ids)
-        batch.ends.append(len(batch.ids))
-        batch.first_lengths.append(row.first_length)
-        batch.positions.extend(row.positions)
-        batch.labels.extend(row.labels)
-        batch.mask_ends.append(len(batch.positions))
-        batch.next_labels.append(row.next_label)
-    return batch
 
 
 def encode(*batches: ExampleBatch, layout: ShardLayout = LAYOUT) -> bytes:
@@ -72,12 +34,6 @@ def encode(*batches: ExampleBatch, layout: ShardLayout = LAYOUT) -> bytes:
 def decode(data: bytes, size: int = 1000) -> list[Example]:
     reader = Hdf5Reader(io.BytesIO(data), "shard")
     return [example for batch in reader.batches(size) for example in batch.examples()]
-
-
-def plain_row(number: int) -> Example:
-    return Example(
-        ids=[101, number, 103, 102, 7, 102], first_length=4, positions=[2, 4], labels=[9, 7], next_label=1
-    )
 
 
 def changed(data: bytes, change: Callable[[Any], object]) -> bytes:

@@ -4,60 +4,21 @@ import gc
 import io
 import pathlib
 import sys
-from array import array
 from itertools import pairwise
 from typing import Any
 from unittest.mock import patch
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from small_shards import LAYOUT, examples, pack, plain_row
 
 from bertdata.errors import MissingExtraError, SettingsError, ShardError
 from bertdata.records import Example, ExampleBatch, ShardLayout
 from bertdata.shards import parquet
 from bertdata.shards.parquet import ParquetReader, ParquetWriter
-
-pa = pytest.importorskip("pyarrow", reason="Parquet shards need pyarrow")
-pq = pytest.importorskip("pyarrow.parquet", reason="Parquet shards need pyarrow")
-
-LAYOUT = ShardLayout(max_seq_length=12, max_predictions_per_seq=3)
-
-
-@st.composite
-def examples(draw: st.DrawFn, largest_id: int) -> Example:
-    length = draw(st.integers(2, LAYOUT.max_seq_length))
-    places = st.sets(st.integers(1, length - 1), max_size=LAYOUT.max_predictions_per_seq)
-    positions = sorted(draw(places))
-    ids = st.integers(0, largest_id)
-    return Example(
-        ids=draw(st.lists(ids, min_size=length, max_size=length)),
-        first_length=draw(st.integers(0, length)),
-        positions=positions,
-        labels=draw(st.lists(ids, min_size=len(positions), max_size=len(positions))),
-        next_label=draw(st.integers(0, 1)),
-    )
-
-
-def pack(rows: list[Example], id_type: str = "H") -> ExampleBatch:
-    batch = ExampleBatch(
-        ids=array(id_type),
-        ends=array("I"),
-        first_lengths=array("I"),
-        positions=array("H"),
-        labels=array(id_type),
-        mask_ends=array("I"),
-        next_labels=array("B"),
-    )
-    for row in rows:
-        batch.ids.extend(row.ids)
-        batch.ends.append(len(batch.ids))
-        batch.first_lengths.append(row.first_length)
-        batch.positions.extend(row.positions)
-        batch.labels.extend(row.labels)
-        batch.mask_ends.append(len(batch.positions))
-        batch.next_labels.append(row.next_label)
-    return batch
 
 
 def encode(*batches: ExampleBatch, layout: ShardLayout = LAYOUT) -> bytes:
@@ -72,12 +33,6 @@ def encode(*batches: ExampleBatch, layout: ShardLayout = LAYOUT) -> bytes:
 def decode(data: bytes, size: int = 1000) -> list[Example]:
     reader = ParquetReader(io.BytesIO(data), "shard")
     return [example for batch in reader.batches(size) for example in batch.examples()]
-
-
-def plain_row(number: int) -> Example:
-    return Example(
-        ids=[101, number, 103, 102, 7, 102], first_length=4, positions=[2, 4], labels=[9, 7], next_label=1
-    )
 
 
 def rewritten(data: bytes, **columns: Any) -> bytes:
