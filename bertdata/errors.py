@@ -53,6 +53,13 @@ class DataError(BertDataError):
 class InputError(DataError):
     """Input text cannot be read; the message names file and line."""
 
+    @classmethod
+    def not_utf8(cls, name: str, data: bytes, offset: int, remedy: str = "") -> "InputError":
+        """The error for the byte at ``offset`` of the file's data, with its line."""
+        line = data.count(b"\n", 0, offset) + 1
+        found = f"{name}: line {line}: byte 0x{data[offset]:02x} at offset {offset} is not UTF-8"
+        return cls(f"{found}; {remedy}" if remedy else found)
+
 
 class VocabularyError(DataError):
     """A vocabulary is empty or lacks a token that examples need."""

@@ -101,7 +101,7 @@ class Recipe:
         if phase is not None:
             _check(
                 1 <= phase <= len(self.phases),
-                f"recipe {self.name} has {len(self.phases)} phase(s), phase {phase} was asked for",
+                f"recipe {self.name}: phase {phase} was asked for, the last is {len(self.phases)}",
             )
             return {"": self.phases[phase - 1]}
         if len(self.phases) == 1:

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from bertdata import storage
 from bertdata.dialects import SPECIAL_TOKENS
 from bertdata.errors import InputError, MissingExtraError, SettingsError
-from bertdata.tokens.lines import bad_utf8_error
 
 _FIRST_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 assert set(_FIRST_TOKENS) == set(SPECIAL_TOKENS)
@@ -29,7 +28,7 @@ def train_vocabulary(paths: list[str], *, size: int, lower_case: bool) -> list[s
         ) from None
     words = _word_counts(paths, lower_case)
     if not words:
-        raise InputError(f"{', '.join(paths)}: hold no words to learn from")
+        raise InputError(f"{', '.join(paths)}: no words to learn from")
     # The library numbers ## pieces in the order of a hash table that is new in every process, and
     # breaks ties by number. Naming them beforehand, sorted, leaves nothing to chance.
     continuations = sorted({f"##{character}" for word in words for character in word[1:]})
@@ -62,7 +61,7 @@ def _word_counts(paths: list[str], lower_case: bool) -> dict[str, int]:
         try:
             text = data.decode()
         except UnicodeDecodeError as error:
-            raise bad_utf8_error(path, data, error.start) from None
+            raise InputError.not_utf8(path, data, error.start, "convert the file") from None
         for line in text.split("\n"):
             for word in split_words(line, dialect, lower_case):
                 counts[word] = counts.get(word, 0) + 1

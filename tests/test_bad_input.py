@@ -218,6 +218,12 @@ def test_a_vocabulary_that_is_no_text_is_named_with_the_line(create, part):
     create(part(SOUND), vocab=vocab).assert_one_error(1, "vocab.txt: line 2", "not UTF-8")
 
 
+def test_a_vocabulary_with_a_byte_order_mark_is_refused_by_that_name(create, part, tmp_path):
+    marked = tmp_path / "marked.txt"
+    marked.write_bytes(b"\xef\xbb\xbf[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n")
+    create(part(SOUND), vocab=marked).assert_one_error(1, str(marked), "lacks [PAD]", "byte-order mark")
+
+
 @pytest.mark.parametrize("place", ["missing.txt", "."])
 def test_a_missing_vocabulary_or_a_directory_is_wrong_usage(place, create, part, tmp_path):
     outcome = create(part(SOUND), vocab=tmp_path / place)

@@ -40,11 +40,7 @@ def check_utf8(data: bytes, name: str) -> None:
     try:
         data.decode()
     except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise InputError(
-            f"{name}: line {line}: byte 0x{data[error.start]:02x} at offset {error.start} is not UTF-8; "
-            "extract the articles again"
-        ) from None
+        raise InputError.not_utf8(name, data, error.start, "extract the articles again") from None
 
 
 def universal_newlines(data: bytes) -> bytes:

@@ -45,21 +45,16 @@ class SentenceSplitter:
         try:
             segmented: bytes = self._kernel.segment_lines(data, keeps_indent)
         except kernels.InvalidUtf8 as error:
-            raise _bad_utf8_error(name, data, error.args[0]) from None
+            raise InputError.not_utf8(name, data, error.args[0]) from None
         return segmented
 
     def _specification(self, data: bytes, name: str, keeps_indent: bool) -> bytes:
         try:
             lines = data.decode().removesuffix("\n").split("\n") if data else []
         except UnicodeDecodeError as error:
-            raise _bad_utf8_error(name, data, error.start) from None
+            raise InputError.not_utf8(name, data, error.start) from None
         sentences: list[str] = []
         for line in lines:
             found = split_sentences(line, self._tables, self._variant) if line else [""]
             sentences += found if keeps_indent else [sentence.strip() for sentence in found]
         return "".join(f"{sentence}\n" for sentence in sentences).encode()
-
-
-def _bad_utf8_error(name: str, data: bytes, offset: int) -> InputError:
-    line = data.count(b"\n", 0, offset) + 1
-    return InputError(f"{name}: line {line}: byte 0x{data[offset]:02x} at offset {offset} is not UTF-8")

@@ -6,8 +6,11 @@ from typing import Any
 
 from bertdata._native import Engine, default_engine, kernels, use_native
 from bertdata.dialects import Dialect
+from bertdata.errors import InputError
 from bertdata.records import Documents, Vocabulary
-from bertdata.tokens.lines import bad_utf8_error, drop_bad_utf8, join_inputs, normalize_newlines
+from bertdata.tokens.lines import drop_bad_utf8, join_inputs, normalize_newlines
+
+_UTF8_REMEDY = "convert the file, or use the dialect graphcore, which drops such bytes"
 
 
 class Tokenizer:
@@ -60,7 +63,7 @@ class Tokenizer:
             text.decode()
         except UnicodeDecodeError as error:
             if not self._dialect.drops_bad_utf8:
-                raise bad_utf8_error(name, text, error.start) from None
+                raise InputError.not_utf8(name, text, error.start, _UTF8_REMEDY) from None
             return drop_bad_utf8(text)
         return text
 

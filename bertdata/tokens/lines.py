@@ -1,7 +1,6 @@
 """Bytes to lines, as each program's reader sees them."""
 
 from bertdata.dialects import Dialect
-from bertdata.errors import InputError
 
 
 def normalize_newlines(data: bytes, dialect: Dialect) -> bytes:
@@ -27,12 +26,3 @@ def join_inputs(texts: list[bytes]) -> bytes:
 def drop_bad_utf8(data: bytes) -> bytes:
     """The data without the bytes that are not UTF-8."""
     return data.decode("utf-8", errors="ignore").encode()
-
-
-def bad_utf8_error(name: str, data: bytes, offset: int) -> InputError:
-    """The error that names the line of an invalid byte."""
-    line = data.count(b"\n", 0, offset) + 1
-    return InputError(
-        f"{name}: line {line}: byte 0x{data[offset]:02x} at offset {offset} is not UTF-8; "
-        "convert the file, or use the dialect graphcore, which drops such bytes"
-    )

@@ -28,6 +28,7 @@ def parse_vocabulary(data: bytes, name: str, dialect: Dialect) -> Vocabulary:
     if missing:
         raise VocabularyError(
             f"{name}: lacks {' '.join(missing)}; expected one token a line, these among them"
+            + ("; it begins with a byte-order mark: remove that" if data.startswith(b"\xef\xbb\xbf") else "")
         )
     return Vocabulary(
         name=name,
