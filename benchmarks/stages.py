@@ -1,0 +1,55 @@
+"""Where the microseconds of an example go: each stage of making a shard, timed by itself in one process."""
+
+import hashlib
+import tempfile
+import time
+
+from benchmarks import corpus
+from bertdata.dialects import find_dialect
+from bertdata.examples import make_examples
+from bertdata.jobs import BATCH
+from bertdata.recipes import ExampleSettings
+from bertdata.shards.tfrecord import encode_batch
+from bertdata.tokens import parse_vocabulary
+from bertdata.tokens.documents import Tokenizer
+
+PART_BYTES = 10_000_000
+
+
+def main() -> None:
+    settings, dialect = ExampleSettings(), find_dialect("mlperf")
+    text = corpus.long_text(PART_BYTES)
+    vocabulary = parse_vocabulary(corpus.vocabulary().read_bytes(), "vocabulary", dialect)
+    tokenizer = Tokenizer(vocabulary, dialect, lower_case=True)
+    seconds: dict[str, float] = dict.fromkeys(
+        ("tokenise", "draw and mask", "gather", "encode", "write", "md5"), 0.0
+    )
+    last = time.process_time()
+
+    def lap(stage: str) -> None:
+        nonlocal last
+        now = time.process_time()
+        seconds[stage] += now - last
+        last = now
+
+    documents = tokenizer.tokenize([text], ["text"])
+    lap("tokenise")
+    examples = make_examples(documents, vocabulary, settings)
+    lap("draw and mask")
+    digest = hashlib.md5(usedforsecurity=False)
+    with tempfile.TemporaryFile() as file:
+        for start in range(0, len(examples), BATCH):
+            batch = examples.batch(start, start + BATCH)
+            lap("gather")
+            records = encode_batch(batch, settings.layout)
+            lap("encode")
+            file.write(records)
+            lap("write")
+            digest.update(records)
+            lap("md5")
+    parts = ", ".join(f"{stage} {spent / len(examples) * 1e6:.1f}" for stage, spent in seconds.items())
+    print(f"microseconds an example of 512 ids, {len(examples)} examples: {parts}")
+
+
+if __name__ == "__main__":
+    main()
