@@ -6,8 +6,6 @@ import pytest
 from commands import Program, contents
 from dumps import TAIL, page, write_dump
 
-pytest.importorskip("wikiextractor", reason="extraction needs the package wikiextractor")
-
 GOLDEN = Path(__file__).parent.parent / "golden" / "dump"
 DUMP = next(GOLDEN.glob("*.xml"))
 

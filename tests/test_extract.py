@@ -28,8 +28,6 @@ from bertdata.text.extract import ExtractSettings, extract, name_date
 from bertdata.text.pool import Pool
 from bertdata.text.report import ExtractReport
 
-pytest.importorskip("wikiextractor")
-
 GOLDEN = Path(__file__).parent.parent / "golden" / "dump"
 DAY = date(2020, 1, 1)
 ON_DAY = ExtractSettings(date=DAY)
