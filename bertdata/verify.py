@@ -19,6 +19,7 @@ from bertdata.manifest import (
     MD5SUMS_NAME,
     Manifest,
     ShardEntry,
+    parse_json,
     parse_manifest,
     settings_digest,
 )
@@ -132,7 +133,7 @@ def _verify_manifest(path: str, directory: str, content: bool, on_file: Callable
 
 def _check_manifest_itself(manifest: Manifest, data: bytes, path: str) -> list[Finding]:
     """A manifest that was edited by hand no longer is what its own parts make."""
-    recorded = parse_json_digest(data, path)
+    recorded = str(parse_json(data, path)["settings_digest"])
     digest = settings_digest(manifest.plan.settings)
     if recorded != digest:
         return [Finding(file=path, status="wrong settings digest", found=recorded, expected=digest)]
@@ -145,13 +146,6 @@ def _check_manifest_itself(manifest: Manifest, data: bytes, path: str) -> list[F
             )
         ]
     return []
-
-
-def parse_json_digest(data: bytes, path: str) -> str:
-    """The settings digest that a manifest records."""
-    import json
-
-    return str(json.loads(data)["settings_digest"])
 
 
 def _check_md5sums_of(manifest: Manifest, directory: str) -> list[Finding]:

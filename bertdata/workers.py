@@ -32,6 +32,17 @@ def available_cores() -> int:
     return os.cpu_count() or 1
 
 
+def start_method() -> str:
+    """How workers start: fork, at once, where that is safe (this process has one thread), else spawn.
+
+    Asked of Linux itself, which also counts the threads of libraries.
+    """
+    try:
+        return "fork" if len(os.listdir("/proc/self/task")) == 1 else "spawn"
+    except OSError:
+        return "spawn"
+
+
 def run_all(function: Callable[[Item], Result], items: Iterable[Item], workers: int) -> Iterator[Result]:
     """``function(item)`` of every item, in the order in which they finish.
 
@@ -80,7 +91,7 @@ def _worker_pool(workers: int) -> Iterator["ProcessPoolExecutor"]:
     from concurrent.futures import ProcessPoolExecutor
     from concurrent.futures.process import BrokenProcessPool
 
-    context = multiprocessing.get_context("fork" if _may_fork() else "spawn")
+    context = multiprocessing.get_context(start_method())
     pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_prepare_worker)
     try:
         yield pool
@@ -96,17 +107,6 @@ def _worker_pool(workers: int) -> Iterator["ProcessPoolExecutor"]:
         raise
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
-
-
-def _may_fork() -> bool:
-    """Whether a fork is safe: this process has one thread. A forked worker starts in no time.
-
-    Asked of Linux itself, which also counts the threads of libraries.
-    """
-    try:
-        return len(os.listdir("/proc/self/task")) == 1
-    except OSError:
-        return False
 
 
 def _prepare_worker() -> None:

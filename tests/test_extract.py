@@ -565,7 +565,7 @@ def test_workers_started_in_any_way_give_the_same_bytes(
 ) -> None:
     if method not in multiprocessing.get_all_start_methods():
         pytest.skip(f"{method} does not exist here")
-    monkeypatch.setattr(pool, "_start_method", lambda: method)
+    monkeypatch.setattr(pool, "start_method", lambda: method)
     assert extracted(sample, tmp_path / "ours", workers=2) == extracted(sample, tmp_path / "one")
 
 

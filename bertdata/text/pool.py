@@ -11,7 +11,7 @@ from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.connection import wait
 from typing import TypeVar
 
-from bertdata.errors import BertDataError
+from bertdata.workers import WorkerDied, start_method
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -28,7 +28,7 @@ class Pool:
         self._executor = None
         if workers > 1:
             self._executor = ProcessPoolExecutor(
-                workers, mp_context=multiprocessing.get_context(_start_method()), initializer=_begin_worker
+                workers, mp_context=multiprocessing.get_context(start_method()), initializer=_begin_worker
             )
 
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[tuple[Item, Result]]:
@@ -48,7 +48,7 @@ class Pool:
                 first, future = waiting.popleft()
                 yield first, future.result()
         except BrokenProcessPool:
-            raise BertDataError(
+            raise WorkerDied(
                 "a worker process ended unexpectedly, killed or out of memory; use fewer workers"
             ) from None
 
@@ -58,13 +58,6 @@ class Pool:
     def __exit__(self, *failure: object) -> None:
         if self._executor is not None:
             self._executor.shutdown(cancel_futures=True)
-
-
-def _start_method() -> str:
-    """fork, which starts at once and works in any script, but is safe only in a process of one thread."""
-    if "fork" in multiprocessing.get_all_start_methods() and threading.active_count() == 1:
-        return "fork"
-    return "spawn"
 
 
 def _begin_worker() -> None:
