@@ -23,7 +23,9 @@ SUMMARY = """\
 The shards, manifest.json and MD5SUMS of bertdata create, made on any Beam runner; from a dump or from
 extracted articles with what bertdata extract and bertdata segment make on the way: byte for byte the
 same. Flags that are not listed here go to Beam and its runner (--runner, --direct_num_workers, ...).
-Available in this version: --shuffle none."""
+With --shuffle global, documents are mixed over the whole corpus first; the result then depends on
+--num-shards too, and on nothing else: not on the runner, its workers, or how the text lies in parts'
+order."""
 
 KINDS = """\
 parts (default): text with one sentence a line; articles: extracted files, or directories of them, as
@@ -58,10 +60,11 @@ def make_parser() -> Parser:
         "--shuffle",
         choices=("none", "global"),
         default="none",
-        help="none (default): one shard for each part; global: not available yet",
+        help="none (default): one shard for each part, as bertdata create makes it; global: documents of all "
+        "parts mixed by a stable hash, shards of near equal numbers of tokens",
     )
     parser.add_argument(
-        "--num-shards", type=positive, metavar="N", help="not available yet: for --shuffle global"
+        "--num-shards", type=positive, metavar="N", help="shards to make, with --shuffle global"
     )
     add_settings(parser)
     _add_text_flags(parser)
@@ -96,10 +99,10 @@ def _add_text_flags(parser: argparse.ArgumentParser) -> None:
 def parse_flags(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
     """Our own flags, and the words left for Beam."""
     flags, beam_words = make_parser().parse_known_args(arguments)
-    if flags.shuffle != "none":
-        raise SettingsError("--shuffle global: not available yet in this version; available: none")
-    if flags.num_shards is not None:
-        raise SettingsError("--num-shards: not available yet in this version; it goes with --shuffle global")
+    if flags.shuffle == "global" and flags.num_shards is None:
+        raise SettingsError("--shuffle global needs --num-shards N, the number of shards to make")
+    if flags.shuffle == "none" and flags.num_shards is not None:
+        raise SettingsError("--num-shards goes with --shuffle global; without it each part makes one shard")
     flags.input = [pattern for given in flags.input for pattern in given.split(",") if pattern]
     _refuse_flags_of_other_kinds(flags)
     if flags.input_kind != "parts":

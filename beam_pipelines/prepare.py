@@ -10,6 +10,7 @@ from beam_pipelines.counters import counted, table
 from beam_pipelines.failures import clear_error
 from beam_pipelines.logs import show_warnings
 from beam_pipelines.options import PROGRAM, parse_flags, text_settings
+from beam_pipelines.parcels import ParcelRoom
 from beam_pipelines.runners import make_pipeline, runs_here
 from beam_pipelines.text_stage import TextStage, plan_text_stage
 from bertdata import _native, storage
@@ -48,7 +49,13 @@ def prepare(arguments: list[str]) -> int:
         )
     recipe, settings = chosen_settings(flags.recipe, flags.phase, given_settings(flags))
     targets_for = partial(
-        plan_targets, flags.output, recipe, flags.phase, settings, vocabulary_path=flags.vocab
+        plan_targets,
+        flags.output,
+        recipe,
+        flags.phase,
+        settings,
+        vocabulary_path=flags.vocab,
+        num_shards=flags.num_shards,
     )
     text = None
     if flags.input_kind != "parts":
@@ -129,6 +136,7 @@ def add_stages(pipeline: Any, source: Source, targets: tuple[Target, ...], flags
     import apache_beam as beam
 
     from beam_pipelines.articles import make_parts
+    from beam_pipelines.shuffled import MakeShuffledShards, Shuffle
     from beam_pipelines.transforms import MakeShards, WriteManifests
 
     if source.stage is None:
@@ -136,17 +144,31 @@ def add_stages(pipeline: Any, source: Source, targets: tuple[Target, ...], flags
     else:
         files = pipeline | "list files" >> beam.Create(list(enumerate(source.files)), reshuffle=False)
         parts = files | "make parts" >> make_parts(source.stage)
-    _ = (
-        parts
-        | "make shards" >> MakeShards(flags.vocab, targets, flags.engine)
-        | "write manifests" >> WriteManifests(targets)
-    )
+    if flags.num_shards is None:
+        make_shards = MakeShards(flags.vocab, targets, flags.engine)
+    else:
+        shuffle = Shuffle(
+            shards=flags.num_shards,
+            vocabulary=flags.vocab,
+            targets=targets,
+            room=parcel_room(targets),
+            engine=flags.engine,
+        )
+        make_shards = MakeShuffledShards(shuffle)
+    _ = parts | "make shards" >> make_shards | "write manifests" >> WriteManifests(targets)
+
+
+def parcel_room(targets: tuple[Target, ...]) -> ParcelRoom:
+    """Where documents wait between the stages of a global shuffle: workers who share the output share it."""
+    directory = targets[0].dataset.unfinished
+    return ParcelRoom(None if storage.is_remote(directory) else directory)
 
 
 def make_datasets(pipeline: Any, source: Source, targets: tuple[Target, ...]) -> dict[str, int]:
     """Run the pipeline on directories made ready, and clear up behind it; the totals of the counters."""
     for target in targets:
         target.dataset.begin()
+    parcel_room(targets).clear()  # of an earlier run that was killed
     try:
         totals = run_pipeline(pipeline)
     except BaseException:
@@ -172,6 +194,7 @@ def clear_away(source: Source, targets: tuple[Target, ...]) -> None:
     """Remove files that a worker process was writing when it was stopped."""
     if source.stage is not None:
         source.stage.clear_away()
+    parcel_room(targets).clear()
     for target in targets:
         directory = target.dataset.unfinished
         for name in storage.list_files(directory):

@@ -2,7 +2,7 @@
 
 import logging
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import apache_beam as beam
 
@@ -10,12 +10,13 @@ from beam_pipelines.counters import count
 from beam_pipelines.failures import naming
 from bertdata import storage
 from bertdata._native import Engine
-from bertdata.jobs import Job, JobResult, Target, load_tokenizer, run_job
+from bertdata.jobs import Job, Target, load_tokenizer, run_job
 from bertdata.manifest import InputEntry, ShardEntry
 
-Entries = tuple[InputEntry, ShardEntry]
+NumberedEntry = tuple[int, InputEntry | ShardEntry]
+"""An entry of a manifest, and the number of the target whose manifest it is for."""
 
-_ONE_AT_A_TIME = threading.Lock()
+ONE_AT_A_TIME = threading.Lock()
 """A process makes one part's shards at a time, however many threads a runner gives it: the tokeniser
 and its cache of words are shared within the process, and memory stays that of one part."""
 
@@ -23,23 +24,23 @@ _LOGGER = logging.getLogger(__name__)
 
 
 class MakeShards(beam.PTransform):  # type: ignore[misc]
-    """Paths of parts to (number of the target, entries), one for each shard; the shards are written.
+    """Paths of parts to (number of the target, entry) of each part and each shard; the shards are written.
 
     ::
 
-        "results/part-00000-of-00500" -> (0, (InputEntry(...), ShardEntry(...)))
+        "results/part-00000-of-00500" -> (0, InputEntry(...)), (0, ShardEntry(...))
     """
 
     def __init__(self, vocabulary: str, targets: tuple[Target, ...], engine: Engine | None = None) -> None:
         super().__init__()
         self._make_shard = MakeShard(vocabulary, targets, engine)
 
-    def expand(self, parts: beam.PCollection[str]) -> beam.PCollection[tuple[int, Entries]]:
+    def expand(self, parts: beam.PCollection[str]) -> beam.PCollection[NumberedEntry]:
         return (
             parts
             # Without it a runner may fuse this stage with the one that lists the parts: one worker.
             | "spread over workers" >> beam.Reshuffle()
-            | "make shards of a part" >> beam.ParDo(self._make_shard).with_output_types(tuple[int, Entries])
+            | "make shards of a part" >> beam.ParDo(self._make_shard)
         )
 
 
@@ -55,40 +56,41 @@ class MakeShard(beam.DoFn):  # type: ignore[misc]
         settings = self._targets[0].settings
         load_tokenizer(self._vocabulary, settings.dialect, settings.lower_case, self._engine)
 
-    def process(self, part: str) -> Iterator[tuple[int, Entries]]:
+    def process(self, part: str) -> Iterator[NumberedEntry]:
         job = Job(part=part, vocabulary=self._vocabulary, targets=self._targets, engine=self._engine)
-        with naming(part), _ONE_AT_A_TIME:
+        with naming(part), ONE_AT_A_TIME:
             result = run_job(job)
         for warning in result.warnings:
             _LOGGER.warning("%s", warning)
-        count(_amounts(result))
-        yield from enumerate(result.entries)
+        count(input_amounts(result.entries[0][0]))
+        count(shard_amounts([shard for _, shard in result.entries], result.kept))
+        for number, entries in enumerate(result.entries):
+            yield from ((number, entry) for entry in entries)
 
 
-def _amounts(result: JobResult) -> dict[str, int]:
-    """What a job made, as counters."""
-    part = result.entries[0][0]
-    shards = [shard for _, shard in result.entries]
+def input_amounts(part: InputEntry) -> dict[str, int]:
+    """A part that was read, as counters."""
+    return {"parts": 1, "documents": part.documents, "sentences": part.sentences, "tokens": part.tokens}
+
+
+def shard_amounts(shards: Sequence[ShardEntry], kept: int) -> dict[str, int]:
+    """Shards that were made or, so many of them, kept, as counters."""
     return {
-        "parts": 1,
-        "documents": part.documents,
-        "sentences": part.sentences,
-        "tokens": part.tokens,
         "examples": sum(shard.examples for shard in shards),
         "masked_tokens": sum(shard.masked_tokens for shard in shards),
         "bytes": sum(shard.bytes for shard in shards),
-        "shards_kept": result.kept,
+        "shards_kept": kept,
     }
 
 
 class WriteManifests(beam.PTransform):  # type: ignore[misc]
-    """(Number of the target, entries) of all shards to the directories of the finished datasets."""
+    """(Number of the target, entry) of all inputs and shards to the directories of the finished datasets."""
 
     def __init__(self, targets: tuple[Target, ...]) -> None:
         super().__init__()
         self._targets = targets
 
-    def expand(self, entries: beam.PCollection[tuple[int, Entries]]) -> beam.PCollection[str]:
+    def expand(self, entries: beam.PCollection[NumberedEntry]) -> beam.PCollection[str]:
         return (
             entries
             | "gather by dataset" >> beam.GroupByKey()
@@ -102,9 +104,21 @@ class WriteManifest(beam.DoFn):  # type: ignore[misc]
     def __init__(self, targets: tuple[Target, ...]) -> None:
         self._targets = targets
 
-    def process(self, gathered: tuple[int, Iterable[Entries]]) -> Iterator[str]:
+    def process(self, gathered: tuple[int, Iterable[InputEntry | ShardEntry]]) -> Iterator[str]:
         number, entries = gathered
         dataset = self._targets[number].dataset
         storage.make_directory(dataset.unfinished)  # an earlier attempt that came this far removed it
-        dataset.finish(list(entries))
+        inputs, shards = split_entries(entries)
+        dataset.finish(inputs, shards)
         yield dataset.directory
+
+
+def split_entries(
+    entries: Iterable[InputEntry | ShardEntry],
+) -> tuple[list[InputEntry], list[ShardEntry]]:
+    """The inputs' entries, and the shards'."""
+    found = list(entries)
+    return (
+        [entry for entry in found if isinstance(entry, InputEntry)],
+        [entry for entry in found if isinstance(entry, ShardEntry)],
+    )

@@ -13,6 +13,7 @@ fits its input and its bytes, and makes the others.
 """
 
 import hashlib
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import Any
@@ -26,6 +27,7 @@ from bertdata.manifest import (
     Manifest,
     Plan,
     ShardEntry,
+    corpus_entry,
     dump_json,
     parse_json,
     parse_manifest,
@@ -55,7 +57,7 @@ class Dataset:
         plan = {**self.plan.as_json(), "inputs": list(self.plan.inputs)}
         self._write(storage.join(self.unfinished, _PLAN_NAME), dump_json(plan))
         if finished is not None:
-            inputs = {entry.name: entry for entry in finished.inputs}
+            inputs = {entry.name: entry for entry in (*finished.inputs, corpus_entry(finished.inputs))}
             for shard in finished.shards:
                 self.record(inputs[shard.input], shard)
 
@@ -126,20 +128,19 @@ class Dataset:
             return None  # cut short by a crash: the shard is made again
 
     def record(self, input_entry: InputEntry, shard_entry: ShardEntry) -> None:
-        """Note that a shard is finished."""
+        """Note that a shard is finished, made from that input (corpus_entry: from all of them)."""
         entry: dict[str, Any] = {"input": asdict(input_entry), "shard": asdict(shard_entry)}
         self._write(self._entry_path(shard_entry.name), dump_json(entry))
 
     def _entry_path(self, shard: str) -> str:
         return storage.join(self.unfinished, f"{shard}.json")
 
-    def finish(self, entries: list[tuple[InputEntry, ShardEntry]]) -> Manifest:
+    def finish(self, inputs: Iterable[InputEntry], shards: Iterable[ShardEntry]) -> Manifest:
         """Write MD5SUMS and the manifest, and remove everything that is not the dataset."""
-        inputs = {entry.name: entry for entry, _ in entries}
         manifest = Manifest(
             plan=self.plan,
-            inputs=tuple(inputs[name] for name in sorted(inputs)),
-            shards=tuple(sorted((shard for _, shard in entries), key=lambda shard: shard.name)),
+            inputs=tuple(sorted(inputs, key=lambda entry: entry.name)),
+            shards=tuple(sorted(shards, key=lambda shard: shard.name)),
         )
         storage.make_directory(self.unfinished)  # a repeated last step finds it gone
         self._write(storage.join(self.directory, MD5SUMS_NAME), manifest.md5sums())

@@ -68,31 +68,48 @@ def run_job(job: Job) -> JobResult:
     missing = [target for target in job.targets if target not in done]
     warnings: tuple[str, ...] = ()
     if missing:
-        first = missing[0].settings
-        tokenizer = load_tokenizer(job.vocabulary, first.dialect, first.lower_case, job.engine)
-        documents = tokenizer.tokenize([text], [job.part])
-        check_documents(documents, job.part)
-        warnings = (*text_warnings(text, job.part, first.dialect), *document_warnings(documents, job.part))
-        input_entry = InputEntry(
-            name=job.part_name,
-            bytes=len(text),
-            md5=md5,
-            documents=documents.documents,
-            sentences=documents.sentences,
-            tokens=documents.tokens,
-        )
+        tokenized = tokenize_part(job.part, text, md5, job.vocabulary, missing[0].settings, job.engine)
+        warnings = tokenized.warnings
         del text
         for target in missing:
             vocabulary = load_vocabulary(job.vocabulary, target.settings.dialect)
-            examples = make_examples(documents, vocabulary, target.settings, engine=job.engine)
-            shard = _write_shard(job, target, examples)
-            target.dataset.record(input_entry, shard)
-            done[target] = input_entry, shard
+            examples = make_examples(tokenized.documents, vocabulary, target.settings, engine=job.engine)
+            shard = write_shard(target, shard_name(job, target), job.part_name, examples, job.engine)
+            target.dataset.record(tokenized.entry, shard)
+            done[target] = tokenized.entry, shard
     return JobResult(
         entries=tuple(done[target] for target in job.targets),
         warnings=warnings,
         kept=len(job.targets) - len(missing),
     )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TokenizedPart:
+    """A part's documents, what the manifest says of it, and what a person should know."""
+
+    documents: Documents
+    entry: InputEntry
+    warnings: tuple[str, ...]
+
+
+def tokenize_part(
+    part: str, text: bytes, md5: str, vocabulary: str, settings: ExampleSettings, engine: Engine | None
+) -> TokenizedPart:
+    """The part of these bytes and md5; InputError where the dialect cannot read it or finds no sentence."""
+    tokenizer = load_tokenizer(vocabulary, settings.dialect, settings.lower_case, engine)
+    documents = tokenizer.tokenize([text], [part])
+    check_documents(documents, part)
+    entry = InputEntry(
+        name=storage.base_name(part),
+        bytes=len(text),
+        md5=md5,
+        documents=documents.documents,
+        sentences=documents.sentences,
+        tokens=documents.tokens,
+    )
+    warnings = (*text_warnings(text, part, settings.dialect), *document_warnings(documents, part))
+    return TokenizedPart(documents=documents, entry=entry, warnings=warnings)
 
 
 def shard_name(job: Job, target: Target) -> str:
@@ -172,15 +189,17 @@ class HashingSink:
         return self._digest.hexdigest()
 
 
-def _write_shard(job: Job, target: Target, examples: ExampleSource) -> ShardEntry:
-    settings, name = target.settings, shard_name(job, target)
+def write_shard(
+    target: Target, name: str, input_name: str, examples: ExampleSource, engine: Engine | None
+) -> ShardEntry:
+    """Write a shard of the target's dataset, made from the input of that name; its entry for the manifest."""
     path = storage.join(target.dataset.directory, name)
     with storage.open_output(path, temporary=target.dataset.unfinished) as file:
         sink = HashingSink(file.write)
-        content_md5 = write_examples(examples, settings, sink, engine=job.engine)
+        content_md5 = write_examples(examples, target.settings, sink, engine=engine)
     return ShardEntry(
         name=name,
-        input=job.part_name,
+        input=input_name,
         bytes=sink.bytes,
         md5=sink.md5,
         content_md5=content_md5 or sink.md5,

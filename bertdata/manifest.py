@@ -5,6 +5,7 @@ Deterministic: no clock, no host, no path. Declared in ``schemas/manifest.json``
 
 import hashlib
 import json
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
@@ -51,6 +52,8 @@ class Plan:
     settings: dict[str, Any]
     vocabulary: dict[str, Any]
     inputs: tuple[str, ...]
+    num_shards: int | None = None
+    """Shards of documents mixed over the whole corpus; None: one shard for each input."""
 
     @property
     def title(self) -> str:
@@ -67,6 +70,7 @@ class Plan:
             "unicode_version": UNICODE_VERSION,
             "punkt_version": None,
             "vocabulary": self.vocabulary,
+            **({} if self.num_shards is None else {"shuffle": "global", "num_shards": self.num_shards}),
         }
 
     def differences(self, other: "Plan") -> list[str]:
@@ -80,6 +84,8 @@ class Plan:
             found.append(f"vocabulary {other.vocabulary.get('md5')}, now {self.vocabulary.get('md5')}")
         if self.recipe != other.recipe or self.phase != other.phase:
             found.append(f"recipe {other.title}, now {self.title}")
+        if self.num_shards != other.num_shards:
+            found.append(f"{_shuffle(other.num_shards)}, now {_shuffle(self.num_shards)}")
         if self.inputs != other.inputs:
             changed = sorted(set(self.inputs) ^ set(other.inputs))
             found.append(f"other inputs ({', '.join(changed[:3])}{' ...' if len(changed) > 3 else ''})")
@@ -111,6 +117,21 @@ class Manifest:
     def md5sums(self) -> bytes:
         """Lines as md5sum prints and checks them."""
         return "".join(md5sum_line(shard.md5, shard.name) for shard in self.shards).encode()
+
+
+def _shuffle(num_shards: int | None) -> str:
+    return "--shuffle none" if num_shards is None else f"--shuffle global --num-shards {num_shards}"
+
+
+def corpus_entry(inputs: Iterable[InputEntry]) -> InputEntry:
+    """All inputs as one, nameless: sums, and the md5 of their lines as md5sum prints them, sorted by name."""
+    ordered = sorted(inputs, key=lambda entry: entry.name)
+    lines = "".join(md5sum_line(entry.md5, entry.name) for entry in ordered)
+    counts = {
+        name: sum(getattr(entry, name) for entry in ordered)
+        for name in ("bytes", "documents", "sentences", "tokens")
+    }
+    return InputEntry(name="", md5=hashlib.md5(lines.encode(), usedforsecurity=False).hexdigest(), **counts)
 
 
 def summary(directory: str, manifest: dict[str, Any]) -> str:
@@ -151,6 +172,7 @@ def parse_plan(value: dict[str, Any], where: str, inputs: tuple[str, ...] | None
             settings=value["settings"],
             vocabulary=value["vocabulary"],
             inputs=names,
+            num_shards=value.get("num_shards"),
         )
     except (KeyError, TypeError) as error:
         raise ManifestError(f"{where}: lacks {error}") from None

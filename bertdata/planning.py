@@ -62,8 +62,9 @@ def plan_targets(
     settings: dict[str, ExampleSettings],
     parts: list[str],
     vocabulary_path: str,
+    num_shards: int | None = None,
 ) -> tuple[Target, ...]:
-    """The datasets to make, one for each phase."""
+    """The datasets to make, one for each phase; num_shards: of a global shuffle, None: one for each part."""
     if not output:
         raise SettingsError("the output directory's name is empty")
     names = tuple(sorted(map(storage.base_name, parts)))
@@ -76,6 +77,7 @@ def plan_targets(
             settings=chosen.as_json(),
             vocabulary=_vocabulary_json(load_vocabulary(vocabulary_path, chosen.dialect)),
             inputs=names,
+            num_shards=num_shards,
         )
         directory = storage.join(output, place) if place else output
         targets.append(Target(dataset=Dataset(directory, plan), settings=chosen))

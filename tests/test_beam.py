@@ -199,8 +199,8 @@ def test_an_error_is_found_in_the_text_of_a_worker_s_traceback() -> None:
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (("--shuffle", "global"), "--shuffle global: not available yet in this version"),
-        (("--num-shards", "4"), "--num-shards: not available yet in this version"),
+        (("--shuffle", "global"), "--shuffle global needs --num-shards N"),
+        (("--num-shards", "4"), "--num-shards goes with --shuffle global"),
         (("--dupe-facto", "3"), "--dupe-facto: neither a flag of ours nor of Beam"),
         (("--phase", "1", "stray"), "stray: neither a flag of ours nor of Beam"),
         (("--runner", "NoRunner"), "Unexpected pipeline runner: NoRunner"),
@@ -228,10 +228,10 @@ def test_inputs_are_given_by_spaces_commas_or_repetition() -> None:
         assert (flags.input, rest) == (["a", "b"], ["--runner", "X"])
 
 
-def test_help_begins_with_an_example_and_says_what_is_available(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_begins_with_an_example(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
         main(["--help"])
     assert end.value.code == 0
     printed = capsys.readouterr().out
     assert printed.startswith("Example:\n  python -m beam_pipelines.prepare --input")
-    assert "Available in this version: --shuffle none." in printed
+    assert "--shuffle {none,global}" in printed

@@ -53,7 +53,8 @@ def run(arguments: list[str]) -> int:
             target.dataset.give_up()
         raise
     for index, target in enumerate(targets):
-        manifest = target.dataset.finish([result.entries[index] for result in results])
+        inputs, shards = zip(*(result.entries[index] for result in results), strict=True)
+        manifest = target.dataset.finish(inputs, shards)
         print(summary(target.dataset.directory, manifest.as_json()))
     return 0
 

@@ -1,0 +1,187 @@
+"""The stages of ``--shuffle global``: parts to sorted documents, dealt out to shards over the whole corpus.
+
+Elements are the documents of a whole part, or those of one part for one shard.
+"""
+
+import logging
+from array import array
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import apache_beam as beam
+
+from beam_pipelines.counters import count
+from beam_pipelines.failures import naming
+from beam_pipelines.parcels import Parcel, ParcelRoom, collect, part_of
+from beam_pipelines.transforms import ONE_AT_A_TIME, NumberedEntry, input_amounts, shard_amounts
+from bertdata._native import Engine
+from bertdata.jobs import Target, load_tokenizer
+from bertdata.manifest import InputEntry, corpus_entry
+from bertdata.records import Buffer
+from bertdata.shuffled_jobs import ShuffledJob, run_shuffled_job, sort_part
+from bertdata.shuffling import count_tokens, deal_out, find_cuts
+
+_LOGGER = logging.getLogger(__name__)
+
+Histogram = dict[int, int]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Shuffle:
+    """What every stage of the shuffle needs to know."""
+
+    shards: int
+    vocabulary: str
+    targets: tuple[Target, ...]
+    room: ParcelRoom
+    engine: Engine | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ShufflePlan:
+    """What is known once all parts were read: where shards begin, and what all inputs are."""
+
+    cuts: Buffer
+    inputs: tuple[InputEntry, ...]
+    corpus: InputEntry
+
+
+class MakeShuffledShards(beam.PTransform):  # type: ignore[misc]
+    """Paths of parts to (number of the target, entry) of each input and each shard; the shards are written.
+
+    ::
+
+        "results/part-00000-of-00500" -> (0, InputEntry(...)), (0, ShardEntry(...)), ...
+    """
+
+    def __init__(self, shuffle: Shuffle) -> None:
+        super().__init__()
+        self._shuffle = shuffle
+
+    def expand(self, parts: beam.PCollection[str]) -> beam.PCollection[NumberedEntry]:
+        documents = (
+            parts
+            | "spread over workers" >> beam.Reshuffle()
+            | "tokenize parts" >> beam.ParDo(SortPart(self._shuffle)).with_outputs("weights", main="sorted")
+        )
+        plan = (
+            documents.weights
+            | "weigh the corpus" >> beam.CombinePerKey(Weigh())
+            | "find cuts" >> beam.Map(plan_shuffle, self._shuffle.shards).with_output_types(ShufflePlan)
+        )
+        once = beam.pvalue.AsSingleton(plan)
+        shards = (
+            documents.sorted
+            | "deal out documents" >> beam.ParDo(DealOut(self._shuffle.shards), once)
+            | "gather shards" >> beam.GroupByKey()
+            | "make shards" >> beam.ParDo(MakeShuffledShard(self._shuffle), once)
+        )
+        inputs = plan | "list inputs" >> beam.FlatMap(input_entries, len(self._shuffle.targets))
+        return (shards, inputs) | "entries" >> beam.Flatten()
+
+
+class SortPart(beam.DoFn):  # type: ignore[misc]
+    """A part's path to parcels of its sorted documents and of their index; tagged: what it weighs."""
+
+    def __init__(self, shuffle: Shuffle) -> None:
+        self._shuffle = shuffle
+
+    def setup(self) -> None:
+        settings = self._shuffle.targets[0].settings
+        load_tokenizer(self._shuffle.vocabulary, settings.dialect, settings.lower_case, self._shuffle.engine)
+
+    def process(self, part: str) -> Iterator[Any]:
+        with naming(part), ONE_AT_A_TIME:
+            found = sort_part(part, self._shuffle.vocabulary, self._shuffle.targets, self._shuffle.engine)
+        for warning in found.warnings:
+            _LOGGER.warning("%s", warning)
+        count(input_amounts(found.entry))
+        documents = found.documents
+        index = documents.prefixes.tobytes() + documents.starts.tobytes()
+        yield tuple(self._shuffle.room.leave([documents.records, index]))
+        weights = count_tokens(documents.prefixes, documents.tokens, self._shuffle.shards)
+        yield beam.pvalue.TaggedOutput("weights", (0, (weights, found.entry)))
+
+
+class Weigh(beam.CombineFn):  # type: ignore[misc]
+    """Adds up histograms, and collects the entries of the inputs."""
+
+    def create_accumulator(self) -> tuple[Histogram, list[InputEntry]]:
+        return {}, []
+
+    def add_input(
+        self, sums: tuple[Histogram, list[InputEntry]], part: tuple[Histogram, InputEntry]
+    ) -> tuple[Histogram, list[InputEntry]]:
+        histogram, inputs = sums
+        for prefix, tokens in part[0].items():
+            histogram[prefix] = histogram.get(prefix, 0) + tokens
+        inputs.append(part[1])
+        return sums
+
+    def merge_accumulators(
+        self, several: Iterable[tuple[Histogram, list[InputEntry]]]
+    ) -> tuple[Histogram, list[InputEntry]]:
+        merged: tuple[Histogram, list[InputEntry]] = self.create_accumulator()
+        for histogram, inputs in several:
+            for prefix, tokens in histogram.items():
+                merged[0][prefix] = merged[0].get(prefix, 0) + tokens
+            merged[1].extend(inputs)
+        return merged
+
+    def extract_output(self, sums: tuple[Histogram, list[InputEntry]]) -> tuple[Histogram, list[InputEntry]]:
+        return sums
+
+
+def plan_shuffle(weighed: tuple[int, tuple[Histogram, list[InputEntry]]], shards: int) -> ShufflePlan:
+    """The plan, from the corpus' histogram and the entries of its inputs in any order."""
+    histogram, inputs = weighed[1]
+    return ShufflePlan(
+        cuts=find_cuts(histogram, shards),
+        inputs=tuple(sorted(inputs, key=lambda entry: entry.name)),
+        corpus=corpus_entry(inputs),
+    )
+
+
+def input_entries(plan: ShufflePlan, targets: int) -> Iterator[NumberedEntry]:
+    """Each input's entry for each dataset."""
+    for number in range(targets):
+        for entry in plan.inputs:
+            yield number, entry
+
+
+class DealOut(beam.DoFn):  # type: ignore[misc]
+    """Parcels of a part's documents and of their index to (number of a shard, the documents for it)."""
+
+    def __init__(self, shards: int) -> None:
+        self._shards = shards
+
+    def process(self, part: tuple[Parcel, Parcel], plan: ShufflePlan) -> Iterator[tuple[int, Parcel]]:
+        records, packed = part
+        index = array("Q", collect(packed))
+        prefixes, starts = index[: len(index) // 2], index[len(index) // 2 :]
+        size = len(records) if isinstance(records, bytes) else records.length
+        for shard, start, stop in deal_out(prefixes, starts, size, plan.cuts, self._shards):
+            yield shard, part_of(records, start, stop)
+
+
+class MakeShuffledShard(beam.DoFn):  # type: ignore[misc]
+    """(Number of a shard, its documents) to (number of the target, entry); calls ``run_shuffled_job``."""
+
+    def __init__(self, shuffle: Shuffle) -> None:
+        self._shuffle = shuffle
+
+    def process(self, gathered: tuple[int, Iterable[Parcel]], plan: ShufflePlan) -> Iterator[NumberedEntry]:
+        number, parcels = gathered
+        job = ShuffledJob(
+            number=number,
+            shards=self._shuffle.shards,
+            corpus=plan.corpus,
+            vocabulary=self._shuffle.vocabulary,
+            targets=self._shuffle.targets,
+            engine=self._shuffle.engine,
+        )
+        with naming(f"shard {number}"), ONE_AT_A_TIME:
+            result = run_shuffled_job(job, map(collect, parcels))
+        count(shard_amounts(result.entries, result.kept))
+        yield from enumerate(result.entries)
