@@ -138,7 +138,7 @@ def add_stages(pipeline: Any, source: Source, targets: tuple[Target, ...], flags
         parts = files | "make parts" >> make_parts(source.stage)
     _ = (
         parts
-        | "make shards" >> MakeShards(flags.vocab, targets, flags.engine)
+        | "make shards" >> MakeShards(flags.vocab, targets, flags.engine, skip_bad=flags.skip_bad_inputs)
         | "write manifests" >> WriteManifests(targets)
     )
 

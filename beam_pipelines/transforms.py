@@ -11,9 +11,11 @@ from beam_pipelines.failures import naming
 from bertdata import storage
 from bertdata._native import Engine
 from bertdata.jobs import Job, JobResult, Target, load_tokenizer, run_job
-from bertdata.manifest import InputEntry, ShardEntry
+from bertdata.manifest import InputEntry, ShardEntry, SkippedEntry
 
 Entries = tuple[InputEntry, ShardEntry]
+Made = Entries | SkippedEntry
+"""What a target gets of a part: its shard, or the reason why there is none."""
 
 _ONE_AT_A_TIME = threading.Lock()
 """A process makes one part's shards at a time, however many threads a runner gives it: the tokeniser
@@ -25,48 +27,75 @@ _LOGGER = logging.getLogger(__name__)
 class MakeShards(beam.PTransform):  # type: ignore[misc]
     """Paths of parts to (number of the target, entries), one for each shard; the shards are written.
 
+    For a part that is left out (only with skip_bad): what the manifest says of it, for each target.
+
     ::
 
         "results/part-00000-of-00500" -> (0, (InputEntry(...), ShardEntry(...)))
     """
 
-    def __init__(self, vocabulary: str, targets: tuple[Target, ...], engine: Engine | None = None) -> None:
+    def __init__(
+        self,
+        vocabulary: str,
+        targets: tuple[Target, ...],
+        engine: Engine | None = None,
+        *,
+        skip_bad: bool = False,
+    ) -> None:
         super().__init__()
-        self._make_shard = MakeShard(vocabulary, targets, engine)
+        self._make_shard = MakeShard(vocabulary, targets, engine, skip_bad=skip_bad)
 
-    def expand(self, parts: beam.PCollection[str]) -> beam.PCollection[tuple[int, Entries]]:
+    def expand(self, parts: beam.PCollection[str]) -> beam.PCollection[tuple[int, Made]]:
         return (
             parts
             # Without it a runner may fuse this stage with the one that lists the parts: one worker.
             | "spread over workers" >> beam.Reshuffle()
-            | "make shards of a part" >> beam.ParDo(self._make_shard).with_output_types(tuple[int, Entries])
+            | "make shards of a part" >> beam.ParDo(self._make_shard).with_output_types(tuple[int, Made])
         )
 
 
 class MakeShard(beam.DoFn):  # type: ignore[misc]
     """Calls ``bertdata.jobs.run_job``. Harmless when repeated: files appear whole, with the same bytes."""
 
-    def __init__(self, vocabulary: str, targets: tuple[Target, ...], engine: Engine | None = None) -> None:
+    def __init__(
+        self,
+        vocabulary: str,
+        targets: tuple[Target, ...],
+        engine: Engine | None = None,
+        *,
+        skip_bad: bool = False,
+    ) -> None:
         self._vocabulary = vocabulary
         self._targets = targets
         self._engine = engine
+        self._skip_bad = skip_bad
 
     def setup(self) -> None:
         settings = self._targets[0].settings
         load_tokenizer(self._vocabulary, settings.dialect, settings.lower_case, self._engine)
 
-    def process(self, part: str) -> Iterator[tuple[int, Entries]]:
-        job = Job(part=part, vocabulary=self._vocabulary, targets=self._targets, engine=self._engine)
+    def process(self, part: str) -> Iterator[tuple[int, Made]]:
+        job = Job(
+            part=part,
+            vocabulary=self._vocabulary,
+            targets=self._targets,
+            engine=self._engine,
+            skip_bad=self._skip_bad,
+        )
         with naming(part), _ONE_AT_A_TIME:
             result = run_job(job)
         for warning in result.warnings:
             _LOGGER.warning("%s", warning)
         count(_amounts(result))
+        if result.skipped is not None:
+            yield from ((number, result.skipped) for number in range(len(self._targets)))
         yield from enumerate(result.entries)
 
 
 def _amounts(result: JobResult) -> dict[str, int]:
     """What a job made, as counters."""
+    if result.skipped is not None:
+        return {"parts_skipped": 1}
     part = result.entries[0][0]
     shards = [shard for _, shard in result.entries]
     return {
@@ -88,7 +117,7 @@ class WriteManifests(beam.PTransform):  # type: ignore[misc]
         super().__init__()
         self._targets = targets
 
-    def expand(self, entries: beam.PCollection[tuple[int, Entries]]) -> beam.PCollection[str]:
+    def expand(self, entries: beam.PCollection[tuple[int, Made]]) -> beam.PCollection[str]:
         return (
             entries
             | "gather by dataset" >> beam.GroupByKey()
@@ -102,9 +131,11 @@ class WriteManifest(beam.DoFn):  # type: ignore[misc]
     def __init__(self, targets: tuple[Target, ...]) -> None:
         self._targets = targets
 
-    def process(self, gathered: tuple[int, Iterable[Entries]]) -> Iterator[str]:
-        number, entries = gathered
+    def process(self, gathered: tuple[int, Iterable[Made]]) -> Iterator[str]:
+        number, made = gathered[0], list(gathered[1])
+        skipped = [one for one in made if isinstance(one, SkippedEntry)]
+        entries = [one for one in made if not isinstance(one, SkippedEntry)]
         dataset = self._targets[number].dataset
         storage.make_directory(dataset.unfinished)  # an earlier attempt that came this far removed it
-        dataset.finish(list(entries))
+        dataset.finish(entries, skipped)
         yield dataset.directory

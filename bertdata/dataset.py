@@ -13,12 +13,13 @@ fits its input and its bytes, and makes the others.
 """
 
 import hashlib
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import Any
 
 from bertdata import storage
-from bertdata.errors import BertDataError, DatasetError, ManifestError, MissingInputError
+from bertdata.errors import BertDataError, DatasetError, InputError, ManifestError, MissingInputError
 from bertdata.manifest import (
     MANIFEST_NAME,
     MD5SUMS_NAME,
@@ -26,6 +27,7 @@ from bertdata.manifest import (
     Manifest,
     Plan,
     ShardEntry,
+    SkippedEntry,
     dump_json,
     parse_json,
     parse_manifest,
@@ -80,10 +82,25 @@ class Dataset:
         return finished
 
     def give_up(self) -> None:
-        """Free the directory for other settings if not one shard was finished in it."""
+        """Free the directory for other settings if not one shard was finished in it.
+
+        A dataset that was finished before, and in which nothing was made anew, is so again.
+        """
         with suppress(BertDataError):  # whatever made the run fail is more worth telling
-            if storage.list_files(self.directory) == [f"{UNFINISHED}/{_PLAN_NAME}"]:
+            begun = [name for name in storage.list_files(self.unfinished) if name != _PLAN_NAME]
+            if not begun:
+                useless = storage.list_files(self.directory) == [f"{UNFINISHED}/{_PLAN_NAME}"]
+            else:
+                finished = self._found_manifest()
+                known = {f"{shard.name}.json": shard for shard in finished.shards} if finished else {}
+                useless = all(self._is_entry_of(known.get(name)) for name in begun)
+            if useless:
                 storage.remove_directory(self.unfinished)
+
+    def _is_entry_of(self, shard: ShardEntry | None) -> bool:
+        """Whether the shard's entry says what a finished manifest says of it."""
+        entries = self._read_entry(shard.name) if shard else None
+        return entries is not None and entries[1] == shard
 
     def _refuse_strange_files(self) -> None:
         for name in storage.list_files(self.directory):
@@ -133,13 +150,28 @@ class Dataset:
     def _entry_path(self, shard: str) -> str:
         return storage.join(self.unfinished, f"{shard}.json")
 
-    def finish(self, entries: list[tuple[InputEntry, ShardEntry]]) -> Manifest:
-        """Write MD5SUMS and the manifest, and remove everything that is not the dataset."""
+    def discard(self, shard: str) -> None:
+        """Remove the shard that an earlier run made of an input that is left out now, if it is there."""
+        for path in (self._entry_path(shard), storage.join(self.directory, shard)):
+            storage.remove(path, missing_ok=True)
+
+    def finish(
+        self, entries: list[tuple[InputEntry, ShardEntry]], skipped: Sequence[SkippedEntry] = ()
+    ) -> Manifest:
+        """Write MD5SUMS and the manifest, and remove everything that is not the dataset.
+
+        InputError where every input was skipped: a dataset of nothing helps nobody.
+        """
+        skipped = tuple(sorted(skipped, key=lambda entry: entry.name))
+        if skipped and not entries:
+            first = skipped[0]
+            raise InputError(f"{first.name}: {first.reason}; every input was skipped, nothing is left")
         inputs = {entry.name: entry for entry, _ in entries}
         manifest = Manifest(
             plan=self.plan,
             inputs=tuple(inputs[name] for name in sorted(inputs)),
             shards=tuple(sorted((shard for _, shard in entries), key=lambda shard: shard.name)),
+            skipped=skipped,
         )
         storage.make_directory(self.unfinished)  # a repeated last step finds it gone
         self._write(storage.join(self.directory, MD5SUMS_NAME), manifest.md5sums())

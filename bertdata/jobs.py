@@ -12,7 +12,7 @@ from bertdata.dataset import Dataset
 from bertdata.dialects import find_dialect
 from bertdata.errors import InputError
 from bertdata.examples import make_examples
-from bertdata.manifest import InputEntry, ShardEntry
+from bertdata.manifest import InputEntry, ShardEntry, SkippedEntry
 from bertdata.recipes import ExampleSettings
 from bertdata.records import Documents, ExampleSource, Vocabulary
 from bertdata.shards import make_writer
@@ -35,12 +35,16 @@ class Target:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Job:
-    """Make one shard of one part for each target; targets share one dialect and case."""
+    """Make one shard of one part for each target; targets share one dialect and case.
+
+    skip_bad: leave out a part that cannot be read, instead of failing.
+    """
 
     part: str
     vocabulary: str
     targets: tuple[Target, ...]
     engine: Engine | None = None
+    skip_bad: bool = False
 
     @property
     def part_name(self) -> str:
@@ -49,17 +53,30 @@ class Job:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JobResult:
-    """What a job made or found: entries by target, warnings for a person, how many shards were kept."""
+    """What a job made or found: entries by target, warnings for a person, how many shards were kept.
+
+    A part that was left out has no entries, but says why.
+    """
 
     entries: tuple[tuple[InputEntry, ShardEntry], ...]
     warnings: tuple[str, ...] = field(default=())
     kept: int = 0
+    skipped: SkippedEntry | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class TokenizedPart:
+    """A part that can be read: what the manifest says of it, its documents, warnings for a person."""
+
+    entry: InputEntry
+    documents: Documents
+    warnings: tuple[str, ...]
 
 
 def run_job(job: Job) -> JobResult:
     """Make the job's shards, or keep those that an earlier run finished."""
     text = storage.read_bytes(job.part)
-    md5 = hashlib.md5(text, usedforsecurity=False).hexdigest()
+    md5 = md5_of(text)
     done = {
         target: entries
         for target in job.targets
@@ -70,29 +87,59 @@ def run_job(job: Job) -> JobResult:
     if missing:
         first = missing[0].settings
         tokenizer = load_tokenizer(job.vocabulary, first.dialect, first.lower_case, job.engine)
-        documents = tokenizer.tokenize([text], [job.part])
-        check_documents(documents, job.part)
-        warnings = (*text_warnings(text, job.part, first.dialect), *document_warnings(documents, job.part))
-        input_entry = InputEntry(
-            name=job.part_name,
-            bytes=len(text),
-            md5=md5,
-            documents=documents.documents,
-            sentences=documents.sentences,
-            tokens=documents.tokens,
-        )
+        try:
+            part = tokenize_part(text, job.part, tokenizer, first.dialect)
+        except InputError as error:
+            if not job.skip_bad:
+                raise
+            return _skip(job, skipped_entry(text, job.part, error))
         del text
+        warnings = part.warnings
         for target in missing:
             vocabulary = load_vocabulary(job.vocabulary, target.settings.dialect)
-            examples = make_examples(documents, vocabulary, target.settings, engine=job.engine)
+            examples = make_examples(part.documents, vocabulary, target.settings, engine=job.engine)
             shard = _write_shard(job, target, examples)
-            target.dataset.record(input_entry, shard)
-            done[target] = input_entry, shard
+            target.dataset.record(part.entry, shard)
+            done[target] = part.entry, shard
     return JobResult(
         entries=tuple(done[target] for target in job.targets),
         warnings=warnings,
         kept=len(job.targets) - len(missing),
     )
+
+
+def tokenize_part(text: bytes, path: str, tokenizer: Tokenizer, dialect: str) -> TokenizedPart:
+    """The part's documents and what is to be said of them; InputError for one that cannot be read."""
+    documents = tokenizer.tokenize([text], [path])
+    check_documents(documents, path)
+    entry = InputEntry(
+        name=storage.base_name(path),
+        bytes=len(text),
+        md5=md5_of(text),
+        documents=documents.documents,
+        sentences=documents.sentences,
+        tokens=documents.tokens,
+    )
+    warnings = (*text_warnings(text, path, dialect), *document_warnings(documents, path))
+    return TokenizedPart(entry=entry, documents=documents, warnings=warnings)
+
+
+def skipped_entry(text: bytes, path: str, error: InputError) -> SkippedEntry:
+    """What the manifest says of a part that is left out for that error of tokenize_part."""
+    reason = str(error).removeprefix(f"{path}: ").partition("; ")[0]  # a path would differ between machines
+    return SkippedEntry(name=storage.base_name(path), bytes=len(text), md5=md5_of(text), reason=reason)
+
+
+def _skip(job: Job, skipped: SkippedEntry) -> JobResult:
+    for target in job.targets:
+        target.dataset.discard(shard_name(job, target))
+    return JobResult(
+        entries=(), warnings=(f"{job.part}: {skipped.reason}; the part is left out",), skipped=skipped
+    )
+
+
+def md5_of(text: bytes) -> str:
+    return hashlib.md5(text, usedforsecurity=False).hexdigest()
 
 
 def shard_name(job: Job, target: Target) -> str:

@@ -43,6 +43,16 @@ class ShardEntry:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class SkippedEntry:
+    """One input that was left out because it cannot be read; reason: its error's, without path or remedy."""
+
+    name: str
+    bytes: int
+    md5: str
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Plan:
     """All that a dataset's bytes depend on, but the contents of its inputs."""
 
@@ -88,16 +98,19 @@ class Plan:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Manifest:
-    """A finished dataset."""
+    """A finished dataset; the plan's inputs are those in it and those skipped."""
 
     plan: Plan
     inputs: tuple[InputEntry, ...]
     shards: tuple[ShardEntry, ...]
+    skipped: tuple[SkippedEntry, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
+        skipped = {"skipped": [asdict(entry) for entry in self.skipped]} if self.skipped else {}
         return {
             **self.plan.as_json(),
             "inputs": [asdict(entry) for entry in self.inputs],
+            **skipped,
             "shards": [asdict(entry) for entry in self.shards],
             "totals": {
                 name: sum(getattr(shard, name) for shard in self.shards)
@@ -116,10 +129,16 @@ class Manifest:
 def summary(directory: str, manifest: dict[str, Any]) -> str:
     """One line on a finished dataset, from its manifest's JSON."""
     totals = manifest["totals"]
-    return (
+    line = (
         f"{directory}: {len(manifest['shards'])} shards, {totals['examples']} examples, "
         f"{totals['tokens']} tokens, {totals['masked_tokens']} masked, {totals['bytes']} bytes"
     )
+    return line + left_out(len(manifest.get("skipped", ())))
+
+
+def left_out(inputs: int) -> str:
+    """What a summary says of so many skipped inputs; nothing of none."""
+    return f", {inputs} bad {'input' if inputs == 1 else 'inputs'} left out" if inputs else ""
 
 
 def settings_digest(settings: dict[str, Any]) -> str:
@@ -163,15 +182,17 @@ def parse_manifest(data: bytes, where: str) -> Manifest:
     _check_schema(value, where)
     inputs = tuple(_entry(InputEntry, item) for item in value["inputs"])
     shards = tuple(_entry(ShardEntry, item) for item in value["shards"])
+    skipped = tuple(_entry(SkippedEntry, item) for item in value.get("skipped", ()))
     names = {entry.name for entry in inputs}
     for shard in shards:
         if shard.input and shard.input not in names:
             raise ManifestError(
                 f"{where}: shard {shard.name} is made from {shard.input!r}, which is no input of it"
             )
-    return Manifest(
-        plan=parse_plan(value, where, tuple(entry.name for entry in inputs)), inputs=inputs, shards=shards
-    )
+    given = tuple(entry.name for entry in inputs)
+    if skipped:
+        given = tuple(sorted((*given, *(entry.name for entry in skipped))))
+    return Manifest(plan=parse_plan(value, where, given), inputs=inputs, shards=shards, skipped=skipped)
 
 
 def _check_version(found: Any, where: str) -> None:
