@@ -4,7 +4,7 @@ import argparse
 
 from bertdata import storage
 from bertdata.errors import SettingsError
-from bertdata.parser import Parser, add_engine, add_skip_bad_inputs, positive
+from bertdata.parser import Parser, add_dry_run, add_engine, add_skip_bad_inputs, positive
 from bertdata.recipes import Recipe
 from bertdata.settings_flags import add_settings
 from bertdata.text.flags import add_extract_settings, add_segment_settings, given_segment_settings
@@ -66,6 +66,7 @@ def make_parser() -> Parser:
     add_settings(parser)
     _add_text_flags(parser)
     add_skip_bad_inputs(parser)
+    add_dry_run(parser)
     add_engine(parser)
     return parser
 

@@ -13,7 +13,7 @@ fits its input and its bytes, and makes the others.
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import Any
@@ -33,6 +33,8 @@ from bertdata.manifest import (
     parse_manifest,
     parse_plan,
 )
+
+Entries = tuple[InputEntry, ShardEntry]
 
 UNFINISHED = "unfinished"
 _PLAN_NAME = "plan.json"
@@ -57,9 +59,8 @@ class Dataset:
         plan = {**self.plan.as_json(), "inputs": list(self.plan.inputs)}
         self._write(storage.join(self.unfinished, _PLAN_NAME), dump_json(plan))
         if finished is not None:
-            inputs = {entry.name: entry for entry in finished.inputs}
-            for shard in finished.shards:
-                self.record(inputs[shard.input], shard)
+            for entries in finished.entries().values():
+                self.record(*entries)
 
     def refuse_others(self, *, inputs_known: bool = True) -> Manifest | None:
         """The manifest of the finished dataset that is there; DatasetError as from begin, nothing changed.
@@ -99,7 +100,7 @@ class Dataset:
 
     def _is_entry_of(self, shard: ShardEntry | None) -> bool:
         """Whether the shard's entry says what a finished manifest says of it."""
-        entries = self._read_entry(shard.name) if shard else None
+        entries = self.read_entry(shard.name) if shard else None
         return entries is not None and entries[1] == shard
 
     def _refuse_strange_files(self) -> None:
@@ -120,19 +121,30 @@ class Dataset:
             return parse_plan(parse_json(storage.read_bytes(path), path), path)
         return None
 
-    def finished_entry(self, shard: str, input_md5: str) -> tuple[InputEntry, ShardEntry] | None:
+    def finished_entry(self, shard: str, input_md5: str) -> Entries | None:
         """The entries of a shard that an earlier run finished from the same input, if its bytes still fit."""
-        entries = self._read_entry(shard)
-        if entries is None or entries[0].md5 != input_md5:
-            return None
-        path = storage.join(self.directory, shard)
-        try:
-            sound = storage.size(path) == entries[1].bytes and file_md5(path) == entries[1].md5
-        except MissingInputError:
-            return None
-        return entries if sound else None
+        entries = self.read_entry(shard)
+        return entries if self.why_made(shard, lambda: input_md5, entries) is None else None
 
-    def _read_entry(self, shard: str) -> tuple[InputEntry, ShardEntry] | None:
+    def why_made(self, shard: str, input_md5: Callable[[], str], entries: Entries | None) -> str | None:
+        """Why a run would make a shard of those entries anew; None where it would keep it.
+
+        input_md5 is asked only where the answer hangs on it.
+        """
+        path = storage.join(self.directory, shard)
+        if entries is None:
+            return "not known to be whole" if storage.exists(path) else "missing"
+        if entries[0].md5 != input_md5():
+            return "its part has changed"
+        try:
+            if storage.size(path) != entries[1].bytes:
+                return "wrong size"
+            return "wrong md5" if file_md5(path) != entries[1].md5 else None
+        except MissingInputError:
+            return "missing"
+
+    def read_entry(self, shard: str) -> Entries | None:
+        """The entries that a run noted of a finished shard."""
         path = self._entry_path(shard)
         if not storage.exists(path):
             return None
@@ -155,9 +167,7 @@ class Dataset:
         for path in (self._entry_path(shard), storage.join(self.directory, shard)):
             storage.remove(path, missing_ok=True)
 
-    def finish(
-        self, entries: list[tuple[InputEntry, ShardEntry]], skipped: Sequence[SkippedEntry] = ()
-    ) -> Manifest:
+    def finish(self, entries: list[Entries], skipped: Sequence[SkippedEntry] = ()) -> Manifest:
         """Write MD5SUMS and the manifest, and remove everything that is not the dataset.
 
         InputError where every input was skipped: a dataset of nothing helps nobody.

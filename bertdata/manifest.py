@@ -118,6 +118,11 @@ class Manifest:
             },
         }
 
+    def entries(self) -> dict[str, tuple[InputEntry, ShardEntry]]:
+        """The entries of each shard that is made of one input, by the shard's name."""
+        inputs = {entry.name: entry for entry in self.inputs}
+        return {shard.name: (inputs[shard.input], shard) for shard in self.shards if shard.input}
+
     def dump(self) -> bytes:
         return dump_json(self.as_json())
 

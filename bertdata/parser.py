@@ -66,3 +66,9 @@ def add_skip_bad_inputs(parser: argparse.ArgumentParser) -> None:
         help="leave out a part that cannot be read (bytes that are not UTF-8, no sentences), list it in the "
         "manifest, go on; without it such a part fails the run",
     )
+
+
+def add_dry_run(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--dry-run", action="store_true", help="say what would be made and what kept, and write nothing"
+    )

@@ -40,6 +40,7 @@ LEVELS = {
     "bertdata.jobs": 6,
     "bertdata.verify": 6,
     "bertdata.planning": 7,
+    "bertdata.preview": 7,
     "bertdata.cli": 8,
     "bertdata.__main__": 9,
     "beam_pipelines": 8,

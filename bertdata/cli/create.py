@@ -5,8 +5,9 @@ from bertdata.assets import find_vocabulary
 from bertdata.cli.progress import Progress
 from bertdata.jobs import Job, JobResult, Target, run_job
 from bertdata.manifest import Manifest, summary
-from bertdata.parser import Parser, add_engine, add_skip_bad_inputs, add_workers
+from bertdata.parser import Parser, add_dry_run, add_engine, add_skip_bad_inputs, add_workers
 from bertdata.planning import chosen_settings, find_parts, plan_targets
+from bertdata.preview import preview, show_previews
 from bertdata.settings_flags import add_settings, given_settings
 from bertdata.workers import available_cores, run_all
 
@@ -34,6 +35,7 @@ def make_parser() -> Parser:
     )
     add_settings(parser)
     add_skip_bad_inputs(parser)
+    add_dry_run(parser)
     add_workers(parser)
     add_engine(parser)
     return parser
@@ -44,6 +46,9 @@ def run(arguments: list[str]) -> int:
     recipe, settings = chosen_settings(args.recipe, args.phase, given_settings(args))
     parts, vocabulary = find_parts(args.parts), find_vocabulary(args.vocab)
     targets = plan_targets(args.output, recipe, args.phase, settings, parts, vocabulary)
+    if args.dry_run:
+        show_previews(preview(targets, parts))
+        return 0
     for target in targets:
         target.dataset.begin()
     jobs = [
