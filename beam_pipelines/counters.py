@@ -25,6 +25,7 @@ TEXT_COUNTERS = tuple(f"text_{item.name}" for item in fields(SegmentCounts))
 
 SHARD_COUNTERS = {
     "parts": "input parts done",
+    "parts_skipped": "input parts left out because they cannot be read",
     "documents": "documents in them",
     "sentences": "sentences in them",
     "tokens": "token ids in them",

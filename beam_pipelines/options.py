@@ -4,7 +4,7 @@ import argparse
 
 from bertdata import storage
 from bertdata.errors import SettingsError
-from bertdata.parser import Parser, add_engine, positive
+from bertdata.parser import Parser, add_dry_run, add_engine, add_skip_bad_inputs, positive
 from bertdata.recipes import Recipe
 from bertdata.settings_flags import add_settings
 from bertdata.text.flags import add_extract_settings, add_segment_settings, given_segment_settings
@@ -68,6 +68,8 @@ def make_parser() -> Parser:
     )
     add_settings(parser)
     _add_text_flags(parser)
+    add_skip_bad_inputs(parser)
+    add_dry_run(parser)
     add_engine(parser)
     return parser
 
@@ -105,6 +107,11 @@ def parse_flags(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
         raise SettingsError("--num-shards goes with --shuffle global; without it each part makes one shard")
     flags.input = [pattern for given in flags.input for pattern in given.split(",") if pattern]
     _refuse_flags_of_other_kinds(flags)
+    if flags.skip_bad_inputs and flags.input_kind != "parts":
+        raise SettingsError(
+            f"--skip-bad-inputs goes with --input-kind parts, not with {flags.input_kind}: what is left out "
+            "of a text decides where every other article goes; repair the file"
+        )
     if flags.input_kind != "parts":
         flags.text = flags.text or f"{flags.output.rstrip('/')}.text"
     if flags.input_kind == "dump":

@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -19,7 +20,9 @@ from bertdata.errors import BertDataError, SettingsError
 from bertdata.jobs import Target
 from bertdata.manifest import MANIFEST_NAME, parse_json, summary
 from bertdata.planning import chosen_settings, find_parts, plan_targets
+from bertdata.preview import NOTHING_WRITTEN, preview, settings_line, show_previews
 from bertdata.settings_flags import given_settings
+from bertdata.text.extract import preview_extraction
 from bertdata.text.flags import given_extract_settings
 from bertdata.text.reading import find_extracted_files
 from bertdata.text.settings import SegmentSettings
@@ -62,6 +65,9 @@ def prepare(arguments: list[str]) -> int:
         text = text_settings(flags, recipe)
         check_text(flags.text, targets_for(parts=[]))
     show_warnings()
+    if flags.dry_run:
+        preview_run(flags, beam_words, text, targets_for)
+        return 0
     totals: dict[str, int] = {}
     if flags.input_kind == "dump":
         totals |= extract_dump(flags, beam_words)
@@ -75,6 +81,35 @@ def prepare(arguments: list[str]) -> int:
         print(summary(target.dataset.directory, parse_json(storage.read_bytes(path), path)))
     print(table(totals, flags.input_kind))
     return 0
+
+
+def preview_run(
+    flags: argparse.Namespace,
+    beam_words: list[str],
+    text: SegmentSettings | None,
+    targets_for: Callable[..., tuple[Target, ...]],
+) -> None:
+    """Print what the run would make; errors as the run's own before it starts."""
+    make_pipeline(beam_words)
+    if flags.input_kind == "dump":
+        (dump,), articles = flags.input, storage.join(flags.text, "extracted")
+        lines = preview_extraction(
+            dump, articles, given_extract_settings(flags), report_file=f"{articles}.json"
+        )
+        lines.append(
+            f"{flags.text}: parts, and from them the shards: how many, the extracted articles decide"
+        )
+        lines += [
+            f"{target.dataset.directory}: {settings_line(target.dataset.plan)}"
+            for target in targets_for(parts=[])
+        ]
+        print("\n".join([*lines, NOTHING_WRITTEN]))
+        return
+    source = plan_source(flags, text)
+    previews = preview(targets_for(parts=source.parts), source.parts)
+    if source.stage is not None:
+        print("\n".join(source.stage.plan.lines(source.files, flags.text, source.stage.settings)))
+    show_previews(previews)
 
 
 def check_text(directory: str, targets: tuple[Target, ...]) -> None:
@@ -145,7 +180,7 @@ def add_stages(pipeline: Any, source: Source, targets: tuple[Target, ...], flags
         files = pipeline | "list files" >> beam.Create(list(enumerate(source.files)), reshuffle=False)
         parts = files | "make parts" >> make_parts(source.stage)
     if flags.num_shards is None:
-        make_shards = MakeShards(flags.vocab, targets, flags.engine)
+        make_shards = MakeShards(flags.vocab, targets, flags.engine, skip_bad=flags.skip_bad_inputs)
     else:
         shuffle = Shuffle(
             shards=flags.num_shards,
@@ -153,6 +188,7 @@ def add_stages(pipeline: Any, source: Source, targets: tuple[Target, ...], flags
             targets=targets,
             room=parcel_room(targets),
             engine=flags.engine,
+            skip_bad=flags.skip_bad_inputs,
         )
         make_shards = MakeShuffledShards(shuffle)
     _ = parts | "make shards" >> make_shards | "write manifests" >> WriteManifests(targets)

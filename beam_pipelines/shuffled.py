@@ -7,6 +7,7 @@ import logging
 from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import apache_beam as beam
@@ -16,8 +17,9 @@ from beam_pipelines.failures import naming
 from beam_pipelines.parcels import Parcel, ParcelRoom, collect, part_of
 from beam_pipelines.transforms import ONE_AT_A_TIME, NumberedEntry, input_amounts, shard_amounts
 from bertdata._native import Engine
-from bertdata.jobs import Target, load_tokenizer
-from bertdata.manifest import InputEntry, corpus_entry
+from bertdata.dataset import refuse_nothing
+from bertdata.jobs import Job, Target, load_tokenizer
+from bertdata.manifest import InputEntry, SkippedEntry, corpus_entry
 from bertdata.records import Buffer
 from bertdata.shuffled_jobs import ShuffledJob, run_shuffled_job, sort_part
 from bertdata.shuffling import count_tokens, deal_out, find_cuts
@@ -25,6 +27,14 @@ from bertdata.shuffling import count_tokens, deal_out, find_cuts
 _LOGGER = logging.getLogger(__name__)
 
 Histogram = dict[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Weight:
+    """Tokens by key prefix of some inputs, and what the manifest says of these."""
+
+    histogram: Histogram
+    inputs: list[InputEntry | SkippedEntry]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,6 +46,7 @@ class Shuffle:
     targets: tuple[Target, ...]
     room: ParcelRoom
     engine: Engine | None = None
+    skip_bad: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,7 +54,7 @@ class ShufflePlan:
     """What is known once all parts were read: where shards begin, and what all inputs are."""
 
     cuts: Buffer
-    inputs: tuple[InputEntry, ...]
+    inputs: tuple[InputEntry | SkippedEntry, ...]
     corpus: InputEntry
 
 
@@ -92,54 +103,57 @@ class SortPart(beam.DoFn):  # type: ignore[misc]
         load_tokenizer(self._shuffle.vocabulary, settings.dialect, settings.lower_case, self._shuffle.engine)
 
     def process(self, part: str) -> Iterator[Any]:
+        shuffle = self._shuffle
+        job = Job(
+            part=part,
+            vocabulary=shuffle.vocabulary,
+            targets=shuffle.targets,
+            engine=shuffle.engine,
+            skip_bad=shuffle.skip_bad,
+        )
         with naming(part), ONE_AT_A_TIME:
-            found = sort_part(part, self._shuffle.vocabulary, self._shuffle.targets, self._shuffle.engine)
+            found = sort_part(job)
         for warning in found.warnings:
             _LOGGER.warning("%s", warning)
+        weights: Histogram = {}
+        if (documents := found.documents) is not None:
+            index = documents.prefixes.tobytes() + documents.starts.tobytes()
+            yield tuple(shuffle.room.leave([documents.records, index]))
+            weights = count_tokens(documents.prefixes, documents.tokens, shuffle.shards)
         count(input_amounts(found.entry))
-        documents = found.documents
-        index = documents.prefixes.tobytes() + documents.starts.tobytes()
-        yield tuple(self._shuffle.room.leave([documents.records, index]))
-        weights = count_tokens(documents.prefixes, documents.tokens, self._shuffle.shards)
-        yield beam.pvalue.TaggedOutput("weights", (0, (weights, found.entry)))
+        yield beam.pvalue.TaggedOutput("weights", (0, Weight(weights, [found.entry])))
 
 
 class Weigh(beam.CombineFn):  # type: ignore[misc]
-    """Adds up histograms, and collects the entries of the inputs."""
+    """Adds up weights."""
 
-    def create_accumulator(self) -> tuple[Histogram, list[InputEntry]]:
-        return {}, []
+    def create_accumulator(self) -> Weight:
+        return Weight({}, [])
 
-    def add_input(
-        self, sums: tuple[Histogram, list[InputEntry]], part: tuple[Histogram, InputEntry]
-    ) -> tuple[Histogram, list[InputEntry]]:
-        histogram, inputs = sums
-        for prefix, tokens in part[0].items():
-            histogram[prefix] = histogram.get(prefix, 0) + tokens
-        inputs.append(part[1])
-        return sums
+    def add_input(self, sum: Weight, part: Weight) -> Weight:
+        for prefix, tokens in part.histogram.items():
+            sum.histogram[prefix] = sum.histogram.get(prefix, 0) + tokens
+        sum.inputs.extend(part.inputs)
+        return sum
 
-    def merge_accumulators(
-        self, several: Iterable[tuple[Histogram, list[InputEntry]]]
-    ) -> tuple[Histogram, list[InputEntry]]:
-        merged: tuple[Histogram, list[InputEntry]] = self.create_accumulator()
-        for histogram, inputs in several:
-            for prefix, tokens in histogram.items():
-                merged[0][prefix] = merged[0].get(prefix, 0) + tokens
-            merged[1].extend(inputs)
-        return merged
+    def merge_accumulators(self, sums: Iterable[Weight]) -> Weight:
+        return reduce(self.add_input, sums, self.create_accumulator())
 
-    def extract_output(self, sums: tuple[Histogram, list[InputEntry]]) -> tuple[Histogram, list[InputEntry]]:
-        return sums
+    def extract_output(self, sum: Weight) -> Weight:
+        return sum
 
 
-def plan_shuffle(weighed: tuple[int, tuple[Histogram, list[InputEntry]]], shards: int) -> ShufflePlan:
-    """The plan, from the corpus' histogram and the entries of its inputs in any order."""
-    histogram, inputs = weighed[1]
+def plan_shuffle(weighed: tuple[int, Weight], shards: int) -> ShufflePlan:
+    """The plan, from the corpus' weight, whose inputs may come in any order."""
+    weight = weighed[1]
+    read = [entry for entry in weight.inputs if isinstance(entry, InputEntry)]
+    skipped = [entry for entry in weight.inputs if isinstance(entry, SkippedEntry)]
+    if not read:
+        refuse_nothing(skipped)
     return ShufflePlan(
-        cuts=find_cuts(histogram, shards),
-        inputs=tuple(sorted(inputs, key=lambda entry: entry.name)),
-        corpus=corpus_entry(inputs),
+        cuts=find_cuts(weight.histogram, shards),
+        inputs=tuple(sorted(weight.inputs, key=lambda entry: entry.name)),
+        corpus=corpus_entry(read, skipped),
     )
 
 

@@ -11,9 +11,10 @@ from beam_pipelines.failures import naming
 from bertdata import storage
 from bertdata._native import Engine
 from bertdata.jobs import Job, Target, load_tokenizer, run_job
-from bertdata.manifest import InputEntry, ShardEntry
+from bertdata.manifest import InputEntry, ShardEntry, SkippedEntry
 
-NumberedEntry = tuple[int, InputEntry | ShardEntry]
+Entry = InputEntry | ShardEntry | SkippedEntry
+NumberedEntry = tuple[int, Entry]
 """An entry of a manifest, and the number of the target whose manifest it is for."""
 
 ONE_AT_A_TIME = threading.Lock()
@@ -26,14 +27,23 @@ _LOGGER = logging.getLogger(__name__)
 class MakeShards(beam.PTransform):  # type: ignore[misc]
     """Paths of parts to (number of the target, entry) of each part and each shard; the shards are written.
 
+    For a part that is left out (only with skip_bad): what the manifest says of it, for each target.
+
     ::
 
         "results/part-00000-of-00500" -> (0, InputEntry(...)), (0, ShardEntry(...))
     """
 
-    def __init__(self, vocabulary: str, targets: tuple[Target, ...], engine: Engine | None = None) -> None:
+    def __init__(
+        self,
+        vocabulary: str,
+        targets: tuple[Target, ...],
+        engine: Engine | None = None,
+        *,
+        skip_bad: bool = False,
+    ) -> None:
         super().__init__()
-        self._make_shard = MakeShard(vocabulary, targets, engine)
+        self._make_shard = MakeShard(vocabulary, targets, engine, skip_bad=skip_bad)
 
     def expand(self, parts: beam.PCollection[str]) -> beam.PCollection[NumberedEntry]:
         return (
@@ -47,29 +57,49 @@ class MakeShards(beam.PTransform):  # type: ignore[misc]
 class MakeShard(beam.DoFn):  # type: ignore[misc]
     """Calls ``bertdata.jobs.run_job``. Harmless when repeated: files appear whole, with the same bytes."""
 
-    def __init__(self, vocabulary: str, targets: tuple[Target, ...], engine: Engine | None = None) -> None:
+    def __init__(
+        self,
+        vocabulary: str,
+        targets: tuple[Target, ...],
+        engine: Engine | None = None,
+        *,
+        skip_bad: bool = False,
+    ) -> None:
         self._vocabulary = vocabulary
         self._targets = targets
         self._engine = engine
+        self._skip_bad = skip_bad
 
     def setup(self) -> None:
         settings = self._targets[0].settings
         load_tokenizer(self._vocabulary, settings.dialect, settings.lower_case, self._engine)
 
     def process(self, part: str) -> Iterator[NumberedEntry]:
-        job = Job(part=part, vocabulary=self._vocabulary, targets=self._targets, engine=self._engine)
+        job = Job(
+            part=part,
+            vocabulary=self._vocabulary,
+            targets=self._targets,
+            engine=self._engine,
+            skip_bad=self._skip_bad,
+        )
         with naming(part), ONE_AT_A_TIME:
             result = run_job(job)
         for warning in result.warnings:
             _LOGGER.warning("%s", warning)
+        if result.skipped is not None:
+            count(input_amounts(result.skipped))
+            yield from ((number, result.skipped) for number in range(len(self._targets)))
+            return
         count(input_amounts(result.entries[0][0]))
         count(shard_amounts([shard for _, shard in result.entries], result.kept))
         for number, entries in enumerate(result.entries):
             yield from ((number, entry) for entry in entries)
 
 
-def input_amounts(part: InputEntry) -> dict[str, int]:
-    """A part that was read, as counters."""
+def input_amounts(part: InputEntry | SkippedEntry) -> dict[str, int]:
+    """A part that was read or left out, as counters."""
+    if isinstance(part, SkippedEntry):
+        return {"parts_skipped": 1}
     return {"parts": 1, "documents": part.documents, "sentences": part.sentences, "tokens": part.tokens}
 
 
@@ -104,21 +134,13 @@ class WriteManifest(beam.DoFn):  # type: ignore[misc]
     def __init__(self, targets: tuple[Target, ...]) -> None:
         self._targets = targets
 
-    def process(self, gathered: tuple[int, Iterable[InputEntry | ShardEntry]]) -> Iterator[str]:
-        number, entries = gathered
+    def process(self, gathered: tuple[int, Iterable[Entry]]) -> Iterator[str]:
+        number, entries = gathered[0], list(gathered[1])
         dataset = self._targets[number].dataset
         storage.make_directory(dataset.unfinished)  # an earlier attempt that came this far removed it
-        inputs, shards = split_entries(entries)
-        dataset.finish(inputs, shards)
+        dataset.finish(
+            [entry for entry in entries if isinstance(entry, InputEntry)],
+            [entry for entry in entries if isinstance(entry, ShardEntry)],
+            [entry for entry in entries if isinstance(entry, SkippedEntry)],
+        )
         yield dataset.directory
-
-
-def split_entries(
-    entries: Iterable[InputEntry | ShardEntry],
-) -> tuple[list[InputEntry], list[ShardEntry]]:
-    """The inputs' entries, and the shards'."""
-    found = list(entries)
-    return (
-        [entry for entry in found if isinstance(entry, InputEntry)],
-        [entry for entry in found if isinstance(entry, ShardEntry)],
-    )

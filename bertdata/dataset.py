@@ -13,13 +13,14 @@ fits its input and its bytes, and makes the others.
 """
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
+from operator import attrgetter
 from typing import Any
 
 from bertdata import storage
-from bertdata.errors import BertDataError, DatasetError, ManifestError, MissingInputError
+from bertdata.errors import BertDataError, DatasetError, InputError, ManifestError, MissingInputError
 from bertdata.manifest import (
     MANIFEST_NAME,
     MD5SUMS_NAME,
@@ -27,12 +28,14 @@ from bertdata.manifest import (
     Manifest,
     Plan,
     ShardEntry,
-    corpus_entry,
+    SkippedEntry,
     dump_json,
     parse_json,
     parse_manifest,
     parse_plan,
 )
+
+Entries = tuple[InputEntry, ShardEntry]
 
 UNFINISHED = "unfinished"
 _PLAN_NAME = "plan.json"
@@ -57,9 +60,8 @@ class Dataset:
         plan = {**self.plan.as_json(), "inputs": list(self.plan.inputs)}
         self._write(storage.join(self.unfinished, _PLAN_NAME), dump_json(plan))
         if finished is not None:
-            inputs = {entry.name: entry for entry in (*finished.inputs, corpus_entry(finished.inputs))}
-            for shard in finished.shards:
-                self.record(inputs[shard.input], shard)
+            for entries in finished.entries().values():
+                self.record(*entries)
 
     def refuse_others(self, *, inputs_known: bool = True) -> Manifest | None:
         """The manifest of the finished dataset that is there; DatasetError as from begin, nothing changed.
@@ -82,10 +84,25 @@ class Dataset:
         return finished
 
     def give_up(self) -> None:
-        """Free the directory for other settings if not one shard was finished in it."""
+        """Free the directory for other settings if not one shard was finished in it.
+
+        A dataset that was finished before, and in which nothing was made anew, is so again.
+        """
         with suppress(BertDataError):  # whatever made the run fail is more worth telling
-            if storage.list_files(self.directory) == [f"{UNFINISHED}/{_PLAN_NAME}"]:
+            begun = [name for name in storage.list_files(self.unfinished) if name != _PLAN_NAME]
+            if not begun:
+                useless = storage.list_files(self.directory) == [f"{UNFINISHED}/{_PLAN_NAME}"]
+            else:
+                finished = self._found_manifest()
+                known = {f"{shard.name}.json": shard for shard in finished.shards} if finished else {}
+                useless = all(self._is_entry_of(known.get(name)) for name in begun)
+            if useless:
                 storage.remove_directory(self.unfinished)
+
+    def _is_entry_of(self, shard: ShardEntry | None) -> bool:
+        """Whether the shard's entry says what a finished manifest says of it."""
+        entries = self.read_entry(shard.name) if shard else None
+        return entries is not None and entries[1] == shard
 
     def _refuse_strange_files(self) -> None:
         for name in storage.list_files(self.directory):
@@ -105,19 +122,30 @@ class Dataset:
             return parse_plan(parse_json(storage.read_bytes(path), path), path)
         return None
 
-    def finished_entry(self, shard: str, input_md5: str) -> tuple[InputEntry, ShardEntry] | None:
+    def finished_entry(self, shard: str, input_md5: str) -> Entries | None:
         """The entries of a shard that an earlier run finished from the same input, if its bytes still fit."""
-        entries = self._read_entry(shard)
-        if entries is None or entries[0].md5 != input_md5:
-            return None
-        path = storage.join(self.directory, shard)
-        try:
-            sound = storage.size(path) == entries[1].bytes and file_md5(path) == entries[1].md5
-        except MissingInputError:
-            return None
-        return entries if sound else None
+        entries = self.read_entry(shard)
+        return entries if self.why_made(shard, lambda: input_md5, entries) is None else None
 
-    def _read_entry(self, shard: str) -> tuple[InputEntry, ShardEntry] | None:
+    def why_made(self, shard: str, input_md5: Callable[[], str], entries: Entries | None) -> str | None:
+        """Why a run would make a shard of those entries anew; None where it would keep it.
+
+        input_md5 is asked only where the answer hangs on it.
+        """
+        path = storage.join(self.directory, shard)
+        if entries is None:
+            return "not known to be whole" if storage.exists(path) else "missing"
+        if entries[0].md5 != input_md5():
+            return "its part has changed"
+        try:
+            if storage.size(path) != entries[1].bytes:
+                return "wrong size"
+            return "wrong md5" if file_md5(path) != entries[1].md5 else None
+        except MissingInputError:
+            return "missing"
+
+    def read_entry(self, shard: str) -> Entries | None:
+        """The entries that a run noted of a finished shard."""
         path = self._entry_path(shard)
         if not storage.exists(path):
             return None
@@ -135,13 +163,29 @@ class Dataset:
     def _entry_path(self, shard: str) -> str:
         return storage.join(self.unfinished, f"{shard}.json")
 
-    def finish(self, inputs: Iterable[InputEntry], shards: Iterable[ShardEntry]) -> Manifest:
-        """Write MD5SUMS and the manifest, and remove everything that is not the dataset."""
+    def discard(self, shard: str) -> None:
+        """Remove the shard that an earlier run made of an input that is left out now, if it is there."""
+        for path in (self._entry_path(shard), storage.join(self.directory, shard)):
+            storage.remove(path, missing_ok=True)
+
+    def finish(
+        self,
+        inputs: Iterable[InputEntry],
+        shards: Iterable[ShardEntry],
+        skipped: Iterable[SkippedEntry] = (),
+    ) -> Manifest:
+        """Write MD5SUMS and the manifest, and remove everything that is not the dataset.
+
+        InputError where every input was skipped: a dataset of nothing helps nobody.
+        """
         manifest = Manifest(
             plan=self.plan,
-            inputs=tuple(sorted(inputs, key=lambda entry: entry.name)),
-            shards=tuple(sorted(shards, key=lambda shard: shard.name)),
+            inputs=tuple(sorted(inputs, key=attrgetter("name"))),
+            shards=tuple(sorted(shards, key=attrgetter("name"))),
+            skipped=tuple(sorted(skipped, key=attrgetter("name"))),
         )
+        if not manifest.shards:
+            refuse_nothing(manifest.skipped)
         storage.make_directory(self.unfinished)  # a repeated last step finds it gone
         self._write(storage.join(self.directory, MD5SUMS_NAME), manifest.md5sums())
         self._write(storage.join(self.directory, MANIFEST_NAME), manifest.dump())
@@ -151,6 +195,13 @@ class Dataset:
     def _write(self, path: str, data: bytes) -> None:
         with storage.open_output(path, temporary=self.unfinished) as file:
             file.write(data)
+
+
+def refuse_nothing(skipped: Sequence[SkippedEntry]) -> None:
+    """InputError where every input was skipped."""
+    if skipped:
+        first = min(skipped, key=attrgetter("name"))
+        raise InputError(f"{first.name}: {first.reason}; every input was skipped, nothing is left")
 
 
 def file_md5(path: str) -> str:

@@ -12,7 +12,7 @@ from bertdata.dataset import Dataset
 from bertdata.dialects import find_dialect
 from bertdata.errors import InputError
 from bertdata.examples import make_examples
-from bertdata.manifest import InputEntry, ShardEntry
+from bertdata.manifest import InputEntry, ShardEntry, SkippedEntry
 from bertdata.recipes import ExampleSettings
 from bertdata.records import Documents, ExampleSource, Vocabulary
 from bertdata.shards import make_writer
@@ -35,12 +35,16 @@ class Target:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Job:
-    """Make one shard of one part for each target; targets share one dialect and case."""
+    """Make one shard of one part for each target; targets share one dialect and case.
+
+    skip_bad: leave out a part that cannot be read, instead of failing.
+    """
 
     part: str
     vocabulary: str
     targets: tuple[Target, ...]
     engine: Engine | None = None
+    skip_bad: bool = False
 
     @property
     def part_name(self) -> str:
@@ -49,17 +53,30 @@ class Job:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JobResult:
-    """What a job made or found: entries by target, warnings for a person, how many shards were kept."""
+    """What a job made or found: entries by target, warnings for a person, how many shards were kept.
+
+    A part that was left out has no entries, but says why.
+    """
 
     entries: tuple[tuple[InputEntry, ShardEntry], ...]
     warnings: tuple[str, ...] = field(default=())
     kept: int = 0
+    skipped: SkippedEntry | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class TokenizedPart:
+    """A part that can be read: what the manifest says of it, its documents, warnings for a person."""
+
+    entry: InputEntry
+    documents: Documents
+    warnings: tuple[str, ...]
 
 
 def run_job(job: Job) -> JobResult:
     """Make the job's shards, or keep those that an earlier run finished."""
     text = storage.read_bytes(job.part)
-    md5 = hashlib.md5(text, usedforsecurity=False).hexdigest()
+    md5 = md5_of(text)
     done = {
         target: entries
         for target in job.targets
@@ -68,15 +85,20 @@ def run_job(job: Job) -> JobResult:
     missing = [target for target in job.targets if target not in done]
     warnings: tuple[str, ...] = ()
     if missing:
-        tokenized = tokenize_part(job.part, text, md5, job.vocabulary, missing[0].settings, job.engine)
-        warnings = tokenized.warnings
+        try:
+            part = tokenize_part(job.part, text, job.vocabulary, missing[0].settings, job.engine)
+        except InputError as error:
+            if not job.skip_bad:
+                raise
+            return _skip(job, skipped_entry(text, job.part, error))
         del text
+        warnings = part.warnings
         for target in missing:
             vocabulary = load_vocabulary(job.vocabulary, target.settings.dialect)
-            examples = make_examples(tokenized.documents, vocabulary, target.settings, engine=job.engine)
+            examples = make_examples(part.documents, vocabulary, target.settings, engine=job.engine)
             shard = write_shard(target, shard_name(job, target), job.part_name, examples, job.engine)
-            target.dataset.record(tokenized.entry, shard)
-            done[target] = tokenized.entry, shard
+            target.dataset.record(part.entry, shard)
+            done[target] = part.entry, shard
     return JobResult(
         entries=tuple(done[target] for target in job.targets),
         warnings=warnings,
@@ -84,32 +106,44 @@ def run_job(job: Job) -> JobResult:
     )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TokenizedPart:
-    """A part's documents, what the manifest says of it, and what a person should know."""
-
-    documents: Documents
-    entry: InputEntry
-    warnings: tuple[str, ...]
-
-
 def tokenize_part(
-    part: str, text: bytes, md5: str, vocabulary: str, settings: ExampleSettings, engine: Engine | None
+    path: str, text: bytes, vocabulary: str, settings: ExampleSettings, engine: Engine | None
 ) -> TokenizedPart:
-    """The part of these bytes and md5; InputError where the dialect cannot read it or finds no sentence."""
+    """The part's documents and what is to be said of them; InputError for one that cannot be read."""
     tokenizer = load_tokenizer(vocabulary, settings.dialect, settings.lower_case, engine)
-    documents = tokenizer.tokenize([text], [part])
-    check_documents(documents, part)
+    documents = tokenizer.tokenize([text], [path])
+    check_documents(documents, path)
     entry = InputEntry(
-        name=storage.base_name(part),
+        name=storage.base_name(path),
         bytes=len(text),
-        md5=md5,
+        md5=md5_of(text),
         documents=documents.documents,
         sentences=documents.sentences,
         tokens=documents.tokens,
     )
-    warnings = (*text_warnings(text, part, settings.dialect), *document_warnings(documents, part))
-    return TokenizedPart(documents=documents, entry=entry, warnings=warnings)
+    warnings = (*text_warnings(text, path, settings.dialect), *document_warnings(documents, path))
+    return TokenizedPart(entry=entry, documents=documents, warnings=warnings)
+
+
+def skipped_entry(text: bytes, path: str, error: InputError) -> SkippedEntry:
+    """What the manifest says of a part that is left out for that error of tokenize_part."""
+    reason = str(error).removeprefix(f"{path}: ").partition("; ")[0]  # a path would differ between machines
+    return SkippedEntry(name=storage.base_name(path), bytes=len(text), md5=md5_of(text), reason=reason)
+
+
+def left_out(path: str, skipped: SkippedEntry) -> str:
+    """The warning for a part that is left out."""
+    return f"{path}: {skipped.reason}; the part is left out"
+
+
+def _skip(job: Job, skipped: SkippedEntry) -> JobResult:
+    for target in job.targets:
+        target.dataset.discard(shard_name(job, target))
+    return JobResult(entries=(), warnings=(left_out(job.part, skipped),), skipped=skipped)
+
+
+def md5_of(text: bytes) -> str:
+    return hashlib.md5(text, usedforsecurity=False).hexdigest()
 
 
 def shard_name(job: Job, target: Target) -> str:

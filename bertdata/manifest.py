@@ -5,7 +5,7 @@ Deterministic: no clock, no host, no path. Declared in ``schemas/manifest.json``
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
@@ -41,6 +41,16 @@ class ShardEntry:
     examples: int
     tokens: int
     masked_tokens: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SkippedEntry:
+    """One input that was left out because it cannot be read; reason: its error's, without path or remedy."""
+
+    name: str
+    bytes: int
+    md5: str
+    reason: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -94,22 +104,36 @@ class Plan:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Manifest:
-    """A finished dataset."""
+    """A finished dataset; the plan's inputs are those in it and those skipped."""
 
     plan: Plan
     inputs: tuple[InputEntry, ...]
     shards: tuple[ShardEntry, ...]
+    skipped: tuple[SkippedEntry, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
+        skipped = {"skipped": [asdict(entry) for entry in self.skipped]} if self.skipped else {}
         return {
             **self.plan.as_json(),
             "inputs": [asdict(entry) for entry in self.inputs],
+            **skipped,
             "shards": [asdict(entry) for entry in self.shards],
             "totals": {
                 name: sum(getattr(shard, name) for shard in self.shards)
                 for name in ("bytes", "examples", "tokens", "masked_tokens")
             },
         }
+
+    def entries(self) -> dict[str, tuple[InputEntry, ShardEntry]]:
+        """The entries of each shard and of what it is made of, by the shard's name.
+
+        What a shard of a global shuffle is made of is corpus_entry; a shard of a dataset that does not
+        say where it comes from, a converted one, is left out.
+        """
+        inputs = {entry.name: entry for entry in self.inputs}
+        if self.plan.num_shards is not None:
+            inputs[""] = corpus_entry(self.inputs, self.skipped)
+        return {shard.name: (inputs[shard.input], shard) for shard in self.shards if shard.input in inputs}
 
     def dump(self) -> bytes:
         return dump_json(self.as_json())
@@ -123,24 +147,36 @@ def _shuffle(num_shards: int | None) -> str:
     return "--shuffle none" if num_shards is None else f"--shuffle global --num-shards {num_shards}"
 
 
-def corpus_entry(inputs: Iterable[InputEntry]) -> InputEntry:
-    """All inputs as one, nameless: sums, and the md5 of their lines as md5sum prints them, sorted by name."""
-    ordered = sorted(inputs, key=lambda entry: entry.name)
-    lines = "".join(md5sum_line(entry.md5, entry.name) for entry in ordered)
+def corpus_entry(inputs: Iterable[InputEntry], skipped: Iterable[SkippedEntry]) -> InputEntry:
+    """All inputs as one, nameless: sums of those read, corpus_md5 of all."""
+    read = tuple(inputs)
     counts = {
-        name: sum(getattr(entry, name) for entry in ordered)
+        name: sum(getattr(entry, name) for entry in read)
         for name in ("bytes", "documents", "sentences", "tokens")
     }
-    return InputEntry(name="", md5=hashlib.md5(lines.encode(), usedforsecurity=False).hexdigest(), **counts)
+    md5s = {entry.name: entry.md5 for entry in read} | {entry.name: entry.md5 for entry in skipped}
+    return InputEntry(name="", md5=corpus_md5(md5s), **counts)
+
+
+def corpus_md5(md5s: Mapping[str, str]) -> str:
+    """The md5 of the inputs' lines as md5sum prints them, sorted by name."""
+    lines = "".join(md5sum_line(md5s[name], name) for name in sorted(md5s))
+    return hashlib.md5(lines.encode(), usedforsecurity=False).hexdigest()
 
 
 def summary(directory: str, manifest: dict[str, Any]) -> str:
     """One line on a finished dataset, from its manifest's JSON."""
     totals = manifest["totals"]
-    return (
+    line = (
         f"{directory}: {len(manifest['shards'])} shards, {totals['examples']} examples, "
         f"{totals['tokens']} tokens, {totals['masked_tokens']} masked, {totals['bytes']} bytes"
     )
+    return line + left_out(len(manifest.get("skipped", ())))
+
+
+def left_out(inputs: int) -> str:
+    """What a summary says of so many skipped inputs; nothing of none."""
+    return f", {inputs} bad {'input' if inputs == 1 else 'inputs'} left out" if inputs else ""
 
 
 def settings_digest(settings: dict[str, Any]) -> str:
@@ -185,15 +221,17 @@ def parse_manifest(data: bytes, where: str) -> Manifest:
     _check_schema(value, where)
     inputs = tuple(_entry(InputEntry, item) for item in value["inputs"])
     shards = tuple(_entry(ShardEntry, item) for item in value["shards"])
+    skipped = tuple(_entry(SkippedEntry, item) for item in value.get("skipped", ()))
     names = {entry.name for entry in inputs}
     for shard in shards:
         if shard.input and shard.input not in names:
             raise ManifestError(
                 f"{where}: shard {shard.name} is made from {shard.input!r}, which is no input of it"
             )
-    return Manifest(
-        plan=parse_plan(value, where, tuple(entry.name for entry in inputs)), inputs=inputs, shards=shards
-    )
+    given = tuple(entry.name for entry in inputs)
+    if skipped:
+        given = tuple(sorted((*given, *(entry.name for entry in skipped))))
+    return Manifest(plan=parse_plan(value, where, given), inputs=inputs, shards=shards, skipped=skipped)
 
 
 def _check_version(found: Any, where: str) -> None:

@@ -57,3 +57,18 @@ def add_workers(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="processes to use (default: one for each core); the result is the same for any number",
     )
+
+
+def add_skip_bad_inputs(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--skip-bad-inputs",
+        action="store_true",
+        help="leave out a part that cannot be read (bytes that are not UTF-8, no sentences), list it in the "
+        "manifest, go on; without it such a part fails the run",
+    )
+
+
+def add_dry_run(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--dry-run", action="store_true", help="say what would be made and what kept, and write nothing"
+    )

@@ -6,28 +6,37 @@ from dataclasses import dataclass, field, replace
 
 from bertdata import storage
 from bertdata._native import Engine
+from bertdata.errors import InputError
 from bertdata.examples import make_examples
-from bertdata.jobs import Target, load_vocabulary, tokenize_part, write_shard
-from bertdata.manifest import InputEntry, ShardEntry
+from bertdata.jobs import Job, Target, left_out, load_vocabulary, skipped_entry, tokenize_part, write_shard
+from bertdata.manifest import InputEntry, ShardEntry, SkippedEntry
 from bertdata.shuffling import SortedDocuments, gather_documents, sort_documents
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SortedPart:
-    """A part's documents in the order of their keys, what the manifest says of it, warnings for a person."""
+    """What the manifest says of a part, warnings for a person, and its documents in the order of their keys.
 
-    documents: SortedDocuments
-    entry: InputEntry
+    A part that is left out has no documents.
+    """
+
+    entry: InputEntry | SkippedEntry
     warnings: tuple[str, ...]
+    documents: SortedDocuments | None = None
 
 
-def sort_part(part: str, vocabulary: str, targets: tuple[Target, ...], engine: Engine | None) -> SortedPart:
-    """Tokenise a part and sort its documents; InputError as tokenize_part has it."""
-    text = storage.read_bytes(part)
-    md5 = hashlib.md5(text, usedforsecurity=False).hexdigest()
-    tokenized = tokenize_part(part, text, md5, vocabulary, targets[0].settings, engine)
-    documents = sort_documents(tokenized.documents, tokenized.entry.name)
-    return SortedPart(documents=documents, entry=tokenized.entry, warnings=tokenized.warnings)
+def sort_part(job: Job) -> SortedPart:
+    """Tokenise the job's part and sort its documents."""
+    text = storage.read_bytes(job.part)
+    try:
+        part = tokenize_part(job.part, text, job.vocabulary, job.targets[0].settings, job.engine)
+    except InputError as error:
+        if not job.skip_bad:
+            raise
+        skipped = skipped_entry(text, job.part, error)
+        return SortedPart(entry=skipped, warnings=(left_out(job.part, skipped),))
+    documents = sort_documents(part.documents, part.entry.name)
+    return SortedPart(entry=part.entry, warnings=part.warnings, documents=documents)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,7 +67,12 @@ def run_shuffled_job(job: ShuffledJob, blocks: Iterable[bytes]) -> ShuffledResul
     done = {
         target: entries[1]
         for target in job.targets
-        if (entries := target.dataset.finished_entry(shuffled_name(job, target), job.corpus.md5)) is not None
+        if (
+            entries := target.dataset.finished_entry(
+                shuffled_name(job.number, job.shards, target), job.corpus.md5
+            )
+        )
+        is not None
     }
     missing = [target for target in job.targets if target not in done]
     if missing:
@@ -68,7 +82,9 @@ def run_shuffled_job(job: ShuffledJob, blocks: Iterable[bytes]) -> ShuffledResul
             settings = target.settings
             seeded = replace(settings, random_seed=shard_seed(settings.random_seed, job.number))
             examples = make_examples(documents, vocabulary, seeded, engine=job.engine)
-            entry = write_shard(target, shuffled_name(job, target), "", examples, job.engine)
+            entry = write_shard(
+                target, shuffled_name(job.number, job.shards, target), "", examples, job.engine
+            )
             target.dataset.record(job.corpus, entry)
             done[target] = entry
     return ShuffledResult(
@@ -76,9 +92,9 @@ def run_shuffled_job(job: ShuffledJob, blocks: Iterable[bytes]) -> ShuffledResul
     )
 
 
-def shuffled_name(job: ShuffledJob, target: Target) -> str:
-    """The file name of the job's shard in the target's dataset."""
-    return f"shard-{job.number:05}-of-{job.shards:05}.{target.settings.format}"
+def shuffled_name(number: int, shards: int, target: Target) -> str:
+    """The file name of a shard in the target's dataset."""
+    return f"shard-{number:05}-of-{shards:05}.{target.settings.format}"
 
 
 def shard_seed(seed: int, number: int) -> int:

@@ -26,6 +26,9 @@ from bertdata.manifest import (
 from bertdata.published import PublishedFile, load_table
 from bertdata.recipes import FORMATS
 
+LEFT_OUT = "left out"
+"""Status of an input that the manifest lists as skipped."""
+
 _WORKERS = 4  # hashing releases the GIL
 _MD5SUM_LINE = re.compile(r"(\\?)([0-9a-fA-F]{32}) [ *](.+)")
 
@@ -122,6 +125,10 @@ def _verify_manifest(path: str, directory: str, content: bool, on_file: Callable
 
     findings = [*_check_manifest_itself(manifest, data, path), *_in_parallel(check, manifest.shards)]
     findings += _check_md5sums_of(manifest, directory)
+    findings += [
+        Finding(file=entry.name, status=LEFT_OUT, detail=entry.reason, is_fault=False)
+        for entry in manifest.skipped
+    ]
     known = {MANIFEST_NAME, MD5SUMS_NAME, *(shard.name for shard in manifest.shards)}
     findings += [
         Finding(file=storage.join(directory, name), status="extra", detail="the manifest does not list it")

@@ -109,6 +109,7 @@ def test_counters_are_the_manifest_s_totals(
         inputs, totals = manifest["inputs"], manifest["totals"]
         assert {line.split()[0]: int(line.split()[1]) for line in lines if line.startswith("  ")} == {
             "parts": len(corpus),
+            "parts_skipped": 0,
             "documents": sum(part["documents"] for part in inputs),
             "sentences": sum(part["sentences"] for part in inputs),
             "tokens": sum(part["tokens"] for part in inputs),

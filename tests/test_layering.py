@@ -42,10 +42,11 @@ LEVELS = {
     "bertdata.verify": 6,
     "bertdata.planning": 7,
     "bertdata.shuffled_jobs": 7,
-    "bertdata.cli": 8,
-    "bertdata.__main__": 9,
-    "beam_pipelines": 8,
-    "trainer": 8,
+    "bertdata.preview": 8,
+    "bertdata.cli": 9,
+    "bertdata.__main__": 10,
+    "beam_pipelines": 9,
+    "trainer": 9,
 }
 # Within level 1: recipes are made of dialects, flags of recipes.
 MAY_ALSO_IMPORT = {

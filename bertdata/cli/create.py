@@ -3,10 +3,11 @@
 from bertdata import storage
 from bertdata.assets import find_vocabulary
 from bertdata.cli.progress import Progress
-from bertdata.jobs import Job, JobResult, run_job
-from bertdata.manifest import summary
-from bertdata.parser import Parser, add_engine, add_workers
+from bertdata.jobs import Job, JobResult, Target, run_job
+from bertdata.manifest import Manifest, summary
+from bertdata.parser import Parser, add_dry_run, add_engine, add_skip_bad_inputs, add_workers
 from bertdata.planning import chosen_settings, find_parts, plan_targets
+from bertdata.preview import preview, show_previews
 from bertdata.settings_flags import add_settings, given_settings
 from bertdata.workers import available_cores, run_all
 
@@ -33,6 +34,8 @@ def make_parser() -> Parser:
         help="WordPiece vocabulary, one token a line; or a name: bert-base-uncased",
     )
     add_settings(parser)
+    add_skip_bad_inputs(parser)
+    add_dry_run(parser)
     add_workers(parser)
     add_engine(parser)
     return parser
@@ -43,20 +46,42 @@ def run(arguments: list[str]) -> int:
     recipe, settings = chosen_settings(args.recipe, args.phase, given_settings(args))
     parts, vocabulary = find_parts(args.parts), find_vocabulary(args.vocab)
     targets = plan_targets(args.output, recipe, args.phase, settings, parts, vocabulary)
+    if args.dry_run:
+        show_previews(preview(targets, parts))
+        return 0
     for target in targets:
         target.dataset.begin()
-    jobs = [Job(part=part, vocabulary=vocabulary, targets=targets, engine=args.engine) for part in parts]
+    jobs = [
+        Job(
+            part=part,
+            vocabulary=vocabulary,
+            targets=targets,
+            engine=args.engine,
+            skip_bad=args.skip_bad_inputs,
+        )
+        for part in parts
+    ]
     try:
         results = run_jobs(jobs, args.workers or available_cores())
+        manifests = finish(targets, results)
     except BaseException:
         for target in targets:
             target.dataset.give_up()
         raise
-    for index, target in enumerate(targets):
-        inputs, shards = zip(*(result.entries[index] for result in results), strict=True)
-        manifest = target.dataset.finish(inputs, shards)
+    for target, manifest in zip(targets, manifests, strict=True):
         print(summary(target.dataset.directory, manifest.as_json()))
     return 0
+
+
+def finish(targets: tuple[Target, ...], results: list[JobResult]) -> list[Manifest]:
+    """The manifests of the datasets, finished."""
+    skipped = [result.skipped for result in results if result.skipped is not None]
+    manifests = []
+    for index, target in enumerate(targets):
+        entries = [result.entries[index] for result in results if result.skipped is None]
+        inputs, shards = [entry for entry, _ in entries], [shard for _, shard in entries]
+        manifests.append(target.dataset.finish(inputs, shards, skipped))
+    return manifests
 
 
 def run_jobs(jobs: list[Job], workers: int) -> list[JobResult]:
@@ -67,11 +92,14 @@ def run_jobs(jobs: list[Job], workers: int) -> list[JobResult]:
         for result in run_all(run_job, sorted(jobs, key=lambda job: -sizes[job.part]), workers):
             for warning in result.warnings:
                 progress.note(f"bertdata: warning: {warning}")
-            progress.advance(result.entries[0][0].bytes, _line(result))
+            read = result.skipped or result.entries[0][0]
+            progress.advance(read.bytes, _line(result))
             results.append(result)
     return results
 
 
 def _line(result: JobResult) -> str:
+    if result.skipped is not None:
+        return f"skipped {result.skipped.name}"
     made = ", ".join(f"{shard.name} ({shard.examples} examples)" for _, shard in result.entries)
     return f"{'kept' if result.kept == len(result.entries) else 'made'} {made}"

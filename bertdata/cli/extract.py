@@ -3,8 +3,9 @@
 from types import TracebackType
 
 from bertdata.cli.progress import Progress
-from bertdata.parser import Parser, add_workers
-from bertdata.text.extract import extract
+from bertdata.parser import Parser, add_dry_run, add_workers
+from bertdata.preview import NOTHING_WRITTEN
+from bertdata.text.extract import extract, preview_extraction
 from bertdata.text.flags import add_extract_settings, given_extract_settings
 from bertdata.workers import available_cores
 
@@ -25,6 +26,7 @@ def make_parser() -> Parser:
     parser.add_argument("dump", metavar="DUMP", help="the dump, a local file")
     parser.add_argument("--output", required=True, metavar="DIR", help="directory of the extracted articles")
     add_extract_settings(parser)
+    add_dry_run(parser)
     add_workers(parser)
     return parser
 
@@ -32,6 +34,9 @@ def make_parser() -> Parser:
 def run(arguments: list[str]) -> int:
     args = make_parser().parse_args(arguments)
     settings = given_extract_settings(args)
+    if args.dry_run:
+        print("\n".join([*preview_extraction(args.dump, args.output, settings), NOTHING_WRITTEN]))
+        return 0
     with StageProgress() as progress:
         report = extract(
             args.dump, args.output, settings, workers=args.workers or available_cores(), progress=progress

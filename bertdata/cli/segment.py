@@ -5,9 +5,11 @@ from typing import cast
 from bertdata import storage
 from bertdata.assets import find_punkt_tables
 from bertdata.cli.progress import Progress
-from bertdata.parser import Parser, add_engine, add_workers
+from bertdata.parser import Parser, add_dry_run, add_engine, add_workers
+from bertdata.preview import NOTHING_WRITTEN
 from bertdata.splitters import LoadSplitter
 from bertdata.text.flags import add_segment_settings, given_segment_settings
+from bertdata.text.plan import plan_text
 from bertdata.text.punkt import Variant
 from bertdata.text.reading import find_extracted_files
 from bertdata.text.segment import segment
@@ -31,6 +33,7 @@ def make_parser() -> Parser:
     )
     parser.add_argument("--output", required=True, metavar="DIR", help="directory of the parts")
     add_segment_settings(parser)
+    add_dry_run(parser)
     add_workers(parser)
     add_engine(parser)
     return parser
@@ -41,6 +44,9 @@ def run(arguments: list[str]) -> int:
     settings = SegmentSettings(**given_segment_settings(args))
     files = find_extracted_files(args.sources)
     find_punkt_tables()  # fetched once, before the workers look for them
+    if args.dry_run:
+        show_plan(files, args.output, settings)
+        return 0
     sizes = iter(files)
     with Progress("segmenting", sum(map(storage.size, files)), unit="bytes") as progress:
         counts = segment(
@@ -53,6 +59,11 @@ def run(arguments: list[str]) -> int:
         )
     print(summary(args.output, settings, counts))
     return 0
+
+
+def show_plan(files: list[str], directory: str, settings: SegmentSettings) -> None:
+    """Print what would be read and written; errors as from segment."""
+    print("\n".join([*plan_text(files, settings).lines(files, directory, settings), NOTHING_WRITTEN]))
 
 
 def summary(directory: str, settings: SegmentSettings, counts: SegmentCounts) -> str:

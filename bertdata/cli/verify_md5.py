@@ -4,9 +4,10 @@ import json
 
 from bertdata import storage
 from bertdata.cli.progress import Progress
+from bertdata.manifest import left_out
 from bertdata.parser import Parser
 from bertdata.published import table_names
-from bertdata.verify import Report, verify, verify_table
+from bertdata.verify import LEFT_OUT, Report, verify, verify_table
 
 EXAMPLE = """\
   bertdata verify-md5 shards
@@ -62,7 +63,8 @@ def _print(report: Report, *, every: bool) -> None:
         if finding.is_fault or every:
             print(finding)
     state = "sound" if report.sound else _count(len(report.faults), "fault")
-    print(f"{report.path}: {_count(report.count('right'), 'file')} right, {state}")
+    right, aside = _count(report.count("right"), "file"), left_out(report.count(LEFT_OUT))
+    print(f"{report.path}: {right} right, {state}{aside}")
 
 
 def _count(number: int, thing: str) -> str:

@@ -97,6 +97,19 @@ def extract(
     return extraction.run(workers)
 
 
+def preview_extraction(
+    dump: str | Path,
+    output_dir: str | Path,
+    settings: ExtractSettings,
+    *,
+    report_file: str | Path | None = None,
+) -> list[str]:
+    """What extract would do, for a person, with nothing written; errors as from extract."""
+    load_wikiextractor()
+    kept = None if report_file is None else Path(report_file)
+    return _Extraction(Path(dump), Path(output_dir), settings, None, kept).preview()
+
+
 class _Extraction:
     """One run: first pass, second pass, last step."""
 
@@ -122,6 +135,7 @@ class _Extraction:
             self._bytes = self._dump.stat().st_size  # what is no dump leaves no directory behind
         with _naming_refusals(self._output):
             if self._is_done():
+                shutil.rmtree(self._unfinished, ignore_errors=True)  # it may have ended just before that
                 return self._report
             self._claim()
         try:
@@ -136,6 +150,21 @@ class _Extraction:
             shutil.rmtree(self._unfinished)
         return self._report
 
+    def preview(self) -> list[str]:
+        """Dump, settings and what is there, for a person."""
+        with open_dump(self._dump, Pool(1), max_page_bytes=self._settings.max_page_bytes):
+            self._bytes = self._dump.stat().st_size
+        with _naming_refusals(self._output):
+            if self._is_done():
+                return [
+                    f"{self._output}: articles of {self._dump.name} are there, {self._report.files} files"
+                ]
+            self._refuse_others()
+        plan = ", ".join(f"{name} {value}" for name, value in self._plan().items() if value is not None)
+        begun = _read_json(self._unfinished / "progress.json") is not None
+        how = "an earlier run's complete files are kept" if begun else "from the beginning"
+        return [f"{self._output}: articles to extract: {plan}; {how}"]
+
     def _is_done(self) -> bool:
         """Whether an earlier run with the same plan finished and its files are there; takes up its report."""
         kept = None if self._report_file is None else _read_json(self._report_file)
@@ -149,7 +178,6 @@ class _Extraction:
         if sum(sizes) != report.bytes:
             return False
         self._report = report
-        shutil.rmtree(self._unfinished, ignore_errors=True)  # it may have ended just before that
         return True
 
     def _plan(self) -> dict[str, Any]:
@@ -165,6 +193,12 @@ class _Extraction:
 
     def _claim(self) -> None:
         """Take the directory, or take up what an earlier run with the same plan left in it."""
+        self._refuse_others()
+        self._unfinished.mkdir(parents=True, exist_ok=True)
+        _write_json(self._unfinished / "plan.json", self._plan())
+
+    def _refuse_others(self) -> None:
+        """DatasetError for a directory that holds something else; nothing is changed."""
         plan = self._plan()
         found = _read_json(self._unfinished / "plan.json")
         if (
@@ -183,8 +217,6 @@ class _Extraction:
                 f"{self._output}: was begun with other settings: {'; '.join(differences)}; "
                 "choose another directory or remove this one"
             )
-        self._unfinished.mkdir(parents=True, exist_ok=True)
-        _write_json(self._unfinished / "plan.json", plan)
 
     def _leave_nothing_useless(self) -> None:
         """Give up the claim where nothing is complete yet, so that other settings may have the directory."""

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from bertdata import storage
 from bertdata.errors import DatasetError
@@ -36,6 +36,20 @@ class TextPlan:
                 f"{directory}: holds {left[0]}{' and others' if left[1:] else ''}, which these inputs "
                 "and settings do not make; remove the files of the other run, or choose another directory"
             )
+
+    def lines(self, files: Sequence[str], directory: str, settings: SegmentSettings) -> list[str]:
+        """What a run on these files would write, for a person; DatasetError as from refuse_leftovers."""
+        self.refuse_leftovers(directory)
+        given = ", ".join(f"{name} {value}" for name, value in asdict(settings).items())
+        written = [*self.names, *((EVAL_TEXT, EVAL_MD5) if self.part_of else ())]
+        there = set(storage.list_files(directory))
+        return [
+            f"{directory}: text: {given}",
+            *(f"  read  {path} ({storage.size(path)} bytes)" for path in files),
+            f"{directory}: {len(written)} text files to write, {len(there & set(written))} of them in place "
+            "of one that is there",
+            *(f"  make  {name}" for name in written),
+        ]
 
 
 def plan_text(files: Sequence[str], settings: SegmentSettings) -> TextPlan:
