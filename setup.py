@@ -16,6 +16,7 @@ EXTRAS = {
     "beam": ["apache-beam>=2.60"],
     "train": ["torch>=2.2", "numpy"],
     "vocab": ["tokenizers>=0.19"],
+    "pictures": ["matplotlib>=3.8"],
 }
 EXTRAS["all"] = sorted({requirement for extra in EXTRAS.values() for requirement in extra})
 EXTRAS["dev"] = [
@@ -24,6 +25,7 @@ EXTRAS["dev"] = [
     *EXTRAS["tf"],
     *EXTRAS["beam"],
     *EXTRAS["vocab"],
+    *EXTRAS["pictures"],
     *EXTRAS["wiki"],
     "datasets",
     "hypothesis",

@@ -3,10 +3,9 @@
 from itertools import islice
 
 from bertdata import storage
-from bertdata.assets import cached_vocabulary, find_vocabulary
 from bertdata.description import describe
 from bertdata.errors import UsageError
-from bertdata.jobs import load_vocabulary
+from bertdata.known_vocabulary import known_vocabulary
 from bertdata.manifest import MANIFEST_NAME, parse_manifest
 from bertdata.parser import Parser, positive
 from bertdata.shards import open_reader
@@ -53,13 +52,5 @@ def _words(shard: str, vocab: str | None) -> tuple[list[str], int | None]:
     """
     manifest = storage.join(storage.parent(shard), MANIFEST_NAME)
     plan = parse_manifest(storage.read_bytes(manifest), manifest).plan if storage.exists(manifest) else None
-    if vocab is None:
-        path = cached_vocabulary(plan.vocabulary["md5"]) if plan else None
-        if path is None:
-            return [], None
-    else:
-        path = find_vocabulary(vocab)
-    vocabulary = load_vocabulary(path, plan.settings["dialect"] if plan else "mlperf")
-    if plan and vocabulary.md5 != plan.vocabulary["md5"]:
-        raise UsageError(f"{path}: md5 {vocabulary.md5}, the shard was made with {plan.vocabulary['md5']}")
-    return vocabulary.words(), vocabulary.mask
+    vocabulary = known_vocabulary(vocab, plan)
+    return (vocabulary.words(), vocabulary.mask) if vocabulary else ([], None)

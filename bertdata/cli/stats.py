@@ -1,0 +1,157 @@
+"""``bertdata stats``: a dataset in numbers, and its lengths in a picture."""
+
+import json
+from collections.abc import Iterable, Iterator
+
+from bertdata.cli.progress import Progress
+from bertdata.known_vocabulary import known_vocabulary
+from bertdata.parser import Parser, add_workers
+from bertdata.picture import check_picture, write_picture
+from bertdata.shard_counts import ShardCounts
+from bertdata.stats import (
+    EXPECTED_SHARES,
+    QUANTILES,
+    FoundDataset,
+    FoundShard,
+    Statistics,
+    count,
+    find_datasets,
+    quantile,
+)
+from bertdata.workers import available_cores, run_all
+
+EXAMPLE = """\
+  bertdata stats shards
+  bertdata stats shards --json --picture lengths.svg"""
+
+SUMMARY = """\
+Reads every record of a dataset and prints lengths, padding, masks by kind, next sentences and the
+balance of its shards. DIR may hold one dataset, several (phase1, phase2) or another tool's shards.
+Without --vocab the id of [MASK] is that of a known vocabulary of the manifest's md5, else the id that
+stands at most masked positions, and the output says so. A masked position with the original token is
+kept, also where that token was drawn at random."""
+
+_NAMES = {"mask": "[MASK]", "kept": "kept", "random": "random", "changed": "[MASK] or random"}
+_LABEL_WIDTH = 18
+_TEXT_BINS = 16
+_BAR_WIDTH = 40
+
+_Row = tuple[str, str]
+
+
+def make_parser() -> Parser:
+    parser = Parser("bertdata stats", EXAMPLE, SUMMARY)
+    parser.add_argument("path", metavar="DIR", help="dataset directory, or one shard of any container")
+    parser.add_argument("--vocab", metavar="FILE|NAME", help="the vocabulary that the shards were made with")
+    parser.add_argument("--json", action="store_true", help="print everything as one JSON object")
+    parser.add_argument(
+        "--picture",
+        metavar="FILE",
+        help="write the length histogram as .svg or .png (pip install 'bertdata[pictures]')",
+    )
+    add_workers(parser)
+    return parser
+
+
+def run(arguments: list[str]) -> int:
+    args = make_parser().parse_args(arguments)
+    if args.picture:
+        check_picture(args.picture)
+    datasets = find_datasets(args.path)
+    mask_ids = [_mask_id(args.vocab, dataset) for dataset in datasets]
+    counts = _count_all(datasets, args.workers or available_cores())
+    statistics = [
+        Statistics(dataset, [counts[shard.path] for shard in dataset.shards], mask_id)
+        for dataset, mask_id in zip(datasets, mask_ids, strict=True)
+    ]
+    if args.picture:
+        write_picture(args.picture, statistics)
+    if args.json:
+        print(json.dumps({"datasets": [one.as_json() for one in statistics]}, indent=1, ensure_ascii=False))
+    else:
+        print("\n".join(map(_as_text, statistics)), end="")
+    return 0
+
+
+def _mask_id(vocab: str | None, dataset: FoundDataset) -> int | None:
+    vocabulary = known_vocabulary(vocab, dataset.manifest.plan if dataset.manifest else None)
+    return vocabulary.mask if vocabulary else None
+
+
+def _count_all(datasets: list[FoundDataset], workers: int) -> dict[str, ShardCounts]:
+    """The counts of all shards by path, the largest shard first so that no worker is left with it."""
+    shards = sorted(
+        (shard for dataset in datasets for shard in dataset.shards), key=lambda shard: -shard.bytes
+    )
+    counts = {}
+    with Progress("counting", sum(shard.bytes for shard in shards), unit="bytes") as progress:
+        for path, found in run_all(_count, shards, workers):
+            progress.advance(found.bytes, f"counted {found.name} ({found.examples} examples)")
+            counts[path] = found
+    return counts
+
+
+def _count(shard: FoundShard) -> tuple[str, ShardCounts]:
+    return shard.path, count(shard)
+
+
+def _as_text(one: Statistics) -> str:
+    rows = [*_size_rows(one), *_length_rows(one), *_mask_rows(one), *_shard_rows(one)]
+    lines = [f"{one.path}: {one.title}"]
+    lines += [f"  {label:<{_LABEL_WIDTH}}  {value}" for label, value in rows]
+    return "\n".join([*lines, "", *_histogram_lines(one)]) + "\n"
+
+
+def _size_rows(one: Statistics) -> Iterator[_Row]:
+    yield "shards", f"{len(one.shards):,}"
+    yield "examples", f"{one.examples:,}"
+    yield "tokens", f"{one.tokens:,} real"
+    yield "padding", f"{one.padding:.2%} of the positions, {one.layout.max_seq_length} an example"
+
+
+def _length_rows(one: Statistics) -> Iterator[_Row]:
+    lengths, limit = one.lengths, one.layout.max_seq_length
+    yield "length", f"mean {one.tokens / one.examples:.1f}, {min(lengths)} to {max(lengths)} tokens"
+    yield "  quantiles", ", ".join(f"{p} %: {quantile(lengths, p)}" for p in QUANTILES)
+    yield "  full", f"{lengths[limit] / one.examples:.2%} of the examples have all {limit} tokens"
+    first, second = one.first_tokens / one.examples, (one.tokens - one.first_tokens) / one.examples
+    yield "  segments", f"mean {first:.1f} and {second:.1f} tokens, [CLS] and [SEP] included"
+    yield "next sentence", f"{one.random_next / one.examples:.2%} random"
+
+
+def _mask_rows(one: Statistics) -> Iterator[_Row]:
+    masked, limit = one.masked_tokens, one.layout.max_predictions_per_seq
+    yield "masked", f"{masked:,}, {masked / one.tokens:.2%} of the real tokens"
+    yield "  per example", f"mean {masked / one.examples:.2f}, {min(one.masks)} to {max(one.masks)}"
+    yield "  filled", f"{one.masks[limit] / one.examples:.2%} of the examples have all {limit} predictions"
+    for kind, positions in one.mask_kinds.items():
+        expected = EXPECTED_SHARES.get(kind, 1 - EXPECTED_SHARES["kept"])
+        share = positions / masked if masked else 0
+        yield f"  {_NAMES[kind]}", f"{share:.2%}, {positions:,} (expected {expected:.0%})"
+    if one.mask_id is None:
+        yield "  id of [MASK]", "not known: --vocab tells [MASK] and random tokens apart"
+    elif one.mask_id.source == "data":
+        yield (
+            "  id of [MASK]",
+            (f"{one.mask_id.id} by the data, it stands at most masked positions; --vocab makes it certain"),
+        )
+    else:
+        yield "  id of [MASK]", f"{one.mask_id.id} by the vocabulary"
+
+
+def _shard_rows(one: Statistics) -> Iterator[_Row]:
+    tokens = [shard.tokens for shard in one.shards]
+    yield "tokens a shard", f"mean {one.tokens / len(tokens):,.1f}, {min(tokens):,} to {max(tokens):,}"
+    yield "  imbalance", f"the largest is {one.imbalance:.2%} above the mean"
+
+
+def _histogram_lines(one: Statistics) -> Iterable[str]:
+    """Lengths from, to, examples and a bar of each bin."""
+    histogram = one.histogram(_TEXT_BINS)
+    limit, largest = one.layout.max_seq_length, max(histogram.examples)
+    yield f"  {'length':>13}  {'examples':>12}"
+    for index, examples in enumerate(histogram.examples):
+        first = index * histogram.bin_tokens + 1
+        last = min(first + histogram.bin_tokens - 1, limit)
+        bar = "#" * -(-examples * _BAR_WIDTH // largest)
+        yield f"  {first:>5} to {last:>4}  {examples:>12,}  {bar}".rstrip()
