@@ -6,12 +6,14 @@ NVIDIA's shards of the articles' places. Elements are whole files, or one file's
 
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
+from operator import itemgetter
 from typing import Any
 
 import apache_beam as beam
 
 from beam_pipelines.counters import count, text_amounts
 from beam_pipelines.failures import naming
+from beam_pipelines.parcels import Parcel, collect
 from beam_pipelines.text_stage import TextStage
 from bertdata.text.evaluation import eval_md5, eval_text
 from bertdata.text.parts import part_text
@@ -74,7 +76,8 @@ class SplitFile(beam.DoFn):  # type: ignore[misc]
         with naming(path):
             text = self._step(file)
         count(text_amounts(text.counts))
-        yield self._stage.plan.part_of[number], (number, part_text(text.training))
+        (parcel,) = self._stage.room.leave([part_text(text.training)])
+        yield self._stage.plan.part_of[number], (number, parcel)
         yield beam.pvalue.TaggedOutput("withheld", (0, (number, text.withheld)))
 
 
@@ -84,9 +87,10 @@ class WritePart(beam.DoFn):  # type: ignore[misc]
     def __init__(self, stage: TextStage) -> None:
         self._stage = stage
 
-    def process(self, gathered: tuple[int, Iterable[tuple[int, bytes]]]) -> Iterator[str]:
+    def process(self, gathered: tuple[int, Iterable[tuple[int, Parcel]]]) -> Iterator[str]:
         part, texts = gathered
-        yield self._stage.write(self._stage.plan.names[part], (text for _, text in sorted(texts)))
+        ordered = sorted(texts, key=itemgetter(0))
+        yield self._stage.write(self._stage.plan.names[part], (collect(parcel) for _, parcel in ordered))
 
 
 class WriteEvaluation(beam.DoFn):  # type: ignore[misc]
@@ -135,18 +139,18 @@ class SplitArticles(beam.DoFn):  # type: ignore[misc]
     """(Number, path) of a file to (number, its articles); tagged: how many sentences each of them has."""
 
     def __init__(self, stage: TextStage) -> None:
-        self._load_splitter = stage.load_splitter
+        self._stage = stage
         self._step = NvidiaStep(stage.load_splitter)
 
     def setup(self) -> None:
-        self._load_splitter()
+        self._stage.load_splitter()
 
     def process(self, file: NumberedFile) -> Iterator[Any]:
         number, path = file
         with naming(path):
             text = self._step(path)
         count(text_amounts(text.counts))
-        yield number, text.articles
+        yield number, self._stage.room.leave(text.articles)
         yield beam.pvalue.TaggedOutput("sentences", (0, (number, array("I", text.sentences))))
 
 
@@ -178,10 +182,10 @@ class SortByShard(beam.DoFn):  # type: ignore[misc]
     """(Number of a file, its articles) to (number of a shard, the file's articles for it by their place)."""
 
     def process(
-        self, file: tuple[int, list[bytes]], places: dict[int, Places]
-    ) -> Iterator[tuple[int, list[tuple[int, bytes]]]]:
+        self, file: tuple[int, list[Parcel]], places: dict[int, Places]
+    ) -> Iterator[tuple[int, list[tuple[int, Parcel]]]]:
         number, articles = file
-        by_shard: dict[int, list[tuple[int, bytes]]] = {}
+        by_shard: dict[int, list[tuple[int, Parcel]]] = {}
         for article, shard, place in zip(articles, *places[number], strict=True):
             by_shard.setdefault(shard, []).append((place, article))
         yield from by_shard.items()
@@ -193,7 +197,7 @@ class WriteTextShard(beam.DoFn):  # type: ignore[misc]
     def __init__(self, stage: TextStage) -> None:
         self._stage = stage
 
-    def process(self, gathered: tuple[int, Iterable[list[tuple[int, bytes]]]]) -> Iterator[str]:
+    def process(self, gathered: tuple[int, Iterable[list[tuple[int, Parcel]]]]) -> Iterator[str]:
         shard, blocks = gathered
-        articles = sorted(article for block in blocks for article in block)
-        yield self._stage.write(self._stage.plan.names[shard], (article for _, article in articles))
+        articles = sorted((article for block in blocks for article in block), key=itemgetter(0))
+        yield self._stage.write(self._stage.plan.names[shard], (collect(parcel) for _, parcel in articles))

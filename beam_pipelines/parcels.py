@@ -31,6 +31,11 @@ class ParcelRoom:
 
     directory: str | None = None
 
+    @classmethod
+    def in_directory(cls, directory: str) -> "ParcelRoom":
+        """A room in a directory of a file system; in an object store, a request for each would cost more."""
+        return cls(None if storage.is_remote(directory) else directory)
+
     def leave(self, blobs: Sequence[bytes]) -> list[Parcel]:
         """A parcel for each blob. A repeated call makes a file of its own, and harms no other."""
         if self.directory is None:

@@ -196,8 +196,7 @@ def add_stages(pipeline: Any, source: Source, targets: tuple[Target, ...], flags
 
 def parcel_room(targets: tuple[Target, ...]) -> ParcelRoom:
     """Where documents wait between the stages of a global shuffle: workers who share the output share it."""
-    directory = targets[0].dataset.unfinished
-    return ParcelRoom(None if storage.is_remote(directory) else directory)
+    return ParcelRoom.in_directory(targets[0].dataset.unfinished)
 
 
 def make_datasets(pipeline: Any, source: Source, targets: tuple[Target, ...]) -> dict[str, int]:

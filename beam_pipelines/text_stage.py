@@ -6,6 +6,7 @@ from typing import cast
 
 from beam_pipelines.counters import count, text_amounts
 from beam_pipelines.failures import naming
+from beam_pipelines.parcels import ParcelRoom
 from bertdata import storage
 from bertdata._native import Engine
 from bertdata.splitters import LoadSplitter
@@ -33,6 +34,11 @@ class TextStage:
     def unfinished(self) -> str:
         """Where files grow; gone when the run is done."""
         return storage.join(self.directory, "unfinished")
+
+    @property
+    def room(self) -> ParcelRoom:
+        """Where text waits between stages."""
+        return ParcelRoom.in_directory(self.unfinished)
 
     def write(self, name: str, blocks: Iterable[bytes]) -> str:
         """The path of a file in the directory, written whole."""
