@@ -1,0 +1,100 @@
+"""Whether time and memory of a Beam run grow with the corpus: 4, 8, 16, 32 parts of 5 MB, two processes.
+
+Run as ``python -m benchmarks.scaling``. As many shards as parts, so that the largest shard stays the
+same. CPU seconds should grow in step with the corpus, and the memory of the launching process and of its
+workers not at all. Linux only: peaks are read from /proc.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.corpus import long_text, vocabulary
+
+PART_BYTES = 5_000_000
+PARTS = (4, 8, 16, 32)
+ROUTES = {"none": (), "global": ("--shuffle", "global")}
+POLL_SECONDS = 0.02
+
+
+@dataclass(frozen=True)
+class Growth:
+    """CPU and wall seconds of a run, peak megabytes of its launcher and of its largest worker."""
+
+    cpu: float
+    wall: float
+    launcher: float
+    worker: float
+
+
+def run(words: list[str]) -> Growth:
+    """What the command cost, with the peak of each of its processes apart."""
+    start, before = time.perf_counter(), os.times()
+    process = subprocess.Popen(words, stdout=subprocess.DEVNULL, start_new_session=True)
+    peaks: dict[int, float] = {}
+    while process.poll() is None:
+        for pid in members(process.pid):
+            peaks[pid] = max(peaks.get(pid, 0.0), peak_megabytes(pid))
+        time.sleep(POLL_SECONDS)
+    if process.returncode:
+        sys.exit(f"{' '.join(words)}: exit status {process.returncode}")
+    after = os.times()
+    cpu = after.children_user + after.children_system - before.children_user - before.children_system
+    workers = [peak for pid, peak in peaks.items() if pid != process.pid]
+    return Growth(cpu, time.perf_counter() - start, peaks[process.pid], max(workers))
+
+
+def members(session: int) -> list[int]:
+    """The processes of a session."""
+    found = []
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            fields = Path("/proc", name, "stat").read_text().rpartition(") ")[2].split()
+        except OSError:
+            continue  # it ended meanwhile
+        if int(fields[3]) == session:
+            found.append(int(name))
+    return found
+
+
+def peak_megabytes(pid: int) -> float:
+    """The process' peak resident memory so far."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return 0.0
+    return next((int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM")), 0.0)
+
+
+def prepare(parts: list[Path], output: Path, *flags: str) -> list[str]:
+    """The command of a run in two processes."""
+    processes = ("--direct_running_mode", "multi_processing", "--direct_num_workers", "2")
+    words = [sys.executable, "-m", "beam_pipelines.prepare", "--input", *map(str, parts)]
+    return [*words, "--output", str(output), "--vocab", str(vocabulary()), *processes, *flags]
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as place:
+        text = long_text(PART_BYTES)
+        parts = [Path(place, f"part-{number:05}") for number in range(max(PARTS))]
+        for part in parts:
+            part.write_bytes(text)
+        for shuffle, flags in ROUTES.items():
+            for count in PARTS:
+                shards = ("--num-shards", str(count)) if flags else ()
+                output = Path(place, f"{shuffle}-{count}")
+                cost = run(prepare(parts[:count], output, *flags, *shards))
+                print(
+                    f"--shuffle {shuffle:6} {count:3} parts of 5 MB: {cost.cpu:6.1f} CPU s, "
+                    f"{cost.cpu / count:.2f} a part; {cost.wall:5.1f} s; peak of the launcher "
+                    f"{cost.launcher:.0f} MB, of a worker {cost.worker:.0f} MB",
+                    flush=True,
+                )
+
+
+if __name__ == "__main__":
+    main()
