@@ -82,5 +82,6 @@ def _local_runner(options: Any) -> Any:
     if direct.direct_running_mode != "multi_processing":
         return FnApiRunner()
     direct.direct_running_mode = "in_memory"  # the default, with which the runner keeps the environment given
-    command = f"{shlex.quote(sys.executable)} -m beam_pipelines.worker"
+    # exec: the worker's parent is to be this process, not the shell that Beam starts it with
+    command = f"exec {shlex.quote(sys.executable)} -m beam_pipelines.worker"
     return FnApiRunner(default_environment=SubprocessSDKEnvironment.from_command_string(command))
