@@ -51,10 +51,9 @@ class Shuffle:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ShufflePlan:
-    """What is known once all parts were read: where shards begin, and what all inputs are."""
+    """What every shard's maker needs once all parts were read: where shards begin, all inputs as one."""
 
     cuts: Buffer
-    inputs: tuple[InputEntry | SkippedEntry, ...]
     corpus: InputEntry
 
 
@@ -76,11 +75,8 @@ class MakeShuffledShards(beam.PTransform):  # type: ignore[misc]
             | "spread over workers" >> beam.Reshuffle()
             | "tokenize parts" >> beam.ParDo(SortPart(self._shuffle)).with_outputs("weights", main="sorted")
         )
-        plan = (
-            documents.weights
-            | "weigh the corpus" >> beam.CombinePerKey(Weigh())
-            | "find cuts" >> beam.Map(plan_shuffle, self._shuffle.shards).with_output_types(ShufflePlan)
-        )
+        corpus = documents.weights | "weigh the corpus" >> beam.CombinePerKey(Weigh())
+        plan = corpus | "find cuts" >> beam.Map(plan_shuffle, self._shuffle.shards)
         once = beam.pvalue.AsSingleton(plan)
         shards = (
             documents.sorted
@@ -88,7 +84,7 @@ class MakeShuffledShards(beam.PTransform):  # type: ignore[misc]
             | "gather shards" >> beam.GroupByKey()
             | "make shards" >> beam.ParDo(MakeShuffledShard(self._shuffle), once)
         )
-        inputs = plan | "list inputs" >> beam.FlatMap(input_entries, len(self._shuffle.targets))
+        inputs = corpus | "list inputs" >> beam.FlatMap(input_entries, len(self._shuffle.targets))
         return (shards, inputs) | "entries" >> beam.Flatten()
 
 
@@ -152,15 +148,14 @@ def plan_shuffle(weighed: tuple[int, Weight], shards: int) -> ShufflePlan:
         refuse_nothing(skipped)
     return ShufflePlan(
         cuts=find_cuts(weight.histogram, shards),
-        inputs=tuple(sorted(weight.inputs, key=lambda entry: entry.name)),
         corpus=corpus_entry(read, skipped),
     )
 
 
-def input_entries(plan: ShufflePlan, targets: int) -> Iterator[NumberedEntry]:
+def input_entries(weighed: tuple[int, Weight], targets: int) -> Iterator[NumberedEntry]:
     """Each input's entry for each dataset."""
     for number in range(targets):
-        for entry in plan.inputs:
+        for entry in weighed[1].inputs:
             yield number, entry
 
 
