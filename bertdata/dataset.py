@@ -9,12 +9,14 @@
     DIR/MD5SUMS DIR/manifest.json   written last, in this order; then unfinished/ goes
 
 A run that finds the directory of an earlier one with the same plan keeps each shard whose entry
-fits its input and its bytes, and makes the others.
+fits its input and its bytes, and makes the others. Once the manifest is there it holds the entries, so
+that an attempt of a runner's that comes late, or ends late, leaves nothing behind.
 """
 
 import hashlib
 from contextlib import suppress
 from dataclasses import asdict, replace
+from functools import lru_cache
 from typing import Any
 
 from bertdata import storage
@@ -50,14 +52,10 @@ class Dataset:
 
     def begin(self) -> None:
         """Claim the directory; DatasetError if it belongs to another plan or to something else."""
-        finished = self.refuse_others()
+        self.refuse_others()
         storage.make_directory(self.unfinished)
         plan = {**self.plan.as_json(), "inputs": list(self.plan.inputs)}
         self._write(storage.join(self.unfinished, _PLAN_NAME), dump_json(plan))
-        if finished is not None:
-            inputs = {entry.name: entry for entry in finished.inputs}
-            for shard in finished.shards:
-                self.record(inputs[shard.input], shard)
 
     def refuse_others(self, *, inputs_known: bool = True) -> Manifest | None:
         """The manifest of the finished dataset that is there; DatasetError as from begin, nothing changed.
@@ -95,17 +93,21 @@ class Dataset:
 
     def _found_manifest(self) -> Manifest | None:
         path = storage.join(self.directory, MANIFEST_NAME)
-        return parse_manifest(storage.read_bytes(path), path) if storage.exists(path) else None
+        try:
+            return _parse_manifest(storage.read_bytes(path), path)
+        except MissingInputError:
+            return None
 
     def _found_plan(self) -> Plan | None:
         path = storage.join(self.unfinished, _PLAN_NAME)
-        if storage.exists(path):
+        try:
             return parse_plan(parse_json(storage.read_bytes(path), path), path)
-        return None
+        except MissingInputError:
+            return None
 
     def finished_entry(self, shard: str, input_md5: str) -> tuple[InputEntry, ShardEntry] | None:
         """The entries of a shard that an earlier run finished from the same input, if its bytes still fit."""
-        entries = self._read_entry(shard)
+        entries = self._read_entry(shard) or self._listed_entry(shard)
         if entries is None or entries[0].md5 != input_md5:
             return None
         path = storage.join(self.directory, shard)
@@ -117,18 +119,29 @@ class Dataset:
 
     def _read_entry(self, shard: str) -> tuple[InputEntry, ShardEntry] | None:
         path = self._entry_path(shard)
-        if not storage.exists(path):
-            return None
         try:
             value = parse_json(storage.read_bytes(path), path)
             return InputEntry(**value["input"]), ShardEntry(**value["shard"])
-        except (ManifestError, KeyError, TypeError):
-            return None  # cut short by a crash: the shard is made again
+        except (MissingInputError, ManifestError, KeyError, TypeError):
+            return None  # not there, or cut short by a crash: the shard is made again
+
+    def _listed_entry(self, shard: str) -> tuple[InputEntry, ShardEntry] | None:
+        """The entries of a shard in the manifest of the finished dataset, if it is of our plan."""
+        manifest = self._found_manifest()
+        if manifest is None or self.plan.differences(manifest.plan):
+            return None
+        inputs = {entry.name: entry for entry in manifest.inputs}
+        return next(((inputs[entry.input], entry) for entry in manifest.shards if entry.name == shard), None)
 
     def record(self, input_entry: InputEntry, shard_entry: ShardEntry) -> None:
-        """Note that a shard is finished."""
+        """Note that a shard is finished; unless the manifest says so already."""
+        path = self._entry_path(shard_entry.name)
         entry: dict[str, Any] = {"input": asdict(input_entry), "shard": asdict(shard_entry)}
-        self._write(self._entry_path(shard_entry.name), dump_json(entry))
+        self._write(path, dump_json(entry))
+        # Looked for afterwards: the last step lists what it removes when the manifest is there, so either
+        # it sees this entry, or this sees the manifest.
+        if self._listed_entry(shard_entry.name) == (input_entry, shard_entry):
+            storage.remove(path, missing_ok=True)
 
     def _entry_path(self, shard: str) -> str:
         return storage.join(self.unfinished, f"{shard}.json")
@@ -150,6 +163,12 @@ class Dataset:
     def _write(self, path: str, data: bytes) -> None:
         with storage.open_output(path, temporary=self.unfinished) as file:
             file.write(data)
+
+
+@lru_cache(maxsize=2)
+def _parse_manifest(data: bytes, path: str) -> Manifest:
+    """The manifest; kept, as every part of a finished dataset asks for it."""
+    return parse_manifest(data, path)
 
 
 def file_md5(path: str) -> str:
