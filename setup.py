@@ -16,6 +16,8 @@ EXTRAS = {
     "beam": ["apache-beam>=2.60"],
     "train": ["torch>=2.2", "numpy"],
     "vocab": ["tokenizers>=0.19"],
+    "gcs": ["gcsfs>=2023.6"],
+    "s3": ["s3fs>=2023.6"],
 }
 EXTRAS["all"] = sorted({requirement for extra in EXTRAS.values() for requirement in extra})
 EXTRAS["dev"] = [
@@ -25,8 +27,12 @@ EXTRAS["dev"] = [
     *EXTRAS["beam"],
     *EXTRAS["vocab"],
     *EXTRAS["wiki"],
+    *EXTRAS["gcs"],
+    *EXTRAS["s3"],
     "datasets",
+    "gcp-storage-emulator",
     "hypothesis",
+    "moto[server]>=5",
     "mypy",
     "pytest",
     "pytest-xdist",

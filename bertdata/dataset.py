@@ -2,10 +2,10 @@
 
 ::
 
-    DIR/part-00000.tfrecord      appears whole, by renaming
+    DIR/part-00000.tfrecord      appears whole
     DIR/unfinished/plan.json     what the directory is for; there until the manifest is
     DIR/unfinished/*.json        one entry for each finished shard
-    DIR/unfinished/*.tmp         files that are being written
+    DIR/unfinished/*.tmp         files that are being written (none in an object store)
     DIR/MD5SUMS DIR/manifest.json   written last, in this order; then unfinished/ goes
 
 A run that finds the directory of an earlier one with the same plan keeps each shard whose entry

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from commands import contents
 from object_stores import Store
-from test_beam_route import GOLDEN, NVIDIA, commands
+from test_beam_route import DUMP, GOLDEN, NVIDIA, commands
 
 from beam_pipelines.carried import CarriedFile
 from beam_pipelines.prepare import main
@@ -56,6 +56,7 @@ def test_a_run_with_every_bundle_twice_leaves_the_dataset_and_nothing_else(
         assert store.contents("out") == expected
 
 
+@pytest.mark.slow
 def test_worker_processes_make_the_same_bytes(
     store, parts, vocabulary, corpus, small_vocabulary_file, tmp_path
 ):
@@ -96,6 +97,23 @@ def test_articles_become_parts_and_shards_on_the_store(
         assert main([*words, *places, *punkt, *segment, *SMALL, TWICE]) == 0
         assert store.contents("out") == shards
         assert store.contents("parts") == text
+
+
+def test_a_remote_dump_becomes_shards_on_the_store(
+    store, vocabulary, small_vocabulary_file, kit, monkeypatch, tmp_path
+):
+    monkeypatch.setenv("NLTK_DATA", str(kit / "nltk_data"))
+    monkeypatch.setenv("BERTDATA_CACHE", str(tmp_path / "cache"))
+    segment = ("--eval-articles", "3", "--block-size", "0.1")
+    text, shards = commands(DUMP, small_vocabulary_file, tmp_path / "here", segment, SMALL)
+    dump = store.put(DUMP.name, DUMP.read_bytes())
+    words = ["--input-kind", "dump", "--input", dump, "--vocab", vocabulary, "--extract-workers", "1"]
+    places = ["--output", f"{store.url}/out", "--text", str(tmp_path / "there")]
+    assert main([*words, *places, *segment, *SMALL]) == 0
+    assert store.contents("out") == shards
+    made = contents(tmp_path / "there")
+    assert made.pop("extracted.json")
+    assert made == text
 
 
 def test_attempts_after_the_last_step_leave_no_stray_file(

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import import_module
@@ -123,6 +124,18 @@ def test_a_run_that_ended_between_shards_is_gone_on_with(store, text, local, ber
     store.put("text/part-00001-of-00003", whole)
     resumed = bertdata(*words)
     assert resumed.err.count("kept part-") == 2
+    assert store.contents("out") == expected
+
+
+def test_a_killed_run_is_gone_on_with(store, text, local, bertdata):
+    expected = local.made(bertdata, *SMALL)
+    words = (*text, "--output", f"{store.url}/out", *SMALL)
+    run = start(*words)
+    while run.poll() is None and not any(name.startswith("out/part-") for name in store.names()):
+        time.sleep(0.01)
+    run.kill()
+    run.communicate()
+    assert bertdata(*words).status == 0
     assert store.contents("out") == expected
 
 
@@ -427,6 +440,10 @@ def test_missing_credentials_are_one_line(emulated, forgotten_file_systems, monk
 def refusing_server(request: pytest.FixtureRequest) -> Iterator[str]:
     """The address of a store that permits nothing."""
 
+    class Server(ThreadingHTTPServer):
+        def handle_error(self, *_: object) -> None:
+            pass  # a client that has read enough
+
     class Refuse(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             self.rfile.read(int(self.headers.get("Content-Length", 0)))
@@ -442,7 +459,7 @@ def refusing_server(request: pytest.FixtureRequest) -> Iterator[str]:
         def log_message(self, *_: object) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Refuse)
+    server = Server(("127.0.0.1", 0), Refuse)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     yield f"http://127.0.0.1:{server.server_port}"
