@@ -17,6 +17,8 @@ EXTRAS = {
     "train": ["torch>=2.2", "numpy"],
     "vocab": ["tokenizers>=0.19"],
     "pictures": ["matplotlib>=3.8"],
+    "gcs": ["gcsfs>=2023.6"],
+    "s3": ["s3fs>=2023.6"],
 }
 EXTRAS["all"] = sorted({requirement for extra in EXTRAS.values() for requirement in extra})
 EXTRAS["dev"] = [
@@ -27,8 +29,12 @@ EXTRAS["dev"] = [
     *EXTRAS["vocab"],
     *EXTRAS["pictures"],
     *EXTRAS["wiki"],
+    *EXTRAS["gcs"],
+    *EXTRAS["s3"],
     "datasets",
+    "gcp-storage-emulator",
     "hypothesis",
+    "moto[server]>=5",
     "mypy",
     "pytest",
     "pytest-xdist",

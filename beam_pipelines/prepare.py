@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from beam_pipelines.carried import CarriedFile
 from beam_pipelines.counters import counted, table
 from beam_pipelines.failures import clear_error
 from beam_pipelines.logs import show_warnings
@@ -63,7 +64,7 @@ def prepare(arguments: list[str]) -> int:
     text = None
     if flags.input_kind != "parts":
         text = text_settings(flags, recipe)
-        check_text(flags.text, targets_for(parts=[]))
+        check_text(flags.text, flags.punkt_tables, targets_for(parts=[]))
     show_warnings()
     if flags.dry_run:
         preview_run(flags, beam_words, text, targets_for)
@@ -74,6 +75,8 @@ def prepare(arguments: list[str]) -> int:
     source = plan_source(flags, text)
     targets = targets_for(parts=source.parts)
     pipeline = make_pipeline(beam_words)
+    if not runs_here(pipeline) and not storage.is_remote(flags.vocab):
+        flags.vocab = CarriedFile(flags.vocab)
     add_stages(pipeline, source, targets, flags)
     totals |= make_datasets(pipeline, source, targets)
     for target in targets:
@@ -112,7 +115,7 @@ def preview_run(
     show_previews(previews)
 
 
-def check_text(directory: str, targets: tuple[Target, ...]) -> None:
+def check_text(directory: str, punkt_tables: str | None, targets: tuple[Target, ...]) -> None:
     """What would end a run from a dump after hours, found before it starts."""
     for target in targets:
         dataset = target.dataset
@@ -121,7 +124,7 @@ def check_text(directory: str, targets: tuple[Target, ...]) -> None:
                 f"--text {directory}: lies within the dataset {dataset.directory}; choose another"
             )
         dataset.refuse_others(inputs_known=False)
-    find_punkt_tables()  # fetched once, before the workers look for them
+    find_punkt_tables(punkt_tables)  # fetched once, before the workers look for them
 
 
 def extract_dump(flags: argparse.Namespace, beam_words: list[str]) -> dict[str, int]:
@@ -161,7 +164,7 @@ def plan_source(flags: argparse.Namespace, text: SegmentSettings | None) -> Sour
     if text is None:
         return Source(parts=find_parts(flags.input), files=[], stage=None)
     files = find_extracted_files(flags.input)
-    stage = plan_text_stage(files, flags.text, text, flags.engine)
+    stage = plan_text_stage(files, flags.text, text, flags.engine, flags.punkt_tables)
     return Source(parts=stage.parts, files=files, stage=stage)
 
 

@@ -26,7 +26,7 @@ def make_parser() -> Parser:
     parser.add_argument(
         "parts", nargs="+", metavar="PART", help="text file, pattern or URL; sorted before use"
     )
-    parser.add_argument("--output", required=True, metavar="DIR", help="directory of the dataset")
+    parser.add_argument("--output", required=True, metavar="DIR", help="directory of the dataset, or its URL")
     parser.add_argument(
         "--vocab",
         required=True,
@@ -86,7 +86,8 @@ def finish(targets: tuple[Target, ...], results: list[JobResult]) -> list[Manife
 
 def run_jobs(jobs: list[Job], workers: int) -> list[JobResult]:
     """All jobs' results, the largest part first so that no worker is left with it at the end."""
-    sizes = {job.part: storage.size(job.part) for job in jobs}
+    parts = [job.part for job in jobs]
+    sizes = dict(zip(parts, storage.each(parts, storage.size), strict=True))
     results = []
     with Progress("creating shards", sum(sizes.values()), unit="bytes") as progress:
         for result in run_all(run_job, sorted(jobs, key=lambda job: -sizes[job.part]), workers):
