@@ -145,8 +145,8 @@ def open_output(path: str, *, temporary: str | None = None) -> Iterator[BinaryIO
         return
     try:
         with _naming(path, missing=f"cannot be written: there is no directory {directory}"):
-            local = open(_local(growing), "wb")  # noqa: SIM115 - closed below
-        with _NamedFile(local, path) as named:
+            file = _create(growing)
+        with _NamedFile(file, path) as named:
             yield cast(BinaryIO, named)
         with _naming(path):
             os.replace(_local(growing), _local(path))
@@ -155,13 +155,21 @@ def open_output(path: str, *, temporary: str | None = None) -> Iterator[BinaryIO
         raise
 
 
+def _create(path: str) -> BinaryIO:
+    return open(_local(path), "wb")
+
+
 @contextmanager
 def _open_remote_output(path: str, growing: str) -> Iterator[BinaryIO]:
     from tempfile import TemporaryFile, gettempdir
 
     with _naming(path):
         open_file_system(path)  # what cannot be written is not worth making
-    with TemporaryFile() as file:
+    try:
+        made = TemporaryFile()  # noqa: SIM115 - closed below
+    except OSError as error:
+        raise StorageError(f"{path}: no room here for it to grow: {error}; set TMPDIR") from None
+    with made as file:
         with _NamedFile(cast(BinaryIO, file), f"{path}: its copy in {gettempdir()}", closes=False) as named:
             yield cast(BinaryIO, named)
         with _naming(path, missing="cannot be written"):

@@ -238,6 +238,17 @@ def test_an_upload_that_fails_leaves_nothing(store, monkeypatch):
         assert "Uploads" not in store.files.call_s3("list_multipart_uploads", Bucket="data")
 
 
+def test_no_room_here_is_one_error(monkeypatch, tmp_path):
+    import tempfile
+
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
+    with (
+        pytest.raises(StorageError, match="memory://x: no room here for it to grow: .*; set TMPDIR"),
+        storage.open_output("memory://x"),
+    ):
+        pass
+
+
 def test_two_writers_of_one_shard_both_end_well(store):
     together = threading.Barrier(2, timeout=20)
     failures: list[BaseException] = []
