@@ -239,7 +239,6 @@ def test_tensors_are_the_padded_features_of_the_hdf5_shards(datasets, container)
     weights = torch.cat([batch.masked_lm_weights for batch in batches]).numpy()
     assert weights.dtype == np.float32
     np.testing.assert_array_equal(weights, hdf5_rows(datasets["hdf5"], "masked_lm_positions") > 0)
-    assert all(torch.all(batch.example_weights == 1) for batch in batches)
 
 
 def hdf5_rows(directory: Path, name: str) -> np.ndarray:
@@ -280,9 +279,9 @@ def test_evaluation_takes_every_example_once_over_the_workers(workers, limit, fi
     for rank in range(workers):
         share = {"workers": workers, "rank": rank, "limit": limit, "fixed_shapes": fixed_shapes}
         for batch in evaluation_batches(data, batch_size=4, **share):
-            used = int(batch.example_weights.sum())
+            used = int((batch.next_sentence_labels >= 0).sum())
             assert not batch.masked_lm_weights[used:].any()
-            assert torch.all(batch.attention_mask[:, 0] == 1)
+            assert not batch.attention_mask[used:].any()
             sizes.add(len(batch))
             real.update(rows(batch.cut(0, used)))
     expected = list(whole(data))[: limit or data.examples]
@@ -399,12 +398,12 @@ def test_cut_and_missing_shards_are_refused_at_the_start(dataset):
 def test_a_changed_shard_is_refused_when_it_is_read(dataset):
     first = min(dataset.glob("part-*"))
     data = bytearray(first.read_bytes())
-    data[len(data) // 2] ^= 1
+    data[100] ^= 1
     first.write_bytes(data)
     with pytest.raises(ShardError, match=rf"{first}: found md5 \w+, expected \w+"):
         list(Loader(open_data(str(dataset)), batch_size=1))
     with pytest.raises(ShardError, match="part-00000.*record .*checksum"):
-        list(evaluation_batches(open_data(str(dataset), check_md5=False), batch_size=100))
+        list(evaluation_batches(open_data(str(dataset), unverified=True), batch_size=100))
 
 
 def test_a_shard_that_is_cut_later_is_refused_unverified(dataset):
@@ -431,7 +430,8 @@ def test_a_dataset_that_does_not_suit_the_model_is_refused(datasets, wanted, mes
     with pytest.raises(SettingsError, match=message):
         open_data(str(datasets["hdf5"]), **wanted)
     suits = {"max_seq_length": 64, "max_predictions_per_seq": 10, "vocabulary_size": 2048}
-    assert open_data(str(datasets["hdf5"]), max_position_embeddings=512, **suits).examples
+    assert open_data(str(datasets["hdf5"]), max_position_embeddings=512, **suits).vocabulary_size == 2048
+    assert open_data(str(datasets["hdf5"])).vocabulary_size == 2000
 
 
 def test_ids_beyond_the_models_vocabulary_are_refused_unverified(datasets):
@@ -446,6 +446,15 @@ def test_datasets_of_different_lengths_are_refused(datasets, tmp_path, corpus, s
     for unverified in (False, True):
         with pytest.raises(ShardError, match="max_seq_length is (32|64), expected (64|32)"):
             open_data([str(datasets["tfrecord"]), str(tmp_path / "s")], unverified=unverified)
+
+
+def test_datasets_of_different_vocabularies_are_refused(datasets, tmp_path, corpus, small_vocabulary_file):
+    tokens = small_vocabulary_file.read_text().splitlines()
+    other = tmp_path / "other.txt"
+    other.write_text("".join(f"{token}\n" for token in [*tokens[:-2], *tokens[:-3:-1]]))
+    create(corpus[:1], other, tmp_path / "other")
+    with pytest.raises(DatasetError, match=r"other: was made with vocabulary \w+, expected \w+"):
+        open_data([str(datasets["hdf5"]), str(tmp_path / "other")])
 
 
 def test_empty_datasets_and_strange_directories_are_refused(dataset, tmp_path):

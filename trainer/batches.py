@@ -16,18 +16,17 @@ from trainer.order import Array
 class Batch:
     """B examples as tensors: S ids and P masked slots each, padded with zeros.
 
-    int32, but for the weights, which are float32: 1, or 0 for a slot that masks nothing and for a row
-    that only fills a batch of fixed shape (a copy of the last one, and so as harmless).
+    int32, but for the weights, which are float32: 1, or 0 for a slot that masks nothing. A row that
+    only fills up a batch of fixed shape has weights 0 and the label -1.
     """
 
-    input_ids: torch.Tensor  # (B, S), as the others up to here:
-    token_type_ids: torch.Tensor
-    attention_mask: torch.Tensor
+    input_ids: torch.Tensor  # (B, S)
+    token_type_ids: torch.Tensor  # (B, S)
+    attention_mask: torch.Tensor  # (B, S)
     masked_lm_positions: torch.Tensor  # (B, P)
-    masked_lm_ids: torch.Tensor
-    masked_lm_weights: torch.Tensor
-    next_sentence_labels: torch.Tensor  # (B,)
-    example_weights: torch.Tensor
+    masked_lm_ids: torch.Tensor  # (B, P)
+    masked_lm_weights: torch.Tensor  # (B, P)
+    next_sentence_labels: torch.Tensor  # (B,): 1 where the second segment is random
 
     def __len__(self) -> int:
         return len(self.input_ids)
@@ -72,20 +71,15 @@ def _blank(layout: ShardLayout) -> ExampleBatch:
     )
 
 
-def collate(
-    pieces: Iterable[tuple[Columns, Array, Array]],
-    count: int,
-    layout: ShardLayout,
-    *,
-    real: int | None = None,
-) -> Batch:
+def collate(pieces: Iterable[tuple[Columns, Array, Array]], count: int, layout: ShardLayout) -> Batch:
     """``count`` examples: of each piece (columns, rows, places) the rows, at their places in the batch.
 
-    The first ``real`` have weight 1, the others 0 (default: all are real).
+    A place that no piece fills is a row of zeros with the label -1.
     """
     ids = np.empty((count, layout.max_seq_length), np.int32)
     positions, labels = np.empty((2, count, layout.max_predictions_per_seq), np.int32)
-    lengths, first_lengths, masks, next_labels = np.empty((4, count), np.int32)
+    lengths, first_lengths, masks, next_labels = np.zeros((4, count), np.int32)
+    next_labels[:] = -1
     for held, rows, places in pieces:
         start, mask_start = held.bounds[rows], held.mask_bounds[rows]
         ids[places] = held.ids[start]
@@ -99,15 +93,13 @@ def collate(
     used = place < lengths[:, np.newaxis]
     second = used & (place >= first_lengths[:, np.newaxis])
     masked = np.arange(layout.max_predictions_per_seq, dtype=np.int32) < masks[:, np.newaxis]
-    weights = (np.arange(count) < (count if real is None else real)).astype(np.float32)
     arrays = {
         "input_ids": np.multiply(ids, used, out=ids),
         "token_type_ids": second.astype(np.int32),
         "attention_mask": used.astype(np.int32),
         "masked_lm_positions": np.multiply(positions, masked, out=positions),
         "masked_lm_ids": np.multiply(labels, masked, out=labels),
-        "masked_lm_weights": masked * weights[:, np.newaxis],
+        "masked_lm_weights": masked.astype(np.float32),
         "next_sentence_labels": next_labels,
-        "example_weights": weights,
     }
     return Batch(**{name: torch.from_numpy(array) for name, array in arrays.items()})

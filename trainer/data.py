@@ -19,6 +19,8 @@ from bertdata.shards import columns, make_reader, open_reader
 from trainer.order import numbers
 
 Result = TypeVar("Result")
+# The layouts, each with the path that has it; path, examples and md5 of each file; tokens of the vocabulary
+Found = tuple[list[tuple[str, ShardLayout]], Sequence[tuple[str, int, str | None]], int | None]
 _THREADS = 8  # they wait for the file system
 _ROWS = 4096
 _BLOCK_BYTES = 1 << 20
@@ -43,8 +45,7 @@ class Data:
     name: str
     layout: ShardLayout
     shards: tuple[Shard, ...]
-    vocabulary_size: int | None = None  # ids are below it; None: not known
-    check_md5: bool = True
+    vocabulary_size: int | None  # the model's, else that in the manifest: ids are below it
 
     @property
     def examples(self) -> int:
@@ -77,12 +78,11 @@ class Data:
             storage.open_input(shard.path) as source,
             cast(BinaryIO, TemporaryFile()) if remote else nullcontext(source) as file,
         ):
-            checked = self.check_md5 and shard.md5 is not None
-            while (remote or checked) and (block := source.read(_BLOCK_BYTES)):
+            while (remote or shard.md5) and (block := source.read(_BLOCK_BYTES)):
                 md5.update(block)
                 if remote:
                     file.write(block)
-            if checked and md5.hexdigest() != shard.md5:
+            if shard.md5 and md5.hexdigest() != shard.md5:
                 found = f"found md5 {md5.hexdigest()}, expected {shard.md5}"
                 raise ShardError(f"{shard.path}: {found}: it was damaged or changed since it was made")
             file.seek(0)
@@ -100,7 +100,6 @@ def open_data(
     paths: str | Sequence[str],
     *,
     unverified: bool = False,
-    check_md5: bool = True,
     max_seq_length: int | None = None,
     max_predictions_per_seq: int | None = None,
     max_position_embeddings: int | None = None,
@@ -108,62 +107,55 @@ def open_data(
 ) -> Data:
     """The dataset at the paths: directories, manifests, shards of a directory with a manifest, or patterns.
 
-    Sizes are compared with the manifest now, md5s (unless told otherwise) when a shard is decoded.
-    unverified: take files of any tool without a manifest, and count their examples. The other
-    settings, where given, are what model and configuration want of the data.
+    Sizes are compared with the manifest now, md5s when a shard is decoded. unverified: take files of
+    any tool without a manifest, and count their examples. The other settings, where given, are what
+    model and configuration want of the data.
 
     MissingInputError, DatasetError, ManifestError or ShardError say what is wrong with the dataset,
     SettingsError where it does not suit the model.
     """
     paths = [paths] if isinstance(paths, str) else list(paths)
     name = ", ".join(paths)
-    data = _unverified(name, paths) if unverified else _verified(name, paths, vocabulary_size)
-    if not data.examples:
+    layouts, files, tokens = _unverified(paths) if unverified else _verified(paths)
+    if not any(examples for _, examples, _ in files):
         raise DatasetError(f"{name}: holds no examples")
-    _check_equal(name, "max_seq_length", data.layout.max_seq_length, max_seq_length)
-    _check_equal(
-        name, "max_predictions_per_seq", data.layout.max_predictions_per_seq, max_predictions_per_seq
-    )
-    if max_position_embeddings is not None and data.layout.max_seq_length > max_position_embeddings:
-        raise SettingsError(
-            f"{name}: sequences of {data.layout.max_seq_length} ids, "
-            f"the model has max_position_embeddings {max_position_embeddings}"
-        )
-    return replace(data, vocabulary_size=vocabulary_size, check_md5=check_md5)
+    layout = layouts[0][1]
+    for path, found in layouts:
+        _check_layout(path, found, layout)
+    wants = {"max_seq_length": max_seq_length, "max_predictions_per_seq": max_predictions_per_seq}
+    for what, wanted in wants.items():
+        if wanted is not None and getattr(layout, what) != wanted:
+            made = f"was made with {what} {getattr(layout, what)}"
+            raise SettingsError(f"{name}: {made}, the configuration says {wanted}")
+    if max_position_embeddings is not None and layout.max_seq_length > max_position_embeddings:
+        limit = f"the model has max_position_embeddings {max_position_embeddings}"
+        raise SettingsError(f"{name}: sequences of {layout.max_seq_length} ids, {limit}")
+    size = tokens if vocabulary_size is None else vocabulary_size
+    if tokens and size and not tokens <= size <= tokens + _PADDED_TOKENS:
+        made = f"was made with a vocabulary of {tokens} tokens"
+        raise SettingsError(f"{name}: {made}, the model has vocab_size {size}")
+    # A file is known by its path below the directory that holds all: the same wherever that lies.
+    start = os.path.commonprefix([path for path, _, _ in files]).rfind("/") + 1  # noqa: RUF071
+    shards = tuple(Shard(name=path[start:], path=path, examples=n, md5=md5) for path, n, md5 in files)
+    return Data(name=name, layout=layout, shards=shards, vocabulary_size=size)
 
 
-def _check_equal(name: str, what: str, found: int, expected: int | None) -> None:
-    if expected is not None and found != expected:
-        raise SettingsError(f"{name}: was made with {what} {found}, the configuration says {expected}")
-
-
-def _verified(name: str, paths: list[str], vocabulary_size: int | None) -> Data:
-    found: list[tuple[str, ShardEntry]] = []
-    layouts = []
-    for path in paths:
-        manifest, shards = _manifest_of(path)
-        settings, tokens = manifest.plan.settings, manifest.plan.vocabulary["tokens"]
-        sizes = {field.name: settings[field.name] for field in fields(ShardLayout)}
-        layouts.append((path, ShardLayout(**sizes)))
-        if vocabulary_size is not None and not tokens <= vocabulary_size <= tokens + _PADDED_TOKENS:
-            raise SettingsError(
-                f"{path}: was made with a vocabulary of {tokens} tokens, "
-                f"the model has vocab_size {vocabulary_size}"
-            )
-        found += shards
-    faults = [fault for fault in _in_parallel(_size_fault, found) if fault]
+def _verified(paths: list[str]) -> Found:
+    opened = [(path, *_manifest_of(path)) for path in paths]
+    plans = [(path, manifest.plan) for path, manifest, _ in opened]
+    vocabulary = plans[0][1].vocabulary
+    for path, plan in plans:
+        if plan.vocabulary["md5"] != vocabulary["md5"]:
+            found = f"vocabulary {plan.vocabulary['md5']}, expected {vocabulary['md5']}"
+            raise DatasetError(f"{path}: was made with {found}, that of {paths[0]}")
+    names = [field.name for field in fields(ShardLayout)]
+    layouts = [(path, ShardLayout(**{name: plan.settings[name] for name in names})) for path, plan in plans]
+    shards = [item for _, _, chosen in opened for item in chosen]
+    faults = [fault for fault in _in_parallel(_size_fault, shards) if fault]
     if faults:
         more = f" (and {len(faults) - 1} more files at fault)" if faults[1:] else ""
         raise ShardError(faults[0] + more)
-    names = _names([path for path, _ in found])
-    return Data(
-        name=name,
-        layout=_only_layout(layouts),
-        shards=tuple(
-            Shard(name=short, path=path, examples=entry.examples, md5=entry.md5)
-            for short, (path, entry) in zip(names, found, strict=True)
-        ),
-    )
+    return layouts, [(path, shard.examples, shard.md5) for path, shard in shards], vocabulary["tokens"]
 
 
 def _manifest_of(path: str) -> tuple[Manifest, list[tuple[str, ShardEntry]]]:
@@ -207,17 +199,11 @@ def _size_fault(item: tuple[str, ShardEntry]) -> str | None:
     return None if found == shard.bytes else f"{path}: found {found} bytes, expected {shard.bytes}"
 
 
-def _unverified(name: str, paths: list[str]) -> Data:
+def _unverified(paths: list[str]) -> Found:
     files = sorted({file for path in paths for file in _files_of(path)})
-    counted = _in_parallel(_count, files)
-    return Data(
-        name=name,
-        layout=_only_layout([(file, layout) for file, (layout, _) in zip(files, counted, strict=True)]),
-        shards=tuple(
-            Shard(name=short, path=file, examples=examples)
-            for short, file, (_, examples) in zip(_names(files), files, counted, strict=True)
-        ),
-    )
+    counted = list(zip(files, _in_parallel(_count, files), strict=True))
+    layouts = [(file, layout) for file, (layout, _) in counted]
+    return layouts, [(file, examples, None) for file, (_, examples) in counted], None
 
 
 def _files_of(path: str) -> list[str]:
@@ -241,12 +227,6 @@ def _count(path: str) -> tuple[ShardLayout, int]:
         return reader.layout, len(reader)
 
 
-def _only_layout(layouts: list[tuple[str, ShardLayout]]) -> ShardLayout:
-    for path, layout in layouts:
-        _check_layout(path, layout, layouts[0][1])
-    return layouts[0][1]
-
-
 def _check_layout(path: str, found: ShardLayout, expected: ShardLayout) -> None:
     for field in fields(ShardLayout):
         ours, wanted = getattr(found, field.name), getattr(expected, field.name)
@@ -257,12 +237,6 @@ def _check_layout(path: str, found: ShardLayout, expected: ShardLayout) -> None:
 def _in_parallel(function: Callable[..., Result], items: Sequence[object]) -> list[Result]:
     with ThreadPoolExecutor(_THREADS) as pool:
         return list(pool.map(function, items))
-
-
-def _names(paths: list[str]) -> list[str]:
-    """The paths below the one directory that holds all: the same wherever it lies."""
-    start = os.path.commonprefix(paths).rfind("/") + 1  # noqa: RUF071 - cut at a slash, schemes kept
-    return [path[start:] for path in paths]
 
 
 def _narrowed(batch: ExampleBatch) -> ExampleBatch:
@@ -281,7 +255,7 @@ class _GeneratedData(Data):
         rows, ids, masks = shard.examples, self.layout.max_seq_length, self.layout.max_predictions_per_seq
         drawn = numbers(rows * (ids + 2 * masks + 2), self.seed, shard.name)
         tokens, labels, jumps, rest = np.split(drawn, np.cumsum([rows * ids, rows * masks, rows * masks]))
-        stride = max(1, (ids - 2) // masks)
+        stride = (ids - 2) // masks
         jumps = jumps.reshape(rows, masks) % np.uint64(stride)
         positions = jumps + np.arange(1, 1 + stride * masks, stride, dtype=np.uint64)
         yield _narrowed(
@@ -301,13 +275,13 @@ def generated_data(
     layout: ShardLayout, *, vocabulary_size: int, seed: int = 0, files: int = 8, examples: int = 4096
 ) -> Data:
     """Random examples without padding, ``examples`` to a file, made when they are needed."""
-    if layout.max_predictions_per_seq > layout.max_seq_length - 2:
-        raise SettingsError(f"{layout}: more predictions than ids that can be masked")
-    shards = (Shard(name=f"generated-{number}", path="", examples=examples) for number in range(files))
+    masks, ids = layout.max_predictions_per_seq, layout.max_seq_length
+    if not 0 < masks <= ids - 2:
+        raise SettingsError(
+            f"max_predictions_per_seq is {masks}, expected 1 to max_seq_length - 2 ({ids - 2})"
+        )
+    names = (f"generated-{number}" for number in range(files))
+    shards = tuple(Shard(name=name, path="", examples=examples) for name in names)
     return _GeneratedData(
-        name="generated data",
-        layout=layout,
-        shards=tuple(shards),
-        vocabulary_size=vocabulary_size,
-        seed=seed,
+        name="generated data", layout=layout, shards=shards, vocabulary_size=vocabulary_size, seed=seed
     )

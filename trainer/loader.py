@@ -1,10 +1,9 @@
 """Updates for the training loop and batches for evaluation, made ahead of their use in a thread."""
 
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from queue import Full, Queue
-from threading import Event, Thread
 from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -15,7 +14,7 @@ from bertdata.records import ExampleBatch
 from bertdata.shards import columns
 from trainer.batches import Batch, Columns, collate
 from trainer.data import Data
-from trainer.order import Array, Order, Piece, Position
+from trainer.order import Order, Piece, Position
 
 Item = TypeVar("Item")
 _ROWS_AT_ONCE = 1024  # small updates are gathered several at a time: a NumPy call costs a microsecond
@@ -25,7 +24,7 @@ _DECODERS = 2
 
 
 class Ahead(Generic[Item]):
-    """The items of an iterator, made in a thread up to ``depth`` items before they are asked for.
+    """The items of an iterator, made in a thread, ``depth`` of them before they are asked for.
 
     What the iterator raises is raised here, in its turn.
     """
@@ -33,48 +32,28 @@ class Ahead(Generic[Item]):
     def __init__(self, items: Iterator[Item], depth: int) -> None:
         self.waited = 0.0
         """Seconds that the caller spent waiting, without those for the first item."""
-        self._asked = 0
-        self._closed = Event()
-        self._queue: Queue[tuple[Item | None, BaseException | None]] = Queue(depth)
-        Thread(target=self._run, args=(items,), daemon=True).start()
-
-    def _run(self, items: Iterator[Item]) -> None:
-        try:
-            for item in items:
-                if not self._put((item, None)):
-                    return
-            self._put((None, StopIteration()))
-        except BaseException as error:
-            self._put((None, error))
-
-    def _put(self, entry: tuple[Item | None, BaseException | None]) -> bool:
-        while not self._closed.is_set():
-            try:
-                self._queue.put(entry, timeout=0.2)
-                return True
-            except Full:
-                continue
-        return False
+        self._items = items
+        self._maker = ThreadPoolExecutor(1)
+        self._coming = deque(self._maker.submit(next, items) for _ in range(depth))
+        self._is_first = True
 
     def __iter__(self) -> "Ahead[Item]":
         return self
 
     def __next__(self) -> Item:
-        if self._closed.is_set():
+        if not self._coming:
             raise StopIteration
         start = time.perf_counter()
-        item, error = self._queue.get()
-        self.waited += (time.perf_counter() - start) * bool(self._asked)
-        self._asked += 1
-        if error is not None:
-            self.close()
-            raise error
-        assert item is not None
+        item = self._coming.popleft().result()
+        self.waited += 0 if self._is_first else time.perf_counter() - start
+        self._is_first = False
+        self._coming.append(self._maker.submit(next, self._items))
         return item
 
     def close(self) -> None:
         """End the thread; there are no more items."""
-        self._closed.set()
+        self._coming.clear()
+        self._maker.shutdown(wait=False, cancel_futures=True)
 
 
 class Update(NamedTuple):
@@ -152,7 +131,8 @@ class Loader:
         while True:
             pieces = list(self._order.pieces(position, offsets))
             self._fill_shelf(pieces, list(self._order.pieces(position, offsets + lead)))
-            gathered = collate(self._held(pieces), len(offsets), self._data.layout)
+            held = ((self._shelf[piece.file].result(), piece.rows, piece.places) for piece in pieces)
+            gathered = collate(held, len(offsets), self._data.layout)
             if self._pin_memory:
                 gathered = gathered.map(torch.Tensor.pin_memory)
             starts = range(0, len(offsets), self._batch_size)
@@ -163,18 +143,16 @@ class Loader:
 
     def _fill_shelf(self, now: list[Piece], coming: list[Piece]) -> None:
         """Have the files of both decoded; forget those that were used and are in neither."""
-        needed = dict.fromkeys(piece.file for piece in (*now, *coming))
+        needed = dict.fromkeys(piece.file for piece in (*now, *coming))  # in this order
         for file in self._in_use - needed.keys():
             del self._shelf[file]
-        for file in needed.keys() - self._shelf.keys():
-            self._shelf[file] = self._decoders.submit(self._decode, file)
+        for file in needed:
+            if file not in self._shelf:
+                self._shelf[file] = self._decoders.submit(self._decode, file)
         self._in_use = {piece.file for piece in now}
 
     def _decode(self, file: int) -> Columns:
         return Columns(self._data.batches(self._data.shards[file]), self._data.layout)
-
-    def _held(self, pieces: list[Piece]) -> Iterator[tuple[Columns, Array, Array]]:
-        return ((self._shelf[piece.file].result(), piece.rows, piece.places) for piece in pieces)
 
 
 def evaluation_batches(
@@ -189,16 +167,16 @@ def evaluation_batches(
     """This worker's share of the first ``limit`` examples (default: all), in the files' order.
 
     The shares are runs of examples that follow one another. A share's last batch is shorter, or, with
-    fixed_shapes, filled up with copies of its last example at weight 0.
+    fixed_shapes, filled up with rows that count for nothing.
     """
     total = data.examples if limit is None else min(limit, data.examples)
     share = range(total * rank // workers, total * (rank + 1) // workers)
 
     def batches() -> Iterator[Batch]:
         for group in columns.regroup(_run(data, share), batch_size):
-            rows = np.arange(batch_size if fixed_shapes else len(group))
-            piece = Columns([group], data.layout), np.minimum(rows, len(group) - 1), rows
-            yield collate([piece], len(rows), data.layout, real=len(group))
+            rows = np.arange(len(group))
+            count = batch_size if fixed_shapes else len(group)
+            yield collate([(Columns([group], data.layout), rows, rows)], count, data.layout)
 
     return Ahead(batches(), _BATCHES_AHEAD)
 
