@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import ClassVar
 
 import fsspec
 import h5py
@@ -25,7 +26,7 @@ from bertdata.shards import columns
 from bertdata.shards.example_proto import decode_example
 from bertdata.shards.frames import read_payloads
 from trainer.batches import Batch
-from trainer.data import Data, generated_data, open_data
+from trainer.data import Data, GeneratedData, generated_data, open_data
 from trainer.loader import Ahead, Loader, evaluation_batches
 from trainer.order import Order, Position, numbers
 
@@ -190,19 +191,10 @@ def test_a_position_outside_of_the_dataset_is_refused():
         Loader(small(), batch_size=1, position=(0, 18))
 
 
-def test_workers_that_divide_the_lanes_read_only_their_own_files():
-    data = Recorder.of(generated_data(LAYOUT, vocabulary_size=100, files=4, examples=4096))
-    loader = Loader(data, batch_size=16, workers=2, rank=0, lanes=4)
-    for _ in range(20):
-        next(loader)
-    loader.close()
-    assert len(Recorder.read) == len(set(Recorder.read)) == 2
+class Recorder(GeneratedData):
+    """Generated data that notes which files are read."""
 
-
-class Recorder(type(generated_data(LAYOUT, vocabulary_size=9))):
-    """Data that notes which files are read."""
-
-    read: list[str] = []  # noqa: RUF012 - the fields of the class are those of the dataset
+    read: ClassVar[list[str]] = []
 
     @classmethod
     def of(cls, data: Data) -> "Recorder":
@@ -212,6 +204,27 @@ class Recorder(type(generated_data(LAYOUT, vocabulary_size=9))):
     def batches(self, shard):
         self.read.append(shard.name)
         return super().batches(shard)
+
+
+def test_workers_that_divide_the_lanes_read_only_their_own_files():
+    data = Recorder.of(generated_data(LAYOUT, vocabulary_size=100, files=4, examples=4096))
+    loader = Loader(data, batch_size=16, workers=2, rank=0, lanes=4)
+    for _ in range(20):
+        next(loader)
+    loader.close()
+    assert len(Recorder.read) == len(set(Recorder.read)) == 2
+
+
+def test_files_are_decoded_once_an_epoch_and_only_when_their_turn_is_near():
+    data = Recorder.of(generated_data(LAYOUT, vocabulary_size=100, files=6, examples=4096))
+    loader = Loader(data, batch_size=64, lanes=2)
+    for _ in range(50):  # 3200 examples of the first two files
+        assert len(next(loader).batches[0]) == 64
+    assert len(Recorder.read) == 2
+    for _ in range(250):
+        next(loader)
+    loader.close()
+    assert len(Recorder.read) == len(set(Recorder.read)) == 6
 
 
 def test_fewer_files_than_workers_are_shared_with_a_warning():
@@ -503,6 +516,19 @@ def test_errors_come_in_their_turn_and_closing_ends_the_thread():
     assert threading.active_count() <= before
     with pytest.raises(StopIteration):
         next(loader)
+
+
+def test_batches_are_prepared_in_the_thread():
+    threads = []
+
+    def prepare(batch: Batch) -> Batch:
+        threads.append(threading.current_thread())
+        return batch.map(torch.Tensor.long)
+
+    loader = Loader(small(), batch_size=2, prepare=prepare)
+    assert next(loader).batches[0].input_ids.dtype == torch.int64
+    loader.close()
+    assert threading.current_thread() not in threads
 
 
 def test_waiting_is_counted_from_the_second_item_on():

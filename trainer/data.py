@@ -247,7 +247,9 @@ def _narrowed(batch: ExampleBatch) -> ExampleBatch:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _GeneratedData(Data):
+class GeneratedData(Data):
+    """Random examples that come from the seed and the shard's name."""
+
     seed: int
 
     def batches(self, shard: Shard) -> Iterator[ExampleBatch]:
@@ -282,6 +284,6 @@ def generated_data(
         )
     names = (f"generated-{number}" for number in range(files))
     shards = tuple(Shard(name=name, path="", examples=examples) for name in names)
-    return _GeneratedData(
+    return GeneratedData(
         name="generated data", layout=layout, shards=shards, vocabulary_size=vocabulary_size, seed=seed
     )

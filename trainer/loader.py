@@ -7,7 +7,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
-import torch
 
 from bertdata.errors import DatasetError
 from bertdata.records import ExampleBatch
@@ -71,6 +70,7 @@ class Loader:
     epoch's last update continues in the next one. Each worker decodes the files that its own examples
     come from: lanes/workers at a time where that divides evenly, else all lanes. A file's successor
     in its lane is decoded when about a quarter of it is left, so up to twice as many are held.
+    ``prepare`` is called in the thread with many examples at once; it may pin their memory.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class Loader:
         seed: int = 0,
         lanes: int = 8,
         position: tuple[int, int] = (0, 0),
-        pin_memory: bool = False,
+        prepare: Callable[[Batch], Batch] = lambda batch: batch,
         warn: Callable[[str], None] = lambda message: None,
     ) -> None:
         assert min(batch_size, accumulation, lanes) > 0 <= rank < workers
@@ -95,7 +95,7 @@ class Loader:
         if files < workers and rank == 0:
             warn(f"{data.name}: {files} files for {workers} workers, so each file is read by several")
         self._data = data
-        self._batch_size, self._accumulation, self._pin_memory = batch_size, accumulation, pin_memory
+        self._batch_size, self._accumulation, self._prepare = batch_size, accumulation, prepare
         self._update_examples = workers * accumulation * batch_size
         micro_batch = rank + workers * np.arange(accumulation)[:, np.newaxis]
         self._mine = (micro_batch + workers * accumulation * np.arange(batch_size)).ravel()
@@ -132,9 +132,7 @@ class Loader:
             pieces = list(self._order.pieces(position, offsets))
             self._fill_shelf(pieces, list(self._order.pieces(position, offsets + lead)))
             held = ((self._shelf[piece.file].result(), piece.rows, piece.places) for piece in pieces)
-            gathered = collate(held, len(offsets), self._data.layout)
-            if self._pin_memory:
-                gathered = gathered.map(torch.Tensor.pin_memory)
+            gathered = self._prepare(collate(held, len(offsets), self._data.layout))
             starts = range(0, len(offsets), self._batch_size)
             batches = [gathered.cut(start, start + self._batch_size) for start in starts]
             for first in range(0, len(batches), self._accumulation):
