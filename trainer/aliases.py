@@ -6,7 +6,7 @@ the JSON files of Graphcore.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
@@ -173,6 +173,7 @@ def types_of(name: str) -> list[str]:
 def translate(layer: Layer, where: str = "") -> dict[str, Any]:
     """The layer's values by the trainer's own keys; SettingsError for an unknown or contradictory name."""
     check_names(layer.given, known_names(), where)
+    layer = replace(layer, given={name: _typed(name, value, where) for name, value in layer.given.items()})
     found: dict[str, Any] = {}
     source: dict[str, str] = {}
     options: dict[str, Any] = {}
@@ -191,16 +192,27 @@ def translate(layer: Layer, where: str = "") -> dict[str, Any]:
     return found | ({"device_options": options} if options else {})
 
 
-def _keys(name: str, value: Any, layer: Layer, where: str) -> dict[str, Any]:
+def _typed(name: str, value: Any, where: str) -> Any:
+    """The value, a whole number as an integer; SettingsError for a wrong type of what is to be translated."""
     if isinstance(value, float) and "integer" in types_of(name) and value.is_integer():
         value = int(value)
+    if name in TRANSLATIONS and value is not None:
+        wanted: dict[str, Any] = {
+            "integer": int,
+            "number": (int, float),
+            "boolean": bool,
+            "string": (str, int),
+        }
+        kind = TRANSLATIONS[name].type
+        if not isinstance(value, wanted[kind]) or (kind != "boolean" and isinstance(value, bool)):
+            raise SettingsError(f"{where}{name} is {value!r}, expected the type {kind}")
+    return value
+
+
+def _keys(name: str, value: Any, layer: Layer, where: str) -> dict[str, Any]:
     if name not in TRANSLATIONS or value is None:
         own = renamed().get(name, name)
         return {own: value} if own in properties() else {}
-    wanted: dict[str, Any] = {"integer": int, "number": (int, float), "boolean": bool, "string": (str, int)}
-    kind = TRANSLATIONS[name].type
-    if not isinstance(value, wanted[kind]) or (kind != "boolean" and isinstance(value, bool)):
-        raise SettingsError(f"{where}{name} is {value!r}, expected the type {kind}")
     try:
         return TRANSLATIONS[name].keys(value, layer)
     except SettingsError as error:

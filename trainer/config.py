@@ -1,11 +1,12 @@
 """The trainer's configuration: one frozen object with every key.
 
-Types, ranges and other names of the keys are declared in ``schemas/trainer.json``, their defaults and
-what they mean here. Order: these defaults, then a JSON file, then the command line (``trainer.flags``).
+Types, ranges, meanings and other names of the keys are declared in ``schemas/trainer.json``, their
+defaults here. Order: these defaults, then a JSON file, then the command line (``trainer.flags``).
 """
 
 import json
 from dataclasses import asdict, dataclass, field, fields, replace
+from difflib import get_close_matches
 from functools import cache
 from math import isfinite
 from typing import Any
@@ -13,24 +14,6 @@ from typing import Any
 from bertdata.errors import SettingsError
 from bertdata.storage import read_bytes
 from schemas import load_schema
-
-MODEL_KEYS = (
-    "vocab_size",
-    "hidden_size",
-    "num_hidden_layers",
-    "num_attention_heads",
-    "intermediate_size",
-    "hidden_act",
-    "hidden_dropout_prob",
-    "attention_probs_dropout_prob",
-    "max_position_embeddings",
-    "type_vocab_size",
-    "initializer_range",
-    "megatron_residual_connection",
-    "scale_query_key",
-    "deep_weight_init",
-)
-
 
 # What each optimiser's authors combine it with: schedule, and where gradients are clipped.
 HABITS = {
@@ -46,125 +29,101 @@ HABITS = {
 }
 
 
-def key(default: Any, help: str) -> Any:
-    return field(default=default, metadata={"help": help})
-
-
-def model_key(help: str) -> Any:
-    return key(None, f"{help} (default: model_config's)")
-
-
-def optimiser_key(help: str) -> Any:
-    return key(None, f"{help} (default: the optimiser's own)")
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Config:
-    """Every key of the trainer, checked; None stands for what the help says."""
+    """Every key of the trainer, checked; None stands for what its description in the schema says."""
 
-    train_data: str | None = key(None, "dataset directory, or files, to train on")
-    eval_data: str | None = key(None, "dataset directory, or file, to evaluate on")
-    output_dir: str | None = key(None, "directory for checkpoints and logs")
-    do_train: bool = key(True, "false: do not train")
-    unverified: bool = key(False, "accept data without a manifest that fits, for other tools' files")
-    generated_data: bool = key(False, "train on random examples made up on the host")
-    max_seq_length: int | None = key(None, "ids in an example (default: the dataset's)")
-    max_predictions_per_seq: int | None = key(
-        None, "most masked positions in an example (default: the dataset's)"
-    )
-    lanes: int = key(8, "files read at once; the order of the examples depends on it")
-    seed: int = key(42, "seed of weights, dropout and the order of the examples")
+    train_data: str | None = None
+    eval_data: str | None = None
+    output_dir: str | None = None
+    do_train: bool = True
+    unverified: bool = False
+    generated_data: bool = False
+    max_seq_length: int | None = None
+    max_predictions_per_seq: int | None = None
+    lanes: int = 8
+    seed: int = 42
 
-    device: str = key("cpu", "where to train: cpu, cuda, hpu, ipu or xla")
-    collective: str | None = key(None, "how workers talk (default: found from the launcher)")
-    precision: str = key("fp32", "arithmetic: fp32, bf16 or fp16; weights stay in fp32")
-    loss_scaling: float = key(0.0, "fixed loss scale for fp16; 0: adapted while training")
-    init_loss_scale: float = key(65536.0, "adapted loss scale at the start")
-    min_loss_scale: float = key(1.0, "lower bound of the adapted loss scale")
-    max_loss_scale: float = key(16777216.0, "upper bound of the adapted loss scale")
-    compile: bool = key(False, "compile the model where the device can")
-    compile_only: bool = key(False, "compile for the device and stop")
-    deterministic: bool = key(False, "only deterministic kernels: slower, the same bits every time")
-    profile: bool = key(False, "record a profile of a few steps in output_dir")
+    device: str = "cpu"
+    collective: str | None = None
+    precision: str = "fp32"
+    loss_scaling: float = 0.0
+    init_loss_scale: float = 65536.0
+    min_loss_scale: float = 1.0
+    max_loss_scale: float = 16777216.0
+    compile: bool = False
+    compile_only: bool = False
+    deterministic: bool = False
+    profile: bool = False
 
-    model_config: str | None = key(None, "bert_config.json of the model; inline keys override it")
-    vocab_size: int | None = key(None, "tokens (default: model_config's, else the dataset's)")
-    hidden_size: int | None = model_key("width of the encoder")
-    num_hidden_layers: int | None = model_key("layers of the encoder")
-    num_attention_heads: int | None = model_key("attention heads a layer")
-    intermediate_size: int | None = key(None, "width within a layer (default: four times hidden_size)")
-    hidden_act: str | None = model_key("activation")
-    hidden_dropout_prob: float | None = model_key("dropout of layers")
-    attention_probs_dropout_prob: float | None = model_key("dropout of attention")
-    max_position_embeddings: int | None = model_key("longest sequence the model can take")
-    type_vocab_size: int | None = model_key("kinds of segments")
-    initializer_range: float | None = model_key("standard deviation of the first weights")
-    megatron_residual_connection: bool | None = model_key("layer norm before each block, as Megatron has it")
-    scale_query_key: bool | None = model_key("scale queries and keys, not their product")
-    deep_weight_init: bool | None = model_key("smaller first weights in deeper layers")
+    model_config: str | None = None
+    vocab_size: int | None = None
+    hidden_size: int | None = None
+    num_hidden_layers: int | None = None
+    num_attention_heads: int | None = None
+    intermediate_size: int | None = None
+    hidden_act: str | None = None
+    hidden_dropout_prob: float | None = None
+    attention_probs_dropout_prob: float | None = None
+    max_position_embeddings: int | None = None
+    type_vocab_size: int | None = None
+    initializer_range: float | None = None
+    megatron_residual_connection: bool | None = None
+    scale_query_key: bool | None = None
+    deep_weight_init: bool | None = None
 
-    steps: int = key(1000, "updates of the weights until the schedule ends")
-    steps_this_run: int | None = key(None, "stop after this many updates (default: at steps)")
-    batch_size: int | None = key(None, "examples of one micro-batch on one worker (default: 32)")
-    accumulation: int | None = key(
-        None, "micro-batches of one worker in an update (default: 1, or as the global batch asks)"
-    )
-    replicas: int | None = key(None, "workers that batch_size and accumulation are meant for (default: all)")
-    global_batch_size: int | None = key(None, "examples of one update over all workers")
+    steps: int = 1000
+    steps_this_run: int | None = None
+    batch_size: int | None = None
+    accumulation: int | None = None
+    replicas: int | None = None
+    global_batch_size: int | None = None
 
-    optimiser: str = key("lamb-nvidia", "optimiser by name")
-    beta1: float | None = optimiser_key("decay of the gradient's average")
-    beta2: float | None = optimiser_key("decay of the squared gradient's average")
-    optimiser_epsilon: float | None = optimiser_key("term that keeps divisions finite")
-    weight_decay: float | None = optimiser_key("weight decay")
-    use_debiasing: bool | None = optimiser_key("bias correction, for lamb-graphcore")
-    momentum: float | None = optimiser_key("momentum, for momentum")
-    clipping: str = key(
-        "usual", "none, per_micro_batch, per_update (after all-reduce), or the optimiser's usual"
-    )
-    max_grad_norm: float = key(1.0, "global norm that gradients are clipped to")
-    allreduce_post_accumulation: bool = key(True, "all-reduce once an update, not once a micro-batch")
-    allreduce_post_accumulation_fp16: bool = key(False, "all-reduce in 16 bits")
-    force_weight_sync: bool = key(False, "average the weights over the workers before each update")
+    optimiser: str = "lamb-nvidia"
+    beta1: float | None = None
+    beta2: float | None = None
+    optimiser_epsilon: float | None = None
+    weight_decay: float | None = None
+    use_debiasing: bool | None = None
+    momentum: float | None = None
+    clipping: str = "usual"
+    max_grad_norm: float = 1.0
+    allreduce_post_accumulation: bool = True
+    allreduce_post_accumulation_fp16: bool = False
+    force_weight_sync: bool = False
 
-    lr_schedule: str | None = key(None, "learning-rate schedule by name (default: the optimiser's usual)")
-    base_learning_rate: float = key(1e-3, "learning rate after warm-up")
-    warmup: int | float = key(0, "warm-up: an integer is updates, 0 <= x < 1 is a share of steps")
-    start_warmup_step: int = key(0, "update at which warm-up starts, for mlperf; may be negative")
-    power: float | None = key(None, "power of the decay (default: the schedule's)")
-    decay_steps: int | None = key(None, "updates between two decays, for natural_exponential")
-    decay_rate: float | None = key(None, "rate of the decay, for natural_exponential")
-    lr_schedule_by_step: dict[str, float] | None = field(
-        default=None, metadata={"help": 'learning rates by update, for custom: {"0": 1e-4, "100": 1e-5}'}
-    )
+    lr_schedule: str | None = None
+    base_learning_rate: float = 0.001
+    warmup: int | float = 0
+    start_warmup_step: int = 0
+    power: float | None = None
+    decay_steps: int | None = None
+    decay_rate: float | None = None
+    lr_schedule_by_step: dict[str, float] | None = None
 
-    phase2: bool = key(False, "go on from phase 1's weights and moments; steps and schedule begin anew")
-    phase1_end_step: int | None = key(None, "phase 1's checkpoint to go on from (default: its last)")
-    start_from_ckpt: str | None = key(None, "checkpoint whose weights to start from")
-    resume: bool = key(False, "go on from the last checkpoint in output_dir")
-    resume_step: int | None = key(None, "update to resume at (default: the last checkpoint's)")
-    checkpoint_every: int = key(1000, "updates between two checkpoints; 0: only at the end")
-    keep_checkpoints: int = key(5, "most checkpoints to keep")
+    phase2: bool = False
+    phase1_end_step: int | None = None
+    start_from_ckpt: str | None = None
+    resume: bool = False
+    resume_step: int | None = None
+    checkpoint_every: int = 1000
+    keep_checkpoints: int = 5
 
-    eval_every: int | None = key(
-        None, "updates between two evaluations; 0: only at the end (default: MLPerf's rule)"
-    )
-    eval_examples: int | None = key(None, "most examples to evaluate on (default: all)")
-    eval_batch_size: int | None = key(None, "examples of one evaluation batch (default: batch_size)")
-    target_accuracy: float | None = key(None, "masked_lm_accuracy that ends the run")
+    eval_every: int | None = None
+    eval_examples: int | None = None
+    eval_batch_size: int | None = None
+    target_accuracy: float | None = None
 
-    log_every: int = key(10, "updates between two log lines")
-    no_logs: bool = key(False, "write no log files")
-    json_summary: str | None = key(None, "file for the dllogger lines (default: output_dir/dllogger.json)")
-    no_progress_bar: bool = key(False, "plain lines on a terminal too")
-    tensorboard: bool = key(False, "write TensorBoard's event files")
-    wandb: bool = key(False, "report to Weights & Biases")
-    wandb_offline: bool = key(False, "write Weights & Biases' files without the network")
-    wandb_project: str = key("bertdata", "Weights & Biases' project")
-    mllog: bool = key(False, "write MLPerf's log lines to output_dir/mllog.txt")
-    device_options: dict[str, Any] = field(
-        default_factory=dict, metadata={"help": "keys of other trainers that only some devices know"}
-    )
+    log_every: int = 10
+    no_logs: bool = False
+    json_summary: str | None = None
+    no_progress_bar: bool = False
+    tensorboard: bool = False
+    wandb: bool = False
+    wandb_offline: bool = False
+    wandb_project: str = "bertdata"
+    mllog: bool = False
+    device_options: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         check_keys(self.as_json())
@@ -267,7 +226,7 @@ class Config:
     def model_settings(self) -> dict[str, Any]:
         """The keys of the model: model_config's, overridden by the inline ones."""
         settings = read_json(self.model_config) if self.model_config else {}
-        inline = {name: value for name in MODEL_KEYS if (value := getattr(self, name)) is not None}
+        inline = {name: value for name in model_keys() if (value := getattr(self, name)) is not None}
         if "hidden_size" in inline:
             settings["intermediate_size"] = 4 * inline["hidden_size"]
         return settings | inline
@@ -315,6 +274,12 @@ def properties() -> dict[str, dict[str, Any]]:
     return found
 
 
+@cache
+def model_keys() -> tuple[str, ...]:
+    """The keys that describe the model, as bert_config.json has them."""
+    return tuple(name for name, item in properties().items() if item.get("model"))
+
+
 def device_option_properties() -> dict[str, dict[str, Any]]:
     """The schema of each key that only some devices, or none, know."""
     found: dict[str, dict[str, Any]] = properties()["device_options"]["properties"]
@@ -323,8 +288,6 @@ def device_option_properties() -> dict[str, dict[str, Any]]:
 
 def check_names(given: Any, known: Any, where: str = "") -> None:
     """SettingsError for the first unknown name, with the nearest known one."""
-    from difflib import get_close_matches
-
     for name in given:
         if name not in known:
             nearest = get_close_matches(name, sorted(known), n=1, cutoff=0.5)

@@ -14,7 +14,7 @@ from typing import Any
 from bertdata.errors import SettingsError
 from bertdata.parser import Parser
 from trainer.aliases import TRANSLATIONS, Layer, known_names, renamed, translate, types_of
-from trainer.config import Config, check_keys, check_names, device_option_properties, read_json
+from trainer.config import Config, check_keys, check_names, device_option_properties, properties, read_json
 
 _OFF, _ON = ("false", "no", "0", "off"), ("true", "yes", "1", "on")
 
@@ -68,7 +68,7 @@ def _parser(prog: str) -> Parser:
     for item in fields(Config):
         if item.name != "device_options":
             default = "" if item.default in (None, False) else f" (default: {item.default})"
-            _add(own, item.name, (item.metadata["help"] + default).replace("%", "%%"))
+            _add(own, item.name, properties()[item.name]["description"] + default)
     others = parser.add_argument_group("names of other trainers, which mean")
     own_names = {item.name for item in fields(Config)}
     for name in sorted((set(renamed()) | set(TRANSLATIONS)) - own_names):

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -131,25 +132,16 @@ class Reporter:
 
 def _means(records: Sequence[StepRecord]) -> StepRecord:
     """One record for all of them, means weighted by their updates."""
-    last, updates = records[-1], sum(record.updates for record in records)
-
-    def mean(name: str) -> float:
-        total: float = sum(getattr(record, name) * record.updates for record in records)
-        return total / updates
-
-    return StepRecord(
-        step=last.step,
-        epoch=last.epoch,
-        loss=mean("loss"),
-        mlm_loss=mean("mlm_loss"),
-        nsp_loss=mean("nsp_loss"),
-        mlm_accuracy=mean("mlm_accuracy"),
-        nsp_accuracy=mean("nsp_accuracy"),
-        learning_rate=last.learning_rate,
-        seconds=sum(record.seconds for record in records),
-        sequences=sum(record.sequences for record in records),
-        updates=updates,
+    updates = sum(record.updates for record in records)
+    names = ("loss", "mlm_loss", "nsp_loss", "mlm_accuracy", "nsp_accuracy")
+    means = {
+        name: sum(getattr(record, name) * record.updates for record in records) / updates for name in names
+    }
+    seconds, sequences = (
+        sum(record.seconds for record in records),
+        sum(record.sequences for record in records),
     )
+    return replace(records[-1], **means, seconds=seconds, sequences=sequences, updates=updates)
 
 
 def make_reporter(
@@ -166,7 +158,7 @@ def make_reporter(
     if is_remote(place):
         raise SettingsError(f"output_dir is {place}, expected a local directory: logs are appended to")
     make_directory(place)
-    folder = Path(place)
+    folder = Path(place.removeprefix("file://"))
     wanted: list[Sink] = [make_terminal(config.steps, resume_step or 0, bar=not config.no_progress_bar)]
     if not config.no_logs:
         wanted.append(sinks.Dllogger(Path(config.json_summary or folder / "dllogger.json"), clock()))

@@ -14,17 +14,8 @@ from trainer.config import Config
 from trainer.rows import EvaluationRecord, Row, Sink, Summary
 
 TRAINING_COLUMNS = (
-    "step",
-    "iteration",
-    "epoch",
-    "lr",
-    "mlm_loss",
-    "nsp_loss",
-    "mlm_acc",
-    "nsp_acc",
-    "iter_time",
-    "samples_per_sec",
-    "total_time",
+    *("step", "iteration", "epoch", "lr", "mlm_loss", "nsp_loss", "mlm_acc", "nsp_acc"),
+    *("iter_time", "samples_per_sec", "total_time"),
 )
 EVALUATION_COLUMNS = tuple(item.name for item in fields(EvaluationRecord))
 
