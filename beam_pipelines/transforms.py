@@ -2,11 +2,12 @@
 
 import logging
 import threading
+import time
 from collections.abc import Iterable, Iterator
 
 import apache_beam as beam
 
-from beam_pipelines.counters import count
+from beam_pipelines.counters import count, spread
 from beam_pipelines.failures import naming
 from bertdata import storage
 from bertdata._native import Engine
@@ -83,10 +84,14 @@ class MakeShard(beam.DoFn):  # type: ignore[misc]
             skip_bad=self._skip_bad,
         )
         with naming(part), _ONE_AT_A_TIME:
+            start = time.monotonic()
             result = run_job(job)
+            seconds = time.monotonic() - start
         for warning in result.warnings:
             _LOGGER.warning("%s", warning)
         count(_amounts(result))
+        if result.skipped is None:
+            spread(_values(result, seconds))
         if result.skipped is not None:
             yield from ((number, result.skipped) for number in range(len(self._targets)))
         yield from enumerate(result.entries)
@@ -107,6 +112,20 @@ def _amounts(result: JobResult) -> dict[str, int]:
         "masked_tokens": sum(shard.masked_tokens for shard in shards),
         "bytes": sum(shard.bytes for shard in shards),
         "shards_kept": result.kept,
+    }
+
+
+def _values(result: JobResult, seconds: float) -> dict[str, list[int]]:
+    """How much a job did, as distributions."""
+    part = result.entries[0][0]
+    shards = [shard for _, shard in result.entries]
+    return {
+        "part_bytes": [part.bytes],
+        "part_tokens": [part.tokens],
+        "part_milliseconds": [round(seconds * 1000)],
+        "shard_examples": [shard.examples for shard in shards],
+        "shard_tokens": [shard.tokens for shard in shards],
+        "shard_bytes": [shard.bytes for shard in shards],
     }
 
 

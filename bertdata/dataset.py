@@ -69,7 +69,7 @@ class Dataset:
         """
         if storage.exists(self.directory) and not storage.is_directory(self.directory):
             raise DatasetError(f"{self.directory}: is a file, expected a directory or nothing")
-        finished = self._found_manifest()
+        finished = self.found_manifest()
         found = finished.plan if finished else self._found_plan()
         if found is None:
             self._refuse_strange_files()
@@ -92,7 +92,7 @@ class Dataset:
             if not begun:
                 useless = storage.list_files(self.directory) == [f"{UNFINISHED}/{_PLAN_NAME}"]
             else:
-                finished = self._found_manifest()
+                finished = self.found_manifest()
                 known = {f"{shard.name}.json": shard for shard in finished.shards} if finished else {}
                 useless = all(self._is_entry_of(known.get(name)) for name in begun)
             if useless:
@@ -111,7 +111,8 @@ class Dataset:
                     "choose another directory"
                 )
 
-    def _found_manifest(self) -> Manifest | None:
+    def found_manifest(self) -> Manifest | None:
+        """The manifest that is there."""
         path = storage.join(self.directory, MANIFEST_NAME)
         return parse_manifest(storage.read_bytes(path), path) if storage.exists(path) else None
 
@@ -142,6 +143,11 @@ class Dataset:
             return "wrong md5" if file_md5(path) != entries[1].md5 else None
         except MissingInputError:
             return "missing"
+
+    def noted_shards(self) -> list[str]:
+        """The shards that entries are there of, whether or not they still fit."""
+        names = storage.list_files(self.unfinished)
+        return [name[: -len(".json")] for name in names if name.endswith(".json") and name != _PLAN_NAME]
 
     def read_entry(self, shard: str) -> Entries | None:
         """The entries that a run noted of a finished shard."""

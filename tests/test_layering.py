@@ -41,6 +41,7 @@ LEVELS = {
     "bertdata.verify": 6,
     "bertdata.planning": 7,
     "bertdata.preview": 7,
+    "bertdata.cli.progress": 7,
     "bertdata.cli": 8,
     "bertdata.__main__": 9,
     "beam_pipelines": 8,
