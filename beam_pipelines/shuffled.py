@@ -4,6 +4,7 @@ Elements are the documents of a whole part, or those of one part for one shard.
 """
 
 import logging
+import time
 from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -12,10 +13,17 @@ from typing import Any
 
 import apache_beam as beam
 
-from beam_pipelines.counters import count
+from beam_pipelines.counters import count, spread
 from beam_pipelines.failures import naming
 from beam_pipelines.parcels import Parcel, ParcelRoom, collect, part_of
-from beam_pipelines.transforms import ONE_AT_A_TIME, NumberedEntry, input_amounts, shard_amounts
+from beam_pipelines.transforms import (
+    ONE_AT_A_TIME,
+    NumberedEntry,
+    input_amounts,
+    input_values,
+    shard_amounts,
+    shard_values,
+)
 from bertdata._native import Engine
 from bertdata.dataset import refuse_nothing
 from bertdata.jobs import Job, Target, load_tokenizer
@@ -108,7 +116,9 @@ class SortPart(beam.DoFn):  # type: ignore[misc]
             skip_bad=shuffle.skip_bad,
         )
         with naming(part), ONE_AT_A_TIME:
+            start = time.monotonic()
             found = sort_part(job)
+            seconds = time.monotonic() - start
         for warning in found.warnings:
             _LOGGER.warning("%s", warning)
         weights: Histogram = {}
@@ -117,6 +127,7 @@ class SortPart(beam.DoFn):  # type: ignore[misc]
             yield tuple(shuffle.room.leave([documents.records, index]))
             weights = count_tokens(documents.prefixes, documents.tokens, shuffle.shards)
         count(input_amounts(found.entry))
+        spread(input_values(found.entry, seconds))
         yield beam.pvalue.TaggedOutput("weights", (0, Weight(weights, [found.entry])))
 
 
@@ -193,4 +204,5 @@ class MakeShuffledShard(beam.DoFn):  # type: ignore[misc]
         with naming(f"shard {number}"), ONE_AT_A_TIME:
             result = run_shuffled_job(job, map(collect, parcels))
         count(shard_amounts(result.entries, result.kept))
+        spread(shard_values(result.entries))
         yield from enumerate(result.entries)

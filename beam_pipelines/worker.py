@@ -17,7 +17,8 @@ _LOOKS_PER_SECOND = 20
 def main() -> None:
     signal.signal(signal.SIGINT, _stop)
     threading.Thread(target=_end_with_parent, args=[os.getppid()], daemon=True).start()
-    show_warnings()  # before Beam loads: it sets up logging of its own where it finds none
+    # Before Beam loads: it sets up logging of its own where it finds none.
+    show_warnings(sys.stderr)
     load_beam()
     from apache_beam.runners.worker import sdk_worker_main
 

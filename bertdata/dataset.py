@@ -69,8 +69,8 @@ class Dataset:
         """
         if storage.exists(self.directory) and not storage.is_directory(self.directory):
             raise DatasetError(f"{self.directory}: is a file, expected a directory or nothing")
-        listed = self._found_manifest()
-        found = listed[0].plan if listed else self._found_plan()
+        manifest = self.found_manifest()
+        found = manifest.plan if manifest else self._found_plan()
         if found is None:
             self._refuse_strange_files()
             return
@@ -101,8 +101,12 @@ class Dataset:
                     "choose another directory"
                 )
 
-    def _found_manifest(self) -> tuple[Manifest, dict[str, Entries]] | None:
-        """The manifest that is there, and its entries by shard."""
+    def found_manifest(self) -> Manifest | None:
+        """The manifest that is there."""
+        listed = self._parsed_manifest()
+        return listed[0] if listed else None
+
+    def _parsed_manifest(self) -> tuple[Manifest, dict[str, Entries]] | None:
         path = storage.join(self.directory, MANIFEST_NAME)
         try:
             return _parse_manifest(storage.read_bytes(path), path)
@@ -138,6 +142,11 @@ class Dataset:
         except MissingInputError:
             return "missing"
 
+    def noted_shards(self) -> list[str]:
+        """The shards that entries are there of, whether or not they still fit."""
+        names = storage.list_files(self.unfinished)
+        return [name[: -len(".json")] for name in names if name.endswith(".json") and name != _PLAN_NAME]
+
     def read_entry(self, shard: str) -> Entries | None:
         """The entries of a finished shard, as a run noted them or as the manifest of our plan has them."""
         path = self._entry_path(shard)
@@ -149,7 +158,7 @@ class Dataset:
 
     def _listed_entry(self, shard: str) -> Entries | None:
         """The entries of a shard in the manifest of the finished dataset, if it is of our plan."""
-        found = self._found_manifest()
+        found = self._parsed_manifest()
         if found is None or self.plan.differences(found[0].plan):
             return None
         return found[1].get(shard)

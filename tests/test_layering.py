@@ -48,6 +48,7 @@ LEVELS = {
     "bertdata.picture": 7,
     "bertdata.shuffled_jobs": 7,
     "bertdata.preview": 8,
+    "bertdata.cli.progress": 8,
     "bertdata.cli": 9,
     "bertdata.__main__": 10,
     "beam_pipelines": 9,

@@ -2,7 +2,7 @@
 
 from bertdata import storage
 from bertdata.assets import find_vocabulary
-from bertdata.cli.progress import Progress
+from bertdata.cli.progress import Progress, ShardRate
 from bertdata.jobs import Job, JobResult, Target, run_job
 from bertdata.manifest import Manifest, summary
 from bertdata.parser import Parser, add_dry_run, add_engine, add_skip_bad_inputs, add_workers
@@ -89,12 +89,15 @@ def run_jobs(jobs: list[Job], workers: int) -> list[JobResult]:
     parts = [job.part for job in jobs]
     sizes = dict(zip(parts, storage.each(parts, storage.size), strict=True))
     results = []
+    rate = ShardRate(sum(len(job.targets) for job in jobs))
     with Progress("creating shards", sum(sizes.values()), unit="bytes") as progress:
         for result in run_all(run_job, sorted(jobs, key=lambda job: -sizes[job.part]), workers):
             for warning in result.warnings:
                 progress.note(f"bertdata: warning: {warning}")
             read = result.skipped or result.entries[0][0]
-            progress.advance(read.bytes, _line(result))
+            made = sum(shard.tokens for _, shard in result.entries) if not result.kept else 0
+            rate.count(len(result.entries), made)
+            progress.advance(read.bytes, _line(result), rate.text())
             results.append(result)
     return results
 
