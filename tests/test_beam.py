@@ -162,14 +162,16 @@ def test_the_watcher_sees_each_finished_shard_once_and_forgets_none(
         entries = [entry for _, entry in stage.process(part) if isinstance(entry, ShardEntry)]
         assert sorted(watcher.look()) == sorted(shard.tokens for shard in entries)
         assert watcher.look() == []
+    last = WriteManifest(targets)
     gathered: list[list[Any]] = [[], []]
     for part in parts:
-        for number, entries in stage.process(part):
-            gathered[number].append(entries)
-    for number, target in enumerate(targets):
-        target.dataset.finish(gathered[number])
+        for number, entry in stage.process(part):
+            gathered[number].append(entry)
+    for number in range(len(targets)):
+        assert list(last.process((number, gathered[number])))
     assert watcher.look() == []
-    assert sorted(watcher.last_look()) == sorted(made[-1][1].tokens for made in gathered)
+    unseen = [entry for made in gathered for entry in made if entry.name.startswith(f"{corpus[2].name}.")]
+    assert sorted(watcher.last_look()) == sorted(shard.tokens for shard in unseen)
 
 
 @pytest.mark.parametrize("flags", [(), pytest.param(PROCESSES, marks=pytest.mark.slow)])
