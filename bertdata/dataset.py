@@ -118,9 +118,12 @@ class Dataset:
 
     def _found_plan(self) -> Plan | None:
         path = storage.join(self.unfinished, _PLAN_NAME)
-        if storage.exists(path):
+        if not storage.exists(path):
+            return None
+        try:
             return parse_plan(parse_json(storage.read_bytes(path), path), path)
-        return None
+        except ManifestError as error:  # what the shards there were made for is not known any more
+            raise ManifestError(f"{error}; remove {self.directory}, then run again") from None
 
     def finished_entry(self, shard: str, input_md5: str) -> Entries | None:
         """The entries of a shard that an earlier run finished from the same input, if its bytes still fit."""
