@@ -158,7 +158,7 @@ def test_a_difference_is_found_and_named() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("which", [0, 1])
-def test_a_beam_worker_killed_before_it_begins_ends_the_run_with_one_line(
+def test_a_beam_worker_killed_before_it_begins_ends_the_run(
     corpus: list[Path], small_vocabulary_file: Path, tmp_path: Path, which: int
 ) -> None:
     words = [*corpus, "--output", tmp_path / "out", "--vocab", small_vocabulary_file, *SMALL[:-1]]
@@ -167,9 +167,9 @@ def test_a_beam_worker_killed_before_it_begins_ends_the_run_with_one_line(
         assert process.poll() is None
     os.kill(workers[which], signal.SIGKILL)
     outcome = finish(process)
-    outcome_lines = outcome.err.splitlines()
-    assert (outcome.status, len(outcome_lines)) == (1, 1), outcome.err
-    assert "error: a worker process died before its work was done" in outcome_lines[0]
+    assert outcome.status == 1, outcome.err
+    last = outcome.err.splitlines()[-1]  # Beam's own thread may have printed how it lost the connection
+    assert "error: a worker process died before its work was done" in last
     assert all(kills.ends_soon(worker) for worker in workers)
 
 
