@@ -12,6 +12,10 @@ _BEAM_NOTE = re.compile(r"( \[while running '[^\n]*'\])+$")
 _WORKER_ERROR = re.compile(r"^bertdata\.errors\.(\w+): (.*)$", re.MULTILINE)
 
 
+WORKER_DIED = "Channel closed prematurely"
+"""What Beam says where it misses a worker."""
+
+
 @contextmanager
 def naming(path: str) -> Iterator[None]:
     """Let an error that is none of our own name the element it happened at."""
@@ -27,7 +31,7 @@ def clear_error(error: Exception) -> BaseException:
     """What Beam raised, as the rest of this project says it."""
     if was_interrupted(error):
         return KeyboardInterrupt()
-    if "Channel closed prematurely" in str(error):
+    if WORKER_DIED in str(error):
         return WorkerDied(
             "a worker process died before its work was done (killed, or out of memory); "
             "run the same command again: finished shards are kept"

@@ -1,8 +1,6 @@
 """Beam loaded, its flags checked, its runner made."""
 
 import gc
-import shlex
-import sys
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
@@ -93,12 +91,11 @@ def _local_runner(options: Any) -> Any:
     """
     from apache_beam.options.pipeline_options import DirectOptions
     from apache_beam.runners.portability.fn_api_runner import FnApiRunner
-    from apache_beam.transforms.environments import SubprocessSDKEnvironment
+
+    from beam_pipelines.local_workers import COMMAND, LocalWorkers
 
     direct = options.view_as(DirectOptions)
     if direct.direct_running_mode != "multi_processing":
         return FnApiRunner()
     direct.direct_running_mode = "in_memory"  # the default, with which the runner keeps the environment given
-    # exec: the worker's parent is to be this process, not the shell that Beam starts it with
-    command = f"exec {shlex.quote(sys.executable)} -m beam_pipelines.worker"
-    return FnApiRunner(default_environment=SubprocessSDKEnvironment.from_command_string(command))
+    return FnApiRunner(default_environment=LocalWorkers.from_command_string(COMMAND))

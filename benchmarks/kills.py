@@ -23,7 +23,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 VICTIMS = ("run", "worker", "launcher")
 SETTINGS = ("--max-seq-length", "128", "--max-predictions-per-seq", "20", "--dupe-factor", "5")
-PATIENCE_SECONDS = 600
+PATIENCE_SECONDS = 200
 ATTEMPTS = 3
 SOONER = 0.8
 """What a moment is shortened by when the run has ended before it."""
