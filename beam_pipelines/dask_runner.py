@@ -78,7 +78,8 @@ class DaskRunner(dask_runner.DaskRunner):  # type: ignore[misc]
                 n_workers=self._workers,
                 threads_per_worker=1,
                 processes=True,
-                dashboard_address=None,
+                dashboard_address=":0",
+                scheduler_kwargs={"dashboard": False},
                 silence_logs=logging.CRITICAL + 1,
             )
         return distributed.Client(cluster)

@@ -60,7 +60,7 @@ def prepare(arguments: list[str]) -> int:
         totals |= extract_dump(flags, beam_words)
     source = plan_source(flags, text)
     targets = targets_for(parts=source.parts)
-    pipeline = make_pipeline(beam_words)
+    pipeline = make_pipeline(beam_words, flags)
     add_stages(pipeline, source, targets, flags)
     totals |= make_datasets(pipeline, source, targets)
     for target in targets:
@@ -87,7 +87,7 @@ def extract_dump(flags: argparse.Namespace, beam_words: list[str]) -> dict[str, 
 
     The input is the directory of the articles from then on; the totals of the counters.
     """
-    pipeline = make_pipeline(beam_words)
+    pipeline = make_pipeline(beam_words, flags)
     import apache_beam as beam
 
     from beam_pipelines.extraction import ExtractArticles
