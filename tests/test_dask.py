@@ -14,6 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import apache_beam as beam
+import psutil
 import pytest
 from apache_beam.metrics import Metrics, MetricsFilter
 from apache_beam.options.pipeline_options import PipelineOptions
@@ -190,6 +191,56 @@ def test_a_worker_killed_in_mid_run_changes_no_byte(
     assert killed == [False], "the worker must die before the run is done"
     assert contents(output) == contents(tmp_path / "direct")
     assert json.loads((output / "manifest.json").read_text())["totals"]["examples"] > 1000
+
+
+def belongs(process: psutil.Process, group: int) -> bool:
+    try:
+        return os.getpgid(process.pid) == group and process.status() != psutil.STATUS_ZOMBIE
+    except (OSError, psutil.NoSuchProcess):
+        return False
+
+
+def still_running(group: int) -> list[str]:
+    """The group's processes that have not ended some seconds later."""
+    for _ in range(100):
+        left = [str(process) for process in psutil.process_iter() if belongs(process, group)]
+        if not left:
+            break
+        time.sleep(0.1)
+    return left
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_a_run_with_processes_of_its_own_in_one_line(
+    corpus: list[Path], small_vocabulary_file: Path, tmp_path: Path
+) -> None:
+    output = tmp_path / "out"
+    flags = ("--dupe-factor", "2000", "--runner", "DaskRunner", "--dask_workers", "2")
+    run = subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "beam_pipelines.prepare",
+            *words(corpus, small_vocabulary_file, output, *flags),
+        ],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    while not list(output.glob("unfinished/*.tmp")):
+        assert run.poll() is None
+        time.sleep(0.05)
+    os.killpg(run.pid, signal.SIGINT)  # as a terminal does: to the workers too
+    _, printed = run.communicate(timeout=60)
+    assert printed.splitlines() == [
+        "beam_pipelines.prepare: interrupted; finished shards are kept, run the same command to go on"
+    ]
+    assert run.returncode == 130
+    assert not (output / "manifest.json").exists()
+    assert not list(output.rglob("*.tmp"))
+    assert not still_running(run.pid)
 
 
 def test_a_task_whose_workers_all_died_ends_with_the_line_for_a_dead_worker() -> None:
