@@ -1,17 +1,20 @@
 """Beam loaded, its flags checked, its runner made."""
 
+import argparse
 import gc
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
 from beam_pipelines.options import PROGRAM
+from bertdata import storage
 from bertdata.errors import MissingExtraError, SettingsError
 
 LOCAL_RUNNERS = ("directrunner", "direct", "switchingdirectrunner", "fnapirunner")
 DASK_RUNNERS = ("daskrunner", "apache_beam.runners.dask.dask_runner.daskrunner")
 OPEN_RUNNERS = ("portablerunner", "flinkrunner", "sparkrunner")
 """Runners that hand flags which Beam's Python side does not know on to a job server."""
+DATAFLOW = "dataflowrunner"
 
 
 def load_beam() -> None:
@@ -31,14 +34,19 @@ def load_beam() -> None:
     gc.freeze()
 
 
-def make_pipeline(words: list[str]) -> Any:
-    """An empty Pipeline with its runner; SettingsError for a word that neither we nor Beam know."""
+def make_pipeline(words: list[str], flags: argparse.Namespace) -> Any:
+    """An empty Pipeline with its runner.
+
+    SettingsError for a word that neither we nor Beam know, and for what the runner cannot do.
+    """
     load_beam()
     import apache_beam as beam
     from apache_beam.options.pipeline_options import PipelineOptions, StandardOptions
 
     options = PipelineOptions(words)
     name = (options.view_as(StandardOptions).runner or "DirectRunner").lower()
+    if name == DATAFLOW:
+        _check_dataflow(options, flags)
     make_runner: Callable[[Any], Any] | None = None
     if name in LOCAL_RUNNERS:
         make_runner = _local_runner
@@ -71,6 +79,33 @@ def _unknown_words(words: list[str], options: Any) -> list[str]:
         if not word.startswith("-") and (not before.startswith("-") or "=" in before)
     ]
     return flags + strays
+
+
+def _check_dataflow(options: Any, flags: argparse.Namespace) -> None:
+    """Nothing that would only fail on a worker, once machines are paid for."""
+    if options.get_all_options().get("no_wait_until_finish"):
+        raise SettingsError(
+            "--no_wait_until_finish: this command waits for the job, to sum up what it made; "
+            "stop it with Ctrl-C where it need not, the job goes on"
+        )
+    if flags.input_kind == "dump":
+        raise SettingsError(
+            "--input-kind dump: a dump is extracted on a file system that all workers share, and Dataflow's "
+            "share none; run bertdata extract, copy the articles to gs:// and give --input-kind articles"
+        )
+    places = {"--input": flags.input, "--output": [flags.output], "--vocab": [flags.vocab]}
+    if flags.input_kind == "articles":
+        places["--text"] = [flags.text]
+    for flag, paths in places.items():
+        for path in paths:
+            if not storage.is_remote(path):
+                raise SettingsError(
+                    f"{flag} {path}: is on this machine, where Dataflow's workers cannot see it; "
+                    "copy it to gs:// and give its URL"
+                    if flag in ("--input", "--vocab")
+                    else f"{flag} {path}: is on this machine, where Dataflow's workers cannot write; "
+                    "give a URL of gs://"
+                )
 
 
 def _load_dask_runner() -> Callable[[Any], Any]:
