@@ -2,6 +2,7 @@
 
 import argparse
 import gc
+import os
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
@@ -58,9 +59,12 @@ def make_pipeline(words: list[str], flags: argparse.Namespace) -> Any:
             f"{', '.join(unknown)}: neither a flag of ours nor of Beam (see {PROGRAM} --help)"
         )
     try:
-        return beam.Pipeline(runner=make_runner(options) if make_runner else None, options=options)
+        pipeline = beam.Pipeline(runner=make_runner(options) if make_runner else None, options=options)
     except (ValueError, ImportError, AttributeError) as error:
         raise SettingsError(f"Beam refuses: {' '.join(str(error).split())}") from None
+    if name in DASK_RUNNERS and not runs_here(pipeline):
+        _check_cluster(flags)
+    return pipeline
 
 
 def runs_here(pipeline: Any) -> bool:
@@ -93,19 +97,30 @@ def _check_dataflow(options: Any, flags: argparse.Namespace) -> None:
             "--input-kind dump: a dump is extracted on a file system that all workers share, and Dataflow's "
             "share none; run bertdata extract, copy the articles to gs:// and give --input-kind articles"
         )
-    places = {"--input": flags.input, "--output": [flags.output], "--vocab": [flags.vocab]}
-    if flags.input_kind == "articles":
-        places["--text"] = [flags.text]
-    for flag, paths in places.items():
-        for path in paths:
-            if not storage.is_remote(path):
-                raise SettingsError(
-                    f"{flag} {path}: is on this machine, where Dataflow's workers cannot see it; "
-                    "copy it to gs:// and give its URL"
-                    if flag in ("--input", "--vocab")
-                    else f"{flag} {path}: is on this machine, where Dataflow's workers cannot write; "
-                    "give a URL of gs://"
-                )
+    for flag, path in _places(flags):
+        if not storage.is_remote(path):
+            raise SettingsError(
+                f"{flag} {path}: is on this machine, which Dataflow's workers cannot see; "
+                "give a URL of gs://, and copy there what they shall read"
+            )
+
+
+def _check_cluster(flags: argparse.Namespace) -> None:
+    """Workers that are there have a working directory of their own."""
+    for flag, path in _places(flags):
+        if not storage.is_remote(path) and not os.path.isabs(path.removeprefix("file://")):
+            raise SettingsError(
+                f"{flag} {path}: is relative to this directory, which need not be that of the cluster's "
+                f"workers; give the whole path: {os.path.abspath(path)}"
+            )
+
+
+def _places(flags: argparse.Namespace) -> list[tuple[str, str]]:
+    """Each path that workers read or write, and its flag; the vocabulary travels with the job."""
+    places = [*(("--input", path) for path in flags.input), ("--output", flags.output)]
+    if flags.input_kind != "parts":
+        places.append(("--text", flags.text))
+    return places
 
 
 def _load_dask_runner() -> Callable[[Any], Any]:

@@ -166,7 +166,6 @@ def check_package(data: bytes) -> None:
     ("words", "message"),
     [
         (("--input", "LOCAL", *PLACES), "--input LOCAL: is on this machine"),
-        (("--input", "memory://in/part-0", *PLACES[:2], "--vocab", "VOCAB"), "--vocab VOCAB: is on this"),
         (("--input", "memory://in/part-0", "--output", "OUT", *PLACES[2:]), "--output OUT: is on this"),
         (
             ("--input", "LOCAL", "--input-kind", "dump", *PLACES),
@@ -185,7 +184,7 @@ def test_what_dataflow_s_workers_could_not_do_is_refused_before_anything_is_made
     words: tuple[str, ...],
     message: str,
 ) -> None:
-    names = {"LOCAL": str(corpus[0]), "VOCAB": str(ROOT / "golden" / "vocab.txt"), "OUT": str(tmp_path / "o")}
+    names = {"LOCAL": str(corpus[0]), "OUT": str(tmp_path / "o")}
     remote = {"gs://bucket/out": "memory://out", "gs://bucket/vocab.txt": "memory://vocab.txt"}
     import fsspec
 

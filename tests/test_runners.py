@@ -3,6 +3,7 @@
 import importlib
 import pkgutil
 import random
+import re
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 import apache_beam as beam
 import pytest
 from commands import contents
-from conftest import find_kit
+from conftest import ROOT, find_kit
 
 import beam_pipelines
 from beam_pipelines.prepare import main
@@ -171,3 +172,14 @@ def count_bundles(kind: type, sizes: dict[str, list[int]], monkeypatch: pytest.M
     monkeypatch.setattr(kind, "start_bundle", start_bundle)
     monkeypatch.setattr(kind, "process", counted)
     monkeypatch.setattr(kind, "finish_bundle", finish_bundle)
+
+
+def test_every_flag_that_the_docs_give_to_beam_is_one() -> None:
+    from apache_beam.options.pipeline_options import PipelineOptions
+
+    import beam_pipelines.dask_runner  # noqa: F401 - Beam knows the flags of Dask once it is loaded
+
+    known = set(PipelineOptions([]).get_all_options()) | {"dask_client_address", "dask_npartitions"}
+    named = set(re.findall(r"--([a-z]+(?:_[a-z]+)+)", (ROOT / "docs" / "running.md").read_text()))
+    assert {"direct_num_workers", "dask_workers", "setup_file", "job_endpoint"} <= named
+    assert named - known == {"worker_pool"}, "the one flag of a container, not of Beam's pipelines"
