@@ -53,6 +53,7 @@ EXTRAS["dev"] = [
     "pybind11>=2.12",
     "setuptools",
     "ruff",
+    "transformers",
 ]
 
 
