@@ -215,9 +215,11 @@ def make_datasets(pipeline: Any, source: Source, targets: tuple[Target, ...]) ->
                 figures = run_pipeline(pipeline)
         else:
             figures = run_pipeline(pipeline)
-    except BaseException:
-        if runs_here(pipeline):  # elsewhere a job may go on without us
+    except BaseException as error:
+        if runs_here(pipeline):
             clear_away(source, targets)
+        elif isinstance(error, KeyboardInterrupt):
+            print(f"{PROGRAM}: the job goes on where it runs; stop it there", file=sys.stderr)
         raise
     if source.stage is not None:
         source.stage.clear_away()
