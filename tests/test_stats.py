@@ -19,11 +19,12 @@ from small_shards import LAYOUT, examples, pack, plain_row
 from bertdata.cli.main import main
 from bertdata.description import mask_kind
 from bertdata.dialects import find_dialect
+from bertdata.finding import FoundDataset
 from bertdata.records import Example, ShardLayout
 from bertdata.shard_counts import ShardCounts
 from bertdata.shards import open_reader
 from bertdata.shards.tfrecord import encode_batch
-from bertdata.stats import FoundDataset, Statistics, quantile
+from bertdata.stats import Statistics, quantile
 from bertdata.tokens import parse_vocabulary
 from golden.cases import VOCABULARY, case_names, load_case, make
 
