@@ -25,6 +25,7 @@ LEVELS = {
     "bertdata.parser": 1,
     "bertdata.unicode": 1,
     "bertdata.assets": 2,
+    "bertdata.checking": 2,
     "bertdata.workers": 2,
     "bertdata._native": 2,
     "bertdata.tokens": 3,
