@@ -11,15 +11,23 @@ def make_terminal(steps: int, done: int, *, bar: bool = True) -> Sink:
     return Bar(steps, done) if bar and sys.stderr.isatty() else Lines(steps)
 
 
+def _speed(separator: str, timing: Timing) -> str:
+    speed = timing.sequences_per_second
+    return "" if speed is None else f"{separator}{speed:,.1f} sequences/s"
+
+
 def _numbers(row: Row) -> str:
     means = row.means
     words = f"loss {means.loss:.4f}  mlm accuracy {means.mlm_accuracy:.4f}"
     return f"{words}  learning rate {means.learning_rate:.3e}" + _speed("  ", row.timing)
 
 
-def _speed(separator: str, timing: Timing) -> str:
-    speed = timing.sequences_per_second
-    return "" if speed is None else f"{separator}{speed:,.1f} sequences/s"
+def _evaluation(record: EvaluationRecord) -> str:
+    return (
+        f"step {record.step}: evaluated {record.examples} examples: "
+        f"masked_lm_accuracy {record.masked_lm_accuracy:.5f}, masked_lm_loss {record.masked_lm_loss:.4f}, "
+        f"next_sentence_accuracy {record.next_sentence_accuracy:.5f}"
+    )
 
 
 class Lines(Sink):
@@ -32,12 +40,7 @@ class Lines(Sink):
         self._print(f"step {row.means.step}/{self._steps}  {_numbers(row)}")
 
     def evaluation(self, record: EvaluationRecord, time: float) -> None:
-        self._print(
-            f"step {record.step}: evaluated {record.examples} examples: "
-            f"masked_lm_accuracy {record.masked_lm_accuracy:.5f}, "
-            f"masked_lm_loss {record.masked_lm_loss:.4f}, "
-            f"next_sentence_accuracy {record.next_sentence_accuracy:.5f}"
-        )
+        self._print(_evaluation(record))
 
     def close(self, summary: Summary) -> None:
         loss = "" if summary.final_loss is None else f", final loss {summary.final_loss:.4f}"
