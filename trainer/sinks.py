@@ -62,14 +62,9 @@ class Dllogger(Sink):
 
     def _write(self, step: str | list[int], data: dict[str, Any], time: float) -> None:
         """One line; what has no value, as the speed of a run too short to time, is left out."""
-        line = {
-            "timestamp": str(time),
-            "datetime": str(datetime.fromtimestamp(time)),
-            "elapsedtime": str(time - self._start),
-            "type": "LOG",
-            "step": step,
-            "data": {name: value for name, value in data.items() if value is not None},
-        }
+        line: dict[str, Any] = {"timestamp": str(time), "datetime": str(datetime.fromtimestamp(time))}
+        line |= {"elapsedtime": str(time - self._start), "type": "LOG", "step": step}
+        line["data"] = {name: value for name, value in data.items() if value is not None}
         self._file.write(f"DLLL {json.dumps(line)}\n")
         self._file.flush()
 
