@@ -7,7 +7,7 @@ READY := $(VENV)/ready
 CONSTRAINTS := $(shell $(PYTHON) -c 'import sys; print("-c constraints.txt" if sys.version_info[:2] == (3, 11) else "")')
 NATIVE := $(wildcard bertdata/_native/*.h bertdata/_native/*.cpp)
 
-.PHONY: setup demo test test-fast check bench clean
+.PHONY: setup horovod demo test test-fast check bench clean
 setup: $(READY)
 
 $(READY): setup.py pyproject.toml constraints.txt $(NATIVE)
@@ -15,6 +15,10 @@ $(READY): setup.py pyproject.toml constraints.txt $(NATIVE)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet $(CONSTRAINTS) --editable '.[dev]'
 	touch $@
+
+# Built once, then kept as a wheel in the user's cache; takes a moment when all is there.
+horovod: $(READY)
+	PYTHONPATH=. $(BIN)/python tools/install_horovod.py $(CONSTRAINTS)
 
 demo: $(READY)
 	BIN=$(BIN) bash docs/demo.sh

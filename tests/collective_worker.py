@@ -1,0 +1,86 @@
+"""What each worker of test_collectives.py runs: collective_worker.py TASK DIRECTORY [patience]."""
+
+import json
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import torch
+
+from trainer.collectives import Collective, find_collective, force_weight_sync
+from trainer.devices import find_device
+from trainer.errors import TrainerError
+
+
+def operations(collective: Collective, place: Path) -> None:
+    """Every operation's result, as JSON."""
+    rank = collective.rank
+    weights = [torch.full((3, 2), float(rank)), torch.tensor(rank + 7), torch.tensor([rank == 0, True])]
+    weights.append(torch.arange(6.0).reshape(2, 3).t() + rank)  # its rows do not lie one after another
+    collective.broadcast(weights)
+    generator = torch.Generator().manual_seed(rank)
+    gradients = [torch.randn(shape, generator=generator) for shape in ((300, 7), (), (5,), (0,), (2, 3))]
+    gradients.append(torch.full((2,), 40000.0))  # twice this is no 16-bit number
+    averages = {}
+    for name, dtype in {"fp32": None, "bf16": torch.bfloat16, "fp16": torch.float16}.items():
+        averaged = [gradient.clone() for gradient in gradients]
+        collective.average(averaged, dtype)
+        averages[name] = [tensor.tolist() for tensor in averaged]
+    layer = torch.nn.Linear(2, 1)
+    with torch.no_grad():
+        layer.weight.fill_(rank)
+        layer.bias.fill_(rank)
+    layer.bias.requires_grad_(False)
+    os.environ["FORCE_WEIGHT_SYNC"] = "true"
+    force_weight_sync(collective, layer.parameters())
+    collective.barrier()
+    result = {
+        "name": collective.name,
+        "local_rank": collective.local_rank,
+        "size": collective.size,
+        "broadcast": [tensor.tolist() for tensor in weights],
+        "object": collective.broadcast_object({"rank": rank, "word": "wörd"}),
+        "gradients": [tensor.tolist() for tensor in gradients],
+        "averages": averages,
+        "sums": collective.sum_numbers([rank + 0.1, float(rank), 1e300]),
+        "gathered": collective.gather(["x" * rank * 10, rank, None]),
+        "synchronised": [layer.weight.tolist(), layer.bias.tolist()],
+    }
+    (place / f"{rank}.json").write_text(json.dumps(result), encoding="utf-8")
+
+
+def steps(collective: Collective, place: Path) -> None:
+    """Averages until one worker is gone."""
+    (place / f"{collective.rank}.ready").write_text(str(os.getpid()))
+    signal.signal(signal.SIGTERM, lambda *_: None)  # as the trainer, which notes it for the end of its step
+    tensors = [torch.ones(1000)]
+    for _ in range(10000):
+        collective.average(tensors)
+        collective.sum_numbers([0.0])
+        time.sleep(0.01)
+
+
+def stuck(collective: Collective, place: Path) -> None:
+    """Averages once; then this worker's main thread never looks up again."""
+    (place / f"{collective.rank}.ready").write_text(str(os.getpid()))
+    signal.signal(signal.SIGTERM, lambda *_: None)
+    while True:
+        time.sleep(1)
+
+
+def main(task: str, place: str, patience: str = "60") -> int:
+    """Exit status, as the trainer's."""
+    try:
+        collective = find_collective(None, find_device("cpu"), float(patience))
+        {"operations": operations, "steps": steps, "stuck": stuck}[task](collective, Path(place))
+        collective.close()
+    except TrainerError as error:
+        sys.stderr.write(f"trainer: error: {error}\n")
+        return error.exit_status
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

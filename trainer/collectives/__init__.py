@@ -1,0 +1,94 @@
+"""What workers that train together say to one another, whatever launched them.
+
+Single worker, torch.distributed (torchrun; gloo, NCCL, HCCL as the device has it) or Horovod (horovodrun).
+Every call but close raises WorkerLost, naming ranks, soon after another worker died or went silent.
+"""
+
+import os
+from collections.abc import Iterable
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Protocol
+
+from bertdata.errors import SettingsError
+
+if TYPE_CHECKING:
+    import torch
+
+    from trainer.devices import Device
+
+CLASSES = {"horovod": "Horovod", "torch_distributed": "TorchDistributed", "single": "Single"}
+"""The class of each collective, in the module of that name."""
+
+_SIGNS = {
+    "horovod": ("HOROVOD_RANK", "HOROVOD_SIZE"),
+    "torch_distributed": ("RANK", "WORLD_SIZE"),
+    "single": (),
+}
+"""The environment variables that tell by what the workers were launched; the first that fits."""
+
+_LOCAL_RANKS = ("HOROVOD_LOCAL_RANK", "LOCAL_RANK")
+
+PATIENCE = 60.0
+"""Seconds without a sign of life after which a worker counts as lost."""
+
+
+class Collective(Protocol):
+    """The workers, seen from one of them: ``rank`` of ``size``, ``local_rank`` on its machine.
+
+    Each call must be made by all workers, in the same order, with tensors of the same shapes.
+    """
+
+    name: str
+    rank: int
+    size: int
+    local_rank: int
+
+    def broadcast(self, tensors: "Iterable[torch.Tensor]") -> None:
+        """Overwrite the tensors by those of rank 0, bit for bit."""
+
+    def broadcast_object(self, value: Any) -> Any:
+        """Rank 0's value, one that JSON can say; the others' is ignored."""
+
+    def average(self, tensors: "Iterable[torch.Tensor]", dtype: "torch.dtype | None" = None) -> None:
+        """Overwrite the tensors by their means over the workers; dtype: what to add up in."""
+
+    def sum_numbers(self, numbers: list[float]) -> list[float]:
+        """The sums over the workers, the same to the bit on each."""
+
+    def gather(self, value: Any) -> list[Any]:
+        """Every worker's value, by rank; values that JSON can say."""
+
+    def barrier(self) -> None:
+        """Return when every worker has come here."""
+
+    def close(self) -> None:
+        """Take leave when all is done; after an error just end."""
+
+
+def find_collective(name: str | None, device: "Device", patience: float = PATIENCE) -> Collective:
+    """The collective of that name; if None, of the launcher that this process shows signs of.
+
+    patience: seconds without a sign of life after which a worker counts as lost.
+    """
+    if name is None:
+        name = next(name for name, signs in _SIGNS.items() if all(sign in os.environ for sign in signs))
+    elif name not in CLASSES:
+        raise SettingsError(f"collective {name!r}: no such collective; known are {', '.join(CLASSES)}")
+    elif missing := [sign for sign in _SIGNS[name] if sign not in os.environ]:
+        raise SettingsError(
+            f"collective {name!r}: {missing[0]} is not set; start under horovodrun or torchrun"
+        )
+    kind = getattr(import_module(f"trainer.collectives.{name}"), CLASSES[name])
+    collective: Collective = kind(device, patience)
+    return collective
+
+
+def find_local_rank() -> int:
+    """This worker's number on its machine, as the launcher says; 0 without one."""
+    return int(next((os.environ[name] for name in _LOCAL_RANKS if name in os.environ), 0))
+
+
+def force_weight_sync(collective: Collective, parameters: "Iterable[torch.nn.Parameter]") -> None:
+    """Average the trainable parameters over the workers, if FORCE_WEIGHT_SYNC is 1 or true."""
+    if os.environ.get("FORCE_WEIGHT_SYNC", "").lower() in ("1", "true"):
+        collective.average(parameter for parameter in parameters if parameter.requires_grad)

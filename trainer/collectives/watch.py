@@ -1,0 +1,192 @@
+"""Which worker was lost? Libraries only tell that a connection broke, or tell nothing and wait.
+
+Each worker keeps a connection to the next one and asks it for a sign of life now and then. When that
+one's process ends, the system closes the connection; when it hangs, the answer stays out. Who notices
+asks all the others, then tells those that answered who did not. A worker whose main thread is deep in
+some library then still ends, by the hand of its watch.
+"""
+
+import json
+import os
+import secrets
+import select
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from trainer.errors import WorkerLost
+
+_PAUSE_SECONDS = 5.0  # between two questions
+_ROLL_CALL_SECONDS = 5.0  # for an answer once something is known to be wrong
+_RAISE_SECONDS = 2.0  # for the main thread to notice; horovodrun kills after 5
+_END_SECONDS = 10.0  # for the main thread to end after that
+_LONGEST_LINE = 65536
+_ENDED = "its process ended"
+
+
+class Watch:
+    """This worker's part of the watch, from now on, in threads of its own."""
+
+    def __init__(
+        self,
+        rank: int,
+        size: int,
+        meeting_point: str,
+        gather: Callable[[Any], list[Any]],
+        patience: float,
+    ) -> None:
+        self._rank = rank
+        self._size = size
+        self._patience = patience
+        self._lost: dict[int, str] = {}
+        self._known = threading.Event()
+        self._raised = threading.Event()
+        self._lock = threading.Lock()
+        family, address = _own_address(meeting_point)
+        self._listener = socket.create_server((address, 0), family=family, backlog=128)
+        self._asking: list[socket.socket] = []
+        self._following: socket.socket | None = None
+        # A stranger who finds the port can say nothing without the word.
+        everyones = gather([secrets.token_hex(8), *self._listener.getsockname()[:2]])
+        self._word = everyones[0][0]
+        self._places = [(address, port) for _, address, port in everyones]
+        if size > 1:
+            os.register_at_fork(after_in_child=self._leave_to_parent)
+            threading.Thread(target=self._serve, daemon=True).start()
+            threading.Thread(target=self._follow, daemon=True).start()
+
+    def check(self) -> None:
+        """Raise WorkerLost if one is known to be lost."""
+        if self._known.is_set():
+            self._raise()
+
+    def explain(self, error: Exception) -> None:
+        """Raise WorkerLost if a lost worker is the reason of the library's error; else return."""
+        if not self._known.wait(_RAISE_SECONDS / 2):
+            self._call_roll({})
+        if self._known.is_set():
+            self._raise(error)
+
+    def close(self) -> None:
+        """Say that the end of this process will be no loss."""
+        for connection in self._asking:
+            try:
+                connection.sendall(b"bye\n")
+            except OSError:
+                continue  # who watched this worker has gone before
+
+    def _raise(self, cause: Exception | None = None) -> NoReturn:
+        if threading.current_thread() is threading.main_thread():
+            # The launcher is about to end the others too; its signal would only hide the exit status.
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        self._raised.set()
+        raise WorkerLost(self._message()) from cause
+
+    def _message(self) -> str:
+        lost = ", ".join(f"worker {rank} of {self._size} was lost: {why}" for rank, why in self._lost.items())
+        return f"{lost}; training stops, the last checkpoint is where to go on"
+
+    def _serve(self) -> None:
+        while True:
+            connection, _ = self._listener.accept()
+            self._asking.append(connection)
+            threading.Thread(target=self._answer, args=[connection], daemon=True).start()
+
+    def _answer(self, connection: socket.socket) -> None:
+        """Tell one other worker, as often as it asks, that this one lives; hear whom it knows as lost."""
+        try:
+            with connection, connection.makefile("r") as questions:
+                while question := questions.readline(_LONGEST_LINE):
+                    word, lost = json.loads(question)
+                    if word != self._word:
+                        break
+                    connection.sendall(b"here\n")
+                    if lost:
+                        self._learn({int(rank): why for rank, why in lost.items()})
+        except (OSError, ValueError):
+            pass  # it was lost itself, which others will notice, or a stranger
+        self._asking.remove(connection)
+
+    def _follow(self) -> None:
+        """Watch the next worker until it ends; tell the others if it should not have."""
+        following = (self._rank + 1) % self._size
+        why = self._end_of(following)
+        if why is not None and not self._known.is_set():
+            self._call_roll({following: why})
+
+    def _end_of(self, rank: int) -> str | None:
+        """Why that worker must be thought lost; None if it took leave."""
+        try:
+            with socket.create_connection(self._places[rank], timeout=self._patience) as connection:
+                self._following = connection
+                while True:
+                    answer = self._ask(connection, {})
+                    if b"bye" in answer:
+                        return None
+                    pause = min(_PAUSE_SECONDS, self._patience)
+                    if select.select([connection], [], [], pause)[0]:  # unasked: its last word, or its end
+                        return None if b"bye" in connection.recv(64) else _ENDED
+        except TimeoutError:
+            return f"no sign of life for {self._patience:g} s"
+        except OSError:
+            return _ENDED
+
+    def _ask(self, connection: socket.socket, lost: dict[int, str]) -> bytes:
+        connection.sendall(json.dumps([self._word, lost]).encode() + b"\n")
+        if not (answer := connection.recv(64)):
+            raise ConnectionResetError
+        return answer
+
+    def _call_roll(self, lost: dict[int, str]) -> None:
+        """Find all who are lost, then tell all who are not; nobody ends before it was told or told others."""
+        others = [(self._rank + step) % self._size for step in range(1, self._size)]
+        lost = dict(lost)
+        for message in ({}, lost):
+            for rank in others:
+                if rank in lost or (message is lost and not lost):
+                    continue
+                try:
+                    with socket.create_connection(
+                        self._places[rank], timeout=_ROLL_CALL_SECONDS
+                    ) as connection:
+                        self._ask(connection, message)
+                except TimeoutError:
+                    lost[rank] = f"no sign of life for {_ROLL_CALL_SECONDS:g} s"
+                except OSError:
+                    lost[rank] = _ENDED
+        if lost:
+            self._learn(lost)
+
+    def _learn(self, lost: dict[int, str]) -> None:
+        with self._lock:
+            if self._known.is_set():
+                return  # the first report is the reason, later ones its consequences
+            self._lost = lost
+            self._known.set()
+        threading.Thread(target=self._end, daemon=True).start()
+
+    def _end(self) -> None:
+        """End this process where its main thread does not."""
+        if self._raised.wait(_RAISE_SECONDS):
+            threading.Event().wait(_END_SECONDS)
+        else:
+            sys.stderr.write(f"trainer: error: {self._message()}\n")  # at one go, others write there too
+            sys.stderr.flush()
+        os._exit(WorkerLost.exit_status)
+
+    def _leave_to_parent(self) -> None:
+        """In a forked child: its copies of the connections must not outlive the worker."""
+        for connection in (self._listener, self._following, *self._asking):
+            if connection is not None:
+                connection.close()
+
+
+def _own_address(towards: str) -> tuple[socket.AddressFamily, str]:
+    """The address under which a host that reaches ``towards`` is seen; nothing is sent."""
+    family, kind, protocol, _, place = socket.getaddrinfo(towards, 9, type=socket.SOCK_DGRAM)[0]
+    with socket.socket(family, kind, protocol) as probe:
+        probe.connect(place)
+        return socket.AddressFamily(family), str(probe.getsockname()[0])

@@ -1,0 +1,66 @@
+"""The host's own processor."""
+
+import dataclasses
+import platform
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING
+
+import torch
+
+from trainer.devices import Device
+from trainer.devices.loss_scale import LossScale
+
+if TYPE_CHECKING:
+    from trainer.devices import Batch
+
+HALVES = {"bf16": torch.bfloat16, "fp16": torch.float16}
+
+
+class Cpu(Device):
+    """What every device does that has no better way."""
+
+    name = "cpu"
+    process_group = "gloo"
+    bucket_mb = 25
+    fixed_shapes = False
+
+    def __init__(self, local_rank: int = 0) -> None:
+        self.torch_device = torch.device("cpu")
+
+    def seed(self, seed: int) -> None:
+        torch.manual_seed(seed)  # every accelerator's generators too
+
+    def autocast(self, precision: str) -> AbstractContextManager[object]:
+        if precision == "fp32":
+            return nullcontext()
+        return torch.autocast(self.torch_device.type, HALVES[precision])
+
+    def place(self, module: torch.nn.Module) -> torch.nn.Module:
+        return module.to(self.torch_device)
+
+    def move(self, batch: "Batch") -> "Batch":
+        return batch
+
+    def scaler(self, precision: str) -> LossScale:
+        if precision == "fp16":
+            return LossScale(initial=2.0**16, floor=1.0, ceiling=2.0**24)
+        return LossScale()
+
+    def after_backward(self) -> None:
+        pass
+
+    def after_step(self) -> None:
+        pass
+
+    def to_host(self, tensor: torch.Tensor) -> torch.Tensor:
+        return tensor.detach().cpu()
+
+    def describe(self) -> str:
+        return f"cpu: {platform.machine()}, {torch.get_num_threads()} threads"
+
+
+def each_tensor(batch: "Batch", function: Callable[[torch.Tensor], torch.Tensor]) -> "Batch":
+    """The batch with ``function(tensor)`` in place of each tensor."""
+    tensors = {field.name: getattr(batch, field.name) for field in dataclasses.fields(batch)}
+    return dataclasses.replace(batch, **{name: function(tensor) for name, tensor in tensors.items()})

@@ -1,0 +1,19 @@
+"""What can go wrong in training and nowhere else; the tree itself is in bertdata.errors."""
+
+from bertdata.errors import BertDataError, DataError
+
+
+class TrainerError(BertDataError):
+    """Training cannot go on."""
+
+
+class NotFiniteError(TrainerError):
+    """A loss or gradient is infinite or not a number; the message names step and rank."""
+
+
+class WorkerLost(TrainerError):
+    """Another worker died or hangs; the message names its rank."""
+
+
+class CheckpointError(DataError):
+    """A checkpoint is damaged or belongs to something else; the message names the file."""
