@@ -5,7 +5,7 @@ import sys
 
 from benchmarks import corpus
 
-ALWAYS = ("examples", "stages", "tokenizing", "two_workers", "beam_overhead")
+ALWAYS = ("examples", "stages", "tokenizing", "two_workers", "beam_overhead", "loader")
 WITH_THE_KIT = ("punkt", "segmenting", "extract", "wikipedia")
 
 

@@ -4,7 +4,7 @@
     ├── UsageError            exit status 2: the call is wrong
     │   ├── SettingsError     a setting out of its range, or two that exclude each other
     │   ├── MissingInputError a path that is not there, or is not a file
-    │   ├── DatasetError      the output directory belongs to something else
+    │   ├── DatasetError      a dataset directory is not one that this run may write to or read
     │   └── MissingExtraError an optional package is not installed
     └── DataError             exit status 1: the data is at fault
         ├── InputError        text that cannot be read as the dialect reads it
@@ -39,7 +39,7 @@ class MissingInputError(UsageError):
 
 
 class DatasetError(UsageError):
-    """An output directory holds something that this run may not touch."""
+    """A directory holds something that this run may not touch, or no dataset that it can use."""
 
 
 class MissingExtraError(UsageError):

@@ -1,0 +1,102 @@
+"""Shards to batches of tensors at 128/20: our loader against the loading pattern of NVIDIA's trainer.
+
+Their pattern (written anew here): the HDF5 file read whole by h5py, one example at a time indexed in
+Python and turned field by field into tensors, which a DataLoader stacks. One epoch each, opening and
+reading included; examples per CPU second, all threads counted, so per core.
+"""
+
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import torch
+from torch.utils.data import DataLoader, Dataset, RandomSampler
+
+from benchmarks import corpus, measure
+from trainer.data import open_data
+from trainer.loader import Loader
+
+PART_BYTES = 4_000_000
+BATCH = 64
+STEP_SECONDS = 0.005
+STEPS = 200
+FIELDS = ("input_ids", "input_mask", "segment_ids", "masked_lm_positions", "masked_lm_ids",
+          "next_sentence_labels")  # fmt: skip
+
+
+class OneByOne(Dataset[list[torch.Tensor]]):
+    """The examples of one file, each made into tensors when it is asked for."""
+
+    def __init__(self, path: str, predictions: int) -> None:
+        with h5py.File(path) as file:
+            self.arrays = [np.asarray(file[name][:]) for name in FIELDS]
+        self.predictions = predictions
+
+    def __len__(self) -> int:
+        return len(self.arrays[0])
+
+    def __getitem__(self, index: int) -> list[torch.Tensor]:
+        ids, mask, segments, positions, labels, following = (
+            torch.from_numpy(np.asarray(array[index].astype(np.int64))) for array in self.arrays
+        )
+        labelled = torch.ones(ids.shape, dtype=torch.long) * -1
+        ends = (positions == 0).nonzero()
+        count = int(ends[0].item()) if len(ends) else self.predictions
+        labelled[positions[:count]] = labels[:count]
+        return [ids, segments, mask, labelled, following]
+
+
+def theirs(path: str) -> int:
+    data = OneByOne(path, 20)
+    loader: Any = DataLoader(data, sampler=RandomSampler(data), batch_size=BATCH, drop_last=True)
+    return sum(len(batch[0]) for batch in loader)
+
+
+def ours(directory: str) -> int:
+    data = open_data(directory)
+    loader, count = Loader(data, batch_size=BATCH), 0
+    while count <= data.examples - BATCH:
+        count += len(next(loader).batches[0])
+    loader.close()
+    return count
+
+
+def waiting(directory: str) -> float:
+    """Seconds that steps of 5 ms, 12,800 examples a second, waited for their batches, all steps together."""
+    loader = Loader(open_data(directory), batch_size=BATCH)
+    for _ in range(STEPS):
+        next(loader)
+        time.sleep(STEP_SECONDS)
+    loader.close()
+    return loader.waited
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    rates = {}
+    with tempfile.TemporaryDirectory() as place:
+        part = Path(place, "part")
+        part.write_bytes(corpus.long_text(PART_BYTES))
+        for container in ("hdf5", "tfrecord", "parquet"):
+            output = str(Path(place, container))
+            words = ["--vocab", str(corpus.vocabulary()), "--recipe", "nvidia", "--phase", "1"]
+            measure.command(sys.executable, "-m", "bertdata", "create", str(part), "--output", output,
+                            *words, "--format", container)  # fmt: skip
+            examples = ours(output)
+            rates[container] = examples / measure.best_cpu(lambda output=output: ours(output))  # type: ignore[misc]
+        shard = str(Path(place, "hdf5", "part.hdf5"))
+        rates["NVIDIA's pattern, hdf5"] = theirs(shard) / measure.best_cpu(lambda: theirs(shard), repeats=2)
+        waited = waiting(str(Path(place, "tfrecord")))
+    slowest = rates["NVIDIA's pattern, hdf5"]
+    print(f"loading {examples} examples of 128 ids in batches of {BATCH}, examples a second and core:")
+    for name, rate in rates.items():
+        print(f"  {name:<22} {rate:10,.0f}   {rate / slowest:5.1f} times NVIDIA's pattern (wanted: 5)")
+    print(f"  {STEPS} steps of {STEP_SECONDS * 1e3:.0f} ms waited {waited * 1e3:.1f} ms for their batches")
+
+
+if __name__ == "__main__":
+    main()
