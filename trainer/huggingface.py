@@ -1,0 +1,127 @@
+"""Models from and to Hugging Face form: a directory with config.json and model.safetensors.
+
+Nothing is unpickled: weights come from safetensors, or from PyTorch's own format with
+``weights_only=True``, which holds tensors and plain containers.
+"""
+
+import json
+from collections.abc import Mapping
+from pickle import UnpicklingError
+from typing import Any
+
+import safetensors.torch
+import torch
+from safetensors import SafetensorError
+from torch import Tensor
+
+from bertdata import storage
+from bertdata.errors import DataError, SettingsError
+from trainer.model import BertForPreTraining, ModelConfig
+
+# What a directory may call its weights, best first.
+WEIGHT_FILES = ("model.safetensors", "pytorch_model.bin")
+_WORDS = "bert.embeddings.word_embeddings.weight"
+_BIAS = "cls.predictions.bias"
+# Heads that an encoder-only file may lack; they then keep the weights they start with.
+_HEADS = ("cls.", "bert.pooler.")
+# Copies of tied tensors, and tables that are no parameters.
+_DROPPED = ("cls.predictions.decoder.", "bert.embeddings.position_ids")
+
+
+def read_config(directory: str) -> ModelConfig:
+    """The configuration of a directory in Hugging Face form."""
+    return ModelConfig.from_file(storage.join(directory, "config.json"))
+
+
+def import_weights(model: BertForPreTraining, path: str) -> list[str]:
+    """Fill the model from a file or directory; comes back with the heads' names that it lacks.
+
+    Names may lack the prefix ``bert.`` (encoder-only files) or have ``module.`` before them, norms may
+    be called gamma and beta, NVIDIA's layers ``dense_act``. Rows of zeros fill the vocabulary up.
+    """
+    found = rename(read_weights(path), model.config)
+    own = model.state_dict()
+    missing = [name for name in own if name not in found]
+    if lost := [name for name in missing if not name.startswith(_HEADS)]:
+        raise DataError(f"{path}: lacks {_some(lost)}; expected a BERT of the configuration's depth")
+    if extra := [name for name in found if name not in own]:
+        raise DataError(f"{path}: unexpected {_some(extra)}; expected a BERT of the configuration's depth")
+    for name, tensor in found.items():
+        if tensor.shape != own[name].shape:
+            raise DataError(
+                f"{path}: {name} has shape {list(tensor.shape)}, the configuration {list(own[name].shape)}"
+            )
+    model.load_state_dict(found, strict=False)
+    return missing
+
+
+def export_model(model: BertForPreTraining, directory: str) -> None:
+    """Write config.json and model.safetensors so that transformers' from_pretrained reads them."""
+    config = model.config
+    if config.megatron_residual_connection:
+        raise SettingsError(
+            "megatron_residual_connection: transformers has no such model, expected false for an export"
+        )
+    weights = {name: tensor.detach().cpu() for name, tensor in model.state_dict().items()}
+    for name in (_WORDS, _BIAS):
+        weights[name] = weights[name][: config.vocab_size]
+    weights = {name: tensor.contiguous() for name, tensor in weights.items()}
+    values = {"architectures": ["BertForPreTraining"], "model_type": "bert", **config.as_json()}
+    storage.make_directory(directory)
+    with storage.open_output(storage.join(directory, "config.json")) as file:
+        file.write(json.dumps(values, indent=2).encode() + b"\n")
+    with storage.open_output(storage.join(directory, WEIGHT_FILES[0])) as file:
+        file.write(safetensors.torch.save(weights, metadata={"format": "pt"}))
+
+
+def read_weights(path: str) -> dict[str, Tensor]:
+    """The tensors of a .safetensors file, of one of torch.save's, or of a directory with either."""
+    if storage.is_directory(path):
+        paths = [storage.join(path, name) for name in WEIGHT_FILES]
+        path = next((place for place in paths if storage.exists(place)), paths[0])
+    try:
+        if path.endswith(".safetensors"):
+            return safetensors.torch.load(storage.read_bytes(path))
+        with storage.open_input(path) as file:
+            values = torch.load(file, map_location="cpu", weights_only=True)
+    except (
+        SafetensorError,
+        RuntimeError,
+        ValueError,
+        EOFError,
+        UnpicklingError,
+    ) as error:
+        reason = str(error).strip().split("\n")[0]
+        raise DataError(f"{path}: not weights that can be read without unpickling: {reason}") from None
+    # NVIDIA's checkpoints keep the weights beside the optimiser's state.
+    values = values.get("model", values) if isinstance(values, Mapping) else values
+    if not isinstance(values, Mapping) or not all(isinstance(item, Tensor) for item in values.values()):
+        raise DataError(f"{path}: found {type(values).__name__}, expected tensors by name")
+    return dict(values)
+
+
+def rename(weights: Mapping[str, Tensor], config: ModelConfig) -> dict[str, Tensor]:
+    """The tensors under this model's names, fp32, the vocabulary filled up; copies of tied ones left out."""
+    found = {}
+    for name, tensor in weights.items():
+        name = name.removeprefix("module.")
+        if not name.startswith(("bert.", "cls.")):
+            name = f"bert.{name}"
+        name = name.replace(".dense_act.", ".dense.")
+        name = name.replace(".gamma", ".weight").replace(".beta", ".bias")
+        found[name] = tensor.float()
+    if _BIAS not in found and "cls.predictions.decoder.bias" in found:
+        found[_BIAS] = found["cls.predictions.decoder.bias"]
+    found = {name: tensor for name, tensor in found.items() if not name.startswith(_DROPPED)}
+    for name in (_WORDS, _BIAS):
+        if name in found and len(found[name]) == config.vocab_size:
+            found[name] = _fill_up(found[name], config.padded_vocab_size)
+    return found
+
+
+def _fill_up(tensor: Tensor, rows: int) -> Tensor:
+    return torch.cat([tensor, tensor.new_zeros(rows - len(tensor), *tensor.shape[1:])])
+
+
+def _some(names: list[Any]) -> str:
+    return f"{names[0]} and {len(names) - 1} more" if len(names) > 1 else names[0]

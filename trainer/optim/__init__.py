@@ -1,0 +1,18 @@
+"""Optimisers and learning-rate schedules by name, each with the habits of the program it comes from."""
+
+from trainer.optim.clipping import clip_
+from trainer.optim.lamb import Lamb
+from trainer.optim.presets import PRESETS, Preset, find_preset, make_optimiser
+from trainer.optim.schedules import SCHEDULES, Schedule, make_schedule
+
+__all__ = [
+    "Lamb",
+    "PRESETS",
+    "Preset",
+    "SCHEDULES",
+    "Schedule",
+    "clip_",
+    "find_preset",
+    "make_optimiser",
+    "make_schedule",
+]

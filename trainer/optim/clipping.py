@@ -1,0 +1,25 @@
+"""Gradient clipping by global norm."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from bertdata.errors import SettingsError
+
+
+@torch.no_grad()
+def clip_(tensors: Sequence[Tensor], max_norm: float) -> Tensor:
+    """The norm of all tensors together; they are divided in place by max(1, norm / max_norm).
+
+    This is TensorFlow's clip_by_global_norm, NVIDIA's max(1, norm / 1.0) and Graphcore's max(norm, 1)
+    alike. Nothing waits for the device. A norm that is not finite makes the tensors so too.
+    """
+    if max_norm <= 0:
+        raise SettingsError(f"max_norm is {max_norm}, expected more than 0")
+    tensors = list(tensors)
+    if not tensors:
+        return torch.zeros(())
+    norm: Tensor = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(tensors)))
+    torch._foreach_mul_(tensors, (max_norm / norm).clamp(max=1.0))
+    return norm

@@ -1,0 +1,120 @@
+"""LAMB (You et al. 2020), of which Adam after BERT's habits is the form without trust ratios."""
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+# Small enough for a processor's cache, large enough to keep a GPU busy.
+_CHUNK = 2**22
+
+
+class Lamb(torch.optim.Optimizer):
+    """Per tensor w, with bias-corrected averages m of the gradient and v of its square (if debias):
+
+        u = m / (sqrt(v) + eps) + weight_decay * w
+        w = w - lr * trust * u,  trust = |w| / |u|, 1 if either norm is 0 or the group has none
+
+    Parameter groups may set weight_decay and trust. A query, key and value that are parameters of
+    their own have a ratio each, as Graphcore gives to the parts of a fused one. The state is fp32;
+    state_dict holds tensors and plain numbers only.
+
+    A group's ``step`` counts the updates applied, from 1 at the first: no division by zero, and an
+    update that was left out for an overflow does not count. chunk: elements updated at a time, which
+    bounds temporary memory.
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        *,
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-6,
+        weight_decay: float = 0.01,
+        debias: bool = True,
+        trust: bool = True,
+        chunk: int = _CHUNK,
+    ) -> None:
+        defaults = {
+            "lr": lr,
+            "betas": betas,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "debias": debias,
+            "trust": trust,
+            "step": 0,
+        }
+        self.chunk = chunk
+        super().__init__(params, defaults)
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Update every parameter that has a gradient."""
+        result = None
+        if closure is not None:
+            with torch.enable_grad():
+                result = closure()
+        for group in self.param_groups:
+            group["step"] += 1
+            for weights in self._chunks(group["params"]):
+                states = [self._state_of(weight) for weight in weights]
+                update(
+                    weights,
+                    [weight.grad for weight in weights],
+                    [state["exp_avg"] for state in states],
+                    [state["exp_avg_sq"] for state in states],
+                    group,
+                )
+        return result
+
+    def restart(self, step: int = 0) -> None:
+        """Keep the averages and count updates from step on: a second phase, or a global step resumed."""
+        for group in self.param_groups:
+            group["step"] = step
+
+    def _chunks(self, weights: list[Tensor]) -> Iterator[list[Any]]:
+        chunk: list[Tensor] = []
+        size = 0
+        for weight in weights:
+            if weight.grad is None:
+                continue
+            if chunk and size + weight.numel() > self.chunk:
+                yield chunk
+                chunk, size = [], 0
+            chunk.append(weight)
+            size += weight.numel()
+        if chunk:
+            yield chunk
+
+    def _state_of(self, weight: Tensor) -> dict[str, Tensor]:
+        state: dict[str, Tensor] = self.state[weight]
+        if not state:
+            state["exp_avg"] = torch.zeros_like(weight, dtype=torch.float32)
+            state["exp_avg_sq"] = torch.zeros_like(weight, dtype=torch.float32)
+        return state
+
+
+def update(w: list[Tensor], g: list[Tensor], m: list[Tensor], v: list[Tensor], group: dict[str, Any]) -> None:
+    """One step in place on tensors that lie in one group."""
+    (beta1, beta2), eps, decay, lr = group["betas"], group["eps"], group["weight_decay"], group["lr"]
+    torch._foreach_lerp_(m, g, 1 - beta1)
+    torch._foreach_mul_(v, beta2)
+    torch._foreach_addcmul_(v, g, g, 1 - beta2)
+    # (m / c1) / (sqrt(v / c2) + eps) = m / (sqrt(v) + eps * sqrt(c2)) * sqrt(c2) / c1
+    scale = 1.0
+    if group["debias"]:
+        root = math.sqrt(1 - beta2 ** group["step"])
+        scale, eps = root / (1 - beta1 ** group["step"]), eps * root
+    below = torch._foreach_sqrt(v)
+    torch._foreach_add_(below, eps)
+    u = torch._foreach_mul(w, decay)
+    torch._foreach_addcdiv_(u, m, below, scale)
+    if not group["trust"]:
+        torch._foreach_add_(w, u, alpha=-lr)
+        return
+    w_norms, u_norms = torch.stack(torch._foreach_norm(w)), torch.stack(torch._foreach_norm(u))
+    ratios = torch.where((w_norms > 0) & (u_norms > 0), w_norms / u_norms, 1.0)
+    torch._foreach_addcmul_(w, u, (ratios * -lr).unbind())
