@@ -14,9 +14,12 @@ EXTRAS = {
     ],
     "wiki": ["wikiextractor==3.1.0"],
     "beam": ["apache-beam>=2.60"],
-    "train": ["torch>=2.2", "numpy"],
-    "vocab": ["tokenizers>=0.19"],
+    "train": ["torch>=2.2", "numpy", "safetensors>=0.4"],
     "pictures": ["matplotlib>=3.8"],
+    "tensorboard": ["tensorboard>=2.15"],
+    "wandb": ["wandb>=0.17"],
+    "mllog": ["mlperf-logging>=4"],
+    "vocab": ["tokenizers>=0.19"],
 }
 EXTRAS["all"] = sorted({requirement for extra in EXTRAS.values() for requirement in extra})
 EXTRAS["dev"] = [
@@ -24,8 +27,12 @@ EXTRAS["dev"] = [
     *EXTRAS["parquet"],
     *EXTRAS["tf"],
     *EXTRAS["beam"],
-    *EXTRAS["vocab"],
+    *EXTRAS["mllog"],
     *EXTRAS["pictures"],
+    *EXTRAS["tensorboard"],
+    *EXTRAS["train"],
+    *EXTRAS["vocab"],
+    *EXTRAS["wandb"],
     *EXTRAS["wiki"],
     "datasets",
     "hypothesis",
@@ -78,6 +85,7 @@ setup(
     ),
     package_data={
         "schemas": ["*.json"],
+        "trainer": ["configs/*.json"],
         "bertdata.published": ["*.tsv"],
         "bertdata._native": ["*.h", "*.cpp"],
     },
