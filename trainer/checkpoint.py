@@ -25,7 +25,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from bertdata import __version__
-from bertdata.errors import StorageError
+from bertdata.errors import MissingInputError, StorageError
 from trainer.errors import CheckpointError
 
 FORMAT = "bertdata checkpoint 1"
@@ -41,6 +41,7 @@ class State:
     phase_start: int = 0  # number of the checkpoint that the phase began with
     step: int  # updates of this phase
     applied: int = 0  # those of them that were made, without the ones left out for an overflow
+    trained: int = 0  # examples of this phase
     position: tuple[int, int] = (0, 0)  # epoch and examples of it that are consumed
     data: str | None = None  # what the position is one of
     seed: int
@@ -109,6 +110,16 @@ def find_checkpoints(output_dir: str) -> dict[int, Path]:
     return dict(sorted(found.items()))
 
 
+def choose_checkpoint(output_dir: str, number: int | None = None) -> Path:
+    """The checkpoint of that number, else the newest; MissingInputError says which there are."""
+    found = find_checkpoints(output_dir)
+    if not found or (number is not None and number not in found):
+        wanted = "no checkpoint" if number is None else f"no checkpoint {number}"
+        there = f"; there are {', '.join(map(str, found))}" if found else ""
+        raise MissingInputError(f"{_folder(output_dir)}: holds {wanted}{there}")
+    return found[max(found) if number is None else number]
+
+
 def clean_up(output_dir: str, after: int | None = None) -> None:
     """Remove what an interrupted save left, and checkpoints beyond the one that is gone back to."""
     for path in _folder(output_dir).glob(".step-*.partial"):
@@ -147,7 +158,9 @@ def read_tensors(path: Path, *, moments: bool = True) -> tuple[dict[str, Tensor]
     """Weights and moments of a checkpoint whose state was read, each file held against its md5."""
     files = json.loads((path / STATE).read_bytes())["files"]
     if moments and MOMENTS not in files:
-        raise CheckpointError(f"{path}: holds weights only, expected {MOMENTS} beside; start_from_ckpt takes it")
+        raise CheckpointError(
+            f"{path}: holds weights only, expected {MOMENTS} beside; start_from_ckpt takes it"
+        )
     weights = _read_file(path / WEIGHTS, files)
     return weights, _read_file(path / MOMENTS, files) if moments else {}
 
