@@ -18,7 +18,7 @@ $(READY): setup.py pyproject.toml constraints.txt $(NATIVE)
 
 # Built once, then kept as a wheel in the user's cache; takes a moment when all is there.
 horovod: $(READY)
-	PYTHONPATH=. $(BIN)/python tools/install_horovod.py $(CONSTRAINTS)
+	$(BIN)/python tools/install_horovod.py $(CONSTRAINTS)
 
 demo: $(READY)
 	BIN=$(BIN) bash docs/demo.sh

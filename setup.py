@@ -20,6 +20,8 @@ EXTRAS = {
     "wandb": ["wandb>=0.17"],
     "mllog": ["mlperf-logging>=4"],
     "vocab": ["tokenizers>=0.19"],
+    "gcs": ["gcsfs>=2023.6"],
+    "s3": ["s3fs>=2023.6"],
 }
 EXTRAS["all"] = sorted({requirement for extra in EXTRAS.values() for requirement in extra})
 EXTRAS["dev"] = [
@@ -34,8 +36,12 @@ EXTRAS["dev"] = [
     *EXTRAS["vocab"],
     *EXTRAS["wandb"],
     *EXTRAS["wiki"],
+    *EXTRAS["gcs"],
+    *EXTRAS["s3"],
     "datasets",
+    "gcp-storage-emulator",
     "hypothesis",
+    "moto[server]>=5",
     "mypy",
     "pytest",
     "pytest-xdist",

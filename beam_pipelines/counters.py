@@ -1,7 +1,7 @@
 """What the stages count, by name, and the table of it."""
 
 import re
-from dataclasses import fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from bertdata.text.report import ExtractReport
@@ -36,6 +36,16 @@ SHARD_COUNTERS = {
 }
 """Of making shards."""
 
+DISTRIBUTIONS = {
+    "part_bytes": "bytes of a part",
+    "part_tokens": "token ids of a part",
+    "part_milliseconds": "what a part took one worker, its shards made or found whole",
+    "shard_examples": "examples of a shard",
+    "shard_tokens": "real positions of a shard's examples",
+    "shard_bytes": "bytes of a shard",
+}
+"""Of making shards; left-out parts are not in them."""
+
 COUNTERS_OF_KIND = {
     "dump": (*DUMP_COUNTERS, *TEXT_COUNTERS, *SHARD_COUNTERS),
     "articles": (*TEXT_COUNTERS, *SHARD_COUNTERS),
@@ -52,6 +62,16 @@ def count(amounts: dict[str, int]) -> None:
         Metrics.counter(NAMESPACE, name).inc(amount)
 
 
+def spread(values: dict[str, list[int]]) -> None:
+    """Add to the running stage's distributions."""
+    from apache_beam.metrics import Metrics
+
+    for name, found in values.items():
+        distribution = Metrics.distribution(NAMESPACE, name)
+        for value in found:
+            distribution.update(value)
+
+
 def report_amounts(report: ExtractReport) -> dict[str, int]:
     """An extraction's report as counters."""
     amounts = {name: getattr(report, name.removeprefix("dump_")) for name in DUMP_COUNTERS}
@@ -64,27 +84,77 @@ def text_amounts(counts: SegmentCounts) -> dict[str, int]:
     return {name: getattr(counts, name.removeprefix("text_")) for name in TEXT_COUNTERS}
 
 
-def counted(result: Any) -> dict[str, int]:
-    """A finished pipeline's counters by name."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Spread:
+    """How many values there were, and how they spread."""
+
+    count: int
+    sum: int
+    min: int
+    max: int
+
+    def __add__(self, other: "Spread") -> "Spread":
+        return Spread(
+            count=self.count + other.count,
+            sum=self.sum + other.sum,
+            min=min(self.min, other.min),
+            max=max(self.max, other.max),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Figures:
+    """Totals of the counters and spreads of the distributions, by name."""
+
+    totals: dict[str, int] = field(default_factory=dict)
+    spreads: dict[str, Spread] = field(default_factory=dict)
+
+    def __add__(self, other: "Figures") -> "Figures":
+        """Those of both; they share no name."""
+        return Figures(totals=self.totals | other.totals, spreads=self.spreads | other.spreads)
+
+
+def counted(result: Any) -> Figures:
+    """What a finished pipeline counted."""
     from apache_beam.metrics import MetricsFilter
 
+    found = result.metrics().query(MetricsFilter().with_namespace(NAMESPACE))
     totals: dict[str, int] = {}
-    for counter in result.metrics().query(MetricsFilter().with_namespace(NAMESPACE))["counters"]:
+    for counter in found["counters"]:
         name = counter.key.metric.name
         totals[name] = totals.get(name, 0) + counter.result
-    return totals
+    spreads: dict[str, Spread] = {}
+    for one in found["distributions"]:
+        name, value = one.key.metric.name, one.result
+        if value.count:
+            here = Spread(count=value.count, sum=value.sum, min=value.min, max=value.max)
+            spreads[name] = spreads[name] + here if name in spreads else here
+    return Figures(totals=totals, spreads=spreads)
 
 
-def table(totals: dict[str, int], kind: str) -> str:
-    """One line for each counter of a run from that kind of input, zero where nothing was counted."""
+def table(figures: Figures, kind: str) -> str:
+    """One line for each counter of a run from that kind of input, zero where nothing was counted.
+
+    Below them one line for each distribution: least, mean and greatest value.
+    """
     names = list(COUNTERS_OF_KIND[kind])
     if kind == "dump":
         place = names.index("dump_empty") + 1
-        names[place:place] = sorted(name for name in totals if name.startswith(SKIPPED))
-    rows = {name: totals.get(name, 0) for name in names}
-    label = max(14, *(len(name) + 2 for name in rows))
-    width = max(len(str(total)) for total in rows.values())
-    return "\n".join(f"  {name:<{label}}{total:>{width}}" for name, total in rows.items())
+        names[place:place] = sorted(name for name in figures.totals if name.startswith(SKIPPED))
+    rows = {name: figures.totals.get(name, 0) for name in names}
+    spreads = {name: found for name in DISTRIBUTIONS if (found := figures.spreads.get(name))}
+    label = max(14, *(len(name) + 2 for name in [*rows, *spreads]))
+    width = max(len(str(number)) for number in [*rows.values(), *(found.max for found in spreads.values())])
+    lines = [f"  {name:<{label}}{total:>{width}}" for name, total in rows.items()]
+    if spreads:
+        wide = max(width, len("least"))
+        lines.append(f"  {'':<{label}}{'least':>{wide}}  {'mean':>{wide}}  {'greatest':>{max(wide, 8)}}")
+        lines += [
+            f"  {name:<{label}}{found.min:>{wide}}  {round(found.sum / found.count):>{wide}}"
+            f"  {found.max:>{max(wide, 8)}}"
+            for name, found in spreads.items()
+        ]
+    return "\n".join(lines)
 
 
 def _slug(reason: str) -> str:

@@ -2,14 +2,22 @@
 
 import logging
 import sys
+from typing import TextIO
 
 from beam_pipelines.options import PROGRAM
 
 
-def show_warnings() -> None:
-    """Print our own warnings on standard error, and no one else's."""
-    handler = logging.StreamHandler(sys.stderr)
+def show_warnings(stream: TextIO | None = None) -> None:
+    """Print our own warnings, and no one else's, on the stream, or on what standard error is by then."""
+    handler = logging.StreamHandler(stream) if stream else _ToStandardError()
     handler.setFormatter(logging.Formatter(f"{PROGRAM}: warning: %(message)s"))
     handler.setLevel(logging.WARNING)
     handler.addFilter(logging.Filter("beam_pipelines"))
     logging.getLogger().handlers[:] = [handler]
+
+
+class _ToStandardError(logging.Handler):
+    """A progress bar stands in for standard error while it is there, and prints lines above itself."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        print(self.format(record), file=sys.stderr, flush=True)

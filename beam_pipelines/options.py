@@ -7,7 +7,12 @@ from bertdata.errors import SettingsError
 from bertdata.parser import Parser, add_dry_run, add_engine, add_skip_bad_inputs, positive
 from bertdata.recipes import Recipe
 from bertdata.settings_flags import add_settings
-from bertdata.text.flags import add_extract_settings, add_segment_settings, given_segment_settings
+from bertdata.text.flags import (
+    add_extract_settings,
+    add_punkt_tables,
+    add_segment_settings,
+    given_segment_settings,
+)
 from bertdata.text.settings import RECIPES, SegmentSettings
 
 PROGRAM = "beam_pipelines.prepare"
@@ -30,10 +35,10 @@ order."""
 KINDS = """\
 parts (default): text with one sentence a line; articles: extracted files, or directories of them, as
 bertdata extract writes them; dump: one Wikipedia dump, extracted by a single worker with processes of its
-own: the dump and the text directory must lie on a file system that all workers and this command share"""
+own: the text directory must lie on a file system that all workers and this command share"""
 
 DUMP_FLAGS = ("date", "no_templates", "extract_workers")
-TEXT_FLAGS = ("text", "text_recipe")
+TEXT_FLAGS = ("text", "text_recipe", "punkt_tables")
 NVIDIA_TEXT = ("nvidia", "habana")
 """The recipes whose own programs make their text as NVIDIA's do."""
 
@@ -88,6 +93,7 @@ def _add_text_flags(parser: argparse.ArgumentParser) -> None:
         help="whose text stage to follow (default: nvidia for the recipes nvidia and habana, else mlperf)",
     )
     add_segment_settings(text, skip=("recipe",))
+    add_punkt_tables(text)
     dump = parser.add_argument_group("extraction", "how a dump becomes articles; for --input-kind dump")
     add_extract_settings(dump)
     dump.add_argument(
@@ -133,15 +139,14 @@ def _refuse_flags_of_other_kinds(flags: argparse.Namespace) -> None:
 
 
 def _check_dump(flags: argparse.Namespace) -> None:
-    """One dump, here; both it and the text directory without ``file://`` from now on."""
+    """One dump, and a text directory on a file system; both without ``file://`` from now on."""
     if len(flags.input) != 1:
         raise SettingsError(f"--input-kind dump takes one dump, not {len(flags.input)}")
-    for flag, path in (("--input", flags.input[0]), ("--text", flags.text)):
-        if storage.is_remote(path):
-            raise SettingsError(
-                f"{flag} {path}: is remote; a dump is extracted from and to a file system that all workers "
-                "share: copy it there" + (", or give --text a directory there" if flag == "--text" else "")
-            )
+    if storage.is_remote(flags.text):
+        raise SettingsError(
+            f"--text {flags.text}: is remote; a dump is extracted to a file system that all workers share: "
+            "give --text a directory there"
+        )
     flags.text = flags.text.removeprefix("file://")
     (dump,) = storage.expand([flags.input[0].removeprefix("file://")])
     flags.input = [dump]

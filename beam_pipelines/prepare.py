@@ -7,13 +7,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from beam_pipelines.counters import counted, table
+from beam_pipelines.carried import CarriedFile
+from beam_pipelines.counters import Figures, counted, table
 from beam_pipelines.failures import clear_error
 from beam_pipelines.logs import show_warnings
 from beam_pipelines.options import PROGRAM, parse_flags, text_settings
 from beam_pipelines.parcels import ParcelRoom
 from beam_pipelines.runners import make_pipeline, runs_here
 from beam_pipelines.text_stage import TextStage, plan_text_stage
+from beam_pipelines.watching import watching
 from bertdata import _native, storage
 from bertdata.assets import find_punkt_tables, find_vocabulary
 from bertdata.errors import BertDataError, SettingsError
@@ -63,23 +65,25 @@ def prepare(arguments: list[str]) -> int:
     text = None
     if flags.input_kind != "parts":
         text = text_settings(flags, recipe)
-        check_text(flags.text, targets_for(parts=[]))
+        check_text(flags.text, flags.punkt_tables, targets_for(parts=[]))
     show_warnings()
     if flags.dry_run:
         preview_run(flags, beam_words, text, targets_for)
         return 0
-    totals: dict[str, int] = {}
+    figures = Figures()
     if flags.input_kind == "dump":
-        totals |= extract_dump(flags, beam_words)
+        figures = extract_dump(flags, beam_words)
     source = plan_source(flags, text)
     targets = targets_for(parts=source.parts)
     pipeline = make_pipeline(beam_words)
+    if not runs_here(pipeline) and not storage.is_remote(flags.vocab):
+        flags.vocab = CarriedFile(flags.vocab)
     add_stages(pipeline, source, targets, flags)
-    totals |= make_datasets(pipeline, source, targets)
+    figures += make_datasets(pipeline, source, targets)
     for target in targets:
         path = storage.join(target.dataset.directory, MANIFEST_NAME)
         print(summary(target.dataset.directory, parse_json(storage.read_bytes(path), path)))
-    print(table(totals, flags.input_kind))
+    print(table(figures, flags.input_kind))
     return 0
 
 
@@ -112,7 +116,7 @@ def preview_run(
     show_previews(previews)
 
 
-def check_text(directory: str, targets: tuple[Target, ...]) -> None:
+def check_text(directory: str, punkt_tables: str | None, targets: tuple[Target, ...]) -> None:
     """What would end a run from a dump after hours, found before it starts."""
     for target in targets:
         dataset = target.dataset
@@ -121,13 +125,13 @@ def check_text(directory: str, targets: tuple[Target, ...]) -> None:
                 f"--text {directory}: lies within the dataset {dataset.directory}; choose another"
             )
         dataset.refuse_others(inputs_known=False)
-    find_punkt_tables()  # fetched once, before the workers look for them
+    find_punkt_tables(punkt_tables)  # fetched once, before the workers look for them
 
 
-def extract_dump(flags: argparse.Namespace, beam_words: list[str]) -> dict[str, int]:
+def extract_dump(flags: argparse.Namespace, beam_words: list[str]) -> Figures:
     """Extract the dump, a pipeline of its own: how its files become parts is planned from their sizes.
 
-    The input is the directory of the articles from then on; the totals of the counters.
+    The input is the directory of the articles from then on; what was counted.
     """
     pipeline = make_pipeline(beam_words)
     import apache_beam as beam
@@ -161,7 +165,7 @@ def plan_source(flags: argparse.Namespace, text: SegmentSettings | None) -> Sour
     if text is None:
         return Source(parts=find_parts(flags.input), files=[], stage=None)
     files = find_extracted_files(flags.input)
-    stage = plan_text_stage(files, flags.text, text, flags.engine)
+    stage = plan_text_stage(files, flags.text, text, flags.engine, flags.punkt_tables)
     return Source(parts=stage.parts, files=files, stage=stage)
 
 
@@ -199,24 +203,29 @@ def parcel_room(targets: tuple[Target, ...]) -> ParcelRoom:
     return ParcelRoom.in_directory(targets[0].dataset.unfinished)
 
 
-def make_datasets(pipeline: Any, source: Source, targets: tuple[Target, ...]) -> dict[str, int]:
-    """Run the pipeline on directories made ready, and clear up behind it; the totals of the counters."""
+def make_datasets(pipeline: Any, source: Source, targets: tuple[Target, ...]) -> Figures:
+    """Run the pipeline on directories made ready, and clear up behind it; what was counted."""
     for target in targets:
         target.dataset.begin()
     parcel_room(targets).clear()  # of an earlier run that was killed
     try:
-        totals = run_pipeline(pipeline)
+        if runs_here(pipeline):
+            shards = (targets[0].dataset.plan.num_shards or len(source.parts)) * len(targets)
+            with watching([target.dataset for target in targets], shards):
+                figures = run_pipeline(pipeline)
+        else:
+            figures = run_pipeline(pipeline)
     except BaseException:
         if runs_here(pipeline):  # elsewhere a job may go on without us
             clear_away(source, targets)
         raise
     if source.stage is not None:
         source.stage.clear_away()
-    return totals
+    return figures
 
 
-def run_pipeline(pipeline: Any) -> dict[str, int]:
-    """The totals of the counters, when all is done."""
+def run_pipeline(pipeline: Any) -> Figures:
+    """What was counted, when all is done."""
     try:
         result = pipeline.run()
         result.wait_until_finish()

@@ -3,6 +3,7 @@
 import gc
 import shlex
 import sys
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -10,6 +11,7 @@ from beam_pipelines.options import PROGRAM
 from bertdata.errors import MissingExtraError, SettingsError
 
 LOCAL_RUNNERS = ("directrunner", "direct", "switchingdirectrunner", "fnapirunner")
+DASK_RUNNERS = ("daskrunner", "apache_beam.runners.dask.dask_runner.daskrunner")
 OPEN_RUNNERS = ("portablerunner", "flinkrunner", "sparkrunner")
 """Runners that hand flags which Beam's Python side does not know on to a job server."""
 
@@ -39,21 +41,26 @@ def make_pipeline(words: list[str]) -> Any:
 
     options = PipelineOptions(words)
     name = (options.view_as(StandardOptions).runner or "DirectRunner").lower()
+    make_runner: Callable[[Any], Any] | None = None
+    if name in LOCAL_RUNNERS:
+        make_runner = _local_runner
+    elif name in DASK_RUNNERS:
+        make_runner = _load_dask_runner()
+        options = PipelineOptions(words)  # again: Beam knows Dask's flags from now on
     if name not in OPEN_RUNNERS and (unknown := _unknown_words(words, options)):
         raise SettingsError(
             f"{', '.join(unknown)}: neither a flag of ours nor of Beam (see {PROGRAM} --help)"
         )
     try:
-        return beam.Pipeline(
-            runner=_local_runner(options) if name in LOCAL_RUNNERS else None, options=options
-        )
+        return beam.Pipeline(runner=make_runner(options) if make_runner else None, options=options)
     except (ValueError, ImportError, AttributeError) as error:
         raise SettingsError(f"Beam refuses: {' '.join(str(error).split())}") from None
 
 
 def runs_here(pipeline: Any) -> bool:
     """Whether the pipeline's workers end with this process."""
-    return type(pipeline.runner).__name__ == "FnApiRunner"
+    runner = pipeline.runner
+    return type(runner).__name__ == "FnApiRunner" or getattr(runner, "runs_here", False)
 
 
 def _unknown_words(words: list[str], options: Any) -> list[str]:
@@ -66,6 +73,16 @@ def _unknown_words(words: list[str], options: Any) -> list[str]:
         if not word.startswith("-") and (not before.startswith("-") or "=" in before)
     ]
     return flags + strays
+
+
+def _load_dask_runner() -> Callable[[Any], Any]:
+    try:
+        from beam_pipelines.dask_runner import DaskRunner
+    except ImportError as error:
+        raise MissingExtraError(
+            f"DaskRunner needs the package {error.name}: pip install 'bertdata[dask]'"
+        ) from None
+    return DaskRunner
 
 
 def _local_runner(options: Any) -> Any:
@@ -82,5 +99,6 @@ def _local_runner(options: Any) -> Any:
     if direct.direct_running_mode != "multi_processing":
         return FnApiRunner()
     direct.direct_running_mode = "in_memory"  # the default, with which the runner keeps the environment given
-    command = f"{shlex.quote(sys.executable)} -m beam_pipelines.worker"
+    # exec: the worker's parent is to be this process, not the shell that Beam starts it with
+    command = f"exec {shlex.quote(sys.executable)} -m beam_pipelines.worker"
     return FnApiRunner(default_environment=SubprocessSDKEnvironment.from_command_string(command))

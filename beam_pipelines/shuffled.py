@@ -4,6 +4,7 @@ Elements are the documents of a whole part, or those of one part for one shard.
 """
 
 import logging
+import time
 from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -12,10 +13,17 @@ from typing import Any
 
 import apache_beam as beam
 
-from beam_pipelines.counters import count
+from beam_pipelines.counters import count, spread
 from beam_pipelines.failures import naming
 from beam_pipelines.parcels import Parcel, ParcelRoom, collect, part_of
-from beam_pipelines.transforms import ONE_AT_A_TIME, NumberedEntry, input_amounts, shard_amounts
+from beam_pipelines.transforms import (
+    ONE_AT_A_TIME,
+    NumberedEntry,
+    input_amounts,
+    input_values,
+    shard_amounts,
+    shard_values,
+)
 from bertdata._native import Engine
 from bertdata.dataset import refuse_nothing
 from bertdata.jobs import Job, Target, load_tokenizer
@@ -51,10 +59,9 @@ class Shuffle:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ShufflePlan:
-    """What is known once all parts were read: where shards begin, and what all inputs are."""
+    """What every shard's maker needs once all parts were read: where shards begin, all inputs as one."""
 
     cuts: Buffer
-    inputs: tuple[InputEntry | SkippedEntry, ...]
     corpus: InputEntry
 
 
@@ -76,11 +83,8 @@ class MakeShuffledShards(beam.PTransform):  # type: ignore[misc]
             | "spread over workers" >> beam.Reshuffle()
             | "tokenize parts" >> beam.ParDo(SortPart(self._shuffle)).with_outputs("weights", main="sorted")
         )
-        plan = (
-            documents.weights
-            | "weigh the corpus" >> beam.CombinePerKey(Weigh())
-            | "find cuts" >> beam.Map(plan_shuffle, self._shuffle.shards).with_output_types(ShufflePlan)
-        )
+        corpus = documents.weights | "weigh the corpus" >> beam.CombinePerKey(Weigh())
+        plan = corpus | "find cuts" >> beam.Map(plan_shuffle, self._shuffle.shards)
         once = beam.pvalue.AsSingleton(plan)
         shards = (
             documents.sorted
@@ -88,7 +92,7 @@ class MakeShuffledShards(beam.PTransform):  # type: ignore[misc]
             | "gather shards" >> beam.GroupByKey()
             | "make shards" >> beam.ParDo(MakeShuffledShard(self._shuffle), once)
         )
-        inputs = plan | "list inputs" >> beam.FlatMap(input_entries, len(self._shuffle.targets))
+        inputs = corpus | "list inputs" >> beam.FlatMap(input_entries, len(self._shuffle.targets))
         return (shards, inputs) | "entries" >> beam.Flatten()
 
 
@@ -112,7 +116,9 @@ class SortPart(beam.DoFn):  # type: ignore[misc]
             skip_bad=shuffle.skip_bad,
         )
         with naming(part), ONE_AT_A_TIME:
+            start = time.monotonic()
             found = sort_part(job)
+            seconds = time.monotonic() - start
         for warning in found.warnings:
             _LOGGER.warning("%s", warning)
         weights: Histogram = {}
@@ -121,6 +127,7 @@ class SortPart(beam.DoFn):  # type: ignore[misc]
             yield tuple(shuffle.room.leave([documents.records, index]))
             weights = count_tokens(documents.prefixes, documents.tokens, shuffle.shards)
         count(input_amounts(found.entry))
+        spread(input_values(found.entry, seconds))
         yield beam.pvalue.TaggedOutput("weights", (0, Weight(weights, [found.entry])))
 
 
@@ -152,15 +159,14 @@ def plan_shuffle(weighed: tuple[int, Weight], shards: int) -> ShufflePlan:
         refuse_nothing(skipped)
     return ShufflePlan(
         cuts=find_cuts(weight.histogram, shards),
-        inputs=tuple(sorted(weight.inputs, key=lambda entry: entry.name)),
         corpus=corpus_entry(read, skipped),
     )
 
 
-def input_entries(plan: ShufflePlan, targets: int) -> Iterator[NumberedEntry]:
+def input_entries(weighed: tuple[int, Weight], targets: int) -> Iterator[NumberedEntry]:
     """Each input's entry for each dataset."""
     for number in range(targets):
-        for entry in plan.inputs:
+        for entry in weighed[1].inputs:
             yield number, entry
 
 
@@ -198,4 +204,5 @@ class MakeShuffledShard(beam.DoFn):  # type: ignore[misc]
         with naming(f"shard {number}"), ONE_AT_A_TIME:
             result = run_shuffled_job(job, map(collect, parcels))
         count(shard_amounts(result.entries, result.kept))
+        spread(shard_values(result.entries))
         yield from enumerate(result.entries)

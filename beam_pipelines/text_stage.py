@@ -54,7 +54,11 @@ class TextStage:
 
 
 def plan_text_stage(
-    files: Sequence[str], directory: str, settings: SegmentSettings, engine: Engine | None
+    files: Sequence[str],
+    directory: str,
+    settings: SegmentSettings,
+    engine: Engine | None,
+    punkt_tables: str | None = None,
 ) -> TextStage:
     """The text stage for these extracted files.
 
@@ -67,5 +71,5 @@ def plan_text_stage(
         directory=directory,
         plan=plan,
         settings=settings,
-        load_splitter=LoadSplitter(cast(Variant, settings.punkt), engine),
+        load_splitter=LoadSplitter(cast(Variant, settings.punkt), engine, punkt_tables),
     )

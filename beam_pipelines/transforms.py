@@ -2,11 +2,12 @@
 
 import logging
 import threading
+import time
 from collections.abc import Iterable, Iterator, Sequence
 
 import apache_beam as beam
 
-from beam_pipelines.counters import count
+from beam_pipelines.counters import count, spread
 from beam_pipelines.failures import naming
 from bertdata import storage
 from bertdata._native import Engine
@@ -83,15 +84,20 @@ class MakeShard(beam.DoFn):  # type: ignore[misc]
             skip_bad=self._skip_bad,
         )
         with naming(part), ONE_AT_A_TIME:
+            start = time.monotonic()
             result = run_job(job)
+            seconds = time.monotonic() - start
         for warning in result.warnings:
             _LOGGER.warning("%s", warning)
         if result.skipped is not None:
             count(input_amounts(result.skipped))
             yield from ((number, result.skipped) for number in range(len(self._targets)))
             return
+        shards = [shard for _, shard in result.entries]
         count(input_amounts(result.entries[0][0]))
-        count(shard_amounts([shard for _, shard in result.entries], result.kept))
+        count(shard_amounts(shards, result.kept))
+        spread(input_values(result.entries[0][0], seconds))
+        spread(shard_values(shards))
         for number, entries in enumerate(result.entries):
             yield from ((number, entry) for entry in entries)
 
@@ -110,6 +116,26 @@ def shard_amounts(shards: Sequence[ShardEntry], kept: int) -> dict[str, int]:
         "masked_tokens": sum(shard.masked_tokens for shard in shards),
         "bytes": sum(shard.bytes for shard in shards),
         "shards_kept": kept,
+    }
+
+
+def input_values(part: InputEntry | SkippedEntry, seconds: float) -> dict[str, list[int]]:
+    """How much a part took, as distributions; a part left out is in none."""
+    if isinstance(part, SkippedEntry):
+        return {}
+    return {
+        "part_bytes": [part.bytes],
+        "part_tokens": [part.tokens],
+        "part_milliseconds": [round(seconds * 1000)],
+    }
+
+
+def shard_values(shards: Sequence[ShardEntry]) -> dict[str, list[int]]:
+    """How much is in shards, as distributions."""
+    return {
+        "shard_examples": [shard.examples for shard in shards],
+        "shard_tokens": [shard.tokens for shard in shards],
+        "shard_bytes": [shard.bytes for shard in shards],
     }
 
 

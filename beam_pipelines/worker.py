@@ -3,22 +3,35 @@
 import os
 import signal
 import sys
+import threading
+import time
 from contextlib import redirect_stderr
 from types import FrameType
 
 from beam_pipelines.logs import show_warnings
 from beam_pipelines.runners import load_beam
 
+_LOOKS_PER_SECOND = 20
+
 
 def main() -> None:
     signal.signal(signal.SIGINT, _stop)
-    show_warnings()  # before Beam loads: it sets up logging of its own where it finds none
+    threading.Thread(target=_end_with_parent, args=[os.getppid()], daemon=True).start()
+    # Before Beam loads: it sets up logging of its own where it finds none.
+    show_warnings(sys.stderr)
     load_beam()
     from apache_beam.runners.worker import sdk_worker_main
 
     # Beam prints the traceback of every error, and sends it to the runner as well: that one we show.
     with open(os.devnull, "w") as nowhere, redirect_stderr(nowhere):
         sdk_worker_main.main(sys.argv)
+
+
+def _end_with_parent(parent: int) -> None:
+    """End at once when the launcher was killed: the run that comes after it must have the files to itself."""
+    while os.getppid() == parent:
+        time.sleep(1 / _LOOKS_PER_SECOND)
+    os._exit(1)
 
 
 def _stop(signum: int, frame: FrameType | None) -> None:

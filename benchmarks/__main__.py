@@ -5,8 +5,17 @@ import sys
 
 from benchmarks import corpus
 
-ALWAYS = ("examples", "stages", "tokenizing", "two_workers", "beam_overhead", "loader")
-WITH_THE_KIT = ("punkt", "segmenting", "extract", "wikipedia")
+ALWAYS = (
+    "examples",
+    "stages",
+    "tokenizing",
+    "two_workers",
+    "beam_overhead",
+    "long_run",
+    "scaling",
+    "loader",
+)
+WITH_THE_KIT = ("punkt", "segmenting", "extract", "wikipedia", "cost_model")
 
 
 def main() -> None:

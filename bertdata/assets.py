@@ -107,10 +107,17 @@ def cached_vocabulary(md5: str) -> str | None:
     return None
 
 
-def find_punkt_tables() -> dict[str, bytes]:
-    """English Punkt tables, by file name."""
-    folder = obtain(PUNKT)
-    return {name: (folder / name).read_bytes() for name in PUNKT.files}
+def find_punkt_tables(directory: str | None = None) -> dict[str, bytes]:
+    """English Punkt tables, by file name: those of the directory or URL, else as obtain finds them."""
+    if directory is None:
+        folder = obtain(PUNKT)
+        return {name: (folder / name).read_bytes() for name in PUNKT.files}
+    tables = {name: storage.read_bytes(storage.join(directory, name)) for name in PUNKT.files}
+    for name, md5 in PUNKT.files.items():
+        _check(
+            tables[name], md5, storage.join(directory, name), "put NLTK's punkt_tab tables for English there"
+        )
+    return tables
 
 
 def obtain(asset: Asset) -> Path:

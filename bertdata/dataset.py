@@ -2,20 +2,22 @@
 
 ::
 
-    DIR/part-00000.tfrecord      appears whole, by renaming
+    DIR/part-00000.tfrecord      appears whole
     DIR/unfinished/plan.json     what the directory is for; there until the manifest is
     DIR/unfinished/*.json        one entry for each finished shard
-    DIR/unfinished/*.tmp         files that are being written
+    DIR/unfinished/*.tmp         files that are being written (none in an object store)
     DIR/MD5SUMS DIR/manifest.json   written last, in this order; then unfinished/ goes
 
 A run that finds the directory of an earlier one with the same plan keeps each shard whose entry
-fits its input and its bytes, and makes the others.
+fits its input and its bytes, and makes the others. Once the manifest is there it holds the entries, so
+that an attempt of a runner's that comes late, or ends late, leaves nothing behind.
 """
 
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
+from functools import lru_cache
 from operator import attrgetter
 from typing import Any
 
@@ -55,33 +57,29 @@ class Dataset:
 
     def begin(self) -> None:
         """Claim the directory; DatasetError if it belongs to another plan or to something else."""
-        finished = self.refuse_others()
+        self.refuse_others()
         storage.make_directory(self.unfinished)
         plan = {**self.plan.as_json(), "inputs": list(self.plan.inputs)}
         self._write(storage.join(self.unfinished, _PLAN_NAME), dump_json(plan))
-        if finished is not None:
-            for entries in finished.entries().values():
-                self.record(*entries)
 
-    def refuse_others(self, *, inputs_known: bool = True) -> Manifest | None:
-        """The manifest of the finished dataset that is there; DatasetError as from begin, nothing changed.
+    def refuse_others(self, *, inputs_known: bool = True) -> None:
+        """DatasetError as from begin; nothing is changed.
 
         Without inputs_known the plan's inputs are yet to come, and those found may be any.
         """
         if storage.exists(self.directory) and not storage.is_directory(self.directory):
             raise DatasetError(f"{self.directory}: is a file, expected a directory or nothing")
-        finished = self._found_manifest()
-        found = finished.plan if finished else self._found_plan()
+        manifest = self.found_manifest()
+        found = manifest.plan if manifest else self._found_plan()
         if found is None:
             self._refuse_strange_files()
-            return None
+            return
         plan = self.plan if inputs_known else replace(self.plan, inputs=found.inputs)
         if differences := plan.differences(found):
             raise DatasetError(
                 f"{self.directory}: was made with other settings: {'; '.join(differences)}; "
                 "choose another directory or remove this one"
             )
-        return finished
 
     def give_up(self) -> None:
         """Free the directory for other settings if not one shard was finished in it.
@@ -89,20 +87,11 @@ class Dataset:
         A dataset that was finished before, and in which nothing was made anew, is so again.
         """
         with suppress(BertDataError):  # whatever made the run fail is more worth telling
-            begun = [name for name in storage.list_files(self.unfinished) if name != _PLAN_NAME]
-            if not begun:
-                useless = storage.list_files(self.directory) == [f"{UNFINISHED}/{_PLAN_NAME}"]
-            else:
-                finished = self._found_manifest()
-                known = {f"{shard.name}.json": shard for shard in finished.shards} if finished else {}
-                useless = all(self._is_entry_of(known.get(name)) for name in begun)
-            if useless:
+            plan = f"{UNFINISHED}/{_PLAN_NAME}"
+            files = storage.list_files(self.directory)
+            nothing_made = not [name for name in files if name.startswith(f"{UNFINISHED}/") and name != plan]
+            if nothing_made and (files == [plan] or MANIFEST_NAME in files):
                 storage.remove_directory(self.unfinished)
-
-    def _is_entry_of(self, shard: ShardEntry | None) -> bool:
-        """Whether the shard's entry says what a finished manifest says of it."""
-        entries = self.read_entry(shard.name) if shard else None
-        return entries is not None and entries[1] == shard
 
     def _refuse_strange_files(self) -> None:
         for name in storage.list_files(self.directory):
@@ -112,15 +101,24 @@ class Dataset:
                     "choose another directory"
                 )
 
-    def _found_manifest(self) -> Manifest | None:
+    def found_manifest(self) -> Manifest | None:
+        """The manifest that is there."""
+        listed = self._parsed_manifest()
+        return listed[0] if listed else None
+
+    def _parsed_manifest(self) -> tuple[Manifest, dict[str, Entries]] | None:
         path = storage.join(self.directory, MANIFEST_NAME)
-        return parse_manifest(storage.read_bytes(path), path) if storage.exists(path) else None
+        try:
+            return _parse_manifest(storage.read_bytes(path), path)
+        except MissingInputError:
+            return None
 
     def _found_plan(self) -> Plan | None:
         path = storage.join(self.unfinished, _PLAN_NAME)
-        if storage.exists(path):
+        try:
             return parse_plan(parse_json(storage.read_bytes(path), path), path)
-        return None
+        except MissingInputError:
+            return None
 
     def finished_entry(self, shard: str, input_md5: str) -> Entries | None:
         """The entries of a shard that an earlier run finished from the same input, if its bytes still fit."""
@@ -144,21 +142,39 @@ class Dataset:
         except MissingInputError:
             return "missing"
 
+    def noted_shards(self) -> list[str]:
+        """The shards that entries are there of, whether or not they still fit."""
+        names = storage.list_files(self.unfinished)
+        return [name[: -len(".json")] for name in names if name.endswith(".json") and name != _PLAN_NAME]
+
     def read_entry(self, shard: str) -> Entries | None:
-        """The entries that a run noted of a finished shard."""
+        """The entries of a finished shard, as a run noted them or as the manifest of our plan has them."""
         path = self._entry_path(shard)
-        if not storage.exists(path):
-            return None
         try:
             value = parse_json(storage.read_bytes(path), path)
             return InputEntry(**value["input"]), ShardEntry(**value["shard"])
-        except (ManifestError, KeyError, TypeError):
-            return None  # cut short by a crash: the shard is made again
+        except (MissingInputError, ManifestError, KeyError, TypeError):
+            return self._listed_entry(shard)  # none noted, or one cut short by a crash
+
+    def _listed_entry(self, shard: str) -> Entries | None:
+        """The entries of a shard in the manifest of the finished dataset, if it is of our plan."""
+        found = self._parsed_manifest()
+        if found is None or self.plan.differences(found[0].plan):
+            return None
+        return found[1].get(shard)
 
     def record(self, input_entry: InputEntry, shard_entry: ShardEntry) -> None:
-        """Note that a shard is finished, made from that input (corpus_entry: from all of them)."""
+        """Note that a shard is finished, made from that input (corpus_entry: from all of them).
+
+        Where the manifest says so already, nothing needs to be noted.
+        """
+        path = self._entry_path(shard_entry.name)
         entry: dict[str, Any] = {"input": asdict(input_entry), "shard": asdict(shard_entry)}
-        self._write(self._entry_path(shard_entry.name), dump_json(entry))
+        self._write(path, dump_json(entry))
+        # Looked for afterwards: the last step lists what it removes when the manifest is there, so either
+        # it sees this entry, or this sees the manifest.
+        if self._listed_entry(shard_entry.name) == (input_entry, shard_entry):
+            storage.remove(path, missing_ok=True)
 
     def _entry_path(self, shard: str) -> str:
         return storage.join(self.unfinished, f"{shard}.json")
@@ -202,6 +218,13 @@ def refuse_nothing(skipped: Sequence[SkippedEntry]) -> None:
     if skipped:
         first = min(skipped, key=attrgetter("name"))
         raise InputError(f"{first.name}: {first.reason}; every input was skipped, nothing is left")
+
+
+@lru_cache(maxsize=2)
+def _parse_manifest(data: bytes, path: str) -> tuple[Manifest, dict[str, Entries]]:
+    """The manifest and its entries by shard; kept, as every part of a finished dataset asks for them."""
+    manifest = parse_manifest(data, path)
+    return manifest, manifest.entries()
 
 
 def file_md5(path: str) -> str:

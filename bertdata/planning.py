@@ -35,8 +35,8 @@ def chosen_settings(
 def find_parts(patterns: list[str]) -> list[str]:
     """The parts that the patterns name, sorted; refuses directories, parts of one name, names not UTF-8."""
     parts = storage.expand(patterns)
-    for part in parts:
-        if storage.is_directory(part):
+    for part, is_directory in zip(parts, storage.each(parts, storage.is_directory), strict=True):
+        if is_directory:
             raise MissingInputError(
                 f"{part}: is a directory, expected a file; give its files: {part.rstrip('/')}/*"
             )

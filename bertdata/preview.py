@@ -65,13 +65,12 @@ def preview(targets: Sequence[Target], parts: Sequence[str]) -> list[Preview]:
     md5_of = cache(file_md5)
     found = []
     for target in targets:
-        finished = target.dataset.refuse_others()
-        known = finished.entries() if finished else {}
+        target.dataset.refuse_others()
         shards = []
         for name, sources in _shards(target, parts):
             why: str | None = "its part is yet to be made"
             if all(map(storage.exists, sources)):
-                entries = known.get(name) or target.dataset.read_entry(name)
+                entries = target.dataset.read_entry(name)
                 why = target.dataset.why_made(name, partial(_input_md5, target, sources, md5_of), entries)
             source = _source(sources[0]) if len(sources) == 1 else f"{len(sources)} parts"
             shards.append(ShardPreview(name=name, source=source, why=why))

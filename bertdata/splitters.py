@@ -12,15 +12,19 @@ from bertdata.text.sentences import SentenceSplitter
 
 @dataclass(frozen=True, slots=True)
 class LoadSplitter:
-    """Loads the English splitter of a Punkt variant; travels to worker processes."""
+    """Loads the English splitter of a Punkt variant; travels to worker processes.
+
+    tables: the directory or URL of the tables; None: wherever each worker finds them.
+    """
 
     variant: Variant
     engine: Engine | None = None
+    tables: str | None = None
 
     def __call__(self) -> SentenceSplitter:
-        return _load(self.variant, self.engine)
+        return _load(self.variant, self.engine, self.tables)
 
 
 @lru_cache(maxsize=4)
-def _load(variant: Variant, engine: Engine | None) -> SentenceSplitter:
-    return SentenceSplitter(parse_tables(find_punkt_tables()), variant, engine=engine)
+def _load(variant: Variant, engine: Engine | None, tables: str | None) -> SentenceSplitter:
+    return SentenceSplitter(parse_tables(find_punkt_tables(tables)), variant, engine=engine)

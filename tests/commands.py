@@ -1,6 +1,7 @@
 """Running the program, in this process where possible, and looking at what it leaves."""
 
 import os
+import pty
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -49,11 +50,11 @@ class Program:
 
 
 def start(
-    *arguments: object, environment: dict[str, str] | None = None, **options: Any
+    *arguments: object, module: str = "bertdata", environment: dict[str, str] | None = None, **options: Any
 ) -> "subprocess.Popen[str]":
     """The program as a process of its own."""
     return subprocess.Popen(
-        [sys.executable, "-m", "bertdata", *map(str, arguments)],
+        [sys.executable, "-m", module, *map(str, arguments)],
         stdout=subprocess.PIPE,
         text=True,
         env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parent.parent), **(environment or {})},
@@ -68,6 +69,25 @@ def finish(process: "subprocess.Popen[str]") -> Outcome:
     finally:
         process.kill()
     return Outcome(process.returncode, out, err)
+
+
+def on_a_terminal(*arguments: object, module: str = "bertdata") -> str:
+    """What the command writes to standard error where that is a terminal."""
+    terminal, end = pty.openpty()
+    process = start(
+        *arguments, module=module, stderr=end, environment={"TERM": "xterm-256color", "COLUMNS": "100"}
+    )
+    os.close(end)
+    seen = b""
+    try:
+        while block := os.read(terminal, 4096):
+            seen += block
+    except OSError:  # how a terminal says that nobody writes to it any more
+        pass
+    finally:
+        os.close(terminal)
+    assert finish(process).status == 0
+    return seen.decode()
 
 
 def files_below(directory: Path) -> list[str]:

@@ -1,10 +1,13 @@
 """Fixtures that several test modules share, and how hard hypothesis tries."""
 
 import os
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from object_stores import Store, clean_environment, gcs_emulator, s3_emulator
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -51,3 +54,27 @@ def training_set(
     words = ["create", *map(str, corpus), "--output", str(place), "--vocab", str(small_vocabulary_file)]
     assert main([*words, *sizes]) == 0
     return place
+
+
+@pytest.fixture(scope="session")
+def emulators() -> Iterator[dict[str, str]]:
+    """Object stores on this machine; the environment that leads to them."""
+    with ExitStack() as stack:
+        yield {**stack.enter_context(gcs_emulator()), **stack.enter_context(s3_emulator())}
+
+
+@pytest.fixture
+def emulated(emulators: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """The same, with this process's environment set."""
+    for name in clean_environment():
+        monkeypatch.delenv(name)
+    for name, value in emulators.items():
+        monkeypatch.setenv(name, value)
+    return emulators
+
+
+@pytest.fixture(params=["gs", "s3"])
+def store(request: pytest.FixtureRequest, emulated: dict[str, str]) -> Store:
+    """A directory of the test's own in each of the object stores."""
+    name = request.node.name.replace("[", "/").replace("]", "").replace(" ", "-")
+    return Store(request.param, f"{Path(request.node.path).stem}/{name}")

@@ -1,23 +1,35 @@
 """The Beam pipeline makes the files of ``bertdata create``, and fails as clearly."""
 
+import io
 import json
 import os
+import re
 import subprocess
 import sys
+import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
+from commands import on_a_terminal
 
+from beam_pipelines.counters import Spread
 from beam_pipelines.failures import clear_error
 from beam_pipelines.options import parse_flags
 from beam_pipelines.prepare import main
 from beam_pipelines.transforms import MakeShard, WriteManifest
+from beam_pipelines.watching import Watcher, watching
 from bertdata.cli.main import main as command_line
 from bertdata.errors import InputError
+from bertdata.manifest import ShardEntry
 from bertdata.planning import chosen_settings, plan_targets
 
 ROOT = Path(__file__).parent.parent
 SMALL = ("--max-seq-length", "64", "--max-predictions-per-seq", "10", "--dupe-factor", "2")
+SPREADS = [
+    *(("part", name) for name in ("bytes", "tokens")),
+    *(("shard", name) for name in ("examples", "tokens", "bytes")),
+]
 PROCESSES = ("--direct_running_mode", "multi_processing", "--direct_num_workers", "2")
 
 
@@ -107,7 +119,8 @@ def test_counters_are_the_manifest_s_totals(
         lines = capsys.readouterr().out.splitlines()
         manifest = json.loads((tmp_path / "beam" / "manifest.json").read_text())
         inputs, totals = manifest["inputs"], manifest["totals"]
-        assert {line.split()[0]: int(line.split()[1]) for line in lines if line.startswith("  ")} == {
+        rows = [line.split() for line in lines if line.startswith("  ")]
+        assert {row[0]: int(row[1]) for row in rows if len(row) == 2} == {
             "parts": len(corpus),
             "parts_skipped": 0,
             "documents": sum(part["documents"] for part in inputs),
@@ -118,6 +131,68 @@ def test_counters_are_the_manifest_s_totals(
             "bytes": totals["bytes"],
             "shards_kept": kept,
         }
+        spreads = {row[0]: tuple(map(int, row[1:])) for row in rows if len(row) == 4}
+        assert spreads.pop("part_milliseconds")[0] >= 0
+        assert spreads == {
+            f"{kind}_{name}": (min(values), round(sum(values) / len(values)), max(values))
+            for kind, name in SPREADS
+            for values in [[entry[name] for entry in manifest["inputs" if kind == "part" else "shards"]]]
+        }
+        assert len({len(line) for line in lines if len(line.split()) == 4 and line.startswith("  ")}) == 1
+        assert ["least", "mean", "greatest"] in rows
+
+
+def test_spreads_of_several_stages_become_one() -> None:
+    one, other = Spread(count=1, sum=5, min=5, max=5), Spread(count=2, sum=8, min=1, max=7)
+    assert one + other == Spread(count=3, sum=13, min=1, max=7)
+
+
+def test_the_watcher_sees_each_finished_shard_once_and_forgets_none(
+    corpus: list[Path], small_vocabulary_file: Path, tmp_path: Path
+) -> None:
+    recipe, settings = chosen_settings("habana", None, {})
+    parts, vocabulary = [str(part) for part in corpus], str(small_vocabulary_file)
+    targets = plan_targets(str(tmp_path / "beam"), recipe, None, settings, parts, vocabulary)
+    watcher = Watcher([target.dataset for target in targets])
+    assert watcher.look() == []
+    stage = MakeShard(vocabulary, targets)
+    for target in targets:
+        target.dataset.begin()
+    for part in parts[:2]:
+        entries = [entry for _, entry in stage.process(part) if isinstance(entry, ShardEntry)]
+        assert sorted(watcher.look()) == sorted(shard.tokens for shard in entries)
+        assert watcher.look() == []
+    last = WriteManifest(targets)
+    gathered: list[list[Any]] = [[], []]
+    for part in parts:
+        for number, entry in stage.process(part):
+            gathered[number].append(entry)
+    for number in range(len(targets)):
+        assert list(last.process((number, gathered[number])))
+    assert watcher.look() == []
+    unseen = [entry for made in gathered for entry in made if entry.name.startswith(f"{corpus[2].name}.")]
+    assert sorted(watcher.last_look()) == sorted(shard.tokens for shard in unseen)
+
+
+@pytest.mark.parametrize("flags", [(), pytest.param(PROCESSES, marks=pytest.mark.slow)])
+def test_progress_is_a_bar_on_a_terminal_and_warnings_are_not_lost(
+    corpus: list[Path], small_vocabulary_file: Path, tmp_path: Path, flags: tuple[str, ...]
+) -> None:
+    part = tmp_path / "one-document"
+    part.write_text("the house is old .\nit stands by a river .\n")
+    words = ["--output", tmp_path / "out", "--vocab", small_vocabulary_file, *SMALL, *flags]
+    seen = on_a_terminal("--input", *corpus, part, *words, module="beam_pipelines.prepare")
+    assert "creating shards" in seen
+    assert "━" in seen
+    assert re.search(r"4/4 shards, [\d,]+ tokens/s", seen)
+    assert seen.count("one-document: no blank line") == 1
+
+
+def test_without_a_terminal_nobody_looks(corpus: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stderr", io.StringIO())
+    before = threading.active_count()
+    with watching([], 3):
+        assert threading.active_count() == before
 
 
 def test_stages_run_twice_keep_what_is_there_and_write_the_same_bytes(

@@ -159,7 +159,8 @@ def test_a_dump_equals_the_commands_in_a_row_and_a_second_run_keeps_everything(
 
 
 def counters(printed: str) -> dict[str, int]:
-    return {line.split()[0]: int(line.split()[1]) for line in printed.splitlines() if line.startswith("  ")}
+    rows = [line.split() for line in printed.splitlines() if line.startswith("  ")]
+    return {row[0]: int(row[1]) for row in rows if len(row) == 2}  # distributions have three numbers
 
 
 def test_pages_that_extraction_passes_over_for_a_fault_are_printed(
@@ -214,7 +215,11 @@ def test_a_dump_at_fault_fails_the_run_by_name(
     ("kind", "flags", "message"),
     [
         ("dump", ("--input", "gs://bucket/dump.xml"), "--input-kind dump takes one dump, not 2"),
-        ("dump", ("--text", "gs://bucket/text"), "--text gs://bucket/text: is remote; a dump is extracted"),
+        (
+            "dump",
+            ("--text", "gs://bucket/text"),
+            "--text gs://bucket/text: is remote; a dump is extracted to",
+        ),
         ("articles", ("--date", "2020-01-01"), "--date goes with --input-kind dump, not with articles"),
         ("parts", ("--eval-articles", "0"), "--eval-articles goes with --input-kind articles or dump"),
         ("parts", ("--text", "x"), "--text goes with --input-kind articles or dump, not with parts"),
@@ -238,14 +243,6 @@ def test_wrong_usage_exits_2_with_one_line_and_makes_nothing(
     assert line.startswith("beam_pipelines.prepare: error: ")
     assert message.replace("OUTPUT", str(output)) in line
     assert not list(tmp_path.glob("beam*"))
-
-
-def test_a_remote_dump_is_refused_with_one_line(
-    vocabulary: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(words("dump", "s3://bucket/dump.xml", vocabulary, tmp_path / "beam")) == 2  # type: ignore[arg-type]
-    (line,) = capsys.readouterr().err.splitlines()
-    assert "--input s3://bucket/dump.xml: is remote; a dump is extracted from and to a file system" in line
 
 
 def test_a_dataset_of_other_settings_is_refused_before_the_dump_is_extracted(

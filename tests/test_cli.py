@@ -4,8 +4,7 @@ import hashlib
 import importlib
 import io
 import json
-import os
-import pty
+import re
 import shlex
 import shutil
 import subprocess
@@ -14,7 +13,7 @@ from pathlib import Path
 
 import fsspec
 import pytest
-from commands import SMALL, Program, contents, files_below, finish, start
+from commands import SMALL, Program, contents, files_below, finish, on_a_terminal, start
 
 from bertdata import __version__
 from bertdata.cli.main import COMMANDS, USAGE
@@ -610,23 +609,6 @@ def test_progress_is_plain_lines_where_there_is_no_terminal(create_all):
     assert "\x1b" not in outcome.err
 
 
-def on_a_terminal(*arguments: object) -> str:
-    """What the command writes to standard error where that is a terminal."""
-    terminal, end = pty.openpty()
-    process = start(*arguments, stderr=end, environment={"TERM": "xterm-256color", "COLUMNS": "100"})
-    os.close(end)
-    seen = b""
-    try:
-        while block := os.read(terminal, 4096):
-            seen += block
-    except OSError:  # how a terminal says that nobody writes to it any more
-        pass
-    finally:
-        os.close(terminal)
-    assert finish(process).status == 0
-    return seen.decode()
-
-
 def test_progress_is_a_bar_on_a_terminal_and_warnings_are_not_lost(create_all, tmp_path):
     part = tmp_path / "one-document"
     part.write_text("the house is old .\nit stands by a river .\n")
@@ -635,6 +617,12 @@ def test_progress_is_a_bar_on_a_terminal_and_warnings_are_not_lost(create_all, t
     assert "━" in seen
     assert "warning: " in seen
     assert "made part-" not in seen
+    assert re.search(r"4/4 shards, [1-9][\d,]* tokens/s", seen)
+
+
+def test_kept_shards_make_no_speed_on_a_terminal(create_all):
+    assert finish(start(*create_all)).status == 0
+    assert "3/3 shards, 0 tokens/s" in on_a_terminal(*create_all)
 
 
 def test_verification_shows_a_bar_on_a_terminal(made):

@@ -5,6 +5,7 @@ import math
 import os
 import re
 import signal
+import socket
 import sys
 import time
 
@@ -14,6 +15,7 @@ from launching import ROOT, command_line, launch
 
 from bertdata.errors import MissingExtraError, SettingsError
 from trainer.collectives import find_collective, find_local_rank, force_weight_sync
+from trainer.collectives.watch import Watch
 from trainer.collectives.workers import _buckets
 from trainer.devices import find_device
 
@@ -34,20 +36,19 @@ def results(request, tmp_path_factory):
     place = tmp_path_factory.mktemp(request.param)
     outcome = launch(request.param, 2, WORKER, "operations", place)
     assert outcome.status == 0, outcome.err
+    assert "trainer: " not in outcome.err  # to take leave is no loss
     found = [json.loads((place / f"{rank}.json").read_text(encoding="utf-8")) for rank in range(2)]
     assert [result["name"] for result in found] == [NAMES[request.param]] * 2
     assert [(result["local_rank"], result["size"]) for result in found] == [(0, 2), (1, 2)]
     return found
 
 
-@pytest.mark.slow
 def test_broadcast_brings_rank_0s_bits_to_all(results):
     wanted = [[[0.0, 0.0]] * 3, 7, [True, True], [[0.0, 3.0], [1.0, 4.0], [2.0, 5.0]]]
     assert [result["broadcast"] for result in results] == [wanted, wanted]
     assert [result["object"] for result in results] == [{"rank": 0, "word": "wörd"}] * 2
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "dtype"), [("fp32", torch.float32), ("bf16", torch.bfloat16), ("fp16", torch.float16)]
 )
@@ -65,14 +66,12 @@ def _sum_in(dtype: torch.dtype, terms: list[torch.Tensor]) -> torch.Tensor:
     return (terms[0].float() + terms[1].float()).to(dtype).float()
 
 
-@pytest.mark.slow
 def test_numbers_are_summed_and_values_gathered_by_rank(results):
     for result in results:
         assert result["sums"] == [0.1 + 1.1, 1.0, 2e300]
         assert result["gathered"] == [["", 0, None], ["x" * 10, 1, None]]
 
 
-@pytest.mark.slow
 def test_forced_weight_sync_averages_what_is_trained_and_nothing_else(results):
     assert [result["synchronised"] for result in results] == [[[[0.5, 0.5]], [0.0]], [[[0.5, 0.5]], [1.0]]]
 
@@ -138,6 +137,17 @@ def test_alone_everything_is_ones_own():
     assert collective.gather("x") == ["x"]
     collective.barrier()
     collective.close()
+
+
+def test_a_watch_that_cannot_see_says_so_and_calls_nobody_lost(capsys):
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    answers = iter([lambda mine: [mine, ["word", "127.0.0.1", port]], lambda mine: [mine, True]])
+    watch = Watch(0, 2, "localhost", lambda mine: next(answers)(mine), patience=60)
+    assert "worker 0 does not reach worker 1 at 127.0.0.1" in capsys.readouterr().err
+    watch.explain(RuntimeError("something else"))
+    watch.check()
+    watch.close()
 
 
 def test_the_launcher_is_known_by_its_environment(monkeypatch):

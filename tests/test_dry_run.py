@@ -184,13 +184,13 @@ def test_segment_tells_its_parts_and_refuses_those_of_another_run(
     articles: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     bertdata, before = Program(capsys), tree(tmp_path)
-    words = ("segment", articles, "--output", tmp_path / "text")
+    words = ("segment", articles, "--output", tmp_path / "text", "--eval-articles", 3)
     outcome = bertdata(*words, "--dry-run")
     assert (outcome.status, outcome.err) == (0, "")
     assert tree(tmp_path) == before
     made = re.findall("^  make  (.*)$", outcome.out, re.MULTILINE)
     assert f"  read  {articles}/AA/wiki_00 (" in outcome.out
-    assert "text: recipe mlperf, eval_articles 10000, block_size 26.92, " in outcome.out
+    assert "text: recipe mlperf, eval_articles 3, block_size 26.92, " in outcome.out
     assert bertdata(*words, "--workers=1").status == 0
     assert sorted(os.listdir(tmp_path / "text")) == sorted(made)
     assert ", 3 of them in place of one that is there" in bertdata(*words, "--dry-run").out

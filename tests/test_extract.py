@@ -605,7 +605,7 @@ def test_nesting_deeper_than_python_recurses_does_not_depend_on_the_caller(tmp_p
 def test_blocks_end_with_a_page_and_are_small(tmp_path: Path) -> None:
     pages = [page(f"Page {n}", WORDS * 100, number=n) for n in range(400)]
     source = write_dump(tmp_path / "dump.xml", *pages)
-    with Pool(1) as one, dump.open_dump(source, one, max_page_bytes=1 << 20) as opened:
+    with Pool(1) as one, dump.open_dump(str(source), one, max_page_bytes=1 << 20) as opened:
         blocks = list(opened.blocks())
     assert len(blocks) > 5
     assert all(block.data.endswith(b"</page>") for block in blocks)

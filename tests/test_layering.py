@@ -18,6 +18,7 @@ LEVELS = {
     "bertdata.records": 0,
     "bertdata.dialects": 1,
     "bertdata.recipes": 1,
+    "bertdata.remote": 1,
     "bertdata.storage": 1,
     "bertdata.published": 1,
     "bertdata.settings_flags": 1,
@@ -47,13 +48,15 @@ LEVELS = {
     "bertdata.picture": 7,
     "bertdata.shuffled_jobs": 7,
     "bertdata.preview": 8,
+    "bertdata.cli.progress": 8,
     "bertdata.cli": 9,
     "bertdata.__main__": 10,
     "beam_pipelines": 9,
     "trainer": 9,
 }
-# Within level 1: recipes are made of dialects, flags of recipes.
+# Within level 1: recipes are made of dialects, flags of recipes; storage reaches URLs through remote.
 MAY_ALSO_IMPORT = {
+    "bertdata.storage": {"bertdata.remote"},
     "bertdata.recipes": {"bertdata.dialects"},
     "bertdata.settings_flags": {"bertdata.recipes", "bertdata.dialects"},
 }

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from bertdata.assets import Asset, Source, obtain
-from bertdata.errors import AssetError, DataError, SettingsError
+from bertdata.errors import AssetError, DataError, MissingInputError, SettingsError
 from trainer.huggingface import export_model, import_weights, read_config
 from trainer.losses import cross_entropy, pretraining_loss
 from trainer.model import BertForPreTraining, Layout, ModelConfig
@@ -463,6 +463,19 @@ def test_weights_of_another_shape_are_refused_by_name(tmp_path, fault):
     save_file(weights, tmp_path / "model.safetensors")
     with pytest.raises(DataError, match=message):
         import_weights(ours(), str(tmp_path))
+
+
+def test_remote_directories_are_written_and_read():
+    model, other = ours(), ours(seed=1)
+    export_model(model, "memory://test-model/export")
+    import_weights(other, "memory://test-model/export")
+    assert torch.equal(model.cls.predictions.bias, other.cls.predictions.bias)
+
+
+def test_weights_that_are_not_there_are_named(tmp_path):
+    for path in (tmp_path, tmp_path / "weights.bin"):
+        with pytest.raises(MissingInputError, match=str(path)):
+            import_weights(ours(), str(path))
 
 
 def test_megatron_form_is_not_exported(tmp_path):

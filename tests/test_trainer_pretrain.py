@@ -112,7 +112,8 @@ def test_two_workers_resume_bit_for_bit_and_one_goes_on_at_the_same_example(
     rest = (examples - 5 * 8) // 4
     one = words(training_set, cut, "--resume-step=5", f"--steps={5 + rest}")
     assert start_workers("alone", 1, *one).status == 0
-    assert read_state(find_checkpoints(str(cut))[5 + rest]).position == [0, 5 * 8 + rest * 4]
+    end = divmod(5 * 8 + rest * 4, examples)
+    assert tuple(read_state(find_checkpoints(str(cut))[5 + rest]).position) == end
     counts = Counter(early) + Counter(_seen(seen))
     assert sum(counts.values()) == 5 * 8 + rest * 4
     assert not counts - Counter(_examples(training_set))
@@ -366,11 +367,9 @@ def test_phase_2_keeps_weights_and_moments_and_begins_anew_otherwise(
     for name, weight in load_file(last / "model.safetensors").items():
         assert torch.equal(weight, load_file(after / "model.safetensors")[name])
     moments = [load_file(path / "optimizer.safetensors") for path in (last, after)]
-    assert any(
-        torch.allclose(moments[1][name], 0.999 * moment, rtol=0.2, atol=0) and moment.abs().max() > 0
-        for name, moment in moments[0].items()
-        if name.startswith("exp_avg_sq")
-    )
+    squares = {name: moment for name, moment in moments[0].items() if name.startswith("exp_avg_sq")}
+    assert all((moments[1][name] >= 0.999 * moment * (1 - 1e-6)).all() for name, moment in squares.items())
+    assert all(moment.max() > 0 for moment in squares.values())
     rows = losses(tmp_path)
     assert [row["step"] for row in rows] == [1, 2, 3, 4, 5, 6]
     assert (tmp_path / "training.1.csv").exists()  # phase 1's

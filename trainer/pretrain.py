@@ -6,6 +6,7 @@ from contextlib import contextmanager
 
 from trainer.checkpoint import State
 from trainer.config import Config
+from trainer.errors import WorkerLost
 from trainer.evaluate import Evaluation, evaluate, reached
 from trainer.ledger import Ledger
 from trainer.loader import Loader
@@ -124,6 +125,9 @@ def stop_signals() -> Iterator[list[int]]:
     before = {number: signal.signal(number, note) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield asked
+    except WorkerLost:
+        before.clear()  # SIGTERM is ignored by now: the launcher's must not come before the message
+        raise
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

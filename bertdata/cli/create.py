@@ -2,7 +2,7 @@
 
 from bertdata import storage
 from bertdata.assets import find_vocabulary
-from bertdata.cli.progress import Progress
+from bertdata.cli.progress import Progress, ShardRate
 from bertdata.jobs import Job, JobResult, Target, run_job
 from bertdata.manifest import Manifest, summary
 from bertdata.parser import Parser, add_dry_run, add_engine, add_skip_bad_inputs, add_workers
@@ -26,7 +26,7 @@ def make_parser() -> Parser:
     parser.add_argument(
         "parts", nargs="+", metavar="PART", help="text file, pattern or URL; sorted before use"
     )
-    parser.add_argument("--output", required=True, metavar="DIR", help="directory of the dataset")
+    parser.add_argument("--output", required=True, metavar="DIR", help="directory of the dataset, or its URL")
     parser.add_argument(
         "--vocab",
         required=True,
@@ -86,14 +86,18 @@ def finish(targets: tuple[Target, ...], results: list[JobResult]) -> list[Manife
 
 def run_jobs(jobs: list[Job], workers: int) -> list[JobResult]:
     """All jobs' results, the largest part first so that no worker is left with it at the end."""
-    sizes = {job.part: storage.size(job.part) for job in jobs}
+    parts = [job.part for job in jobs]
+    sizes = dict(zip(parts, storage.each(parts, storage.size), strict=True))
     results = []
+    rate = ShardRate(sum(len(job.targets) for job in jobs))
     with Progress("creating shards", sum(sizes.values()), unit="bytes") as progress:
         for result in run_all(run_job, sorted(jobs, key=lambda job: -sizes[job.part]), workers):
             for warning in result.warnings:
                 progress.note(f"bertdata: warning: {warning}")
             read = result.skipped or result.entries[0][0]
-            progress.advance(read.bytes, _line(result))
+            made = sum(shard.tokens for _, shard in result.entries) if not result.kept else 0
+            rate.count(len(result.entries), made)
+            progress.advance(read.bytes, _line(result), rate.text())
             results.append(result)
     return results
 

@@ -23,8 +23,10 @@ STAGES = {"templates": "collecting templates", "articles": "extracting articles"
 
 def make_parser() -> Parser:
     parser = Parser("bertdata extract", EXAMPLE, SUMMARY)
-    parser.add_argument("dump", metavar="DUMP", help="the dump, a local file")
-    parser.add_argument("--output", required=True, metavar="DIR", help="directory of the extracted articles")
+    parser.add_argument("dump", metavar="DUMP", help="the dump, or its URL")
+    parser.add_argument(
+        "--output", required=True, metavar="DIR", help="local directory of the extracted articles"
+    )
     add_extract_settings(parser)
     add_dry_run(parser)
     add_workers(parser)

@@ -1,6 +1,7 @@
 """What a person sees of long work: a bar on a terminal, a plain line for each finished thing elsewhere."""
 
 import sys
+import time
 from types import TracebackType
 from typing import Any
 
@@ -34,26 +35,38 @@ class Progress:
         )
         from rich.progress import Progress as Bar
 
-        amount: list[ProgressColumn] = (
-            [DownloadColumn(), TransferSpeedColumn()] if self._unit == "bytes" else [MofNCompleteColumn()]
-        )
+        amounts: dict[str, list[ProgressColumn]] = {
+            "bytes": [DownloadColumn(), TransferSpeedColumn()],
+            "shards": [],  # the detail beside the bar says how many
+        }
         self._bar = Bar(
             TextColumn("{task.description}"),
             BarColumn(),
-            *amount,
+            *amounts.get(self._unit, [MofNCompleteColumn()]),
+            TextColumn("{task.fields[detail]}"),
             TimeRemainingColumn(),
             console=Console(stderr=True),
         )
-        self._task = self._bar.add_task(self._label, total=self._total)
+        self._task = self._bar.add_task(self._label, total=self._total, detail="")
         self._bar.start()
 
-    def advance(self, amount: int, line: str) -> None:
-        """Count finished work; ``line`` says what was finished, empty: nothing worth a line."""
+    def advance(self, amount: int, line: str, detail: str | None = None) -> None:
+        """Count finished work; ``line`` says what was finished, empty: nothing worth a line.
+
+        detail: what stands beside the bar from now on.
+        """
         self._done += amount
         if self._bar is not None:
             self._bar.advance(self._task, amount)
+            if detail is not None:
+                self._bar.update(self._task, detail=detail)
         elif line:
             print(line, file=sys.stderr, flush=True)
+
+    def complete(self) -> None:
+        """Let the bar end full: all is done, whatever was counted."""
+        if self._bar is not None:
+            self._bar.update(self._task, completed=self._total)
 
     def note(self, line: str) -> None:
         """Print a line that must not be lost, a warning for instance."""
@@ -67,3 +80,23 @@ class Progress:
     ) -> None:
         if self._bar is not None:
             self._bar.stop()
+
+
+class ShardRate:
+    """How many shards are done, and how fast tokens are written to them."""
+
+    def __init__(self, total: int) -> None:
+        self._total = total
+        self._done = 0
+        self._tokens = 0
+        self._start = time.monotonic()
+
+    def count(self, shards: int, tokens: int) -> None:
+        """Count finished shards; tokens: of the examples in those that were made, not kept."""
+        self._done += shards
+        self._tokens += tokens
+
+    def text(self) -> str:
+        """As in ``3/8 shards, 1,234,567 tokens/s``."""
+        speed = self._tokens / max(time.monotonic() - self._start, 1e-9)
+        return f"{self._done}/{self._total} shards, {speed:,.0f} tokens/s"

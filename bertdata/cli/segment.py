@@ -8,7 +8,7 @@ from bertdata.cli.progress import Progress
 from bertdata.parser import Parser, add_dry_run, add_engine, add_workers
 from bertdata.preview import NOTHING_WRITTEN
 from bertdata.splitters import LoadSplitter
-from bertdata.text.flags import add_segment_settings, given_segment_settings
+from bertdata.text.flags import add_punkt_tables, add_segment_settings, given_segment_settings
 from bertdata.text.plan import plan_text
 from bertdata.text.punkt import Variant
 from bertdata.text.reading import find_extracted_files
@@ -29,10 +29,11 @@ sentences, and gathers them: mlperf into part-00000-of-00500 ..., eval.txt and e
 def make_parser() -> Parser:
     parser = Parser("bertdata segment", EXAMPLE, SUMMARY)
     parser.add_argument(
-        "sources", nargs="+", metavar="FILE|DIR", help="extracted files, or directories of them"
+        "sources", nargs="+", metavar="FILE|DIR", help="extracted files, or directories or URLs of them"
     )
-    parser.add_argument("--output", required=True, metavar="DIR", help="directory of the parts")
+    parser.add_argument("--output", required=True, metavar="DIR", help="directory of the parts, or its URL")
     add_segment_settings(parser)
+    add_punkt_tables(parser)
     add_dry_run(parser)
     add_workers(parser)
     add_engine(parser)
@@ -43,17 +44,17 @@ def run(arguments: list[str]) -> int:
     args = make_parser().parse_args(arguments)
     settings = SegmentSettings(**given_segment_settings(args))
     files = find_extracted_files(args.sources)
-    find_punkt_tables()  # fetched once, before the workers look for them
+    find_punkt_tables(args.punkt_tables)  # fetched once, before the workers look for them
     if args.dry_run:
         show_plan(files, args.output, settings)
         return 0
     sizes = iter(files)
-    with Progress("segmenting", sum(map(storage.size, files)), unit="bytes") as progress:
+    with Progress("segmenting", sum(storage.each(files, storage.size)), unit="bytes") as progress:
         counts = segment(
             files,
             args.output,
             settings,
-            LoadSplitter(cast(Variant, settings.punkt), args.engine),
+            LoadSplitter(cast(Variant, settings.punkt), args.engine, args.punkt_tables),
             workers=args.workers or available_cores(),
             progress=lambda done: progress.advance(done, f"segmented {next(sizes)}"),
         )

@@ -9,13 +9,14 @@ import io
 import re
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 from xml.parsers import expat
 from xml.sax.saxutils import escape
 
+from bertdata import storage
 from bertdata.errors import InputError, MissingInputError, StorageError
 from bertdata.text.bzip2 import read_bzip2
 from bertdata.text.pages import CUT_OFF, TOO_LARGE, Skipped, page_name
@@ -144,8 +145,20 @@ class Dump:
 
 
 @contextmanager
-def open_dump(path: Path, pool: Pool, *, max_page_bytes: int) -> Iterator[Dump]:
-    """The dump, its head read and checked."""
+def open_dump(path: str, pool: Pool, *, max_page_bytes: int) -> Iterator[Dump]:
+    """The dump of a path or a URL, its head read and checked."""
+    with _open_remote(path) if storage.is_remote(path) else _open_local(Path(path)) as file:
+        yield Dump(file, path, pool, max_page_bytes=max_page_bytes)
+
+
+def _open_remote(path: str) -> AbstractContextManager[BinaryIO]:
+    if storage.is_directory(path):
+        raise MissingInputError(f"{path}: is a directory, expected a dump (.xml or .xml.bz2)")
+    return storage.open_input(path)
+
+
+@contextmanager
+def _open_local(path: Path) -> Iterator[BinaryIO]:
     try:
         file = path.open("rb", buffering=0)
     except FileNotFoundError:
@@ -155,8 +168,7 @@ def open_dump(path: Path, pool: Pool, *, max_page_bytes: int) -> Iterator[Dump]:
     except OSError as error:
         raise StorageError(f"{path}: {error.strerror or error}") from error
     with file:
-        buffered = cast(BinaryIO, io.BufferedReader(_NamedFile(file, path), _READ_BYTES))
-        yield Dump(buffered, str(path), pool, max_page_bytes=max_page_bytes)
+        yield cast(BinaryIO, io.BufferedReader(_NamedFile(file, path), _READ_BYTES))
 
 
 class _NamedFile(io.RawIOBase):

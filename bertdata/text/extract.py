@@ -24,6 +24,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
+from bertdata import storage
 from bertdata.errors import BertDataError, DatasetError, SettingsError, StorageError
 from bertdata.text.article_files import ArticleFiles, file_name
 from bertdata.text.dump import PageBlock, SiteInfo, open_dump
@@ -79,6 +80,7 @@ def extract(
 ) -> ExtractReport:
     """Write the dump's articles into ``output_dir/AA/wiki_00`` and so on; what became of each page.
 
+    The dump may be a URL; the directory is a local one, which the workers share.
     The files' bytes are those of ``python -m wikiextractor.WikiExtractor DUMP -o DIR`` run at midnight
     of the frozen date, for any number of workers. InputError for a damaged dump, with the place;
     DatasetError for a directory that holds something else. With ``report_file`` (outside the directory)
@@ -86,9 +88,14 @@ def extract(
     """
     if workers < 1:
         raise SettingsError(f"workers is {workers}, expected at least 1")
+    if storage.is_remote(str(output_dir)):
+        raise SettingsError(
+            f"{output_dir}: is remote; articles are extracted to a local directory: give one, and copy it "
+            "there afterwards"
+        )
     load_wikiextractor()
     extraction = _Extraction(
-        Path(dump),
+        str(dump).removeprefix("file://"),
         Path(output_dir),
         settings or ExtractSettings(),
         progress,
@@ -107,7 +114,7 @@ def preview_extraction(
     """What extract would do, for a person, with nothing written; errors as from extract."""
     load_wikiextractor()
     kept = None if report_file is None else Path(report_file)
-    return _Extraction(Path(dump), Path(output_dir), settings, None, kept).preview()
+    return _Extraction(str(dump).removeprefix("file://"), Path(output_dir), settings, None, kept).preview()
 
 
 class _Extraction:
@@ -115,7 +122,7 @@ class _Extraction:
 
     def __init__(
         self,
-        dump: Path,
+        dump: str,
         output: Path,
         settings: ExtractSettings,
         progress: Progress | None,
@@ -132,7 +139,7 @@ class _Extraction:
 
     def run(self, workers: int) -> ExtractReport:
         with open_dump(self._dump, Pool(1), max_page_bytes=self._settings.max_page_bytes):
-            self._bytes = self._dump.stat().st_size  # what is no dump leaves no directory behind
+            self._bytes = storage.size(self._dump)  # what is no dump leaves no directory behind
         with _naming_refusals(self._output):
             if self._is_done():
                 shutil.rmtree(self._unfinished, ignore_errors=True)  # it may have ended just before that
@@ -153,12 +160,11 @@ class _Extraction:
     def preview(self) -> list[str]:
         """Dump, settings and what is there, for a person."""
         with open_dump(self._dump, Pool(1), max_page_bytes=self._settings.max_page_bytes):
-            self._bytes = self._dump.stat().st_size
+            self._bytes = storage.size(self._dump)
         with _naming_refusals(self._output):
             if self._is_done():
-                return [
-                    f"{self._output}: articles of {self._dump.name} are there, {self._report.files} files"
-                ]
+                name = storage.base_name(self._dump)
+                return [f"{self._output}: articles of {name} are there, {self._report.files} files"]
             self._refuse_others()
         plan = ", ".join(f"{name} {value}" for name, value in self._plan().items() if value is not None)
         begun = _read_json(self._unfinished / "progress.json") is not None
@@ -183,7 +189,7 @@ class _Extraction:
     def _plan(self) -> dict[str, Any]:
         """All that decides the files' bytes, but what is in the dump."""
         return {
-            "dump": self._dump.name,
+            "dump": storage.base_name(self._dump),
             "dump_bytes": self._bytes,
             "date": self._settings.date and self._settings.date.isoformat(),
             "templates": self._settings.templates,
@@ -227,7 +233,7 @@ class _Extraction:
 
     def _first_pass(self, pool: Pool) -> datetime.date:
         """Collect the templates, if they are wanted; the day that dates are frozen at."""
-        day = self._settings.date or name_date(self._dump.name)
+        day = self._settings.date or name_date(storage.base_name(self._dump))
         if day is not None and not self._settings.templates:
             return day
         with open_dump(self._dump, pool, max_page_bytes=self._settings.max_page_bytes) as dump:

@@ -31,6 +31,16 @@ def given_segment_settings(args: argparse.Namespace, *, skip: tuple[str, ...] = 
     return {name: value for name in names if (value := getattr(args, name)) is not None}
 
 
+def add_punkt_tables(parser: argparse._ActionsContainer) -> None:
+    """A flag for where the Punkt tables are."""
+    parser.add_argument(
+        "--punkt-tables",
+        metavar="DIR|URL",
+        help="where NLTK's English punkt_tab tables are, checked by md5 (default: found as bertdata fetch "
+        "punkt does, by each worker)",
+    )
+
+
 def add_extract_settings(parser: argparse._ActionsContainer) -> None:
     """The flags of extraction."""
     parser.add_argument(

@@ -56,7 +56,7 @@ def plan_text(files: Sequence[str], settings: SegmentSettings) -> TextPlan:
     """The plan for these files; InputError for a first file that is larger than a block (mlperf)."""
     if settings.recipe == "nvidia":
         return TextPlan(names=shard_names(settings), part_of=[])
-    part_of = plan_parts([storage.size(path) for path in files], settings.block_size, files)
+    part_of = plan_parts(storage.each(files, storage.size), settings.block_size, files)
     return TextPlan(names=[part_name(number) for number in range(max(part_of) + 1)], part_of=part_of)
 
 

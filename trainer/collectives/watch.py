@@ -21,6 +21,7 @@ from trainer.errors import WorkerLost
 
 _PAUSE_SECONDS = 5.0  # between two questions
 _ROLL_CALL_SECONDS = 5.0  # for an answer once something is known to be wrong
+_REACH_SECONDS = 10.0  # for the first answer
 _RAISE_SECONDS = 2.0  # for the main thread to notice; horovodrun kills after 5
 _END_SECONDS = 10.0  # for the main thread to end after that
 _LONGEST_LINE = 65536
@@ -45,17 +46,19 @@ class Watch:
         self._known = threading.Event()
         self._raised = threading.Event()
         self._lock = threading.Lock()
-        family, address = _own_address(meeting_point)
-        self._listener = socket.create_server((address, 0), family=family, backlog=128)
+        self._listener = socket.create_server(("", 0), backlog=128)
         self._asking: list[socket.socket] = []
-        self._following: socket.socket | None = None
+        self._next = (rank + 1) % size
+        self._link: socket.socket | None = None
         # A stranger who finds the port can say nothing without the word.
-        everyones = gather([secrets.token_hex(8), *self._listener.getsockname()[:2]])
+        port = self._listener.getsockname()[1]
+        everyones = gather([secrets.token_hex(8), _own_address(meeting_point), port])
         self._word = everyones[0][0]
         self._places = [(address, port) for _, address, port in everyones]
-        if size > 1:
+        threading.Thread(target=self._serve, daemon=True).start()
+        self._sees = all(gather(self._reach_next()))
+        if self._sees and size > 1:
             os.register_at_fork(after_in_child=self._leave_to_parent)
-            threading.Thread(target=self._serve, daemon=True).start()
             threading.Thread(target=self._follow, daemon=True).start()
 
     def check(self) -> None:
@@ -65,7 +68,7 @@ class Watch:
 
     def explain(self, error: Exception) -> None:
         """Raise WorkerLost if a lost worker is the reason of the library's error; else return."""
-        if not self._known.wait(_RAISE_SECONDS / 2):
+        if not self._known.wait(_RAISE_SECONDS / 2) and self._sees:
             self._call_roll({})
         if self._known.is_set():
             self._raise(error)
@@ -88,6 +91,21 @@ class Watch:
     def _message(self) -> str:
         lost = ", ".join(f"worker {rank} of {self._size} was lost: {why}" for rank, why in self._lost.items())
         return f"{lost}; training stops, the last checkpoint is where to go on"
+
+    def _reach_next(self) -> bool:
+        """Whether the next worker's watch can be reached at all: a firewall must not look like a death."""
+        try:
+            self._link = socket.create_connection(self._places[self._next], timeout=_REACH_SECONDS)
+            self._ask(self._link, {})
+        except OSError as error:
+            address, port = self._places[self._next]
+            sys.stderr.write(
+                f"trainer: warning: worker {self._rank} does not reach worker {self._next} at {address} "
+                f"port {port} ({error}); lost workers may be noticed late and without their names\n"
+            )
+            return False
+        self._link.settimeout(self._patience)
+        return True
 
     def _serve(self) -> None:
         while True:
@@ -112,23 +130,19 @@ class Watch:
 
     def _follow(self) -> None:
         """Watch the next worker until it ends; tell the others if it should not have."""
-        following = (self._rank + 1) % self._size
-        why = self._end_of(following)
+        assert self._link is not None
+        why = self._end_of(self._link)
         if why is not None and not self._known.is_set():
-            self._call_roll({following: why})
+            self._call_roll({self._next: why})
 
-    def _end_of(self, rank: int) -> str | None:
-        """Why that worker must be thought lost; None if it took leave."""
+    def _end_of(self, connection: socket.socket) -> str | None:
+        """Why the worker at its other end must be thought lost; None if it took leave."""
         try:
-            with socket.create_connection(self._places[rank], timeout=self._patience) as connection:
-                self._following = connection
-                while True:
-                    answer = self._ask(connection, {})
-                    if b"bye" in answer:
-                        return None
-                    pause = min(_PAUSE_SECONDS, self._patience)
-                    if select.select([connection], [], [], pause)[0]:  # unasked: its last word, or its end
-                        return None if b"bye" in connection.recv(64) else _ENDED
+            while b"bye" not in self._ask(connection, {}):
+                pause = min(_PAUSE_SECONDS, self._patience)
+                if select.select([connection], [], [], pause)[0]:  # unasked: its last word, or its end
+                    return None if b"bye" in connection.recv(64) else _ENDED
+            return None
         except TimeoutError:
             return f"no sign of life for {self._patience:g} s"
         except OSError:
@@ -179,14 +193,18 @@ class Watch:
 
     def _leave_to_parent(self) -> None:
         """In a forked child: its copies of the connections must not outlive the worker."""
-        for connection in (self._listener, self._following, *self._asking):
-            if connection is not None:
-                connection.close()
+        for connection in (self._listener, self._link, *self._asking):
+            if connection is not None and connection.fileno() >= 0:
+                os.close(connection.detach())  # close() would wait for what reads from it
 
 
-def _own_address(towards: str) -> tuple[socket.AddressFamily, str]:
-    """The address under which a host that reaches ``towards`` is seen; nothing is sent."""
-    family, kind, protocol, _, place = socket.getaddrinfo(towards, 9, type=socket.SOCK_DGRAM)[0]
-    with socket.socket(family, kind, protocol) as probe:
-        probe.connect(place)
-        return socket.AddressFamily(family), str(probe.getsockname()[0])
+def _own_address(meeting_point: str) -> str:
+    """The address of this host that others can reach; nothing is sent to find it."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect((meeting_point, 9))
+        except OSError:
+            return socket.gethostname()
+        address: str = probe.getsockname()[0]
+    # The meeting point is this host, which may know itself only as 127.0.1.1; others know it better.
+    return meeting_point if address.startswith("127.") else address

@@ -108,13 +108,16 @@ def update(w: list[Tensor], g: list[Tensor], m: list[Tensor], v: list[Tensor], g
     if group["debias"]:
         root = math.sqrt(1 - beta2 ** group["step"])
         scale, eps = root / (1 - beta1 ** group["step"]), eps * root
-    below = torch._foreach_sqrt(v)
-    torch._foreach_add_(below, eps)
-    u = torch._foreach_mul(w, decay)
-    torch._foreach_addcdiv_(u, m, below, scale)
+    # u / scale, in the only temporary
+    u = torch._foreach_sqrt(v)
+    torch._foreach_add_(u, eps)
+    torch._foreach_reciprocal_(u)
+    torch._foreach_mul_(u, m)
+    if decay:
+        torch._foreach_add_(u, w, alpha=decay / scale)
     if not group["trust"]:
-        torch._foreach_add_(w, u, alpha=-lr)
+        torch._foreach_add_(w, u, alpha=-lr * scale)
         return
-    w_norms, u_norms = torch.stack(torch._foreach_norm(w)), torch.stack(torch._foreach_norm(u))
+    w_norms, u_norms = torch.stack(torch._foreach_norm(w)), torch.stack(torch._foreach_norm(u)) * scale
     ratios = torch.where((w_norms > 0) & (u_norms > 0), w_norms / u_norms, 1.0)
-    torch._foreach_addcmul_(w, u, (ratios * -lr).unbind())
+    torch._foreach_addcmul_(w, u, (ratios * (-lr * scale)).unbind())

@@ -1,0 +1,140 @@
+"""Hours, bytes and money for corpora nobody measures twice, from rates measured now: docs/scale.md's tables.
+
+Run as ``python -m benchmarks.cost_model`` (two minutes; needs the reference kit). CPU seconds of whole
+commands on one core, so another machine's model is one run away. Prices and disks are assumptions,
+written out below.
+"""
+
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks import corpus, measure
+from benchmarks.examples import create
+from benchmarks.segmenting import copies_of_the_kit, rate
+from benchmarks.wikipedia import extraction_rates
+from bertdata.jobs import load_tokenizer
+from bertdata.shuffling import gather_documents, sort_documents
+
+PART_MB = 10
+CORES = 16
+DISK_MB_S = 1000  # what a local SSD takes, written steadily
+MACHINE_DOLLARS_HOUR = 0.78  # a 16-core machine on demand
+VCPUS = 128
+# Dataflow batch, list prices of us-central1: a vCPU with 3.75 GB an hour, a GB through the shuffle service
+VCPU_DOLLARS_HOUR, SHUFFLE_DOLLARS_GB = 0.056 + 3.75 * 0.003557, 0.011
+STORE_DOLLARS_GB_MONTH = 0.02
+DATAFLOW_START_HOURS = 0.1  # machines up and the package built, each of them
+SHARDS_PER_TEXT = 391 / 13.7  # MLPerf's published shards of English Wikipedia; short articles make fewer
+VCPU_OF_CORE = 0.6  # a vCPU is a hardware thread: two of them do the work of some 1.2 cores
+
+
+@dataclass(frozen=True)
+class Rates:
+    """MB a CPU second: of each stage's input, of create's shards; bytes to shuffle for a byte of text."""
+
+    extract: float
+    segment: float
+    create: float
+    shuffle: float
+    shuffled_per_text: float
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Megabytes of XML (none: text is there already) and of sentences."""
+
+    name: str
+    xml_mb: float
+    text_mb: float
+
+
+CORPORA = (
+    Corpus("English Wikipedia, 75 GB of XML", 75_163, 13_700),
+    Corpus("1 TB of text", 0, 1_000_000),
+)
+
+
+def measure_rates() -> Rates:
+    """The rates of this machine; extraction and sentences from the kit's Wikipedia articles."""
+    kit = corpus.kit()
+    if kit is None:
+        sys.exit("benchmarks.cost_model: no reference kit; set BERTDATA_REFERENCE_KIT")
+    with tempfile.TemporaryDirectory() as directory:
+        place = Path(directory)
+        extract, _ = extraction_rates(place, kit)
+        segment = rate(copies_of_the_kit(place), "mlperf")
+        part = place / "part"
+        text = corpus.long_text(PART_MB * 1_000_000)
+        part.write_bytes(text)
+        making = create(part, place / "shards", "native").cpu
+        shard_bytes = (place / "shards" / "part.tfrecord").stat().st_size
+    documents = load_tokenizer(str(corpus.vocabulary()), "mlperf", True, None).tokenize([text], ["part"])
+    records = sort_documents(documents, "part").records
+    shuffling = measure.best_cpu(
+        lambda: gather_documents([sort_documents(documents, "part").records], wide=False)
+    )
+    return Rates(
+        extract=extract,
+        segment=segment,
+        create=shard_bytes / 1e6 / making,
+        shuffle=len(text) / 1e6 / shuffling,
+        shuffled_per_text=len(records) / len(text),
+    )
+
+
+def stages(rates: Rates, corpus: Corpus) -> list[tuple[str, float, float, float]]:
+    """Each stage: its name, CPU hours, GB it writes, GB it shuffles."""
+    text, shards = corpus.text_mb, corpus.text_mb * SHARDS_PER_TEXT
+    records = text * rates.shuffled_per_text
+    xml = [("extract", corpus.xml_mb / rates.extract, text, 0.0)] if corpus.xml_mb else []
+    rows = [
+        *xml,
+        ("segment", text / rates.segment, text, text),
+        ("create", shards / rates.create, shards, 0.0),
+        ("global shuffle, beside create", text / rates.shuffle, records, records),
+    ]
+    return [(name, seconds / 3600, out / 1e3, moved / 1e3) for name, seconds, out, moved in rows]
+
+
+def main() -> None:
+    rates = measure_rates()
+    print(
+        f"MB a CPU second: extract {rates.extract:.1f}, segment {rates.segment:.0f}, "
+        f"global shuffle {rates.shuffle:.0f} of text; create {rates.create:.0f} of shards, "
+        f"{SHARDS_PER_TEXT:.1f} bytes for a byte of text; {rates.shuffled_per_text:.2f} to shuffle for one"
+    )
+    for wanted in CORPORA:
+        print_corpus(rates, wanted)
+
+
+def print_corpus(rates: Rates, wanted: Corpus) -> None:
+    """The tables of one corpus: by stage on one machine, and the whole on Dataflow."""
+    print(f"\n{wanted.name}")
+    print(f"{'stage':<32}{'CPU h':>9}{'GB out':>9}{'shuffled':>10}{'h, 16 cores':>13}{'h, disk':>9}")
+    cpu_hours = alone = shuffled = machine_hours = 0.0
+    for name, cpu, out, moved in stages(rates, wanted):
+        disk = out * 1e3 / DISK_MB_S / 3600
+        print(f"{name:<32}{cpu:9.2f}{out:9.0f}{moved:10.0f}{cpu / CORES:13.2f}{disk:9.2f}")
+        machine_hours += max(cpu / CORES, disk)
+        shuffled += moved
+        if name == "extract":
+            alone = cpu / CORES  # one dump is one element: one worker extracts it
+        else:
+            cpu_hours += cpu
+    print(f"one machine: {machine_hours:.2f} h, {machine_hours * MACHINE_DOLLARS_HOUR:.2f} dollars")
+    vcpu_hours = cpu_hours / VCPU_OF_CORE + VCPUS * DATAFLOW_START_HOURS + alone * 2 * CORES
+    hours = (cpu_hours / VCPU_OF_CORE) / VCPUS + DATAFLOW_START_HOURS + alone
+    moving = shuffled * SHUFFLE_DOLLARS_GB
+    money = vcpu_hours * VCPU_DOLLARS_HOUR + moving
+    shards_gb = wanted.text_mb * SHARDS_PER_TEXT / 1e3
+    print(
+        f"Dataflow, {VCPUS} vCPUs: {hours:.2f} h ({alone:.2f} of them extracting on one worker of {CORES} "
+        f"cores), {money:.2f} dollars, {moving:.2f} of them for the shuffle; "
+        f"keeping the shards: {shards_gb * STORE_DOLLARS_GB_MONTH:.2f} a month"
+    )
+
+
+if __name__ == "__main__":
+    main()

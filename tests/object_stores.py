@@ -1,0 +1,103 @@
+"""Emulators of Google's and Amazon's object stores, in this process and its memory, for the tests."""
+
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import fsspec
+
+BUCKET = "data"
+
+
+def free_port() -> int:
+    """A port of this machine that nothing listens at."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@contextmanager
+def gcs_emulator() -> Iterator[dict[str, str]]:
+    """The environment with which gcsfs, here and in other processes, talks to an emulator."""
+    from gcp_storage_emulator.server import create_server
+
+    port = free_port()
+    server = create_server("127.0.0.1", port, in_memory=True, default_bucket=BUCKET)
+    server.start()
+    server._api._httpd.handle_error = lambda *_: None  # it prints a traceback when a client has read enough
+    try:
+        yield {
+            "STORAGE_EMULATOR_HOST": f"http://127.0.0.1:{port}",
+            "GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT": "false",  # it would ask Google what kind of bucket this is
+            "NO_GCE_CHECK": "true",
+        }
+    finally:
+        server.stop()
+
+
+@contextmanager
+def s3_emulator() -> Iterator[dict[str, str]]:
+    """The environment with which s3fs, here and in other processes, talks to an emulator."""
+    from moto.server import ThreadedMotoServer
+
+    server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+    server.start()
+    port = server.get_host_and_port()[1]
+    try:
+        yield {
+            "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
+            "AWS_ACCESS_KEY_ID": "of-a-test",
+            "AWS_SECRET_ACCESS_KEY": "of-a-test",
+            "AWS_DEFAULT_REGION": "us-east-1",
+            "AWS_EC2_METADATA_DISABLED": "true",
+        }
+    finally:
+        server.stop()
+
+
+class Store:
+    """An empty directory of an object store."""
+
+    def __init__(self, scheme: str, name: str) -> None:
+        self.scheme = scheme
+        self.inner = f"{BUCKET}/{name}"
+        self.url = f"{scheme}://{self.inner}"
+        self.files = fsspec.filesystem(scheme, use_listings_cache=False)
+        if scheme == "s3" and not self.files.exists(BUCKET):
+            self.files.mkdir(BUCKET)
+
+    def put(self, name: str, data: bytes) -> str:
+        """The URL of a new file."""
+        self.files.pipe_file(f"{self.inner}/{name}", data)
+        return f"{self.url}/{name}"
+
+    def put_files(self, name: str, paths: list[Path]) -> str:
+        """The URL of a directory with the files."""
+        for path in paths:
+            self.put(f"{name}/{path.name}", path.read_bytes())
+        return f"{self.url}/{name}"
+
+    def get(self, name: str) -> bytes:
+        """The bytes of a file."""
+        data: bytes = self.files.cat_file(f"{self.inner}/{name}")
+        return data
+
+    def names(self, name: str = "") -> list[str]:
+        """Names of all files below the directory, relative to it, sorted."""
+        root = f"{self.inner}/{name}".rstrip("/")
+        return sorted(path[len(root) + 1 :] for path in self.files.find(root))
+
+    def contents(self, name: str) -> dict[str, bytes]:
+        """The bytes of all files below the directory."""
+        return {file: self.get(f"{name}/{file}") for file in self.names(name)}
+
+    def remove(self, name: str) -> None:
+        self.files.rm_file(f"{self.inner}/{name}")
+
+
+def clean_environment() -> list[str]:
+    """Variables that would lead a test to somebody's own account."""
+    return [name for name in os.environ if name.startswith(("AWS_", "GOOGLE_", "FSSPEC_"))]
