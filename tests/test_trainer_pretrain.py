@@ -183,6 +183,19 @@ def test_two_workers_are_one_that_accumulates(launcher, trainer, training_set, t
     assert one[0]["mlm_loss"] - one[-1]["mlm_loss"] > 0.1  # something was learnt, by dropout's leave
 
 
+@pytest.mark.parametrize("precision", ["bf16", "fp16"])
+def test_16_bits_train_and_resume_bit_for_bit(trainer, training_set, tmp_path, precision):
+    run = ("--precision", precision, "--steps=6", "--base-learning-rate=0.02", "--init-loss-scale=1024")
+    assert trainer(*words(training_set, tmp_path / "a", *run)).status == 0
+    assert trainer(*words(training_set, tmp_path / "b", *run, "--steps-this-run=3")).status == 0
+    assert trainer(*words(training_set, tmp_path / "b", *run, "--resume")).status == 0
+    assert losses(tmp_path / "a") == losses(tmp_path / "b")
+    assert tensors(tmp_path / "a", 6) == tensors(tmp_path / "b", 6)
+    assert losses(tmp_path / "a")[-1]["mlm_loss"] < losses(tmp_path / "a")[0]["mlm_loss"]
+    kept = read_state(find_checkpoints(str(tmp_path / "a"))[6]).loss_scale
+    assert kept == ({"value": 1024.0, "good": 6} if precision == "fp16" else {"value": 1.0, "good": 0})
+
+
 # Gradients: what an update does, held against plain PyTorch
 
 
@@ -496,8 +509,17 @@ def test_a_loss_of_another_worker_that_is_no_number_stops_all(training_set, tmp_
     outcome = start_workers("torchrun", 2, *words(training_set, tmp_path))
     assert outcome.status == 1
     (line,) = errors(outcome)
-    assert "rank 0 of 2: update 3: the loss of rank 1 is nan" in line
+    assert "trainer: error: update 3: the loss of rank 1 is nan" in line
     assert not find_checkpoints(str(tmp_path))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_what_rank_0_refuses_is_said_once_and_ends_all(launcher, whole, training_set):
+    outcome = start_workers(launcher, 2, *words(training_set, whole))
+    assert outcome.status != 0
+    (line,) = errors(outcome)
+    assert f"{whole}: is in use: holds checkpoints" in line
 
 
 # Refused

@@ -6,7 +6,7 @@ import time
 import torch
 from torch import Tensor
 
-from trainer.errors import NotFiniteError, ReportedError
+from trainer.errors import NotFiniteError
 from trainer.report import Reporter
 from trainer.rows import StepRecord
 from trainer.runtime import Runtime
@@ -74,11 +74,9 @@ class Ledger:
         self.restart_clock()
 
     def _check_finite(self, rank: int, loss: float) -> None:
-        if math.isfinite(loss):
-            return
-        if self._runtime.workers.rank != 0:
-            raise ReportedError(NotFiniteError.exit_status)
-        raise NotFiniteError(
-            f"update {self._settled}: the loss of rank {rank} is {loss}; "
-            "go on from the last checkpoint with a smaller learning rate or another precision"
-        )
+        if not math.isfinite(loss):
+            reason = f"update {self._settled}: the loss of rank {rank} is {loss}"
+            remedy = "go on from the last checkpoint with a smaller learning rate or another precision"
+            self._runtime.stop_all(
+                NotFiniteError(f"{reason}; {remedy}") if self._runtime.workers.rank == 0 else None
+            )

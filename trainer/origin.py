@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bertdata.errors import DatasetError, MissingInputError, SettingsError
-from trainer.checkpoint import State, check_fits, choose_checkpoint, clean_up, find_checkpoints, read_state
+from trainer.checkpoint import State, check_fits, choose_checkpoint, find_checkpoints, read_state
 from trainer.config import Config
 
 _CHANGEABLE = ("hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range")
@@ -41,7 +41,6 @@ def find_origin(config: Config, fresh: State) -> Origin:
         state = read_state(path)
         if state.phase == fresh.phase:
             _check_fits(path, state, fresh, ("data", "seed", "lanes", "optimiser"))
-            clean_up(place, after=state.number)
             return Origin(kind="resume", path=str(path))
         if state.phase > fresh.phase:
             raise SettingsError(f"{path}: is a checkpoint of phase 2; give --phase2 to resume it")

@@ -63,7 +63,7 @@ def pretrain(config: Config) -> None:
     start = training.state.step
     last = min(config.steps, start + (config.steps_this_run or config.steps))
     runtime.say(
-        f"{origin.describe()}; update {start + 1} to {last} of {config.steps}, {workers.size} workers x "
+        f"{origin.describe()}; updates {start} to {last} of {config.steps}, {workers.size} workers x "
         f"{accumulation} micro-batches x {batch_size} = {examples} of {data.examples} examples each; "
         f"{sum(weight.numel() for weight in model.parameters()) / 1e6:,.1f} M parameters; "
         f"{runtime.device.describe()}"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 from torch import Tensor
@@ -46,13 +46,22 @@ class Runtime:
                 result = work()
             except BertDataError as error:
                 failure = error
-        status = failure.exit_status if failure else None
-        status, result = self.workers.broadcast_object([status, None if failure else result])
-        if failure:
-            raise failure
-        if status is not None:
-            raise ReportedError(status)
+        failed, result = self.workers.broadcast_object([failure is not None, result])
+        if failed:
+            self.stop_all(failure)
         return result
+
+    def stop_all(self, error: BertDataError | None) -> NoReturn:
+        """End all workers, each of which calls this, when rank 0, which knows the error, has said why."""
+        if error and self.workers.size == 1:
+            raise error
+        status = self.workers.broadcast_object(error and error.exit_status)
+        if error:
+            sys.stderr.write(f"trainer: error: {error}\n")
+            sys.stderr.flush()
+        # The first worker to end has the launcher end the others.
+        self.workers.barrier()
+        raise ReportedError(status)
 
     def share_tensors(self, read: Callable[[], dict[str, Tensor]]) -> dict[str, Tensor]:
         """On every worker's device, the tensors that rank 0 reads."""

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from trainer.batches import Batch
-from trainer.checkpoint import State, read_state, read_tensors, save_checkpoint
+from trainer.checkpoint import State, clean_up, read_state, read_tensors, save_checkpoint
 from trainer.collectives import force_weight_sync
 from trainer.config import Config
 from trainer.errors import NotFiniteError
@@ -55,6 +55,8 @@ class Training:
         elif origin.kind != "new":
             self._restore(path, State(**share(lambda: _as_json(read_state(path)))), origin.kind)
         self._runtime.workers.broadcast(self._model.state_dict().values())
+        if self._runtime.workers.local_rank == 0:
+            clean_up(str(self._config.output_dir), self.state.number if origin.kind == "resume" else None)
 
     def _restore(self, path: Path, state: State, kind: str) -> None:
         if kind == "phase2":
