@@ -18,6 +18,14 @@ class WorkerLost(TrainerError):
     """Another worker died or hangs; the message names its rank."""
 
 
+class ReportedError(TrainerError):
+    """All workers stop for a reason that rank 0 has told already."""
+
+    def __init__(self, exit_status: int) -> None:
+        super().__init__("rank 0 has said why")
+        self.exit_status = exit_status
+
+
 class CheckpointError(DataError):
     """A checkpoint is damaged or belongs to something else; the message names the file."""
 

@@ -1,0 +1,207 @@
+"""Checkpoints: a directory each, written whole or not at all, no byte of which changes unnoticed.
+
+    output_dir/checkpoints/step-00000100/
+        model.safetensors       weights by name
+        optimizer.safetensors   moments as KIND/NAME; absent where only weights were converted
+        state.json              everything else, and the md5 of all three
+
+The number counts updates over both phases. Nothing is unpickled. No random state is kept: the loop
+seeds each micro-batch, so that dropout too is the same after a resume and for any number of workers.
+"""
+
+import json
+import os
+import shutil
+import socket
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from hashlib import md5
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from bertdata import __version__
+from bertdata.dataset import file_md5
+from bertdata.errors import MissingInputError, StorageError
+from trainer.config import Config
+from trainer.errors import CheckpointError
+from trainer.model import ModelConfig
+
+FORMAT = "bertdata checkpoint 1"
+STATE, WEIGHTS, MOMENTS = "state.json", "model.safetensors", "optimizer.safetensors"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class State:
+    """What a run needs beside tensors to go on where it was."""
+
+    phase: int = 1
+    phase_start: int = 0  # number of the checkpoint that the phase began with
+    step: int = 0  # updates of this phase
+    applied: int = 0  # those of them that were made, without the ones left out for an overflow
+    trained: int = 0  # examples of this phase
+    position: tuple[int, int] = (0, 0)  # epoch and examples of it that are consumed
+    data: str | None = None  # what the position is one of
+    seed: int
+    lanes: int
+    optimiser: str
+    loss_scale: dict[str, float] = field(default_factory=dict)
+    model: dict[str, Any]
+    config: dict[str, Any]
+    versions: tuple[str, ...] = (f"bertdata {__version__}", f"torch {torch.__version__}")
+    files: dict[str, str] = field(default_factory=dict)  # the md5 of each
+
+    @property
+    def number(self) -> int:
+        """Updates of both phases; the checkpoint is named after it."""
+        return self.phase_start + self.step
+
+
+def new_state(config: Config, model: ModelConfig, data: str | None = None) -> State:
+    """The state of a run that is yet to begin."""
+    return State(
+        phase=2 if config.phase2 else 1,
+        data=data,
+        seed=config.seed,
+        lanes=config.lanes,
+        optimiser=config.optimiser,
+        model=model.as_json(),
+        config=config.as_json(),
+    )
+
+
+def save_checkpoint(
+    output_dir: str, state: State, weights: Mapping[str, Tensor], moments: Mapping[str, Tensor], keep: int
+) -> Path:
+    """The checkpoint's directory; of this phase only the last ``keep`` stay. Tensors are on the host."""
+    path = _folder(output_dir) / f"step-{state.number:08d}"
+    write_checkpoint(path, state, weights, moments)
+    found = find_checkpoints(output_dir)
+    for number in [number for number in found if number > state.phase_start][:-keep]:
+        shutil.rmtree(found[number], ignore_errors=True)
+    return path
+
+
+def write_checkpoint(
+    path: Path, state: State, weights: Mapping[str, Tensor], moments: Mapping[str, Tensor]
+) -> None:
+    """Write it under a name of its own, then rename; what was at the path is replaced."""
+    # Machines that share output_dir write at the same time.
+    partial = path.with_name(f".{path.name}.{socket.gethostname()}-{os.getpid()}.partial")
+    files = {}
+    try:
+        partial.mkdir(parents=True)
+        for name, tensors in {WEIGHTS: weights, MOMENTS: moments}.items():
+            if tensors:
+                save_file({key: tensor.contiguous() for key, tensor in tensors.items()}, partial / name)
+                files[name] = file_md5(str(partial / name))
+        values = {"format": FORMAT, **asdict(replace(state, files=files))}
+        text = json.dumps({**values, "md5": _md5(values)}, indent=1)
+        (partial / STATE).write_text(f"{text}\n", encoding="utf-8")
+        for file in (*partial.iterdir(), partial):
+            _flush(file)
+        shutil.rmtree(path, ignore_errors=True)
+        try:
+            partial.rename(path)
+        except OSError:
+            if not (path / STATE).exists():  # another machine may just have put it there
+                raise
+        _flush(path.parent)
+    except (OSError, SafetensorError) as error:
+        raise StorageError(f"{path}: cannot be written: {error}") from None
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def find_checkpoints(output_dir: str) -> dict[int, Path]:
+    """The checkpoints of a run by number, in order; whether they are sound is not looked at."""
+    paths = sorted(_folder(output_dir).glob("step-*"))
+    return {int(path.name[5:]): path for path in paths if path.name[5:].isdecimal()}
+
+
+def choose_checkpoint(output_dir: str, number: int | None = None) -> Path:
+    """The checkpoint of that number, else the newest; MissingInputError says which there are."""
+    found = find_checkpoints(output_dir)
+    if not found or (number is not None and number not in found):
+        wanted = "no checkpoint" if number is None else f"no checkpoint {number}"
+        there = f"; there are {', '.join(map(str, found))}" if found else ""
+        raise MissingInputError(f"{_folder(output_dir)}: holds {wanted}{there}")
+    return found[max(found) if number is None else number]
+
+
+def clean_up(output_dir: str, after: int | None = None) -> None:
+    """Remove what an interrupted save left, and checkpoints beyond the one that is gone back to."""
+    later = [
+        path for number, path in find_checkpoints(output_dir).items() if after is not None and number > after
+    ]
+    for path in (*_folder(output_dir).glob(".step-*.partial"), *later):
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def read_state(path: Path) -> State:
+    """The checkpoint's state; CheckpointError where it is damaged or none of ours."""
+    where = path / STATE
+    if not where.is_file():
+        raise CheckpointError(f"{path}: no checkpoint of this trainer: found no {STATE}")
+    try:
+        values = json.loads(where.read_bytes())
+        digest = values.pop("md5")
+        found = _md5(values)
+        made = values.pop("format")
+        state = State(**{**values, "position": tuple(values["position"])})
+    except (ValueError, KeyError, AttributeError, TypeError):
+        raise CheckpointError(f"{where}: is damaged or not this trainer's: expected {FORMAT!r}") from None
+    if (found, made) != (digest, FORMAT):
+        raise CheckpointError(
+            f"{where}: is damaged: found {made!r}, md5 {found}, expected {FORMAT!r}, {digest}"
+        )
+    return state
+
+
+def read_tensors(path: Path, state: State, name: str = WEIGHTS) -> dict[str, Tensor]:
+    """The weights or moments of a checkpoint; CheckpointError unless each byte is as it was written."""
+    file, expected = path / name, state.files.get(name)
+    if expected is None:
+        raise CheckpointError(
+            f"{path}: holds weights only, expected {name} beside; --start-from-ckpt takes it"
+        )
+    if not file.is_file():
+        raise CheckpointError(f"{file}: is missing, expected md5 {expected}")
+    if (found := file_md5(str(file))) != expected:
+        size = file.stat().st_size
+        raise CheckpointError(
+            f"{file}: is damaged: found {size} bytes of md5 {found}, expected md5 {expected}"
+        )
+    try:
+        return load_file(file)
+    except SafetensorError as error:
+        raise CheckpointError(f"{file}: no safetensors: {error}") from None
+
+
+def check_fits(path: Path, found: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
+    """CheckpointError that names the first difference between what was trained and what is to be."""
+    for name, wanted in expected.items():
+        if found.get(name) != wanted:
+            difference = f"its {name} is {found.get(name)}, this one's {wanted}"
+            raise CheckpointError(f"{path}: belongs to another run: {difference}")
+
+
+def _md5(values: Mapping[str, Any]) -> str:
+    return md5(json.dumps(values, sort_keys=True).encode(), usedforsecurity=False).hexdigest()
+
+
+def _flush(path: Path) -> None:
+    """Have the file, or the directory's names, on the disk, lest a power cut leave a renamed shell."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _folder(output_dir: str) -> Path:
+    return Path(output_dir.removeprefix("file://")) / "checkpoints"

@@ -1,0 +1,52 @@
+"""Where a run starts: what the settings ask for, and what the output directory holds."""
+
+from pathlib import Path
+from typing import Any
+
+from bertdata.errors import DatasetError, MissingInputError, SettingsError
+from trainer.checkpoint import State, check_fits, choose_checkpoint, find_checkpoints, read_state
+from trainer.config import Config
+
+CHANGEABLE = ("hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range")
+"""Settings of a model that may differ from those of its checkpoint."""
+
+
+def find_origin(config: Config, fresh: State) -> tuple[str, str]:
+    """How the run starts ("new", "weights", "phase 2" or "resumed"), and from where, if not new.
+
+    An error where the output directory and the settings disagree. Nothing is changed yet.
+    """
+    place = str(config.output_dir)
+    there = find_checkpoints(place)
+    resuming = config.resume or config.resume_step is not None
+    if resuming and (there or config.resume_step is not None):
+        path = choose_checkpoint(place, config.resume_step)
+        state = read_state(path)
+        if state.phase == fresh.phase:
+            _check_fits(path, state, fresh, "data", "seed", "lanes", "optimiser")
+            return "resumed", str(path)
+        if state.phase > fresh.phase:
+            raise SettingsError(f"{path}: is a checkpoint of phase 2; give --phase2 to resume it")
+    if config.phase2 and config.start_from_ckpt is None:
+        try:
+            path = choose_checkpoint(place, config.phase1_end_step)
+        except MissingInputError as error:
+            raise MissingInputError(f"--phase2 goes on from phase 1: {error}") from None
+        state = read_state(path)
+        if state.phase != 1:
+            raise DatasetError(f"{path}: is in use: phase 2 has begun; give --resume to go on with it")
+        _check_fits(path, state, fresh, "optimiser")
+        return "phase 2", str(path)
+    used = [name for name in ("checkpoints", "training.csv") if (Path(place) / name).exists()]
+    if there or (used and not resuming):
+        found = f"is in use: holds {used[0]}"
+        raise DatasetError(f"{place}: {found}; give --resume to go on there, or another --output-dir")
+    return ("weights", config.start_from_ckpt) if config.start_from_ckpt else ("new", "")
+
+
+def _check_fits(path: Path, state: State, fresh: State, *names: str) -> None:
+    def identity(state: State) -> dict[str, Any]:
+        model = {f"model's {name}": value for name, value in state.model.items() if name not in CHANGEABLE}
+        return model | {name: getattr(state, name) for name in names}
+
+    check_fits(path, identity(state), identity(fresh))

@@ -1,0 +1,117 @@
+"""Pre-training, read downwards: workers, data, model, where to start, evaluation, the loop."""
+
+import signal
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+
+from trainer.checkpoint import new_state
+from trainer.config import Config
+from trainer.errors import WorkerLost
+from trainer.evaluate import Evaluation, evaluate, reached
+from trainer.ledger import Ledger
+from trainer.loader import Loader
+from trainer.origin import find_origin
+from trainer.report import make_reporter
+from trainer.runtime import begin, find_model_config, make_model, open_dataset, profiled
+from trainer.training import Training
+
+
+def pretrain(config: Config) -> None:
+    """Train until the steps are done, the target accuracy is reached, or SIGTERM or Ctrl-C asks to stop.
+
+    A checkpoint is written in each of these cases.
+    """
+    if not config.do_train:
+        return evaluate(config)
+    config.require("output_dir", *(() if config.generated_data else ("train_data",)))
+    runtime = begin(config)
+    workers, step_examples = runtime.workers, config.update_examples(runtime.workers.size)
+    batch_size, accumulation = config.micro_batches(workers.size)
+
+    data = open_dataset(config, None if config.generated_data else config.train_data)
+    shape = find_model_config(config, data)
+    model = make_model(runtime, shape)
+    fresh = new_state(config, shape, data.digest)
+    training = Training(runtime, model, fresh)
+    kind, origin = runtime.share(lambda: find_origin(config, fresh))
+    training.start(kind, origin)
+    evaluation, interval = None, config.evaluation_interval(workers.size)
+    if config.eval_data is not None:
+        evaluation = Evaluation(runtime, open_dataset(config, config.eval_data, shape.vocab_size), data)
+    loader = Loader(
+        data,
+        batch_size=batch_size,
+        accumulation=accumulation,
+        workers=workers.size,
+        rank=workers.rank,
+        seed=config.seed,
+        lanes=config.lanes,
+        position=training.state.position,
+        warn=lambda message: runtime.say(f"warning: {message}"),
+    )
+    saved = start = training.state.step
+    last = min(config.steps, start + (config.steps_this_run or config.steps))
+    batches = (
+        f"{workers.size} workers x {accumulation} micro-batches x {batch_size} = {step_examples} examples"
+    )
+    weights = sum(weight.numel() for weight in model.parameters())
+    runtime.say(
+        f"{kind}{origin and ' '}{origin}: updates {start} to {last} of {config.steps}, each of {batches} "
+        f"out of {data.examples}; {weights:,} weights; {runtime.device.describe()}"
+    )
+    report = make_reporter(config, rank=workers.rank, resume_step=start if kind == "resumed" else None)
+    ledger = Ledger(runtime, report, examples=step_examples, step=start)
+    with closing(loader), report, stop_signals() as asked, profiled(config, workers.rank) as note_update:
+        report.begin()
+        while training.state.step < last and not ledger.stops:
+            update = next(loader)
+            seen = training.state.trained
+            ledger.add(training.update(update.batches), training.learning_rate, update.position.epoch)
+            training.advance(update.position, step_examples)
+            note_update()
+            step, trained = training.state.step, training.state.trained
+            is_last = step == last
+            evaluates = is_last or (interval > 0 and trained // interval > seen // interval)
+            saves = is_last or (config.checkpoint_every > 0 and step % config.checkpoint_every == 0)
+            if saves or evaluates or ledger.is_due(step, config.log_every):
+                ledger.settle(stop=bool(asked))
+            if saves or ledger.stops:
+                training.save()
+                report.saved(step)
+                saved = step
+            if evaluation and evaluates and not ledger.stops:
+                report.begin_evaluation()
+                record = evaluation.measure(model, step=step, trained=trained)
+                report.evaluation(record)
+                if reached(config, record):
+                    runtime.say(f"the target accuracy {config.target_accuracy} is reached")
+                    last = step
+            if saves or evaluates:
+                ledger.restart_clock()
+        if saved != training.state.step:
+            training.save()
+        if ledger.stops:
+            runtime.say(f"stopped after update {training.state.step} as asked; --resume goes on")
+        report.close()
+    workers.close()
+
+
+@contextmanager
+def stop_signals() -> Iterator[list[int]]:
+    """A list that SIGTERM and Ctrl-C append to; the second Ctrl-C interrupts at once."""
+    asked: list[int] = []
+
+    def note(number: int, _: object) -> None:
+        asked.append(number)
+        if number == signal.SIGINT:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    before = {number: signal.signal(number, note) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield asked
+    except WorkerLost:
+        before.clear()  # SIGTERM is ignored by now: the launcher's must not come before the message
+        raise
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
