@@ -30,8 +30,7 @@ extracted articles with what bertdata extract and bertdata segment make on the w
 same. Flags that are not listed here go to Beam and its runner (--runner, --direct_num_workers,
 --dask_workers, ...; docs/running.md).
 With --shuffle global, documents are mixed over the whole corpus first; the result then depends on
---num-shards too, and on nothing else: not on the runner, its workers, or how the text lies in parts'
-order."""
+--num-shards too, and on nothing else: not on the runner, its workers, or the order of the inputs."""
 
 KINDS = """\
 parts (default): text with one sentence a line; articles: extracted files, or directories of them, as
