@@ -176,24 +176,20 @@ def add_stages(pipeline: Any, source: Source, targets: tuple[Target, ...], flags
 
     from beam_pipelines.articles import make_parts
     from beam_pipelines.shuffled import MakeShuffledShards, Shuffle
-    from beam_pipelines.transforms import MakeShards, WriteManifests
+    from beam_pipelines.transforms import MakeShards, Making, WriteManifests
 
     if source.stage is None:
         parts = pipeline | "list parts" >> beam.Create(source.parts, reshuffle=False)
     else:
         files = pipeline | "list files" >> beam.Create(list(enumerate(source.files)), reshuffle=False)
         parts = files | "make parts" >> make_parts(source.stage)
+    making = Making(
+        vocabulary=flags.vocab, targets=targets, engine=flags.engine, skip_bad=flags.skip_bad_inputs
+    )
     if flags.num_shards is None:
-        make_shards = MakeShards(flags.vocab, targets, flags.engine, skip_bad=flags.skip_bad_inputs)
+        make_shards = MakeShards(making)
     else:
-        shuffle = Shuffle(
-            shards=flags.num_shards,
-            vocabulary=flags.vocab,
-            targets=targets,
-            room=parcel_room(targets),
-            engine=flags.engine,
-            skip_bad=flags.skip_bad_inputs,
-        )
+        shuffle = Shuffle(shards=flags.num_shards, making=making, room=parcel_room(targets))
         make_shards = MakeShuffledShards(shuffle)
     _ = parts | "make shards" >> make_shards | "write manifests" >> WriteManifests(targets)
 

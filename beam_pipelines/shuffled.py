@@ -18,15 +18,14 @@ from beam_pipelines.failures import naming
 from beam_pipelines.parcels import Parcel, ParcelRoom, collect, part_of
 from beam_pipelines.transforms import (
     ONE_AT_A_TIME,
+    Making,
     NumberedEntry,
     input_amounts,
     input_values,
     shard_amounts,
     shard_values,
 )
-from bertdata._native import Engine
 from bertdata.dataset import refuse_nothing
-from bertdata.jobs import Job, Target, load_tokenizer
 from bertdata.manifest import InputEntry, SkippedEntry, corpus_entry
 from bertdata.records import Buffer
 from bertdata.shuffled_jobs import ShuffledJob, run_shuffled_job, sort_part
@@ -50,11 +49,8 @@ class Shuffle:
     """What every stage of the shuffle needs to know."""
 
     shards: int
-    vocabulary: str
-    targets: tuple[Target, ...]
+    making: Making
     room: ParcelRoom
-    engine: Engine | None = None
-    skip_bad: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -92,7 +88,7 @@ class MakeShuffledShards(beam.PTransform):  # type: ignore[misc]
             | "gather shards" >> beam.GroupByKey()
             | "make shards" >> beam.ParDo(MakeShuffledShard(self._shuffle), once)
         )
-        inputs = corpus | "list inputs" >> beam.FlatMap(input_entries, len(self._shuffle.targets))
+        inputs = corpus | "list inputs" >> beam.FlatMap(input_entries, len(self._shuffle.making.targets))
         return (shards, inputs) | "entries" >> beam.Flatten()
 
 
@@ -103,18 +99,10 @@ class SortPart(beam.DoFn):  # type: ignore[misc]
         self._shuffle = shuffle
 
     def setup(self) -> None:
-        settings = self._shuffle.targets[0].settings
-        load_tokenizer(self._shuffle.vocabulary, settings.dialect, settings.lower_case, self._shuffle.engine)
+        self._shuffle.making.load()
 
     def process(self, part: str) -> Iterator[Any]:
-        shuffle = self._shuffle
-        job = Job(
-            part=part,
-            vocabulary=shuffle.vocabulary,
-            targets=shuffle.targets,
-            engine=shuffle.engine,
-            skip_bad=shuffle.skip_bad,
-        )
+        job = self._shuffle.making.job(part)
         with naming(part), ONE_AT_A_TIME:
             start = time.monotonic()
             found = sort_part(job)
@@ -124,8 +112,8 @@ class SortPart(beam.DoFn):  # type: ignore[misc]
         weights: Histogram = {}
         if (documents := found.documents) is not None:
             index = documents.prefixes.tobytes() + documents.starts.tobytes()
-            yield tuple(shuffle.room.leave([documents.records, index]))
-            weights = count_tokens(documents.prefixes, documents.tokens, shuffle.shards)
+            yield tuple(self._shuffle.room.leave([documents.records, index]))
+            weights = count_tokens(documents.prefixes, documents.tokens, self._shuffle.shards)
         count(input_amounts(found.entry))
         spread(input_values(found.entry, seconds))
         yield beam.pvalue.TaggedOutput("weights", (0, Weight(weights, [found.entry])))
@@ -193,13 +181,14 @@ class MakeShuffledShard(beam.DoFn):  # type: ignore[misc]
 
     def process(self, gathered: tuple[int, Iterable[Parcel]], plan: ShufflePlan) -> Iterator[NumberedEntry]:
         number, parcels = gathered
+        making = self._shuffle.making
         job = ShuffledJob(
             number=number,
             shards=self._shuffle.shards,
             corpus=plan.corpus,
-            vocabulary=self._shuffle.vocabulary,
-            targets=self._shuffle.targets,
-            engine=self._shuffle.engine,
+            vocabulary=making.vocabulary,
+            targets=making.targets,
+            engine=making.engine,
         )
         with naming(f"shard {number}"), ONE_AT_A_TIME:
             result = run_shuffled_job(job, map(collect, parcels))

@@ -4,6 +4,7 @@ import logging
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 import apache_beam as beam
 
@@ -25,64 +26,65 @@ and its cache of words are shared within the process, and memory stays that of o
 _LOGGER = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Making:
+    """What the stages that make shards are told; skip_bad: leave out parts that cannot be read."""
+
+    vocabulary: str
+    targets: tuple[Target, ...]
+    engine: Engine | None = None
+    skip_bad: bool = False
+
+    def load(self) -> None:
+        """Load what every job of this process needs."""
+        settings = self.targets[0].settings
+        load_tokenizer(self.vocabulary, settings.dialect, settings.lower_case, self.engine)
+
+    def job(self, part: str) -> Job:
+        """The work on one part."""
+        return Job(
+            part=part,
+            vocabulary=self.vocabulary,
+            targets=self.targets,
+            engine=self.engine,
+            skip_bad=self.skip_bad,
+        )
+
+
 class MakeShards(beam.PTransform):  # type: ignore[misc]
     """Paths of parts to (number of the target, entry) of each part and each shard; the shards are written.
 
-    For a part that is left out (only with skip_bad): what the manifest says of it, for each target.
+    For a part that is left out: what the manifest says of it, for each target.
 
     ::
 
         "results/part-00000-of-00500" -> (0, InputEntry(...)), (0, ShardEntry(...))
     """
 
-    def __init__(
-        self,
-        vocabulary: str,
-        targets: tuple[Target, ...],
-        engine: Engine | None = None,
-        *,
-        skip_bad: bool = False,
-    ) -> None:
+    def __init__(self, making: Making) -> None:
         super().__init__()
-        self._make_shard = MakeShard(vocabulary, targets, engine, skip_bad=skip_bad)
+        self._making = making
 
     def expand(self, parts: beam.PCollection[str]) -> beam.PCollection[NumberedEntry]:
         return (
             parts
             # Without it a runner may fuse this stage with the one that lists the parts: one worker.
             | "spread over workers" >> beam.Reshuffle()
-            | "make shards of a part" >> beam.ParDo(self._make_shard)
+            | "make shards of a part" >> beam.ParDo(MakeShard(self._making))
         )
 
 
 class MakeShard(beam.DoFn):  # type: ignore[misc]
     """Calls ``bertdata.jobs.run_job``. Harmless when repeated: files appear whole, with the same bytes."""
 
-    def __init__(
-        self,
-        vocabulary: str,
-        targets: tuple[Target, ...],
-        engine: Engine | None = None,
-        *,
-        skip_bad: bool = False,
-    ) -> None:
-        self._vocabulary = vocabulary
-        self._targets = targets
-        self._engine = engine
-        self._skip_bad = skip_bad
+    def __init__(self, making: Making) -> None:
+        self._making = making
 
     def setup(self) -> None:
-        settings = self._targets[0].settings
-        load_tokenizer(self._vocabulary, settings.dialect, settings.lower_case, self._engine)
+        self._making.load()
 
     def process(self, part: str) -> Iterator[NumberedEntry]:
-        job = Job(
-            part=part,
-            vocabulary=self._vocabulary,
-            targets=self._targets,
-            engine=self._engine,
-            skip_bad=self._skip_bad,
-        )
+        job = self._making.job(part)
         with naming(part), ONE_AT_A_TIME:
             start = time.monotonic()
             result = run_job(job)
@@ -91,7 +93,7 @@ class MakeShard(beam.DoFn):  # type: ignore[misc]
             _LOGGER.warning("%s", warning)
         if result.skipped is not None:
             count(input_amounts(result.skipped))
-            yield from ((number, result.skipped) for number in range(len(self._targets)))
+            yield from ((number, result.skipped) for number in range(len(job.targets)))
             return
         shards = [shard for _, shard in result.entries]
         count(input_amounts(result.entries[0][0]))

@@ -17,7 +17,7 @@ from beam_pipelines.counters import Spread
 from beam_pipelines.failures import clear_error
 from beam_pipelines.options import parse_flags
 from beam_pipelines.prepare import main
-from beam_pipelines.transforms import MakeShard, WriteManifest
+from beam_pipelines.transforms import MakeShard, Making, WriteManifest
 from beam_pipelines.watching import Watcher, watching
 from bertdata.cli.main import main as command_line
 from bertdata.errors import InputError
@@ -155,7 +155,7 @@ def test_the_watcher_sees_each_finished_shard_once_and_forgets_none(
     targets = plan_targets(str(tmp_path / "beam"), recipe, None, settings, parts, vocabulary)
     watcher = Watcher([target.dataset for target in targets])
     assert watcher.look() == []
-    stage = MakeShard(vocabulary, targets)
+    stage = MakeShard(Making(vocabulary=vocabulary, targets=targets))
     for target in targets:
         target.dataset.begin()
     for part in parts[:2]:
@@ -205,7 +205,7 @@ def test_stages_run_twice_keep_what_is_there_and_write_the_same_bytes(
     vocabulary, output = str(small_vocabulary_file), str(tmp_path / "beam")
     targets = plan_targets(output, recipe, None, settings, parts, vocabulary)
     targets[0].dataset.begin()
-    stages = MakeShard(vocabulary, targets), WriteManifest(targets)
+    stages = MakeShard(Making(vocabulary=vocabulary, targets=targets)), WriteManifest(targets)
     stages[0].setup()
     entries = [list(stages[0].process(part)) for part in parts]
     times = {path: path.stat().st_mtime_ns for path in (tmp_path / "beam").glob("part-*")}

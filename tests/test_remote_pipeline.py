@@ -14,7 +14,7 @@ from test_beam_route import DUMP, GOLDEN, NVIDIA, commands
 
 from beam_pipelines.carried import CarriedFile
 from beam_pipelines.prepare import main
-from beam_pipelines.transforms import MakeShard, WriteManifest
+from beam_pipelines.transforms import MakeShard, Making, WriteManifest
 from bertdata.cli.main import main as command_line
 from bertdata.planning import chosen_settings, plan_targets
 
@@ -127,7 +127,7 @@ def test_attempts_after_the_last_step_leave_no_stray_file(
     recipe, settings = chosen_settings(None, None, changes)
     paths = [f"{store.url}/text/{part.name}" for part in corpus]
     targets = plan_targets(out, recipe, None, settings, paths, vocabulary)
-    make, write = MakeShard(vocabulary, targets), WriteManifest(targets)
+    make, write = MakeShard(Making(vocabulary=vocabulary, targets=targets)), WriteManifest(targets)
     make.setup()
     entries = [entry for path in paths for _, entry in make.process(path)]
     assert store.contents("out") == expected
@@ -160,7 +160,13 @@ def test_a_vocabulary_of_this_machine_travels_with_the_job(corpus, small_vocabul
     targets[0].dataset.begin()
     job = tmp_path / "job"
     job.write_bytes(
-        pickle.dumps((MakeShard(CarriedFile(vocabulary), targets), WriteManifest(targets), paths))
+        pickle.dumps(
+            (
+                MakeShard(Making(vocabulary=CarriedFile(vocabulary), targets=targets)),
+                WriteManifest(targets),
+                paths,
+            )
+        )
     )
     vocabulary.unlink()
     code = f"""
