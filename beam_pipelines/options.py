@@ -27,10 +27,10 @@ EXAMPLE = """\
 SUMMARY = """\
 The shards, manifest.json and MD5SUMS of bertdata create, made on any Beam runner; from a dump or from
 extracted articles with what bertdata extract and bertdata segment make on the way: byte for byte the
-same. Flags that are not listed here go to Beam and its runner (--runner, --direct_num_workers, ...).
+same. Flags that are not listed here go to Beam and its runner (--runner, --direct_num_workers,
+--dask_workers, ...; docs/running.md).
 With --shuffle global, documents are mixed over the whole corpus first; the result then depends on
---num-shards too, and on nothing else: not on the runner, its workers, or how the text lies in parts'
-order."""
+--num-shards too, and on nothing else: not on the runner, its workers, or the order of the inputs."""
 
 KINDS = """\
 parts (default): text with one sentence a line; articles: extracted files, or directories of them, as
