@@ -23,6 +23,7 @@ LEVELS = {
     "bertdata.published": 1,
     "bertdata.settings_flags": 1,
     "bertdata.parser": 1,
+    "bertdata.commands": 1,
     "bertdata.unicode": 1,
     "bertdata.assets": 2,
     "bertdata.checking": 2,

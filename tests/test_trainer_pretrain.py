@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from launching import ROOT
 from safetensors.torch import load_file
 from training_runs import Trainer, errors, losses, refuse, start_workers, tensors, words
 
@@ -616,7 +617,16 @@ def test_the_rank_is_said_where_there_are_several(monkeypatch, trainer, training
 # What else a run does
 
 
-def test_tiny_trains_on_generated_examples_too(trainer, tmp_path):
+@pytest.mark.parametrize("config", ["tiny", "trainer/configs/tiny.json"])
+def test_tiny_trains_on_the_sample_corpus(trainer, training_set, tmp_path, monkeypatch, config):
+    monkeypatch.chdir(ROOT)
+    run = ["pretrain", "--config", config, f"--train-data={training_set}", f"--output-dir={tmp_path}"]
+    assert trainer(*run, "--steps-this-run=2", "--log-every=1").status == 0
+    assert losses(tmp_path)[0]["mlm_loss"] == pytest.approx(7.6, abs=0.3)  # log(2000)
+    assert read_state(find_checkpoints(str(tmp_path))[2]).config["steps"] == 200
+
+
+def test_generated_examples_are_trained_on_too(trainer, tmp_path):
     run = ["pretrain", "--generated-data", f"--output-dir={tmp_path}", "--config=tiny", "--vocab-size=100"]
     size = ["--max-seq-length=16", "--max-predictions-per-seq=2", "--batch-size=2", "--steps=2", "--warmup=0"]
     assert trainer(*run, *size).status == 0

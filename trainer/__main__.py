@@ -3,13 +3,11 @@
 import math
 import sys
 from collections.abc import Callable
-from difflib import get_close_matches
 from pathlib import Path
 
-from bertdata.errors import BertDataError, UsageError
+from bertdata.commands import choose_command, end
 from bertdata.parser import Parser
 from trainer.collectives import find_rank
-from trainer.errors import ReportedError
 from trainer.flags import make_config
 
 USAGE = """\
@@ -28,31 +26,18 @@ usage: python -m trainer COMMAND ...    (python -m trainer COMMAND --help explai
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; the exit status: 0 done, 1 data or training at fault, 2 wrong usage."""
     words = sys.argv[1:] if arguments is None else arguments
-    if not words or words[0] in ("-h", "--help", "help"):
-        print(USAGE + "".join(f"  {name:<12}{run.__doc__}\n" for name, run in COMMANDS.items()), end="")
-        return 0 if words else 2
-    try:
-        if words[0] not in COMMANDS:
-            near = get_close_matches(words[0], COMMANDS, n=1) or [", ".join(COMMANDS)]
-            raise UsageError(f"{words[0]!r} is no command; did you mean {near[0]}?")
-        COMMANDS[words[0]](words[1:])
-    except ReportedError as error:
-        return error.exit_status
-    except BertDataError as error:
-        return _report(str(error), error.exit_status)
-    except KeyboardInterrupt:
-        return _report("interrupted; the last checkpoint is where --resume goes on", 130)
-    except OSError as error:
-        return _report(f"{error.filename or 'input or output'}: {error.strerror or error}", 1)
-    return 0
-
-
-def _report(message: str, status: int) -> int:
     rank, size = find_rank()
     place = f"rank {rank} of {size}: " if size > 1 else ""
-    sys.stderr.write(f"trainer: error: {place}{message}\n")  # at one go: other workers write there too
-    sys.stderr.flush()
-    return status
+    interrupted = "interrupted; the last checkpoint is where --resume goes on"
+    return end("trainer", lambda: _run(words), interrupted=interrupted, place=place)
+
+
+def _run(words: list[str]) -> int:
+    name = choose_command(words, USAGE, {name: str(run.__doc__) for name, run in COMMANDS.items()})
+    if name is None:
+        return 0 if words else 2
+    COMMANDS[name](words[1:])
+    return 0
 
 
 def pretrain(arguments: list[str]) -> None:
@@ -108,10 +93,7 @@ def curves(arguments: list[str]) -> None:
 
 
 COMMANDS: dict[str, Callable[[list[str]], None]] = {
-    "pretrain": pretrain,
-    "evaluate": evaluate,
-    "convert": convert,
-    "curves": curves,
+    run.__name__: run for run in (pretrain, evaluate, convert, curves)
 }
 
 if __name__ == "__main__":

@@ -19,10 +19,10 @@ class WorkerLost(TrainerError):
 
 
 class ReportedError(TrainerError):
-    """All workers stop for a reason that rank 0 has told already."""
+    """All workers stop for a reason that rank 0 has told already: no message."""
 
     def __init__(self, exit_status: int) -> None:
-        super().__init__("rank 0 has said why")
+        super().__init__()
         self.exit_status = exit_status
 
 

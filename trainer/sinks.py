@@ -95,6 +95,8 @@ class Tables(Sink):
         self._append("evaluation.csv", asdict(record).values())
 
     def close(self, summary: Summary) -> None:
+        if summary.status != "success":
+            return  # a worker that ends for another's loss has seconds left to say so
         try:
             curves.draw_curves(self._folder)
         except MissingExtraError as error:

@@ -1,0 +1,61 @@
+"""What command lines share: choosing a command, and how it ends."""
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from difflib import get_close_matches
+
+from bertdata.errors import BertDataError, UsageError
+
+
+def choose_command(words: list[str], usage: str, commands: Mapping[str, str]) -> str | None:
+    """The command that the words begin with; None where they ask for help, which is printed.
+
+    commands: what each does. UsageError names the nearest.
+    """
+    if not words or words[0] in ("-h", "--help", "help"):
+        width = max(map(len, commands)) + 2
+        print(usage + "".join(f"  {name:<{width}}{summary}\n" for name, summary in commands.items()), end="")
+        return None
+    if words[0] not in commands:
+        near = get_close_matches(words[0], commands, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(commands)}"
+        raise UsageError(f"{words[0]!r} is no command; {hint}")
+    return words[0]
+
+
+def end(program: str, work: Callable[[], int], *, interrupted: str, place: str = "") -> int:
+    """The exit status of the work; what went wrong is told in one line, unless it has no message.
+
+    interrupted: what to say after Ctrl-C; place: goes before each error.
+    """
+
+    def report(message: str, status: int) -> int:
+        sys.stderr.write(f"{program}: {message}\n")  # at one go: other processes write there too
+        sys.stderr.flush()
+        return status
+
+    try:
+        status = work()
+        sys.stdout.flush()
+        return status
+    except BertDataError as error:
+        return report(f"error: {place}{error}", error.exit_status) if str(error) else error.exit_status
+    except KeyboardInterrupt as stop:
+        return report(interrupted, getattr(stop, "exit_status", 130))
+    except MemoryError:
+        return report(f"error: {place}out of memory; use smaller parts or fewer workers", 1)
+    except BrokenPipeError:
+        _forget_output()  # the reader of our output went away; there is nobody to tell
+        return 1
+    except OSError as error:
+        if error.filename is None:
+            _forget_output()
+        return report(f"error: {place}{error.filename or 'standard output'}: {error.strerror or error}", 1)
+
+
+def _forget_output() -> None:
+    """Let the interpreter not try again, at its end, to write what could not be written."""
+    with suppress(OSError, ValueError):  # it may be no file at all
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
