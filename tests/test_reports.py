@@ -78,6 +78,7 @@ def evaluation(step: int) -> EvaluationRecord:
         masked_lm_loss=6.0,
         next_sentence_accuracy=0.5,
         next_sentence_loss=0.5,
+        most_frequent_accuracy=0.125,
     )
 
 

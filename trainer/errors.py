@@ -15,5 +15,13 @@ class WorkerLost(TrainerError):
     """Another worker died or hangs; the message names its rank."""
 
 
+class ReportedError(TrainerError):
+    """All workers stop for what rank 0 reports; the others say nothing."""
+
+    def __init__(self, exit_status: int) -> None:
+        super().__init__("rank 0 says why")
+        self.exit_status = exit_status
+
+
 class CheckpointError(DataError):
     """A checkpoint is damaged or belongs to something else; the message names the file."""

@@ -23,7 +23,10 @@ class StepRecord:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EvaluationRecord:
-    """One evaluation after update ``step``, of ``examples`` examples; ``trained`` were seen in training."""
+    """One evaluation after update ``step``, of ``examples`` examples; ``trained`` were seen in training.
+
+    most_frequent_accuracy: what always guessing the most frequent token would reach.
+    """
 
     step: int
     trained: int
@@ -33,6 +36,7 @@ class EvaluationRecord:
     masked_lm_loss: float
     next_sentence_accuracy: float
     next_sentence_loss: float
+    most_frequent_accuracy: float
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -25,7 +25,9 @@ def _numbers(row: Row) -> str:
 def _evaluation(record: EvaluationRecord) -> str:
     return (
         f"step {record.step}: evaluated {record.examples} examples: "
-        f"masked_lm_accuracy {record.masked_lm_accuracy:.5f}, masked_lm_loss {record.masked_lm_loss:.4f}, "
+        f"masked_lm_accuracy {record.masked_lm_accuracy:.5f} "
+        f"(always guessing the most frequent token: {record.most_frequent_accuracy:.5f}), "
+        f"masked_lm_loss {record.masked_lm_loss:.4f}, "
         f"next_sentence_accuracy {record.next_sentence_accuracy:.5f}"
     )
 

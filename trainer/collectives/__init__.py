@@ -88,7 +88,16 @@ def find_local_rank() -> int:
     return int(next((os.environ[name] for name in _LOCAL_RANKS if name in os.environ), 0))
 
 
-def force_weight_sync(collective: Collective, parameters: "Iterable[torch.nn.Parameter]") -> None:
-    """Average the trainable parameters over the workers, if FORCE_WEIGHT_SYNC is 1 or true."""
-    if os.environ.get("FORCE_WEIGHT_SYNC", "").lower() in ("1", "true"):
+def find_rank() -> tuple[int, int]:
+    """This worker's rank and the number of workers, as the launcher says; (0, 1) without one."""
+    signs = next(signs for signs in _SIGNS.values() if all(sign in os.environ for sign in signs))
+    rank, size = (int(os.environ[sign]) for sign in signs) if signs else (0, 1)
+    return rank, size
+
+
+def force_weight_sync(
+    collective: Collective, parameters: "Iterable[torch.Tensor]", always: bool = False
+) -> None:
+    """Average the trainable parameters over the workers, always or if FORCE_WEIGHT_SYNC is 1 or true."""
+    if always or os.environ.get("FORCE_WEIGHT_SYNC", "").lower() in ("1", "true"):
         collective.average(parameter for parameter in parameters if parameter.requires_grad)

@@ -43,8 +43,10 @@ class Device(Protocol):
     def move(self, batch: "Batch") -> "Batch":
         """The batch, a dataclass of tensors, on the device; may not have arrived yet."""
 
-    def scaler(self, precision: str) -> "LossScale":
-        """What keeps small gradients of ``precision`` from vanishing."""
+    def scaler(
+        self, precision: str, *, initial: float = 2.0**16, floor: float = 1.0, ceiling: float = 2.0**24
+    ) -> "LossScale":
+        """What keeps small gradients of ``precision`` from vanishing; the bounds are for fp16."""
 
     def after_backward(self) -> None:
         """To be called after each backward pass."""

@@ -42,9 +42,11 @@ class Cpu(Device):
     def move(self, batch: "Batch") -> "Batch":
         return batch
 
-    def scaler(self, precision: str) -> LossScale:
+    def scaler(
+        self, precision: str, *, initial: float = 2.0**16, floor: float = 1.0, ceiling: float = 2.0**24
+    ) -> LossScale:
         if precision == "fp16":
-            return LossScale(initial=2.0**16, floor=1.0, ceiling=2.0**24)
+            return LossScale(initial=initial, floor=floor, ceiling=ceiling)
         return LossScale()
 
     def after_backward(self) -> None:

@@ -1,0 +1,41 @@
+"""Checkpoints to Hugging Face form and back."""
+
+from pathlib import Path
+
+from bertdata.errors import DatasetError, MissingInputError
+from trainer.checkpoint import STATE, State, choose_checkpoint, read_state, write_checkpoint
+from trainer.config import Config
+from trainer.huggingface import export_model, import_weights, read_config
+from trainer.model import BertForPreTraining, ModelConfig
+from trainer.runtime import read_weights_into
+
+
+def convert(source: str, target: str) -> str:
+    """One line about what was written: of a checkpoint or a run the other form, and the reverse."""
+    if Path(target).exists() and any(Path(target).iterdir()):
+        raise DatasetError(f"{target}: is in use; name a directory that is not there yet")
+    if (Path(source) / "checkpoints").is_dir():
+        source = str(choose_checkpoint(source))
+    if (Path(source) / STATE).is_file():
+        model = BertForPreTraining(ModelConfig.from_dict(read_state(Path(source)).model, source))
+        read_weights_into(model, source)
+        export_model(model, target)
+        return f"{target}: update {read_state(Path(source)).number} in Hugging Face form"
+    if not (Path(source) / "config.json").is_file():
+        raise MissingInputError(
+            f"{source}: neither a checkpoint ({STATE}) nor Hugging Face form (config.json)"
+        )
+    model = BertForPreTraining(read_config(source))
+    missing = import_weights(model, source)
+    config = Config()
+    state = State(
+        step=0,
+        seed=config.seed,
+        lanes=config.lanes,
+        optimiser=config.optimiser,
+        model=model.config.as_json(),
+        config=config.as_json(),
+    )
+    write_checkpoint(Path(target), state, model.state_dict(), {})
+    lacks = f", without {len(missing)} tensors of the heads, which start anew" if missing else ""
+    return f"{target}: weights to start from (--start-from-ckpt){lacks}"

@@ -1,0 +1,195 @@
+"""Evaluation: every example once, over all workers; while training, and of checkpoints as they appear."""
+
+import math
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from trainer.checkpoint import STATE, choose_checkpoint, find_checkpoints, read_state
+from trainer.config import Config
+from trainer.data import Data
+from trainer.errors import CheckpointError
+from trainer.huggingface import read_config
+from trainer.loader import evaluation_batches
+from trainer.losses import Losses
+from trainer.model import BertForPreTraining, ModelConfig
+from trainer.report import Reporter
+from trainer.rows import EvaluationRecord
+from trainer.runtime import Runtime, begin, find_model_config, make_model, open_dataset, read_weights_into
+from trainer.sinks import EvaluationResults
+from trainer.terminal import make_terminal
+
+_GUESS_EXAMPLES = 20_000
+_PAUSE_SECONDS = 2.0
+_SUMS = (
+    "masked_lm_correct",
+    "masked_lm_weight",
+    "masked_lm_loss_sum",
+    "nsp_correct",
+    "nsp_count",
+    "nsp_loss_sum",
+)
+
+
+class Evaluation:
+    """A dataset to evaluate on, and what always guessing one token would reach there.
+
+    That token is the label that the first 20,000 examples of the training set, where there is one, have
+    most often; else those of the evaluation set itself.
+    """
+
+    def __init__(self, runtime: Runtime, data: Data, training: Data | None = None) -> None:
+        self._runtime = runtime
+        self._data = data
+        self._guess: int = runtime.share(lambda: most_frequent_label(training or data))
+        source = "training" if training else "evaluation"
+        runtime.say(
+            f"evaluating on {data.examples} examples of {data.name}; "
+            f"the most frequent label of the {source} set is token {self._guess}"
+        )
+
+    def measure(self, model: BertForPreTraining, *, step: int, trained: int) -> EvaluationRecord:
+        """The metrics over all workers' shares; every masked slot counts by its weight."""
+        config, device, workers = self._runtime.config, self._runtime.device, self._runtime.workers
+        batch_size = config.eval_batch_size or config.batch_size or 32
+        batches = evaluation_batches(
+            self._data,
+            batch_size=batch_size,
+            workers=workers.size,
+            rank=workers.rank,
+            limit=config.eval_examples,
+            fixed_shapes=device.fixed_shapes,
+        )
+        sums, guessed = [torch.zeros(len(_SUMS))], 0.0
+        model.eval()
+        with torch.no_grad():
+            for batch in batches:
+                sums.append(device.to_host(_stacked(self._runtime.losses(model, batch))))
+                guessed += float(batch.masked_lm_weights[batch.masked_lm_ids == self._guess].sum())
+        model.train()
+        totals = workers.sum_numbers([*torch.stack(sums).double().sum(0).tolist(), guessed])
+        words_right, words, words_loss, pairs_right, pairs, pairs_loss, guessed = totals
+        words, pairs = max(words, 1e-5), max(pairs, 1e-5)
+        return EvaluationRecord(
+            step=step,
+            trained=trained,
+            examples=int(min(self._data.examples, config.eval_examples or math.inf)),
+            loss=words_loss / words + pairs_loss / pairs,
+            masked_lm_accuracy=words_right / words,
+            masked_lm_loss=words_loss / words,
+            next_sentence_accuracy=pairs_right / pairs,
+            next_sentence_loss=pairs_loss / pairs,
+            most_frequent_accuracy=guessed / words,
+        )
+
+
+def _stacked(losses: Losses) -> torch.Tensor:
+    return torch.stack([getattr(losses, name).float() for name in _SUMS])
+
+
+def most_frequent_label(data: Data) -> int:
+    """The token that the dataset's first examples mask most often; the smallest of equals."""
+    counts, seen = np.zeros(1, np.int64), 0
+    for shard in data.shards:
+        for batch in data.batches(shard):
+            here = np.bincount(batch.labels, minlength=len(counts))
+            here[: len(counts)] += counts
+            counts, seen = here, seen + len(batch)
+            if seen >= _GUESS_EXAMPLES:
+                return int(counts.argmax())
+    return int(counts.argmax())
+
+
+def evaluate(config: Config, *, poll: bool = False, timeout: float = math.inf) -> None:
+    """Evaluate a checkpoint: start_from_ckpt, else that of resume_step, else the newest in output_dir.
+
+    poll: evaluate each that appears in output_dir, until training is done, the target is reached or none
+    has come for ``timeout`` seconds. eval_results.txt holds the last result.
+    """
+    config.require("eval_data", "output_dir")
+    runtime = begin(config)
+    reporter = Reporter([])
+    if runtime.workers.rank == 0:
+        folder = Path(str(config.output_dir).removeprefix("file://"))
+        folder.mkdir(parents=True, exist_ok=True)
+        reporter = Reporter([make_terminal(config.steps, 0, bar=False), EvaluationResults(folder)])
+    evaluation: Evaluation | None = None
+    shape = None
+    with reporter as report:
+        for path in _checkpoints(runtime, poll, timeout):
+            found = runtime.share(partial(_look, path))
+            if found is None:
+                continue
+            if evaluation is None or found["model"] != shape:
+                shape = found["model"]
+                evaluation, model = _prepare(runtime, shape)
+            runtime.share(partial(read_weights_into, model, path))
+            runtime.workers.broadcast(model.state_dict().values())
+            report.begin_evaluation()
+            record = evaluation.measure(model, step=found["step"], trained=found["trained"])
+            report.evaluation(record)
+            if found["is_last"] or reached(config, record):
+                break
+        report.close()
+    runtime.workers.close()
+
+
+def reached(config: Config, record: EvaluationRecord) -> bool:
+    """Whether the target accuracy is."""
+    return config.target_accuracy is not None and record.masked_lm_accuracy >= config.target_accuracy
+
+
+def _prepare(runtime: Runtime, settings: dict[str, Any] | None) -> tuple[Evaluation, BertForPreTraining]:
+    """The evaluation and a model of the checkpoint's shape, or of the configuration's if it has none."""
+    config = runtime.config
+    wanted = None if settings is None else ModelConfig.from_dict(settings)
+    tokens = wanted.vocab_size if wanted else None
+    data = open_dataset(config, config.eval_data, vocabulary_size=tokens)
+    training = open_dataset(config, config.train_data, vocabulary_size=tokens) if config.train_data else None
+    return Evaluation(runtime, data, training), make_model(runtime, wanted or find_model_config(config, data))
+
+
+def _look(path: str) -> dict[str, Any] | None:
+    """What a checkpoint says of itself; None if it was pruned before it could be read."""
+    if (Path(path) / STATE).is_file() or Path(path).parent.name == "checkpoints":
+        try:
+            state = read_state(Path(path))
+        except CheckpointError:
+            if Path(path).exists():
+                raise
+            return None
+        is_last = state.step >= state.config.get("steps", math.inf)
+        return {"model": state.model, "step": state.step, "trained": state.trained, "is_last": is_last}
+    known = (Path(path) / "config.json").is_file()
+    return {
+        "model": read_config(path).as_json() if known else None,
+        "step": 0,
+        "trained": 0,
+        "is_last": False,
+    }
+
+
+def _checkpoints(runtime: Runtime, poll: bool, timeout: float) -> Iterator[str]:
+    """The paths to evaluate, the same on every worker."""
+    config, output_dir = runtime.config, str(runtime.config.output_dir)
+    if config.start_from_ckpt is not None:
+        yield config.start_from_ckpt
+    elif not poll:
+        yield runtime.share(lambda: str(choose_checkpoint(output_dir, config.resume_step)))
+    last, since = -1, time.monotonic()
+    while poll:
+        new = {number: str(path) for number, path in find_checkpoints(output_dir).items() if number > last}
+        new, late = runtime.workers.broadcast_object([list(new.items()), time.monotonic() - since > timeout])
+        if new:
+            last, path = new[0]
+            yield path
+            since = time.monotonic()
+        elif late:
+            return
+        else:
+            time.sleep(min(_PAUSE_SECONDS, timeout))
