@@ -5,8 +5,8 @@ import sys
 
 from benchmarks import corpus
 
-ALWAYS = ("examples", "stages", "tokenizing", "two_workers", "beam_overhead", "loader")
-WITH_THE_KIT = ("punkt", "segmenting", "extract", "wikipedia")
+ALWAYS = ("examples", "stages", "tokenizing", "two_workers", "beam_overhead", "loader", "training")
+WITH_THE_KIT = ("punkt", "segmenting", "extract", "wikipedia", "learning")
 
 
 def main() -> None:
