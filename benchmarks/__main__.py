@@ -5,8 +5,18 @@ import sys
 
 from benchmarks import corpus
 
-ALWAYS = ("examples", "stages", "tokenizing", "two_workers", "beam_overhead", "loader", "training")
-WITH_THE_KIT = ("punkt", "segmenting", "extract", "wikipedia", "learning")
+ALWAYS = (
+    "examples",
+    "stages",
+    "tokenizing",
+    "two_workers",
+    "beam_overhead",
+    "long_run",
+    "scaling",
+    "loader",
+    "training",
+)
+WITH_THE_KIT = ("punkt", "segmenting", "extract", "wikipedia", "cost_model", "learning")
 
 
 def main() -> None:

@@ -43,6 +43,20 @@ def small_vocabulary_file(corpus: list[Path], tmp_path_factory: pytest.TempPathF
 
 
 @pytest.fixture(scope="session")
+def training_set(
+    corpus: list[Path], small_vocabulary_file: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """The sample corpus as three shards of 64 ids and 10 masked slots at most."""
+    from bertdata.cli.main import main
+
+    place = tmp_path_factory.mktemp("training") / "set"
+    sizes = ["--max-seq-length=64", "--max-predictions-per-seq=10", "--dupe-factor=1", "--workers=1"]
+    words = ["create", *map(str, corpus), "--output", str(place), "--vocab", str(small_vocabulary_file)]
+    assert main([*words, *sizes]) == 0
+    return place
+
+
+@pytest.fixture(scope="session")
 def emulators() -> Iterator[dict[str, str]]:
     """Object stores on this machine; the environment that leads to them."""
     with ExitStack() as stack:

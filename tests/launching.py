@@ -14,8 +14,10 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def command_line(launcher: str, workers: int, *script: object) -> list[str]:
-    """What a user types to start that many workers of a Python script on this machine."""
+    """What a user types to start that many workers of a Python script on this machine; alone: just one."""
     words = list(map(str, script))
+    if launcher == "alone":
+        return [sys.executable, *words]
     if launcher == "torchrun":
         return [
             sys.executable,

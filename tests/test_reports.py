@@ -275,12 +275,13 @@ def test_evaluations_are_key_value_lines_and_a_table(tmp_path):
         "loss = 6.5\n"
         "masked_lm_accuracy = 0.25\n"
         "masked_lm_loss = 6.0\n"
+        "most_frequent_accuracy = 0.125\n"
         "next_sentence_accuracy = 0.5\n"
         "next_sentence_loss = 0.5\n"
     )
     assert (tmp_path / "evaluation.csv").read_text(encoding="utf-8").splitlines()[1:] == [
-        "10,320,100,6.5,0.25,6.0,0.5,0.5",
-        "20,640,100,6.5,0.25,6.0,0.5,0.5",
+        "10,320,100,6.5,0.25,6.0,0.5,0.5,0.125",
+        "20,640,100,6.5,0.25,6.0,0.5,0.5,0.125",
     ]
     steps = [
         line["data"]["global_step"] for line in dllogger_lines(tmp_path) if "global_step" in line["data"]
@@ -343,7 +344,8 @@ def test_plain_lines_are_printed_where_there_is_no_terminal(tmp_path, capsys):
     reporter.close()
     assert capsys.readouterr().err.splitlines() == [
         "step 7/7  loss 4.0000  mlm accuracy 0.2500  learning rate 7.000e-03  64.0 sequences/s",
-        "step 7: evaluated 100 examples: masked_lm_accuracy 0.25000, masked_lm_loss 6.0000, "
+        "step 7: evaluated 100 examples: masked_lm_accuracy 0.25000 "
+        "(always guessing the most frequent token: 0.12500), masked_lm_loss 6.0000, "
         "next_sentence_accuracy 0.50000",
         "success after 0.0 s, final loss 4.0000, 64.0 sequences/s",
     ]

@@ -4,8 +4,8 @@ import re
 import shlex
 
 import pytest
-from tools.flag_table import PAGE, replaced
 
+from tools.flag_table import PAGE, replaced
 from trainer.config import Config
 from trainer.flags import make_config, preset_names
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from bertdata.errors import DatasetError, MissingInputError
-from trainer.checkpoint import STATE, State, choose_checkpoint, read_state, write_checkpoint
+from trainer.checkpoint import STATE, choose_checkpoint, new_state, read_state, write_checkpoint
 from trainer.config import Config
 from trainer.huggingface import export_model, import_weights, read_config
 from trainer.model import BertForPreTraining, ModelConfig
@@ -27,15 +27,6 @@ def convert(source: str, target: str) -> str:
         )
     model = BertForPreTraining(read_config(source))
     missing = import_weights(model, source)
-    config = Config()
-    state = State(
-        step=0,
-        seed=config.seed,
-        lanes=config.lanes,
-        optimiser=config.optimiser,
-        model=model.config.as_json(),
-        config=config.as_json(),
-    )
-    write_checkpoint(Path(target), state, model.state_dict(), {})
+    write_checkpoint(Path(target), new_state(Config(), model.config), model.state_dict(), {})
     lacks = f", without {len(missing)} tensors of the heads, which start anew" if missing else ""
     return f"{target}: weights to start from (--start-from-ckpt){lacks}"

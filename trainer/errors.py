@@ -16,10 +16,10 @@ class WorkerLost(TrainerError):
 
 
 class ReportedError(TrainerError):
-    """All workers stop for what rank 0 reports; the others say nothing."""
+    """All workers stop for a reason that rank 0 has told already."""
 
     def __init__(self, exit_status: int) -> None:
-        super().__init__("rank 0 says why")
+        super().__init__("rank 0 has said why")
         self.exit_status = exit_status
 
 

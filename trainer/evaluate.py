@@ -16,10 +16,9 @@ from trainer.data import Data
 from trainer.errors import CheckpointError
 from trainer.huggingface import read_config
 from trainer.loader import evaluation_batches
-from trainer.losses import Losses
 from trainer.model import BertForPreTraining, ModelConfig
 from trainer.report import Reporter
-from trainer.rows import EvaluationRecord
+from trainer.rows import EvaluationRecord, Sink
 from trainer.runtime import Runtime, begin, find_model_config, make_model, open_dataset, read_weights_into
 from trainer.sinks import EvaluationResults
 from trainer.terminal import make_terminal
@@ -28,11 +27,11 @@ _GUESS_EXAMPLES = 20_000
 _PAUSE_SECONDS = 2.0
 _SUMS = (
     "masked_lm_correct",
-    "masked_lm_weight",
     "masked_lm_loss_sum",
+    "masked_lm_weight",
     "nsp_correct",
-    "nsp_count",
     "nsp_loss_sum",
+    "nsp_count",
 )
 
 
@@ -44,8 +43,7 @@ class Evaluation:
     """
 
     def __init__(self, runtime: Runtime, data: Data, training: Data | None = None) -> None:
-        self._runtime = runtime
-        self._data = data
+        self._runtime, self._data = runtime, data
         self._guess: int = runtime.share(lambda: most_frequent_label(training or data))
         source = "training" if training else "evaluation"
         runtime.say(
@@ -56,53 +54,53 @@ class Evaluation:
     def measure(self, model: BertForPreTraining, *, step: int, trained: int) -> EvaluationRecord:
         """The metrics over all workers' shares; every masked slot counts by its weight."""
         config, device, workers = self._runtime.config, self._runtime.device, self._runtime.workers
-        batch_size = config.eval_batch_size or config.batch_size or 32
+        examples = min(self._data.examples, config.eval_examples or self._data.examples)
         batches = evaluation_batches(
             self._data,
-            batch_size=batch_size,
+            batch_size=config.eval_batch_size or config.batch_size or 32,
             workers=workers.size,
             rank=workers.rank,
-            limit=config.eval_examples,
+            limit=examples,
             fixed_shapes=device.fixed_shapes,
         )
         sums, guessed = [torch.zeros(len(_SUMS))], 0.0
         model.eval()
         with torch.no_grad():
             for batch in batches:
-                sums.append(device.to_host(_stacked(self._runtime.losses(model, batch))))
+                losses = self._runtime.losses(model, batch)
+                sums.append(device.to_host(torch.stack([getattr(losses, name).float() for name in _SUMS])))
                 guessed += float(batch.masked_lm_weights[batch.masked_lm_ids == self._guess].sum())
         model.train()
         totals = workers.sum_numbers([*torch.stack(sums).double().sum(0).tolist(), guessed])
-        words_right, words, words_loss, pairs_right, pairs, pairs_loss, guessed = totals
-        words, pairs = max(words, 1e-5), max(pairs, 1e-5)
+        words, pairs = max(totals[2], 1e-5), max(totals[5], 1e-5)
         return EvaluationRecord(
             step=step,
             trained=trained,
-            examples=int(min(self._data.examples, config.eval_examples or math.inf)),
-            loss=words_loss / words + pairs_loss / pairs,
-            masked_lm_accuracy=words_right / words,
-            masked_lm_loss=words_loss / words,
-            next_sentence_accuracy=pairs_right / pairs,
-            next_sentence_loss=pairs_loss / pairs,
-            most_frequent_accuracy=guessed / words,
+            examples=examples,
+            loss=totals[1] / words + totals[4] / pairs,
+            masked_lm_accuracy=totals[0] / words,
+            masked_lm_loss=totals[1] / words,
+            next_sentence_accuracy=totals[3] / pairs,
+            next_sentence_loss=totals[4] / pairs,
+            most_frequent_accuracy=totals[6] / words,
         )
-
-
-def _stacked(losses: Losses) -> torch.Tensor:
-    return torch.stack([getattr(losses, name).float() for name in _SUMS])
 
 
 def most_frequent_label(data: Data) -> int:
     """The token that the dataset's first examples mask most often; the smallest of equals."""
-    counts, seen = np.zeros(1, np.int64), 0
-    for shard in data.shards:
-        for batch in data.batches(shard):
-            here = np.bincount(batch.labels, minlength=len(counts))
-            here[: len(counts)] += counts
-            counts, seen = here, seen + len(batch)
-            if seen >= _GUESS_EXAMPLES:
-                return int(counts.argmax())
+    counts, seen = np.zeros(1 << 16, np.int64), 0
+    for batch in (batch for shard in data.shards for batch in data.batches(shard)):
+        here = np.bincount(batch.labels, minlength=len(counts))
+        here[: len(counts)] += counts
+        counts, seen = here, seen + len(batch)
+        if seen >= _GUESS_EXAMPLES:
+            break
     return int(counts.argmax())
+
+
+def reached(config: Config, record: EvaluationRecord) -> bool:
+    """Whether the target accuracy is."""
+    return config.target_accuracy is not None and record.masked_lm_accuracy >= config.target_accuracy
 
 
 def evaluate(config: Config, *, poll: bool = False, timeout: float = math.inf) -> None:
@@ -112,66 +110,29 @@ def evaluate(config: Config, *, poll: bool = False, timeout: float = math.inf) -
     has come for ``timeout`` seconds. eval_results.txt holds the last result.
     """
     config.require("eval_data", "output_dir")
-    runtime = begin(config)
-    reporter = Reporter([])
+    runtime, sinks = begin(config), list[Sink]()
     if runtime.workers.rank == 0:
         folder = Path(str(config.output_dir).removeprefix("file://"))
         folder.mkdir(parents=True, exist_ok=True)
-        reporter = Reporter([make_terminal(config.steps, 0, bar=False), EvaluationResults(folder)])
-    evaluation: Evaluation | None = None
-    shape = None
-    with reporter as report:
+        sinks = [make_terminal(config.steps, 0, bar=False), EvaluationResults(folder)]
+    evaluation, shape = None, None
+    with Reporter(sinks) as report:
         for path in _checkpoints(runtime, poll, timeout):
-            found = runtime.share(partial(_look, path))
-            if found is None:
-                continue
-            if evaluation is None or found["model"] != shape:
-                shape = found["model"]
+            known, step, trained, is_last = runtime.share(partial(_look, path))
+            if step is None:
+                continue  # pruned before it could be read
+            if evaluation is None or known != shape:
+                shape = known
                 evaluation, model = _prepare(runtime, shape)
             runtime.share(partial(read_weights_into, model, path))
             runtime.workers.broadcast(model.state_dict().values())
             report.begin_evaluation()
-            record = evaluation.measure(model, step=found["step"], trained=found["trained"])
+            record = evaluation.measure(model, step=step, trained=trained)
             report.evaluation(record)
-            if found["is_last"] or reached(config, record):
+            if is_last or reached(config, record):
                 break
         report.close()
     runtime.workers.close()
-
-
-def reached(config: Config, record: EvaluationRecord) -> bool:
-    """Whether the target accuracy is."""
-    return config.target_accuracy is not None and record.masked_lm_accuracy >= config.target_accuracy
-
-
-def _prepare(runtime: Runtime, settings: dict[str, Any] | None) -> tuple[Evaluation, BertForPreTraining]:
-    """The evaluation and a model of the checkpoint's shape, or of the configuration's if it has none."""
-    config = runtime.config
-    wanted = None if settings is None else ModelConfig.from_dict(settings)
-    tokens = wanted.vocab_size if wanted else None
-    data = open_dataset(config, config.eval_data, vocabulary_size=tokens)
-    training = open_dataset(config, config.train_data, vocabulary_size=tokens) if config.train_data else None
-    return Evaluation(runtime, data, training), make_model(runtime, wanted or find_model_config(config, data))
-
-
-def _look(path: str) -> dict[str, Any] | None:
-    """What a checkpoint says of itself; None if it was pruned before it could be read."""
-    if (Path(path) / STATE).is_file() or Path(path).parent.name == "checkpoints":
-        try:
-            state = read_state(Path(path))
-        except CheckpointError:
-            if Path(path).exists():
-                raise
-            return None
-        is_last = state.step >= state.config.get("steps", math.inf)
-        return {"model": state.model, "step": state.step, "trained": state.trained, "is_last": is_last}
-    known = (Path(path) / "config.json").is_file()
-    return {
-        "model": read_config(path).as_json() if known else None,
-        "step": 0,
-        "trained": 0,
-        "is_last": False,
-    }
 
 
 def _checkpoints(runtime: Runtime, poll: bool, timeout: float) -> Iterator[str]:
@@ -183,13 +144,36 @@ def _checkpoints(runtime: Runtime, poll: bool, timeout: float) -> Iterator[str]:
         yield runtime.share(lambda: str(choose_checkpoint(output_dir, config.resume_step)))
     last, since = -1, time.monotonic()
     while poll:
-        new = {number: str(path) for number, path in find_checkpoints(output_dir).items() if number > last}
-        new, late = runtime.workers.broadcast_object([list(new.items()), time.monotonic() - since > timeout])
+        new = [(number, str(path)) for number, path in find_checkpoints(output_dir).items() if number > last]
+        new, is_late = runtime.workers.broadcast_object([new, time.monotonic() - since > timeout])
         if new:
             last, path = new[0]
             yield path
             since = time.monotonic()
-        elif late:
+        elif is_late:
             return
         else:
             time.sleep(min(_PAUSE_SECONDS, timeout))
+
+
+def _look(path: str) -> tuple[dict[str, Any] | None, int | None, int, bool]:
+    """Of a checkpoint model, step (None if it is gone), examples trained, and whether it is the last."""
+    place = Path(path)
+    if (place / STATE).is_file() or place.parent.name == "checkpoints":
+        try:
+            state = read_state(place)
+        except CheckpointError:
+            if place.exists():
+                raise
+            return None, None, 0, False
+        return state.model, state.step, state.trained, state.step >= state.config.get("steps", math.inf)
+    return (read_config(path).as_json() if (place / "config.json").is_file() else None), 0, 0, False
+
+
+def _prepare(runtime: Runtime, shape: dict[str, Any] | None) -> tuple[Evaluation, BertForPreTraining]:
+    """The evaluation and a model of the checkpoint's shape, or of the configuration's if it has none."""
+    config, model = runtime.config, ModelConfig.from_dict(shape) if shape else None
+    tokens = model.vocab_size if model else None
+    data = open_dataset(config, config.eval_data, tokens)
+    training = open_dataset(config, config.train_data, tokens) if config.train_data else None
+    return Evaluation(runtime, data, training), make_model(runtime, model or find_model_config(config, data))

@@ -1,15 +1,16 @@
-"""Pre-training, read downwards: workers, data, model, optimiser, where to start, the loop."""
+"""Pre-training, read downwards: workers, data, model, where to start, evaluation, the loop."""
 
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
-from trainer.checkpoint import State
+from trainer.checkpoint import new_state
 from trainer.config import Config
+from trainer.errors import WorkerLost
 from trainer.evaluate import Evaluation, evaluate, reached
 from trainer.ledger import Ledger
 from trainer.loader import Loader
-from trainer.origin import Origin, find_origin
+from trainer.origin import find_origin
 from trainer.report import make_reporter
 from trainer.runtime import begin, find_model_config, make_model, open_dataset, profiled
 from trainer.training import Training
@@ -24,30 +25,19 @@ def pretrain(config: Config) -> None:
         return evaluate(config)
     config.require("output_dir", *(() if config.generated_data else ("train_data",)))
     runtime = begin(config)
-    workers = runtime.workers
+    workers, step_examples = runtime.workers, config.update_examples(runtime.workers.size)
     batch_size, accumulation = config.micro_batches(workers.size)
-    examples = config.update_examples(workers.size)
 
-    data = open_dataset(config, config.train_data)
+    data = open_dataset(config, None if config.generated_data else config.train_data)
     shape = find_model_config(config, data)
     model = make_model(runtime, shape)
-    fresh = State(
-        phase=2 if config.phase2 else 1,
-        step=0,
-        data=data.digest,
-        seed=config.seed,
-        lanes=config.lanes,
-        optimiser=config.optimiser,
-        model=shape.as_json(),
-        config=config.as_json(),
-    )
-    origin = Origin(**runtime.share(lambda: find_origin(config, fresh).as_json()))
+    fresh = new_state(config, shape, data.digest)
     training = Training(runtime, model, fresh)
-    training.start(origin)
-    evaluation = None
+    kind, origin = runtime.share(lambda: find_origin(config, fresh))
+    training.start(kind, origin)
+    evaluation, interval = None, config.evaluation_interval(workers.size)
     if config.eval_data is not None:
-        held_out = open_dataset(config, config.eval_data, vocabulary_size=shape.vocab_size)
-        evaluation = Evaluation(runtime, held_out, data)
+        evaluation = Evaluation(runtime, open_dataset(config, config.eval_data, shape.vocab_size), data)
     loader = Loader(
         data,
         batch_size=batch_size,
@@ -59,55 +49,50 @@ def pretrain(config: Config) -> None:
         position=training.state.position,
         warn=lambda message: runtime.say(f"warning: {message}"),
     )
-    start = training.state.step
+    saved = start = training.state.step
     last = min(config.steps, start + (config.steps_this_run or config.steps))
-    runtime.say(
-        f"{origin.describe()}; update {start + 1} to {last} of {config.steps}, {workers.size} workers x "
-        f"{accumulation} micro-batches x {batch_size} = {examples} of {data.examples} examples each; "
-        f"{sum(weight.numel() for weight in model.parameters()) / 1e6:,.1f} M parameters; "
-        f"{runtime.device.describe()}"
+    batches = (
+        f"{workers.size} workers x {accumulation} micro-batches x {batch_size} = {step_examples} examples"
     )
-    report = make_reporter(config, rank=workers.rank, resume_step=start if origin.kind == "resume" else None)
-    try:
-        with report, stop_signals() as stop, profiled(config, workers.rank) as profile:
-            report.begin()
-            ledger = Ledger(runtime, report, examples, training.state.step)
-            interval = config.evaluation_interval(workers.size)
-            saved = start
-            while training.state.step < last and not ledger.stops:
-                before = training.state
-                update = next(loader)
-                ledger.add(training.update(update.batches), training.learning_rate, update.position.epoch)
-                training.advance(update.position, examples)
-                profile()
-                state = training.state
-                is_last = state.step == last
-                saves = is_last or (config.checkpoint_every and state.step % config.checkpoint_every == 0)
-                evaluates = evaluation and (
-                    is_last or (interval and state.trained // interval > before.trained // interval)
-                )
-                if saves or evaluates or ledger.is_due(state.step, config.log_every):
-                    ledger.settle(stop=bool(stop))
-                if saves or ledger.stops:
-                    training.save()
-                    report.saved(state.step)
-                    saved = state.step
-                if evaluation and evaluates:
-                    report.begin_evaluation()
-                    record = evaluation.measure(model, step=state.step, trained=state.trained)
-                    report.evaluation(record)
-                    if reached(config, record):
-                        runtime.say(f"the target accuracy {config.target_accuracy} is reached")
-                        last = state.step
-                if saves or evaluates:
-                    ledger.restart_clock()
-            if saved != training.state.step:
+    weights = sum(weight.numel() for weight in model.parameters())
+    runtime.say(
+        f"{kind}{origin and ' '}{origin}: updates {start} to {last} of {config.steps}, each of {batches} "
+        f"out of {data.examples}; {weights:,} weights; {runtime.device.describe()}"
+    )
+    report = make_reporter(config, rank=workers.rank, resume_step=start if kind == "resumed" else None)
+    ledger = Ledger(runtime, report, examples=step_examples, step=start)
+    with closing(loader), report, stop_signals() as asked, profiled(config, workers.rank) as note_update:
+        report.begin()
+        while training.state.step < last and not ledger.stops:
+            update = next(loader)
+            seen = training.state.trained
+            ledger.add(training.update(update.batches), training.learning_rate, update.position.epoch)
+            training.advance(update.position, step_examples)
+            note_update()
+            step, trained = training.state.step, training.state.trained
+            is_last = step == last
+            evaluates = is_last or (interval > 0 and trained // interval > seen // interval)
+            saves = is_last or (config.checkpoint_every > 0 and step % config.checkpoint_every == 0)
+            if saves or evaluates or ledger.is_due(step, config.log_every):
+                ledger.settle(stop=bool(asked))
+            if saves or ledger.stops:
                 training.save()
-            if ledger.stops:
-                runtime.say(f"stopped after update {training.state.step} as asked; --resume goes on")
-            report.close()
-    finally:
-        loader.close()
+                report.saved(step)
+                saved = step
+            if evaluation and evaluates and not ledger.stops:
+                report.begin_evaluation()
+                record = evaluation.measure(model, step=step, trained=trained)
+                report.evaluation(record)
+                if reached(config, record):
+                    runtime.say(f"the target accuracy {config.target_accuracy} is reached")
+                    last = step
+            if saves or evaluates:
+                ledger.restart_clock()
+        if saved != training.state.step:
+            training.save()
+        if ledger.stops:
+            runtime.say(f"stopped after update {training.state.step} as asked; --resume goes on")
+        report.close()
     workers.close()
 
 
@@ -124,6 +109,9 @@ def stop_signals() -> Iterator[list[int]]:
     before = {number: signal.signal(number, note) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield asked
+    except WorkerLost:
+        before.clear()  # SIGTERM is ignored by now: the launcher's must not come before the message
+        raise
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -1,15 +1,13 @@
 """What training and evaluation both begin with: device, workers, data, model."""
 
-import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
-from torch import Tensor
 
 from bertdata.errors import BertDataError, SettingsError
 from bertdata.records import ShardLayout
@@ -36,7 +34,8 @@ class Runtime:
     def say(self, message: str) -> None:
         """One line on standard error, from rank 0."""
         if self.workers.rank == 0:
-            print(f"trainer: {message}", file=sys.stderr, flush=True)
+            sys.stderr.write(f"trainer: {message}\n")  # at one go: other programs write there too
+            sys.stderr.flush()
 
     def share(self, work: Callable[[], Any]) -> Any:
         """What the work returns on rank 0, which alone does it, as JSON can say it; its error ends all."""
@@ -46,29 +45,19 @@ class Runtime:
                 result = work()
             except BertDataError as error:
                 failure = error
-        status = failure.exit_status if failure else None
-        status, result = self.workers.broadcast_object([status, None if failure else result])
-        if failure:
-            raise failure
-        if status is not None:
-            raise ReportedError(status)
+        failed, result = self.workers.broadcast_object([failure is not None, result])
+        if failed:
+            self.stop_all(failure)
         return result
 
-    def share_tensors(self, read: Callable[[], dict[str, Tensor]]) -> dict[str, Tensor]:
-        """On every worker's device, the tensors that rank 0 reads."""
-        held: dict[str, Tensor] = {}
-
-        def describe() -> dict[str, Any]:
-            held.update(read())
-            return {name: [list(item.shape), str(item.dtype)[6:]] for name, item in held.items()}
-
-        known, place = self.share(describe), self.device.torch_device
-        tensors = {}
-        for name, (shape, dtype) in known.items():
-            mine = held[name] if held else torch.empty(shape, dtype=getattr(torch, dtype))
-            tensors[name] = mine.to(place)
-        self.workers.broadcast(tensors.values())
-        return tensors
+    def stop_all(self, error: BertDataError | None) -> NoReturn:
+        """End all workers, each of which calls this, when rank 0, which knows the error, has said why."""
+        if error and self.workers.size == 1:
+            raise error
+        status = self.workers.broadcast_object(error and error.exit_status)
+        self.say(f"error: {error}")
+        self.workers.barrier()  # the first worker to end has the launcher end the others
+        raise ReportedError(status)
 
     def losses(self, model: BertForPreTraining, batch: Batch) -> Losses:
         """What the model makes of a batch from the host."""
@@ -76,9 +65,6 @@ class Runtime:
         with self.device.autocast(self.config.precision):
             logits = model(batch, fixed_shapes=self.device.fixed_shapes)
         return pretraining_loss(logits, batch)
-
-    def on_host(self, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-        return {name: self.device.to_host(tensor) for name, tensor in tensors.items()}
 
 
 def begin(config: Config) -> Runtime:
@@ -94,35 +80,29 @@ def begin(config: Config) -> Runtime:
     return runtime
 
 
-def open_dataset(config: Config, paths: str | None, *, vocabulary_size: int | None = None) -> Data:
+def open_dataset(config: Config, paths: str | None, vocabulary_size: int | None = None) -> Data:
     """The dataset at the paths (separated by commas), checked against configuration and model."""
     model = config.model_settings()
     tokens = model.get("vocab_size", vocabulary_size)
     length, masks = config.max_seq_length, config.max_predictions_per_seq
-    longest = model.get("max_position_embeddings", ModelConfig().max_position_embeddings)
-    if config.generated_data:
+    if paths is None:
         layout = ShardLayout(max_seq_length=length or 128, max_predictions_per_seq=masks or 20)
-        tokens = tokens or ModelConfig().vocab_size
-        return generated_data(layout, vocabulary_size=tokens, seed=config.seed)
-    assert paths is not None
+        return generated_data(layout, vocabulary_size=tokens or ModelConfig().vocab_size, seed=config.seed)
     return open_data(
         paths.split(","),
         unverified=config.unverified,
         max_seq_length=length,
         max_predictions_per_seq=masks,
-        max_position_embeddings=longest,
+        max_position_embeddings=model.get("max_position_embeddings", ModelConfig().max_position_embeddings),
         vocabulary_size=tokens,
     )
 
 
 def find_model_config(config: Config, data: Data) -> ModelConfig:
     """The model that the configuration describes; its vocabulary is the dataset's unless given."""
-    settings = config.model_settings()
-    settings.setdefault("vocab_size", data.vocabulary_size)
+    settings = {"vocab_size": data.vocabulary_size} | config.model_settings()
     if settings["vocab_size"] is None:
-        raise SettingsError(
-            f"vocab_size is missing: {data.name} has no manifest that says it; give --vocab-size"
-        )
+        raise SettingsError(f"vocab_size is missing: {data.name} has no manifest that says it")
     return ModelConfig.from_dict(settings, config.model_config or "model")
 
 
@@ -139,8 +119,7 @@ def make_model(runtime: Runtime, shape: ModelConfig) -> BertForPreTraining:
 def read_weights_into(model: BertForPreTraining, path: str) -> None:
     """Fill the model from one of our checkpoints, or from anything in Hugging Face or PyTorch form."""
     if (Path(path) / STATE).is_file():
-        read_state(Path(path))
-        read_tensors(Path(path), moments=False)  # each byte is held against its md5
+        read_tensors(Path(path), read_state(Path(path)))  # each byte is held against its md5
     import_weights(model, path)
 
 
@@ -150,9 +129,7 @@ def profiled(config: Config, rank: int) -> Iterator[Callable[[], None]]:
     if not config.profile or rank != 0:
         yield lambda: None
         return
-    path = os.path.join(str(config.output_dir), "profile.json")
     schedule = torch.profiler.schedule(wait=2, warmup=2, active=4, repeat=1)
-    with torch.profiler.profile(
-        schedule=schedule, on_trace_ready=lambda made: made.export_chrome_trace(path)
-    ) as profile:
+    with torch.profiler.profile(schedule=schedule) as profile:
+        profile.on_trace_ready = lambda made: made.export_chrome_trace(f"{config.output_dir}/profile.json")
         yield profile.step

@@ -2,8 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
-from functools import partial
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,70 +10,85 @@ import torch
 from torch import Tensor, nn
 
 from trainer.batches import Batch
-from trainer.checkpoint import State, read_state, read_tensors, save_checkpoint
+from trainer.checkpoint import MOMENTS, State, clean_up, read_state, read_tensors, save_checkpoint
 from trainer.collectives import force_weight_sync
 from trainer.config import Config
 from trainer.errors import NotFiniteError
 from trainer.model import BertForPreTraining
 from trainer.optim import Schedule, clip_, make_optimiser, make_schedule
 from trainer.order import Position, numbers
-from trainer.origin import Origin
 from trainer.runtime import Runtime, read_weights_into
 
-MEANS = ("total", "masked_lm", "next_sentence")
-SUMS = ("masked_lm_correct", "masked_lm_weight", "nsp_correct", "nsp_count")
-"""What an update says of its losses."""
+_MEANS = ("total", "masked_lm", "next_sentence")
+_SUMS = ("masked_lm_correct", "masked_lm_weight", "nsp_correct", "nsp_count")
+_SCHEDULE_SETTINGS = {
+    "mlperf": ("start_warmup_step", "power"),
+    "nvidia-poly": ("power",),
+    "natural_exponential": ("decay_rate", "decay_steps"),
+    "custom": ("lr_schedule_by_step",),
+}
 
 
 class Training:
-    """Model and optimiser, the state they are in, and how one update changes them."""
+    """What one worker trains; all workers' weights and moments are the same to the bit."""
 
     def __init__(self, runtime: Runtime, model: BertForPreTraining, fresh: State) -> None:
         self.state = fresh
         self.learning_rate = 0.0
-        self._runtime = runtime
-        self._model = model
-        config = runtime.config
-        self._config = config
+        self._runtime, self._model, self._config = runtime, model, runtime.config
+        config, fixed = runtime.config, runtime.config.loss_scaling
+        bounds = (config.init_loss_scale, config.min_loss_scale, config.max_loss_scale)
+        initial, floor, ceiling = (fixed, fixed, fixed) if fixed else bounds
+        self._scale = runtime.device.scaler(config.precision, initial=initial, floor=floor, ceiling=ceiling)
         self._schedule = find_schedule(config, runtime.workers.size)
-        self._optimiser = make_optimiser(config.optimiser, model.named_parameters(), **_given(config))
+        self._optimiser = make_optimiser(config.optimiser, model.named_parameters(), **_settings(config))
         self._weights: list[Tensor] = [weight for weight in model.parameters() if weight.requires_grad]
-        fixed = config.loss_scaling or None
-        self._scale = runtime.device.scaler(
-            config.precision,
-            initial=fixed or config.init_loss_scale,
-            floor=fixed or config.min_loss_scale,
-            ceiling=fixed or config.max_loss_scale,
-        )
 
-    def start(self, origin: Origin) -> None:
+    def start(self, kind: str, place: str) -> None:
         """Take weights, moments and state from where the run starts, the same on all workers."""
-        share, path = self._runtime.share, Path(origin.path or "")
-        if origin.kind == "weights":
-            share(partial(read_weights_into, self._model, str(origin.path)))
-        elif origin.kind != "new":
-            self._restore(path, State(**share(lambda: _as_json(read_state(path)))), origin.kind)
-        self._runtime.workers.broadcast(self._model.state_dict().values())
+        runtime, path, number = self._runtime, Path(place), None
+        if kind == "weights":
+            runtime.share(lambda: read_weights_into(self._model, place))
+        elif kind != "new":
+            saved = State(**runtime.share(lambda: asdict(read_state(path))))
+            if kind == "resumed":
+                self.state = replace(saved, position=Position(*saved.position), config=self._config.as_json())
+                self._scale.load_state_dict(saved.loss_scale)
+                number = saved.number
+            else:
+                self.state = replace(self.state, phase_start=saved.number)
+            self._read(path, saved)
+        runtime.workers.broadcast(self._model.state_dict().values())
+        if runtime.workers.local_rank == 0:
+            clean_up(str(self._config.output_dir), after=number)
 
-    def _restore(self, path: Path, state: State, kind: str) -> None:
-        if kind == "phase2":
-            self.state = replace(self.state, phase_start=state.number)
-        else:
-            position = (state.position[0], state.position[1])
-            self.state = replace(state, position=position, config=self._config.as_json())
-            self._scale.load_state_dict(state.loss_scale)
+    def _read(self, path: Path, saved: State) -> None:
+        """Weights into rank 0's model; moments, as KIND/NAME, into every worker's optimiser."""
+        moments: dict[str, Tensor] = {}
 
-        def read() -> dict[str, Tensor]:
-            weights, moments = read_tensors(path)
-            self._model.load_state_dict(weights)
-            return moments
+        def read() -> list[str]:
+            self._model.load_state_dict(read_tensors(path, saved))
+            moments.update(read_tensors(path, saved, MOMENTS))
+            return list(moments)
 
-        _load_moments(self._optimiser, self._model, self._runtime.share_tensors(read), self.state.applied)
+        weights = dict(self._model.named_parameters())
+        states = self._optimiser.state
+        for key in self._runtime.share(read):
+            kind, _, name = key.partition("/")
+            states[weights[name]][kind] = torch.zeros_like(weights[name]).copy_(
+                moments.get(key, torch.zeros(()))
+            )
+        self._runtime.workers.broadcast(_moments(self._optimiser, self._model).values())
+        for group in self._optimiser.param_groups:
+            if "step" in group:  # ours counts once a group, PyTorch's AdamW once a tensor
+                group["step"] = self.state.applied
+            elif "betas" in group:
+                for weight in group["params"]:
+                    states[weight]["step"] = torch.tensor(float(self.state.applied))
 
     def update(self, batches: Sequence[Batch]) -> Tensor:
         """Change the weights once; comes back with this worker's losses (means) and counts (sums)."""
         config, workers, state = self._config, self._runtime.workers, self.state
-        self._model.train()
         values = self._accumulate(batches)
         gradients = [weight.grad for weight in self._weights if weight.grad is not None]
         if config.allreduce_post_accumulation:
@@ -101,7 +115,6 @@ class Training:
             len(batches),
         )
         clips = config.clipping_point == "per_micro_batch"
-        apart = clips or not config.allreduce_post_accumulation
         sums: list[Tensor] = []
         values: list[Tensor] = []
         for number, batch in enumerate(batches):
@@ -112,18 +125,19 @@ class Training:
             losses = self._runtime.losses(self._model, batch)
             self._scale.scale(losses.total / count).backward()  # type: ignore[no-untyped-call]
             device.after_backward()
-            means = [getattr(losses, name).detach() / count for name in MEANS]
-            values.append(torch.stack([*means, *(getattr(losses, name) for name in SUMS)]))
-            if apart:
-                gradients = [weight.grad for weight in self._weights if weight.grad is not None]
-                if clips:
-                    clip_(gradients, config.max_grad_norm * self._scale.value / count)
-                if not config.allreduce_post_accumulation:
-                    workers.average(gradients)
-                if sums:
-                    torch._foreach_add_(sums, gradients)
-                sums = sums or gradients
-                self._model.zero_grad()
+            means = [getattr(losses, name).detach() / count for name in _MEANS]
+            values.append(torch.stack([*means, *(getattr(losses, name) for name in _SUMS)]))
+            if config.allreduce_post_accumulation and not clips:
+                continue  # the gradients add up by themselves
+            gradients = [weight.grad for weight in self._weights if weight.grad is not None]
+            if clips:
+                clip_(gradients, config.max_grad_norm * self._scale.value / count)
+            if not config.allreduce_post_accumulation:
+                workers.average(gradients)
+            if sums:
+                torch._foreach_add_(sums, gradients)
+            sums = sums or gradients
+            self._optimiser.zero_grad()
         for weight, gradient in zip(self._weights, sums, strict=bool(sums)):
             weight.grad = gradient
         return torch.stack(values).sum(0)
@@ -140,89 +154,56 @@ class Training:
             raise NotFiniteError(f"update {self.state.step + 1}: {error}") from None
 
     def advance(self, position: Position, examples: int) -> None:
-        """Count an update, after which training stands at the position."""
-        state = self.state
-        self.state = replace(state, step=state.step + 1, trained=state.trained + examples, position=position)
+        """Count an update of so many examples, after which training stands at the position."""
+        step, trained = self.state.step + 1, self.state.trained + examples
+        self.state = replace(self.state, step=step, trained=trained, position=position)
 
     def save(self) -> None:
         """Write a checkpoint on each machine; NotFiniteError where a weight is no number."""
-        runtime, config = self._runtime, self._config
+        to_host, workers = self._runtime.device.to_host, self._runtime.workers
         if not torch.stack(torch._foreach_norm(self._weights)).isfinite().all():
             raise NotFiniteError(f"update {self.state.step}: a weight is no number, so nothing is saved")
-        if runtime.workers.local_rank == 0:
+        if workers.local_rank == 0:
             state = replace(self.state, loss_scale=self._scale.state_dict())
-            weights, moments = self._model.state_dict(), _moments(self._optimiser, self._model)
-            save_checkpoint(
-                str(config.output_dir),
-                state,
-                runtime.on_host(weights),
-                runtime.on_host(moments),
-                config.keep_checkpoints,
-            )
-        runtime.workers.barrier()
+            weights = {name: to_host(tensor) for name, tensor in self._model.state_dict().items()}
+            found = _moments(self._optimiser, self._model)
+            moments = {name: to_host(tensor) for name, tensor in found.items()}
+            place, keep = str(self._config.output_dir), self._config.keep_checkpoints
+            save_checkpoint(place, state, weights, moments, keep)
+        workers.barrier()
 
 
-def _as_json(state: State) -> dict[str, Any]:
-    return {name: getattr(state, name) for name in State.__dataclass_fields__}
+def find_schedule(config: Config, workers: int) -> Schedule:
+    """The learning rate as a function of the update, counted from 0."""
+    names = _SCHEDULE_SETTINGS.get(config.schedule, ())
+    settings = {name: value for name in names if (value := getattr(config, name)) is not None}
+    if config.schedule == "habana-tf":
+        settings["adam"] = config.optimiser.startswith("adam")
+    rate = config.learning_rate(workers)
+    return make_schedule(
+        config.schedule, learning_rate=rate, steps=config.steps, warmup=config.warmup, **settings
+    )
 
 
-def _given(config: Config) -> dict[str, Any]:
+def _settings(config: Config) -> dict[str, Any]:
     """The optimiser's settings that are given."""
-    settings: dict[str, Any] = {
+    beta1, beta2 = config.beta1, config.beta2
+    betas = (0.9 if beta1 is None else beta1, 0.999 if beta2 is None else beta2)
+    settings = {
+        "betas": None if beta1 is beta2 is None else betas,
         "eps": config.optimiser_epsilon,
         "weight_decay": config.weight_decay,
         "debias": config.use_debiasing,
         "momentum": config.momentum,
     }
-    given = {name: value for name, value in settings.items() if value is not None}
-    if config.beta1 is not None or config.beta2 is not None:
-        beta1 = 0.9 if config.beta1 is None else config.beta1
-        given["betas"] = (beta1, 0.999 if config.beta2 is None else config.beta2)
-    return given
-
-
-def find_schedule(config: Config, workers: int) -> Schedule:
-    """The learning rate as a function of the update, counted from 0."""
-    name = config.schedule
-    settings: dict[str, Any] = {"power": config.power}
-    if name == "mlperf":
-        settings["start_warmup_step"] = config.start_warmup_step
-    elif name == "habana-tf":
-        settings["adam"] = config.optimiser.startswith("adam")
-    elif name == "natural_exponential":
-        settings |= {"decay_rate": config.decay_rate, "decay_steps": config.decay_steps}
-    elif name == "custom":
-        settings["lr_schedule_by_step"] = config.lr_schedule_by_step
-    return make_schedule(
-        name,
-        learning_rate=config.learning_rate(workers),
-        steps=config.steps,
-        warmup=config.warmup,
-        **{key: value for key, value in settings.items() if value is not None},
-    )
+    return {name: value for name, value in settings.items() if value is not None}
 
 
 def _moments(optimiser: torch.optim.Optimizer, model: nn.Module) -> dict[str, Tensor]:
     """The optimiser's tensors as KIND/NAME; counts of updates are not among them."""
-    found = {}
-    for name, weight in model.named_parameters():
-        for kind, value in optimiser.state.get(weight, {}).items():
-            if isinstance(value, Tensor) and value.shape == weight.shape and kind != "step":
-                found[f"{kind}/{name}"] = value
-    return found
-
-
-def _load_moments(
-    optimiser: torch.optim.Optimizer, model: nn.Module, moments: dict[str, Tensor], applied: int
-) -> None:
-    """Give the optimiser its tensors, and let it count updates from ``applied`` on."""
-    weights = dict(model.named_parameters())
-    for key, tensor in moments.items():
-        kind, _, name = key.partition("/")
-        optimiser.state[weights[name]][kind] = tensor
-    for group in optimiser.param_groups:
-        if "step" in group:  # ours counts once a group, PyTorch's AdamW once a tensor
-            group["step"] = applied
-        elif "betas" in group:
-            for weight in group["params"]:
-                optimiser.state[weight]["step"] = torch.tensor(float(applied))
+    return {
+        f"{kind}/{name}": value
+        for name, weight in model.named_parameters()
+        for kind, value in optimiser.state.get(weight, {}).items()
+        if isinstance(value, Tensor) and kind != "step"
+    }
