@@ -31,9 +31,9 @@ train() {
   say "$BIN/horovodrun" --gloo -np 2 -H localhost:2 "$BIN/python" -m trainer pretrain --config tiny \
     --train-data $OUT/hdf5/$1,$OUT/corpus/$1 --eval-data $OUT/eval/$1 --output-dir $OUT/run "${@:2}"
 }
-train phase1 --batch-size 8 --steps 400
+train phase1 --batch-size 8 --steps 400 --eval-every 80
 cp $OUT/run/curves.svg $OUT/phase1.svg
-train phase2 --batch-size 4 --steps 50 --phase2
+train phase2 --batch-size 4 --steps 50 --phase2 --eval-every 10 --log-every 5
 printf '\nMade in %s:\n' $OUT
 find $OUT -type f | sort | xargs wc -c
 printf '\nAfter phase 2, on articles that were withheld (most_frequent: always guessing one token):\n'
