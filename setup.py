@@ -14,6 +14,8 @@ EXTRAS = {
     ],
     "wiki": ["wikiextractor==3.1.0"],
     "beam": ["apache-beam>=2.60"],
+    "dask": ["apache-beam[dask]>=2.60"],
+    "gcp": ["apache-beam[gcp]>=2.60", "gcsfs>=2023.6"],
     "train": ["torch>=2.2", "numpy", "safetensors>=0.4"],
     "pictures": ["matplotlib>=3.8"],
     "tensorboard": ["tensorboard>=2.15"],
@@ -29,6 +31,8 @@ EXTRAS["dev"] = [
     *EXTRAS["parquet"],
     *EXTRAS["tf"],
     *EXTRAS["beam"],
+    *EXTRAS["dask"],
+    *EXTRAS["gcp"],
     *EXTRAS["mllog"],
     *EXTRAS["pictures"],
     *EXTRAS["tensorboard"],
@@ -49,6 +53,7 @@ EXTRAS["dev"] = [
     "pybind11>=2.12",
     "setuptools",
     "ruff",
+    "transformers",
 ]
 
 

@@ -19,10 +19,10 @@ class CarriedFile(str):
         return _place, (storage.base_name(self), storage.read_bytes(str(self)))
 
 
-def _place(name: str, data: bytes) -> str:
-    """The path of the file, kept in this process's memory once."""
+def _place(name: str, data: bytes) -> CarriedFile:
+    """The path of the file, kept in this process's memory once; it is carried further, as by a scheduler."""
     path = f"memory://bertdata/{hashlib.md5(data, usedforsecurity=False).hexdigest()}/{name}"
     if not storage.exists(path):
         with storage.open_output(path) as file:
             file.write(data)
-    return path
+    return CarriedFile(path)

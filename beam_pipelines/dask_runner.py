@@ -3,7 +3,10 @@
 import argparse
 import logging
 import os
-from collections.abc import Callable
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from multiprocessing import resource_tracker
 from typing import Any
 
 import dask
@@ -73,12 +76,13 @@ class DaskRunner(dask_runner.DaskRunner):  # type: ignore[misc]
 
     def _start(self) -> distributed.Client:
         """A client of worker processes of one thread each, silent, whose tasks may start processes."""
-        with dask.config.set({"distributed.worker.daemon": False}):
+        with _interrupts_kept_from_children(), dask.config.set({"distributed.worker.daemon": False}):
             cluster = distributed.LocalCluster(
                 n_workers=self._workers,
                 threads_per_worker=1,
                 processes=True,
-                dashboard_address=None,
+                dashboard_address=":0",
+                scheduler_kwargs={"dashboard": False},
                 silence_logs=logging.CRITICAL + 1,
             )
         return distributed.Client(cluster)
@@ -88,6 +92,20 @@ class DaskRunner(dask_runner.DaskRunner):  # type: ignore[misc]
         if self._partition_size:
             return -(-elements // self._partition_size) or 1
         return min(elements, self._npartitions or MOST_PARTITIONS) or 1
+
+
+@contextmanager
+def _interrupts_kept_from_children() -> Iterator[None]:
+    """Ctrl-C reaches this process alone, which ends its children: each would tell of it at length."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    resource_tracker.ensure_running()  # started later, it would let the signal through again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class DaskResult(PipelineResult):  # type: ignore[misc]

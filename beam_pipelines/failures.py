@@ -12,6 +12,10 @@ _BEAM_NOTE = re.compile(r"( \[while running '[^\n]*'\])+$")
 _WORKER_ERROR = re.compile(r"^bertdata\.errors\.(\w+): (.*)$", re.MULTILINE)
 
 
+WORKER_DIED = "Channel closed prematurely"
+"""What Beam says where it misses a worker."""
+
+
 @contextmanager
 def naming(path: str) -> Iterator[None]:
     """Let an error that is none of our own name the element it happened at."""
@@ -27,12 +31,12 @@ def clear_error(error: Exception) -> BaseException:
     """What Beam raised, as the rest of this project says it."""
     if was_interrupted(error):
         return KeyboardInterrupt()
-    if "Channel closed prematurely" in str(error):
+    if WORKER_DIED in str(error) or type(error).__name__ == "KilledWorker":
         return WorkerDied(
             "a worker process died before its work was done (killed, or out of memory); "
             "run the same command again: finished shards are kept"
         )
-    return worker_error(error) or error
+    return worker_error(error) or _service_error(error) or error
 
 
 def was_interrupted(error: BaseException | None) -> bool:
@@ -48,3 +52,12 @@ def worker_error(error: Exception) -> BertDataError | None:
         return None
     name, message = found[-1]
     return getattr(errors, name, BertDataError)(_BEAM_NOTE.sub("", message))
+
+
+def _service_error(error: Exception) -> BertDataError | None:
+    """A cloud's refusal, or the end that it reports of a job, in one line."""
+    if type(error).__module__.startswith(("google.api_core.", "google.auth.")):
+        return BertDataError(f"Google Cloud refuses: {' '.join(str(error).split())}")
+    if type(error).__name__ == "DataflowRuntimeException":
+        return BertDataError(" ".join(str(error).split()))
+    return None

@@ -75,7 +75,7 @@ def prepare(arguments: list[str]) -> int:
         figures = extract_dump(flags, beam_words)
     source = plan_source(flags, text)
     targets = targets_for(parts=source.parts)
-    pipeline = make_pipeline(beam_words)
+    pipeline = make_pipeline(beam_words, flags)
     if not runs_here(pipeline) and not storage.is_remote(flags.vocab):
         flags.vocab = CarriedFile(flags.vocab)
     add_stages(pipeline, source, targets, flags)
@@ -94,7 +94,7 @@ def preview_run(
     targets_for: Callable[..., tuple[Target, ...]],
 ) -> None:
     """Print what the run would make; errors as the run's own before it starts."""
-    make_pipeline(beam_words)
+    make_pipeline(beam_words, flags)
     if flags.input_kind == "dump":
         (dump,), articles = flags.input, storage.join(flags.text, "extracted")
         lines = preview_extraction(
@@ -133,7 +133,7 @@ def extract_dump(flags: argparse.Namespace, beam_words: list[str]) -> Figures:
 
     The input is the directory of the articles from then on; what was counted.
     """
-    pipeline = make_pipeline(beam_words)
+    pipeline = make_pipeline(beam_words, flags)
     import apache_beam as beam
 
     from beam_pipelines.extraction import ExtractArticles
@@ -215,9 +215,11 @@ def make_datasets(pipeline: Any, source: Source, targets: tuple[Target, ...]) ->
                 figures = run_pipeline(pipeline)
         else:
             figures = run_pipeline(pipeline)
-    except BaseException:
-        if runs_here(pipeline):  # elsewhere a job may go on without us
+    except BaseException as error:
+        if runs_here(pipeline):
             clear_away(source, targets)
+        elif isinstance(error, KeyboardInterrupt):
+            print(f"{PROGRAM}: the job goes on where it runs; stop it there", file=sys.stderr)
         raise
     if source.stage is not None:
         source.stage.clear_away()

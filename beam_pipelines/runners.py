@@ -1,19 +1,21 @@
 """Beam loaded, its flags checked, its runner made."""
 
+import argparse
 import gc
-import shlex
-import sys
+import os
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
 from beam_pipelines.options import PROGRAM
+from bertdata import storage
 from bertdata.errors import MissingExtraError, SettingsError
 
 LOCAL_RUNNERS = ("directrunner", "direct", "switchingdirectrunner", "fnapirunner")
 DASK_RUNNERS = ("daskrunner", "apache_beam.runners.dask.dask_runner.daskrunner")
 OPEN_RUNNERS = ("portablerunner", "flinkrunner", "sparkrunner")
 """Runners that hand flags which Beam's Python side does not know on to a job server."""
+DATAFLOW = "dataflowrunner"
 
 
 def load_beam() -> None:
@@ -33,14 +35,19 @@ def load_beam() -> None:
     gc.freeze()
 
 
-def make_pipeline(words: list[str]) -> Any:
-    """An empty Pipeline with its runner; SettingsError for a word that neither we nor Beam know."""
+def make_pipeline(words: list[str], flags: argparse.Namespace) -> Any:
+    """An empty Pipeline with its runner.
+
+    SettingsError for a word that neither we nor Beam know, and for what the runner cannot do.
+    """
     load_beam()
     import apache_beam as beam
     from apache_beam.options.pipeline_options import PipelineOptions, StandardOptions
 
     options = PipelineOptions(words)
     name = (options.view_as(StandardOptions).runner or "DirectRunner").lower()
+    if name == DATAFLOW:
+        _check_dataflow(options, flags)
     make_runner: Callable[[Any], Any] | None = None
     if name in LOCAL_RUNNERS:
         make_runner = _local_runner
@@ -52,9 +59,12 @@ def make_pipeline(words: list[str]) -> Any:
             f"{', '.join(unknown)}: neither a flag of ours nor of Beam (see {PROGRAM} --help)"
         )
     try:
-        return beam.Pipeline(runner=make_runner(options) if make_runner else None, options=options)
+        pipeline = beam.Pipeline(runner=make_runner(options) if make_runner else None, options=options)
     except (ValueError, ImportError, AttributeError) as error:
         raise SettingsError(f"Beam refuses: {' '.join(str(error).split())}") from None
+    if name in DASK_RUNNERS and not runs_here(pipeline):
+        _check_cluster(flags)
+    return pipeline
 
 
 def runs_here(pipeline: Any) -> bool:
@@ -75,6 +85,44 @@ def _unknown_words(words: list[str], options: Any) -> list[str]:
     return flags + strays
 
 
+def _check_dataflow(options: Any, flags: argparse.Namespace) -> None:
+    """Nothing that would only fail on a worker, once machines are paid for."""
+    if options.get_all_options().get("no_wait_until_finish"):
+        raise SettingsError(
+            "--no_wait_until_finish: this command waits for the job, to sum up what it made; "
+            "stop it with Ctrl-C where it need not, the job goes on"
+        )
+    if flags.input_kind == "dump":
+        raise SettingsError(
+            "--input-kind dump: a dump is extracted on a file system that all workers share, and Dataflow's "
+            "share none; run bertdata extract, copy the articles to gs:// and give --input-kind articles"
+        )
+    for flag, path in _places(flags):
+        if not storage.is_remote(path):
+            raise SettingsError(
+                f"{flag} {path}: is on this machine, which Dataflow's workers cannot see; "
+                "give a URL of gs://, and copy there what they shall read"
+            )
+
+
+def _check_cluster(flags: argparse.Namespace) -> None:
+    """Workers that are there have a working directory of their own."""
+    for flag, path in _places(flags):
+        if not storage.is_remote(path) and not os.path.isabs(path.removeprefix("file://")):
+            raise SettingsError(
+                f"{flag} {path}: is relative to this directory, which need not be that of the cluster's "
+                f"workers; give the whole path: {os.path.abspath(path)}"
+            )
+
+
+def _places(flags: argparse.Namespace) -> list[tuple[str, str]]:
+    """Each path that workers read or write, and its flag; the vocabulary travels with the job."""
+    places = [*(("--input", path) for path in flags.input), ("--output", flags.output)]
+    if flags.input_kind != "parts":
+        places.append(("--text", flags.text))
+    return places
+
+
 def _load_dask_runner() -> Callable[[Any], Any]:
     try:
         from beam_pipelines.dask_runner import DaskRunner
@@ -93,12 +141,11 @@ def _local_runner(options: Any) -> Any:
     """
     from apache_beam.options.pipeline_options import DirectOptions
     from apache_beam.runners.portability.fn_api_runner import FnApiRunner
-    from apache_beam.transforms.environments import SubprocessSDKEnvironment
+
+    from beam_pipelines.local_workers import COMMAND, LocalWorkers
 
     direct = options.view_as(DirectOptions)
     if direct.direct_running_mode != "multi_processing":
         return FnApiRunner()
     direct.direct_running_mode = "in_memory"  # the default, with which the runner keeps the environment given
-    # exec: the worker's parent is to be this process, not the shell that Beam starts it with
-    command = f"exec {shlex.quote(sys.executable)} -m beam_pipelines.worker"
-    return FnApiRunner(default_environment=SubprocessSDKEnvironment.from_command_string(command))
+    return FnApiRunner(default_environment=LocalWorkers.from_command_string(COMMAND))

@@ -23,8 +23,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 VICTIMS = ("run", "worker", "launcher")
 SETTINGS = ("--max-seq-length", "128", "--max-predictions-per-seq", "20", "--dupe-factor", "5")
-PATIENCE_SECONDS = 600
+PATIENCE_SECONDS = 200
 ATTEMPTS = 3
+BOOKS = ("manifest.json", "MD5SUMS")
 SOONER = 0.8
 """What a moment is shortened by when the run has ended before it."""
 
@@ -52,7 +53,8 @@ BEAM = Route(
         "--direct_num_workers=2",
     ),
 )
-ROUTES = (CREATE, BEAM)
+SHUFFLED = Route(name="shuffled", words=(*BEAM.words, "--shuffle", "global", "--num-shards", "16"))
+ROUTES = (CREATE, BEAM, SHUFFLED)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,7 +145,7 @@ def play(
     faults += [f"process {pid} is left" for pid in children if not ends_soon(pid)]
     found = contents(output)
     faults += differences(found, expected.files)
-    shards = [name for name in expected.files if name.startswith("part-")]
+    shards = [name for name in expected.files if name not in BOOKS]
     kept = [name for name in shards if name in finished and finished[name] == stamp(output / name)]
     faults += [f"{name} was finished and made again" for name in sorted(set(finished) - set(kept))]
     return Round(
@@ -219,9 +221,9 @@ def run_to_the_end(command: list[str]) -> list[int]:
 
 def finished_shards(output: Path) -> dict[str, tuple[int, int]]:
     """The shards that the run had noted as finished, each with its stamp."""
-    noted = [path.stem for path in (output / "unfinished").glob("part-*.json")]
+    noted = [path.stem for path in (output / "unfinished").glob("*.json") if path.name != "plan.json"]
     if (output / "manifest.json").exists():
-        noted += [path.name for path in output.glob("part-*")]
+        noted += [path.name for path in output.iterdir() if path.is_file() and path.name not in BOOKS]
     return {name: stamp(output / name) for name in noted}
 
 

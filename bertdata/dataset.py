@@ -119,6 +119,8 @@ class Dataset:
             return parse_plan(parse_json(storage.read_bytes(path), path), path)
         except MissingInputError:
             return None
+        except ManifestError as error:  # what the shards there were made for is not known any more
+            raise ManifestError(f"{error}; remove {self.directory}, then run again") from None
 
     def finished_entry(self, shard: str, input_md5: str) -> Entries | None:
         """The entries of a shard that an earlier run finished from the same input, if its bytes still fit."""

@@ -5,17 +5,15 @@ Everything is counted from the shards' records; a manifest only says which they 
 
 from bisect import bisect_left
 from collections import Counter
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from itertools import accumulate
 from typing import Any
 
-from bertdata import storage
-from bertdata.dataset import UNFINISHED
-from bertdata.errors import DatasetError, ManifestError, MissingInputError, ShardError, UsageError
-from bertdata.manifest import MANIFEST_NAME, MD5SUMS_NAME, Manifest, ShardEntry, parse_manifest
+from bertdata.errors import ShardError, UsageError
+from bertdata.finding import FoundDataset, FoundShard
+from bertdata.manifest import MANIFEST_NAME
 from bertdata.records import ShardLayout
 from bertdata.shard_counts import ShardCounts, count_shard, merged, weighted_sum
-from bertdata.shards import format_of_name
 
 EXPECTED_SHARES = {"mask": 0.8, "kept": 0.1, "random": 0.1}
 """Of the masked positions, by kind (Devlin et al. 2018)."""
@@ -24,30 +22,6 @@ QUANTILES = (5, 25, 50, 75, 95)
 _BINS = 64
 _EVIDENCE = 100  # masked positions without which no id is taken for [MASK]
 _DECIMALS = 6
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class FoundShard:
-    """A shard to be counted, and its manifest's entry if there is one; picklable work for a worker."""
-
-    path: str
-    name: str
-    bytes: int
-    entry: ShardEntry | None = None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class FoundDataset:
-    """Shards that belong together; without a manifest they are another tool's."""
-
-    path: str
-    manifest: Manifest | None
-    shards: tuple[FoundShard, ...]
-
-    @property
-    def title(self) -> str:
-        """Recipe and phase in words, as the manifest has them."""
-        return self.manifest.plan.title if self.manifest else "no manifest"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -184,90 +158,6 @@ def quantile(counter: Counter[int], percent: int) -> int:
     numbers = sorted(counter)
     below = list(accumulate(counter[number] for number in numbers))
     return numbers[bisect_left(below, -(-percent * below[-1] // 100))]
-
-
-def find_datasets(path: str) -> list[FoundDataset]:
-    """The datasets of a directory, a manifest or one shard.
-
-    A directory is a dataset if it holds a manifest, several if directories below it do, and else
-    another tool's: its shards are then the files named as such, or those without any ending (as the
-    original programs name theirs). UsageError if there are none.
-    """
-    if not storage.exists(path):
-        raise MissingInputError(f"{path}: no such file or directory")
-    if not storage.is_directory(path):
-        if storage.base_name(path) == MANIFEST_NAME:
-            return [_with_manifest(storage.parent(path))]
-        return [_of_one_file(path)]
-    names = storage.list_files(path)
-    if MANIFEST_NAME in names:
-        return [_with_manifest(path)]
-    unfinished = sorted(
-        {f"/{name}".rpartition(f"/{UNFINISHED}/")[0] for name in names if _is_unfinished(name)}
-    )
-    if unfinished:
-        raise ManifestError(
-            f"{path}{unfinished[0]}: is unfinished: no {MANIFEST_NAME} yet; "
-            "run the command that made it again"
-        )
-    inner = [name for name in names if storage.base_name(name) == MANIFEST_NAME]
-    if inner:
-        return [_with_manifest(storage.parent(storage.join(path, name))) for name in inner]
-    return [_without_manifest(path, [(storage.join(path, name), name) for name in _shard_names(path, names)])]
-
-
-def _of_one_file(path: str) -> FoundDataset:
-    """The shard alone, with its manifest if one beside it lists it."""
-    directory, name = storage.parent(path), storage.base_name(path)
-    if storage.exists(storage.join(directory, MANIFEST_NAME)):
-        whole = _with_manifest(directory)
-        if shards := tuple(shard for shard in whole.shards if shard.name == name):
-            return replace(whole, path=path, shards=shards)
-    return _without_manifest(path, [(path, name)])
-
-
-def _is_unfinished(name: str) -> bool:
-    return f"/{UNFINISHED}/" in f"/{name}"
-
-
-def _with_manifest(directory: str) -> FoundDataset:
-    path = storage.join(directory, MANIFEST_NAME)
-    manifest = parse_manifest(storage.read_bytes(path), path)
-    shards = []
-    for entry in manifest.shards:
-        shard = storage.join(directory, entry.name)
-        if not storage.exists(shard):
-            raise ShardError(f"{shard}: is missing, {MANIFEST_NAME} lists it")
-        shards.append(FoundShard(path=shard, name=entry.name, bytes=storage.size(shard), entry=entry))
-    if not shards:
-        raise ManifestError(f"{path}: lists no shards")
-    return FoundDataset(path=directory, manifest=manifest, shards=tuple(shards))
-
-
-def _shard_names(path: str, names: list[str]) -> list[str]:
-    candidates = [name for name in names if not storage.base_name(name).startswith((".", "_"))]
-    named = [name for name in candidates if _has_shard_ending(name)]
-    plain = [name for name in candidates if "." not in storage.base_name(name)]
-    found = named or [name for name in plain if storage.base_name(name) != MD5SUMS_NAME]
-    if not found:
-        raise DatasetError(
-            f"{path}: holds no dataset: neither {MANIFEST_NAME}, here or below, nor any .tfrecord, .hdf5 "
-            "or .parquet file"
-        )
-    return found
-
-
-def _has_shard_ending(name: str) -> bool:
-    try:
-        format_of_name(name)
-    except ShardError:
-        return False
-    return True
-
-
-def _without_manifest(path: str, files: list[tuple[str, str]]) -> FoundDataset:
-    shards = tuple(FoundShard(path=file, name=name, bytes=storage.size(file)) for file, name in files)
-    return FoundDataset(path=path, manifest=None, shards=shards)
 
 
 def count(shard: FoundShard) -> ShardCounts:

@@ -300,7 +300,7 @@ def expand(patterns: list[str]) -> list[str]:
     for pattern in patterns:
         found = [pattern] if exists(pattern) else _matches(pattern)
         if not found:
-            raise MissingInputError(f"{pattern}: no such file")
+            raise MissingInputError(f"{pattern}: no such file or directory")
         paths.update(found)
     return sorted(paths)
 

@@ -12,8 +12,9 @@ from typing import Any
 
 from bertdata import storage
 from bertdata.content import check_readable, content_md5
-from bertdata.dataset import UNFINISHED, file_md5
+from bertdata.dataset import file_md5
 from bertdata.errors import BertDataError, ManifestError, MissingInputError, ShardError, UsageError
+from bertdata.finding import datasets_below, refuse_unfinished
 from bertdata.manifest import (
     MANIFEST_NAME,
     MD5SUMS_NAME,
@@ -98,12 +99,8 @@ def _verify_directory(path: str, content: bool, on_file: Callable[[], None]) -> 
     if storage.exists(manifest):
         return _verify_manifest(manifest, path, content, on_file)
     files = storage.list_files(path)
-    if any(name.startswith(f"{UNFINISHED}/") for name in files):
-        raise ManifestError(
-            f"{path}: is unfinished: no {MANIFEST_NAME} yet; run the command that made it again"
-        )
-    inner = sorted(name.rpartition("/")[0] for name in files if storage.base_name(name) == MANIFEST_NAME)
-    if inner:
+    refuse_unfinished(path, files)
+    if inner := datasets_below(files):
         reports = [_verify_directory(storage.join(path, name), content, on_file) for name in inner]
         return Report(path=path, findings=tuple(f for report in reports for f in report.findings))
     if MD5SUMS_NAME in files:

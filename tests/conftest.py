@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -16,13 +17,28 @@ settings.register_profile("thorough", settings.get_profile("default"), max_examp
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
+def find_kit() -> Path | None:
+    """The reference kit, if it is at hand."""
+    place = Path(os.environ.get("BERTDATA_REFERENCE_KIT", ROOT.parent / "shared" / "reference"))
+    return place if (place / "expected.json").is_file() else None
+
+
 @pytest.fixture(scope="session")
 def kit() -> Path:
     """The reference kit: real text and what the original programs made of it."""
-    place = Path(os.environ.get("BERTDATA_REFERENCE_KIT", ROOT.parent / "shared" / "reference"))
-    if not (place / "expected.json").is_file():
+    place = find_kit()
+    if place is None:
         pytest.skip("no reference kit: BERTDATA_REFERENCE_KIT names no directory that holds expected.json")
     return place
+
+
+@pytest.fixture(scope="session")
+def dask_cluster() -> Iterator[Any]:
+    """A Dask scheduler with two worker processes, shared by the tests that do them no harm."""
+    from dask_processes import worker_processes
+
+    with worker_processes() as cluster:
+        yield cluster
 
 
 @pytest.fixture(scope="session")

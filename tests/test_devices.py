@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from bertdata.errors import SettingsError
+from trainer.batches import Batch
 from trainer.devices import CLASSES, find_device
-from trainer.devices.cpu import each_tensor
 from trainer.devices.loss_scale import LossScale
 from trainer.errors import NotFiniteError
 
@@ -25,12 +25,6 @@ PROTOCOL = [
     "describe",
 ]
 FACTS = ["name", "process_group", "bucket_mb", "fixed_shapes"]
-
-
-@dataclasses.dataclass(frozen=True)
-class TwoTensors:
-    ids: torch.Tensor
-    weights: torch.Tensor
 
 
 @pytest.mark.parametrize("name", CLASSES)
@@ -93,11 +87,12 @@ def test_the_same_seed_draws_the_same_numbers():
 
 
 def test_each_tensor_of_a_batch_is_moved_and_none_is_changed():
-    batch = TwoTensors(ids=torch.arange(3), weights=torch.ones(2))
+    ids, weights = torch.arange(3), torch.ones(2)
+    batch = Batch(**{field.name: ids for field in dataclasses.fields(Batch)} | {"masked_lm_weights": weights})
     assert find_device("cpu").move(batch) is batch
-    doubled = each_tensor(batch, lambda tensor: tensor * 2)
-    assert (doubled.ids.tolist(), doubled.weights.tolist()) == ([0, 2, 4], [2.0, 2.0])
-    assert batch.ids.tolist() == [0, 1, 2]
+    doubled = batch.map(lambda tensor: tensor * 2)
+    assert (doubled.input_ids.tolist(), doubled.masked_lm_weights.tolist()) == ([0, 2, 4], [2.0, 2.0])
+    assert batch.input_ids.tolist() == [0, 1, 2]
 
 
 def test_a_tensor_on_the_host_has_no_history():

@@ -19,11 +19,12 @@ from small_shards import LAYOUT, examples, pack, plain_row
 from bertdata.cli.main import main
 from bertdata.description import mask_kind
 from bertdata.dialects import find_dialect
+from bertdata.finding import FoundDataset
 from bertdata.records import Example, ShardLayout
 from bertdata.shard_counts import ShardCounts
 from bertdata.shards import open_reader
 from bertdata.shards.tfrecord import encode_batch
-from bertdata.stats import FoundDataset, Statistics, quantile
+from bertdata.stats import Statistics, quantile
 from bertdata.tokens import parse_vocabulary
 from golden.cases import VOCABULARY, case_names, load_case, make
 
@@ -210,6 +211,16 @@ def test_a_manifest_or_one_of_its_shards_may_be_named(bertdata, made):
     [alone] = stats_of(bertdata, made / "tfrecord" / shard["name"])
     assert alone["shard_list"] == [shard]
     assert alone["title"] == "mlperf"
+    [all_of_it] = stats_of(bertdata, made / "tfrecord" / "part-*")
+    assert all_of_it == {**whole[0], "path": str(made / "tfrecord" / "part-*")}
+
+
+def test_a_shard_is_counted_alone_where_others_of_its_dataset_are_missing(bertdata, dataset):
+    first, second, _ = sorted(dataset.glob("*.tfrecord"))
+    first.unlink()
+    [alone] = stats_of(bertdata, second)
+    assert (alone["title"], alone["shards"]) == ("mlperf", 1)
+    assert "example 0:" in bertdata("show", second).out
 
 
 @pytest.mark.parametrize("ending", ["tfrecord", "tfrecords", ""])
@@ -354,6 +365,7 @@ def test_an_unfinished_dataset_is_named(bertdata, made, tmp_path):
     (tmp_path / "phases" / "phase2" / "unfinished" / "plan.json").write_text("{}")
     bertdata("stats", tmp_path / "phases").assert_one_error(1, "/phases/phase2: is unfinished")
     bertdata("stats", tmp_path / "phases" / "phase2").assert_one_error(1, "/phase2: is unfinished")
+    bertdata("verify-md5", tmp_path / "phases").assert_one_error(1, "/phases/phase2: is unfinished")
 
 
 @pytest.mark.parametrize("workers", [1, 2])

@@ -1,152 +1,31 @@
-"""Keys and flags of the trainers that this one replaces, and what they mean here.
+"""Keys and flags of the trainers that this one replaces, as the keys that they stand for here.
 
-A name that merely differs is among a key's ``aliases`` in ``schemas/trainer.json``. Those below differ in
-meaning too: NVIDIA's and Habana's ``run_pretraining`` (PyTorch), MLPerf's and Google's (TensorFlow), and
-the JSON files of Graphcore.
+Both kinds are declared in ``schemas/trainer.json``. A name that merely differs is among a key's
+``aliases``. One that differs in meaning too is among the ``translations``: it sets what ``sets`` says
+where its value is not false, 0 or empty, or else its ``key``, to the value changed as the other words say.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+import json
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
+from bertdata.checking import check_names, check_values, types_of
 from bertdata.errors import SettingsError
-from trainer.config import check_names, device_option_properties, properties
+from schemas import load_schema
+from trainer.config import device_option_properties, properties
 
 # Any of these says that train_batch_size is MLPerf's: all workers together, one micro-step.
-MLPERF_ONLY = {"input_file", "bert_config_file", "num_train_steps", "num_warmup_steps", "steps_per_update"}
+_MLPERF_ONLY = {"input_file", "bert_config_file", "num_train_steps", "num_warmup_steps", "steps_per_update"}
+
+Values = Mapping[str, Any]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Layer:
-    """Names and values as given, over those of the layer below."""
-
-    given: Mapping[str, Any]
-    below: Mapping[str, Any] = field(default_factory=dict)
-    command_line: bool = False
-
-    def find(self, *names: str, default: Any) -> Any:
-        """The value of the first of the names that either layer gives."""
-        values = (layer[name] for layer in (self.given, self.below) for name in names if name in layer)
-        return next(values, default)
-
-
-@dataclass(frozen=True, slots=True)
-class Translation:
-    """A foreign name: its JSON type, what it means in words, and the keys it stands for."""
-
-    type: str
-    meaning: str
-    keys: Callable[[Any, Layer], dict[str, Any]]
-
-
-def _micro_steps(name: str, key: str) -> Translation:
-    """A count of micro-steps: divided by steps_per_update."""
-
-    def keys(value: Any, layer: Layer) -> dict[str, Any]:
-        size = layer.find("steps_per_update", default=1)
-        if not all(isinstance(number, int) for number in (value, size)) or size < 1 or value % size:
-            raise SettingsError(f"{name} is {value}, expected a multiple of steps_per_update ({size})")
-        return {key: value // size}
-
-    return Translation("integer", f"{key}, counted in micro-steps: divided by steps_per_update", keys)
-
-
-def _train_batch_size(value: int, layer: Layer) -> dict[str, Any]:
-    if MLPERF_ONLY & (set(layer.given) | set(layer.below)):
-        count = layer.find("steps_per_update", default=1)
-        return {"batch_size": None, "accumulation": count, "global_batch_size": value * count}
-    names = ("accumulation", *properties()["accumulation"]["aliases"])
-    count = layer.find(*names, default=1)
-    if not isinstance(count, int) or count < 1 or value % count:
-        raise SettingsError(
-            f"train_batch_size is {value}, a batch size that does not divide: "
-            f"expected a multiple of gradient_accumulation_steps ({count})"
-        )
-    return {"batch_size": value // count, "accumulation": count, "global_batch_size": None}
-
-
-def _optimiser(american: bool) -> Callable[[Any, Layer], dict[str, Any]]:
-    """Graphcore's lamb in files and under the British name; MLPerf's and Google's as flag --optimizer."""
-
-    def keys(value: Any, layer: Layer) -> dict[str, Any]:
-        flag = american and layer.command_line
-        names = {"lamb": "lamb-mlperf", "adamw": "adamw-bert"} if flag else {"lamb": "lamb-graphcore"}
-        return {"optimiser": names.get(value, value)}
-
-    return keys
-
-
-def _task(value: Any, _: Layer) -> dict[str, Any]:
-    if value != "pretraining":
-        raise SettingsError(
-            f"task is {value!r}, expected 'pretraining'; other tasks: python -m trainer finetune"
-        )
-    return {}
-
-
-def _when(type: str, meaning: str, **keys: Any) -> Translation:
-    """A switch that sets the keys when it is on."""
-    return Translation(type, meaning, lambda value, _: keys if value else {})
-
-
-def _unless_negative(key: str) -> Translation:
-    return Translation(
-        "integer", f"{key}; below 0: not given", lambda value, _: {key: value if value >= 0 else None}
-    )
-
-
-TRANSLATIONS = {
-    "train_batch_size": Translation(
-        "integer",
-        "NVIDIA: examples of one worker in an update, gradient_accumulation_steps micro-batches together; "
-        "MLPerf: examples of all workers in a micro-step",
-        _train_batch_size,
-    ),
-    "steps_per_update": Translation("integer", "accumulation", lambda value, _: {"accumulation": value}),
-    "num_train_steps": _micro_steps("num_train_steps", "steps"),
-    "num_warmup_steps": _micro_steps("num_warmup_steps", "warmup"),
-    "start_warmup_step": _micro_steps("start_warmup_step", "start_warmup_step"),
-    "save_checkpoints_steps": _micro_steps("save_checkpoints_steps", "checkpoint_every"),
-    "max_eval_steps": Translation(
-        "integer",
-        "eval_examples, counted in evaluation batches",
-        lambda value, layer: {"eval_examples": value * layer.find("eval_batch_size", default=8)},
-    ),
-    "log_epsilon": Translation(
-        "number", "optimiser_epsilon as a power of ten", lambda value, _: {"optimiser_epsilon": 10.0**value}
-    ),
-    "clip_by_global_norm_after_gradient_allreduce": Translation(
-        "boolean",
-        "clipping per_update, else per_micro_batch",
-        lambda value, _: {"clipping": "per_update" if value else "per_micro_batch"},
-    ),
-    "optimizer": Translation(
-        "string", "optimiser; on the command line lamb is lamb-mlperf, adamw adamw-bert", _optimiser(True)
-    ),
-    "optimiser": Translation("string", "lamb is lamb-graphcore", _optimiser(False)),
-    "precision": Translation(
-        "string",
-        "16 is fp16, 32 is fp32",
-        lambda value, _: {"precision": {"16": "fp16", "32": "fp32"}.get(str(value), value)},
-    ),
-    "fp16": _when("boolean", "precision fp16", precision="fp16"),
-    "amp": _when("boolean", "precision fp16", precision="fp16"),
-    "use_autocast": _when("boolean", "precision bf16", precision="bf16"),
-    "hmp": _when("boolean", "precision bf16", precision="bf16"),
-    "use_habana": _when("boolean", "device hpu", device="hpu"),
-    "use_tpu": _when("boolean", "device xla", device="xla"),
-    "no_cuda": _when("boolean", "device cpu", device="cpu"),
-    "num_gpus": _when("integer", "device cuda, if more than 0", device="cuda"),
-    "skip_checkpoint": _when("boolean", "checkpoint_every 0", checkpoint_every=0),
-    "init_checkpoint": Translation(
-        "string", "start_from_ckpt; empty: none", lambda value, _: {"start_from_ckpt": value or None}
-    ),
-    "restore_dir": _when("string", "resume, if not empty", resume=True),
-    "resume_step": _unless_negative("resume_step"),
-    "steps_this_run": _unless_negative("steps_this_run"),
-    "task": Translation("string", "pretraining", _task),
-}
+@cache
+def translations() -> dict[str, dict[str, Any]]:
+    """The schema of each name that differs in meaning, and what is to be made of its value."""
+    found: dict[str, dict[str, Any]] = load_schema("trainer")["translations"]
+    return found
 
 
 @cache
@@ -156,64 +35,92 @@ def renamed() -> dict[str, str]:
 
 
 @cache
-def known_names() -> frozenset[str]:
-    """Every name that a file or a command line may give."""
-    return frozenset((*properties(), *renamed(), *TRANSLATIONS, *device_option_properties()))
+def known_names() -> dict[str, dict[str, Any]]:
+    """The schema of every name that a file or a command line may give."""
+    aliases = {alias: properties()[name] for alias, name in renamed().items()}
+    return {**aliases, **translations(), **device_option_properties(), **properties()}
 
 
-def types_of(name: str) -> list[str]:
-    """The JSON types that the name's value may have."""
-    if name in TRANSLATIONS and name not in properties():
-        return [TRANSLATIONS[name].type]
-    item = device_option_properties().get(name) or properties()[renamed().get(name, name)]
-    kinds = item.get("type", ["string", "null"] if None in item.get("enum", ()) else "string")
-    return [kinds] if isinstance(kinds, str) else kinds
+def translate(given: Values, where: str = "", below: Values | None = None) -> dict[str, Any]:
+    """The values by the trainer's own keys; SettingsError for an unknown or contradictory name.
 
-
-def translate(layer: Layer, where: str = "") -> dict[str, Any]:
-    """The layer's values by the trainer's own keys; SettingsError for an unknown or contradictory name."""
-    check_names(layer.given, known_names(), where)
-    layer = replace(layer, given={name: _typed(name, value, where) for name, value in layer.given.items()})
+    below: for a command line, the file's values that it overrides, by the file's names.
+    """
+    check_names(given, known_names(), where)
+    given = {name: _whole(name, value) for name, value in given.items()}
+    foreign = {name: given[name] for name in given if name in translations() and given[name] is not None}
+    check_values(foreign, translations(), where)
     found: dict[str, Any] = {}
     source: dict[str, str] = {}
     options: dict[str, Any] = {}
-    for name, value in layer.given.items():
-        if name in device_option_properties():
-            options[name] = value
-            continue
+    for name, value in given.items():
         if name == "device_options" and isinstance(value, dict):
             check_names(value, device_option_properties(), f"{where}device_options: ")
             options |= value
-            continue
-        for key, meant in _keys(name, value, layer, where).items():
-            if key in found and found[key] != meant:
-                raise SettingsError(f"{where}{source[key]} and {name} contradict each other: both set {key}")
-            found[key], source[key] = meant, name
+        elif name in device_option_properties():
+            options[name] = value
+        else:
+            for key, meant in _meaning(name, given, below, where).items():
+                if key in found and found[key] != meant:
+                    raise SettingsError(
+                        f"{where}{source[key]} and {name} contradict each other: both set {key}"
+                    )
+                found[key], source[key] = meant, name
     return found | ({"device_options": options} if options else {})
 
 
-def _typed(name: str, value: Any, where: str) -> Any:
-    """The value, a whole number as an integer; SettingsError for a wrong type of what is to be translated."""
-    if isinstance(value, float) and "integer" in types_of(name) and value.is_integer():
-        value = int(value)
-    if name in TRANSLATIONS and value is not None:
-        wanted: dict[str, Any] = {
-            "integer": int,
-            "number": (int, float),
-            "boolean": bool,
-            "string": (str, int),
-        }
-        kind = TRANSLATIONS[name].type
-        if not isinstance(value, wanted[kind]) or (kind != "boolean" and isinstance(value, bool)):
-            raise SettingsError(f"{where}{name} is {value!r}, expected the type {kind}")
-    return value
+def _whole(name: str, value: Any) -> Any:
+    """A whole number as an integer where one may stand: JSON knows no difference."""
+    whole = isinstance(value, float) and value.is_integer() and "integer" in types_of(known_names()[name])
+    return int(value) if whole else value
 
 
-def _keys(name: str, value: Any, layer: Layer, where: str) -> dict[str, Any]:
-    if name not in TRANSLATIONS or value is None:
-        own = renamed().get(name, name)
-        return {own: value} if own in properties() else {}
-    try:
-        return TRANSLATIONS[name].keys(value, layer)
-    except SettingsError as error:
-        raise SettingsError(f"{where}{error}") from None
+def _meaning(name: str, given: Values, below: Values | None, where: str) -> dict[str, Any]:
+    """The keys that the name stands for, with their values."""
+    value, rule = given[name], translations().get(name)
+    if rule is None or value is None:
+        key = renamed().get(name, name)
+        return {key: value} if key in properties() else {}
+    layers = (given, below or {})
+    if name == "train_batch_size":
+        return _train_batch_size(value, layers, where)
+    if "key" not in rule:
+        return rule["sets"] if value else {}
+    values = rule["flag_values"] if below is not None and "flag_values" in rule else rule.get("values", {})
+    value = values.get(value if isinstance(value, str) else json.dumps(value), value)
+    if "divided_by" in rule:
+        value = _divided(name, value, rule["divided_by"], layers, where)
+    if "times" in rule:
+        value *= _find([rule["times"]], layers, 8)
+    if "power_of" in rule:
+        value = float(rule["power_of"]) ** value
+    if "negative" in rule and value < 0:
+        value = None
+    return {rule["key"]: value}
+
+
+def _divided(name: str, value: int, by: str, layers: Sequence[Values], where: str) -> int:
+    size = _find([by], layers, 1)
+    if value % size:
+        raise SettingsError(f"{where}{name} is {value}, expected a multiple of {by} ({size})")
+    return int(value // size)
+
+
+def _train_batch_size(value: int, layers: Sequence[Values], where: str) -> dict[str, Any]:
+    if _MLPERF_ONLY & {name for layer in layers for name in layer}:
+        count = _find(["steps_per_update"], layers, 1)
+        return {"batch_size": None, "accumulation": count, "global_batch_size": value * count}
+    count = _find(["accumulation", *properties()["accumulation"]["aliases"]], layers, 1)
+    if value % count:
+        raise SettingsError(
+            f"{where}train_batch_size is {value}, a batch size that does not divide: "
+            f"expected a multiple of gradient_accumulation_steps ({count})"
+        )
+    return {"batch_size": value // count, "accumulation": count, "global_batch_size": None}
+
+
+def _find(names: Sequence[str], layers: Sequence[Values], default: int) -> int:
+    """The value of the first of the names that the upper layer gives, else the lower one."""
+    found = next((layer[name] for layer in layers for name in names if name in layer), default)
+    check_values({"count": found}, {"count": {"type": "integer", "minimum": 1}})
+    return int(found)

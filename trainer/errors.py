@@ -1,6 +1,9 @@
 """What can go wrong in training and nowhere else; the tree itself is in bertdata.errors."""
 
-from bertdata.errors import BertDataError, DataError
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from bertdata.errors import BertDataError, DataError, MissingExtraError
 
 
 class TrainerError(BertDataError):
@@ -25,3 +28,14 @@ class ReportedError(TrainerError):
 
 class CheckpointError(DataError):
     """A checkpoint is damaged or belongs to something else; the message names the file."""
+
+
+@contextmanager
+def naming_extra(package: str, extra: str) -> Iterator[None]:
+    """MissingExtraError, with what to do, for an import that fails."""
+    try:
+        yield
+    except ImportError as error:
+        raise MissingExtraError(
+            f"{package} is not installed ({error}); pip install 'bertdata[{extra}]'"
+        ) from None

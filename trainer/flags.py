@@ -4,19 +4,16 @@
 (``--wandb=false``) or is negated (``--nowandb``, ``--no-wandb``).
 """
 
-import json
-from collections.abc import Callable, Sequence
-from dataclasses import fields
+from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from bertdata.checking import check_names, check_values, read_object, read_value, types_of
 from bertdata.errors import SettingsError
 from bertdata.parser import Parser
-from trainer.aliases import TRANSLATIONS, Layer, known_names, renamed, translate, types_of
-from trainer.config import Config, check_keys, check_names, device_option_properties, properties, read_json
-
-_OFF, _ON = ("false", "no", "0", "off"), ("true", "yes", "1", "on")
+from trainer.aliases import known_names, renamed, translate, translations
+from trainer.config import Config, device_option_properties, properties
 
 
 def make_config(arguments: Sequence[str], prog: str = "python -m trainer pretrain") -> Config:
@@ -26,16 +23,17 @@ def make_config(arguments: Sequence[str], prog: str = "python -m trainer pretrai
     """
     given = vars(_parser(prog).parse_args(_normal(arguments)))
     place = given.pop("config")
-    below = read_json(find_preset(place)) if place else {}
+    below = read_object(find_preset(place)) if place else {}
     where = f"{place}: " if place else ""
-    file_keys = translate(Layer(given=below), where)
-    check_keys(file_keys, where)
-    texts = {name: text for name, text in given.items() if text is not None}
-    flags = Layer(
-        given={name: _value(name, text) for name, text in texts.items()}, below=below, command_line=True
-    )
-    keys = translate(flags)
-    check_keys(keys)
+    file_keys = translate(below, where)
+    check_values(file_keys, properties(), where)
+    flags = {
+        name: read_value(text, types_of(known_names()[name]), _flag(name))
+        for name, text in given.items()
+        if text is not None
+    }
+    keys = translate(flags, below=below)
+    check_values(keys, properties())
     options = file_keys.get("device_options", {}) | keys.get("device_options", {})
     try:
         return Config(**file_keys | keys | {"device_options": options})
@@ -64,26 +62,29 @@ def _parser(prog: str) -> Parser:
     )
     parser.usage = "%(prog)s [--config FILE] [--KEY VALUE ...]"
     parser.add_argument("--config", metavar="FILE", help=f"JSON file, or one of {', '.join(preset_names())}")
-    own = parser.add_argument_group("keys")
-    for item in fields(Config):
-        if item.name != "device_options":
-            default = "" if item.default in (None, False) else f" (default: {item.default})"
-            _add(own, item.name, properties()[item.name]["description"] + default)
-    others = parser.add_argument_group("names of other trainers, which mean")
-    own_names = {item.name for item in fields(Config)}
-    for name in sorted((set(renamed()) | set(TRANSLATIONS)) - own_names):
-        meaning = TRANSLATIONS[name].meaning if name in TRANSLATIONS else renamed()[name]
-        _add(others, name, meaning)
-    foreign = parser.add_argument_group("accepted, and named in the log where the device has no use for them")
-    for name in sorted(device_option_properties()):
-        _add(foreign, name, ", ".join(device_option_properties()[name]["devices"]) or "no device")
+    options, own = device_option_properties(), properties()
+    others = dict(sorted((renamed() | _meanings(translations())).items()))
+    devices = {name: ", ".join(options[name]["devices"]) or "no device" for name in sorted(options)}
+    for title, names in (
+        ("keys", _meanings(own)),
+        ("names of other trainers, which mean", {name: others[name] for name in others if name not in own}),
+        ("accepted, and named in the log where the device has no use for them", devices),
+    ):
+        group = parser.add_argument_group(title)
+        for name, help in names.items():
+            switch = "boolean" in types_of(known_names()[name])
+            more: dict[str, Any] = {"nargs": "?", "const": "true", "metavar": "BOOL"} if switch else {}
+            group.add_argument(_flag(name), dest=name, help=help, **{"metavar": "X"} | more)
     return parser
 
 
-def _add(group: Any, name: str, help: str) -> None:
-    switch = {"nargs": "?", "const": "true"} if "boolean" in types_of(name) else {}
-    metavar = "BOOL" if switch else "X"
-    group.add_argument(_flag(name), dest=name, metavar=metavar, help=help, **switch)
+def _meanings(schemas: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """What each name means, and its default; device options have flags of their own."""
+    return {
+        name: item["description"] + (f" (default: {item['default']})" if item.get("default") else "")
+        for name, item in schemas.items()
+        if name != "device_options"
+    }
 
 
 def _flag(name: str) -> str:
@@ -92,7 +93,7 @@ def _flag(name: str) -> str:
 
 def _normal(arguments: Sequence[str]) -> list[str]:
     """The arguments with flags spelt with hyphens, negations as values; SettingsError for an unknown flag."""
-    known, found = known_names() | {"config", "help", "device_options"}, []
+    known, found = {"config", "help", *known_names()}, []
     for argument in arguments:
         if not argument.startswith("--"):
             found.append(argument)
@@ -100,52 +101,8 @@ def _normal(arguments: Sequence[str]) -> list[str]:
         name, equals, value = argument[2:].partition("=")
         name = name.replace("-", "_")
         positive = name.removeprefix("no").removeprefix("_")
-        if name not in known and positive in known and "boolean" in types_of(positive):
+        if name not in known and "boolean" in types_of(known_names().get(positive, {})):
             name, equals, value = positive, "=", "false"
         check_names([_flag(name)], set(map(_flag, known)))
         found.append(f"{_flag(name)}{equals}{value}")
     return found
-
-
-def _value(name: str, text: str) -> Any:
-    """The text as the first of the name's JSON types that it fits; SettingsError where none does."""
-    kinds = types_of(name)
-    if "null" in kinds and text.lower() in ("none", "null"):
-        return None
-    for kind in kinds:
-        try:
-            return _READERS[kind](text)
-        except (ValueError, KeyError):
-            continue
-    wanted = " or ".join(kind for kind in kinds if kind != "null")
-    raise SettingsError(f"{_flag(name)} is {text!r}, expected the type {wanted}")
-
-
-def _boolean(text: str) -> bool:
-    return {**dict.fromkeys(_ON, True), **dict.fromkeys(_OFF, False)}[text.lower()]
-
-
-def _integer(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        if float(text).is_integer():
-            return int(float(text))
-        raise
-
-
-def _number(text: str) -> int | float:
-    try:
-        return int(text)
-    except ValueError:
-        return float(text)
-
-
-_READERS: dict[str, Callable[[str], Any]] = {
-    "boolean": _boolean,
-    "integer": _integer,
-    "number": _number,
-    "string": str,
-    "object": json.loads,
-    "array": json.loads,
-}

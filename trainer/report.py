@@ -2,16 +2,14 @@
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from bertdata.errors import SettingsError, StorageError
 from bertdata.storage import is_remote, make_directory
 from trainer import sinks
 from trainer.config import Config
-from trainer.curves import Curves
 from trainer.rows import EvaluationRecord, Row, Sink, StepRecord, Summary, Timing
 from trainer.terminal import make_terminal
 
@@ -33,8 +31,7 @@ class Reporter:
         self._start = clock()
         self._waiting: list[StepRecord] = []
         self._settling = SETTLING_UPDATES
-        self._window = self._timing = Timing()
-        self._raw_seconds = 0.0
+        self._all, self._timed, self._timed_since = Timing(), Timing(), Timing()
         self._loss: float | None = None
         self._open: list[str] = []
         self._interval("init")
@@ -48,11 +45,10 @@ class Reporter:
     def step(self, record: StepRecord) -> None:
         """Count a record; a row is written where its step is a multiple of log_every."""
         self._waiting.append(record)
-        self._raw_seconds += record.seconds
         self._loss = record.loss
-        if self._settling == 0:
-            self._timing, self._window = self._timing.plus(record), self._window.plus(record)
-        self._settling = max(0, self._settling - record.updates)
+        for timing in (self._all,) if self._settling > 0 else (self._all, self._timed, self._timed_since):
+            timing.add(record)
+        self._settling -= record.updates
         if record.step % self._log_every == 0:
             self._write_row()
 
@@ -84,8 +80,8 @@ class Reporter:
         summary = Summary(
             final_loss=self._loss,
             e2e_seconds=now - self._start,
-            raw_seconds=self._raw_seconds,
-            timing=self._timing,
+            raw_seconds=self._all.seconds,
+            timing=self._timed,
             status=status,
             time=now,
         )
@@ -96,21 +92,15 @@ class Reporter:
     def __enter__(self) -> "Reporter":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *failure: object) -> None:
         """Close the logs of a run that ended before its close."""
         if self._sinks:
             self.close("aborted")
 
     def _write_row(self) -> None:
-        row = Row(
-            means=_means(self._waiting),
-            step_loss=self._waiting[-1].loss,
-            timing=self._window,
-            time=self._clock(),
-        )
-        self._waiting, self._window = [], Timing()
+        means, last = _means(self._waiting), self._waiting[-1]
+        row = Row(means=means, step_loss=last.loss, timing=self._timed_since, time=self._clock())
+        self._waiting, self._timed_since = [], Timing()
         self._each("row", row)
 
     def _each(self, verb: str, *values: Any) -> None:
@@ -132,16 +122,14 @@ class Reporter:
 
 def _means(records: Sequence[StepRecord]) -> StepRecord:
     """One record for all of them, means weighted by their updates."""
-    updates = sum(record.updates for record in records)
-    names = ("loss", "mlm_loss", "nsp_loss", "mlm_accuracy", "nsp_accuracy")
+    whole = Timing()
+    for record in records:
+        whole.add(record)
     means = {
-        name: sum(getattr(record, name) * record.updates for record in records) / updates for name in names
+        name: sum(getattr(record, name) * record.updates for record in records) / whole.updates
+        for name in ("loss", "mlm_loss", "nsp_loss", "mlm_accuracy", "nsp_accuracy")
     }
-    seconds, sequences = (
-        sum(record.seconds for record in records),
-        sum(record.sequences for record in records),
-    )
-    return replace(records[-1], **means, seconds=seconds, sequences=sequences, updates=updates)
+    return replace(records[-1], **means, **asdict(whole))
 
 
 def make_reporter(
@@ -162,7 +150,6 @@ def make_reporter(
     wanted: list[Sink] = [make_terminal(config.steps, resume_step or 0, bar=not config.no_progress_bar)]
     if not config.no_logs:
         wanted.append(sinks.Dllogger(Path(config.json_summary or folder / "dllogger.json"), clock()))
-        wanted.append(sinks.Tables(folder, resume_step))
         wanted.append(sinks.EvaluationResults(folder))
     if config.mllog:
         wanted.append(sinks.Mllog(folder / "mllog.txt"))
@@ -171,5 +158,5 @@ def make_reporter(
     if config.wandb or config.wandb_offline:
         wanted.append(sinks.WeightsAndBiases(folder, config, resume_step))
     if not config.no_logs:
-        wanted.append(Curves(folder))  # last: it reads what the tables wrote
+        wanted.append(sinks.Tables(folder, resume_step))  # last: what draws a picture at the end may fail
     return Reporter(wanted, log_every=config.log_every, clock=clock)

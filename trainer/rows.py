@@ -39,7 +39,7 @@ class EvaluationRecord:
     most_frequent_accuracy: float
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class Timing:
     """Updates and sequences that were timed, and how long they took."""
 
@@ -47,12 +47,10 @@ class Timing:
     sequences: int = 0
     seconds: float = 0.0
 
-    def plus(self, record: StepRecord) -> "Timing":
-        return Timing(
-            updates=self.updates + record.updates,
-            sequences=self.sequences + record.sequences,
-            seconds=self.seconds + record.seconds,
-        )
+    def add(self, record: StepRecord) -> None:
+        self.updates += record.updates
+        self.sequences += record.sequences
+        self.seconds += record.seconds
 
     @property
     def seconds_per_update(self) -> float | None:

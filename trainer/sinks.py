@@ -3,14 +3,20 @@
 import csv
 import json
 import logging
+import sys
+from abc import abstractmethod
+from collections.abc import Iterable
 from dataclasses import asdict, fields
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from bertdata import storage
 from bertdata.errors import MissingExtraError, SettingsError
+from trainer import curves
 from trainer.config import Config
+from trainer.errors import naming_extra
 from trainer.rows import EvaluationRecord, Row, Sink, Summary
 
 TRAINING_COLUMNS = (
@@ -56,46 +62,47 @@ class Dllogger(Sink):
 
     def _write(self, step: str | list[int], data: dict[str, Any], time: float) -> None:
         """One line; what has no value, as the speed of a run too short to time, is left out."""
-        line = {
-            "timestamp": str(time),
-            "datetime": str(datetime.fromtimestamp(time)),
-            "elapsedtime": str(time - self._start),
-            "type": "LOG",
-            "step": step,
-            "data": {name: value for name, value in data.items() if value is not None},
-        }
+        line: dict[str, Any] = {"timestamp": str(time), "datetime": str(datetime.fromtimestamp(time))}
+        line |= {"elapsedtime": str(time - self._start), "type": "LOG", "step": step}
+        line["data"] = {name: value for name, value in data.items() if value is not None}
         self._file.write(f"DLLL {json.dumps(line)}\n")
         self._file.flush()
 
 
 class Tables(Sink):
-    """Graphcore's training.csv, and evaluation.csv: a run that resumes goes on where its rows end."""
+    """Graphcore's training.csv, evaluation.csv, and at the end their picture.
+
+    A run that resumes goes on where its rows end.
+    """
 
     def __init__(self, folder: Path, resume_step: int | None) -> None:
-        self._training = folder / "training.csv"
-        self._evaluations = folder / "evaluation.csv"
-        kept = _keep(self._training, TRAINING_COLUMNS, resume_step)
-        _keep(self._evaluations, EVALUATION_COLUMNS, resume_step)
+        self._folder = folder
+        kept = _keep(folder / "training.csv", TRAINING_COLUMNS, resume_step)
+        _keep(folder / "evaluation.csv", EVALUATION_COLUMNS, resume_step)
         self._seconds = float(kept[-1]["total_time"]) if kept else 0.0
 
     def row(self, row: Row) -> None:
         means = row.means
         self._seconds += means.seconds
-        speed = row.timing.sequences_per_second
         values = (
             *(means.step, means.step, means.epoch, means.learning_rate, means.mlm_loss, means.nsp_loss),
             *(means.mlm_accuracy, means.nsp_accuracy, means.seconds / means.updates),
-            *("" if speed is None else speed, self._seconds),
+            *(row.timing.sequences_per_second, self._seconds),
         )
-        _append(self._training, values)
+        self._append("training.csv", values)
 
     def evaluation(self, record: EvaluationRecord, time: float) -> None:
-        _append(self._evaluations, tuple(asdict(record).values()))
+        self._append("evaluation.csv", asdict(record).values())
 
+    def close(self, summary: Summary) -> None:
+        try:
+            curves.draw_curves(self._folder)
+        except MissingExtraError as error:
+            print(f"no picture of the curves: {error}", file=sys.stderr, flush=True)
 
-def _append(path: Path, values: tuple[Any, ...]) -> None:
-    with path.open("a", newline="", encoding="utf-8") as file:
-        csv.writer(file, lineterminator="\n").writerow(values)
+    def _append(self, name: str, values: Iterable[Any]) -> None:
+        with (self._folder / name).open("a", newline="", encoding="utf-8") as file:
+            csv.writer(file, lineterminator="\n").writerow(values)
 
 
 def _keep(path: Path, columns: tuple[str, ...], resume_step: int | None) -> list[dict[str, str]]:
@@ -105,21 +112,11 @@ def _keep(path: Path, columns: tuple[str, ...], resume_step: int | None) -> list
         number = 1 + len(list(path.parent.glob(f"{path.stem}.*{path.suffix}")))
         path.rename(path.with_name(f"{path.stem}.{number}{path.suffix}"))
     elif path.exists():
-        rows = [row for row in read_table(path, columns) if int(row["step"]) <= (resume_step or 0)]
-    partial = path.with_name(f"{path.name}.partial")
-    with partial.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, columns, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-    partial.replace(path)
+        rows = [row for row in curves.read_table(path) if int(row["step"]) <= (resume_step or 0)]
+    lines = [columns, *([row[name] for name in columns] for row in rows)]
+    with storage.open_output(str(path)) as file:
+        file.write("".join(f"{','.join(line)}\n" for line in lines).encode())
     return rows
-
-
-def read_table(path: Path, columns: tuple[str, ...]) -> list[dict[str, str]]:
-    """The table's whole rows; a row cut by a crash is left out."""
-    with path.open(newline="", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    return [row for row in rows if all(row.get(name) is not None for name in columns)]
 
 
 class EvaluationResults(Sink):
@@ -129,10 +126,9 @@ class EvaluationResults(Sink):
         self._path = folder / "eval_results.txt"
 
     def evaluation(self, record: EvaluationRecord, time: float) -> None:
-        partial = self._path.with_name(f"{self._path.name}.partial")
         lines = [f"{name} = {value}\n" for name, value in sorted(_results(record).items())]
-        partial.write_text("".join(lines), encoding="utf-8")
-        partial.replace(self._path)
+        with storage.open_output(str(self._path)) as file:
+            file.write("".join(lines).encode())
 
 
 def _results(record: EvaluationRecord) -> dict[str, Any]:
@@ -145,10 +141,8 @@ class Mllog(Sink):
     """MLPerf's events, appended, by the package mlperf-logging; samples are counted as ``epoch_num``."""
 
     def __init__(self, path: Path) -> None:
-        try:
+        with naming_extra("mlperf-logging", "mllog"):
             from mlperf_logging.mllog import mllog
-        except ImportError as error:
-            raise _missing("mllog", "mlperf-logging", error) from None
         self._lines = logging.Logger(f"mllog {path}", logging.INFO)  # of its own: in no tree of loggers
         self._lines.addHandler(logging.FileHandler(path, encoding="utf-8"))
         self._mllog = mllog.MLLogger(self._lines)
@@ -159,43 +153,52 @@ class Mllog(Sink):
 
     def event(self, name: str, value: Any, time: float) -> None:
         side = name.rpartition("_")[2]
-        if side in ("start", "stop"):
-            write = self._mllog.start if side == "start" else self._mllog.end
+        write = {"start": self._mllog.start, "stop": self._mllog.end}.get(side)
+        if write is None:
+            self._mllog.event(key=name, value=value, time_ms=int(time * 1000))
+        else:
             metadata = {"status": value} if name == "run_stop" else {"epoch_num": self._trained}
             write(key=name, value=None, metadata=metadata, time_ms=int(time * 1000))
-        else:
-            self._mllog.event(key=name, value=value, time_ms=int(time * 1000))
 
     def evaluation(self, record: EvaluationRecord, time: float) -> None:
         self._trained = record.trained
-        metadata = {"epoch_num": record.trained}
-        self._mllog.event(
-            key="eval_accuracy", value=record.masked_lm_accuracy, metadata=metadata, time_ms=int(time * 1000)
-        )
+        accuracy, metadata = record.masked_lm_accuracy, {"epoch_num": record.trained}
+        self._mllog.event(key="eval_accuracy", value=accuracy, metadata=metadata, time_ms=int(time * 1000))
 
     def close(self, summary: Summary) -> None:
         for handler in self._lines.handlers:
             handler.close()
 
 
-class TensorBoard(Sink):
+class Curves(Sink):
+    """Numbers over updates, by the names that they have in TensorBoard and Weights & Biases."""
+
+    def row(self, row: Row) -> None:
+        names = ("loss", "mlm_loss", "nsp_loss", "mlm_accuracy", "nsp_accuracy", "learning_rate")
+        values = {f"train/{name}": getattr(row.means, name) for name in names}
+        if (speed := row.timing.sequences_per_second) is not None:
+            values["train/sequences_per_second"] = speed
+        self.add(values, row.means.step, row.time)
+
+    def evaluation(self, record: EvaluationRecord, time: float) -> None:
+        values = {f"eval/{name}": value for name, value in _results(record).items() if name != "global_step"}
+        self.add(values, record.step, time)
+
+    @abstractmethod
+    def add(self, values: dict[str, float], step: int, time: float) -> None:
+        """One point of each curve."""
+
+
+class TensorBoard(Curves):
     """Scalars in TensorBoard's event files."""
 
     def __init__(self, folder: Path, resume_step: int | None) -> None:
-        try:
+        with naming_extra("tensorboard", "tensorboard"):
             from torch.utils.tensorboard import SummaryWriter
-        except ImportError as error:
-            raise _missing("tensorboard", "tensorboard", error) from None
         purge = None if resume_step is None else resume_step + 1
         self._writer: Any = SummaryWriter(str(folder), purge_step=purge)
 
-    def row(self, row: Row) -> None:
-        self._add(scalars(row), row.means.step, row.time)
-
-    def evaluation(self, record: EvaluationRecord, time: float) -> None:
-        self._add(evaluation_scalars(record), record.step, time)
-
-    def _add(self, values: dict[str, float], step: int, time: float) -> None:
+    def add(self, values: dict[str, float], step: int, time: float) -> None:
         for name, value in values.items():
             self._writer.add_scalar(name, value, step, walltime=time)
 
@@ -203,14 +206,12 @@ class TensorBoard(Sink):
         self._writer.close()
 
 
-class WeightsAndBiases(Sink):
+class WeightsAndBiases(Curves):
     """A run of Weights & Biases; a resumed run goes on under the same id, kept in wandb_id.txt."""
 
     def __init__(self, folder: Path, config: Config, resume_step: int | None) -> None:
-        try:
+        with naming_extra("wandb", "wandb"):
             import wandb
-        except ImportError as error:
-            raise _missing("wandb", "wandb", error) from None
         place = folder / "wandb_id.txt"
         if resume_step is None or not place.exists():
             place.write_text(uuid4().hex[:8], encoding="utf-8")
@@ -227,29 +228,8 @@ class WeightsAndBiases(Sink):
         except wandb.errors.Error as error:
             raise SettingsError(f"wandb: {error}; --wandb-offline needs neither key nor network") from None
 
-    def row(self, row: Row) -> None:
-        self._run.log(scalars(row), step=row.means.step)
-
-    def evaluation(self, record: EvaluationRecord, time: float) -> None:
-        self._run.log(evaluation_scalars(record), step=record.step)
+    def add(self, values: dict[str, float], step: int, time: float) -> None:
+        self._run.log(values, step=step)
 
     def close(self, summary: Summary) -> None:
         self._run.finish(exit_code=0 if summary.status == "success" else 1)
-
-
-def scalars(row: Row) -> dict[str, float]:
-    """A row by the names that curves have in TensorBoard and Weights & Biases."""
-    names = ("loss", "mlm_loss", "nsp_loss", "mlm_accuracy", "nsp_accuracy", "learning_rate")
-    values = {f"train/{name}": getattr(row.means, name) for name in names}
-    speed = row.timing.sequences_per_second
-    return values if speed is None else values | {"train/sequences_per_second": speed}
-
-
-def evaluation_scalars(record: EvaluationRecord) -> dict[str, float]:
-    return {
-        f"eval/{name}": value for name, value in asdict(record).items() if name not in ("step", "trained")
-    }
-
-
-def _missing(extra: str, package: str, error: ImportError) -> MissingExtraError:
-    return MissingExtraError(f"{package} is not installed ({error}); pip install 'bertdata[{extra}]'")

@@ -3,7 +3,7 @@
 import sys
 from typing import Any
 
-from trainer.rows import EvaluationRecord, Row, Sink, Summary
+from trainer.rows import EvaluationRecord, Row, Sink, Summary, Timing
 
 
 def make_terminal(steps: int, done: int, *, bar: bool = True) -> Sink:
@@ -11,15 +11,15 @@ def make_terminal(steps: int, done: int, *, bar: bool = True) -> Sink:
     return Bar(steps, done) if bar and sys.stderr.isatty() else Lines(steps)
 
 
-def _speed(per_second: float | None) -> str:
-    return "" if per_second is None else f"{per_second:,.1f} sequences/s"
+def _speed(separator: str, timing: Timing) -> str:
+    speed = timing.sequences_per_second
+    return "" if speed is None else f"{separator}{speed:,.1f} sequences/s"
 
 
 def _numbers(row: Row) -> str:
     means = row.means
-    parts = [f"loss {means.loss:.4f}", f"mlm accuracy {means.mlm_accuracy:.4f}"]
-    parts += [f"learning rate {means.learning_rate:.3e}", _speed(row.timing.sequences_per_second)]
-    return "  ".join(part for part in parts if part)
+    words = f"loss {means.loss:.4f}  mlm accuracy {means.mlm_accuracy:.4f}"
+    return f"{words}  learning rate {means.learning_rate:.3e}" + _speed("  ", row.timing)
 
 
 def _evaluation(record: EvaluationRecord) -> str:
@@ -30,12 +30,6 @@ def _evaluation(record: EvaluationRecord) -> str:
         f"masked_lm_loss {record.masked_lm_loss:.4f}, "
         f"next_sentence_accuracy {record.next_sentence_accuracy:.5f}"
     )
-
-
-def _end(summary: Summary) -> str:
-    loss = "" if summary.final_loss is None else f", final loss {summary.final_loss:.4f}"
-    speed = _speed(summary.timing.sequences_per_second)
-    return f"{summary.status} after {summary.e2e_seconds:.1f} s{loss}{speed and ', ' + speed}"
 
 
 class Lines(Sink):
@@ -51,7 +45,9 @@ class Lines(Sink):
         self._print(_evaluation(record))
 
     def close(self, summary: Summary) -> None:
-        self._print(_end(summary))
+        loss = "" if summary.final_loss is None else f", final loss {summary.final_loss:.4f}"
+        speed = _speed(", ", summary.timing)
+        self._print(f"{summary.status} after {summary.e2e_seconds:.1f} s{loss}{speed}")
 
     def _print(self, line: str) -> None:
         print(line, file=sys.stderr, flush=True)
@@ -64,14 +60,9 @@ class Bar(Lines):
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-        super().__init__(steps)
-        self._bar: Any = Progress(
-            MofNCompleteColumn(),
-            BarColumn(bar_width=20),
-            TimeRemainingColumn(),
-            TextColumn("{task.description}"),
-            console=Console(stderr=True),
-        )
+        numbers, time_left = TextColumn("{task.description}"), TimeRemainingColumn()
+        columns = (MofNCompleteColumn(), BarColumn(bar_width=20), time_left, numbers)
+        self._bar: Any = Progress(*columns, console=Console(stderr=True))
         self._task = self._bar.add_task("", total=steps, completed=done)
         self._bar.start()
 
@@ -80,7 +71,7 @@ class Bar(Lines):
 
     def close(self, summary: Summary) -> None:
         self._bar.stop()
-        print(_end(summary), file=sys.stderr, flush=True)
+        super().close(summary)
 
     def _print(self, line: str) -> None:
         self._bar.console.print(line, markup=False, highlight=False, soft_wrap=True)

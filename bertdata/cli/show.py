@@ -2,11 +2,10 @@
 
 from itertools import islice
 
-from bertdata import storage
 from bertdata.description import describe
 from bertdata.errors import UsageError
+from bertdata.finding import find_datasets
 from bertdata.known_vocabulary import known_vocabulary
-from bertdata.manifest import MANIFEST_NAME, parse_manifest
 from bertdata.parser import Parser, positive
 from bertdata.shards import open_reader
 
@@ -48,9 +47,9 @@ def run(arguments: list[str]) -> int:
 def _words(shard: str, vocab: str | None) -> tuple[list[str], int | None]:
     """The word of each id and the id of [MASK]; nothing of both without a vocabulary.
 
-    Without --vocab, a named vocabulary serves that the manifest's md5 tells, if it is in the cache.
+    Without --vocab, a named vocabulary serves that the md5 in the shard's manifest tells, if it is in the
+    cache.
     """
-    manifest = storage.join(storage.parent(shard), MANIFEST_NAME)
-    plan = parse_manifest(storage.read_bytes(manifest), manifest).plan if storage.exists(manifest) else None
-    vocabulary = known_vocabulary(vocab, plan)
+    [dataset] = find_datasets(shard)
+    vocabulary = known_vocabulary(vocab, dataset.manifest.plan if dataset.manifest else None)
     return (vocabulary.words(), vocabulary.mask) if vocabulary else ([], None)

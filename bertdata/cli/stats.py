@@ -4,20 +4,12 @@ import json
 from collections.abc import Iterable, Iterator
 
 from bertdata.cli.progress import Progress
+from bertdata.finding import FoundDataset, FoundShard, find_datasets
 from bertdata.known_vocabulary import known_vocabulary
 from bertdata.parser import Parser, add_workers
 from bertdata.picture import check_picture, write_picture
 from bertdata.shard_counts import ShardCounts
-from bertdata.stats import (
-    EXPECTED_SHARES,
-    QUANTILES,
-    FoundDataset,
-    FoundShard,
-    Statistics,
-    count,
-    find_datasets,
-    quantile,
-)
+from bertdata.stats import EXPECTED_SHARES, QUANTILES, Statistics, count, quantile
 from bertdata.workers import available_cores, run_all
 
 EXAMPLE = """\

@@ -5,7 +5,7 @@ once they know that NumPy is there.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -70,6 +70,13 @@ def narrow(batch: ExampleBatch) -> ExampleBatch:
     return ExampleBatch(
         **{name: getattr(batch, name).astype(kind, copy=False) for name, kind in _ITEM_TYPES.items()}
     )
+
+
+def compact(batch: ExampleBatch) -> ExampleBatch:
+    """The batch with ids in 16 bits if they allow it, else in 32."""
+    wide = max((int(ids.max()) for ids in (batch.ids, batch.labels) if len(ids)), default=0) >> 16
+    kind = np.uint32 if wide else np.uint16
+    return replace(batch, ids=batch.ids.astype(kind), labels=batch.labels.astype(kind))
 
 
 def lengths(ends: Buffer) -> Array:

@@ -10,11 +10,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
 from bertdata.errors import SettingsError
+from trainer.devices import Device
 
 if TYPE_CHECKING:
     import torch
-
-    from trainer.devices import Device
 
 CLASSES = {"horovod": "Horovod", "torch_distributed": "TorchDistributed", "single": "Single"}
 """The class of each collective, in the module of that name."""
@@ -65,7 +64,7 @@ class Collective(Protocol):
         """Take leave when all is done; after an error just end."""
 
 
-def find_collective(name: str | None, device: "Device", patience: float = PATIENCE) -> Collective:
+def find_collective(name: str | None, device: Device, patience: float = PATIENCE) -> Collective:
     """The collective of that name; if None, of the launcher that this process shows signs of.
 
     patience: seconds without a sign of life after which a worker counts as lost.

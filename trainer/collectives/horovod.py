@@ -2,15 +2,12 @@
 
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import torch
 
 from bertdata.errors import MissingExtraError, SettingsError
 from trainer.collectives.workers import Workers
-
-if TYPE_CHECKING:
-    from trainer.devices import Device
+from trainer.devices import Device
 
 
 class Horovod(Workers):
@@ -18,7 +15,7 @@ class Horovod(Workers):
 
     name = "horovod"
 
-    def __init__(self, device: "Device", patience: float) -> None:
+    def __init__(self, device: Device, patience: float) -> None:
         if device.process_group not in ("gloo", "nccl"):
             raise SettingsError(f"device {device.name!r}: Horovod does not work with it; use torchrun")
         try:
@@ -41,9 +38,7 @@ class Horovod(Workers):
 
     def _start_sum(self, flat: torch.Tensor, number: int) -> Callable[[], object]:
         near = self._near(flat)
-        if (
-            near.dtype == torch.bfloat16
-        ):  # which Horovod has not: rounded alike, but sent and added in 32 bits
+        if near.dtype == torch.bfloat16:  # Horovod has it not: rounded alike, sent and added in 32 bits
             near = near.float()
         handle = self._horovod.allreduce_async_(near, op=self._horovod.Sum, name=f"sum.{number}")
 

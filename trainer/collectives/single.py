@@ -1,14 +1,9 @@
 """One worker: its own mean, its own sum."""
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
-
-import torch
+from typing import Any
 
 from trainer.collectives import Collective
-
-if TYPE_CHECKING:
-    from trainer.devices import Device
+from trainer.devices import Device
 
 
 class Single(Collective):
@@ -19,26 +14,14 @@ class Single(Collective):
     size = 1
     local_rank = 0
 
-    def __init__(self, device: "Device", patience: float) -> None:
-        pass
-
-    def broadcast(self, tensors: Iterable[torch.Tensor]) -> None:
-        pass
+    def __init__(self, device: Device, patience: float) -> None:
+        """What asks for no answer, as the protocol has it, does nothing."""
 
     def broadcast_object(self, value: Any) -> Any:
         return value
-
-    def average(self, tensors: Iterable[torch.Tensor], dtype: torch.dtype | None = None) -> None:
-        pass
 
     def sum_numbers(self, numbers: list[float]) -> list[float]:
         return list(numbers)
 
     def gather(self, value: Any) -> list[Any]:
         return [value]
-
-    def barrier(self) -> None:
-        pass
-
-    def close(self) -> None:
-        pass

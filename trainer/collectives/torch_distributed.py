@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import torch
 import torch.distributed as dist
@@ -10,10 +9,8 @@ import torch.distributed as dist
 from bertdata.errors import SettingsError
 from trainer.collectives import find_local_rank
 from trainer.collectives.workers import Workers
+from trainer.devices import Device
 from trainer.errors import WorkerLost
-
-if TYPE_CHECKING:
-    from trainer.devices import Device
 
 
 class TorchDistributed(Workers):
@@ -21,7 +18,7 @@ class TorchDistributed(Workers):
 
     name = "torch_distributed"
 
-    def __init__(self, device: "Device", patience: float) -> None:
+    def __init__(self, device: Device, patience: float) -> None:
         place = device.torch_device
         try:
             dist.init_process_group(

@@ -15,6 +15,7 @@ import socket
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, NoReturn
 
 from trainer.errors import WorkerLost
@@ -25,26 +26,17 @@ _REACH_SECONDS = 10.0  # for the first answer
 _RAISE_SECONDS = 2.0  # for the main thread to notice; horovodrun kills after 5
 _END_SECONDS = 10.0  # for the main thread to end after that
 _LONGEST_LINE = 65536
-_ENDED = "its process ended"
+
+Gather = Callable[[Any], list[Any]]
 
 
 class Watch:
     """This worker's part of the watch, from now on, in threads of its own."""
 
-    def __init__(
-        self,
-        rank: int,
-        size: int,
-        meeting_point: str,
-        gather: Callable[[Any], list[Any]],
-        patience: float,
-    ) -> None:
-        self._rank = rank
-        self._size = size
-        self._patience = patience
+    def __init__(self, rank: int, size: int, meeting_point: str, gather: Gather, patience: float) -> None:
+        self._rank, self._size, self._patience = rank, size, patience
         self._lost: dict[int, str] = {}
-        self._known = threading.Event()
-        self._raised = threading.Event()
+        self._known, self._raised = threading.Event(), threading.Event()
         self._lock = threading.Lock()
         self._listener = socket.create_server(("", 0), backlog=128)
         self._asking: list[socket.socket] = []
@@ -76,10 +68,8 @@ class Watch:
     def close(self) -> None:
         """Say that the end of this process will be no loss."""
         for connection in self._asking:
-            try:
+            with suppress(OSError):  # who watched this worker may have gone before
                 connection.sendall(b"bye\n")
-            except OSError:
-                continue  # who watched this worker has gone before
 
     def _raise(self, cause: Exception | None = None) -> NoReturn:
         if threading.current_thread() is threading.main_thread():
@@ -95,7 +85,7 @@ class Watch:
     def _reach_next(self) -> bool:
         """Whether the next worker's watch can be reached at all: a firewall must not look like a death."""
         try:
-            self._link = socket.create_connection(self._places[self._next], timeout=_REACH_SECONDS)
+            self._link = socket.create_connection(self._places[self._next], _REACH_SECONDS)
             self._ask(self._link, {})
         except OSError as error:
             address, port = self._places[self._next]
@@ -115,62 +105,45 @@ class Watch:
 
     def _answer(self, connection: socket.socket) -> None:
         """Tell one other worker, as often as it asks, that this one lives; hear whom it knows as lost."""
-        try:
-            with connection, connection.makefile("r") as questions:
-                while question := questions.readline(_LONGEST_LINE):
-                    word, lost = json.loads(question)
-                    if word != self._word:
-                        break
-                    connection.sendall(b"here\n")
-                    if lost:
-                        self._learn({int(rank): why for rank, why in lost.items()})
-        except (OSError, ValueError):
-            pass  # it was lost itself, which others will notice, or a stranger
+        # It may be lost itself, which others will notice, or a stranger.
+        with suppress(OSError, ValueError), connection, connection.makefile("r") as questions:
+            while question := questions.readline(_LONGEST_LINE):
+                word, lost = json.loads(question)
+                if word != self._word:
+                    break
+                connection.sendall(b"here\n")
+                if lost:
+                    self._learn({int(rank): why for rank, why in lost.items()})
         self._asking.remove(connection)
 
     def _follow(self) -> None:
-        """Watch the next worker until it ends; tell the others if it should not have."""
+        """Watch the next worker until it takes leave; tell the others if it ends or falls silent before."""
         assert self._link is not None
-        why = self._end_of(self._link)
-        if why is not None and not self._known.is_set():
-            self._call_roll({self._next: why})
-
-    def _end_of(self, connection: socket.socket) -> str | None:
-        """Why the worker at its other end must be thought lost; None if it took leave."""
+        said = b""
         try:
-            while b"bye" not in self._ask(connection, {}):
-                pause = min(_PAUSE_SECONDS, self._patience)
-                if select.select([connection], [], [], pause)[0]:  # unasked: its last word, or its end
-                    return None if b"bye" in connection.recv(64) else _ENDED
-            return None
-        except TimeoutError:
-            return f"no sign of life for {self._patience:g} s"
-        except OSError:
-            return _ENDED
+            while b"bye" not in said:
+                unasked = select.select([self._link], [], [], min(_PAUSE_SECONDS, self._patience))[0]
+                said = _hear(self._link) if unasked else self._ask(self._link, {})
+        except OSError as error:
+            if not self._known.is_set():
+                self._call_roll({self._next: _reason(error, self._patience)})
 
     def _ask(self, connection: socket.socket, lost: dict[int, str]) -> bytes:
         connection.sendall(json.dumps([self._word, lost]).encode() + b"\n")
-        if not (answer := connection.recv(64)):
-            raise ConnectionResetError
-        return answer
+        return _hear(connection)
 
     def _call_roll(self, lost: dict[int, str]) -> None:
         """Find all who are lost, then tell all who are not; nobody ends before it was told or told others."""
-        others = [(self._rank + step) % self._size for step in range(1, self._size)]
         lost = dict(lost)
         for message in ({}, lost):
-            for rank in others:
+            for rank in ((self._rank + step) % self._size for step in range(1, self._size)):
                 if rank in lost or (message is lost and not lost):
                     continue
                 try:
-                    with socket.create_connection(
-                        self._places[rank], timeout=_ROLL_CALL_SECONDS
-                    ) as connection:
+                    with socket.create_connection(self._places[rank], _ROLL_CALL_SECONDS) as connection:
                         self._ask(connection, message)
-                except TimeoutError:
-                    lost[rank] = f"no sign of life for {_ROLL_CALL_SECONDS:g} s"
-                except OSError:
-                    lost[rank] = _ENDED
+                except OSError as error:
+                    lost[rank] = _reason(error, _ROLL_CALL_SECONDS)
         if lost:
             self._learn(lost)
 
@@ -196,6 +169,17 @@ class Watch:
         for connection in (self._listener, self._link, *self._asking):
             if connection is not None and connection.fileno() >= 0:
                 os.close(connection.detach())  # close() would wait for what reads from it
+
+
+def _hear(connection: socket.socket) -> bytes:
+    """What the worker at the other end says; ConnectionResetError if it has ended."""
+    if not (said := connection.recv(64)):
+        raise ConnectionResetError
+    return said
+
+
+def _reason(error: OSError, seconds: float) -> str:
+    return f"no sign of life for {seconds:g} s" if isinstance(error, TimeoutError) else "its process ended"
 
 
 def _own_address(meeting_point: str) -> str:

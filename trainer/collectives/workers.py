@@ -5,15 +5,13 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from trainer.collectives import Collective
 from trainer.collectives.watch import Watch
-
-if TYPE_CHECKING:
-    from trainer.devices import Device
+from trainer.devices import Device
 
 _IN_FLIGHT = 4
 """Buckets under way at once; more would only take memory."""
@@ -22,7 +20,7 @@ _IN_FLIGHT = 4
 class Workers(Collective, ABC):
     """Made of three operations on flat tensors."""
 
-    def __init__(self, rank: int, size: int, device: "Device") -> None:
+    def __init__(self, rank: int, size: int, device: Device) -> None:
         self.rank = rank
         self.size = size
         self._device = device
@@ -117,39 +115,29 @@ class Workers(Collective, ABC):
 def _buckets(tensors: Iterable[torch.Tensor], megabytes: int) -> Iterator[list[torch.Tensor]]:
     """The tensors in their order, in runs of one type and place and at most that size, or of one tensor."""
     bucket: list[torch.Tensor] = []
-    room = 0
+    room, kind = 0, None
     for tensor in tensors:
         if tensor.numel() == 0:
             continue
-        fits = bucket and tensor.nbytes <= room and _kind(tensor) == _kind(bucket[0])
-        if bucket and not fits:
+        if bucket and (tensor.nbytes > room or (tensor.dtype, tensor.device) != kind):
             yield bucket
-        if not fits:
-            bucket, room = [], megabytes * 2**20
+            bucket = []
+        if not bucket:
+            room, kind = megabytes * 2**20, (tensor.dtype, tensor.device)
         bucket.append(tensor)
         room -= tensor.nbytes
     if bucket:
         yield bucket
 
 
-def _kind(tensor: torch.Tensor) -> tuple[torch.dtype, torch.device]:
-    return tensor.dtype, tensor.device
-
-
 def _pack(bucket: list[torch.Tensor]) -> torch.Tensor:
-    size = sum(tensor.numel() for tensor in bucket)
-    flat = torch.empty(size, dtype=bucket[0].dtype, device=bucket[0].device)
-    torch._foreach_copy_(_views(flat, bucket), bucket)
-    return flat
+    return torch.cat([tensor.reshape(-1) for tensor in bucket])
 
 
 def _unpack(flat: torch.Tensor, bucket: list[torch.Tensor]) -> None:
-    torch._foreach_copy_(bucket, _views(flat, bucket))
-
-
-def _views(flat: torch.Tensor, bucket: list[torch.Tensor]) -> list[torch.Tensor]:
     parts = torch.split(flat, [tensor.numel() for tensor in bucket])
-    return [part.view(tensor.shape) for part, tensor in zip(parts, bucket, strict=True)]
+    shaped = [part.view(tensor.shape) for part, tensor in zip(parts, bucket, strict=True)]
+    torch._foreach_copy_(bucket, shaped)
 
 
 def _finish(bucket: list[torch.Tensor], flat: torch.Tensor, wait: Callable[[], object]) -> None:

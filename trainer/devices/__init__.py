@@ -2,16 +2,14 @@
 
 from contextlib import AbstractContextManager
 from importlib import import_module
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol
 
 from bertdata.errors import SettingsError
 
 if TYPE_CHECKING:
     import torch
-    from _typeshed import DataclassInstance
 
-    Batch = TypeVar("Batch", bound=DataclassInstance)
-
+    from trainer.batches import Batch
     from trainer.devices.loss_scale import LossScale
 
 CLASSES = {"cpu": "Cpu", "cuda": "Cuda"}
@@ -41,7 +39,7 @@ class Device(Protocol):
         """The module on the device, compiled if need be; tied weights are tied there too."""
 
     def move(self, batch: "Batch") -> "Batch":
-        """The batch, a dataclass of tensors, on the device; may not have arrived yet."""
+        """The batch on the device; may not have arrived yet."""
 
     def scaler(
         self, precision: str, *, initial: float = 2.0**16, floor: float = 1.0, ceiling: float = 2.0**24

@@ -1,8 +1,6 @@
 """The host's own processor."""
 
-import dataclasses
 import platform
-from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
@@ -12,7 +10,7 @@ from trainer.devices import Device
 from trainer.devices.loss_scale import LossScale
 
 if TYPE_CHECKING:
-    from trainer.devices import Batch
+    from trainer.batches import Batch
 
 HALVES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
@@ -49,20 +47,8 @@ class Cpu(Device):
             return LossScale(initial=initial, floor=floor, ceiling=ceiling)
         return LossScale()
 
-    def after_backward(self) -> None:
-        pass
-
-    def after_step(self) -> None:
-        pass
-
     def to_host(self, tensor: torch.Tensor) -> torch.Tensor:
         return tensor.detach().cpu()
 
     def describe(self) -> str:
         return f"cpu: {platform.machine()}, {torch.get_num_threads()} threads"
-
-
-def each_tensor(batch: "Batch", function: Callable[[torch.Tensor], torch.Tensor]) -> "Batch":
-    """The batch with ``function(tensor)`` in place of each tensor."""
-    tensors = {field.name: getattr(batch, field.name) for field in dataclasses.fields(batch)}
-    return dataclasses.replace(batch, **{name: function(tensor) for name, tensor in tensors.items()})

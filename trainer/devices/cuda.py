@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 import torch
 
 from bertdata.errors import SettingsError
-from trainer.devices.cpu import Cpu, each_tensor
+from trainer.devices.cpu import Cpu
 
 if TYPE_CHECKING:
-    from trainer.devices import Batch
+    from trainer.batches import Batch
 
 
 class Cuda(Cpu):
@@ -33,7 +33,7 @@ class Cuda(Cpu):
         torch.backends.cudnn.allow_tf32 = True
 
     def move(self, batch: "Batch") -> "Batch":
-        return each_tensor(batch, lambda tensor: tensor.pin_memory().to(self.torch_device, non_blocking=True))
+        return batch.map(lambda tensor: tensor.pin_memory().to(self.torch_device, non_blocking=True))
 
     def describe(self) -> str:
         about = torch.cuda.get_device_properties(self.torch_device)

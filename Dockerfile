@@ -1,0 +1,17 @@
+# A worker image for Dataflow, Flink and Spark: Beam's own, with this package and its kernels in it.
+# Versions are those of constraints.txt; the entry point is Beam's.
+FROM apache/beam_python3.11_sdk:2.77.0 AS build
+WORKDIR /source
+COPY setup.py pyproject.toml MANIFEST.in README.md LICENSE ./
+COPY schemas schemas
+COPY bertdata bertdata
+COPY beam_pipelines beam_pipelines
+COPY trainer trainer
+RUN pip wheel --no-cache-dir --no-deps --wheel-dir /wheels .
+
+FROM apache/beam_python3.11_sdk:2.77.0
+COPY constraints.txt /tmp/constraints.txt
+COPY --from=build /wheels /wheels
+RUN pip install --no-cache-dir --constraint /tmp/constraints.txt --find-links /wheels 'bertdata[gcp,hdf5]'
+# A failed compilation leaves the slow engine, which no one wants to pay for.
+RUN python -c 'from bertdata import _native; assert _native.available(), _native.why_missing'
