@@ -1,11 +1,11 @@
 """Writes the table of other trainers' flags into docs/training.md: ``python -m tools.flag_table``.
 
-The table is made of ``schemas/trainer.json`` and ``trainer.aliases``; a test holds the page against it.
+The table is made of ``schemas/trainer.json``; a test holds the page against it.
 """
 
 from pathlib import Path
 
-from trainer.aliases import TRANSLATIONS, renamed
+from trainer.aliases import renamed, translations
 from trainer.config import device_option_properties, properties
 
 PAGE = Path(__file__).parent.parent / "docs" / "training.md"
@@ -15,17 +15,13 @@ BEGIN, END = "<!-- flags: python -m tools.flag_table -->\n", "<!-- end of flags 
 def table() -> str:
     """Every foreign name and what it means here, in Markdown."""
     meanings = {name: f"`{key}`" for name, key in renamed().items()}
-    meanings |= {name: item.meaning for name, item in TRANSLATIONS.items() if name not in properties()}
-    same = {name: item.meaning for name, item in TRANSLATIONS.items() if name in properties()}
-    rows = [f"| `{name}` | {meaning} |\n" for name, meaning in sorted(meanings.items())]
-    values = [f"| `{name}` (a key here too) | {meaning} |\n" for name, meaning in sorted(same.items())]
+    for name, item in translations().items():
+        meanings[name] = item["description"] + (" (a key here too)" if name in properties() else "")
+    rows = "".join(f"| `{name}` | {meaning} |\n" for name, meaning in sorted(meanings.items()))
     accepted = ", ".join(f"`{name}`" for name in sorted(device_option_properties()))
     return (
-        "| name elsewhere | here |\n|---|---|\n"
-        + "".join(rows + values)
-        + "\nAccepted, and named once in the log where the device has no use for them: "
-        + accepted
-        + ".\n"
+        f"| name elsewhere | here |\n|---|---|\n{rows}\n"
+        f"Accepted, and named once in the log where the device has no use for them: {accepted}.\n"
     )
 
 
