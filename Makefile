@@ -20,13 +20,13 @@ $(READY): setup.py pyproject.toml constraints.txt $(NATIVE)
 horovod: $(READY)
 	$(BIN)/python tools/install_horovod.py $(CONSTRAINTS)
 
-demo: $(READY)
+demo: horovod
 	BIN=$(BIN) bash docs/demo.sh
 
-test: $(READY)
+test: horovod
 	$(BIN)/python -m pytest -q -n 2
 
-test-fast: $(READY)
+test-fast: horovod
 	$(BIN)/python -m pytest -q -n 2 -m 'not slow'
 
 check: $(READY)

@@ -14,8 +14,9 @@ ALWAYS = (
     "long_run",
     "scaling",
     "loader",
+    "training",
 )
-WITH_THE_KIT = ("punkt", "segmenting", "extract", "wikipedia", "cost_model")
+WITH_THE_KIT = ("punkt", "segmenting", "extract", "wikipedia", "cost_model", "learning")
 
 
 def main() -> None:

@@ -319,7 +319,7 @@ def test_files_with_graphcores_keys_are_read(tmp_path, more):
         ("graphcore_base_384", 16320, 2142, 277, 0.002828, (384, 56)),
         ("graphcore_large_128", 65600, 7032, 2000, 6e-3, (128, 20)),
         ("graphcore_large_384", 16380, 2142, 277, 0.002828, (384, 56)),
-        ("tiny", 32, 200, 20, 1e-3, (None, None)),
+        ("tiny", 32, 800, 80, 1e-2, (None, None)),
     ],
 )
 def test_presets_have_the_published_numbers(preset, batch, steps, warmup, rate, shape):
