@@ -18,7 +18,7 @@ $(READY): setup.py pyproject.toml constraints.txt $(NATIVE)
 
 # Built once, then kept as a wheel in the user's cache; takes a moment when all is there.
 horovod: $(READY)
-	$(BIN)/python tools/install_horovod.py $(CONSTRAINTS)
+	$(BIN)/python docs/install_horovod.py $(CONSTRAINTS)
 
 demo: horovod
 	BIN=$(BIN) bash docs/demo.sh

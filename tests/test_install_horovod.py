@@ -15,7 +15,7 @@ from bertdata.errors import AssetError, MissingExtraError
 def script(monkeypatch, tmp_path):
     """The script, with an empty cache."""
     specification = importlib.util.spec_from_file_location(
-        "install_horovod", ROOT / "tools" / "install_horovod.py"
+        "install_horovod", ROOT / "docs" / "install_horovod.py"
     )
     module = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(module)

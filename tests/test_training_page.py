@@ -5,7 +5,7 @@ import shlex
 
 import pytest
 
-from tools.flag_table import PAGE, replaced
+from docs.flag_table import PAGE, replaced
 from trainer.config import Config
 from trainer.flags import make_config, preset_names
 
@@ -15,7 +15,7 @@ COMMANDS = [line for line in BLOCKS if " trainer pretrain " in line]
 
 
 def test_the_table_of_flags_is_the_codes():
-    assert replaced(TEXT) == TEXT, "python -m tools.flag_table writes it anew"
+    assert replaced(TEXT) == TEXT, "python -m docs.flag_table writes it anew"
 
 
 def configured(words: list[str]) -> Config:

@@ -4,7 +4,7 @@ Horovod 0.28.1 asks for C++14, which the headers of PyTorch 2.1 and later refuse
 package are changed before it is built. The wheel lies in the user's cache (see bertdata.assets), in a
 directory named after what it fits: Horovod's version, torch's, and what it computes with on a GPU.
 
-    python tools/install_horovod.py [any option of pip install]
+    python docs/install_horovod.py [any option of pip install]
 """
 
 import importlib.metadata

@@ -1,4 +1,4 @@
-"""Writes the table of other trainers' flags into docs/training.md: ``python -m tools.flag_table``.
+"""Writes the table of other trainers' flags into docs/training.md: ``python -m docs.flag_table``.
 
 The table is made of ``schemas/trainer.json``; a test holds the page against it.
 """
@@ -9,7 +9,7 @@ from trainer.aliases import renamed, translations
 from trainer.config import device_option_properties, properties
 
 PAGE = Path(__file__).parent.parent / "docs" / "training.md"
-BEGIN, END = "<!-- flags: python -m tools.flag_table -->\n", "<!-- end of flags -->\n"
+BEGIN, END = "<!-- flags: python -m docs.flag_table -->\n", "<!-- end of flags -->\n"
 
 
 def table() -> str:
