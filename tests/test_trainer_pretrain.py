@@ -623,7 +623,7 @@ def test_tiny_trains_on_the_sample_corpus(trainer, training_set, tmp_path, monke
     run = ["pretrain", "--config", config, f"--train-data={training_set}", f"--output-dir={tmp_path}"]
     assert trainer(*run, "--steps-this-run=2", "--log-every=1").status == 0
     assert losses(tmp_path)[0]["mlm_loss"] == pytest.approx(7.6, abs=0.3)  # log(2000)
-    assert read_state(find_checkpoints(str(tmp_path))[2]).config["steps"] == 200
+    assert read_state(find_checkpoints(str(tmp_path))[2]).config["steps"] == 800
 
 
 def test_generated_examples_are_trained_on_too(trainer, tmp_path):
