@@ -16,7 +16,6 @@ from trainer.checkpoint import (
     STATE,
     WEIGHTS,
     State,
-    check_fits,
     choose_checkpoint,
     clean_up,
     find_checkpoints,
@@ -168,12 +167,6 @@ def test_nothing_is_unpickled(tmp_path):
     with pytest.raises(CheckpointError, match=r"optimizer\.safetensors: no safetensors"):
         read_tensors(path, state, MOMENTS)
     assert not (tmp_path / "exploded").exists()
-
-
-def test_another_run_is_refused_by_its_first_difference(tmp_path):
-    check_fits(tmp_path, {"data": "d1", "seed": 7}, {"data": "d1"})
-    with pytest.raises(CheckpointError, match=r"another run: its hidden_size is 4, this one's 8"):
-        check_fits(tmp_path, SOUND.model, {"vocab_size": 8, "hidden_size": 8})
 
 
 def test_weights_alone_are_no_run_to_resume(tmp_path):

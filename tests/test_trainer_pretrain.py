@@ -645,16 +645,6 @@ def test_keys_without_meaning_are_named_once(trainer, training_set, tmp_path):
     assert outcome.err.count("available_memory_proportion") == 1
 
 
-def test_curves_are_drawn_again(trainer, whole, monkeypatch):
-    monkeypatch.undo()
-    for name in ("curves.png", "curves.svg"):
-        (whole / name).unlink()
-    outcome = trainer("curves", whole)
-    assert outcome.out.split() == [str(whole / "curves.svg"), str(whole / "curves.png")]
-    assert (whole / "curves.png").stat().st_size > 10_000
-    assert trainer("curves", whole / "checkpoints").status == 2
-
-
 def test_do_train_false_evaluates(trainer, whole, training_set):
     outcome = trainer(*words(training_set, whole, "--do-train=false", f"--eval-data={training_set}"))
     assert outcome.status == 0, outcome.err
@@ -662,7 +652,7 @@ def test_do_train_false_evaluates(trainer, whole, training_set):
 
 
 def test_every_command_explains_itself(trainer):
-    for command in ("pretrain", "evaluate", "convert", "curves"):
+    for command in ("pretrain", "evaluate", "convert"):
         outcome = trainer(command, "--help")
         assert outcome.status == 0
         assert outcome.out.startswith(f"Example:\n  python -m trainer {command} ")

@@ -3,7 +3,6 @@
 import math
 import sys
 from collections.abc import Callable
-from pathlib import Path
 
 from bertdata.commands import choose_command, end
 from bertdata.parser import Parser
@@ -80,20 +79,8 @@ def convert(arguments: list[str]) -> None:
     print(convert(given.source, given.target))
 
 
-def curves(arguments: list[str]) -> None:
-    """a run's picture of loss and accuracy, drawn again"""
-    parser = Parser(
-        "python -m trainer curves", "  python -m trainer curves run", "Draws a run's curves again."
-    )
-    parser.add_argument("run", type=Path, help="output directory of the run")
-    run = parser.parse_args(arguments).run
-    from trainer.curves import draw_curves
-
-    print(*draw_curves(run), sep="\n")
-
-
 COMMANDS: dict[str, Callable[[list[str]], None]] = {
-    run.__name__: run for run in (pretrain, evaluate, convert, curves)
+    run.__name__: run for run in (pretrain, evaluate, convert)
 }
 
 if __name__ == "__main__":

@@ -182,14 +182,6 @@ def read_tensors(path: Path, state: State, name: str = WEIGHTS) -> dict[str, Ten
         raise CheckpointError(f"{file}: no safetensors: {error}") from None
 
 
-def check_fits(path: Path, found: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
-    """CheckpointError that names the first difference between what was trained and what is to be."""
-    for name, wanted in expected.items():
-        if found.get(name) != wanted:
-            difference = f"its {name} is {found.get(name)}, this one's {wanted}"
-            raise CheckpointError(f"{path}: belongs to another run: {difference}")
-
-
 def _md5(values: Mapping[str, Any]) -> str:
     return md5(json.dumps(values, sort_keys=True).encode(), usedforsecurity=False).hexdigest()
 

@@ -11,6 +11,7 @@ from trainer.report import Reporter
 from trainer.rows import StepRecord
 from trainer.runtime import Runtime
 
+REMEDY = "go on from the last checkpoint with a smaller learning rate or another precision"
 _LOOK_SECONDS = 1.0  # at least this often, unless one update takes longer
 
 
@@ -51,10 +52,7 @@ class Ledger:
             for rank, values in enumerate(by_rank):
                 if not math.isfinite(values[0]):
                     found = f"update {self._settled}: the loss of rank {rank} is {values[0]}"
-                    remedy = (
-                        "go on from the last checkpoint with a smaller learning rate or another precision"
-                    )
-                    self._runtime.stop_all(NotFiniteError(f"{found}; {remedy}"))
+                    self._runtime.stop_all(NotFiniteError(f"{found}; {REMEDY}"))
             sums = [sum(column) for column in zip(*by_rank, strict=True)]
             loss, mlm_loss, nsp_loss = (value / workers.size for value in sums[:3])
             record = StepRecord(

@@ -4,8 +4,9 @@ from pathlib import Path
 from typing import Any
 
 from bertdata.errors import DatasetError, MissingInputError, SettingsError
-from trainer.checkpoint import State, check_fits, choose_checkpoint, find_checkpoints, read_state
+from trainer.checkpoint import State, choose_checkpoint, find_checkpoints, read_state
 from trainer.config import Config
+from trainer.errors import CheckpointError
 
 CHANGEABLE = ("hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range")
 """Settings of a model that may differ from those of its checkpoint."""
@@ -45,8 +46,14 @@ def find_origin(config: Config, fresh: State) -> tuple[str, str]:
 
 
 def _check_fits(path: Path, state: State, fresh: State, *names: str) -> None:
+    """CheckpointError that names the first difference between what was trained and what is to be."""
+
     def identity(state: State) -> dict[str, Any]:
         model = {f"model's {name}": value for name, value in state.model.items() if name not in CHANGEABLE}
         return model | {name: getattr(state, name) for name in names}
 
-    check_fits(path, identity(state), identity(fresh))
+    found = identity(state)
+    for name, wanted in identity(fresh).items():
+        if found.get(name) != wanted:
+            difference = f"its {name} is {found.get(name)}, this one's {wanted}"
+            raise CheckpointError(f"{path}: belongs to another run: {difference}")

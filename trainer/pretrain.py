@@ -51,12 +51,10 @@ def pretrain(config: Config) -> None:
     )
     saved = start = training.state.step
     last = min(config.steps, start + (config.steps_this_run or config.steps))
-    batches = (
-        f"{workers.size} workers x {accumulation} micro-batches x {batch_size} = {step_examples} examples"
-    )
     weights = sum(weight.numel() for weight in model.parameters())
     runtime.say(
-        f"{kind}{origin and ' '}{origin}: updates {start} to {last} of {config.steps}, each of {batches} "
+        f"{kind}{origin and ' '}{origin}: updates {start} to {last} of {config.steps}, each of "
+        f"{workers.size} workers x {accumulation} micro-batches x {batch_size} = {step_examples} examples "
         f"out of {data.examples}; {weights:,} weights; {runtime.device.describe()}"
     )
     report = make_reporter(config, rank=workers.rank, resume_step=start if kind == "resumed" else None)

@@ -75,9 +75,8 @@ class Training:
         states = self._optimiser.state
         for key in self._runtime.share(read):
             kind, _, name = key.partition("/")
-            states[weights[name]][kind] = torch.zeros_like(weights[name]).copy_(
-                moments.get(key, torch.zeros(()))
-            )
+            moment = moments.get(key, torch.zeros(()))
+            states[weights[name]][kind] = torch.zeros_like(weights[name]).copy_(moment)
         self._runtime.workers.broadcast(_moments(self._optimiser, self._model).values())
         for group in self._optimiser.param_groups:
             if "step" in group:  # ours counts once a group, PyTorch's AdamW once a tensor
@@ -108,15 +107,9 @@ class Training:
 
     def _accumulate(self, batches: Sequence[Batch]) -> Tensor:
         """Leave the mean of the micro-batches' gradients, times the loss scale, in the weights' grad."""
-        config, workers, device, count = (
-            self._config,
-            self._runtime.workers,
-            self._runtime.device,
-            len(batches),
-        )
-        clips = config.clipping_point == "per_micro_batch"
-        sums: list[Tensor] = []
-        values: list[Tensor] = []
+        config, workers, device = self._config, self._runtime.workers, self._runtime.device
+        clips, count = config.clipping_point == "per_micro_batch", len(batches)
+        sums, values = list[Tensor](), list[Tensor]()
         for number, batch in enumerate(batches):
             # Micro-batch q is the same whichever worker computes it, dropout included.
             micro_batch = workers.rank + workers.size * number
