@@ -22,6 +22,7 @@ _BOUNDS = {
     "maximum": "at most {}",
     "exclusiveMinimum": "more than {}",
     "exclusiveMaximum": "less than {}",
+    "const": "{!r}",
 }
 _SWITCH = {
     **dict.fromkeys(("true", "yes", "1", "on"), True),

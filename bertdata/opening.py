@@ -74,6 +74,23 @@ class Data:
         if found != shard.examples:
             raise ShardError(f"{shard.path}: holds {found} examples, expected {shard.examples}")
 
+    def run(self, share: range) -> Iterator[ExampleBatch]:
+        """The examples of the share, counted in the shards' order, from the shards that hold them."""
+        from bertdata.shards import columns
+
+        start = 0
+        for shard in self.shards:
+            if start < share.stop and start + shard.examples > share.start:
+                first = start
+                for batch in self.batches(shard):
+                    inside = range(max(share.start, first), min(share.stop, first + len(batch)))
+                    if inside:
+                        yield columns.cut(batch, inside.start - first, inside.stop - first)
+                    first += len(batch)
+                    if first >= share.stop:
+                        break
+            start += shard.examples
+
     @contextmanager
     def _opened(self, shard: Shard) -> Iterator[BinaryIO]:
         """The shard's file, of the md5 that is promised; a remote one is fetched once, into a local file."""

@@ -16,6 +16,7 @@ LEVELS = {
     "bertdata": 0,
     "bertdata.errors": 0,
     "bertdata.records": 0,
+    "bertdata.ordering": 0,
     "bertdata.dialects": 1,
     "bertdata.recipes": 1,
     "bertdata.remote": 1,
@@ -49,6 +50,7 @@ LEVELS = {
     "bertdata.verify": 7,
     "bertdata.planning": 7,
     "bertdata.known_vocabulary": 7,
+    "bertdata.generated_data": 8,
     "bertdata.picture": 8,
     "bertdata.shuffled_jobs": 7,
     "bertdata.preview": 8,
@@ -135,7 +137,7 @@ def test_toolkit_needs_none_of_the_heavy_packages():
     heavy = ["apache_beam", "tensorflow", "torch", "h5py", "pyarrow", "tokenizers", "numpy", "nltk"]
     heavy += ["wikiextractor", "matplotlib"]
     names = [name for name in MODULES if name.startswith("bertdata") and "__main__" not in name]
-    lazy = {"bertdata.shards.columns", "bertdata.unicode.generate_unicode11"}
+    lazy = {"bertdata.ordering", "bertdata.shards.columns", "bertdata.unicode.generate_unicode11"}
     code = f"""
 import importlib, sys
 for name in {sorted(set(names) - lazy)!r}:

@@ -2,7 +2,7 @@
 
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 import pytest
@@ -14,9 +14,10 @@ from torch.nn import functional as F
 
 from bertdata.assets import Asset, Source, obtain
 from bertdata.errors import AssetError, DataError, MissingInputError, SettingsError
+from schemas import load_schema
 from trainer.huggingface import export_model, import_weights, read_config
 from trainer.losses import cross_entropy, pretraining_loss
-from trainer.model import BertForPreTraining, Layout, ModelConfig
+from trainer.model import ACTIVATIONS, BertForPreTraining, Layout, ModelConfig
 
 SMALL = {
     "vocab_size": 99,
@@ -326,9 +327,8 @@ def test_googles_configuration_is_read_unchanged(tmp_path):
         "scale_query_key": True,
         "deep_weight_init": True,
     }
-    path = tmp_path / "bert_config.json"
-    path.write_text(json.dumps(google), encoding="utf-8")
-    config = ModelConfig.from_file(str(path))
+    (tmp_path / "config.json").write_text(json.dumps(google), encoding="utf-8")
+    config = read_config(str(tmp_path))
     assert {name: value for name, value in google.items() if name in config.as_json()} == {
         name: value for name, value in config.as_json().items() if name in google
     }
@@ -338,31 +338,51 @@ def test_googles_configuration_is_read_unchanged(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"hiden_size": 32}, "unknown key 'hiden_size'; did you mean 'hidden_size'?"),
-        ({"num_attention_heads": 5}, "hidden_size is 32, expected a multiple of num_attention_heads (5)"),
+        ({"hiden_size": 32}, "hiden_size is not a known key; the nearest known is hidden_size"),
+        ({"num_attention_heads": 5}, "hidden_size is 32, no multiple of num_attention_heads (5)"),
         ({"hidden_act": "swish"}, "hidden_act is 'swish', expected one of gelu, gelu_new, relu"),
-        ({"hidden_dropout_prob": 1}, "hidden_dropout_prob is 1, expected a probability below 1"),
-        ({"hidden_size": "32"}, "hidden_size is '32', expected int"),
+        ({"hidden_dropout_prob": 1}, "hidden_dropout_prob is 1, expected less than 1"),
+        ({"hidden_size": "32"}, "hidden_size is '32', expected an integer"),
         ({"num_hidden_layers": 0}, "num_hidden_layers is 0, expected 1 or more"),
-        ({"deep_weight_init": 1}, "deep_weight_init is 1, expected bool"),
+        ({"deep_weight_init": 1}, "deep_weight_init is 1, expected true or false"),
         ({"model_type": "roberta"}, "model_type is 'roberta', expected 'bert'"),
         ({"position_embedding_type": "relative_key"}, "position_embedding_type is 'relative_key'"),
     ],
 )
 def test_wrong_configurations_are_refused_by_name(tmp_path, changes, message):
-    path = tmp_path / "c.json"
+    path = tmp_path / "config.json"
     path.write_text(json.dumps({**SMALL, **changes}), encoding="utf-8")
     with pytest.raises(SettingsError) as caught:
-        ModelConfig.from_file(str(path))
+        read_config(str(tmp_path))
     assert str(path) in str(caught.value)
     assert message in str(caught.value)
 
 
 @pytest.mark.parametrize("text", ["[1]", "{"])
 def test_what_is_no_json_object_is_refused(tmp_path, text):
-    (tmp_path / "c.json").write_text(text, encoding="utf-8")
-    with pytest.raises(SettingsError, match="c.json: "):
-        ModelConfig.from_file(str(tmp_path / "c.json"))
+    (tmp_path / "config.json").write_text(text, encoding="utf-8")
+    with pytest.raises(SettingsError, match="config.json: is not"):
+        read_config(str(tmp_path))
+
+
+def test_whole_numbers_are_whole_however_json_writes_them():
+    config = ModelConfig.from_dict({**SMALL, "hidden_size": 32.0, "hidden_dropout_prob": 0})
+    assert (type(config.hidden_size), type(config.hidden_dropout_prob)) == (int, float)
+    assert config == ModelConfig(**SMALL, hidden_dropout_prob=0.0)
+
+
+def test_the_models_schema_has_its_keys_and_the_trainers_allows_no_more():
+    schema = load_schema("model")["properties"]
+    assert [name for name, item in schema.items() if item is not True and "const" not in item] == [
+        item.name for item in fields(ModelConfig)
+    ]
+    assert schema["hidden_act"]["enum"] == list(ACTIVATIONS)
+    for name, item in load_schema("trainer")["properties"].items():
+        if item.get("model"):
+            types = {*([item["type"]] if isinstance(item["type"], str) else item["type"])} - {"null"}
+            assert types == {schema[name].get("type", "string")}, name
+            assert item.get("minimum", 0) >= schema[name].get("minimum", 0), name
+            assert item.get("exclusiveMaximum") == schema[name].get("exclusiveMaximum"), name
 
 
 # Hugging Face form
@@ -457,7 +477,7 @@ def test_weights_of_another_shape_are_refused_by_name(tmp_path, fault):
     elif fault == "shape":
         weights[name] = weights[name][:, :10].contiguous()
     else:
-        message = r"word_embeddings.weight has shape \[50, 32\], the configuration \[104, 32\]"
+        message = r"word_embeddings.weight has shape \[50, 32\], expected \[104, 32\]"
         table = "bert.embeddings.word_embeddings.weight"
         weights[table] = weights[table][:50].contiguous()
     save_file(weights, tmp_path / "model.safetensors")

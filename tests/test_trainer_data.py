@@ -20,15 +20,16 @@ from hypothesis import strategies as st
 
 from bertdata.cli.main import main
 from bertdata.errors import DatasetError, ManifestError, MissingInputError, SettingsError, ShardError
+from bertdata.generated_data import GeneratedData
 from bertdata.manifest import dump_json
+from bertdata.ordering import Order, Position, numbers
 from bertdata.records import ShardLayout
 from bertdata.shards import columns
 from bertdata.shards.example_proto import decode_example
 from bertdata.shards.frames import read_payloads
 from trainer.batches import Batch
-from trainer.data import Data, GeneratedData, generated_data, open_data
+from trainer.data import Data, generated_data, open_data
 from trainer.loader import Ahead, Loader, evaluation_batches
-from trainer.order import Order, Position, numbers
 
 LENGTH, PREDICTIONS = 64, 10
 CONTAINERS = ("tfrecord", "hdf5", "parquet")

@@ -15,6 +15,7 @@ from safetensors.torch import load_file
 from training_runs import Trainer, errors, losses, refuse, start_workers, tensors, words
 
 from bertdata.cli.main import main as bertdata
+from bertdata.ordering import Position
 from trainer import collectives
 from trainer.batches import Batch
 from trainer.checkpoint import State, find_checkpoints, read_state
@@ -25,7 +26,6 @@ from trainer.devices import find_device
 from trainer.loader import Loader
 from trainer.losses import pretraining_loss
 from trainer.model import ModelConfig
-from trainer.order import Position
 from trainer.runtime import Runtime, make_model
 from trainer.training import Training, find_schedule
 

@@ -9,7 +9,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from bertdata.records import ExampleBatch, ShardLayout
 from bertdata.shards import columns
-from trainer.order import Array
+from bertdata.shards.columns import Array
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -47,7 +47,7 @@ class Columns:
     """
 
     def __init__(self, batches: Iterable[ExampleBatch], layout: ShardLayout) -> None:
-        held = columns.join([*batches, _blank(layout)])
+        held = columns.join([*batches, columns.blank(layout)])
         self.ids = sliding_window_view(held.ids, layout.max_seq_length)
         self.positions = sliding_window_view(held.positions, layout.max_predictions_per_seq)
         self.labels = sliding_window_view(held.labels, layout.max_predictions_per_seq)
@@ -55,20 +55,6 @@ class Columns:
         self.mask_bounds = np.insert(held.mask_ends, 0, 0)
         self.first_lengths = held.first_lengths
         self.next_labels = held.next_labels
-
-
-def _blank(layout: ShardLayout) -> ExampleBatch:
-    """One example of zeros: what the last windows reach into."""
-    ids, masks = layout.max_seq_length, layout.max_predictions_per_seq
-    return ExampleBatch(
-        ids=np.zeros(ids, np.uint16),
-        ends=np.array([ids], np.uint32),
-        first_lengths=np.array([ids], np.uint32),
-        positions=np.zeros(masks, np.uint16),
-        labels=np.zeros(masks, np.uint16),
-        mask_ends=np.array([masks], np.uint32),
-        next_labels=np.zeros(1, np.uint8),
-    )
 
 
 def collate(pieces: Iterable[tuple[Columns, Array, Array]], count: int, layout: ShardLayout) -> Batch:

@@ -7,14 +7,15 @@ Nothing is unpickled: weights come from safetensors, or from PyTorch's own forma
 import json
 from collections.abc import Mapping
 from pickle import UnpicklingError
-from typing import Any
 
 import safetensors.torch
 import torch
 from safetensors import SafetensorError
 from torch import Tensor
+from torch.nn import functional as F
 
 from bertdata import storage
+from bertdata.checking import read_object
 from bertdata.errors import DataError, SettingsError
 from trainer.model import BertForPreTraining, ModelConfig
 
@@ -24,13 +25,15 @@ _WORDS = "bert.embeddings.word_embeddings.weight"
 _BIAS = "cls.predictions.bias"
 # Heads that an encoder-only file may lack; they then keep the weights they start with.
 _HEADS = ("cls.", "bert.pooler.")
+_OLD_NAMES = {".dense_act.": ".dense.", ".gamma": ".weight", ".beta": ".bias", ".decoder.bias": ".bias"}
 # Copies of tied tensors, and tables that are no parameters.
 _DROPPED = ("cls.predictions.decoder.", "bert.embeddings.position_ids")
 
 
 def read_config(directory: str) -> ModelConfig:
     """The configuration of a directory in Hugging Face form."""
-    return ModelConfig.from_file(storage.join(directory, "config.json"))
+    path = storage.join(directory, "config.json")
+    return ModelConfig.from_dict(read_object(path), path)
 
 
 def import_weights(model: BertForPreTraining, path: str) -> list[str]:
@@ -42,15 +45,15 @@ def import_weights(model: BertForPreTraining, path: str) -> list[str]:
     found = rename(read_weights(path), model.config)
     own = model.state_dict()
     missing = [name for name in own if name not in found]
-    if lost := [name for name in missing if not name.startswith(_HEADS)]:
-        raise DataError(f"{path}: lacks {_some(lost)}; expected a BERT of the configuration's depth")
-    if extra := [name for name in found if name not in own]:
-        raise DataError(f"{path}: unexpected {_some(extra)}; expected a BERT of the configuration's depth")
+    lost = [name for name in missing if not name.startswith(_HEADS)]
+    extra = [name for name in found if name not in own]
+    for word, names in (("lacks", lost), ("unexpected", extra)):
+        if names:
+            some = f"{names[0]} and {len(names) - 1} more" if len(names) > 1 else names[0]
+            raise DataError(f"{path}: {word} {some}; expected a BERT of the configuration's depth")
     for name, tensor in found.items():
-        if tensor.shape != own[name].shape:
-            raise DataError(
-                f"{path}: {name} has shape {list(tensor.shape)}, the configuration {list(own[name].shape)}"
-            )
+        if tensor.shape != (wanted := own[name].shape):
+            raise DataError(f"{path}: {name} has shape {list(tensor.shape)}, expected {list(wanted)}")
     model.load_state_dict(found, strict=False)
     return missing
 
@@ -59,13 +62,11 @@ def export_model(model: BertForPreTraining, directory: str) -> None:
     """Write config.json and model.safetensors so that transformers' from_pretrained reads them."""
     config = model.config
     if config.megatron_residual_connection:
-        raise SettingsError(
-            "megatron_residual_connection: transformers has no such model, expected false for an export"
-        )
-    weights = {name: tensor.detach().cpu() for name, tensor in model.state_dict().items()}
+        raise SettingsError("megatron_residual_connection: transformers has no such model to export to")
+    weights = model.state_dict()
     for name in (_WORDS, _BIAS):
         weights[name] = weights[name][: config.vocab_size]
-    weights = {name: tensor.contiguous() for name, tensor in weights.items()}
+    weights = {name: tensor.cpu().contiguous() for name, tensor in weights.items()}
     values = {"architectures": ["BertForPreTraining"], "model_type": "bert", **config.as_json()}
     storage.make_directory(directory)
     with storage.open_output(storage.join(directory, "config.json")) as file:
@@ -84,13 +85,7 @@ def read_weights(path: str) -> dict[str, Tensor]:
             return safetensors.torch.load(storage.read_bytes(path))
         with storage.open_input(path) as file:
             values = torch.load(file, map_location="cpu", weights_only=True)
-    except (
-        SafetensorError,
-        RuntimeError,
-        ValueError,
-        EOFError,
-        UnpicklingError,
-    ) as error:
+    except (SafetensorError, RuntimeError, ValueError, EOFError, UnpicklingError) as error:
         reason = str(error).strip().split("\n")[0]
         raise DataError(f"{path}: not weights that can be read without unpickling: {reason}") from None
     # NVIDIA's checkpoints keep the weights beside the optimiser's state.
@@ -107,21 +102,12 @@ def rename(weights: Mapping[str, Tensor], config: ModelConfig) -> dict[str, Tens
         name = name.removeprefix("module.")
         if not name.startswith(("bert.", "cls.")):
             name = f"bert.{name}"
-        name = name.replace(".dense_act.", ".dense.")
-        name = name.replace(".gamma", ".weight").replace(".beta", ".bias")
+        for old, new in _OLD_NAMES.items():
+            name = name.replace(old, new)
         found[name] = tensor.float()
-    if _BIAS not in found and "cls.predictions.decoder.bias" in found:
-        found[_BIAS] = found["cls.predictions.decoder.bias"]
     found = {name: tensor for name, tensor in found.items() if not name.startswith(_DROPPED)}
+    rows = config.padded_vocab_size - config.vocab_size
     for name in (_WORDS, _BIAS):
         if name in found and len(found[name]) == config.vocab_size:
-            found[name] = _fill_up(found[name], config.padded_vocab_size)
+            found[name] = F.pad(found[name], (*(0, 0) * (found[name].dim() - 1), 0, rows))
     return found
-
-
-def _fill_up(tensor: Tensor, rows: int) -> Tensor:
-    return torch.cat([tensor, tensor.new_zeros(rows - len(tensor), *tensor.shape[1:])])
-
-
-def _some(names: list[Any]) -> str:
-    return f"{names[0]} and {len(names) - 1} more" if len(names) > 1 else names[0]

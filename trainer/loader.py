@@ -9,11 +9,9 @@ from typing import Generic, NamedTuple, TypeVar
 import numpy as np
 
 from bertdata.errors import DatasetError
-from bertdata.records import ExampleBatch
 from bertdata.shards import columns
 from trainer.batches import Batch, Columns, collate
-from trainer.data import Data
-from trainer.order import Order, Piece, Position
+from trainer.data import Data, Order, Piece, Position
 
 Item = TypeVar("Item")
 _ROWS_AT_ONCE = 1024  # small updates are gathered several at a time: a NumPy call costs a microsecond
@@ -171,25 +169,9 @@ def evaluation_batches(
     share = range(total * rank // workers, total * (rank + 1) // workers)
 
     def batches() -> Iterator[Batch]:
-        for group in columns.regroup(_run(data, share), batch_size):
+        for group in columns.regroup(data.run(share), batch_size):
             rows = np.arange(len(group))
             count = batch_size if fixed_shapes else len(group)
             yield collate([(Columns([group], data.layout), rows, rows)], count, data.layout)
 
     return Ahead(batches(), _BATCHES_AHEAD)
-
-
-def _run(data: Data, share: range) -> Iterator[ExampleBatch]:
-    """The examples of the share, from the files that hold them."""
-    start = 0
-    for shard in data.shards:
-        if start < share.stop and start + shard.examples > share.start:
-            first = start
-            for batch in data.batches(shard):
-                inside = range(max(share.start, first), min(share.stop, first + len(batch)))
-                if inside:
-                    yield columns.cut(batch, inside.start - first, inside.stop - first)
-                first += len(batch)
-                if first >= share.stop:
-                    break
-        start += shard.examples

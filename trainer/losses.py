@@ -6,7 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from trainer.model import Examples, Logits
+from trainer.batches import Batch
+from trainer.model import Logits
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,32 +30,25 @@ class Losses:
     nsp_loss_sum: Tensor
 
 
-def pretraining_loss(logits: Logits, batch: Examples) -> Losses:
+def pretraining_loss(logits: Logits, batch: Batch) -> Losses:
     """Mean masked-word loss by weight, plus mean next-sentence loss.
 
     A negative next-sentence label leaves its sequence out (rows that only fill up a batch). Where
     nothing counts at all the loss is 0.
     """
-    words, words_right = cross_entropy(logits.masked_lm, logits.masked_lm_ids)
     labels = batch.next_sentence_labels.long()
-    counted = (labels >= 0).float()
-    pairs, pairs_right = cross_entropy(logits.next_sentence, labels.clamp(min=0))
-    weights = logits.masked_lm_weights.float()
-    words_sum, words_weight = (words * weights).sum(), weights.sum()
-    pairs_sum, pairs_count = (pairs * counted).sum(), counted.sum()
-    masked_lm = words_sum / words_weight.clamp(min=1e-5)
-    next_sentence = pairs_sum / pairs_count.clamp(min=1e-5)
-    return Losses(
-        total=masked_lm + next_sentence,
-        masked_lm=masked_lm.detach(),
-        next_sentence=next_sentence.detach(),
-        masked_lm_correct=(words_right * weights).sum(),
-        masked_lm_weight=words_weight,
-        masked_lm_loss_sum=words_sum.detach(),
-        nsp_correct=(pairs_right * counted).sum(),
-        nsp_count=pairs_count,
-        nsp_loss_sum=pairs_sum.detach(),
-    )
+    words, word_sums = _mean_and_sums(logits.masked_lm, logits.masked_lm_ids, logits.masked_lm_weights)
+    pairs, pair_sums = _mean_and_sums(logits.next_sentence, labels.clamp(min=0), labels >= 0)
+    return Losses(words + pairs, words.detach(), pairs.detach(), *word_sums, *pair_sums)
+
+
+def _mean_and_sums(logits: Tensor, ids: Tensor, weights: Tensor) -> tuple[Tensor, list[Tensor]]:
+    """The mean loss by weight, to be differentiated, and its three sums in the order of Losses."""
+    losses, right = cross_entropy(logits, ids)
+    weights = weights.float()
+    loss_sum, weight = (losses * weights).sum(), weights.sum()
+    mean = loss_sum / weight.clamp(min=1e-5)
+    return mean, [(right * weights).sum(), weight, loss_sum.detach()]
 
 
 def cross_entropy(logits: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:

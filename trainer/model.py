@@ -5,20 +5,20 @@ positions only, attention is PyTorch's fused one, and where shapes may vary the 
 so that linear layers see real tokens only.
 """
 
-import json
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, fields
-from difflib import get_close_matches
-from functools import partial
-from typing import Any, Protocol
+from dataclasses import asdict, dataclass, fields
+from functools import cache, partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from bertdata import storage
+from bertdata.checking import check_names, check_values
 from bertdata.errors import SettingsError
+from schemas import load_schema
+from trainer.batches import Batch
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu": F.gelu,
@@ -26,26 +26,13 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": F.relu,
 }
 
-# Keys that other programs write and that change nothing here.
-_SILENT_KEYS = (
-    "architectures model_type transformers_version _name_or_path torch_dtype dtype use_cache pad_token_id "
-    "bos_token_id eos_token_id classifier_dropout gradient_checkpointing output_all_encoded_layers "
-    "is_decoder add_cross_attention tie_word_embeddings id2label label2id position_embedding_type "
-    "directionality pooler_fc_size pooler_num_attention_heads pooler_num_fc_layers pooler_size_per_head "
-    "pooler_type"
-)
-_WANTED = {"model_type": "bert", "position_embedding_type": "absolute", "is_decoder": False}
-
-
-def _key(default: Any, help: str) -> Any:
-    return field(default=default, metadata={"help": help})
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModelConfig:
     """The shape of a BERT: the keys of Google's bert_config.json, then those of other programs.
 
-    The last three are RaNNC's, after Megatron-LM. Where their authors leave the details open:
+    Types and ranges are those of ``schemas/model.json``. The last three keys are RaNNC's, after
+    Megatron-LM. Where their authors leave the details open:
 
     - ``megatron_residual_connection``: attention and feed-forward part get layer-normed input, and the
       residual is taken before the norm. No parameter is added: a norm keeps its name and stands where
@@ -57,41 +44,27 @@ class ModelConfig:
       deviation ``initializer_range / sqrt(2 * num_hidden_layers)``.
     """
 
-    vocab_size: int = _key(30522, "tokens of the vocabulary")
-    hidden_size: int = _key(768, "width of a token's vector")
-    num_hidden_layers: int = _key(12, "layers")
-    num_attention_heads: int = _key(12, "attention heads; must divide hidden_size")
-    intermediate_size: int = _key(3072, "width of the feed-forward part")
-    hidden_act: str = _key("gelu", f"activation: {', '.join(ACTIVATIONS)}")
-    hidden_dropout_prob: float = _key(0.1, "dropout of embeddings and projections")
-    attention_probs_dropout_prob: float = _key(0.1, "dropout of attention weights")
-    max_position_embeddings: int = _key(512, "longest sequence")
-    type_vocab_size: int = _key(2, "segments")
-    initializer_range: float = _key(0.02, "standard deviation of weights at the start")
-    layer_norm_eps: float = _key(1e-12, "added to the variance in layer norms")
-    megatron_residual_connection: bool = _key(False, "layer norm before attention and feed-forward part")
-    scale_query_key: bool = _key(False, "scale query and key instead of their product")
-    deep_weight_init: bool = _key(False, "smaller weights at the start, by depth")
+    vocab_size: int = 30522  # tokens of the vocabulary
+    hidden_size: int = 768  # width of a token's vector
+    num_hidden_layers: int = 12
+    num_attention_heads: int = 12  # must divide hidden_size
+    intermediate_size: int = 3072  # width of the feed-forward part
+    hidden_act: str = "gelu"
+    hidden_dropout_prob: float = 0.1  # of embeddings and projections
+    attention_probs_dropout_prob: float = 0.1
+    max_position_embeddings: int = 512  # longest sequence
+    type_vocab_size: int = 2  # segments
+    initializer_range: float = 0.02  # standard deviation of weights at the start
+    layer_norm_eps: float = 1e-12  # added to the variance
+    megatron_residual_connection: bool = False
+    scale_query_key: bool = False
+    deep_weight_init: bool = False
 
     def __post_init__(self) -> None:
-        for item in fields(self):
-            value = getattr(self, item.name)
-            kind = type(item.default)
-            fits = type(value) is kind or (kind is float and type(value) is int)
-            _check(fits, f"{item.name} is {value!r}, expected {kind.__name__}")
-            if kind is int:
-                _check(value >= 1, f"{item.name} is {value}, expected 1 or more")
-            if item.name.endswith("_prob"):
-                _check(0 <= value < 1, f"{item.name} is {value}, expected a probability below 1")
-        _check(
-            self.hidden_act in ACTIVATIONS,
-            f"hidden_act is {self.hidden_act!r}, expected one of {', '.join(ACTIVATIONS)}",
-        )
-        _check(
-            self.hidden_size % self.num_attention_heads == 0,
-            f"hidden_size is {self.hidden_size}, expected a multiple of num_attention_heads "
-            f"({self.num_attention_heads})",
-        )
+        check_values(asdict(self), _keys())
+        width, heads = self.hidden_size, self.num_attention_heads
+        if width % heads:
+            raise SettingsError(f"hidden_size is {width}, no multiple of num_attention_heads ({heads})")
 
     @property
     def padded_vocab_size(self) -> int:
@@ -101,55 +74,22 @@ class ModelConfig:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any], where: str = "model configuration") -> "ModelConfig":
         """The configuration of a bert_config.json or config.json; SettingsError names a foreign key."""
-        known = {item.name for item in fields(cls)}
-        for name, value in values.items():
-            if name not in known and name not in _SILENT_KEYS.split():
-                near = get_close_matches(name, sorted(known), n=1, cutoff=0)
-                raise SettingsError(f"{where}: unknown key {name!r}; did you mean {near[0]!r}?")
-            if name in _WANTED and value != _WANTED[name]:
-                raise SettingsError(f"{where}: {name} is {value!r}, expected {_WANTED[name]!r}")
         try:
-            return cls(**{name: value for name, value in values.items() if name in known})
+            check_names(values, _keys())
+            check_values(values, _keys())
+            kinds: dict[str, type[Any]] = {item.name: type(item.default) for item in fields(cls)}
+            return cls(**{name: kinds[name](value) for name, value in values.items() if name in kinds})
         except SettingsError as error:
             raise SettingsError(f"{where}: {error}") from None
-
-    @classmethod
-    def from_file(cls, path: str) -> "ModelConfig":
-        """The configuration in a JSON file, local or remote."""
-        try:
-            values = json.loads(storage.read_bytes(path))
-        except ValueError as error:
-            raise SettingsError(f"{path}: not JSON: {error}") from None
-        if not isinstance(values, dict):
-            raise SettingsError(f"{path}: found {type(values).__name__}, expected a JSON object")
-        return cls.from_dict(values, path)
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
 
 
-def _check(holds: bool, message: str) -> None:
-    if not holds:
-        raise SettingsError(message)
-
-
-class Examples(Protocol):
-    """What the model reads of a batch: B sequences of S ids, P slots for masked positions."""
-
-    @property
-    def input_ids(self) -> Tensor: ...
-    @property
-    def token_type_ids(self) -> Tensor: ...
-    @property
-    def attention_mask(self) -> Tensor: ...
-    @property
-    def masked_lm_positions(self) -> Tensor: ...
-    @property
-    def masked_lm_ids(self) -> Tensor: ...
-    @property
-    def masked_lm_weights(self) -> Tensor: ...
-    @property
-    def next_sentence_labels(self) -> Tensor: ...
+@cache
+def _keys() -> dict[str, Any]:
+    """The schema of each key, and of those of other programs that change nothing here."""
+    return dict(load_schema("model")["properties"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,8 +138,10 @@ class Layout:
             return rows
         return rows.new_zeros(self.batch * self.length, rows.shape[1]).index_copy(0, self.real, rows)
 
-    def rows_of(self, places: Tensor) -> Tensor:
-        """The row numbers of places in the flattened sequences."""
+    def rows_of(self, positions: Tensor) -> Tensor:
+        """The row numbers of (B, n) positions within their sequences, flattened."""
+        starts = torch.arange(self.batch, device=positions.device) * self.length
+        places = (positions + starts[:, None]).reshape(-1)
         return places if self.real is None else torch.searchsorted(self.real, places)
 
 
@@ -228,9 +170,19 @@ class Dense(nn.Module):
 
 
 class NormedDense(Dense):
+    """A linear layer and the norm that follows, with the residual between them where there is one."""
+
     def __init__(self, inputs: int, config: ModelConfig) -> None:
         super().__init__(inputs, config.hidden_size)
         self.LayerNorm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
+        self.dropout = config.hidden_dropout_prob
+        self.norm_first = config.megatron_residual_connection
+
+    def add(self, change: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """The next residual and what the next part reads: the same unless norms come first."""
+        rows = rows + F.dropout(self.dense(change), self.dropout, self.training)
+        normed = self.LayerNorm(rows)
+        return (rows if self.norm_first else normed), normed
 
 
 class SelfAttention(nn.Module):
@@ -240,11 +192,9 @@ class SelfAttention(nn.Module):
         super().__init__()
         self.heads = config.num_attention_heads
         self.dropout = config.attention_probs_dropout_prob
-        size = config.hidden_size // config.num_attention_heads
-        self.query_key_scale = size**-0.25 if config.scale_query_key else None
-        self.query = nn.Linear(config.hidden_size, config.hidden_size)
-        self.key = nn.Linear(config.hidden_size, config.hidden_size)
-        self.value = nn.Linear(config.hidden_size, config.hidden_size)
+        width = config.hidden_size
+        self.query_key_scale = (width // self.heads) ** -0.25 if config.scale_query_key else None
+        self.query, self.key, self.value = (nn.Linear(width, width) for _ in range(3))
 
     def forward(self, rows: Tensor, layout: Layout) -> Tensor:
         shape = (layout.batch, layout.length, self.heads, -1)
@@ -274,27 +224,11 @@ class Layer(nn.Module):
         self.intermediate = Dense(config.hidden_size, config.intermediate_size)
         self.output = NormedDense(config.intermediate_size, config)
         self.activation = ACTIVATIONS[config.hidden_act]
-        self.dropout = config.hidden_dropout_prob
-        self.norm_first = config.megatron_residual_connection
 
     def forward(self, rows: Tensor, normed: Tensor, layout: Layout) -> tuple[Tensor, Tensor]:
-        """The layer's output and what the next layer's attention reads: the same unless norms come first."""
-        between: nn.LayerNorm = self.attention.output.LayerNorm
-        if self.norm_first:
-            rows = rows + self._attend(normed, layout)
-            rows = rows + self._feed_forward(between(rows))
-            return rows, self.output.LayerNorm(rows)
-        rows = between(rows + self._attend(rows, layout))
-        rows = self.output.LayerNorm(rows + self._feed_forward(rows))
-        return rows, rows
-
-    def _attend(self, rows: Tensor, layout: Layout) -> Tensor:
-        seen = self.attention.output.dense(self.attention.self(rows, layout))
-        return F.dropout(seen, self.dropout, self.training)
-
-    def _feed_forward(self, rows: Tensor) -> Tensor:
-        wide = self.activation(self.intermediate.dense(rows))
-        return F.dropout(self.output.dense(wide), self.dropout, self.training)
+        """The residual and what this layer's attention reads, to those of the next layer."""
+        rows, normed = self.attention.output.add(self.attention.self(normed, layout), rows)
+        return self.output.add(self.activation(self.intermediate.dense(normed)), rows)
 
 
 class Encoder(nn.Module):
@@ -324,27 +258,24 @@ class Bert(nn.Module):
             rows = normed = F.dropout(self.embeddings.LayerNorm(rows), self.dropout, self.training)
         for layer in self.encoder.layer:
             rows, normed = layer(rows, normed, layout)
-        first = torch.arange(layout.batch, device=rows.device) * layout.length
-        return normed, torch.tanh(self.pooler.dense(normed.index_select(0, layout.rows_of(first))))
+        first = normed.index_select(0, layout.rows_of(torch.zeros_like(input_ids[:, :1])))
+        return normed, torch.tanh(self.pooler.dense(first))
 
 
 class Predictions(nn.Module):
     """The masked-word head; its weights are the word embeddings, handed in at each call."""
 
-    beyond_vocabulary: Tensor
-
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.transform = NormedDense(config.hidden_size, config)
         self.bias = nn.Parameter(torch.zeros(config.padded_vocab_size))
-        beyond = torch.zeros(config.padded_vocab_size)
-        beyond[config.vocab_size :] = -math.inf
-        self.register_buffer("beyond_vocabulary", beyond, persistent=False)
+        self.vocab_size = config.vocab_size
         self.activation = ACTIVATIONS[config.hidden_act]
 
     def forward(self, rows: Tensor, words: Tensor) -> Tensor:
         rows = self.transform.LayerNorm(self.activation(self.transform.dense(rows)))
-        return F.linear(rows, words, self.bias + self.beyond_vocabulary)
+        beyond = len(self.bias) - self.vocab_size
+        return F.linear(rows, words, F.pad(self.bias[: self.vocab_size], (0, beyond), value=-math.inf))
 
 
 class Heads(nn.Module):
@@ -370,29 +301,20 @@ class BertForPreTraining(nn.Module):
                 nn.init.normal_(module.weight, std=std)
             if isinstance(module, nn.Linear):
                 nn.init.zeros_(module.bias)
-        with torch.no_grad():
-            self.bert.embeddings.word_embeddings.weight[config.vocab_size :] = 0
+        nn.init.zeros_(self.bert.embeddings.word_embeddings.weight.detach()[config.vocab_size :])
 
-    def forward(self, batch: Examples, *, fixed_shapes: bool = False) -> Logits:
+    def forward(self, batch: Batch, *, fixed_shapes: bool = False) -> Logits:
         """Logits of the masked slots of weight above 0, or of all B * P slots where shapes are fixed."""
         length, longest = batch.input_ids.shape[1], self.config.max_position_embeddings
-        _check(
-            length <= longest,
-            f"sequences of {length} ids, at most max_position_embeddings ({longest}) allowed",
-        )
+        if length > longest:
+            raise SettingsError(f"sequences of {length} ids, at most max_position_embeddings ({longest})")
         layout = Layout.of(batch.attention_mask, fixed_shapes)
         rows, pooled = self.bert(batch.input_ids, batch.token_type_ids, layout)
-        starts = torch.arange(layout.batch, device=rows.device) * length
-        slots = (batch.masked_lm_positions + starts[:, None]).reshape(-1)
+        slots = layout.rows_of(batch.masked_lm_positions)
         ids, weights = batch.masked_lm_ids.reshape(-1), batch.masked_lm_weights.reshape(-1)
         if not fixed_shapes:
             used = (weights > 0).nonzero().squeeze(1)
             slots, ids, weights = slots[used], ids[used], weights[used]
-        masked = rows.index_select(0, layout.rows_of(slots))
-        words = self.bert.embeddings.word_embeddings.weight
-        return Logits(
-            masked_lm=self.cls.predictions(masked, words),
-            next_sentence=self.cls.seq_relationship(pooled),
-            masked_lm_ids=ids.long(),
-            masked_lm_weights=weights,
-        )
+        masked = rows.index_select(0, slots)
+        words = self.cls.predictions(masked, self.bert.embeddings.word_embeddings.weight)
+        return Logits(words, self.cls.seq_relationship(pooled), ids.long(), weights)

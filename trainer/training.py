@@ -13,10 +13,10 @@ from trainer.batches import Batch
 from trainer.checkpoint import MOMENTS, State, clean_up, read_state, read_tensors, save_checkpoint
 from trainer.collectives import force_weight_sync
 from trainer.config import Config
+from trainer.data import Position, numbers
 from trainer.errors import NotFiniteError
 from trainer.model import BertForPreTraining
 from trainer.optim import Schedule, clip_, make_optimiser, make_schedule
-from trainer.order import Position, numbers
 from trainer.runtime import Runtime, read_weights_into
 
 _MEANS = ("total", "masked_lm", "next_sentence")

@@ -118,6 +118,20 @@ def join(batches: list[ExampleBatch]) -> ExampleBatch:
     return ExampleBatch(**columns)
 
 
+def blank(layout: ShardLayout) -> ExampleBatch:
+    """One example of the layout's full size, of zeros."""
+    ids, masks = layout.max_seq_length, layout.max_predictions_per_seq
+    return ExampleBatch(
+        ids=np.zeros(ids, np.uint16),
+        ends=np.array([ids], np.uint32),
+        first_lengths=np.array([ids], np.uint32),
+        positions=np.zeros(masks, np.uint16),
+        labels=np.zeros(masks, np.uint16),
+        mask_ends=np.array([masks], np.uint32),
+        next_labels=np.zeros(1, np.uint8),
+    )
+
+
 class Regrouping:
     """Batches of any size in, batches of exactly ``size`` examples out, and at last what is left.
 

@@ -2,17 +2,7 @@
 
 from trainer.optim.clipping import clip_
 from trainer.optim.lamb import Lamb
-from trainer.optim.presets import PRESETS, Preset, find_preset, make_optimiser
-from trainer.optim.schedules import SCHEDULES, Schedule, make_schedule
+from trainer.optim.presets import PRESETS, find_preset, make_optimiser
+from trainer.optim.schedules import Schedule, make_schedule
 
-__all__ = [
-    "Lamb",
-    "PRESETS",
-    "Preset",
-    "SCHEDULES",
-    "Schedule",
-    "clip_",
-    "find_preset",
-    "make_optimiser",
-    "make_schedule",
-]
+__all__ = ["PRESETS", "Lamb", "Schedule", "clip_", "find_preset", "make_optimiser", "make_schedule"]

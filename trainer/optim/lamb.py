@@ -1,14 +1,19 @@
 """LAMB (You et al. 2020), of which Adam after BERT's habits is the form without trust ratios."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
+from itertools import accumulate, groupby
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from bertdata.checking import check_names
+
 # Small enough for a processor's cache, large enough to keep a GPU busy.
 _CHUNK = 2**22
+_USUAL = {"lr": 1e-3, "betas": (0.9, 0.999), "eps": 1e-6, "weight_decay": 0.01, "debias": True, "trust": True}
+_AVERAGES = ("exp_avg", "exp_avg_sq")  # PyTorch's names for them
 
 
 class Lamb(torch.optim.Optimizer):
@@ -22,78 +27,37 @@ class Lamb(torch.optim.Optimizer):
     state_dict holds tensors and plain numbers only.
 
     A group's ``step`` counts the updates applied, from 1 at the first: no division by zero, and an
-    update that was left out for an overflow does not count. chunk: elements updated at a time, which
-    bounds temporary memory.
+    update that was left out for an overflow does not count. chunk: elements updated at a time, about,
+    which bounds temporary memory.
     """
 
-    def __init__(
-        self,
-        params: Iterable[Any],
-        *,
-        lr: float = 1e-3,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-6,
-        weight_decay: float = 0.01,
-        debias: bool = True,
-        trust: bool = True,
-        chunk: int = _CHUNK,
-    ) -> None:
-        defaults = {
-            "lr": lr,
-            "betas": betas,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "debias": debias,
-            "trust": trust,
-            "step": 0,
-        }
+    def __init__(self, params: Iterable[Any], *, chunk: int = _CHUNK, **settings: Any) -> None:
         self.chunk = chunk
-        super().__init__(params, defaults)
+        check_names(settings, _USUAL, "lamb: ")
+        super().__init__(params, {**_USUAL, **settings, "step": 0})
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update every parameter that has a gradient."""
-        result = None
-        if closure is not None:
-            with torch.enable_grad():
-                result = closure()
+        with torch.enable_grad():
+            result = closure() if closure else None
         for group in self.param_groups:
             group["step"] += 1
-            for weights in self._chunks(group["params"]):
+            used = [weight for weight in group["params"] if weight.grad is not None]
+            ends = accumulate(weight.numel() for weight in used)
+            for _, chunk in groupby(zip(used, ends, strict=True), lambda item: item[1] // self.chunk):
+                weights = [weight for weight, _ in chunk]
                 states = [self._state_of(weight) for weight in weights]
-                update(
-                    weights,
-                    [weight.grad for weight in weights],
-                    [state["exp_avg"] for state in states],
-                    [state["exp_avg_sq"] for state in states],
-                    group,
-                )
+                gradients = [weight.grad for weight in weights]
+                means, squares = ([state[name] for state in states] for name in _AVERAGES)
+                update(weights, gradients, means, squares, group)
         return result
-
-    def restart(self, step: int = 0) -> None:
-        """Keep the averages and count updates from step on: a second phase, or a global step resumed."""
-        for group in self.param_groups:
-            group["step"] = step
-
-    def _chunks(self, weights: list[Tensor]) -> Iterator[list[Any]]:
-        chunk: list[Tensor] = []
-        size = 0
-        for weight in weights:
-            if weight.grad is None:
-                continue
-            if chunk and size + weight.numel() > self.chunk:
-                yield chunk
-                chunk, size = [], 0
-            chunk.append(weight)
-            size += weight.numel()
-        if chunk:
-            yield chunk
 
     def _state_of(self, weight: Tensor) -> dict[str, Tensor]:
         state: dict[str, Tensor] = self.state[weight]
-        if not state:
-            state["exp_avg"] = torch.zeros_like(weight, dtype=torch.float32)
-            state["exp_avg_sq"] = torch.zeros_like(weight, dtype=torch.float32)
+        for name in _AVERAGES:
+            if name not in state:
+                state[name] = torch.zeros_like(weight, dtype=torch.float32)
         return state
 
 

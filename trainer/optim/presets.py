@@ -1,23 +1,27 @@
 """Optimisers by name: what each program decays, trusts, corrects and clips."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass, fields, replace
-from difflib import get_close_matches
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, fields, replace
+from functools import partial
 from typing import Any
 
 import torch
 from torch import nn
 
-from bertdata.errors import SettingsError
+from bertdata.checking import check_names, check_values
 from trainer.optim.lamb import Lamb
 
 _TENSORFLOW = ("LayerNorm", "layer_norm", "bias")
 _NVIDIA = ("bias", "gamma", "beta", "LayerNorm")
-
-
-def _check(holds: bool, message: str) -> None:
-    if not holds:
-        raise SettingsError(message)
+_SHARE = {"minimum": 0, "exclusiveMaximum": 1}
+_RANGES = {
+    "beta1": _SHARE,
+    "beta2": _SHARE,
+    "eps": {"exclusiveMinimum": 0},
+    "weight_decay": {"minimum": 0},
+    "momentum": _SHARE,
+    "trust": {"enum": ["all", "named", "decayed", "none"]},
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,27 +46,20 @@ class Preset:
     clip_norm: float | None = None
     clip_each: bool = False
 
-    def __post_init__(self) -> None:
-        _check(0 <= self.betas[0] < 1 and 0 <= self.betas[1] < 1, f"betas are {self.betas}, expected below 1")
-        _check(self.eps > 0, f"eps is {self.eps}, expected more than 0")
-        _check(self.weight_decay >= 0, f"weight_decay is {self.weight_decay}, expected 0 or more")
-        _check(0 <= self.momentum < 1, f"momentum is {self.momentum}, expected 0 to below 1")
-        _check(
-            self.trust in ("all", "named", "decayed", "none"),
-            f"trust is {self.trust!r}, expected all, named, decayed or none",
-        )
-
     def decays(self, name: str) -> bool:
         return not any(part in name for part in self.decay_skips)
 
     def trusts(self, name: str) -> bool:
-        if self.trust == "named":
-            return self.decays(name)
-        if self.trust == "decayed":
-            return self.decays(name) and self.weight_decay != 0
-        return self.trust == "all"
+        if self.trust in ("all", "none"):
+            return self.trust == "all"
+        return self.decays(name) and (self.trust == "named" or self.weight_decay != 0)
 
 
+_KINDS: dict[str, tuple[Callable[..., torch.optim.Optimizer], tuple[str, ...]]] = {
+    "lamb": (Lamb, ("betas", "eps", "debias")),
+    "adamw": (partial(torch.optim.AdamW, foreach=True), ("betas", "eps")),
+    "sgd": (partial(torch.optim.SGD, foreach=True), ("momentum",)),
+}
 PRESETS = {
     "lamb-mlperf": Preset(decay_skips=_TENSORFLOW, trust="named", clip_norm=1.0, clip_each=True),
     "lamb-nvidia": Preset(decay_skips=_NVIDIA, trust="decayed", clip_norm=1.0),
@@ -79,16 +76,12 @@ PRESETS = {
 
 def find_preset(name: str, **settings: Any) -> Preset:
     """The preset of that name with some of its settings changed."""
-    if name not in PRESETS:
-        raise SettingsError(f"optimiser {name!r}: not known, {_nearest(name, PRESETS)}")
-    known = [item.name for item in fields(Preset) if item.name != "kind"]
-    for key in settings:
-        if key not in known:
-            raise SettingsError(f"optimiser {name}: unknown setting {key!r}, {_nearest(key, known)}")
-    try:
-        return replace(PRESETS[name], **settings)
-    except SettingsError as error:
-        raise SettingsError(f"optimiser {name}: {error}") from None
+    check_names([name], PRESETS, "optimiser ")
+    check_names(settings, {item.name for item in fields(Preset)} - {"kind"}, f"optimiser {name}: ")
+    preset = replace(PRESETS[name], **settings)
+    beta1, beta2 = preset.betas
+    check_values(asdict(preset) | {"beta1": beta1, "beta2": beta2}, _RANGES, f"optimiser {name}: ")
+    return preset
 
 
 def make_optimiser(
@@ -104,14 +97,5 @@ def make_optimiser(
         {"params": parameters, "weight_decay": preset.weight_decay if decays else 0.0, "trust": trusts}
         for (decays, trusts), parameters in groups.items()
     ]
-    if preset.kind == "lamb":
-        return Lamb(made, lr=preset.lr, betas=preset.betas, eps=preset.eps, debias=preset.debias)
-    for group in made:
-        del group["trust"]
-    if preset.kind == "adamw":
-        return torch.optim.AdamW(made, lr=preset.lr, betas=preset.betas, eps=preset.eps, foreach=True)
-    return torch.optim.SGD(made, lr=preset.lr, momentum=preset.momentum, foreach=True)
-
-
-def _nearest(name: str, known: Iterable[str]) -> str:
-    return f"did you mean {get_close_matches(name, list(known), n=1, cutoff=0)[0]}?"
+    make, names = _KINDS[preset.kind]
+    return make(made, lr=preset.lr, **{name: getattr(preset, name) for name in names})

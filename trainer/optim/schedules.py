@@ -2,10 +2,10 @@
 
 import math
 from collections.abc import Callable, Mapping
-from difflib import get_close_matches
 from inspect import signature
 from typing import Any
 
+from bertdata.checking import check_names
 from bertdata.errors import SettingsError
 
 Schedule = Callable[[int], float]
@@ -19,19 +19,14 @@ def make_schedule(
 
     What else may be set: see the functions below.
     """
-    if name not in SCHEDULES:
-        raise SettingsError(f"schedule {name!r}: not known, {_nearest(name, list(SCHEDULES))}")
-    make = SCHEDULES[name]
-    known = dict(list(signature(make).parameters.items())[3:])
-    for key in settings:
-        if key not in known:
-            hint = _nearest(key, list(known)) if known else "there are none"
-            raise SettingsError(f"schedule {name}: unknown setting {key!r}, {hint}")
-    for key, parameter in known.items():
-        if parameter.default is parameter.empty and key not in settings:
-            raise SettingsError(f"schedule {name}: {key} is not set")
+    check_names([name], SCHEDULES, "schedule ")
     if steps < 1:
         raise SettingsError(f"schedule {name}: steps is {steps}, expected 1 or more")
+    make = SCHEDULES[name]
+    try:
+        signature(make).bind(learning_rate, steps, warmup, **settings)
+    except TypeError as error:
+        raise SettingsError(f"schedule {name}: {error}") from None
     return make(learning_rate, steps, warmup, **settings)
 
 
@@ -52,25 +47,15 @@ def mlperf(
 ) -> Schedule:
     """Warm-up counted from start_warmup_step, which may be negative; decay as if there were none."""
     rising = warmup_steps(warmup, steps)
-
-    def at(step: int) -> float:
-        if (since := step - start_warmup_step) < rising:
-            return rate * since / rising
-        return rate * math.pow(_left(step, steps), power)
-
-    return at
+    return _warmed_up(rate, rising, _decay(rate, steps, power), start_warmup_step)
 
 
 def nvidia_poly(rate: float, steps: int, warmup: int | float, *, power: float = 0.5) -> Schedule:
     """Progress counts the step under way as done; the rate jumps where warm-up ends."""
-    share = warmup_steps(warmup, steps) / steps if type(warmup) is int else warmup
-    warmup_steps(warmup, steps)
-
-    def at(step: int) -> float:
-        progress = (step + 1) / steps
-        return rate * progress / share if progress < share else rate * math.pow(max(0.0, 1 - progress), power)
-
-    return at
+    rising = warmup_steps(warmup, steps)
+    share = rising / steps if type(warmup) is int else warmup
+    after = _decay(rate, steps, power)
+    return lambda step: rate * ((step + 1) / steps) / share if (step + 1) / steps < share else after(step + 1)
 
 
 def habana_tf(
@@ -79,24 +64,15 @@ def habana_tf(
     """The rate is per worker. With LAMB a square root, and a jump; with Adam a straight line, and none."""
     rising = warmup_steps(warmup, steps)
     rate *= workers
-    start, power = (rate / (1 - rising / steps) if rising < steps else rate, 1.0) if adam else (rate, 0.5)
-
-    def at(step: int) -> float:
-        return rate * step / rising if step < rising else start * math.pow(_left(step, steps), power)
-
-    return at
+    start = rate / (1 - rising / steps) if adam and rising < steps else rate
+    return _warmed_up(rate, rising, _decay(start, steps, 1.0 if adam else 0.5))
 
 
 def polynomial_decay(rate: float, steps: int, warmup: int | float) -> Schedule:
     """A straight line up to the rate, and one down to 1e-7."""
     rising = warmup_steps(warmup, steps)
-
-    def at(step: int) -> float:
-        if step < rising:
-            return rate * step / rising
-        return max(_LEAST, rate * (steps - step) / (steps - rising)) if step < steps else _LEAST
-
-    return at
+    falling = max(1, steps - rising)
+    return _warmed_up(rate, rising, lambda step: max(_LEAST, rate * (steps - step) / falling))
 
 
 def natural_exponential(
@@ -107,12 +83,10 @@ def natural_exponential(
     if type(decay_steps) is not int or decay_steps < 1:
         raise SettingsError(f"decay_steps is {decay_steps!r}, expected an integer of 1 or more")
 
-    def at(step: int) -> float:
-        if step < rising:
-            return rate * step / rising
+    def stairs(step: int) -> float:
         return rate * math.exp(-decay_rate * ((step - rising) // decay_steps))
 
-    return at
+    return _warmed_up(rate, rising, stairs)
 
 
 def custom(
@@ -127,11 +101,7 @@ def custom(
         ) from None
     if not table or table[0][0] != 0:
         raise SettingsError('lr_schedule_by_step: the first step must be "0", and is not')
-
-    def at(step: int) -> float:
-        return max((since, value) for since, value in table if since <= step)[1]
-
-    return at
+    return lambda step: max((since, value) for since, value in table if since <= step)[1]
 
 
 SCHEDULES: dict[str, Callable[..., Schedule]] = {
@@ -144,9 +114,11 @@ SCHEDULES: dict[str, Callable[..., Schedule]] = {
 }
 
 
-def _left(step: int, steps: int) -> float:
-    return max(0.0, 1 - step / steps)
+def _warmed_up(rate: float, rising: int, after: Schedule, start: int = 0) -> Schedule:
+    """A straight line from 0 at step ``start`` up to the rate, ``rising`` steps later, and what follows."""
+    return lambda step: rate * (step - start) / rising if step - start < rising else after(step)
 
 
-def _nearest(name: str, known: list[str]) -> str:
-    return f"did you mean {get_close_matches(name, known, n=1, cutoff=0)[0]}?"
+def _decay(rate: float, steps: int, power: float) -> Schedule:
+    """From the rate at step 0 to 0 at the last."""
+    return lambda step: rate * math.pow(max(0.0, 1 - step / steps), power)
