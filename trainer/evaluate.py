@@ -25,14 +25,6 @@ from trainer.terminal import make_terminal
 
 _GUESS_EXAMPLES = 20_000
 _PAUSE_SECONDS = 2.0
-_SUMS = (
-    "masked_lm_correct",
-    "masked_lm_loss_sum",
-    "masked_lm_weight",
-    "nsp_correct",
-    "nsp_loss_sum",
-    "nsp_count",
-)
 
 
 class Evaluation:
@@ -63,26 +55,27 @@ class Evaluation:
             limit=examples,
             fixed_shapes=device.fixed_shapes,
         )
-        sums, guessed = [torch.zeros(len(_SUMS))], 0.0
+        sums = [torch.zeros(7)]
         model.eval()
         with torch.no_grad():
             for batch in batches:
-                losses = self._runtime.losses(model, batch)
-                sums.append(device.to_host(torch.stack([getattr(losses, name).float() for name in _SUMS])))
-                guessed += float(batch.masked_lm_weights[batch.masked_lm_ids == self._guess].sum())
+                losses = device.to_host(torch.stack(self._runtime.losses(model, batch)[3:]))
+                guessed = batch.masked_lm_weights[batch.masked_lm_ids == self._guess].sum()
+                sums.append(torch.cat([losses.float(), guessed[None]]))
         model.train()
-        totals = workers.sum_numbers([*torch.stack(sums).double().sum(0).tolist(), guessed])
-        words, pairs = max(totals[2], 1e-5), max(totals[5], 1e-5)
+        totals = workers.sum_numbers(torch.stack(sums).double().sum(0).tolist())
+        right, words, word_loss, pairs_right, pairs, pair_loss, guessed_right = totals
+        words, pairs = max(words, 1e-5), max(pairs, 1e-5)
         return EvaluationRecord(
             step=step,
             trained=trained,
             examples=examples,
-            loss=totals[1] / words + totals[4] / pairs,
-            masked_lm_accuracy=totals[0] / words,
-            masked_lm_loss=totals[1] / words,
-            next_sentence_accuracy=totals[3] / pairs,
-            next_sentence_loss=totals[4] / pairs,
-            most_frequent_accuracy=totals[6] / words,
+            loss=word_loss / words + pair_loss / pairs,
+            masked_lm_accuracy=right / words,
+            masked_lm_loss=word_loss / words,
+            next_sentence_accuracy=pairs_right / pairs,
+            next_sentence_loss=pair_loss / pairs,
+            most_frequent_accuracy=guessed_right / words,
         )
 
 

@@ -62,7 +62,7 @@ class Ledger:
                 mlm_loss=mlm_loss,
                 nsp_loss=nsp_loss,
                 mlm_accuracy=sums[3] / max(sums[4], 1.0),
-                nsp_accuracy=sums[5] / max(sums[6], 1.0),
+                nsp_accuracy=sums[6] / max(sums[7], 1.0),
                 learning_rate=learning_rate,
                 seconds=seconds,
                 sequences=self._examples,

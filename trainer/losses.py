@@ -1,7 +1,6 @@
 """The pre-training loss, and the sums that its metrics are made of."""
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -10,9 +9,8 @@ from trainer.batches import Batch
 from trainer.model import Logits
 
 
-@dataclass(frozen=True, slots=True)
-class Losses:
-    """fp32 scalars on the model's device; total is the one to differentiate.
+class Losses(NamedTuple):
+    """fp32 scalars on the model's device: three means, of which total is to be differentiated, and sums.
 
     masked_lm and next_sentence are means over this batch. Metrics over many batches are quotients of
     the sums: masked_lm_correct / masked_lm_weight, masked_lm_loss_sum / masked_lm_weight, and

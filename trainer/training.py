@@ -19,8 +19,6 @@ from trainer.model import BertForPreTraining
 from trainer.optim import Schedule, clip_, make_optimiser, make_schedule
 from trainer.runtime import Runtime, read_weights_into
 
-_MEANS = ("total", "masked_lm", "next_sentence")
-_SUMS = ("masked_lm_correct", "masked_lm_weight", "nsp_correct", "nsp_count")
 _SCHEDULE_SETTINGS = {
     "mlperf": ("start_warmup_step", "power"),
     "nvidia-poly": ("power",),
@@ -118,8 +116,7 @@ class Training:
             losses = self._runtime.losses(self._model, batch)
             self._scale.scale(losses.total / count).backward()  # type: ignore[no-untyped-call]
             device.after_backward()
-            means = [getattr(losses, name).detach() / count for name in _MEANS]
-            values.append(torch.stack([*means, *(getattr(losses, name) for name in _SUMS)]))
+            values.append(torch.stack([*(mean.detach() / count for mean in losses[:3]), *losses[3:]]))
             if config.allreduce_post_accumulation and not clips:
                 continue  # the gradients add up by themselves
             gradients = [weight.grad for weight in self._weights if weight.grad is not None]
