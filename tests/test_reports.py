@@ -16,7 +16,7 @@ from bertdata.errors import MissingExtraError, MissingInputError, SettingsError,
 from trainer.config import Config
 from trainer.curves import draw_curves
 from trainer.report import Reporter, make_reporter
-from trainer.rows import EvaluationRecord, Row, Sink, StepRecord, Summary
+from trainer.rows import EvaluationRecord, Sink, StepRecord, Values
 from trainer.sinks import TRAINING_COLUMNS
 
 ROOT = Path(__file__).parent.parent
@@ -36,21 +36,17 @@ class Recorder(Sink):
     """Keeps everything it is given."""
 
     def __init__(self) -> None:
-        self.rows: list[Row] = []
+        self.rows: list[Values] = []
         self.events: list[tuple[str, object]] = []
-        self.summary: Summary | None = None
 
-    def row(self, row):
+    def row(self, row, time):
         self.rows.append(row)
 
-    def evaluation(self, record, time):
-        self.events.append(("evaluation", record.step))
+    def evaluation(self, results, time):
+        self.events.append(("evaluation", results["step"]))
 
     def event(self, name, value, time):
         self.events.append((name, value))
-
-    def close(self, summary):
-        self.summary = summary
 
 
 def record(step: int, **changes) -> StepRecord:
@@ -82,7 +78,7 @@ def evaluation(step: int) -> EvaluationRecord:
     )
 
 
-def train(reporter: Reporter, steps: range, clock: Clock | None = None) -> Summary:
+def train(reporter: Reporter, steps: range, clock: Clock | None = None) -> Values:
     reporter.begin()
     for step in steps:
         if clock:
@@ -91,7 +87,7 @@ def train(reporter: Reporter, steps: range, clock: Clock | None = None) -> Summa
     return reporter.close()
 
 
-def report(folder: Path, steps: range, *, resume_step: int | None = None, **keys) -> Summary:
+def report(folder: Path, steps: range, *, resume_step: int | None = None, **keys) -> Values:
     """A run with logs in the folder; each update takes half a second."""
     clock = Clock()
     config = Config(output_dir=str(folder), steps=1000, **{"log_every": 1} | keys)
@@ -119,9 +115,8 @@ def test_the_first_six_updates_and_six_after_each_save_are_not_timed():
     reporter.saved(9)
     for step in range(10, 18):
         reporter.step(record(step))
-    timed = [row.means.step for row in recorder.rows if row.timing.updates]
+    timed = [row["step"] for row in recorder.rows if "sequences_per_second" in row]
     assert timed == [7, 8, 9, 16, 17]
-    assert reporter.close().timing.updates == 5
 
 
 def test_throughput_is_that_of_the_timed_updates():
@@ -129,51 +124,50 @@ def test_throughput_is_that_of_the_timed_updates():
     for step in range(1, 9):
         reporter.step(record(step, seconds=100.0 if step <= 6 else 0.5))
     summary = reporter.close()
-    assert summary.timing.sequences_per_second == 64.0
-    assert summary.timing.seconds_per_update == 0.5
-    assert summary.raw_seconds == 601.0
+    assert summary["training_sequences_per_second"] == 64.0
+    assert summary["raw_train_time"] == 601.0
 
 
 @pytest.mark.parametrize("steps", [0, 1, 5, 6])
 def test_a_short_run_has_no_throughput(tmp_path, steps):
     summary = report(tmp_path, range(1, steps + 1))
-    assert summary.timing.sequences_per_second is None
+    assert "training_sequences_per_second" not in summary
     lines = dllogger_lines(tmp_path)
     assert not any("average_perf_per_step" in line["data"] for line in lines)
     assert "training_sequences_per_second" not in lines[-1]["data"]
-    assert summary.final_loss == (8.0 - steps if steps else None)
+    assert summary.get("final_loss") == (8.0 - steps if steps else None)
 
 
 def test_no_time_at_all_is_no_throughput():
     reporter = Reporter([], clock=Clock())
     for step in range(1, 9):
         reporter.step(record(step, seconds=0.0))
-    assert reporter.close().timing.sequences_per_second is None
+    assert "training_sequences_per_second" not in reporter.close()
 
 
-def test_a_record_of_many_updates_counts_as_that_many():
+def test_rows_are_means_of_their_updates():
     recorder = Recorder()
-    reporter = Reporter([recorder], log_every=10, clock=Clock())
-    for step in (10, 20):
-        reporter.step(record(step, updates=10, seconds=5.0, sequences=320))
-    assert [row.timing.updates for row in recorder.rows] == [0, 10]
-    assert recorder.rows[1].timing.sequences_per_second == 64.0
-
-
-def test_rows_are_means_weighted_by_updates():
-    recorder = Recorder()
-    reporter = Reporter([recorder], log_every=4, clock=Clock())
+    reporter = Reporter([recorder], log_every=2, clock=Clock())
     reporter.step(record(1, loss=4.0))
-    reporter.step(record(4, loss=8.0, updates=3, learning_rate=0.5, seconds=2.0, sequences=96))
+    reporter.step(record(2, loss=8.0, learning_rate=0.5, seconds=2.0))
     (row,) = recorder.rows
-    assert (row.means.loss, row.step_loss, row.means.learning_rate) == (7.0, 8.0, 0.5)
-    assert (row.means.seconds, row.means.sequences, row.means.updates) == (2.5, 128, 4)
+    assert (row["loss"], row["step_loss"], row["learning_rate"]) == (6.0, 8.0, 0.5)
+    assert (row["seconds"], row["total_time"]) == (1.25, 2.5)
+
+
+def test_the_speed_of_a_row_is_that_of_its_timed_updates():
+    recorder = Recorder()
+    reporter = Reporter([recorder], log_every=8, clock=Clock())
+    for step in range(1, 9):
+        reporter.step(record(step, seconds=100.0 if step <= 6 else 0.5 * (step - 6)))
+    (row,) = recorder.rows
+    assert (row["seconds_per_update"], row["sequences_per_second"]) == (0.75, 64 / 1.5)
 
 
 def test_what_is_left_at_the_end_becomes_a_row():
     recorder = Recorder()
     train(Reporter([recorder], log_every=4, clock=Clock()), range(1, 7))
-    assert [row.means.step for row in recorder.rows] == [4, 6]
+    assert [row["step"] for row in recorder.rows] == [4, 6]
 
 
 def test_events_are_nested_as_mlperf_asks():
@@ -252,7 +246,8 @@ def test_a_resumed_run_drops_rows_beyond_its_checkpoint_and_appends(tmp_path):
     report(tmp_path, range(6, 10), resume_step=5)
     rows = [line.split(",") for line in (tmp_path / "training.csv").read_text().splitlines()[1:]]
     assert [row[0] for row in rows] == [str(step) for step in range(1, 10)]
-    assert [float(row[-1]) for row in rows] == [0.5 * step for step in range(1, 10)]
+    times = [0.5 * count for count in (1, 2, 3, 4, 5, 1, 2, 3, 4)]  # of each process
+    assert [float(row[-1]) for row in rows] == times
     assert len([line for line in dllogger_lines(tmp_path) if line["step"] == []]) == 2
 
 
@@ -283,16 +278,14 @@ def test_evaluations_are_key_value_lines_and_a_table(tmp_path):
         "10,320,100,6.5,0.25,6.0,0.5,0.5,0.125",
         "20,640,100,6.5,0.25,6.0,0.5,0.5,0.125",
     ]
-    steps = [
-        line["data"]["global_step"] for line in dllogger_lines(tmp_path) if "global_step" in line["data"]
-    ]
-    assert steps == [10, 20]
+    lines = [line for line in dllogger_lines(tmp_path) if "masked_lm_accuracy" in line["data"]]
+    assert [line["step"] for line in lines] == [[10], [20]]
 
 
 def test_other_ranks_write_and_print_nothing(tmp_path, capsys):
     config = Config(output_dir=str(tmp_path / "run"))
     summary = train(make_reporter(config, rank=1, clock=Clock()), range(1, 9))
-    assert summary.final_loss == 0.0
+    assert summary["final_loss"] == 0.0
     assert not (tmp_path / "run").exists()
     assert capsys.readouterr() == ("", "")
 
@@ -315,8 +308,9 @@ def test_logs_that_cannot_be_written_are_an_error_with_the_path(tmp_path):
     reporter = make_reporter(Config(output_dir=str(tmp_path), log_every=1), rank=0, clock=Clock())
     (tmp_path / "training.csv").unlink()
     (tmp_path / "training.csv").mkdir()
-    with pytest.raises(StorageError, match=r"training\.csv: Is a directory"):
+    with pytest.raises(IsADirectoryError) as caught:  # which the command line turns into one line
         reporter.step(record(1))
+    assert caught.value.filename == str(tmp_path / "training.csv")
 
 
 def test_a_remote_directory_for_logs_is_refused():
@@ -328,11 +322,6 @@ def test_no_logs_leaves_the_terminal_only(tmp_path, capsys):
     report(tmp_path, range(1, 3), no_logs=True)
     assert list(tmp_path.iterdir()) == []
     assert "step 2/1000" in capsys.readouterr().err
-
-
-def test_without_a_directory_there_is_an_error_with_its_flag():
-    with pytest.raises(SettingsError, match="output_dir is missing: give --output-dir"):
-        make_reporter(Config(), rank=0)
 
 
 def test_plain_lines_are_printed_where_there_is_no_terminal(tmp_path, capsys):
@@ -347,15 +336,15 @@ def test_plain_lines_are_printed_where_there_is_no_terminal(tmp_path, capsys):
         "step 7: evaluated 100 examples: masked_lm_accuracy 0.25000 "
         "(always guessing the most frequent token: 0.12500), masked_lm_loss 6.0000, "
         "next_sentence_accuracy 0.50000",
-        "success after 0.0 s, final loss 4.0000, 64.0 sequences/s",
+        "success after 0.0 s, 64.0 sequences/s",
     ]
 
 
 BAR = """
-from trainer.terminal import make_terminal
+from trainer.terminal import Terminal
 from trainer.report import Reporter
 from tests.test_reports import Clock, evaluation, record, train
-reporter = Reporter([make_terminal(8, 0)], clock=Clock())
+reporter = Reporter([Terminal(8, 0, bar=True)], clock=Clock())
 reporter.begin()
 for step in range(1, 9):
     reporter.step(record(step))
@@ -448,11 +437,8 @@ def test_wandb_offline_writes_its_directory_without_the_network(tmp_path, monkey
     monkeypatch.setenv("WANDB_BASE_URL", "http://127.0.0.1:9")
     report(tmp_path, range(1, 3), wandb_offline=True)
     (run,) = (tmp_path / "wandb").glob("offline-run-*")
-    identity = (tmp_path / "wandb_id.txt").read_text(encoding="utf-8")
-    assert run.name.endswith(identity)
-    assert (run / f"run-{identity}.wandb").stat().st_size > 0
-    report(tmp_path, range(3, 4), wandb_offline=True, resume_step=2)
-    assert (tmp_path / "wandb_id.txt").read_text(encoding="utf-8") == identity
+    (log,) = run.glob("run-*.wandb")
+    assert log.stat().st_size > 0
 
 
 @pytest.mark.parametrize(

@@ -29,18 +29,10 @@ class Config(SimpleNamespace):
 
     def _check_together(self) -> None:
         """SettingsError for keys that are right each and do not go together."""
-        masks, length, steps = self.max_predictions_per_seq, self.max_seq_length, self.steps
-        wanted = f"expected at most max_seq_length ({length})"
-        _check((masks or 0) <= (length or 65535), f"max_predictions_per_seq is {masks}, {wanted}")
-        width, heads = self.hidden_size, self.num_attention_heads
-        wanted = f"expected a multiple of num_attention_heads ({heads})"
-        _check(not (width and heads and width % heads), f"hidden_size is {width}, {wanted}")
-        if self.global_batch_size is not None:
-            self._divide(self.global_batch_size, (self.batch_size or 1) * (self.accumulation or 1))
         wanted = "expected an integer (updates) or a share of steps, 0 <= x < 1"
         _check(isinstance(self.warmup, int) or self.warmup < 1, f"warmup is {self.warmup}, {wanted}")
-        wanted = f"expected fewer than steps ({steps}); a short trial run is had by steps_this_run"
-        _check(self.warmup_steps < steps, f"warmup is {self.warmup_steps} updates, {wanted}")
+        wanted = f"expected fewer than steps ({self.steps}); a short trial run is had by steps_this_run"
+        _check(self.warmup_steps < self.steps, f"warmup is {self.warmup_steps} updates, {wanted}")
         for name in properties()["lr_schedule"]["needs"].get(self.schedule, ()):
             _check(getattr(self, name) is not None, f"lr_schedule {self.schedule} needs {name}")
         least, first, most = self.min_loss_scale, self.init_loss_scale, self.max_loss_scale
@@ -52,18 +44,16 @@ class Config(SimpleNamespace):
     @property
     def schedule(self) -> str:
         """The name of the learning-rate schedule, the optimiser's usual one unless given."""
-        return str(self.lr_schedule or self._habits["schedule"])
+        return str(self.lr_schedule or self._usual("schedule"))
 
     @property
     def clipping_point(self) -> str:
         """Where gradients are clipped, the optimiser's usual place unless given."""
-        return str(self._habits["clipping"] if self.clipping == "usual" else self.clipping)
+        return self._usual("clipping") if self.clipping == "usual" else str(self.clipping)
 
-    @property
-    def _habits(self) -> dict[str, str]:
+    def _usual(self, what: str) -> str:
         """What the optimiser's authors combine it with."""
-        found: dict[str, str] = properties()["optimiser"]["habits"][self.optimiser]
-        return found
+        return str(properties()["optimiser"]["habits"][self.optimiser][what])
 
     @property
     def warmup_steps(self) -> int:
@@ -82,28 +72,14 @@ class Config(SimpleNamespace):
         size, count, total = self.batch_size, self.accumulation, self.global_batch_size
         if total is None and self.replicas is not None:
             total, count = (size or 32) * (count or 1) * self.replicas, None
-        if total is None:
-            return size or 32, count or 1
-        if size is None:
-            count = count or 1
-            size = self._divide(total, workers * count, workers)
-        elif count is None:
-            count = self._divide(total, workers * size, workers)
-        _check(
-            workers * size * count == total,
-            f"global_batch_size is {total}, expected {workers} (workers) * {size} (batch_size) * {count} "
-            f"(accumulation) = {workers * size * count}; leave one of the three out, or say none",
-        )
-        return size, count
-
-    def _divide(self, total: int, part: int, workers: int | None = None) -> int:
-        """total / part; SettingsError where it does not divide."""
-        given = {"workers": workers, "batch_size": self.batch_size, "accumulation": self.accumulation}
-        factors = " * ".join(f"{count} ({name})" for name, count in given.items() if count is not None)
-        found = "global_batch_size" if self.global_batch_size else "the batch of all replicas"
-        wanted = f"a batch size that does not divide: expected a multiple of {factors}"
-        _check(total % part == 0, f"{found} is {total}, {wanted}")
-        return total // part
+        if total is not None:
+            size = size or max(1, total // (workers * (count or 1)))
+            count = count or max(1, total // (workers * size))
+            whole = workers * size * count
+            factors = f"{workers} (workers) * {size} (batch_size) * {count} (accumulation) = {whole}"
+            wanted = f"expected {factors}: a batch size that does not divide"
+            _check(total == whole, f"the global batch is {total}, {wanted}")
+        return size or 32, count or 1
 
     def update_examples(self, workers: int) -> int:
         """Examples of one update over all workers."""
@@ -138,10 +114,6 @@ class Config(SimpleNamespace):
     def as_json(self) -> dict[str, Any]:
         return deepcopy(vars(self))
 
-    def with_changes(self, **changes: Any) -> "Config":
-        """A checked copy with the given keys changed."""
-        return Config(**vars(self) | changes)
-
 
 def _check(holds: bool, message: str) -> None:
     if not holds:
@@ -151,8 +123,7 @@ def _check(holds: bool, message: str) -> None:
 @cache
 def properties() -> dict[str, dict[str, Any]]:
     """The schema of each key."""
-    found: dict[str, dict[str, Any]] = load_schema("trainer")["properties"]
-    return found
+    return dict(load_schema("trainer")["properties"])
 
 
 def model_keys() -> list[str]:
@@ -162,5 +133,4 @@ def model_keys() -> list[str]:
 
 def device_option_properties() -> dict[str, dict[str, Any]]:
     """The schema of each key that only some devices, or none, know."""
-    found: dict[str, dict[str, Any]] = properties()["device_options"]["properties"]
-    return found
+    return dict(properties()["device_options"]["properties"])

@@ -3,38 +3,31 @@
 import csv
 from pathlib import Path
 
-from bertdata.errors import MissingInputError
+from bertdata import storage
 from trainer.errors import naming_extra
+
+HEADS = (("mlm", "masked_lm", "masked words"), ("nsp", "next_sentence", "next sentence"))
 
 
 def read_table(path: Path) -> list[dict[str, str]]:
     """The table's whole rows; a row cut by a crash is left out."""
-    with path.open(newline="", encoding="utf-8") as file:
-        return [row for row in csv.DictReader(file) if None not in row.values()]
+    lines = storage.read_bytes(str(path)).decode().splitlines()
+    return [row for row in csv.DictReader(lines) if None not in row.values()]
 
 
 def draw_curves(folder: Path) -> list[Path]:
     """curves.svg and curves.png of the directory's training.csv and evaluation.csv; their paths."""
     with naming_extra("matplotlib", "pictures"):
         from matplotlib.figure import Figure
-    tables = []
-    for path in (folder / "training.csv", folder / "evaluation.csv"):
-        if not path.exists():
-            raise MissingInputError(f"{path}: no such file; training and evaluation write it")
-        tables.append(read_table(path))
-    training, evaluations = tables
+    training, evaluations = read_table(folder / "training.csv"), read_table(folder / "evaluation.csv")
     figure = Figure(figsize=(9, 4), layout="constrained")
     loss, accuracy = figure.subplots(1, 2)
     for axes, title, short in ((loss, "loss", "loss"), (accuracy, "accuracy", "acc")):
-        for head, name, label in (
-            ("mlm", "masked_lm", "masked words"),
-            ("nsp", "next_sentence", "next sentence"),
-        ):
+        for head, name, label in HEADS:
             axes.plot(*_points(training, f"{head}_{short}"), label=label, linewidth=1)
             if evaluations:
                 axes.plot(*_points(evaluations, f"{name}_{title}"), "o--", label=f"{label}, evaluated")
-        axes.set_title(title)
-        axes.set_xlabel("update")
+        axes.set(title=title, xlabel="update")
         axes.grid(alpha=0.3)
         axes.legend(fontsize="small")
     accuracy.set_ylim(0, 1)

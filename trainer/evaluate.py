@@ -21,7 +21,7 @@ from trainer.report import Reporter
 from trainer.rows import EvaluationRecord, Sink
 from trainer.runtime import Runtime, begin, find_model_config, make_model, open_dataset, read_weights_into
 from trainer.sinks import EvaluationResults
-from trainer.terminal import make_terminal
+from trainer.terminal import Terminal
 
 _GUESS_EXAMPLES = 20_000
 _PAUSE_SECONDS = 2.0
@@ -107,7 +107,7 @@ def evaluate(config: Config, *, poll: bool = False, timeout: float = math.inf) -
     if runtime.workers.rank == 0:
         folder = Path(str(config.output_dir).removeprefix("file://"))
         folder.mkdir(parents=True, exist_ok=True)
-        sinks = [make_terminal(config.steps, 0, bar=False), EvaluationResults(folder)]
+        sinks = [Terminal(config.steps, 0, bar=False), EvaluationResults(folder)]
     evaluation, shape = None, None
     with Reporter(sinks) as report:
         for path in _checkpoints(runtime, poll, timeout):

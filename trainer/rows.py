@@ -3,10 +3,12 @@
 from dataclasses import dataclass
 from typing import Any
 
+Values = dict[str, Any]
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StepRecord:
-    """Means over ``updates`` updates, the last of them number ``step`` (from 1); seconds are their sum."""
+    """One update, number ``step`` (from 1)."""
 
     step: int
     epoch: int
@@ -18,7 +20,6 @@ class StepRecord:
     learning_rate: float
     seconds: float
     sequences: int
-    updates: int = 1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,59 +40,19 @@ class EvaluationRecord:
     most_frequent_accuracy: float
 
 
-@dataclass(kw_only=True, slots=True)
-class Timing:
-    """Updates and sequences that were timed, and how long they took."""
-
-    updates: int = 0
-    sequences: int = 0
-    seconds: float = 0.0
-
-    def add(self, record: StepRecord) -> None:
-        self.updates += record.updates
-        self.sequences += record.sequences
-        self.seconds += record.seconds
-
-    @property
-    def seconds_per_update(self) -> float | None:
-        """None where nothing was timed."""
-        return self.seconds / self.updates if self.updates else None
-
-    @property
-    def sequences_per_second(self) -> float | None:
-        """None where nothing was timed."""
-        return self.sequences / self.seconds if self.seconds > 0 else None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Row:
-    """One line of the logs: means over the updates since the last line, and the time at which it ends."""
-
-    means: StepRecord
-    step_loss: float
-    timing: Timing
-    time: float  # seconds since 1970
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Summary:
-    """A whole run: seconds from start to end, seconds in updates, and what was timed."""
-
-    final_loss: float | None
-    e2e_seconds: float
-    raw_seconds: float
-    timing: Timing
-    status: str
-    time: float
-
-
 class Sink:
-    """One log; each does what concerns it."""
+    """One log; each does what concerns it. Times are seconds since 1970.
 
-    def row(self, row: Row) -> None: ...
+    A row has the fields of a StepRecord: of the last update, but means of losses, accuracies and seconds;
+    and also ``step_loss``, the last update's, ``total_time``, the seconds in updates so far, and, if
+    updates of it were timed, ``seconds_per_update`` and ``sequences_per_second``.
+    Results have the fields of an EvaluationRecord. The summary is named as in dllogger.
+    """
 
-    def evaluation(self, record: EvaluationRecord, time: float) -> None: ...
+    def row(self, row: Values, time: float) -> None: ...
+
+    def evaluation(self, results: Values, time: float) -> None: ...
 
     def event(self, name: str, value: Any, time: float) -> None: ...
 
-    def close(self, summary: Summary) -> None: ...
+    def close(self, summary: Values, status: str, time: float) -> None: ...

@@ -1,29 +1,32 @@
 """The logs of a run: dllogger lines, CSV, eval_results.txt, MLLOG, TensorBoard, Weights & Biases."""
 
-import csv
 import json
 import logging
 import sys
-from abc import abstractmethod
 from collections.abc import Iterable
-from dataclasses import asdict, fields
+from dataclasses import fields
 from datetime import datetime
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 from bertdata import storage
 from bertdata.errors import MissingExtraError, SettingsError
 from trainer import curves
 from trainer.config import Config
 from trainer.errors import naming_extra
-from trainer.rows import EvaluationRecord, Row, Sink, Summary
+from trainer.rows import EvaluationRecord, Sink, Values
 
-TRAINING_COLUMNS = (
-    *("step", "iteration", "epoch", "lr", "mlm_loss", "nsp_loss", "mlm_acc", "nsp_acc"),
-    *("iter_time", "samples_per_sec", "total_time"),
-)
-EVALUATION_COLUMNS = tuple(item.name for item in fields(EvaluationRecord))
+# Names in the logs, and what a row of ours calls the same.
+TRAINING_COLUMNS = {
+    **{"step": "step", "iteration": "step", "epoch": "epoch", "lr": "learning_rate"},
+    **{"mlm_loss": "mlm_loss", "nsp_loss": "nsp_loss", "mlm_acc": "mlm_accuracy", "nsp_acc": "nsp_accuracy"},
+    **{"iter_time": "seconds", "samples_per_sec": "sequences_per_second", "total_time": "total_time"},
+}
+DLLOGGER_NAMES = {
+    **{"average_loss": "loss", "step_loss": "step_loss", "learning_rate": "learning_rate"},
+    **{"average_training_time_step": "seconds_per_update", "average_perf_per_step": "sequences_per_second"},
+}
+EVALUATION_COLUMNS = {item.name: item.name for item in fields(EvaluationRecord)}
 
 
 class Dllogger(Sink):
@@ -31,42 +34,27 @@ class Dllogger(Sink):
 
     def __init__(self, path: Path, start: float) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = path.open("a", encoding="utf-8")
+        self._file = path.open("a", buffering=1, encoding="utf-8")  # a line is there when it is written
         self._start = start
 
-    def row(self, row: Row) -> None:
-        data = {
-            "average_loss": row.means.loss,
-            "step_loss": row.step_loss,
-            "learning_rate": row.means.learning_rate,
-            "average_training_time_step": row.timing.seconds_per_update,
-            "average_perf_per_step": row.timing.sequences_per_second,
-        }
-        self._write([row.means.epoch, row.means.step], data, row.time)
+    def row(self, row: Values, time: float) -> None:
+        data = {name: row[ours] for name, ours in DLLOGGER_NAMES.items() if ours in row}
+        self._write([row["epoch"], row["step"]], data, time)
 
-    def evaluation(self, record: EvaluationRecord, time: float) -> None:
-        self._write([record.step], _results(record), time)
+    def evaluation(self, results: Values, time: float) -> None:
+        self._write([results["step"]], results, time)
 
     def event(self, name: str, value: Any, time: float) -> None:
         self._write("PARAMETER", {name: value}, time)
 
-    def close(self, summary: Summary) -> None:
-        data = {
-            "e2e_train_time": summary.e2e_seconds,
-            "training_sequences_per_second": summary.timing.sequences_per_second,
-            "final_loss": summary.final_loss,
-            "raw_train_time": summary.raw_seconds,
-        }
-        self._write([], data, summary.time)
+    def close(self, summary: Values, status: str, time: float) -> None:
+        self._write([], summary, time)
         self._file.close()
 
-    def _write(self, step: str | list[int], data: dict[str, Any], time: float) -> None:
-        """One line; what has no value, as the speed of a run too short to time, is left out."""
+    def _write(self, step: str | list[int], data: Values, time: float) -> None:
         line: dict[str, Any] = {"timestamp": str(time), "datetime": str(datetime.fromtimestamp(time))}
-        line |= {"elapsedtime": str(time - self._start), "type": "LOG", "step": step}
-        line["data"] = {name: value for name, value in data.items() if value is not None}
+        line |= {"elapsedtime": str(time - self._start), "type": "LOG", "step": step, "data": data}
         self._file.write(f"DLLL {json.dumps(line)}\n")
-        self._file.flush()
 
 
 class Tables(Sink):
@@ -77,25 +65,17 @@ class Tables(Sink):
 
     def __init__(self, folder: Path, resume_step: int | None) -> None:
         self._folder = folder
-        kept = _keep(folder / "training.csv", TRAINING_COLUMNS, resume_step)
+        _keep(folder / "training.csv", TRAINING_COLUMNS, resume_step)
         _keep(folder / "evaluation.csv", EVALUATION_COLUMNS, resume_step)
-        self._seconds = float(kept[-1]["total_time"]) if kept else 0.0
 
-    def row(self, row: Row) -> None:
-        means = row.means
-        self._seconds += means.seconds
-        values = (
-            *(means.step, means.step, means.epoch, means.learning_rate, means.mlm_loss, means.nsp_loss),
-            *(means.mlm_accuracy, means.nsp_accuracy, means.seconds / means.updates),
-            *(row.timing.sequences_per_second, self._seconds),
-        )
-        self._append("training.csv", values)
+    def row(self, row: Values, time: float) -> None:
+        self._append("training.csv", [row.get(name, "") for name in TRAINING_COLUMNS.values()])
 
-    def evaluation(self, record: EvaluationRecord, time: float) -> None:
-        self._append("evaluation.csv", asdict(record).values())
+    def evaluation(self, results: Values, time: float) -> None:
+        self._append("evaluation.csv", results.values())
 
-    def close(self, summary: Summary) -> None:
-        if summary.status != "success":
+    def close(self, summary: Values, status: str, time: float) -> None:
+        if status != "success":
             return  # a worker that ends for another's loss has seconds left to say so
         try:
             curves.draw_curves(self._folder)
@@ -103,22 +83,24 @@ class Tables(Sink):
             print(f"no picture of the curves: {error}", file=sys.stderr, flush=True)
 
     def _append(self, name: str, values: Iterable[Any]) -> None:
-        with (self._folder / name).open("a", newline="", encoding="utf-8") as file:
-            csv.writer(file, lineterminator="\n").writerow(values)
+        with (self._folder / name).open("a", encoding="utf-8") as file:
+            file.write(_line(values))
 
 
-def _keep(path: Path, columns: tuple[str, ...], resume_step: int | None) -> list[dict[str, str]]:
-    """Begin the table, or cut it after the resumed step; the rows kept. An older run's table is set aside."""
-    rows: list[dict[str, str]] = []
-    if path.exists() and resume_step is None:
-        number = 1 + len(list(path.parent.glob(f"{path.stem}.*{path.suffix}")))
-        path.rename(path.with_name(f"{path.stem}.{number}{path.suffix}"))
+def _keep(path: Path, columns: Iterable[str], resume_step: int | None) -> None:
+    """Begin the table, or cut it after the resumed step. An earlier phase's is set aside."""
+    lines = [_line(columns)]
+    if path.exists() and resume_step is not None:
+        rows = curves.read_table(path)
+        lines += [_line(row.values()) for row in rows if int(row["step"]) <= resume_step]
     elif path.exists():
-        rows = [row for row in curves.read_table(path) if int(row["step"]) <= (resume_step or 0)]
-    lines = [columns, *([row[name] for name in columns] for row in rows)]
+        path.rename(path.with_suffix(f".{len(list(path.parent.glob(f'{path.stem}*.csv')))}.csv"))
     with storage.open_output(str(path)) as file:
-        file.write("".join(f"{','.join(line)}\n" for line in lines).encode())
-    return rows
+        file.write("".join(lines).encode())
+
+
+def _line(values: Iterable[Any]) -> str:
+    return ",".join(map(str, values)) + "\n"
 
 
 class EvaluationResults(Sink):
@@ -127,16 +109,11 @@ class EvaluationResults(Sink):
     def __init__(self, folder: Path) -> None:
         self._path = folder / "eval_results.txt"
 
-    def evaluation(self, record: EvaluationRecord, time: float) -> None:
-        lines = [f"{name} = {value}\n" for name, value in sorted(_results(record).items())]
+    def evaluation(self, results: Values, time: float) -> None:
+        named = {"global_step" if name == "step" else name: value for name, value in results.items()}
+        lines = [f"{name} = {value}\n" for name, value in sorted(named.items()) if name != "trained"]
         with storage.open_output(str(self._path)) as file:
             file.write("".join(lines).encode())
-
-
-def _results(record: EvaluationRecord) -> dict[str, Any]:
-    results = asdict(record)
-    del results["trained"]
-    return {"global_step": results.pop("step")} | results
 
 
 class Mllog(Sink):
@@ -145,49 +122,34 @@ class Mllog(Sink):
     def __init__(self, path: Path) -> None:
         with naming_extra("mlperf-logging", "mllog"):
             from mlperf_logging.mllog import mllog
-        self._lines = logging.Logger(f"mllog {path}", logging.INFO)  # of its own: in no tree of loggers
-        self._lines.addHandler(logging.FileHandler(path, encoding="utf-8"))
-        self._mllog = mllog.MLLogger(self._lines)
-        self._trained = 0
+        self._file = logging.FileHandler(path, encoding="utf-8")
+        lines = logging.Logger(f"mllog {path}", logging.INFO)  # of its own: in no tree of loggers
+        lines.addHandler(self._file)
+        self._mllog = mllog.MLLogger(lines)
 
-    def row(self, row: Row) -> None:
-        self._trained += row.means.sequences
+    def event(self, name: str, value: Any, time: float, **metadata: Any) -> None:
+        write = {"start": self._mllog.start, "stop": self._mllog.end}.get(name.rpartition("_")[2])
+        metadata = {"status": value} if name == "run_stop" else metadata
+        more = {"value": None if write else value, "metadata": metadata, "time_ms": int(time * 1000)}
+        (write or self._mllog.event)(key=name, **more)
 
-    def event(self, name: str, value: Any, time: float) -> None:
-        side = name.rpartition("_")[2]
-        write = {"start": self._mllog.start, "stop": self._mllog.end}.get(side)
-        if write is None:
-            self._mllog.event(key=name, value=value, time_ms=int(time * 1000))
-        else:
-            metadata = {"status": value} if name == "run_stop" else {"epoch_num": self._trained}
-            write(key=name, value=None, metadata=metadata, time_ms=int(time * 1000))
+    def evaluation(self, results: Values, time: float) -> None:
+        self.event("eval_accuracy", results["masked_lm_accuracy"], time, epoch_num=results["trained"])
 
-    def evaluation(self, record: EvaluationRecord, time: float) -> None:
-        self._trained = record.trained
-        accuracy, metadata = record.masked_lm_accuracy, {"epoch_num": record.trained}
-        self._mllog.event(key="eval_accuracy", value=accuracy, metadata=metadata, time_ms=int(time * 1000))
-
-    def close(self, summary: Summary) -> None:
-        for handler in self._lines.handlers:
-            handler.close()
+    def close(self, summary: Values, status: str, time: float) -> None:
+        self._file.close()
 
 
 class Curves(Sink):
     """Numbers over updates, by the names that they have in TensorBoard and Weights & Biases."""
 
-    def row(self, row: Row) -> None:
-        names = ("loss", "mlm_loss", "nsp_loss", "mlm_accuracy", "nsp_accuracy", "learning_rate")
-        values = {f"train/{name}": getattr(row.means, name) for name in names}
-        if (speed := row.timing.sequences_per_second) is not None:
-            values["train/sequences_per_second"] = speed
-        self.add(values, row.means.step, row.time)
+    def row(self, row: Values, time: float) -> None:
+        self.add("train", row, time)
 
-    def evaluation(self, record: EvaluationRecord, time: float) -> None:
-        values = {f"eval/{name}": value for name, value in _results(record).items() if name != "global_step"}
-        self.add(values, record.step, time)
+    def evaluation(self, results: Values, time: float) -> None:
+        self.add("eval", results, time)
 
-    @abstractmethod
-    def add(self, values: dict[str, float], step: int, time: float) -> None:
+    def add(self, kind: str, values: Values, time: float) -> None:
         """One point of each curve."""
 
 
@@ -197,41 +159,33 @@ class TensorBoard(Curves):
     def __init__(self, folder: Path, resume_step: int | None) -> None:
         with naming_extra("tensorboard", "tensorboard"):
             from torch.utils.tensorboard import SummaryWriter
-        purge = None if resume_step is None else resume_step + 1
-        self._writer: Any = SummaryWriter(str(folder), purge_step=purge)
+        beyond = None if resume_step is None else resume_step + 1
+        self._writer: Any = SummaryWriter(str(folder), purge_step=beyond)
 
-    def add(self, values: dict[str, float], step: int, time: float) -> None:
+    def add(self, kind: str, values: Values, time: float) -> None:
         for name, value in values.items():
-            self._writer.add_scalar(name, value, step, walltime=time)
+            self._writer.add_scalar(f"{kind}/{name}", value, values["step"], walltime=time)
 
-    def close(self, summary: Summary) -> None:
+    def close(self, summary: Values, status: str, time: float) -> None:
         self._writer.close()
 
 
 class WeightsAndBiases(Curves):
-    """A run of Weights & Biases; a resumed run goes on under the same id, kept in wandb_id.txt."""
+    """A run of Weights & Biases; one that resumes is another run of the same group, the directory."""
 
-    def __init__(self, folder: Path, config: Config, resume_step: int | None) -> None:
+    def __init__(self, folder: Path, config: Config) -> None:
         with naming_extra("wandb", "wandb"):
             import wandb
-        place = folder / "wandb_id.txt"
-        if resume_step is None or not place.exists():
-            place.write_text(uuid4().hex[:8], encoding="utf-8")
+        run: dict[str, Any] = {"dir": str(folder), "project": config.wandb_project}
+        run |= {"config": config.as_json(), "mode": "offline" if config.wandb_offline else "online"}
+        run |= {"group": str(folder), "settings": wandb.Settings(console="off", silent=True)}
         try:
-            self._run: Any = wandb.init(
-                project=config.wandb_project,
-                dir=str(folder),
-                id=place.read_text(encoding="utf-8"),
-                mode="offline" if config.wandb_offline else "online",
-                resume=None if config.wandb_offline else "allow",
-                config=config.as_json(),
-                settings=wandb.Settings(console="off", silent=True),
-            )
+            self._run: Any = wandb.init(**run)
         except wandb.errors.Error as error:
             raise SettingsError(f"wandb: {error}; --wandb-offline needs neither key nor network") from None
 
-    def add(self, values: dict[str, float], step: int, time: float) -> None:
-        self._run.log(values, step=step)
+    def add(self, kind: str, values: Values, time: float) -> None:
+        self._run.log({f"{kind}/{name}": value for name, value in values.items()}, step=values["step"])
 
-    def close(self, summary: Summary) -> None:
-        self._run.finish(exit_code=0 if summary.status == "success" else 1)
+    def close(self, summary: Values, status: str, time: float) -> None:
+        self._run.finish(exit_code=0 if status == "success" else 1)
