@@ -9,7 +9,7 @@ from pathlib import Path
 
 import torch
 
-from trainer.collectives import Collective, find_collective, force_weight_sync
+from trainer.collectives import Collective, find_collective, force_weight_sync, watch
 from trainer.devices import find_device
 from trainer.errors import TrainerError
 
@@ -17,7 +17,8 @@ from trainer.errors import TrainerError
 def operations(collective: Collective, place: Path) -> None:
     """Every operation's result, as JSON."""
     rank = collective.rank
-    weights = [torch.full((3, 2), float(rank)), torch.tensor(rank + 7), torch.tensor([rank == 0, True])]
+    weights = [torch.full((3, 2), float(rank)), torch.tensor(rank + 7)]
+    weights.append(torch.ones(2) if rank else torch.tensor([-0.0, 2.0**-149]))
     weights.append(torch.arange(6.0).reshape(2, 3).t() + rank)  # its rows do not lie one after another
     collective.broadcast(weights)
     generator = torch.Generator().manual_seed(rank)
@@ -78,7 +79,8 @@ def stuck(collective: Collective, place: Path) -> None:
 def main(task: str, place: str, patience: str = "60") -> int:
     """Exit status, as the trainer's."""
     try:
-        collective = find_collective(None, find_device("cpu"), float(patience))
+        watch.PATIENCE = float(patience)
+        collective = find_collective(None, find_device("cpu"))
         {"operations": operations, "steps": steps, "stuck": stuck}[task](collective, Path(place))
         collective.close()
     except TrainerError as error:

@@ -8,11 +8,12 @@ import torch
 
 from bertdata.errors import SettingsError
 from trainer.batches import Batch
-from trainer.devices import CLASSES, find_device
+from trainer.devices import CLASSES, find_device, loss_scale
 from trainer.devices.loss_scale import LossScale
 from trainer.errors import NotFiniteError
 
 INFINITE = float("inf")
+BOUNDS = {"initial": 2.0**16, "floor": 1.0, "ceiling": 2.0**24}
 PROTOCOL = [
     "seed",
     "autocast",
@@ -35,7 +36,7 @@ def test_every_device_offers_the_whole_protocol(name):
 
 
 def test_a_device_that_is_not_there_is_refused_in_one_line(monkeypatch):
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
     for name, words in {"cuda": "device 'cuda' is not there", "gpu": "no such device; known are cpu"}.items():
         with pytest.raises(SettingsError, match=words) as error:
             find_device(name)
@@ -44,23 +45,22 @@ def test_a_device_that_is_not_there_is_refused_in_one_line(monkeypatch):
 
 
 def test_a_worker_without_a_gpu_of_its_own_is_refused(monkeypatch):
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     monkeypatch.setenv("LOCAL_RANK", "2")
     monkeypatch.delenv("HOROVOD_LOCAL_RANK", raising=False)
-    with pytest.raises(SettingsError, match="worker 2 of this machine has no GPU, 2 found"):
+    with pytest.raises(SettingsError, match="worker 2 has no GPU, torch .* finds 2"):
         find_device("cuda")
 
 
 def test_each_worker_takes_the_gpu_of_its_local_rank(monkeypatch):
     chosen = []
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    monkeypatch.delenv("HOROVOD_LOCAL_RANK", raising=False)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     monkeypatch.setattr(torch.cuda, "set_device", chosen.append)
-    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", torch.backends.cudnn.allow_tf32)
     before = torch.get_float32_matmul_precision()
     try:
-        assert find_device("cuda", 1).torch_device == torch.device("cuda", 1)
+        assert find_device("cuda").torch_device == torch.device("cuda", 1)
         assert torch.get_float32_matmul_precision() == "high"
     finally:
         torch.set_float32_matmul_precision(before)
@@ -109,8 +109,9 @@ def test_scaling_changes_no_gradient():
     assert weight.grad.item() == 6
 
 
-def test_the_scale_grows_after_good_updates_up_to_its_ceiling():
-    scale = LossScale(initial=2.0, floor=1.0, ceiling=8.0, patience=2)
+def test_the_scale_grows_after_good_updates_up_to_its_ceiling(monkeypatch):
+    monkeypatch.setattr(loss_scale, "_PATIENCE", 2)
+    scale = LossScale(initial=2.0, floor=1.0, ceiling=8.0)
     seen = []
     for _ in range(8):
         assert scale.update(1.0)
@@ -130,14 +131,14 @@ def test_a_bad_update_is_left_out_and_the_scale_ends_at_its_floor_with_an_error(
 def test_without_a_loss_scale_the_first_bad_update_is_an_error():
     for precision in ("fp32", "bf16"):
         with pytest.raises(NotFiniteError):
-            find_device("cpu").scaler(precision).update(float("nan"))
+            find_device("cpu").scaler(precision, **BOUNDS).update(float("nan"))
 
 
 def test_fp16_starts_with_a_large_scale_and_goes_on_where_a_checkpoint_left_it():
-    scale = find_device("cpu").scaler("fp16")
+    scale = find_device("cpu").scaler("fp16", **BOUNDS)
     assert scale.value == 65536
     assert not scale.update(INFINITE)
-    again = find_device("cpu").scaler("fp16")
+    again = find_device("cpu").scaler("fp16", **BOUNDS)
     again.load_state_dict(scale.state_dict())
     assert again.state_dict() == {"value": 32768.0, "good": 0}
     again.load_state_dict({"value": 1e30, "good": 5})

@@ -278,7 +278,7 @@ def trained_by_two(updates: list[list[Batch]], **settings: object) -> tuple[dict
 
 def plain_weights(updates: list[list[Batch]], clipping: str) -> dict[str, torch.Tensor]:
     """Gradient descent written out: mean over micro-batches, clipped where it says."""
-    training = make_training(Single(find_device("cpu"), 1))
+    training = make_training(Single(find_device("cpu")))
     model = training._model
     weights = list(model.parameters())
     for update in updates:
@@ -308,7 +308,7 @@ def assert_close(found: dict[str, torch.Tensor], expected: dict[str, torch.Tenso
 def test_updates_are_those_of_plain_pytorch(training_set, clipping):
     updates = batches(training_set, 4, updates=3)
     expected = plain_weights(updates, clipping)
-    alone = trained_weights(make_training(Single(find_device("cpu"), 1), clipping=clipping), updates)
+    alone = trained_weights(make_training(Single(find_device("cpu")), clipping=clipping), updates)
     assert_close(alone, expected, 1e-5)
     for after in (True, False):
         found, worker = trained_by_two(updates, clipping=clipping, allreduce_post_accumulation=after)
@@ -338,7 +338,7 @@ def test_weights_are_averaged_before_each_step_where_that_is_forced(training_set
 
 
 def test_an_overflow_leaves_the_update_out_and_halves_the_scale(training_set):
-    training = make_training(Single(find_device("cpu"), 1), optimiser="lamb-nvidia", precision="fp16")
+    training = make_training(Single(find_device("cpu")), optimiser="lamb-nvidia", precision="fp16")
     before = {name: weight.clone() for name, weight in training._model.state_dict().items()}
     training._scale.value = float("inf")
     training._scale.scale = lambda loss: loss * float("inf")

@@ -10,25 +10,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
 from bertdata.errors import SettingsError
-from trainer.devices import Device
 
 if TYPE_CHECKING:
     import torch
 
+    from trainer.devices import Device
+
 CLASSES = {"horovod": "Horovod", "torch_distributed": "TorchDistributed", "single": "Single"}
 """The class of each collective, in the module of that name."""
 
-_SIGNS = {
-    "horovod": ("HOROVOD_RANK", "HOROVOD_SIZE"),
-    "torch_distributed": ("RANK", "WORLD_SIZE"),
-    "single": (),
-}
+_SIGNS = {"horovod": ("HOROVOD_RANK", "HOROVOD_SIZE"), "torch_distributed": ("RANK", "WORLD_SIZE")}
 """The environment variables that tell by what the workers were launched; the first that fits."""
-
-_LOCAL_RANKS = ("HOROVOD_LOCAL_RANK", "LOCAL_RANK")
-
-PATIENCE = 60.0
-"""Seconds without a sign of life after which a worker counts as lost."""
 
 
 class Collective(Protocol):
@@ -64,34 +56,31 @@ class Collective(Protocol):
         """Take leave when all is done; after an error just end."""
 
 
-def find_collective(name: str | None, device: Device, patience: float = PATIENCE) -> Collective:
-    """The collective of that name; if None, of the launcher that this process shows signs of.
-
-    patience: seconds without a sign of life after which a worker counts as lost.
-    """
-    if name is None:
-        name = next(name for name, signs in _SIGNS.items() if all(sign in os.environ for sign in signs))
-    elif name not in CLASSES:
+def find_collective(name: str | None, device: "Device") -> Collective:
+    """The collective of that name; if None, of the launcher that this process shows signs of."""
+    name = name or _find_launcher()
+    if name not in CLASSES:
         raise SettingsError(f"collective {name!r}: no such collective; known are {', '.join(CLASSES)}")
-    elif missing := [sign for sign in _SIGNS[name] if sign not in os.environ]:
-        raise SettingsError(
-            f"collective {name!r}: {missing[0]} is not set; start under horovodrun or torchrun"
-        )
-    kind = getattr(import_module(f"trainer.collectives.{name}"), CLASSES[name])
-    collective: Collective = kind(device, patience)
+    if missing := [sign for sign in _SIGNS.get(name, ()) if sign not in os.environ]:
+        raise SettingsError(f"{name}: {missing[0]} is not set; start under horovodrun or torchrun")
+    collective: Collective = getattr(import_module(f"trainer.collectives.{name}"), CLASSES[name])(device)
     return collective
 
 
 def find_local_rank() -> int:
     """This worker's number on its machine, as the launcher says; 0 without one."""
-    return int(next((os.environ[name] for name in _LOCAL_RANKS if name in os.environ), 0))
+    return int(os.environ.get("HOROVOD_LOCAL_RANK") or os.environ.get("LOCAL_RANK") or 0)
 
 
 def find_rank() -> tuple[int, int]:
     """This worker's rank and the number of workers, as the launcher says; (0, 1) without one."""
-    signs = next(signs for signs in _SIGNS.values() if all(sign in os.environ for sign in signs))
-    rank, size = (int(os.environ[sign]) for sign in signs) if signs else (0, 1)
-    return rank, size
+    signs = _SIGNS.get(_find_launcher())
+    return (int(os.environ[signs[0]]), int(os.environ[signs[1]])) if signs else (0, 1)
+
+
+def _find_launcher() -> str:
+    started = (name for name, signs in _SIGNS.items() if all(sign in os.environ for sign in signs))
+    return next(started, "single")
 
 
 def force_weight_sync(

@@ -1,11 +1,12 @@
 """Workers that horovodrun started."""
 
 import os
+import socket
 from collections.abc import Callable
 
 import torch
 
-from bertdata.errors import MissingExtraError, SettingsError
+from bertdata.errors import MissingExtraError
 from trainer.collectives.workers import Workers
 from trainer.devices import Device
 
@@ -15,9 +16,7 @@ class Horovod(Workers):
 
     name = "horovod"
 
-    def __init__(self, device: Device, patience: float) -> None:
-        if device.process_group not in ("gloo", "nccl"):
-            raise SettingsError(f"device {device.name!r}: Horovod does not work with it; use torchrun")
+    def __init__(self, device: Device) -> None:
         try:
             import horovod.torch
         except ImportError as error:
@@ -26,36 +25,14 @@ class Horovod(Workers):
         # Buckets are made here; Horovod would join them as they happen to come, in another order each run.
         os.environ.setdefault("HOROVOD_FUSION_THRESHOLD", "0")
         self._horovod.init()
-        super().__init__(self._horovod.rank(), self._horovod.size(), device)
-        self.local_rank = self._horovod.local_rank()
-        self.watch(os.environ.get("HOROVOD_GLOO_RENDEZVOUS_ADDR", "localhost"), patience)
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:  # nothing is sent
+            probe.connect((os.environ["HOROVOD_GLOO_RENDEZVOUS_ADDR"], 9))
+            address = probe.getsockname()[0]
+        super().__init__(self._horovod.rank(), self._horovod.size(), device, address)
 
-    def _broadcast(self, flat: torch.Tensor) -> None:
-        near = self._near(flat)
-        self._horovod.broadcast_(near, root_rank=0, name="broadcast")
-        if near is not flat:
-            flat.copy_(near)
-
-    def _start_sum(self, flat: torch.Tensor, number: int) -> Callable[[], object]:
-        near = self._near(flat)
+    def _start_sum(self, tensor: torch.Tensor, name: str) -> Callable[[], torch.Tensor]:
+        near = tensor if self._horovod.nccl_built() else tensor.cpu()
         if near.dtype == torch.bfloat16:  # Horovod has it not: rounded alike, sent and added in 32 bits
             near = near.float()
-        handle = self._horovod.allreduce_async_(near, op=self._horovod.Sum, name=f"sum.{number}")
-
-        def wait() -> None:
-            self._horovod.synchronize(handle)
-            if near is not flat:
-                flat.copy_(near)
-
-        return wait
-
-    def _gather(self, flat: torch.Tensor) -> list[torch.Tensor]:
-        everyones: torch.Tensor = self._horovod.allgather(self._near(flat), name="gather")
-        return list(torch.split(everyones, len(flat)))
-
-    def _shut_down(self) -> None:
-        self._horovod.shutdown()
-
-    def _near(self, flat: torch.Tensor) -> torch.Tensor:
-        """The tensor where this build of Horovod can work on it."""
-        return flat if flat.device.type == "cpu" or self._horovod.nccl_built() else flat.cpu()
+        handle = self._horovod.allreduce_async_(near, op=self._horovod.Sum, name=name)
+        return lambda: self._horovod.synchronize(handle).to(tensor)  # its type and place

@@ -7,21 +7,19 @@ from trainer.devices import Device
 
 
 class Single(Collective):
-    """No other worker."""
+    """No other worker: what asks for no answer, as the protocol has it, does nothing."""
 
     name = "single"
-    rank = 0
-    size = 1
-    local_rank = 0
+    rank, size, local_rank = 0, 1, 0
 
-    def __init__(self, device: Device, patience: float) -> None:
-        """What asks for no answer, as the protocol has it, does nothing."""
+    def __init__(self, device: Device) -> None:
+        """The device needs nothing."""
 
     def broadcast_object(self, value: Any) -> Any:
         return value
 
     def sum_numbers(self, numbers: list[float]) -> list[float]:
-        return list(numbers)
+        return numbers
 
     def gather(self, value: Any) -> list[Any]:
         return [value]

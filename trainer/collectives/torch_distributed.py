@@ -7,7 +7,6 @@ import torch
 import torch.distributed as dist
 
 from bertdata.errors import SettingsError
-from trainer.collectives import find_local_rank
 from trainer.collectives.workers import Workers
 from trainer.devices import Device
 from trainer.errors import WorkerLost
@@ -18,33 +17,25 @@ class TorchDistributed(Workers):
 
     name = "torch_distributed"
 
-    def __init__(self, device: Device, patience: float) -> None:
-        place = device.torch_device
+    def __init__(self, device: Device) -> None:
         try:
-            dist.init_process_group(
-                device.process_group, device_id=place if place.index is not None else None
-            )
+            dist.init_process_group(device.process_group)
         except ValueError as error:  # a variable is missing or no number
             raise SettingsError(f"torch.distributed: {error}") from None
         except RuntimeError as error:
             raise WorkerLost(f"the workers did not meet: {str(error).splitlines()[0]}") from error
-        super().__init__(dist.get_rank(), dist.get_world_size(), device)
-        self.local_rank = find_local_rank()
-        self.watch(os.environ["MASTER_ADDR"], patience)
+        super().__init__(dist.get_rank(), dist.get_world_size(), device, os.environ["MASTER_ADDR"])
 
-    def _broadcast(self, flat: torch.Tensor) -> None:
-        dist.broadcast(flat, src=0)
-
-    def _start_sum(self, flat: torch.Tensor, number: int) -> Callable[[], object]:
-        work = dist.all_reduce(flat, async_op=True)
+    def _start_sum(self, tensor: torch.Tensor, name: str) -> Callable[[], torch.Tensor]:
+        work = dist.all_reduce(tensor, async_op=True)
         assert work is not None  # this process is of the group
-        wait: Callable[[], object] = work.wait
+
+        def wait() -> torch.Tensor:
+            work.wait()
+            return tensor
+
         return wait
 
-    def _gather(self, flat: torch.Tensor) -> list[torch.Tensor]:
-        everyones = [torch.empty_like(flat) for _ in range(self.size)]
-        dist.all_gather(everyones, flat)
-        return everyones
-
-    def _shut_down(self) -> None:
+    def close(self) -> None:
+        super().close()
         dist.destroy_process_group()

@@ -1,194 +1,116 @@
 """Which worker was lost? Libraries only tell that a connection broke, or tell nothing and wait.
 
-Each worker keeps a connection to the next one and asks it for a sign of life now and then. When that
-one's process ends, the system closes the connection; when it hangs, the answer stays out. Who notices
-asks all the others, then tells those that answered who did not. A worker whose main thread is deep in
-some library then still ends, by the hand of its watch.
+Each worker keeps a connection to rank 0 and gives a sign of life now and then, as rank 0 does. When a
+process ends, the system closes its connection; when it hangs, the signs stay out. Rank 0 tells the others
+whom it misses; when rank 0 itself is missing, each notices. A worker whose main thread is deep in some
+library then still ends, by the hand of its watch.
 """
 
-import json
 import os
 import secrets
-import select
 import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable
-from contextlib import suppress
-from typing import Any, NoReturn
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
 
 from trainer.errors import WorkerLost
 
-_PAUSE_SECONDS = 5.0  # between two questions
-_ROLL_CALL_SECONDS = 5.0  # for an answer once something is known to be wrong
-_REACH_SECONDS = 10.0  # for the first answer
-_RAISE_SECONDS = 2.0  # for the main thread to notice; horovodrun kills after 5
-_END_SECONDS = 10.0  # for the main thread to end after that
-_LONGEST_LINE = 65536
+PATIENCE = 60.0
+"""Seconds without a sign of life after which a worker counts as lost."""
 
-Gather = Callable[[Any], list[Any]]
+_NEWS_SECONDS = 3.0  # for the loss to be known once the library failed; horovodrun kills after 5
+_RAISE_SECONDS = 2.0  # for the main thread to notice
+_END_SECONDS = 10.0  # for the main thread to end after that
 
 
 class Watch:
-    """This worker's part of the watch, from now on, in threads of its own."""
+    """This worker's part of the watch, in threads of its own."""
 
-    def __init__(self, rank: int, size: int, meeting_point: str, gather: Gather, patience: float) -> None:
-        self._rank, self._size, self._patience = rank, size, patience
-        self._lost: dict[int, str] = {}
-        self._known, self._raised = threading.Event(), threading.Event()
-        self._lock = threading.Lock()
-        self._listener = socket.create_server(("", 0), backlog=128)
-        self._asking: list[socket.socket] = []
-        self._next = (rank + 1) % size
-        self._link: socket.socket | None = None
-        # A stranger who finds the port can say nothing without the word.
-        port = self._listener.getsockname()[1]
-        everyones = gather([secrets.token_hex(8), _own_address(meeting_point), port])
-        self._word = everyones[0][0]
-        self._places = [(address, port) for _, address, port in everyones]
-        threading.Thread(target=self._serve, daemon=True).start()
-        self._sees = all(gather(self._reach_next()))
-        if self._sees and size > 1:
-            os.register_at_fork(after_in_child=self._leave_to_parent)
-            threading.Thread(target=self._follow, daemon=True).start()
+    def __init__(self, rank: int, size: int) -> None:
+        self._rank, self._size = rank, size
+        self._links: dict[int, socket.socket] = {}
+        self._message = ""
+        self._lock, self._known, self._raised = threading.Lock(), threading.Event(), threading.Event()
 
-    def check(self) -> None:
-        """Raise WorkerLost if one is known to be lost."""
-        if self._known.is_set():
-            self._raise()
+    def begin(self, address: str, share: Callable[[Any], Any]) -> None:
+        """Watch from now on; address: of rank 0, which its value counts for; share: brings rank 0's value."""
+        try:
+            with socket.create_server(("", 0), backlog=self._size) as listener:
+                listener.settimeout(PATIENCE)
+                # A stranger who finds the port in this moment can say nothing without the word.
+                place, word = share([(address, listener.getsockname()[1]), secrets.token_hex(8)])
+                if self._rank > 0:
+                    self._links[0] = socket.create_connection(place, PATIENCE)
+                    self._tell(f"{word} {self._rank}")
+                while self._rank == 0 and len(self._links) < self._size - 1:
+                    link = listener.accept()[0]
+                    link.settimeout(PATIENCE)
+                    said, _, number = link.recv(64).strip(b".").partition(b" ")  # it may be heard already
+                    if said == word.encode():
+                        self._links[int(number)] = link
+        except OSError as error:
+            raise WorkerLost(f"the workers did not meet: {error}") from error
+        for rank, link in self._links.items():
+            os.register_at_fork(after_in_child=link.close)  # a child's copy must not outlive the worker
+            threading.Thread(target=self._follow, args=[rank, link], daemon=True).start()
+        threading.Thread(target=self._live, daemon=True).start()
 
-    def explain(self, error: Exception) -> None:
-        """Raise WorkerLost if a lost worker is the reason of the library's error; else return."""
-        if not self._known.wait(_RAISE_SECONDS / 2) and self._sees:
-            self._call_roll({})
-        if self._known.is_set():
-            self._raise(error)
+    @contextmanager
+    def naming_losses(self) -> Iterator[None]:
+        """WorkerLost in place of the library's error, if a lost worker is the reason."""
+        try:
+            yield
+        except RuntimeError as error:
+            if not self._known.wait(_NEWS_SECONDS):
+                raise
+            # The launcher is about to end the others too; its signal would only hide the exit status.
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            self._raised.set()
+            raise WorkerLost(self._message) from error
 
     def close(self) -> None:
         """Say that the end of this process will be no loss."""
-        for connection in self._asking:
-            with suppress(OSError):  # who watched this worker may have gone before
-                connection.sendall(b"bye\n")
+        self._tell("bye")
 
-    def _raise(self, cause: Exception | None = None) -> NoReturn:
-        if threading.current_thread() is threading.main_thread():
-            # The launcher is about to end the others too; its signal would only hide the exit status.
-            signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        self._raised.set()
-        raise WorkerLost(self._message()) from cause
+    def _tell(self, text: str) -> None:
+        for link in self._links.values():
+            with suppress(OSError):  # that it is broken is for those to notice who listen
+                link.sendall(text.encode())
 
-    def _message(self) -> str:
-        lost = ", ".join(f"worker {rank} of {self._size} was lost: {why}" for rank, why in self._lost.items())
-        return f"{lost}; training stops, the last checkpoint is where to go on"
-
-    def _reach_next(self) -> bool:
-        """Whether the next worker's watch can be reached at all: a firewall must not look like a death."""
-        try:
-            self._link = socket.create_connection(self._places[self._next], _REACH_SECONDS)
-            self._ask(self._link, {})
-        except OSError as error:
-            address, port = self._places[self._next]
-            sys.stderr.write(
-                f"trainer: warning: worker {self._rank} does not reach worker {self._next} at {address} "
-                f"port {port} ({error}); lost workers may be noticed late and without their names\n"
-            )
-            return False
-        self._link.settimeout(self._patience)
-        return True
-
-    def _serve(self) -> None:
+    def _live(self) -> None:
         while True:
-            connection, _ = self._listener.accept()
-            self._asking.append(connection)
-            threading.Thread(target=self._answer, args=[connection], daemon=True).start()
+            self._tell(".")
+            time.sleep(PATIENCE / 12)
 
-    def _answer(self, connection: socket.socket) -> None:
-        """Tell one other worker, as often as it asks, that this one lives; hear whom it knows as lost."""
-        # It may be lost itself, which others will notice, or a stranger.
-        with suppress(OSError, ValueError), connection, connection.makefile("r") as questions:
-            while question := questions.readline(_LONGEST_LINE):
-                word, lost = json.loads(question)
-                if word != self._word:
-                    break
-                connection.sendall(b"here\n")
-                if lost:
-                    self._learn({int(rank): why for rank, why in lost.items()})
-        self._asking.remove(connection)
-
-    def _follow(self) -> None:
-        """Watch the next worker until it takes leave; tell the others if it ends or falls silent before."""
-        assert self._link is not None
-        said = b""
+    def _follow(self, rank: int, link: socket.socket) -> None:
+        """Listen to a worker until it takes leave, ends, falls silent, or knows of a loss."""
+        why = "its process ended"
         try:
-            while b"bye" not in said:
-                unasked = select.select([self._link], [], [], min(_PAUSE_SECONDS, self._patience))[0]
-                said = _hear(self._link) if unasked else self._ask(self._link, {})
-        except OSError as error:
-            if not self._known.is_set():
-                self._call_roll({self._next: _reason(error, self._patience)})
+            while said := link.recv(4096):
+                if news := said.decode().strip("."):
+                    return None if news == "bye" else self._learn(news)
+        except TimeoutError:
+            why = f"no sign of life for {PATIENCE:g} s"
+        except OSError:
+            pass  # it ended with something unread
+        lost = f"worker {rank} of {self._size} was lost: {why}"
+        self._learn(f"{lost}; training stops, the last checkpoint is where to go on")
 
-    def _ask(self, connection: socket.socket, lost: dict[int, str]) -> bytes:
-        connection.sendall(json.dumps([self._word, lost]).encode() + b"\n")
-        return _hear(connection)
-
-    def _call_roll(self, lost: dict[int, str]) -> None:
-        """Find all who are lost, then tell all who are not; nobody ends before it was told or told others."""
-        lost = dict(lost)
-        for message in ({}, lost):
-            for rank in ((self._rank + step) % self._size for step in range(1, self._size)):
-                if rank in lost or (message is lost and not lost):
-                    continue
-                try:
-                    with socket.create_connection(self._places[rank], _ROLL_CALL_SECONDS) as connection:
-                        self._ask(connection, message)
-                except OSError as error:
-                    lost[rank] = _reason(error, _ROLL_CALL_SECONDS)
-        if lost:
-            self._learn(lost)
-
-    def _learn(self, lost: dict[int, str]) -> None:
+    def _learn(self, message: str) -> None:
+        """Tell it on before this process ends, which it does here if not by its main thread."""
         with self._lock:
-            if self._known.is_set():
+            if self._message:
                 return  # the first report is the reason, later ones its consequences
-            self._lost = lost
-            self._known.set()
-        threading.Thread(target=self._end, daemon=True).start()
-
-    def _end(self) -> None:
-        """End this process where its main thread does not."""
+            self._message = message
+        self._tell(message)
+        self._known.set()
         if self._raised.wait(_RAISE_SECONDS):
-            threading.Event().wait(_END_SECONDS)
+            time.sleep(_END_SECONDS)
         else:
-            sys.stderr.write(f"trainer: error: {self._message()}\n")  # at one go, others write there too
+            sys.stderr.write(f"trainer: error: {message}\n")  # at one go, others write there too
             sys.stderr.flush()
         os._exit(WorkerLost.exit_status)
-
-    def _leave_to_parent(self) -> None:
-        """In a forked child: its copies of the connections must not outlive the worker."""
-        for connection in (self._listener, self._link, *self._asking):
-            if connection is not None and connection.fileno() >= 0:
-                os.close(connection.detach())  # close() would wait for what reads from it
-
-
-def _hear(connection: socket.socket) -> bytes:
-    """What the worker at the other end says; ConnectionResetError if it has ended."""
-    if not (said := connection.recv(64)):
-        raise ConnectionResetError
-    return said
-
-
-def _reason(error: OSError, seconds: float) -> str:
-    return f"no sign of life for {seconds:g} s" if isinstance(error, TimeoutError) else "its process ended"
-
-
-def _own_address(meeting_point: str) -> str:
-    """The address of this host that others can reach; nothing is sent to find it."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        try:
-            probe.connect((meeting_point, 9))
-        except OSError:
-            return socket.gethostname()
-        address: str = probe.getsockname()[0]
-    # The meeting point is this host, which may know itself only as 127.0.1.1; others know it better.
-    return meeting_point if address.startswith("127.") else address
