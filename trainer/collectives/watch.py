@@ -37,7 +37,7 @@ class Watch:
         self._lock, self._known, self._raised = threading.Lock(), threading.Event(), threading.Event()
 
     def begin(self, address: str, share: Callable[[Any], Any]) -> None:
-        """Watch from now on; address: of rank 0, which its value counts for; share: brings rank 0's value."""
+        """Watch from now on; address: rank 0's (others' are ignored); share: brings rank 0's value to all."""
         try:
             with socket.create_server(("", 0), backlog=self._size) as listener:
                 listener.settimeout(PATIENCE)
@@ -49,7 +49,7 @@ class Watch:
                 while self._rank == 0 and len(self._links) < self._size - 1:
                     link = listener.accept()[0]
                     link.settimeout(PATIENCE)
-                    said, _, number = link.recv(64).strip(b".").partition(b" ")  # it may be heard already
+                    said, _, number = link.recv(64).strip(b".").partition(b" ")  # a sign may follow at once
                     if said == word.encode():
                         self._links[int(number)] = link
         except OSError as error:
