@@ -443,7 +443,7 @@ def test_a_model_goes_to_hugging_face_form_and_back(trainer, whole, training_set
     )
     assert all(torch.equal(weights[name], wanted[name]) for name in wanted)
     refuse(trainer("convert", whole, tmp_path / "there"), 2, "is in use")
-    refuse(trainer("convert", tmp_path, tmp_path / "new"), 2, "neither a checkpoint")
+    refuse(trainer("convert", tmp_path, tmp_path / "new"), 2, "holds neither state.json")
     for start in ("there", "back"):
         run = words(training_set, tmp_path / f"run-{start}", f"--start-from-ckpt={tmp_path / start}")
         assert trainer(*run, "--steps=1", "--warmup=0").status == 0

@@ -7,7 +7,7 @@ import pytest
 
 from docs.flag_table import PAGE, replaced
 from trainer.config import Config
-from trainer.flags import make_config, preset_names
+from trainer.flags import make_config, presets
 
 TEXT = PAGE.read_text(encoding="utf-8")
 BLOCKS = "\n".join(re.findall(r"```\n(.*?)```", TEXT, re.DOTALL)).replace("\\\n", " ").splitlines()
@@ -54,4 +54,4 @@ def test_nvidias_flags_mean_their_preset():
 def test_every_preset_is_in_the_table():
     table = TEXT.split("## The presets")[1].split("\n\n")[1]
     full = re.sub(r"`(graphcore_\w+?)_(128|384)`, `_(\w+)`", r"`\1_\2`, `graphcore_\3`", table)
-    assert [name for name in preset_names() if f"`{name}`" not in full] == []
+    assert [name for name in presets() if f"`{name}`" not in full] == []

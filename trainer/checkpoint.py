@@ -10,6 +10,7 @@ seeds each micro-batch, so that dropout too is the same after a resume and for a
 """
 
 import json
+import math
 import os
 import shutil
 import socket
@@ -135,9 +136,8 @@ def choose_checkpoint(output_dir: str, number: int | None = None) -> Path:
 
 def clean_up(output_dir: str, after: int | None = None) -> None:
     """Remove what an interrupted save left, and checkpoints beyond the one that is gone back to."""
-    later = [
-        path for number, path in find_checkpoints(output_dir).items() if after is not None and number > after
-    ]
+    last = math.inf if after is None else after
+    later = [path for number, path in find_checkpoints(output_dir).items() if number > last]
     for path in (*_folder(output_dir).glob(".step-*.partial"), *later):
         shutil.rmtree(path, ignore_errors=True)
 
@@ -166,9 +166,7 @@ def read_tensors(path: Path, state: State, name: str = WEIGHTS) -> dict[str, Ten
     """The weights or moments of a checkpoint; CheckpointError unless each byte is as it was written."""
     file, expected = path / name, state.files.get(name)
     if expected is None:
-        raise CheckpointError(
-            f"{path}: holds weights only, expected {name} beside; --start-from-ckpt takes it"
-        )
+        raise CheckpointError(f"{path}: holds weights only, expected {name}; --start-from-ckpt takes it")
     if not file.is_file():
         raise CheckpointError(f"{file}: is missing, expected md5 {expected}")
     if (found := file_md5(str(file))) != expected:

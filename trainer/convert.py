@@ -22,9 +22,7 @@ def convert(source: str, target: str) -> str:
         export_model(model, target)
         return f"{target}: update {read_state(Path(source)).number} in Hugging Face form"
     if not (Path(source) / "config.json").is_file():
-        raise MissingInputError(
-            f"{source}: neither a checkpoint ({STATE}) nor Hugging Face form (config.json)"
-        )
+        raise MissingInputError(f"{source}: holds neither {STATE} (a checkpoint) nor config.json")
     model = BertForPreTraining(read_config(source))
     missing = import_weights(model, source)
     write_checkpoint(Path(target), new_state(Config(), model.config), model.state_dict(), {})

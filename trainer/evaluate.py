@@ -2,12 +2,12 @@
 
 import math
 import time
+from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from trainer.checkpoint import STATE, choose_checkpoint, find_checkpoints, read_state
@@ -81,14 +81,13 @@ class Evaluation:
 
 def most_frequent_label(data: Data) -> int:
     """The token that the dataset's first examples mask most often; the smallest of equals."""
-    counts, seen = np.zeros(1 << 16, np.int64), 0
+    counts, seen = Counter[int](), 0
     for batch in (batch for shard in data.shards for batch in data.batches(shard)):
-        here = np.bincount(batch.labels, minlength=len(counts))
-        here[: len(counts)] += counts
-        counts, seen = here, seen + len(batch)
+        counts.update(batch.labels.tolist())
+        seen += len(batch)
         if seen >= _GUESS_EXAMPLES:
             break
-    return int(counts.argmax())
+    return min(counts, key=lambda token: (-counts[token], token), default=0)
 
 
 def reached(config: Config, record: EvaluationRecord) -> bool:

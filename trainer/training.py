@@ -155,9 +155,8 @@ class Training:
             raise NotFiniteError(f"update {self.state.step}: a weight is no number, so nothing is saved")
         if workers.local_rank == 0:
             state = replace(self.state, loss_scale=self._scale.state_dict())
-            weights = {name: to_host(tensor) for name, tensor in self._model.state_dict().items()}
-            found = _moments(self._optimiser, self._model)
-            moments = {name: to_host(tensor) for name, tensor in found.items()}
+            tensors = self._model.state_dict(), _moments(self._optimiser, self._model)
+            weights, moments = ({name: to_host(one) for name, one in found.items()} for found in tensors)
             place, keep = str(self._config.output_dir), self._config.keep_checkpoints
             save_checkpoint(place, state, weights, moments, keep)
         workers.barrier()
@@ -169,10 +168,8 @@ def find_schedule(config: Config, workers: int) -> Schedule:
     settings = {name: value for name in names if (value := getattr(config, name)) is not None}
     if config.schedule == "habana-tf":
         settings["adam"] = config.optimiser.startswith("adam")
-    rate = config.learning_rate(workers)
-    return make_schedule(
-        config.schedule, learning_rate=rate, steps=config.steps, warmup=config.warmup, **settings
-    )
+    settings |= {"learning_rate": config.learning_rate(workers), "warmup": config.warmup}
+    return make_schedule(config.schedule, steps=config.steps, **settings)
 
 
 def _settings(config: Config) -> dict[str, Any]:
