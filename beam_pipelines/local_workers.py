@@ -17,6 +17,7 @@ from apache_beam.transforms.environments import Environment, SubprocessSDKEnviro
 from google.protobuf import json_format, text_format
 
 from beam_pipelines.failures import WORKER_DIED
+from beam_pipelines.worker import LAUNCHER
 
 URN = "bertdata:environment:local_worker:v1"
 COMMAND = "beam_pipelines.worker"
@@ -61,6 +62,7 @@ class LocalWorkerHandler(GrpcWorkerHandler):  # type: ignore[misc]
             "CONTROL_API_SERVICE_DESCRIPTOR": text_format.MessageToString(control),
             "PIPELINE_OPTIONS": json_format.MessageToJson(options),
             "WORKER_ID": self.worker_id,
+            LAUNCHER: str(os.getpid()),
         }
         with SUBPROCESS_LOCK:
             self._process = subprocess.Popen([sys.executable, "-m", self._module], env=environment)

@@ -11,12 +11,15 @@ from types import FrameType
 from beam_pipelines.logs import show_warnings
 from beam_pipelines.runners import load_beam
 
+LAUNCHER = "BERTDATA_LAUNCHER"
+"""The environment variable with the launcher's pid: a worker may begin when its parent is gone already."""
+
 _LOOKS_PER_SECOND = 20
 
 
 def main() -> None:
     signal.signal(signal.SIGINT, _stop)
-    threading.Thread(target=_end_with_parent, args=[os.getppid()], daemon=True).start()
+    threading.Thread(target=_end_with, args=[int(os.environ[LAUNCHER])], daemon=True).start()
     # Before Beam loads: it sets up logging of its own where it finds none.
     show_warnings(sys.stderr)
     load_beam()
@@ -27,9 +30,9 @@ def main() -> None:
         sdk_worker_main.main(sys.argv)
 
 
-def _end_with_parent(parent: int) -> None:
+def _end_with(launcher: int) -> None:
     """End at once when the launcher was killed: the run that comes after it must have the files to itself."""
-    while os.getppid() == parent:
+    while os.getppid() == launcher:
         time.sleep(1 / _LOOKS_PER_SECOND)
     os._exit(1)
 

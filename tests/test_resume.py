@@ -3,6 +3,8 @@
 import os
 import random
 import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import pytest
 from commands import SMALL, Outcome, Program, contents, finish, start
 
 from beam_pipelines.prepare import main as prepare
+from beam_pipelines.worker import LAUNCHER
 from benchmarks import kills
 
 Make = Callable[[], Outcome]
@@ -179,3 +182,13 @@ def test_random_kills_change_no_byte_and_leave_no_file(route: kills.Route, tmp_p
     seed = random.randrange(1 << 32)
     for one in kills.play_all([route], 3, seed, tmp_path, parts=8, part_bytes=300_000):
         assert one.faults == (), f"seed {seed}: {one}"
+
+
+def test_a_beam_worker_that_begins_when_its_launcher_is_gone_ends_at_once() -> None:
+    """Found by the kills above: it took whoever adopted it for its launcher, and waited for ever."""
+    environment = {**os.environ, "PYTHONPATH": str(kills.ROOT), LAUNCHER: "0"}
+    worker = subprocess.Popen([sys.executable, "-m", "beam_pipelines.worker"], env=environment)
+    try:
+        assert worker.wait(20) == 1
+    finally:
+        worker.kill()
