@@ -91,6 +91,7 @@ def _worker_pool(workers: int) -> Iterator["ProcessPoolExecutor"]:
     from concurrent.futures import ProcessPoolExecutor
     from concurrent.futures.process import BrokenProcessPool
 
+    others = set(multiprocessing.active_children())
     context = multiprocessing.get_context(start_method())
     pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_prepare_worker)
     try:
@@ -102,7 +103,7 @@ def _worker_pool(workers: int) -> Iterator["ProcessPoolExecutor"]:
         ) from None
     except BaseException:
         pool.shutdown(wait=False, cancel_futures=True)
-        for child in multiprocessing.active_children():
+        for child in set(multiprocessing.active_children()) - others:
             child.terminate()
         raise
     finally:

@@ -33,12 +33,17 @@ def test_an_error_comes_in_its_place(workers: int) -> None:
         next(results)
 
 
-def test_a_reader_that_leaves_early_leaves_no_worker() -> None:
-    before = set(multiprocessing.active_children())  # those of other tests, a Dask cluster for instance
+def test_a_reader_that_leaves_early_leaves_no_worker_and_other_processes_alone() -> None:
+    other = multiprocessing.get_context("spawn").Process(target=time.sleep, args=[600], daemon=True)
+    other.start()
+    before = set(multiprocessing.active_children())
+    assert other in before
     results = run_in_order(wait_and_return, range(1000), 2)
     assert next(results) == 0
     results.close()
     deadline = time.monotonic() + 30
     while set(multiprocessing.active_children()) - before and time.monotonic() < deadline:
         time.sleep(0.01)
-    assert not set(multiprocessing.active_children()) - before
+    assert set(multiprocessing.active_children()) == before
+    other.terminate()
+    other.join()
