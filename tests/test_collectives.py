@@ -98,7 +98,10 @@ def test_when_a_worker_hangs_the_other_names_it_and_ends(tmp_path):
 
 
 def _strike_when_ready(launcher, workers, task, victim, place, blow, patience=60):
-    """When the victim was hit; the others' lines and a status are looked at."""
+    """When the victim was hit; the others' lines and the launcher's status are looked at.
+
+    Not what a launcher tells of a survivor's status: it may kill one that has said its line and is ending.
+    """
     since = 0.0
 
     def strike() -> None:
@@ -117,9 +120,6 @@ def _strike_when_ready(launcher, workers, task, victim, place, blow, patience=60
     lines = [line for line in outcome.err.splitlines() if "trainer: error: " in line]
     assert len(lines) == len(survivors), outcome.err
     assert all(f"worker {victim} of {workers} was lost: {why};" in line for line in lines)
-    if launcher == "horovodrun":  # torchrun tells the status only of those that ended before it looked
-        told = [f"Process {survivor} exit with status code 1." for survivor in survivors]
-        assert any(text in outcome.out for text in told), outcome
     return since
 
 
