@@ -2,6 +2,7 @@
 
 import logging
 import sys
+import threading
 from typing import TextIO
 
 from beam_pipelines.options import PROGRAM
@@ -14,6 +15,17 @@ def show_warnings(stream: TextIO | None = None) -> None:
     handler.setLevel(logging.WARNING)
     handler.addFilter(logging.Filter("beam_pipelines"))
     logging.getLogger().handlers[:] = [handler]
+
+
+def hush_lost_connections() -> None:
+    """No tracebacks of Beam's threads that lose a worker: the run ends with an error of its own."""
+    usual = threading.excepthook
+
+    def tell(thread: threading.ExceptHookArgs) -> None:
+        if "RpcError" not in {kind.__name__ for kind in thread.exc_type.__mro__}:
+            usual(thread)
+
+    threading.excepthook = tell
 
 
 class _ToStandardError(logging.Handler):

@@ -10,7 +10,7 @@ from typing import Any
 from beam_pipelines.carried import CarriedFile
 from beam_pipelines.counters import Figures, counted, table
 from beam_pipelines.failures import clear_error
-from beam_pipelines.logs import show_warnings
+from beam_pipelines.logs import hush_lost_connections, show_warnings
 from beam_pipelines.options import PROGRAM, parse_flags, text_settings
 from beam_pipelines.parcels import ParcelRoom
 from beam_pipelines.runners import make_pipeline, runs_here
@@ -67,6 +67,7 @@ def prepare(arguments: list[str]) -> int:
         text = text_settings(flags, recipe)
         check_text(flags.text, flags.punkt_tables, targets_for(parts=[]))
     show_warnings()
+    hush_lost_connections()
     if flags.dry_run:
         preview_run(flags, beam_words, text, targets_for)
         return 0
