@@ -19,13 +19,12 @@ def show_warnings(stream: TextIO | None = None) -> None:
 
 def hush_lost_connections() -> None:
     """No tracebacks of Beam's threads that lose a worker: the run ends with an error of its own."""
-    usual = threading.excepthook
+    threading.excepthook = _tell_of_a_thread
 
-    def tell(thread: threading.ExceptHookArgs) -> None:
-        if "RpcError" not in {kind.__name__ for kind in thread.exc_type.__mro__}:
-            usual(thread)
 
-    threading.excepthook = tell
+def _tell_of_a_thread(thread: threading.ExceptHookArgs) -> None:
+    if "RpcError" not in {kind.__name__ for kind in thread.exc_type.__mro__}:
+        threading.__excepthook__(thread)
 
 
 class _ToStandardError(logging.Handler):
