@@ -19,8 +19,8 @@ from benchmarks import corpus, measure
 from trainer.batches import Batch
 from trainer.checkpoint import State
 from trainer.config import Config
-from trainer.data import open_data
-from trainer.loader import Loader
+from trainer.data import Position, open_data
+from trainer.loader import Loader, Update
 from trainer.model import ModelConfig
 from trainer.optim import clip_, make_optimiser
 from trainer.runtime import begin, make_model
@@ -50,7 +50,7 @@ def ours() -> Step:
         step=0, seed=1, lanes=1, optimiser=OPTIMISER, model=shape.as_json(), config=config.as_json()
     )
     training = Training(runtime, make_model(runtime, shape), fresh)
-    return lambda batch: training.update([batch])
+    return lambda batch: training.update([Update([batch], Position(0, 0))])
 
 
 def theirs(masked_only: bool = False) -> Step:

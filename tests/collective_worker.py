@@ -10,6 +10,7 @@ from pathlib import Path
 import torch
 
 from trainer.collectives import Collective, find_collective, force_weight_sync, watch
+from trainer.config import Config
 from trainer.devices import find_device
 from trainer.errors import TrainerError
 
@@ -80,7 +81,7 @@ def main(task: str, place: str, patience: str = "60") -> int:
     """Exit status, as the trainer's."""
     try:
         watch.PATIENCE = float(patience)
-        collective = find_collective(None, find_device("cpu"))
+        collective = find_collective(None, find_device(Config()))
         {"operations": operations, "steps": steps, "stuck": stuck}[task](collective, Path(place))
         collective.close()
     except TrainerError as error:

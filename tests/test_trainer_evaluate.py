@@ -59,8 +59,9 @@ def results(run: Path) -> dict[str, float]:
 
 
 def measured(dataset: Path, **settings: object) -> tuple[EvaluationRecord, BertForPreTraining]:
-    device = find_device("cpu")
-    runtime = Runtime(config=Config(**settings), device=device, workers=Single(device))
+    config = Config(**settings)
+    device = find_device(config)
+    runtime = Runtime(config=config, device=device, workers=Single(device))
     model = make_model(runtime, SHAPE)
     return Evaluation(runtime, open_data(str(dataset))).measure(model, step=3, trained=12), model
 

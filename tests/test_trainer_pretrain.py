@@ -23,7 +23,7 @@ from trainer.collectives.single import Single
 from trainer.config import Config
 from trainer.data import open_data
 from trainer.devices import find_device
-from trainer.loader import Loader
+from trainer.loader import Loader, Update
 from trainer.losses import pretraining_loss
 from trainer.model import ModelConfig
 from trainer.runtime import Runtime, make_model
@@ -245,14 +245,14 @@ def batches(dataset: Path, count: int, updates: int = 1) -> list[list[Batch]]:
 def make_training(workers: Single, **settings: object) -> Training:
     defaults = {"optimiser": "sgd", "base_learning_rate": 0.5, "steps": 10, "lr_schedule": "custom"}
     config = Config(**{**defaults, "lr_schedule_by_step": {"0": 0.5}, **settings})
-    runtime = Runtime(config=config, device=find_device("cpu"), workers=workers)
+    runtime = Runtime(config=config, device=find_device(config), workers=workers)
     fresh = State(step=0, seed=1, lanes=1, optimiser=config.optimiser, model=SHAPE.as_json(), config={})
     return Training(runtime, make_model(runtime, SHAPE), fresh)
 
 
 def trained_weights(training: Training, updates: list[list[Batch]]) -> dict[str, torch.Tensor]:
     for update in updates:
-        training.update(update)
+        training.update([Update(update, Position(0, 0))])
         training.advance(Position(0, 0), 1)
     return {name: weight.clone() for name, weight in training._model.state_dict().items()}
 
@@ -278,7 +278,7 @@ def trained_by_two(updates: list[list[Batch]], **settings: object) -> tuple[dict
 
 def plain_weights(updates: list[list[Batch]], clipping: str) -> dict[str, torch.Tensor]:
     """Gradient descent written out: mean over micro-batches, clipped where it says."""
-    training = make_training(Single(find_device("cpu")))
+    training = make_training(Single(find_device(Config())))
     model = training._model
     weights = list(model.parameters())
     for update in updates:
@@ -308,7 +308,7 @@ def assert_close(found: dict[str, torch.Tensor], expected: dict[str, torch.Tenso
 def test_updates_are_those_of_plain_pytorch(training_set, clipping):
     updates = batches(training_set, 4, updates=3)
     expected = plain_weights(updates, clipping)
-    alone = trained_weights(make_training(Single(find_device("cpu")), clipping=clipping), updates)
+    alone = trained_weights(make_training(Single(find_device(Config())), clipping=clipping), updates)
     assert_close(alone, expected, 1e-5)
     for after in (True, False):
         found, worker = trained_by_two(updates, clipping=clipping, allreduce_post_accumulation=after)
@@ -338,10 +338,10 @@ def test_weights_are_averaged_before_each_step_where_that_is_forced(training_set
 
 
 def test_an_overflow_leaves_the_update_out_and_halves_the_scale(training_set):
-    training = make_training(Single(find_device("cpu")), optimiser="lamb-nvidia", precision="fp16")
+    training = make_training(Single(find_device(Config())), optimiser="lamb-nvidia", precision="fp16")
     before = {name: weight.clone() for name, weight in training._model.state_dict().items()}
-    training._scale.value = float("inf")
-    training._scale.scale = lambda loss: loss * float("inf")
+    training._engine.scale.value = float("inf")
+    training._engine.scale.scale = lambda loss: loss * float("inf")
     after = trained_weights(training, batches(training_set, 1))
     assert all(torch.equal(after[name], before[name]) for name in before)
     assert (training.state.step, training.state.applied) == (1, 0)
@@ -576,7 +576,6 @@ def test_a_damaged_checkpoint_is_refused(trainer, training_set, tmp_path):
         (["--max-position-embeddings=32"], "max_position_embeddings 32"),
         (["--lerning-rate=1"], "lerning"),
         (["--device=tpu"], "device is 'tpu'"),
-        (["--compile-only"], "nothing is compiled ahead"),
         (["--precision=fp8"], "precision"),
     ],
 )

@@ -17,23 +17,24 @@ import torch
 from trainer.__main__ import main
 from trainer.batches import Batch
 from trainer.collectives import find_rank
+from trainer.loader import Update
 from trainer.training import Training
 
 SIGNALS = {"kill": signal.SIGKILL, "term": signal.SIGTERM}
 update_as_it_is = Training.update
 
 
-def update_with_accidents(self: Training, batches: Sequence[Batch]) -> torch.Tensor:
+def update_with_accidents(self: Training, updates: Sequence[Update]) -> list[torch.Tensor]:
     accident = json.loads(os.environ.get("TRAINER_ACCIDENT", "{}"))
     rank, number = find_rank()[0], self.state.step + 1
     if "TRAINER_SEEN" in os.environ:
-        note(Path(os.environ["TRAINER_SEEN"]) / f"{self.state.phase}-{rank}.txt", number, batches)
+        note(Path(os.environ["TRAINER_SEEN"]) / f"{self.state.phase}-{rank}.txt", number, updates[0].batches)
     if [rank, number] == [accident.get("rank"), accident.get("update")]:
         if accident["what"] == "nan":
             next(self._model.parameters()).data.fill_(float("nan"))  # on this worker alone
         else:
             os.kill(os.getpid(), SIGNALS[accident["what"]])
-    return update_as_it_is(self, batches)
+    return update_as_it_is(self, updates)
 
 
 def note(path: Path, number: int, batches: Sequence[Batch]) -> None:

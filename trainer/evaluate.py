@@ -56,13 +56,11 @@ class Evaluation:
             fixed_shapes=device.fixed_shapes,
         )
         sums = [torch.zeros(7)]
-        model.eval()
-        with torch.no_grad():
+        with device.evaluating(model) as losses_of:
             for batch in batches:
-                losses = device.to_host(torch.stack(self._runtime.losses(model, batch)[3:]))
+                losses = device.to_host(torch.stack(losses_of(batch)[3:]))
                 guessed = batch.masked_lm_weights[batch.masked_lm_ids == self._guess].sum()
                 sums.append(torch.cat([losses.float(), guessed[None]]))
-        model.train()
         totals = workers.sum_numbers(torch.stack(sums).double().sum(0).tolist())
         right, words, word_loss, pairs_right, pairs, pair_loss, guessed_right = totals
         words, pairs = max(words, 1e-5), max(pairs, 1e-5)

@@ -34,7 +34,7 @@ class Ledger:
         self._waiting.append((values, learning_rate, epoch))
 
     def is_due(self, step: int, log_every: int) -> bool:
-        return step % log_every == 0 or step - self._settled >= self._patience
+        return step // log_every > self._settled // log_every or step - self._settled >= self._patience
 
     def settle(self, *, stop: bool) -> None:
         """Report the updates since last time, averaged over workers; agree whether any is asked to stop.

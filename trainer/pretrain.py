@@ -4,6 +4,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
+from bertdata.errors import SettingsError
 from trainer.checkpoint import new_state
 from trainer.config import Config
 from trainer.errors import WorkerLost
@@ -23,25 +24,26 @@ def pretrain(config: Config) -> None:
     """
     if not config.do_train:
         return evaluate(config)
-    config.require("output_dir", *(() if config.generated_data else ("train_data",)))
+    unneeded = {"train_data": config.generated_data, "output_dir": config.compile_only}
+    config.require(*(name for name, is_so in unneeded.items() if not is_so))
     runtime = begin(config)
-    workers, step_examples = runtime.workers, config.update_examples(runtime.workers.size)
-    batch_size, accumulation = config.micro_batches(workers.size)
+    device, workers, step_examples = runtime.device, runtime.workers, config.update_examples(runtime.copies)
+    batch_size, accumulation = config.micro_batches(runtime.copies)
 
     data = open_dataset(config, None if config.generated_data else config.train_data)
     shape = find_model_config(config, data)
     model = make_model(runtime, shape)
     fresh = new_state(config, shape, data.digest)
     training = Training(runtime, model, fresh)
-    kind, origin = runtime.share(lambda: find_origin(config, fresh))
-    training.start(kind, origin)
-    evaluation, interval = None, config.evaluation_interval(workers.size)
-    if config.eval_data is not None:
+    if not config.compile_only:
+        training.start(*runtime.share(lambda: find_origin(config, fresh)))
+    evaluation, interval = None, config.evaluation_interval(runtime.copies)
+    if config.eval_data is not None and not config.compile_only:
         evaluation = Evaluation(runtime, open_dataset(config, config.eval_data, shape.vocab_size), data)
     loader = Loader(
         data,
         batch_size=batch_size,
-        accumulation=accumulation,
+        accumulation=accumulation * device.replicas,
         workers=workers.size,
         rank=workers.rank,
         seed=config.seed,
@@ -49,28 +51,38 @@ def pretrain(config: Config) -> None:
         position=training.state.position,
         warn=lambda message: runtime.say(f"warning: {message}"),
     )
+    if config.compile_only:
+        with closing(loader):
+            training.compile([next(loader) for _ in range(device.updates_per_call)])
+        runtime.say(f"compiled for {device.describe()}; nothing was trained")
+        return workers.close()
     saved = start = training.state.step
     last = min(config.steps, start + (config.steps_this_run or config.steps))
+    if (last - start) % device.updates_per_call:
+        wanted = f"expected a multiple of the {device.updates_per_call} that the device makes at a time"
+        raise SettingsError(f"{last - start} updates to make, {wanted}")
     weights = sum(weight.numel() for weight in model.parameters())
     runtime.say(
-        f"{kind}{origin and ' '}{origin}: updates {start} to {last} of {config.steps}, each of "
-        f"{workers.size} workers x {accumulation} micro-batches x {batch_size} = {step_examples} examples "
-        f"out of {data.examples}; {weights:,} weights; {runtime.device.describe()}"
+        f"{training.origin}: updates {start} to {last} of {config.steps}, each of "
+        f"{runtime.copies} workers x {accumulation} micro-batches x {batch_size} = {step_examples} examples "
+        f"out of {data.examples}; {weights:,} weights; {device.describe()}"
     )
+    kind = training.origin.partition(" ")[0]
     report = make_reporter(config, rank=workers.rank, resume_step=start if kind == "resumed" else None)
     ledger = Ledger(runtime, report, examples=step_examples, step=start)
-    with closing(loader), report, stop_signals() as asked, profiled(config, workers.rank) as note_update:
+    with closing(loader), report, stop_signals() as asked, profiled(runtime) as note_update:
         report.begin()
         while training.state.step < last and not ledger.stops:
-            update = next(loader)
-            seen = training.state.trained
-            ledger.add(training.update(update.batches), training.learning_rate, update.position.epoch)
-            training.advance(update.position, step_examples)
+            updates = [next(loader) for _ in range(device.updates_per_call)]
+            before = training.state
+            for update, losses in zip(updates, training.update(updates), strict=True):
+                ledger.add(losses, training.learning_rate, update.position.epoch)
+                training.advance(update.position, step_examples)
             note_update()
             step, trained = training.state.step, training.state.trained
             is_last = step == last
-            evaluates = is_last or (interval > 0 and trained // interval > seen // interval)
-            saves = is_last or (config.checkpoint_every > 0 and step % config.checkpoint_every == 0)
+            evaluates = is_last or _passes(interval, before.trained, trained)
+            saves = is_last or _passes(config.checkpoint_every, before.step, step)
             if saves or evaluates or ledger.is_due(step, config.log_every):
                 ledger.settle(stop=bool(asked))
             if saves or ledger.stops:
@@ -92,6 +104,11 @@ def pretrain(config: Config) -> None:
             runtime.say(f"stopped after update {training.state.step} as asked; --resume goes on")
         report.close()
     workers.close()
+
+
+def _passes(interval: int, before: int, now: int) -> bool:
+    """Whether a multiple of the interval lies beyond ``before`` and not beyond ``now``; 0: never."""
+    return interval > 0 and now // interval > before // interval
 
 
 @contextmanager

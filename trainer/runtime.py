@@ -11,7 +11,6 @@ import torch
 
 from bertdata.errors import BertDataError, SettingsError
 from bertdata.records import ShardLayout
-from trainer.batches import Batch
 from trainer.checkpoint import STATE, read_state, read_tensors
 from trainer.collectives import Collective, find_collective
 from trainer.config import Config
@@ -19,7 +18,6 @@ from trainer.data import Data, generated_data, open_data
 from trainer.devices import Device, find_device
 from trainer.errors import ReportedError
 from trainer.huggingface import import_weights
-from trainer.losses import Losses, pretraining_loss
 from trainer.model import BertForPreTraining, ModelConfig
 
 
@@ -30,6 +28,11 @@ class Runtime:
     config: Config
     device: Device
     workers: Collective
+
+    @property
+    def copies(self) -> int:
+        """Copies of the model over all workers, each of which computes micro-batches of its own."""
+        return self.workers.size * self.device.replicas
 
     def say(self, message: str) -> None:
         """One line on standard error, from rank 0."""
@@ -59,19 +62,10 @@ class Runtime:
         self.workers.barrier()  # the first worker to end has the launcher end the others
         raise ReportedError(status)
 
-    def losses(self, model: BertForPreTraining, batch: Batch) -> Losses:
-        """What the model makes of a batch from the host."""
-        batch = self.device.move(batch)
-        with self.device.autocast(self.config.precision):
-            logits = model(batch, fixed_shapes=self.device.fixed_shapes)
-        return pretraining_loss(logits, batch)
-
 
 def begin(config: Config) -> Runtime:
     """The worker that this process is, joined with the others."""
-    device = find_device(config.device)
-    if config.compile_only:
-        raise SettingsError(f"compile_only: nothing is compiled ahead for device {config.device!r}")
+    device = find_device(config)
     torch.use_deterministic_algorithms(config.deterministic)
     workers = find_collective(config.collective, device)
     runtime = Runtime(config=config, device=device, workers=workers)
@@ -109,11 +103,7 @@ def find_model_config(config: Config, data: Data) -> ModelConfig:
 def make_model(runtime: Runtime, shape: ModelConfig) -> BertForPreTraining:
     """The model on the device, with weights from the seed."""
     runtime.device.seed(runtime.config.seed)
-    model = runtime.device.place(BertForPreTraining(shape))
-    assert isinstance(model, BertForPreTraining)
-    if runtime.config.compile:
-        model.compile()
-    return model
+    return runtime.device.place(BertForPreTraining(shape))
 
 
 def read_weights_into(model: BertForPreTraining, path: str) -> None:
@@ -124,12 +114,13 @@ def read_weights_into(model: BertForPreTraining, path: str) -> None:
 
 
 @contextmanager
-def profiled(config: Config, rank: int) -> Iterator[Callable[[], None]]:
+def profiled(runtime: Runtime) -> Iterator[Callable[[], None]]:
     """To be called after each update; a few of them are recorded in output_dir/profile.json if wanted."""
-    if not config.profile or rank != 0:
+    config, activities = runtime.config, runtime.device.profile_activities()
+    if not config.profile or runtime.workers.rank != 0:
         yield lambda: None
         return
     schedule = torch.profiler.schedule(wait=2, warmup=2, active=4, repeat=1)
-    with torch.profiler.profile(schedule=schedule) as profile:
+    with torch.profiler.profile(activities=activities, schedule=schedule) as profile:
         profile.on_trace_ready = lambda made: made.export_chrome_trace(f"{config.output_dir}/profile.json")
         yield profile.step

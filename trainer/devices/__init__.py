@@ -1,14 +1,25 @@
 """What a processor must offer the trainer: nothing that differs between processors lies elsewhere."""
 
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 import torch
+from torch import Tensor
 
 from bertdata.errors import SettingsError
 from trainer.batches import Batch
-from trainer.collectives import find_local_rank
+from trainer.collectives import Collective, find_local_rank
+from trainer.config import Config
 from trainer.devices.loss_scale import LossScale
+from trainer.engine import Engine
+from trainer.losses import Losses, pretraining_loss
+from trainer.model import BertForPreTraining
+from trainer.optim import Preset, build_optimiser, clip_
+
+if TYPE_CHECKING:
+    from torch.profiler import ProfilerActivity
 
 CLASSES = {"cpu": "Cpu", "cuda": "Cuda"}
 """The class of each device, in the module of that device's name."""
@@ -18,17 +29,25 @@ class Device:
     """One processor, and how the trainer talks to it; here as do those that have no better way.
 
     process_group: what torch.distributed carries its tensors with; bucket_mb: how much to reduce at a time;
-    fixed_shapes: batches and masked slots keep their padded shape (graphs, compilers).
+    fixed_shapes: batches and masked slots keep their padded shape (graphs, compilers); replicas: copies of
+    the model that one worker drives; updates_per_call: updates that the engine makes at a time;
+    clips_in_step: the optimiser clips by itself, once an update.
     """
 
     name: str
     process_group: str
     bucket_mb = 100
     fixed_shapes = False
+    replicas = 1
+    updates_per_call = 1
+    clips_in_step = False
 
-    def __init__(self, local_rank: int) -> None:
+    def __init__(self, config: Config, local_rank: int = 0) -> None:
         """local_rank: which of the machine's devices; SettingsError where it is not there."""
+        self.config = config
         self.torch_device = torch.device(self.name)
+        self.compiles = config.compile or config.compile_only
+        self.fixed_shapes = self.fixed_shapes or self.compiles
 
     def seed(self, seed: int) -> None:
         """Seed every random generator that the model draws from."""
@@ -39,13 +58,43 @@ class Device:
         half = torch.float16 if precision == "fp16" else torch.bfloat16
         return torch.autocast(self.torch_device.type, half, enabled=precision != "fp32")
 
-    def place(self, module: torch.nn.Module) -> torch.nn.Module:
-        """The module on the device, compiled if need be; tied weights are tied there too."""
-        return module.to(self.torch_device)
+    def place(self, model: BertForPreTraining) -> BertForPreTraining:
+        """The model on the device, compiled if that is asked for; tied weights are tied there too."""
+        model = model.to(self.torch_device)
+        if self.compiles:
+            model.compile()
+        return model
 
     def move(self, batch: Batch) -> Batch:
         """The batch on the device; may not have arrived yet."""
         return batch
+
+    def losses(self, model: BertForPreTraining, batch: Batch) -> Losses:
+        """What the model makes of a batch from the host."""
+        batch = self.move(batch)
+        with self.autocast(self.config.precision):
+            logits = model(batch, fixed_shapes=self.fixed_shapes)
+        return pretraining_loss(logits, batch)
+
+    @contextmanager
+    def evaluating(self, model: BertForPreTraining) -> Iterator[Callable[[Batch], Losses]]:
+        """The model's losses without dropout and gradients; afterwards the model trains on."""
+        model.eval()
+        with torch.no_grad():
+            yield lambda batch: self.losses(model, batch)
+        model.train()
+
+    def engine(self, workers: Collective, model: BertForPreTraining) -> Engine:
+        """What makes updates of the model."""
+        return Engine(self.config, self, workers, model)
+
+    def optimiser(self, preset: Preset, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
+        """The optimiser over groups that each hold params, weight_decay and trust."""
+        return build_optimiser(preset, groups)
+
+    def clip_(self, gradients: Sequence[Tensor], max_norm: float) -> Tensor:
+        """The norm of all gradients together, which are clipped to it in place."""
+        return clip_(gradients, max_norm)
 
     def scaler(self, precision: str, *, initial: float, floor: float, ceiling: float) -> LossScale:
         """What keeps small gradients of ``precision`` from vanishing; the bounds are for fp16."""
@@ -57,21 +106,26 @@ class Device:
     def after_step(self) -> None:
         """To be called after each step of the optimiser."""
 
-    def to_host(self, tensor: torch.Tensor) -> torch.Tensor:
+    def to_host(self, tensor: Tensor) -> Tensor:
         """The tensor in the host's memory, without its history."""
         return tensor.detach().cpu()
+
+    def profile_activities(self) -> "list[ProfilerActivity] | None":
+        """What torch's profiler is to record; None: what it records by itself."""
+        return None
 
     def describe(self) -> str:
         """One line about the hardware and how it is used."""
         return self.name
 
 
-def find_device(name: str) -> Device:
-    """The device of that name, of several on a machine the one of this worker's local rank.
+def find_device(config: Config) -> Device:
+    """The device that is asked for, of several on a machine the one of this worker's local rank.
 
     SettingsError where it is not there.
     """
-    if name not in CLASSES:
-        raise SettingsError(f"device {name!r}: no such device; known are {', '.join(CLASSES)}")
-    device: Device = getattr(import_module(f"trainer.devices.{name}"), CLASSES[name])(find_local_rank())
+    if config.device not in CLASSES:
+        raise SettingsError(f"device {config.device!r}: no such device; known are {', '.join(CLASSES)}")
+    kind = getattr(import_module(f"trainer.devices.{config.device}"), CLASSES[config.device])
+    device: Device = kind(config, find_local_rank())
     return device

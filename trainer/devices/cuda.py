@@ -4,6 +4,7 @@ import torch
 
 from bertdata.errors import SettingsError
 from trainer.batches import Batch
+from trainer.config import Config
 from trainer.devices import Device
 
 
@@ -13,10 +14,11 @@ class Cuda(Device):
     name = "cuda"
     process_group = "nccl"
 
-    def __init__(self, local_rank: int) -> None:
+    def __init__(self, config: Config, local_rank: int = 0) -> None:
         if local_rank >= (found := torch.cuda.device_count()):
             build = f"torch {torch.__version__} for CUDA {torch.version.cuda} finds {found}"
             raise SettingsError(f"device 'cuda' is not there: worker {local_rank} has no GPU, {build}")
+        super().__init__(config)
         self.torch_device = torch.device("cuda", local_rank)
         torch.cuda.set_device(self.torch_device)
         torch.set_float32_matmul_precision("high")  # TF32 for what autocast leaves in fp32

@@ -2,7 +2,25 @@
 
 from trainer.optim.clipping import clip_
 from trainer.optim.lamb import Lamb
-from trainer.optim.presets import PRESETS, find_preset, make_optimiser
+from trainer.optim.presets import (
+    PRESETS,
+    Preset,
+    build_optimiser,
+    find_preset,
+    group_parameters,
+    make_optimiser,
+)
 from trainer.optim.schedules import Schedule, make_schedule
 
-__all__ = ["PRESETS", "Lamb", "Schedule", "clip_", "find_preset", "make_optimiser", "make_schedule"]
+__all__ = [
+    "PRESETS",
+    "Lamb",
+    "Preset",
+    "Schedule",
+    "build_optimiser",
+    "clip_",
+    "find_preset",
+    "group_parameters",
+    "make_optimiser",
+    "make_schedule",
+]

@@ -87,15 +87,26 @@ def find_preset(name: str, **settings: Any) -> Preset:
 def make_optimiser(
     name: str, named_parameters: Iterable[tuple[str, nn.Parameter]], **settings: Any
 ) -> torch.optim.Optimizer:
-    """An optimiser with a group for each mix of decay and trust; the caller sets lr and clips."""
+    """The optimiser of that name, some of its settings changed; the caller sets lr and clips."""
     preset = find_preset(name, **settings)
+    return build_optimiser(preset, group_parameters(preset, named_parameters))
+
+
+def group_parameters(
+    preset: Preset, named_parameters: Iterable[tuple[str, nn.Parameter]]
+) -> list[dict[str, Any]]:
+    """A group for each mix of decay and trust that occurs: its params, weight_decay and trust."""
     groups: dict[tuple[bool, bool], list[nn.Parameter]] = {}
     for path, parameter in named_parameters:
         if parameter.requires_grad:
             groups.setdefault((preset.decays(path), preset.trusts(path)), []).append(parameter)
-    made = [
+    return [
         {"params": parameters, "weight_decay": preset.weight_decay if decays else 0.0, "trust": trusts}
         for (decays, trusts), parameters in groups.items()
     ]
+
+
+def build_optimiser(preset: Preset, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
+    """Our LAMB or PyTorch's own AdamW or SGD over the groups."""
     make, names = _KINDS[preset.kind]
-    return make(made, lr=preset.lr, **{name: getattr(preset, name) for name in names})
+    return make(groups, lr=preset.lr, **{name: getattr(preset, name) for name in names})

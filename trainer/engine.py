@@ -1,0 +1,148 @@
+"""Model and optimiser, and how an update changes them: forward, backward, reduce, clip, step."""
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from trainer.batches import Batch
+from trainer.checkpoint import State
+from trainer.collectives import Collective, force_weight_sync
+from trainer.config import Config
+from trainer.data import numbers
+from trainer.errors import NotFiniteError
+from trainer.model import BertForPreTraining
+from trainer.optim import find_preset, group_parameters
+
+if TYPE_CHECKING:
+    from trainer.devices import Device
+
+
+class Engine:
+    """Updates with PyTorch's own autograd; devices that have another way put theirs in its place.
+
+    applied: updates that were made, without those left out for an overflow.
+    """
+
+    def __init__(
+        self, config: Config, device: "Device", workers: Collective, model: BertForPreTraining
+    ) -> None:
+        self.applied = 0
+        self._config, self._device, self._workers, self._model = config, device, workers, model
+        fixed = config.loss_scaling
+        bounds = (config.init_loss_scale, config.min_loss_scale, config.max_loss_scale)
+        initial, floor, ceiling = (fixed, fixed, fixed) if fixed else bounds
+        self.scale = device.scaler(config.precision, initial=initial, floor=floor, ceiling=ceiling)
+        preset = find_preset(config.optimiser, **optimiser_settings(config))
+        self.optimiser = device.optimiser(preset, group_parameters(preset, model.named_parameters()))
+        self._weights: list[Tensor] = [weight for weight in model.parameters() if weight.requires_grad]
+
+    def update(self, updates: Sequence[Sequence[Batch]], learning_rate: float, state: State) -> list[Tensor]:
+        """Change the weights once for each update's micro-batches.
+
+        Comes back with this worker's Losses of each update: the means averaged, the sums summed up.
+        """
+        (batches,) = updates
+        config, workers = self._config, self._workers
+        values = self._accumulate(batches, state)
+        gradients = [weight.grad for weight in self._weights if weight.grad is not None]
+        if config.allreduce_post_accumulation:
+            half = torch.bfloat16 if config.precision == "bf16" else torch.float16
+            workers.average(gradients, half if config.allreduce_post_accumulation_fp16 else None)
+        self.scale.unscale(gradients)
+        force_weight_sync(workers, self._weights, config.force_weight_sync)
+        if self._clip(gradients, state):
+            for group in self.optimiser.param_groups:
+                group["lr"] = learning_rate
+            self.optimiser.step()
+            self.applied += 1
+        self._device.after_step()
+        self.optimiser.zero_grad()
+        return [values]
+
+    def _accumulate(self, batches: Sequence[Batch], state: State) -> Tensor:
+        """Leave the mean of the micro-batches' gradients, times the loss scale, in the weights' grad."""
+        config, workers, device = self._config, self._workers, self._device
+        clips, count = config.clipping_point == "per_micro_batch", len(batches)
+        sums, values = list[Tensor](), list[Tensor]()
+        for number, batch in enumerate(batches):
+            # Micro-batch q is the same whichever worker computes it, dropout included.
+            micro_batch = workers.rank + workers.size * number
+            key = (config.seed, "dropout", state.phase, state.step, micro_batch)
+            device.seed(int(numbers(1, *key)[0] >> 1))
+            losses = device.losses(self._model, batch)
+            self.scale.scale(losses.total / count).backward()  # type: ignore[no-untyped-call]
+            device.after_backward()
+            values.append(torch.stack([*(mean.detach() / count for mean in losses[:3]), *losses[3:]]))
+            if config.allreduce_post_accumulation and not clips:
+                continue  # the gradients add up by themselves
+            gradients = [weight.grad for weight in self._weights if weight.grad is not None]
+            if clips:
+                device.clip_(gradients, config.max_grad_norm * self.scale.value / count)
+            if not config.allreduce_post_accumulation:
+                workers.average(gradients)
+            if sums:
+                torch._foreach_add_(sums, gradients)
+            sums = sums or gradients
+            self.optimiser.zero_grad()
+        for weight, gradient in zip(self._weights, sums, strict=bool(sums)):
+            weight.grad = gradient
+        return torch.stack(values).sum(0)
+
+    def _clip(self, gradients: list[Tensor], state: State) -> bool:
+        """Clip what was averaged, if now is the time; whether the update may be made."""
+        clips = self._config.clipping_point == "per_update" and not self._device.clips_in_step
+        judges = self._config.precision == "fp16"
+        if not clips and not judges:
+            return True
+        norm = self._device.clip_(gradients, self._config.max_grad_norm if clips else math.inf)
+        try:
+            return not judges or self.scale.update(float(norm))
+        except NotFiniteError as error:
+            raise NotFiniteError(f"update {state.step + 1}: {error}") from None
+
+    def compile(self, updates: Sequence[Sequence[Batch]], state: State) -> None:
+        """Compile for these shapes; the weights are of no use afterwards."""
+        self.update(updates, 0.0, state)
+
+    def fetch(self) -> None:
+        """Have the newest weights in the model's parameters."""
+
+    def moments(self) -> dict[str, Tensor]:
+        """The optimiser's tensors as KIND/NAME; counts of updates are not among them."""
+        return {
+            f"{kind}/{name}": value
+            for name, weight in self._model.named_parameters()
+            for kind, value in self.optimiser.state.get(weight, {}).items()
+            if isinstance(value, Tensor) and kind != "step"
+        }
+
+    def load_moments(self, moments: dict[str, Tensor], applied: int) -> None:
+        """Go on with these tensors after so many updates were made."""
+        self.applied = applied
+        weights, states = dict(self._model.named_parameters()), self.optimiser.state
+        for key, moment in moments.items():
+            kind, _, name = key.partition("/")
+            states[weights[name]][kind] = moment
+        for group in self.optimiser.param_groups:
+            if "step" in group:  # ours counts once a group, PyTorch's AdamW once a tensor
+                group["step"] = applied
+            elif "betas" in group:
+                for weight in group["params"]:
+                    states[weight]["step"] = torch.tensor(float(applied))
+
+
+def optimiser_settings(config: Config) -> dict[str, Any]:
+    """The optimiser's settings that are given."""
+    beta1, beta2 = config.beta1, config.beta2
+    betas = (0.9 if beta1 is None else beta1, 0.999 if beta2 is None else beta2)
+    settings = {
+        "betas": None if beta1 is beta2 is None else betas,
+        "eps": config.optimiser_epsilon,
+        "weight_decay": config.weight_decay,
+        "debias": config.use_debiasing,
+        "momentum": config.momentum,
+    }
+    return {name: value for name, value in settings.items() if value is not None}
