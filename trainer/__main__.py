@@ -6,15 +6,13 @@ from collections.abc import Callable
 
 from bertdata.commands import choose_command, end
 from bertdata.parser import Parser
-from trainer.collectives import find_rank
-from trainer.flags import make_config
+from trainer.collectives import EXAMPLES, find_rank
+from trainer.collectives.launch import as_worker, launched
+from trainer.flags import make_config, make_configs
 
-USAGE = """\
+USAGE = f"""\
 Example:
-  python -m trainer pretrain --config tiny --train-data shards/phase1 --output-dir run
-  horovodrun -np 2 python -m trainer pretrain --config tiny --train-data shards/phase1 --output-dir run
-  torchrun --nproc-per-node 2 -m trainer pretrain --config tiny --train-data shards/phase1 --output-dir run
-
+{EXAMPLES}
 Pre-trains BERT on the shards that bertdata makes.
 
 usage: python -m trainer COMMAND ...    (python -m trainer COMMAND --help explains one)
@@ -35,16 +33,19 @@ def _run(words: list[str]) -> int:
     name = choose_command(words, USAGE, {name: str(run.__doc__) for name, run in COMMANDS.items()})
     if name is None:
         return 0 if words else 2
-    COMMANDS[name](words[1:])
+    with as_worker():
+        COMMANDS[name](words[1:])
     return 0
 
 
 def pretrain(arguments: list[str]) -> None:
     """train: phase 1, phase 2, resumed; alone or one of several workers"""
-    config = make_config(arguments)
+    phases = make_configs(arguments)
+    if launched(phases[0], "pretrain", *arguments):
+        return
     from trainer.pretrain import pretrain
 
-    pretrain(config)
+    pretrain(phases)
 
 
 def evaluate(arguments: list[str]) -> None:
@@ -60,6 +61,8 @@ pretrain may be given. With --train-data, the most frequent token is counted the
     parser.add_argument("--poll-timeout", type=float, default=math.inf, metavar="X", help=timeout)
     given, rest = parser.parse_known_args(arguments)
     config = make_config(rest, parser.prog)
+    if launched(config, "evaluate", *arguments):
+        return
     from trainer.evaluate import evaluate
 
     evaluate(config, poll=given.poll, timeout=given.poll_timeout)

@@ -66,7 +66,7 @@ def export_model(model: BertForPreTraining, directory: str) -> None:
     weights = model.state_dict()
     for name in (_WORDS, _BIAS):
         weights[name] = weights[name][: config.vocab_size]
-    weights = {name: tensor.cpu().contiguous() for name, tensor in weights.items()}
+    weights = {name: tensor.contiguous() for name, tensor in weights.items()}
     values = {"architectures": ["BertForPreTraining"], "model_type": "bert", **config.as_json()}
     storage.make_directory(directory)
     with storage.open_output(storage.join(directory, "config.json")) as file:
@@ -84,7 +84,7 @@ def read_weights(path: str) -> dict[str, Tensor]:
         if path.endswith(".safetensors"):
             return safetensors.torch.load(storage.read_bytes(path))
         with storage.open_input(path) as file:
-            values = torch.load(file, map_location="cpu", weights_only=True)
+            values = torch.load(file, map_location=lambda tensor, _: tensor, weights_only=True)
     except (SafetensorError, RuntimeError, ValueError, EOFError, UnpicklingError) as error:
         reason = str(error).strip().split("\n")[0]
         raise DataError(f"{path}: not weights that can be read without unpickling: {reason}") from None

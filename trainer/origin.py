@@ -45,6 +45,14 @@ def find_origin(config: Config, fresh: State) -> tuple[str, str]:
     return ("weights", config.start_from_ckpt) if config.start_from_ckpt else ("new", "")
 
 
+def is_over(config: Config) -> bool:
+    """Whether the checkpoint that is to be resumed from belongs to a later phase than the configuration."""
+    place = str(config.output_dir)
+    if not (config.resume and find_checkpoints(place)) and config.resume_step is None:
+        return False
+    return read_state(choose_checkpoint(place, config.resume_step)).phase > (2 if config.phase2 else 1)
+
+
 def _check_fits(path: Path, state: State, fresh: State, *names: str) -> None:
     """CheckpointError that names the first difference between what was trained and what is to be."""
 

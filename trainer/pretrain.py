@@ -1,36 +1,59 @@
 """Pre-training, read downwards: workers, data, model, where to start, evaluation, the loop."""
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import replace
+from functools import partial
 
 from bertdata.errors import SettingsError
 from trainer.checkpoint import new_state
 from trainer.config import Config
+from trainer.data import Data
+from trainer.devices import find_device
 from trainer.errors import WorkerLost
 from trainer.evaluate import Evaluation, evaluate, reached
 from trainer.ledger import Ledger
 from trainer.loader import Loader
-from trainer.origin import find_origin
+from trainer.origin import find_origin, is_over
 from trainer.report import make_reporter
-from trainer.runtime import begin, find_model_config, make_model, open_dataset, profiled
+from trainer.runtime import Runtime, begin, find_model_config, make_model, open_dataset, profiled
 from trainer.training import Training
 
 
-def pretrain(config: Config) -> None:
-    """Train until the steps are done, the target accuracy is reached, or SIGTERM or Ctrl-C asks to stop.
+def pretrain(phases: Sequence[Config]) -> None:
+    """Train phase 1, phase 2, or one after the other; resumed, from the phase of the checkpoint on.
 
-    A checkpoint is written in each of these cases.
+    A phase ends when its steps are done, the target accuracy is reached, or SIGTERM or Ctrl-C asks to stop,
+    with a checkpoint in each of these cases. Only in the first is it followed by another.
     """
-    if not config.do_train:
-        return evaluate(config)
-    unneeded = {"train_data": config.generated_data, "output_dir": config.compile_only}
-    config.require(*(name for name, is_so in unneeded.items() if not is_so))
-    runtime = begin(config)
-    device, workers, step_examples = runtime.device, runtime.workers, config.update_examples(runtime.copies)
-    batch_size, accumulation = config.micro_batches(runtime.copies)
+    if not phases[0].do_train:
+        return evaluate(phases[-1])
+    for config in phases:
+        unneeded = {"train_data": config.generated_data, "output_dir": config.compile_only}
+        config.require(*(name for name, is_so in unneeded.items() if not is_so))
+    runtime = begin(phases[0])
+    datasets = [
+        open_dataset(config, None if config.generated_data else config.train_data) for config in phases
+    ]
+    for config in phases:
+        config.micro_batches(runtime.copies)  # what cannot be is found before the first phase is trained
+    later = len(phases) > 1 and runtime.share(partial(is_over, phases[0]))
+    for config, data in list(zip(phases, datasets, strict=True))[later:]:
+        if config is not phases[0]:
+            settings = vars(config) if later else vars(config) | {"resume_step": None}
+            config = Config(**settings)
+            runtime = replace(runtime, config=config, device=find_device(config))
+        if not train_phase(runtime, data):
+            break
+    runtime.workers.close()
 
-    data = open_dataset(config, None if config.generated_data else config.train_data)
+
+def train_phase(runtime: Runtime, data: Data) -> bool:
+    """Whether all steps of the phase are done."""
+    config, device, workers = runtime.config, runtime.device, runtime.workers
+    batch_size, accumulation = config.micro_batches(runtime.copies)
+    step_examples = config.update_examples(runtime.copies)
     shape = find_model_config(config, data)
     model = make_model(runtime, shape)
     fresh = new_state(config, shape, data.digest)
@@ -55,7 +78,7 @@ def pretrain(config: Config) -> None:
         with closing(loader):
             training.compile([next(loader) for _ in range(device.updates_per_call)])
         runtime.say(f"compiled for {device.describe()}; nothing was trained")
-        return workers.close()
+        return True
     saved = start = training.state.step
     last = min(config.steps, start + (config.steps_this_run or config.steps))
     if (last - start) % device.updates_per_call:
@@ -103,7 +126,7 @@ def pretrain(config: Config) -> None:
         if ledger.stops:
             runtime.say(f"stopped after update {training.state.step} as asked; --resume goes on")
         report.close()
-    workers.close()
+    return training.state.step == config.steps and not ledger.stops
 
 
 def _passes(interval: int, before: int, now: int) -> bool:

@@ -69,6 +69,9 @@ def begin(config: Config) -> Runtime:
     torch.use_deterministic_algorithms(config.deterministic)
     workers = find_collective(config.collective, device)
     runtime = Runtime(config=config, device=device, workers=workers)
+    if (wanted := config.world_size or workers.size) != workers.size:
+        found = f"world_size is {wanted}, found {workers.size} workers"
+        runtime.stop_all(SettingsError(f"{found}: start as many, or, without a launcher, give --dist"))
     if idle := config.without_meaning(config.device):
         runtime.say(f"accepted, without meaning on device {config.device}: {', '.join(idle)}")
     return runtime

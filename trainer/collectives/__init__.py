@@ -19,6 +19,13 @@ if TYPE_CHECKING:
 CLASSES = {"horovod": "Horovod", "torch_distributed": "TorchDistributed", "single": "Single"}
 """The class of each collective, in the module of that name."""
 
+EXAMPLES = """\
+  python -m trainer pretrain --config tiny --train-data shards/phase1 --output-dir run
+  horovodrun -np 2 python -m trainer pretrain --config tiny --train-data shards/phase1 --output-dir run
+  torchrun --nproc-per-node 2 -m trainer pretrain --config tiny --train-data shards/phase1 --output-dir run
+"""
+"""A first run, started in each way."""
+
 _SIGNS = {"horovod": ("HOROVOD_RANK", "HOROVOD_SIZE"), "torch_distributed": ("RANK", "WORLD_SIZE")}
 """The environment variables that tell by what the workers were launched; the first that fits."""
 
@@ -58,7 +65,7 @@ class Collective(Protocol):
 
 def find_collective(name: str | None, device: "Device") -> Collective:
     """The collective of that name; if None, of the launcher that this process shows signs of."""
-    name = name or _find_launcher()
+    name = name or find_launcher()
     if name not in CLASSES:
         raise SettingsError(f"collective {name!r}: no such collective; known are {', '.join(CLASSES)}")
     if missing := [sign for sign in _SIGNS.get(name, ()) if sign not in os.environ]:
@@ -74,11 +81,12 @@ def find_local_rank() -> int:
 
 def find_rank() -> tuple[int, int]:
     """This worker's rank and the number of workers, as the launcher says; (0, 1) without one."""
-    signs = _SIGNS.get(_find_launcher())
+    signs = _SIGNS.get(find_launcher())
     return (int(os.environ[signs[0]]), int(os.environ[signs[1]])) if signs else (0, 1)
 
 
-def _find_launcher() -> str:
+def find_launcher() -> str:
+    """The collective of the launcher that started this process; single without one."""
     started = (name for name, signs in _SIGNS.items() if all(sign in os.environ for sign in signs))
     return next(started, "single")
 
