@@ -24,7 +24,7 @@ NAMES = {
         "horovod",
         "torchrun",
     ),
-    *("horovodrun", "poprun", "popdist", "poptorch", "habana", "habana_frameworks", "torch_xla"),
+    *("horovodrun", "poprun", "popdist", "poptorch", "habana_frameworks", "torch_xla"),
 }
 PLACES = {"devices", "collectives"}
 CONFIGURATION = {"config.py", "aliases.py", "flags.py"}
@@ -36,10 +36,9 @@ TOLD = [
 
 
 def words(source: str) -> Iterator[tuple[int, str]]:
-    """(line, word) of each name, attribute and string in the code; docstrings and comments are for readers.
+    """(line, word) of each name, attribute, import and string of the code, ``tensor.cpu()`` included.
 
-    A word is what stands between characters other than letters, digits and underscores. What follows a
-    point after another word counts as one of its own; a method is no device: ``tensor.cpu()`` counts too.
+    Docstrings and comments are for readers: they may name what they like.
     """
     tree = ast.parse(source)
     prose = {
@@ -62,6 +61,32 @@ def words(source: str) -> Iterator[tuple[int, str]]:
 
 def named(source: str) -> list[tuple[int, str]]:
     return sorted((line, word) for line, word in words(source) if word.lower() in NAMES)
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("import torch_xla.core", "torch_xla"),
+        ("from habana_frameworks.torch import hpu as h", "habana_frameworks hpu"),
+        ("x = torch.device('cuda:0')", "cuda"),
+        ("y = tensor.cpu()", "cpu"),
+        ("def f(gpu: int = 0) -> None: ...", "gpu"),
+        ("f(hpu=1)", "hpu"),
+        ("z = f'start under {a} torchrun'", "torchrun"),
+        ("match d:\n    case 'ipu': pass", "ipu"),
+        ('"""Runs on CUDA."""  # and on cpu\ndef f():\n    """As gloo does."""', ""),
+        ("cpus = available_cores('cpuset')", ""),
+    ],
+)
+def test_a_planted_name_is_found(source, found):
+    assert sorted(word for _, word in named(source)) == found.split()
+
+
+def test_the_places_that_are_there_for_names_are_full_of_them():
+    files = [path for place in PLACES for path in (TRAINER / place).glob("*.py")]
+    found = {word.lower() for path in files for _, word in named(path.read_text(encoding="utf-8"))}
+    assert {"cpu", "cuda", "nccl", "gloo", "horovod", "horovodrun", "torchrun"} <= found
+    assert len(TOLD) > 20
 
 
 @pytest.mark.parametrize("path", TOLD, ids=lambda path: str(path.relative_to(TRAINER)))

@@ -8,6 +8,7 @@ from bertdata.commands import choose_command, end
 from bertdata.parser import Parser
 from trainer.collectives import EXAMPLES, find_rank
 from trainer.collectives.launch import as_worker, launched
+from trainer.errors import naming_extra
 from trainer.flags import make_config, make_configs
 
 USAGE = f"""\
@@ -82,8 +83,22 @@ def convert(arguments: list[str]) -> None:
     print(convert(given.source, given.target))
 
 
+def doctor(arguments: list[str]) -> None:
+    """what this machine has: devices, launchers, packages; and what is missing"""
+    summary = (
+        "Prints a table of what is there for training, what would be used, and what to do about the rest."
+    )
+    parser = Parser("python -m trainer doctor", "  python -m trainer doctor", summary)
+    parser.add_argument("--device", help="this one only; exit status 2 if it is not there")
+    parser.add_argument("--json", action="store_true", help="the same as JSON")
+    given = parser.parse_args(arguments)
+    with naming_extra("torch", "train"):
+        from trainer.doctor import diagnose
+    diagnose(given.device, as_json=given.json)
+
+
 COMMANDS: dict[str, Callable[[list[str]], None]] = {
-    run.__name__: run for run in (pretrain, evaluate, convert)
+    run.__name__: run for run in (pretrain, evaluate, convert, doctor)
 }
 
 if __name__ == "__main__":

@@ -2,7 +2,9 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -23,6 +25,18 @@ if TYPE_CHECKING:
 
 CLASSES = {"cpu": "Cpu", "cuda": "Cuda"}
 """The class of each device, in the module of that device's name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What was found of a device or a launcher, and, where something is missing, what to do about it."""
+
+    name: str
+    there: bool
+    found: str
+    missing: str = ""
+    count: int = 1
+    """Devices, each for a worker of its own."""
 
 
 class Device:
@@ -124,8 +138,22 @@ def find_device(config: Config) -> Device:
 
     SettingsError where it is not there.
     """
-    if config.device not in CLASSES:
-        raise SettingsError(f"device {config.device!r}: no such device; known are {', '.join(CLASSES)}")
-    kind = getattr(import_module(f"trainer.devices.{config.device}"), CLASSES[config.device])
+    kind = getattr(_module(config.device), CLASSES[config.device])
     device: Device = kind(config, find_local_rank())
     return device
+
+
+def examine(name: str) -> Finding:
+    """What there is of the device, without taking hold of it; SettingsError for an unknown one."""
+    module = _module(name)
+    try:
+        finding: Finding = module.examine()
+    except Exception as error:  # whatever is wrong with its packages, the other devices are to be seen
+        return Finding(name, False, f"{type(error).__name__}: {str(error).partition(chr(10))[0]}")
+    return finding
+
+
+def _module(name: str) -> ModuleType:
+    if name not in CLASSES:
+        raise SettingsError(f"device {name!r}: no such device; known are {', '.join(CLASSES)}")
+    return import_module(f"trainer.devices.{name}")

@@ -4,7 +4,7 @@ import platform
 
 import torch
 
-from trainer.devices import Device
+from trainer.devices import Device, Finding
 
 
 class Cpu(Device):
@@ -16,3 +16,13 @@ class Cpu(Device):
 
     def describe(self) -> str:
         return f"cpu: {platform.machine()}, {torch.get_num_threads()} threads"
+
+
+def examine() -> Finding:
+    """The processor is always there."""
+    kernels = f"torch {torch.__version__} with {torch.backends.cpu.get_cpu_capability()} kernels"
+    products = "oneDNN" if torch.backends.mkldnn.is_available() else "no oneDNN"  # type: ignore[no-untyped-call]
+    fast = getattr(torch.cpu, "_is_avx512_bf16_supported", bool)()
+    return Finding(
+        "cpu", True, f"{kernels}, {products}, fused attention; bf16 {'' if fast else 'not '}in hardware"
+    )

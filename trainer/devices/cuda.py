@@ -5,7 +5,7 @@ import torch
 from bertdata.errors import SettingsError
 from trainer.batches import Batch
 from trainer.config import Config
-from trainer.devices import Device
+from trainer.devices import Device, Finding
 
 
 class Cuda(Device):
@@ -30,3 +30,17 @@ class Cuda(Device):
         about = torch.cuda.get_device_properties(self.torch_device)
         memory, version = f"{about.total_memory / 2**30:.0f} GiB", torch.version.cuda
         return f"{self.torch_device}: {about.name}, {memory}, CUDA {version}, TF32"
+
+
+def examine() -> Finding:
+    """The GPUs of this machine, by name."""
+    if torch.version.cuda is None:
+        return Finding(
+            "cuda", False, f"torch {torch.__version__} has no CUDA", "install a build of torch that has"
+        )
+    build = f"torch {torch.__version__} for CUDA {torch.version.cuda}"
+    if not (count := torch.cuda.device_count()):
+        return Finding("cuda", False, f"{build} finds no GPU", "see nvidia-smi and CUDA_VISIBLE_DEVICES")
+    about = torch.cuda.get_device_properties(0)
+    gpus = f"{count} x {about.name}, {about.total_memory / 2**30:.0f} GiB"
+    return Finding("cuda", True, f"{gpus}; {build}; bf16, TF32, fused attention", count=count)
