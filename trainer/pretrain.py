@@ -77,11 +77,13 @@ def train_phase(runtime: Runtime, data: Data) -> bool:
     if config.compile_only:
         with closing(loader):
             training.compile([next(loader) for _ in range(device.updates_per_call)])
-        runtime.say(f"compiled for {device.describe()}; nothing was trained")
+        sizes = f"{batch_size} x {data.layout.max_seq_length}"
+        runtime.say(f"compiled for {device.describe()}, micro-batches of {sizes}; nothing was trained")
         return True
     saved = start = training.state.step
     last = min(config.steps, start + (config.steps_this_run or config.steps))
-    if (last - start) % device.updates_per_call:
+    calls, rest = divmod(last - start, device.updates_per_call)
+    if rest:
         wanted = f"expected a multiple of the {device.updates_per_call} that the device makes at a time"
         raise SettingsError(f"{last - start} updates to make, {wanted}")
     weights = sum(weight.numel() for weight in model.parameters())
@@ -93,7 +95,7 @@ def train_phase(runtime: Runtime, data: Data) -> bool:
     kind = training.origin.partition(" ")[0]
     report = make_reporter(config, rank=workers.rank, resume_step=start if kind == "resumed" else None)
     ledger = Ledger(runtime, report, examples=step_examples, step=start)
-    with closing(loader), report, stop_signals() as asked, profiled(runtime) as note_update:
+    with closing(loader), report, stop_signals() as asked, profiled(runtime, calls) as note_update:
         report.begin()
         while training.state.step < last and not ledger.stops:
             updates = [next(loader) for _ in range(device.updates_per_call)]

@@ -70,8 +70,10 @@ def begin(config: Config) -> Runtime:
     workers = find_collective(config.collective, device)
     runtime = Runtime(config=config, device=device, workers=workers)
     if (wanted := config.world_size or workers.size) != workers.size:
-        found = f"world_size is {wanted}, found {workers.size} workers"
-        runtime.stop_all(SettingsError(f"{found}: start as many, or, without a launcher, give --dist"))
+        found = f"world_size is {wanted}, found {workers.size}"
+        runtime.stop_all(
+            SettingsError(f"{found}: start as many workers, or, without a launcher, give --dist")
+        )
     if idle := config.without_meaning(config.device):
         runtime.say(f"accepted, without meaning on device {config.device}: {', '.join(idle)}")
     return runtime
@@ -117,13 +119,22 @@ def read_weights_into(model: BertForPreTraining, path: str) -> None:
 
 
 @contextmanager
-def profiled(runtime: Runtime) -> Iterator[Callable[[], None]]:
-    """To be called after each update; a few of them are recorded in output_dir/profile.json if wanted."""
+def profiled(runtime: Runtime, calls: int) -> Iterator[Callable[[], None]]:
+    """To be called after each of so many updates; four are recorded in output_dir if that is wanted.
+
+    They come after four others, which still settle, or, in a shorter run, after half of it.
+    """
     config, activities = runtime.config, runtime.device.profile_activities()
     if not config.profile or runtime.workers.rank != 0:
         yield lambda: None
         return
-    schedule = torch.profiler.schedule(wait=2, warmup=2, active=4, repeat=1)
-    with torch.profiler.profile(activities=activities, schedule=schedule) as profile:
-        profile.on_trace_ready = lambda made: made.export_chrome_trace(f"{config.output_dir}/profile.json")
+    idle = max(1, min(4, calls // 2))
+    place = f"{config.output_dir}/profile{'_phase2' * config.phase2}.json"
+
+    def write(made: torch.profiler.profile) -> None:
+        made.export_chrome_trace(place)
+        runtime.say(f"profile: {place}; https://ui.perfetto.dev or chrome://tracing shows it")
+
+    schedule = torch.profiler.schedule(wait=idle // 2, warmup=idle - idle // 2, active=4, repeat=1)
+    with torch.profiler.profile(activities=activities, schedule=schedule, on_trace_ready=write) as profile:
         yield profile.step
