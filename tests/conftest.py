@@ -73,6 +73,20 @@ def training_set(
 
 
 @pytest.fixture(scope="session")
+def longer_set(
+    corpus: list[Path], small_vocabulary_file: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """The same with examples of 96 ids and 15 masked slots, for phase 2."""
+    from bertdata.cli.main import main
+
+    place = tmp_path_factory.mktemp("longer") / "set"
+    sizes = ["--max-seq-length=96", "--max-predictions-per-seq=15", "--dupe-factor=1", "--workers=1"]
+    words = ["create", *map(str, corpus), "--output", str(place), "--vocab", str(small_vocabulary_file)]
+    assert main([*words, *sizes]) == 0
+    return place
+
+
+@pytest.fixture(scope="session")
 def emulators() -> Iterator[dict[str, str]]:
     """Object stores on this machine; the environment that leads to them."""
     with ExitStack() as stack:

@@ -12,9 +12,8 @@ import pytest
 import torch
 from launching import ROOT
 from safetensors.torch import load_file
-from training_runs import Trainer, errors, losses, refuse, start_workers, tensors, words
+from training_runs import MODEL, Trainer, errors, losses, refuse, start_workers, tensors, words
 
-from bertdata.cli.main import main as bertdata
 from bertdata.ordering import Position
 from trainer import collectives
 from trainer.batches import Batch
@@ -30,6 +29,7 @@ from trainer.runtime import Runtime, make_model
 from trainer.training import Training, find_schedule
 
 LAUNCHERS = ("torchrun", "horovodrun")
+GENERATED = ("--generated-data", "--vocab-size=100", "--max-seq-length=16", "--max-predictions-per-seq=2")
 STANDSTILL = ("--lr-schedule=custom", '--lr-schedule-by-step={"0": 0.0}')
 
 
@@ -403,16 +403,6 @@ def test_phase_2_is_resumed_as_phase_2(trainer, training_set, longer_set, tmp_pa
     assert len(losses(tmp_path)) == 4
 
 
-@pytest.fixture(scope="module")
-def longer_set(corpus, small_vocabulary_file, tmp_path_factory) -> Path:
-    """A dataset for phase 2."""
-    place = tmp_path_factory.mktemp("longer") / "set"
-    sizes = ["--max-seq-length=96", "--max-predictions-per-seq=15", "--dupe-factor=1", "--workers=1"]
-    words = ["create", *map(str, corpus), "--output", str(place), "--vocab", str(small_vocabulary_file)]
-    assert bertdata([*words, *sizes]) == 0
-    return place
-
-
 def test_phase_2_without_phase_1_is_refused(trainer, training_set, tmp_path):
     run = words(training_set, tmp_path, "--phase2")
     refuse(trainer(*run), 2, "--phase2 goes on from phase 1", "holds no checkpoint")
@@ -626,15 +616,56 @@ def test_tiny_trains_on_the_sample_corpus(trainer, training_set, tmp_path, monke
 
 
 def test_generated_examples_are_trained_on_too(trainer, tmp_path):
-    run = ["pretrain", "--generated-data", f"--output-dir={tmp_path}", "--config=tiny", "--vocab-size=100"]
-    size = ["--max-seq-length=16", "--max-predictions-per-seq=2", "--batch-size=2", "--steps=2", "--warmup=0"]
-    assert trainer(*run, *size).status == 0
+    run = ["pretrain", f"--output-dir={tmp_path}", "--config=tiny", *GENERATED]
+    outcome = trainer(*run, "--batch-size=2", "--steps=2", "--warmup=0")
+    assert outcome.status == 0, outcome.err
+    assert "of 2, each of 1 workers x 1 micro-batches x 2 = 2 examples out of 32768" in outcome.err
 
 
-def test_a_profile_is_recorded_where_it_is_wanted(trainer, training_set, tmp_path):
-    assert trainer(*words(training_set, tmp_path, "--profile", "--steps=9")).status == 0
-    profile = json.loads((tmp_path / "profile.json").read_text(encoding="utf-8"))
-    assert any("attention" in str(event.get("name")) for event in profile["traceEvents"])
+@pytest.mark.parametrize(("steps", "recorded"), [(9, {4, 5, 6, 7}), (3, {1, 2, 3})])
+def test_a_profile_is_recorded_where_it_is_wanted(trainer, tmp_path, steps, recorded):
+    outcome = trainer(*words(None, tmp_path, "--profile", *GENERATED, f"--steps={steps}", "--warmup=0"))
+    assert outcome.status == 0, outcome.err
+    place = tmp_path / "profile.json"
+    assert f"trainer: profile: {place}; https://ui.perfetto.dev" in outcome.err
+    names = {str(event.get("name")) for event in json.loads(place.read_text("utf-8"))["traceEvents"]}
+    assert any("attention" in name for name in names)
+    found = {name for name in names if name.startswith("ProfilerStep")}
+    assert found == {f"ProfilerStep#{number}" for number in recorded}  # from 0; the end too
+
+
+def test_a_run_of_phase_2_leaves_phase_1s_profile_alone(trainer, tmp_path):
+    run = words(None, tmp_path, *GENERATED, "--profile", "--steps", 2, 2, "--warmup=0")
+    assert trainer(*run).status == 0
+    assert (tmp_path / "profile.json").is_file()
+    assert (tmp_path / "profile_phase2.json").is_file()
+
+
+def test_compile_only_compiles_for_each_phase_and_writes_nothing(trainer, tmp_path, monkeypatch):
+    compiled = []
+    compile_it = Training.compile
+
+    def note(self, updates):
+        compiled.append((self.state.phase, *updates[0].batches[0].input_ids.shape))
+        compile_it(self, updates)
+
+    monkeypatch.setattr(torch.nn.Module, "compile", lambda self: None)  # that takes half a minute
+    monkeypatch.setattr(Training, "compile", note)
+    sizes = ["--max-seq-length", 16, 32, "--batch-size", 4, 2, "--max-predictions-per-seq=2"]
+    outcome = trainer(*words(None, tmp_path / "run", *GENERATED, *sizes, "--compile-only"))
+    assert outcome.status == 0, outcome.err
+    assert compiled == [(1, 4, 16), (2, 2, 32)]
+    assert outcome.err.count("trainer: compiled for cpu: ") == 2
+    assert "micro-batches of 2 x 32; nothing was trained" in outcome.err
+    assert not (tmp_path / "run").exists()
+
+
+def test_compile_only_needs_no_place_and_the_model_is_compiled(trainer, monkeypatch):
+    compile_it = torch.nn.Module.compile
+    monkeypatch.setattr(torch.nn.Module, "compile", lambda self: compile_it(self, backend="eager"))
+    outcome = trainer("pretrain", *MODEL, *GENERATED, "--batch-size=2", "--compile-only")
+    assert outcome.status == 0, outcome.err
+    assert torch._dynamo.utils.counters["stats"]["unique_graphs"] > 0
 
 
 def test_keys_without_meaning_are_named_once(trainer, training_set, tmp_path):
@@ -651,7 +682,7 @@ def test_do_train_false_evaluates(trainer, whole, training_set):
 
 
 def test_every_command_explains_itself(trainer):
-    for command in ("pretrain", "evaluate", "convert"):
+    for command in ("pretrain", "evaluate", "convert", "doctor"):
         outcome = trainer(command, "--help")
         assert outcome.status == 0
         assert outcome.out.startswith(f"Example:\n  python -m trainer {command} ")

@@ -88,7 +88,7 @@ def doctor(arguments: list[str]) -> None:
     summary = (
         "Prints a table of what is there for training, what would be used, and what to do about the rest."
     )
-    parser = Parser("python -m trainer doctor", "  python -m trainer doctor", summary)
+    parser = Parser("python -m trainer doctor", "  python -m trainer doctor --json", summary)
     parser.add_argument("--device", help="this one only; exit status 2 if it is not there")
     parser.add_argument("--json", action="store_true", help="the same as JSON")
     given = parser.parse_args(arguments)
