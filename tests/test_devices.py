@@ -24,6 +24,7 @@ PROTOCOL = [
     "after_backward",
     "after_step",
     "to_host",
+    "release",
     "describe",
 ]
 FACTS = ["name", "process_group", "bucket_mb", "fixed_shapes"]

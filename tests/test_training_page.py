@@ -1,4 +1,4 @@
-"""docs/training.md against the code: its table of flags, its commands, its presets."""
+"""docs/training.md and docs/devices.md against the code: table of flags, commands, presets, links."""
 
 import re
 import shlex
@@ -7,36 +7,68 @@ import pytest
 
 from docs.flag_table import PAGE, replaced
 from trainer.config import Config
-from trainer.flags import make_config, presets
+from trainer.flags import make_config, make_configs, presets
 
 TEXT = PAGE.read_text(encoding="utf-8")
-BLOCKS = "\n".join(re.findall(r"```\n(.*?)```", TEXT, re.DOTALL)).replace("\\\n", " ").splitlines()
-COMMANDS = [line for line in BLOCKS if " trainer pretrain " in line]
+DEVICES = PAGE.with_name("devices.md").read_text(encoding="utf-8")
+
+
+def commands(page: str) -> list[str]:
+    """The trainer's commands in the page's blocks."""
+    blocks = "\n".join(re.findall(r"```\n(.*?)```", page, re.DOTALL)).replace("\\\n", " ").splitlines()
+    return [line for line in blocks if " trainer pretrain " in line]
+
+
+COMMANDS = commands(TEXT)
 
 
 def test_the_table_of_flags_is_the_codes():
     assert replaced(TEXT) == TEXT, "python -m docs.flag_table writes it anew"
 
 
-def configured(words: list[str]) -> Config:
-    return make_config(words[words.index("pretrain") + 1 :])
+def words(command: str) -> list[str]:
+    """What follows pretrain."""
+    found = shlex.split(command)
+    return found[found.index("pretrain") + 1 :]
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+def configured(command: str) -> Config:
+    return make_config(words(command))
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, *commands(DEVICES)])
 def test_commands_are_understood(command):
-    words = shlex.split(command)
-    config = configured(words)
-    workers = int(
-        next((words[at + 1] for at, word in enumerate(words) if word in ("-np", "--nproc-per-node")), 1)
-    )
-    assert config.train_data
-    assert config.output_dir
-    assert config.update_examples(workers) > 0
+    number = re.search(r" (?:-np|--nproc-per-node|--world.size) (\d+) ", f"{command} ")
+    for config in make_configs(words(command)):
+        assert config.train_data or config.generated_data
+        assert config.output_dir or config.compile_only
+        assert config.update_examples(int(number[1]) if number else 1) > 0
+
+
+@pytest.mark.parametrize("page", [TEXT, DEVICES])
+def test_links_lead_somewhere(page):
+    for place in re.findall(r"\]\(([^)]+)\)", page):
+        name, _, heading = place.partition("#")
+        text = PAGE.with_name(name).read_text(encoding="utf-8") if name else page
+        headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+        assert not heading or heading in [title.lower().replace(" ", "-") for title in headings], place
+
+
+def test_every_device_has_its_section_and_its_line():
+    names = {"cpu": "CPU", "cuda": "CUDA", "hpu": "Gaudi", "ipu": "IPU", "xla": "TPU"}
+    for name, title in names.items():
+        assert f"\n| `{name}`" in DEVICES
+        section = DEVICES.split(f"\n## {title}\n")[1].split("\n## ")[0]
+        assert "--compile-only" in section or name == "cuda"
+        assert "rofile" in section or name == "cpu"
+        assert "pip install" in section
+        used = {config.device for command in commands(section) for config in make_configs(words(command))}
+        assert used == {name}
 
 
 def test_nvidias_flags_mean_their_preset():
     (flags,) = (command for command in COMMANDS if "--warmup_proportion" in command)
-    theirs = configured(shlex.split(flags))
+    theirs = configured(flags)
     preset = make_config(["--config", "nvidia_large_phase1"])
     for name in (
         "steps",

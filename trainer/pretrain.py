@@ -41,8 +41,8 @@ def pretrain(phases: Sequence[Config]) -> None:
     later = len(phases) > 1 and runtime.share(partial(is_over, phases[0]))
     for config, data in list(zip(phases, datasets, strict=True))[later:]:
         if config is not phases[0]:
-            settings = vars(config) if later else vars(config) | {"resume_step": None}
-            config = Config(**settings)
+            runtime.device.release()
+            config = config if later else Config(**vars(config) | {"resume_step": None})
             runtime = replace(runtime, config=config, device=find_device(config))
         if not train_phase(runtime, data):
             break

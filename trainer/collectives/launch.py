@@ -61,6 +61,7 @@ def _environment(size: int) -> dict[str, str]:
         port = free.getsockname()[1]
     own = {"OMP_NUM_THREADS": max(1, available_cores() // size)}
     meeting = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": size, "LOCAL_WORLD_SIZE": size}
+    meeting["TORCHELASTIC_RUN_ID"] = "dist"  # by which some backends know
     return {name: str(value) for name, value in {**own, **os.environ, **meeting}.items()}
 
 

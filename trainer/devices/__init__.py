@@ -124,6 +124,9 @@ class Device:
         """The tensor in the host's memory, without its history."""
         return tensor.detach().cpu()
 
+    def release(self) -> None:
+        """To be called when a phase has ended and another, with a device of its own, is to come."""
+
     def profile_activities(self) -> "list[ProfilerActivity] | None":
         """What torch's profiler is to record; None: what it records by itself."""
         return None
