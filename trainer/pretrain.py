@@ -49,6 +49,7 @@ def pretrain(config: Config) -> None:
         seed=config.seed,
         lanes=config.lanes,
         position=training.state.position,
+        prepare=device.prepare,
         warn=lambda message: runtime.say(f"warning: {message}"),
     )
     if config.compile_only:
