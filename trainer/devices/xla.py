@@ -4,6 +4,7 @@ Its tensors are lazy: what the model does is recorded as a graph, which each syn
 runs. So shapes are fixed, and what changes from update to update (rate, counts, seed) goes in as data.
 """
 
+import importlib
 import os
 from collections.abc import Sequence
 from types import ModuleType
@@ -47,13 +48,12 @@ class Xla(Device):
             self._check(self._xla.device)
 
     def join(self) -> None:
+        importlib.import_module("torch_xla.distributed.xla_backend")  # which makes "xla" known
         self._check(lambda: torch.distributed.init_process_group(self.process_group, init_method="xla://"))
         joined, started = torch.distributed.get_world_size(), int(os.environ["WORLD_SIZE"])
         if joined != started:
-            wanted = "expected one for each; PJRT_DEVICE=CPU has but one"
-            raise SettingsError(
-                f"device 'xla': {started} workers, {joined} {self._hardware} devices: {wanted}"
-            )
+            found = f"{started} workers share {joined} devices of {self._hardware}"
+            raise SettingsError(f"device 'xla': {found}, expected one for each; PJRT_DEVICE=CPU has but one")
 
     def _check(self, opens: Any) -> None:
         """SettingsError where the hardware cannot be opened."""
