@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-sys.path.insert(0, str(Path(__file__).parent / "stand_ins"))  # for recording; torch_xla may be the real one
+sys.path.append(str(Path(__file__).parent / "stand_ins"))  # recording; a real torch_xla comes before
 sys.path.append(str(Path(__file__).parent))
 
 from recording import call, mark

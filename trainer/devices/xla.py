@@ -12,12 +12,12 @@ from typing import Any
 
 import torch
 
-from bertdata.errors import MissingExtraError, SettingsError
+from bertdata.errors import BertDataError, MissingExtraError, SettingsError
 from trainer.batches import Batch
 from trainer.checkpoint import State
 from trainer.collectives import Collective
 from trainer.config import Config
-from trainer.devices import Device
+from trainer.devices import Device, Finding
 from trainer.engine import Engine
 from trainer.model import BertForPreTraining
 from trainer.optim import Preset
@@ -101,6 +101,21 @@ class _XlaEngine(Engine):
         for _ in range(2):
             (losses,) = self.update(updates, 0.0, state)
         self._device.to_host(losses)  # all is done by then
+
+
+def examine() -> Finding:
+    """What torch_xla would compute on; the hardware itself is not opened."""
+    try:
+        torch_xla, runtime = import_torch_xla()
+    except BertDataError as error:
+        found, _, remedy = (
+            str(error).removeprefix("device 'xla' ").removeprefix("device 'xla': ").partition("; ")
+        )
+        return Finding("xla", False, found, remedy)
+    kind = runtime.device_type()
+    return Finding(
+        "xla", True, f"{kind} by torch_xla {torch_xla.__version__}, torch {torch.__version__}; bf16"
+    )
 
 
 def import_torch_xla() -> tuple[ModuleType, ModuleType]:
