@@ -17,6 +17,39 @@ settings.register_profile("thorough", settings.get_profile("default"), max_examp
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
+LEFT_OUT = pytest.StashKey[int]()
+"""How many tests want a GPU that is not there."""
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the tests marked gpu where there is none, and count them."""
+    wanting = [item for item in items if item.get_closest_marker("gpu")]
+    if not wanting or _has_gpu():
+        return
+    items[:] = [item for item in items if item not in wanting]
+    config.hook.pytest_deselected(items=wanting)
+    config.stash[LEFT_OUT] = len(wanting)
+    if hasattr(config, "workeroutput"):  # pytest-xdist: the process that reports is another
+        config.workeroutput["left_out"] = len(wanting)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """A worker of pytest-xdist has ended; each of them leaves out the same."""
+    node.config.stash[LEFT_OUT] = node.workeroutput.get("left_out", 0)
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    if count := config.stash.get(LEFT_OUT, 0):
+        terminalreporter.write_line(f"{count} gpu tests left out: no CUDA device")
+
+
+def _has_gpu() -> bool:
+    import torch
+
+    return torch.cuda.is_available()
+
+
 def find_kit() -> Path | None:
     """The reference kit, if it is at hand."""
     place = Path(os.environ.get("BERTDATA_REFERENCE_KIT", ROOT.parent / "shared" / "reference"))

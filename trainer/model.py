@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nested import nested_tensor_from_jagged
 from torch.nn import functional as F
 
 from bertdata.checking import check_names, check_values
@@ -107,16 +108,18 @@ class Layout:
     """Where the rows of a (tokens, width) matrix lie in B sequences of S places.
 
     real: the rows' places in the flattened sequences, or None when every place has its row;
-    mask: (B, 1, 1, S), true where attention may look, or None when it may look everywhere.
+    mask: (B, 1, 1, S), true where attention may look, or None when it may look everywhere;
+    ends: (B + 1,), where each sequence's rows begin and end, if attention is to see them without padding.
     """
 
     batch: int
     length: int
     real: Tensor | None
     mask: Tensor | None
+    ends: Tensor | None = None
 
     @classmethod
-    def of(cls, attention_mask: Tensor, fixed_shapes: bool) -> "Layout":
+    def of(cls, attention_mask: Tensor, fixed_shapes: bool, jagged: bool = False) -> "Layout":
         batch, length = attention_mask.shape
         real = attention_mask.bool()
         if fixed_shapes:
@@ -126,6 +129,8 @@ class Layout:
         places = real.flatten().nonzero().squeeze(1)
         if len(places) == batch * length:
             return cls(batch, length, None, None)
+        if jagged:
+            return cls(batch, length, places, None, F.pad(real.sum(1).cumsum(0), (1, 0)))
         return cls(batch, length, places, real[:, None, None])
 
     def pack(self, places: Tensor) -> Tensor:
@@ -137,6 +142,21 @@ class Layout:
         if self.real is None:
             return rows
         return rows.new_zeros(self.batch * self.length, rows.shape[1]).index_copy(0, self.real, rows)
+
+    def heads_of(self, rows: Tensor, heads: int) -> Tensor:
+        """(B, heads, S, n): each head's part of (tokens, width) rows; S varies where there is no padding."""
+        if self.ends is None:
+            return self.unpack(rows).view(self.batch, self.length, heads, -1).transpose(1, 2)
+        rows = rows.view(len(rows), heads, -1)
+        jagged = nested_tensor_from_jagged(rows, self.ends, min_seqlen=0, max_seqlen=self.length)
+        return jagged.transpose(1, 2)
+
+    def rows_of_heads(self, parts: Tensor) -> Tensor:
+        """What heads_of was given."""
+        parts = parts.transpose(1, 2)
+        if self.ends is not None:
+            return parts.values().flatten(1)
+        return self.pack(parts.reshape(self.batch * self.length, -1))
 
     def rows_of(self, positions: Tensor) -> Tensor:
         """The row numbers of (B, n) positions within their sequences, flattened."""
@@ -197,17 +217,15 @@ class SelfAttention(nn.Module):
         self.query, self.key, self.value = (nn.Linear(width, width) for _ in range(3))
 
     def forward(self, rows: Tensor, layout: Layout) -> Tensor:
-        shape = (layout.batch, layout.length, self.heads, -1)
         query, key, value = (
-            layout.unpack(project(rows)).view(shape).transpose(1, 2)
-            for project in (self.query, self.key, self.value)
+            layout.heads_of(project(rows), self.heads) for project in (self.query, self.key, self.value)
         )
         scale = None
         if self.query_key_scale is not None:
             query, key, scale = query * self.query_key_scale, key * self.query_key_scale, 1.0
         dropout = self.dropout if self.training else 0.0
         seen = F.scaled_dot_product_attention(query, key, value, layout.mask, dropout, scale=scale)
-        return layout.pack(seen.transpose(1, 2).reshape(layout.batch * layout.length, -1))
+        return layout.rows_of_heads(seen)
 
 
 class Attention(nn.Module):
@@ -303,12 +321,15 @@ class BertForPreTraining(nn.Module):
                 nn.init.zeros_(module.bias)
         nn.init.zeros_(self.bert.embeddings.word_embeddings.weight.detach()[config.vocab_size :])
 
-    def forward(self, batch: Batch, *, fixed_shapes: bool = False) -> Logits:
-        """Logits of the masked slots of weight above 0, or of all B * P slots where shapes are fixed."""
+    def forward(self, batch: Batch, *, fixed_shapes: bool = False, jagged: bool = False) -> Logits:
+        """Logits of the masked slots of weight above 0, or of all B * P slots where shapes are fixed.
+
+        jagged: attention sees sequences without padding, where shapes are not fixed.
+        """
         length, longest = batch.input_ids.shape[1], self.config.max_position_embeddings
         if length > longest:
             raise SettingsError(f"sequences of {length} ids, at most max_position_embeddings ({longest})")
-        layout = Layout.of(batch.attention_mask, fixed_shapes)
+        layout = Layout.of(batch.attention_mask, fixed_shapes, jagged)
         rows, pooled = self.bert(batch.input_ids, batch.token_type_ids, layout)
         slots = layout.rows_of(batch.masked_lm_positions)
         ids, weights = batch.masked_lm_ids.reshape(-1), batch.masked_lm_weights.reshape(-1)

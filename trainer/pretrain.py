@@ -72,6 +72,7 @@ def train_phase(runtime: Runtime, data: Data) -> bool:
         seed=config.seed,
         lanes=config.lanes,
         position=training.state.position,
+        prepare=device.prepare,
         warn=lambda message: runtime.say(f"warning: {message}"),
     )
     if config.compile_only:

@@ -19,7 +19,7 @@ class TorchDistributed(Workers):
 
     def __init__(self, device: Device) -> None:
         try:
-            dist.init_process_group(device.process_group)
+            device.join()
         except ValueError as error:  # a variable is missing or no number
             raise SettingsError(f"torch.distributed: {error}") from None
         except RuntimeError as error:

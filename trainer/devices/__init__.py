@@ -23,7 +23,7 @@ from trainer.optim import Preset, build_optimiser, clip_
 if TYPE_CHECKING:
     from torch.profiler import ProfilerActivity
 
-CLASSES = {"cpu": "Cpu", "cuda": "Cuda"}
+CLASSES = {"cpu": "Cpu", "cuda": "Cuda", "xla": "Xla"}
 """The class of each device, in the module of that device's name."""
 
 
@@ -45,7 +45,8 @@ class Device:
     process_group: what torch.distributed carries its tensors with; bucket_mb: how much to reduce at a time;
     fixed_shapes: batches and masked slots keep their padded shape (graphs, compilers); replicas: copies of
     the model that one worker drives; updates_per_call: updates that the engine makes at a time;
-    clips_in_step: the optimiser clips by itself, once an update.
+    clips_in_step: the optimiser clips by itself, once an update; jagged: attention sees no padding, where
+    shapes may vary; compile_mode: torch.compile's, where it is used.
     """
 
     name: str
@@ -55,6 +56,8 @@ class Device:
     replicas = 1
     updates_per_call = 1
     clips_in_step = False
+    jagged = False
+    compile_mode: str | None = None
 
     def __init__(self, config: Config, local_rank: int = 0) -> None:
         """local_rank: which of the machine's devices; SettingsError where it is not there."""
@@ -62,6 +65,10 @@ class Device:
         self.torch_device = torch.device(self.name)
         self.compiles = config.compile or config.compile_only
         self.fixed_shapes = self.fixed_shapes or self.compiles
+
+    def join(self) -> None:
+        """Join the other workers of torch.distributed, as the launcher's environment variables say."""
+        torch.distributed.init_process_group(self.process_group)
 
     def seed(self, seed: int) -> None:
         """Seed every random generator that the model draws from."""
@@ -76,8 +83,12 @@ class Device:
         """The model on the device, compiled if that is asked for; tied weights are tied there too."""
         model = model.to(self.torch_device)
         if self.compiles:
-            model.compile()
+            model.compile(mode=self.compile_mode, dynamic=False)
         return model
+
+    def prepare(self, batch: Batch) -> Batch:
+        """Many examples made ready to be moved; called in the loader's thread."""
+        return batch
 
     def move(self, batch: Batch) -> Batch:
         """The batch on the device; may not have arrived yet."""
@@ -87,7 +98,7 @@ class Device:
         """What the model makes of a batch from the host."""
         batch = self.move(batch)
         with self.autocast(self.config.precision):
-            logits = model(batch, fixed_shapes=self.fixed_shapes)
+            logits = model(batch, fixed_shapes=self.fixed_shapes, jagged=self.jagged)
         return pretraining_loss(logits, batch)
 
     @contextmanager

@@ -15,7 +15,8 @@ class Cpu(Device):
     bucket_mb = 25
 
     def describe(self) -> str:
-        return f"cpu: {platform.machine()}, {torch.get_num_threads()} threads"
+        compiled = ", compiled" if self.compiles else ""
+        return f"cpu: {platform.machine()}, {torch.get_num_threads()} threads{compiled}"
 
 
 def examine() -> Finding:

@@ -1,11 +1,36 @@
 """NVIDIA's GPUs, through torch.cuda."""
 
+import os
+import warnings
+
 import torch
+from torch.backends import cuda as backend
+from torch.nn.attention import SDPBackend
 
 from bertdata.errors import SettingsError
 from trainer.batches import Batch
 from trainer.config import Config
 from trainer.devices import Device, Finding
+from trainer.losses import Losses
+from trainer.model import BertForPreTraining
+
+_DETERMINISTIC = (":4096:8", ":16:8")
+"""What cuBLAS needs to be told for its sums to be the same each time; the first is the faster."""
+
+_KERNELS = {
+    "flash": (backend.enable_flash_sdp, backend.can_use_flash_attention),
+    "efficient": (backend.enable_mem_efficient_sdp, backend.can_use_efficient_attention),
+    "cudnn": (backend.enable_cudnn_sdp, backend.can_use_cudnn_attention),
+    "math": (backend.enable_math_sdp, None),
+}
+"""Of each attention kernel what allows it, and what tells whether it can be used."""
+
+_NAMES = {
+    SDPBackend.FLASH_ATTENTION: "flash",
+    SDPBackend.EFFICIENT_ATTENTION: "efficient",
+    SDPBackend.CUDNN_ATTENTION: "cudnn",
+    SDPBackend.MATH: "math",
+}
 
 
 class Cuda(Device):
@@ -15,6 +40,8 @@ class Cuda(Device):
     process_group = "nccl"
 
     def __init__(self, config: Config, local_rank: int = 0) -> None:
+        if config.deterministic:
+            _tell_cublas()
         if local_rank >= (found := torch.cuda.device_count()):
             build = f"torch {torch.__version__} for CUDA {torch.version.cuda} finds {found}"
             raise SettingsError(f"device 'cuda' is not there: worker {local_rank} has no GPU, {build}")
@@ -22,14 +49,71 @@ class Cuda(Device):
         self.torch_device = torch.device("cuda", local_rank)
         torch.cuda.set_device(self.torch_device)
         torch.set_float32_matmul_precision("high")  # TF32 for what autocast leaves in fp32
+        self._graphs = bool(config.device_options.get("cuda_graphs"))
+        if self._graphs:
+            self.compiles, self.fixed_shapes, self.compile_mode = True, True, "reduce-overhead"
+        self._attention = str(config.device_options.get("attention", "auto"))
+        for name, (allow, _) in _KERNELS.items():
+            allow(self._attention in ("auto", name))
+        self.jagged = self._attention == "flash"
+        self._kernel = ""
+
+    def place(self, model: BertForPreTraining) -> BertForPreTraining:
+        self._kernel = self._find_kernel(model)
+        model = super().place(model)
+        if self._graphs:  # gradients that a graph makes are overwritten when it runs again
+            for weight in model.parameters():
+                weight.register_hook(torch.clone)  # type: ignore[no-untyped-call]
+        return model
+
+    def prepare(self, batch: Batch) -> Batch:
+        torch.cuda.set_device(self.torch_device)  # this thread's; pinning would wake the first GPU
+        return batch.map(lambda tensor: tensor.pin_memory())
 
     def move(self, batch: Batch) -> Batch:
-        return batch.map(lambda tensor: tensor.pin_memory().to(self.torch_device, non_blocking=True))
+        return batch.map(lambda tensor: tensor.to(self.torch_device, non_blocking=True))
+
+    def losses(self, model: BertForPreTraining, batch: Batch) -> Losses:
+        if self._graphs:
+            # What the last run left may be overwritten.
+            torch.compiler.cudagraph_mark_step_begin()  # type: ignore[no-untyped-call]
+        return super().losses(model, batch)
+
+    def _find_kernel(self, model: BertForPreTraining) -> str:
+        """The attention kernel for padded sequences; SettingsError where it is not the one asked for.
+
+        "flash" takes no mask, so it is asked for sequences without padding.
+        """
+        if self.jagged and self.fixed_shapes:
+            raise SettingsError("attention flash takes no padding, which compile and cuda_graphs need")
+        shape, precision = model.config, self.config.precision
+        half = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}[precision]
+        length = self.config.max_seq_length or shape.max_position_embeddings
+        head = shape.hidden_size // shape.num_attention_heads
+        sizes = (2, shape.num_attention_heads, length, head)
+        query = torch.zeros(sizes, dtype=half, device=self.torch_device, requires_grad=True)
+        mask = None if self.jagged else torch.ones(2, 1, 1, length, dtype=torch.bool, device=query.device)
+        dropout = shape.attention_probs_dropout_prob
+        ask = _KERNELS.get(self._attention, (None, None))[1]
+        if ask is not None:
+            given = backend.SDPAParams(query, query, query, mask, dropout, False, False)
+            with warnings.catch_warnings(record=True) as reasons:
+                warnings.simplefilter("always")
+                if not ask(given, debug=True):
+                    why = next((str(reason.message).splitlines()[0] for reason in reasons), "no reason given")
+                    case = f"precision {precision}, heads of {head}, dropout {dropout:g}"
+                    raise SettingsError(f"attention {self._attention} cannot be had with {case}: {why}")
+        choice = torch._fused_sdp_choice(query, query, query, mask, dropout)
+        return _NAMES[SDPBackend(choice)]
 
     def describe(self) -> str:
         about = torch.cuda.get_device_properties(self.torch_device)
-        memory, version = f"{about.total_memory / 2**30:.0f} GiB", torch.version.cuda
-        return f"{self.torch_device}: {about.name}, {memory}, CUDA {version}, TF32"
+        parts = [f"{about.name}, {about.total_memory / 2**30:.0f} GiB, CUDA {torch.version.cuda}, TF32"]
+        parts += [f"{self._kernel} attention"] if self._kernel else []
+        parts += ["compiled"] if self.compiles else []
+        parts += ["CUDA graphs"] if self._graphs else []
+        parts += ["deterministic"] if self.config.deterministic else []
+        return f"{self.torch_device}: {', '.join(parts)}"
 
 
 def examine() -> Finding:
@@ -44,3 +128,11 @@ def examine() -> Finding:
     about = torch.cuda.get_device_properties(0)
     gpus = f"{count} x {about.name}, {about.total_memory / 2**30:.0f} GiB"
     return Finding("cuda", True, f"{gpus}; {build}; bf16, TF32, fused attention", count=count)
+
+
+def _tell_cublas() -> None:
+    """Have cuBLAS deterministic, which it learns when it starts; SettingsError if told the contrary."""
+    found = os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", _DETERMINISTIC[0])
+    if found not in _DETERMINISTIC:
+        wanted = f"expected {' or '.join(_DETERMINISTIC)}, or nothing"
+        raise SettingsError(f"deterministic: CUBLAS_WORKSPACE_CONFIG is {found!r}, {wanted}")

@@ -1,0 +1,296 @@
+"""What --device cuda asks of PyTorch, as far as it shows without a GPU; test_gpu.py runs on one."""
+
+import os
+import warnings
+
+import pytest
+import torch
+from torch.backends import cuda as backend
+from torch.nn.attention import SDPBackend
+
+from benchmarks import gpu
+from bertdata.errors import SettingsError
+from bertdata.records import ShardLayout
+from trainer.batches import Batch
+from trainer.config import Config
+from trainer.data import generated_data
+from trainer.devices import cuda
+from trainer.devices.cuda import Cuda
+from trainer.loader import Loader
+from trainer.losses import pretraining_loss
+from trainer.model import BertForPreTraining, ModelConfig
+
+SHAPE = ModelConfig(
+    vocab_size=100,
+    hidden_size=32,
+    num_hidden_layers=2,
+    num_attention_heads=2,
+    intermediate_size=64,
+    max_position_embeddings=32,
+    hidden_dropout_prob=0.0,
+    attention_probs_dropout_prob=0.0,
+)
+ENABLED = {
+    "flash": (backend.enable_flash_sdp, backend.flash_sdp_enabled),
+    "efficient": (backend.enable_mem_efficient_sdp, backend.mem_efficient_sdp_enabled),
+    "cudnn": (backend.enable_cudnn_sdp, backend.cudnn_sdp_enabled),
+    "math": (backend.enable_math_sdp, backend.math_sdp_enabled),
+}
+
+
+class About:
+    name, total_memory = "a GPU", 80 * 2**30
+
+
+@pytest.fixture
+def calls(monkeypatch) -> list[str]:
+    """Two GPUs as torch.cuda tells of them, and the calls that would reach them; settings are put back."""
+    made: list[str] = []
+
+    def counted() -> int:
+        made.append(f"device_count with {os.environ.get('CUBLAS_WORKSPACE_CONFIG')}")
+        return 2
+
+    monkeypatch.setattr(torch.cuda, "device_count", counted)
+    monkeypatch.setattr(torch.cuda, "set_device", lambda device: made.append(f"set_device {device}"))
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: About)
+    monkeypatch.setattr(
+        torch.compiler, "cudagraph_mark_step_begin", lambda: made.append("cudagraph_mark_step_begin")
+    )
+    monkeypatch.setattr(
+        BertForPreTraining, "compile", lambda self, **options: made.append(f"compile {options}"), raising=True
+    )
+    monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG", raising=False)
+    precision = torch.get_float32_matmul_precision()
+    enabled = {name: is_enabled() for name, (_, is_enabled) in ENABLED.items()}
+    yield made
+    torch.set_float32_matmul_precision(precision)
+    for name, (enable, _) in ENABLED.items():
+        enable(enabled[name])
+
+
+def device(local_rank: int = 1, **settings: object) -> Cuda:
+    """The GPU, whose tensors are really on the processor."""
+    options = {name: settings.pop(name) for name in ("attention", "cuda_graphs") if name in settings}
+    made = Cuda(Config(device="cuda", device_options=options, **settings), local_rank)
+    assert made.torch_device == torch.device("cuda", local_rank)
+    made.torch_device = torch.device("cpu")
+    return made
+
+
+def batch() -> Batch:
+    """Examples of several lengths."""
+    layout = ShardLayout(max_seq_length=32, max_predictions_per_seq=4)
+    loader = Loader(generated_data(layout, vocabulary_size=100, seed=1), batch_size=6)
+    try:
+        made = next(loader).batches[0]
+    finally:
+        loader.close()
+    lengths = torch.tensor([32, 20, 7, 32, 11, 9])
+    used = (torch.arange(32) < lengths[:, None]).int()
+    made.attention_mask.copy_(used)
+    made.masked_lm_positions.remainder_(7)
+    return made
+
+
+# Starting
+
+
+def test_each_worker_takes_its_own_gpu_before_anything_else_is_done_there(calls):
+    device(1)
+    assert calls == ["device_count with None", "set_device cuda:1"]
+    assert torch.get_float32_matmul_precision() == "high"  # TF32
+
+
+def test_deterministic_tells_cublas_before_cuda_starts_and_only_then(calls, monkeypatch):
+    device(deterministic=True)
+    assert calls[0] == "device_count with :4096:8"
+    monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", ":16:8")
+    device(deterministic=True)
+    assert calls[2] == "device_count with :16:8"
+
+
+def test_a_setting_that_contradicts_deterministic_is_an_error(calls, monkeypatch):
+    monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", ":0:0")
+    with pytest.raises(
+        SettingsError, match="CUBLAS_WORKSPACE_CONFIG is ':0:0', expected :4096:8 or :16:8, or nothing"
+    ):
+        device(deterministic=True)
+    assert calls == []
+    device()  # without it the setting is nobody's business
+
+
+def test_workers_join_through_nccl(calls, monkeypatch):
+    joined = []
+    monkeypatch.setattr(torch.distributed, "init_process_group", joined.append)
+    device().join()
+    assert joined == ["nccl"]
+
+
+# Attention
+
+
+@pytest.mark.parametrize("attention", ["auto", *ENABLED])
+def test_an_attention_kernel_that_is_asked_for_is_the_only_one_allowed(calls, attention):
+    device(attention=attention, precision="bf16")
+    allowed = {name for name, (_, is_enabled) in ENABLED.items() if is_enabled()}
+    assert allowed == (set(ENABLED) if attention == "auto" else {attention})
+
+
+@pytest.mark.parametrize(
+    ("choice", "name"),
+    [
+        (SDPBackend.EFFICIENT_ATTENTION, "efficient"),
+        (SDPBackend.CUDNN_ATTENTION, "cudnn"),
+        (SDPBackend.FLASH_ATTENTION, "flash"),
+        (SDPBackend.MATH, "math"),
+    ],
+)
+def test_the_log_names_the_kernel_that_pytorch_chooses(calls, monkeypatch, choice, name):
+    asked = []
+
+    def choose(query, key, value, mask, dropout) -> int:
+        asked.append((query.dtype, tuple(query.shape), query.requires_grad, tuple(mask.shape), dropout))
+        return choice.value
+
+    monkeypatch.setattr(torch, "_fused_sdp_choice", choose)
+    made = device(precision="bf16", max_seq_length=16)
+    made.place(BertForPreTraining(SHAPE))
+    assert asked == [(torch.bfloat16, (2, 2, 16, 16), True, (2, 1, 1, 16), 0.0)]
+    assert f", TF32, {name} attention" in made.describe()
+
+
+def test_a_kernel_that_cannot_be_had_is_refused_with_the_reason(calls, monkeypatch):
+    def refuse(given, debug) -> bool:
+        assert (given.attn_mask.shape, given.dropout, debug) == ((2, 1, 1, 32), 0.0, True)
+        warnings.warn("cuDNN attention is not to be had with fp32. (Triggered internally)", stacklevel=1)
+        return False
+
+    monkeypatch.setitem(cuda._KERNELS, "cudnn", (backend.enable_cudnn_sdp, refuse))
+    case = "precision fp32, heads of 16, dropout 0"
+    with pytest.raises(SettingsError, match=f"attention cudnn cannot be had with {case}: cuDNN attention is"):
+        device(attention="cudnn").place(BertForPreTraining(SHAPE))
+
+
+def test_flash_sees_no_padding_and_so_no_fixed_shapes(calls, monkeypatch):
+    monkeypatch.setattr(torch, "_fused_sdp_choice", lambda *given: SDPBackend.FLASH_ATTENTION.value)
+    asked = []
+    monkeypatch.setitem(
+        cuda._KERNELS,
+        "flash",
+        (backend.enable_flash_sdp, lambda given, debug: asked.append(given.attn_mask) or True),
+    )
+    made = device(attention="flash", precision="bf16")
+    made.place(BertForPreTraining(SHAPE))
+    assert made.jagged
+    assert asked == [None]
+    for other in ({"compile": True}, {"cuda_graphs": True}):
+        with pytest.raises(SettingsError, match="attention flash takes no padding"):
+            device(attention="flash", precision="bf16", **other).place(BertForPreTraining(SHAPE))
+
+
+def test_without_padding_attention_sees_the_same(calls):
+    """On the processor, where PyTorch computes nested tensors too."""
+    model, examples = BertForPreTraining(SHAPE), batch()
+    found = []
+    for jagged in (False, True):
+        model.zero_grad()
+        total = pretraining_loss(model(examples, jagged=jagged), examples).total
+        total.backward()
+        gradients = torch.cat([weight.grad.flatten() for weight in model.parameters()])
+        found.append((total.detach(), gradients))
+    torch.testing.assert_close(found[1], found[0])
+
+
+# Batches, graphs, compilation
+
+
+def test_batches_are_pinned_in_the_loaders_thread_and_copied_without_waiting(calls, monkeypatch):
+    examples, copies = batch(), []
+
+    def pin(tensor: torch.Tensor) -> torch.Tensor:
+        calls.append("pin_memory")
+        return tensor
+
+    monkeypatch.setattr(torch.Tensor, "pin_memory", pin)
+    made = device(1)
+    made.torch_device = torch.device("cuda", 1)
+    made.prepare(examples)
+    # A thread has a current GPU of its own, the first: pinning there would take memory of it.
+    assert calls[1:] == ["set_device cuda:1", "set_device cuda:1"] + ["pin_memory"] * 7
+
+    def copy(tensor: torch.Tensor, place: object, **options: object) -> torch.Tensor:
+        copies.append((place, options))
+        return tensor
+
+    monkeypatch.setattr(torch.Tensor, "to", copy)
+    made.move(examples)
+    assert copies == [(torch.device("cuda", 1), {"non_blocking": True})] * 7
+
+
+def test_compile_keeps_shapes_and_says_so(calls):
+    made = device(compile=True)
+    made.place(BertForPreTraining(SHAPE))
+    assert made.fixed_shapes
+    assert calls[-1] == "compile {'mode': None, 'dynamic': False}"
+    assert made.describe().endswith(" attention, compiled")
+
+
+def test_graphs_are_pytorchs_and_keep_no_gradient_in_their_memory(calls):
+    made = device(cuda_graphs=True, deterministic=True)
+    model = made.place(BertForPreTraining(SHAPE))
+    assert made.fixed_shapes
+    assert calls[-1] == "compile {'mode': 'reduce-overhead', 'dynamic': False}"
+    assert made.describe().endswith(", compiled, CUDA graphs, deterministic")
+    for _ in range(2):
+        losses = made.losses(model, batch())
+        assert calls[-1] == "cudagraph_mark_step_begin"
+        losses.total.backward()
+    weight = torch.nn.Parameter(torch.ones(3))
+    weight.register_hook(torch.clone)
+    memory = torch.ones(3)
+    weight.backward(memory)
+    assert weight.grad.data_ptr() != memory.data_ptr()
+
+
+def test_without_graphs_nothing_is_marked_and_no_gradient_copied(calls):
+    made = device()
+    model = made.place(BertForPreTraining(SHAPE))
+    made.losses(model, batch())
+    assert not any("mark" in call or "compile" in call for call in calls)
+    assert all(weight._backward_hooks is None for weight in model.parameters())
+
+
+# The benchmark
+
+
+def test_the_benchmark_refuses_without_a_gpu_in_one_line(monkeypatch, capsys):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
+    assert gpu.main([]) == 2
+    assert capsys.readouterr().err.startswith(
+        "benchmarks.gpu: device 'cuda' is not there: worker 0 has no GPU"
+    )
+
+
+def test_the_benchmarks_table_holds_figures_and_reasons(monkeypatch, capsys):
+    """On the processor, with a model of a moment."""
+    small = {"vocab_size": 100, "hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
+    sizes = {"max_seq_length": 16, "max_predictions_per_seq": 2, "batch_size": 2}
+    result = gpu.measure({"device": "cpu", **small, **sizes}, updates=2)
+    assert result["speed"] > 0
+    assert result["device"].startswith("cpu: ")
+    results = [{"speed": 4000.0, "memory": 12.4, "device": ""}, {"error": "it has burnt"}]
+    monkeypatch.setattr(gpu, "in_a_process", lambda settings, updates: results[settings["batch_size"] == 4])
+    phases = {"phase 1": sizes, "phase 2": sizes | {"batch_size": 4}}
+    gpu.table({}, phases, ["as it is"], 2, 1000.0)
+    assert capsys.readouterr().out.splitlines() == [
+        "| option | phase 1: sequences/s at batch 2 | of the limit | memory | "
+        "phase 2: sequences/s at batch 4 | of the limit | memory |",
+        "|---|---|---|---|---|---|---|",
+        "| as it is | 4000 | 96% | 12 GiB | it has burnt |  |  |",
+    ]
+
+
+def test_a_failure_of_the_benchmark_is_told_in_its_cell(capsys):
+    found = gpu.in_a_process({"device": "cpu", "vocab_size": 100, "hidden_size": 30}, 1)
+    assert "hidden_size is 30, no multiple of num_attention_heads" in found["error"]

@@ -1,0 +1,92 @@
+"""A whole short run on torch_xla or its stand-in: xla_worker.py DATASET PLACE [ARGUMENTS].
+
+Start, two updates, evaluation and checkpoint; then another start that goes on for two more. What PyTorch
+is asked to do is recorded among torch_xla's calls. XLA_BREAK names a method of the device that is left out.
+Where nothing is recorded, the last line printed is JSON: how many graphs torch_xla had compiled after each
+update.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.optim.optimizer import register_optimizer_step_post_hook
+
+sys.path.append(str(Path(__file__).parent / "stand_ins"))  # recording; a real torch_xla comes before
+sys.path.append(str(Path(__file__).parent))
+
+from recording import call, mark
+
+from trainer.__main__ import main
+from trainer.devices.xla import Xla
+from trainer.evaluate import Evaluation
+from trainer.model import BertForPreTraining
+from trainer.training import Training
+
+TINY = ("--num-hidden-layers=1", "--hidden-size=32", "--num-attention-heads=2", "--intermediate-size=64")
+RUN = ("--batch-size=4", "--accumulation=2", "--warmup=1", "--log-every=1", "--no-progress-bar")
+compiled: list[int] = []
+
+
+def before(kind: type, name: str, note: Callable[..., None]) -> None:
+    """Have the note taken of each call of the method, before it is made."""
+    method = getattr(kind, name)
+
+    def noted(self: Any, *values: Any, **options: Any) -> Any:
+        note(self, *values)
+        return method(self, *values, **options)
+
+    setattr(kind, name, noted)
+
+
+def count_graphs(update: Callable[..., Any]) -> Callable[..., Any]:
+    """The update, after which is noted how many graphs were compiled so far."""
+
+    def counted(self: Training, *values: Any) -> Any:
+        losses = update(self, *values)
+        metrics = import_module("torch_xla.debug.metrics")
+        compiled.append((metrics.metric_data("CompileTime") or [0])[0])
+        return losses
+
+    return counted
+
+
+def record_torch() -> None:
+    """What PyTorch does between the device's calls."""
+    before(Training, "update", lambda self, _: mark(f"update {self.state.step + 1}"))
+    before(Evaluation, "measure", lambda self, _: mark("evaluation"))
+    before(Training, "save", lambda self: mark("checkpoint"))
+    before(BertForPreTraining, "forward", lambda self, _: call("forward", training=self.training))
+    before(torch.Tensor, "backward", lambda self: call("backward"))
+
+    def stepped(optimiser: torch.optim.Optimizer, *_: Any) -> None:
+        call("optimiser.step", lr=optimiser.param_groups[0]["lr"])
+
+    register_optimizer_step_post_hook(stepped)
+
+
+def start(dataset: str, place: str, *more: str) -> None:
+    data = (f"--train-data={dataset}", f"--eval-data={dataset}", "--eval-examples=4", f"--output-dir={place}")
+    status = main(["pretrain", "--device=xla", *TINY, *RUN, *data, "--eval-every=2", "--steps=4", *more])
+    if status:
+        sys.exit(status)
+
+
+if __name__ == "__main__":
+    dataset, place, *more = sys.argv[1:]
+    if left_out := os.environ.get("XLA_BREAK"):
+        setattr(Xla, left_out, lambda self, *_: None)
+    if "BERTDATA_STAND_IN_RECORD" in os.environ:
+        record_torch()
+    else:
+        Training.update = count_graphs(Training.update)  # type: ignore[method-assign]
+    mark("init")
+    start(dataset, place, "--steps-this-run=2", "--executable-cache-dir=cache", *more)
+    mark("resume")
+    start(dataset, place, "--resume", *more)
+    print(json.dumps(compiled))

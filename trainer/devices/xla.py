@@ -1,0 +1,139 @@
+"""TPUs, through torch_xla 2.9.
+
+Its tensors are lazy: what the model does is recorded as a graph, which each sync compiles, if it is new, and
+runs. So shapes are fixed, and what changes from update to update (rate, counts, seed) goes in as data.
+"""
+
+import importlib
+import os
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Any
+
+import torch
+
+from bertdata.errors import BertDataError, MissingExtraError, SettingsError
+from trainer.batches import Batch
+from trainer.checkpoint import State
+from trainer.collectives import Collective
+from trainer.config import Config
+from trainer.devices import Device, Finding
+from trainer.engine import Engine
+from trainer.model import BertForPreTraining
+from trainer.optim import Preset
+
+PROFILE_PORT = 9012
+"""Where torch_xla's profiler listens under --profile."""
+
+_LEAST_RATE = 2.0**-126
+_TO_TRY = "PJRT_DEVICE=CPU tries it on the processor"
+
+
+class Xla(Device):
+    """One TPU core, or with PJRT_DEVICE=CPU the processor as if it were one."""
+
+    name = "xla"
+    process_group = "xla"
+    fixed_shapes = True
+
+    def __init__(self, config: Config, local_rank: int = 0) -> None:
+        self._xla, self._runtime = import_torch_xla()
+        super().__init__(config)
+        if config.precision == "fp16":
+            raise SettingsError("precision fp16: device 'xla' has bf16 and fp32")
+        self._hardware = str(self._runtime.device_type())
+        if folder := config.device_options.get("executable_cache_dir"):
+            self._runtime.initialize_cache(str(folder), readonly=False)
+        if "WORLD_SIZE" not in os.environ:  # else join must come before the device is touched
+            self._check(self._xla.device)
+
+    def join(self) -> None:
+        importlib.import_module("torch_xla.distributed.xla_backend")  # which makes "xla" known
+        self._check(lambda: torch.distributed.init_process_group(self.process_group, init_method="xla://"))
+        joined, started = torch.distributed.get_world_size(), int(os.environ["WORLD_SIZE"])
+        if joined != started:
+            found = f"{started} workers share {joined} devices of {self._hardware}"
+            raise SettingsError(f"device 'xla': {found}, expected one for each; PJRT_DEVICE=CPU has but one")
+
+    def _check(self, opens: Any) -> None:
+        """SettingsError where the hardware cannot be opened."""
+        try:
+            opens()
+        except (RuntimeError, OSError) as error:
+            found = str(error).splitlines()[0]
+            raise SettingsError(f"device 'xla' is not there: {self._hardware}: {found}; {_TO_TRY}") from error
+
+    def seed(self, seed: int) -> None:
+        super().seed(seed)
+        self._xla.manual_seed(seed)
+
+    def place(self, model: BertForPreTraining) -> BertForPreTraining:
+        if self.config.profile:
+            from torch_xla.debug import profiler
+
+            self._server = profiler.start_server(PROFILE_PORT)  # ends when it is forgotten
+        return model.to(self.torch_device)  # compiled in any case, as it runs
+
+    def move(self, batch: Batch) -> Batch:
+        return batch.map(lambda tensor: tensor.to(self.torch_device))
+
+    def engine(self, workers: Collective, model: BertForPreTraining) -> Engine:
+        return _XlaEngine(self.config, self, workers, model)
+
+    def optimiser(self, preset: Preset, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
+        made = super().optimiser(preset, groups)
+        made.register_step_pre_hook(_keep_rate_variable)
+        return made
+
+    def after_backward(self) -> None:
+        self._xla.sync()  # a graph for each micro-batch, not one for all of them
+
+    def after_step(self) -> None:
+        self._xla.sync()
+
+    def describe(self) -> str:
+        return f"xla: {self._hardware}, torch_xla {self._xla.__version__}"
+
+
+class _XlaEngine(Engine):
+    def compile(self, updates: Sequence[Sequence[Batch]], state: State) -> None:
+        """The second update has graphs of its own: it finds moments where the first makes them."""
+        for _ in range(2):
+            (losses,) = self.update(updates, 0.0, state)
+        self._device.to_host(losses)  # all is done by then
+
+
+def examine() -> Finding:
+    """What torch_xla would compute on; the hardware itself is not opened."""
+    try:
+        torch_xla, runtime = import_torch_xla()
+    except BertDataError as error:
+        found, _, remedy = (
+            str(error).removeprefix("device 'xla' ").removeprefix("device 'xla': ").partition("; ")
+        )
+        return Finding("xla", False, found, remedy)
+    kind = runtime.device_type()
+    return Finding(
+        "xla", True, f"{kind} by torch_xla {torch_xla.__version__}, torch {torch.__version__}; bf16"
+    )
+
+
+def import_torch_xla() -> tuple[ModuleType, ModuleType]:
+    """torch_xla and its runtime; an error where it is missing, or would take the processor by itself."""
+    chosen = "PJRT_DEVICE" in os.environ
+    try:
+        import torch_xla
+        from torch_xla import runtime
+    except ImportError as error:
+        remedy = "it needs an environment of its own, see docs/devices.md"
+        raise MissingExtraError(f"device 'xla': torch_xla is not installed ({error}); {remedy}") from None
+    if not chosen and runtime.device_type() == "CPU":
+        del os.environ["PJRT_DEVICE"]  # which the import has set
+        raise SettingsError(f"device 'xla' is not there: torch_xla finds no TPU; {_TO_TRY}")
+    return torch_xla, runtime
+
+
+def _keep_rate_variable(optimiser: torch.optim.Optimizer, *_: Any) -> None:
+    """A rate of 0 would be a constant of the graph, which would be compiled for it alone."""
+    for group in optimiser.param_groups:
+        group["lr"] = group["lr"] or _LEAST_RATE
