@@ -18,6 +18,7 @@ class TorchDistributed(Workers):
     name = "torch_distributed"
 
     def __init__(self, device: Device) -> None:
+        device.join()
         try:
             dist.init_process_group(device.process_group)
         except ValueError as error:  # a variable is missing or no number

@@ -21,21 +21,22 @@ from trainer.optim import Preset, build_optimiser, clip_
 if TYPE_CHECKING:
     from torch.profiler import ProfilerActivity
 
-CLASSES = {"cpu": "Cpu", "cuda": "Cuda"}
+CLASSES = {"cpu": "Cpu", "cuda": "Cuda", "hpu": "Hpu"}
 """The class of each device, in the module of that device's name."""
 
 
 class Device:
     """One processor, and how the trainer talks to it; here as do those that have no better way.
 
-    process_group: what torch.distributed carries its tensors with; bucket_mb: how much to reduce at a time;
-    fixed_shapes: batches and masked slots keep their padded shape (graphs, compilers); replicas: copies of
-    the model that one worker drives; updates_per_call: updates that the engine makes at a time;
-    clips_in_step: the optimiser clips by itself, once an update.
+    process_group: what torch.distributed carries its tensors with; collectives: those that know it;
+    bucket_mb: how much to reduce at a time; fixed_shapes: batches and masked slots keep their padded shape
+    (graphs, compilers); replicas: copies of the model that one worker drives; updates_per_call: updates
+    that the engine makes at a time; clips_in_step: the optimiser clips by itself, once an update.
     """
 
     name: str
     process_group: str
+    collectives: tuple[str, ...] = ("single", "torch_distributed", "horovod")
     bucket_mb = 100
     fixed_shapes = False
     replicas = 1
@@ -48,6 +49,9 @@ class Device:
         self.torch_device = torch.device(self.name)
         self.compiles = config.compile or config.compile_only
         self.fixed_shapes = self.fixed_shapes or self.compiles
+
+    def join(self) -> None:
+        """To be called before the workers meet through the process group."""
 
     def seed(self, seed: int) -> None:
         """Seed every random generator that the model draws from."""
