@@ -151,6 +151,10 @@ def tied_weights() -> None:
     print("the head's gradient reaches rows that no input has:", bool(unused) and bool(reached.all()))
 
 
+def examination() -> None:
+    print(adapter.examine())
+
+
 UNKNOWN = [
     "import habana_frameworks.torch.gpu_migration",
     "import habana_frameworks.torch.core as htcore; htcore.mark_steps()",
@@ -166,7 +170,7 @@ UNKNOWN = [
     "torch.compile(torch.nn.Linear(2, 2), backend='hpu_backend', dynamo=True)",
     "torch.autocast('hpu', torch.float32)",
 ]
-CHECKS = {"unknown calls": unknown_calls, "tied weights": tied_weights}
+CHECKS = {"unknown calls": unknown_calls, "tied weights": tied_weights, "examination": examination}
 
 
 def run(scenario: dict[str, Any]) -> int:

@@ -7,6 +7,8 @@ process (hpu_worker.py), each forked from it; those of eight under torchrun.
 import json
 import re
 import socket
+import subprocess
+import sys
 from dataclasses import dataclass, fields, replace
 from itertools import groupby
 from pathlib import Path
@@ -61,6 +63,12 @@ REFUSALS = {
     "no card": ([], {"BERTDATA_STAND_IN_CARDS": "0"}, "is not there: worker 0 has no card"),
     "too few cards": ([], {"BERTDATA_STAND_IN_CARDS": "1", "LOCAL_RANK": "1"}, "worker 1 has no card"),
     "horovodrun": ([], {"HOROVOD_RANK": "0", "HOROVOD_SIZE": "1"}, "start the workers by torchrun"),
+}
+EXAMINED = {
+    "cards": {},
+    "cards, lazily": {"environment": {"PT_HPU_LAZY_MODE": "1", "BERTDATA_STAND_IN_LACKS": "FusedAdamW"}},
+    "no cards": {"environment": {"BERTDATA_STAND_IN_CARDS": "0"}},
+    "no bridge": {"stand_in": False},
 }
 
 
@@ -126,6 +134,8 @@ def calls(dataset: Path, place: Path) -> list[dict[str, object]]:
         found.append(one(name, *flags, environment=environment, **settings))
     found.append(one("compiled eagerly", "--mode=eager", "--compile", "--steps-this-run=1"))
     found.append(one("compile only", "--compile-only"))
+    for name, settings in EXAMINED.items():
+        found.append(scenario(place, name, check="examination", **settings))
     return [*found, *(scenario(place, name, check=name) for name in ("unknown calls", "tied weights"))]
 
 
@@ -159,6 +169,12 @@ def trainings(dataset: Path, place: Path) -> list[dict[str, object]]:
         found.append(one(whole, f"--optimiser={optimiser}"))
         start = words(dataset, place, broken, f"--optimiser={optimiser}")
         found.append(scenario(place, broken, [*start, "--steps-this-run=2"], [*start, "--resume"]))
+    on_host = ["--device=cpu", "--optimiser=lamb-nvidia"]
+    first = words(dataset, place, "to the card", *on_host, "--steps-this-run=2")
+    found.append(scenario(place, "to the card", first, words(dataset, place, "to the card", "--resume")))
+    first = words(dataset, place, "from the card", "--steps-this-run=2")
+    then = words(dataset, place, "from the card", *on_host, "--resume")
+    found.append(scenario(place, "from the card", first, then))
     return [*found, one("profile", "--mode=eager", "--profile", "--steps=9", "--accumulation=1")]
 
 
@@ -291,6 +307,14 @@ def test_a_resumed_run_goes_on_bit_for_bit(scenes, optimiser):
     assert losses(whole) == losses(broken)
 
 
+@slow
+@of(trainings)
+@pytest.mark.parametrize("name", ["to the card", "from the card"])
+def test_a_run_may_go_on_with_and_without_a_card(scenes, name):
+    same_losses(scenes.run(name), scenes.run("whole lamb-nvidia"))
+    assert ("FusedLamb.step() number 3" in scenes.record(name)) == (name == "to the card")
+
+
 @pytest.mark.parametrize("name", REFUSALS)
 def test_what_cannot_be_is_refused_in_one_line(scenes, name):
     assert scenes.status(name) == 2, scenes.said(name)
@@ -338,6 +362,25 @@ def test_the_card_is_described(scenes):
     for mode, how in {"lazy": "mode lazy", "graph": "mode graph, compiled by hpu_backend"}.items():
         assert "weights; hpu: GAUDI2, habana_frameworks stand-in, torch" in scenes.said(mode)
         assert f"{how}\n" in scenes.said(mode)
+
+
+def test_doctor_is_told_what_is_there_and_what_is_missing(scenes):
+    said = {name: scenes.said(name).strip() for name in EXAMINED if scenes.status(name) == 0}
+    version = f"habana_frameworks stand-in, torch {torch.__version__}"
+    fused = "FusedLamb, FusedAdamW, FusedClipNorm"
+    assert f"there=True, found='8 x Gaudi; {version}; mode graph; {fused}', missing=''" in said["cards"]
+    assert "mode lazy; FusedLamb, FusedClipNorm'" in said["cards, lazily"]
+    assert f"there=False, found='{version} finds no card', missing='hl-smi lists" in said["no cards"]
+    assert "there=False, found='habana_frameworks is not installed', missing=" in said["no bridge"]
+    assert "get_device_name" not in scenes.record("cards")  # which takes hold of the card
+
+
+def test_importing_the_adapter_sets_and_imports_nothing():
+    code = (
+        "import os, sys; before = dict(os.environ); import trainer.devices.hpu; "
+        "assert before == dict(os.environ); assert 'habana_frameworks' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
 
 
 def test_modes():

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 import torch
@@ -17,13 +18,17 @@ from torch.profiler import ProfilerActivity
 from bertdata.errors import SettingsError
 from trainer.batches import Batch
 from trainer.config import Config
-from trainer.devices import Device
+from trainer.devices import Device, Finding
 from trainer.model import BertForPreTraining
 from trainer.optim import Preset
 
 VARIABLE = "PT_HPU_LAZY_MODE"
 MODES = {"graph": "0", "eager": "0", "lazy": "1"}
 """What the variable is in each mode: the bridge reads it once, when it is imported."""
+
+_INSTALL = "install the PyTorch packages of Intel Gaudi's software, or start in its container"
+_CARDS = "hl-smi lists the cards, HABANA_VISIBLE_MODULES those that may be used"
+_FUSED = {"optimizers": ("FusedLamb", "FusedAdamW"), "normalization": ("FusedClipNorm",)}
 
 
 class Hpu(Device):
@@ -52,8 +57,7 @@ class Hpu(Device):
         found = self._hpu.device_count() if self._hpu.is_available() else 0
         if local_rank >= found:
             lacks = f"worker {local_rank} has no card, habana_frameworks finds {found}"
-            remedy = "hl-smi lists the cards, HABANA_VISIBLE_MODULES those that may be used"
-            raise SettingsError(f"device 'hpu' is not there: {lacks}; {remedy}")
+            raise SettingsError(f"device 'hpu' is not there: {lacks}; {_CARDS}")
         super().__init__(config)
         self.compiles = self.mode == "graph" or (self.compiles and self.mode == "eager")
         self._clippers: dict[float, Any] = {}
@@ -131,6 +135,23 @@ class Hpu(Device):
         return f"hpu: {self._hpu.get_device_name()}, {_version()}, mode {self.mode}{compiled}"
 
 
+def examine() -> Finding:
+    """The cards of this machine, which are not taken hold of, the bridge, and what it has fused."""
+    if find_spec("habana_frameworks") is None:
+        return Finding("hpu", False, "habana_frameworks is not installed", _INSTALL)
+    mode = "lazy" if os.environ.get(VARIABLE) == MODES["lazy"] else "graph"
+    try:
+        _load(mode)
+    except SettingsError as error:
+        return Finding("hpu", False, str(error))
+    hpu = import_module("habana_frameworks.torch.hpu")
+    if not (count := hpu.device_count() if hpu.is_available() else 0):
+        return Finding("hpu", False, f"{_version()} finds no card", _CARDS)
+    fused = [name for module, names in _FUSED.items() for name in names if _find(module, name)]
+    kernels = ", ".join(fused) or "nothing fused"
+    return Finding("hpu", True, f"{count} x Gaudi; {_version()}; mode {mode}; {kernels}", count=count)
+
+
 def find_mode(options: dict[str, Any]) -> str:
     """The mode that mode, or Habana's older use_lazy_mode, asks for; SettingsError where they disagree."""
     lazy = options.get("use_lazy_mode")
@@ -172,8 +193,7 @@ def _load(mode: str) -> None:
     except (ImportError, OSError, AssertionError, RuntimeError) as error:  # a library, the version of torch
         why = (str(error) or type(error).__name__).splitlines()[0]
         missing = f"habana_frameworks cannot be imported ({why})"
-        remedy = "install the PyTorch packages of Intel Gaudi's software, or start in its container"
-        raise SettingsError(f"device 'hpu' is not there: {missing}; {remedy}") from None
+        raise SettingsError(f"device 'hpu' is not there: {missing}; {_INSTALL}") from None
     if is_lazy != (mode == "lazy"):  # torch, where it loads its devices by itself, was first
         imported = f"habana_frameworks was imported before with {VARIABLE}={int(is_lazy)}"
         raise _refusal(f"{imported}, mode {mode} needs {wanted}; {remedy}")
