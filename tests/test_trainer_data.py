@@ -84,6 +84,7 @@ def updates(data: Data, count: int, **settings: int) -> list[list[Batch]]:
 def rows(batch: Batch) -> list[bytes]:
     """What each example is, byte by byte."""
     tensors = [getattr(batch, field.name) for field in dataclasses.fields(Batch)]
+    tensors = [tensor for tensor in tensors if tensor is not None]
     return [b"".join(tensor[i].numpy().tobytes() for tensor in tensors) for i in range(len(batch))]
 
 

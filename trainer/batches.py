@@ -1,7 +1,8 @@
 """Batches of padded tensors, gathered from compact columns."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -27,17 +28,21 @@ class Batch:
     masked_lm_ids: torch.Tensor  # (B, P)
     masked_lm_weights: torch.Tensor  # (B, P)
     next_sentence_labels: torch.Tensor  # (B,): 1 where the second segment is random
+    position_ids: torch.Tensor | None = None  # (S,) or (B, S); for a device that wants even these put in
 
     def __len__(self) -> int:
         return len(self.input_ids)
 
     def map(self, function: Callable[[torch.Tensor], torch.Tensor]) -> "Batch":
-        """The batch of what the function makes of each tensor."""
-        return Batch(**{field.name: function(getattr(self, field.name)) for field in fields(self)})
+        """The batch of what the function makes of each tensor that is there."""
+        found = {field.name: getattr(self, field.name) for field in fields(self)}
+        made: dict[str, Any] = {name: function(one) for name, one in found.items() if one is not None}
+        return Batch(**made)
 
     def cut(self, start: int, stop: int) -> "Batch":
-        """Examples ``start`` to ``stop``, not copied."""
-        return self.map(lambda tensor: tensor[start:stop])
+        """Examples ``start`` to ``stop``, not copied; position ids for all of them stay."""
+        cut, shared = self.map(lambda tensor: tensor[start:stop]), self.position_ids
+        return replace(cut, position_ids=shared) if shared is not None and shared.dim() == 1 else cut
 
 
 class Columns:

@@ -173,8 +173,12 @@ class Embeddings(nn.Module):
         self.token_type_embeddings = nn.Embedding(config.type_vocab_size, config.hidden_size)
         self.LayerNorm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
 
-    def forward(self, input_ids: Tensor, token_type_ids: Tensor, layout: Layout) -> Tensor:
-        positions = torch.arange(layout.length, device=input_ids.device).repeat(layout.batch)
+    def forward(
+        self, input_ids: Tensor, token_type_ids: Tensor, layout: Layout, position_ids: Tensor | None = None
+    ) -> Tensor:
+        if position_ids is None:
+            position_ids = torch.arange(layout.length, device=input_ids.device)
+        positions = position_ids.expand(layout.batch, layout.length).reshape(-1)
         words: Tensor = self.word_embeddings(layout.pack(input_ids.reshape(-1)))
         types: Tensor = self.token_type_embeddings(layout.pack(token_type_ids.reshape(-1)))
         places: Tensor = self.position_embeddings(layout.pack(positions))
@@ -266,9 +270,11 @@ class Bert(nn.Module):
         self.dropout = config.hidden_dropout_prob
         self.norm_first = config.megatron_residual_connection
 
-    def forward(self, input_ids: Tensor, token_type_ids: Tensor, layout: Layout) -> tuple[Tensor, Tensor]:
+    def forward(
+        self, input_ids: Tensor, token_type_ids: Tensor, layout: Layout, position_ids: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
         """(tokens, hidden) and (B, hidden)."""
-        rows = self.embeddings(input_ids, token_type_ids, layout)
+        rows = self.embeddings(input_ids, token_type_ids, layout, position_ids)
         if self.norm_first:
             rows = F.dropout(rows, self.dropout, self.training)
             normed = self.embeddings.LayerNorm(rows)
@@ -330,7 +336,7 @@ class BertForPreTraining(nn.Module):
         if length > longest:
             raise SettingsError(f"sequences of {length} ids, at most max_position_embeddings ({longest})")
         layout = Layout.of(batch.attention_mask, fixed_shapes, jagged)
-        rows, pooled = self.bert(batch.input_ids, batch.token_type_ids, layout)
+        rows, pooled = self.bert(batch.input_ids, batch.token_type_ids, layout, batch.position_ids)
         slots = layout.rows_of(batch.masked_lm_positions)
         ids, weights = batch.masked_lm_ids.reshape(-1), batch.masked_lm_weights.reshape(-1)
         if not fixed_shapes:

@@ -70,6 +70,8 @@ def find_collective(name: str | None, device: "Device") -> Collective:
         raise SettingsError(f"collective {name!r}: no such collective; known are {', '.join(CLASSES)}")
     if missing := [sign for sign in _SIGNS.get(name, ()) if sign not in os.environ]:
         raise SettingsError(f"{name}: {missing[0]} is not set; start under horovodrun or torchrun")
+    if name not in device.collectives:
+        raise SettingsError(f"{name}: not for device {device.name!r}; start the workers by torchrun")
     collective: Collective = getattr(import_module(f"trainer.collectives.{name}"), CLASSES[name])(device)
     return collective
 

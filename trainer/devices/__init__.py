@@ -23,7 +23,7 @@ from trainer.optim import Preset, build_optimiser, clip_
 if TYPE_CHECKING:
     from torch.profiler import ProfilerActivity
 
-CLASSES = {"cpu": "Cpu", "cuda": "Cuda", "xla": "Xla"}
+CLASSES = {"cpu": "Cpu", "cuda": "Cuda", "hpu": "Hpu", "xla": "Xla"}
 """The class of each device, in the module of that device's name."""
 
 
@@ -42,15 +42,16 @@ class Finding:
 class Device:
     """One processor, and how the trainer talks to it; here as do those that have no better way.
 
-    process_group: what torch.distributed carries its tensors with; bucket_mb: how much to reduce at a time;
-    fixed_shapes: batches and masked slots keep their padded shape (graphs, compilers); replicas: copies of
-    the model that one worker drives; updates_per_call: updates that the engine makes at a time;
-    clips_in_step: the optimiser clips by itself, once an update; jagged: attention sees no padding, where
-    shapes may vary; compile_mode: torch.compile's, where it is used.
+    process_group: what torch.distributed carries its tensors with; collectives: those that know it;
+    bucket_mb: how much to reduce at a time; fixed_shapes: batches and masked slots keep their padded shape
+    (graphs, compilers); replicas: copies of the model that one worker drives; updates_per_call: updates
+    that the engine makes at a time; clips_in_step: the optimiser clips by itself, once an update; jagged:
+    attention sees no padding, where shapes may vary; compile_mode: torch.compile's, where it is used.
     """
 
     name: str
     process_group: str
+    collectives: tuple[str, ...] = ("single", "torch_distributed", "horovod")
     bucket_mb = 100
     fixed_shapes = False
     replicas = 1

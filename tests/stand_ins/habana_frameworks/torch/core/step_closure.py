@@ -1,0 +1,12 @@
+"""Where lazy mode cuts its graphs."""
+
+from recording import record
+
+from habana_frameworks.torch.utils.internal import is_lazy
+
+
+def mark_step(device_str: str = "", sync: bool = False) -> None:
+    """Run what was collected; outside lazy mode the real one does nothing, which is a mistake here."""
+    if not is_lazy():
+        raise RuntimeError("mark_step: of lazy mode only, and PT_HPU_LAZY_MODE is 0")
+    record(f"mark_step({'sync=True' if sync else ''})")

@@ -1,0 +1,9 @@
+"""Which mode the bridge is in: asked of the environment once."""
+
+import os
+from functools import cache
+
+
+@cache
+def is_lazy() -> bool:
+    return os.getenv("PT_HPU_LAZY_MODE", "0") != "0"

@@ -1,0 +1,213 @@
+"""Intel's Gaudi, through habana_frameworks, the PyTorch bridge of Intel's (Habana's) software.
+
+What is called, and in which order, is held against golden/devices/hpu_*.txt by a stand-in of the package.
+"""
+
+import os
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.profiler import ProfilerActivity
+
+from bertdata.errors import SettingsError
+from trainer.batches import Batch
+from trainer.config import Config
+from trainer.devices import Device, Finding
+from trainer.model import BertForPreTraining
+from trainer.optim import Preset
+
+VARIABLE = "PT_HPU_LAZY_MODE"
+MODES = {"graph": "0", "eager": "0", "lazy": "1"}
+"""What the variable is in each mode: the bridge reads it once, when it is imported."""
+
+_INSTALL = "install the PyTorch packages of Intel Gaudi's software, or start in its container"
+_CARDS = "hl-smi lists the cards, HABANA_VISIBLE_MODULES those that may be used"
+_FUSED = {"optimizers": ("FusedLamb", "FusedAdamW"), "normalization": ("FusedClipNorm",)}
+
+
+class Hpu(Device):
+    """One Gaudi card; which one the bridge chooses by the worker's local rank.
+
+    mode: "graph" compiles the model by hpu_backend, "eager" runs operation by operation, "lazy" collects
+    operations until mark_step. The weights that the masked-word head shares with the embeddings need not
+    be tied anew on the card: the model hands them to the head at each call.
+    """
+
+    name = "hpu"
+    process_group = "hccl"
+    collectives = ("single", "torch_distributed")  # Horovod knows Gaudi for TensorFlow only
+    bucket_mb = 230
+    fixed_shapes = True
+
+    def __init__(self, config: Config, local_rank: int = 0) -> None:
+        self.mode = find_mode(config.device_options)
+        if config.precision == "fp16":
+            raise _refusal("precision is fp16, expected bf16 or fp32: --precision bf16")
+        if self.mode == "lazy" and config.compile:
+            raise _refusal("mode lazy and compile contradict each other: --mode graph compiles")
+        _load(self.mode)
+        self._core = import_module("habana_frameworks.torch.core")
+        self._hpu = import_module("habana_frameworks.torch.hpu")
+        found = self._hpu.device_count() if self._hpu.is_available() else 0
+        if local_rank >= found:
+            lacks = f"worker {local_rank} has no card, habana_frameworks finds {found}"
+            raise SettingsError(f"device 'hpu' is not there: {lacks}; {_CARDS}")
+        super().__init__(config)
+        self.compiles = self.mode == "graph" or (self.compiles and self.mode == "eager")
+        self._clippers: dict[float, Any] = {}
+
+    def join(self) -> None:
+        import_module("habana_frameworks.torch.distributed.hccl").initialize_distributed_hpu()
+        super().join()
+
+    def seed(self, seed: int) -> None:
+        self._hpu.random.manual_seed(seed)
+        super().seed(seed)
+
+    def autocast(self, precision: str) -> AbstractContextManager[object]:
+        return torch.autocast("hpu", torch.bfloat16) if precision == "bf16" else nullcontext()
+
+    def place(self, model: BertForPreTraining) -> BertForPreTraining:
+        model = model.to(self.torch_device)
+        if self.compiles:
+            model.compile(backend="hpu_backend")
+        return model
+
+    def move(self, batch: Batch) -> Batch:
+        """All integers are of 32 bits, and position ids are an input: nothing is made up on the card."""
+        batch = replace(batch, position_ids=torch.arange(batch.input_ids.shape[1], dtype=torch.int32))
+        return batch.map(lambda tensor: tensor.to(self.torch_device, non_blocking=True))
+
+    def optimiser(self, preset: Preset, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
+        """The bridge's own where it has one that computes what the preset says, else ours.
+
+        FusedLamb clips by itself, once an update, and crashes on a group without parameters.
+        """
+        config, settings = self.config, {"lr": preset.lr, "betas": preset.betas, "eps": preset.eps}
+        settings["bias_correction"] = preset.debias or preset.kind == "adamw"
+        # Under "step" both keep the count of updates, which a resumed run sets.
+        counted = [
+            {"params": group["params"], "weight_decay": group["weight_decay"], "step": 0}
+            for group in groups
+            if group["params"]
+        ]
+        name = find_fused(preset, groups, use_lamb=config.device_options.get("use_fused_lamb", True))
+        fused = _find("optimizers", name) if name else None
+        if fused is None:
+            return super().optimiser(preset, groups)
+        if name == "FusedLamb":
+            self.clips_in_step = config.clipping_point == "per_update"
+            settings["max_grad_norm"] = config.max_grad_norm if self.clips_in_step else None
+        made: torch.optim.Optimizer = fused(counted, **settings)
+        return made
+
+    def clip_(self, gradients: Sequence[Tensor], max_norm: float) -> Tensor:
+        fused = _find("normalization", "FusedClipNorm")
+        if fused is None or not gradients:
+            return super().clip_(gradients, max_norm)
+        # It takes parameters, and changes what lies in their grad.
+        holders = [torch.nn.Parameter(gradient, requires_grad=False) for gradient in gradients]
+        for holder, gradient in zip(holders, gradients, strict=True):
+            holder.grad = gradient
+        if max_norm not in self._clippers:  # each keeps its norm on the card
+            self._clippers[max_norm] = fused(holders, max_norm)
+        norm: Tensor = self._clippers[max_norm].clip_norm(holders)
+        return norm.reshape(())
+
+    def after_backward(self) -> None:
+        if self.mode == "lazy":
+            self._core.mark_step()
+
+    def after_step(self) -> None:
+        if self.mode == "lazy":
+            self._core.mark_step()
+
+    def profile_activities(self) -> list[ProfilerActivity]:
+        return [ProfilerActivity.CPU, ProfilerActivity.HPU]
+
+    def describe(self) -> str:
+        compiled = ", compiled by hpu_backend" if self.compiles else ""
+        return f"hpu: {self._hpu.get_device_name()}, {_version()}, mode {self.mode}{compiled}"
+
+
+def examine() -> Finding:
+    """The cards of this machine, which are not taken hold of, the bridge, and what it has fused."""
+    if find_spec("habana_frameworks") is None:
+        return Finding("hpu", False, "habana_frameworks is not installed", _INSTALL)
+    mode = "lazy" if os.environ.get(VARIABLE) == MODES["lazy"] else "graph"
+    try:
+        _load(mode)
+    except SettingsError as error:
+        return Finding("hpu", False, str(error))
+    hpu = import_module("habana_frameworks.torch.hpu")
+    if not (count := hpu.device_count() if hpu.is_available() else 0):
+        return Finding("hpu", False, f"{_version()} finds no card", _CARDS)
+    fused = [name for module, names in _FUSED.items() for name in names if _find(module, name)]
+    kernels = ", ".join(fused) or "nothing fused"
+    return Finding("hpu", True, f"{count} x Gaudi; {_version()}; mode {mode}; {kernels}", count=count)
+
+
+def find_mode(options: dict[str, Any]) -> str:
+    """The mode that mode, or Habana's older use_lazy_mode, asks for; SettingsError where they disagree."""
+    lazy = options.get("use_lazy_mode")
+    mode = str(options.get("mode") or ("lazy" if lazy else "graph"))
+    if lazy is not None and lazy != (mode == "lazy"):
+        both = f"mode {mode} and use_lazy_mode {str(lazy).lower()} contradict each other"
+        raise _refusal(f"{both}; mode alone is enough")
+    return mode
+
+
+def find_fused(preset: Preset, groups: list[dict[str, Any]], use_lamb: bool = True) -> str | None:
+    """The name of the bridge's optimiser that computes what the preset says, if there is one.
+
+    FusedLamb gives trust ratios to what decays, and the ratio 0 to a weight of norm 0, which then never
+    changes: it fits where biases, zero at the start, have no ratio. FusedAdamW adds epsilon before the
+    bias is corrected, PyTorch's AdamW after; with epsilon 1e-8 no loss tells them apart.
+    """
+    if preset.kind == "lamb" and preset.trust in ("decayed", "named") and use_lamb:
+        follows = all(group["trust"] == (group["weight_decay"] != 0) for group in groups)
+        return "FusedLamb" if follows else None
+    without_ratios = preset.kind != "sgd" and not any(group["trust"] for group in groups)
+    return "FusedAdamW" if without_ratios else None
+
+
+def _refusal(message: str) -> SettingsError:
+    return SettingsError(f"device 'hpu': {message}")
+
+
+def _load(mode: str) -> None:
+    """Have the bridge imported in that mode; SettingsError where it cannot be, or was in another."""
+    wanted, found = MODES[mode], os.environ.get(VARIABLE)
+    remedy = f"start with {VARIABLE}={wanted}, or choose another --mode"
+    if found not in (None, wanted):
+        raise _refusal(f"{VARIABLE} is {found}, mode {mode} needs {wanted}; {remedy}")
+    os.environ[VARIABLE] = wanted
+    try:
+        import_module("habana_frameworks.torch")
+        is_lazy = import_module("habana_frameworks.torch.utils.internal").is_lazy()
+    except (ImportError, OSError, AssertionError, RuntimeError) as error:  # a library, the version of torch
+        why = (str(error) or type(error).__name__).splitlines()[0]
+        missing = f"habana_frameworks cannot be imported ({why})"
+        raise SettingsError(f"device 'hpu' is not there: {missing}; {_INSTALL}") from None
+    if is_lazy != (mode == "lazy"):  # torch, where it loads its devices by itself, was first
+        imported = f"habana_frameworks was imported before with {VARIABLE}={int(is_lazy)}"
+        raise _refusal(f"{imported}, mode {mode} needs {wanted}; {remedy}")
+
+
+def _find(module: str, name: str) -> Any:
+    """The class of that name in the bridge's extensions, or None where it has none."""
+    try:
+        return getattr(import_module(f"habana_frameworks.torch.hpex.{module}"), name, None)
+    except ImportError:
+        return None
+
+
+def _version() -> str:
+    version = getattr(import_module("habana_frameworks.torch"), "__version__", "of unknown version")
+    return f"habana_frameworks {version}, torch {torch.__version__}"
