@@ -7,7 +7,8 @@ from pathlib import Path
 
 TRAINER = Path(__file__).parent.parent / "trainer"
 LIMIT = 2500
-ADAPTER_LIMIT = 250
+ADAPTERS = ("devices/", "collectives/")
+ADAPTER_LIMIT = 200
 NO_CODE = {
     *(tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT),
     *(tokenize.ENCODING, tokenize.ENDMARKER),
@@ -46,11 +47,12 @@ def test_only_lines_with_code_are_counted():
 def test_the_trainer_stays_under_its_limit():
     """Lines of Python code in trainer/; its configurations, which are JSON, are not counted.
 
-    Nor are the adapters of devices, one of which a reader needs: each has a limit of its own.
+    The adapters of devices and launchers have a limit each: a reader needs one of them, not all.
     """
     found = {
         str(path.relative_to(TRAINER)): code_lines(path.read_text("utf-8")) for path in TRAINER.rglob("*.py")
     }
-    adapters = {name: lines for name, lines in found.items() if name.startswith("devices/")}
+    adapters = {name: lines for name, lines in found.items() if name.startswith(ADAPTERS)}
     assert sum(found.values()) - sum(adapters.values()) < LIMIT, found
+    assert len(adapters) > 10
     assert all(lines < ADAPTER_LIMIT for lines in adapters.values()), adapters
