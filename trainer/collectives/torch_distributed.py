@@ -18,9 +18,8 @@ class TorchDistributed(Workers):
     name = "torch_distributed"
 
     def __init__(self, device: Device) -> None:
-        device.join()
         try:
-            dist.init_process_group(device.process_group)
+            device.join()
         except ValueError as error:  # a variable is missing or no number
             raise SettingsError(f"torch.distributed: {error}") from None
         except RuntimeError as error:

@@ -64,7 +64,8 @@ class Device:
         self.fixed_shapes = self.fixed_shapes or self.compiles
 
     def join(self) -> None:
-        """To be called before the workers meet through the process group."""
+        """Join the other workers of torch.distributed, as the launcher's environment variables say."""
+        torch.distributed.init_process_group(self.process_group)
 
     def seed(self, seed: int) -> None:
         """Seed every random generator that the model draws from."""

@@ -64,6 +64,7 @@ class Hpu(Device):
 
     def join(self) -> None:
         import_module("habana_frameworks.torch.distributed.hccl").initialize_distributed_hpu()
+        super().join()
 
     def seed(self, seed: int) -> None:
         self._hpu.random.manual_seed(seed)
