@@ -21,7 +21,7 @@ from trainer.optim import Preset, build_optimiser, clip_
 if TYPE_CHECKING:
     from torch.profiler import ProfilerActivity
 
-CLASSES = {"cpu": "Cpu", "cuda": "Cuda"}
+CLASSES = {"cpu": "Cpu", "cuda": "Cuda", "ipu": "Ipu"}
 """The class of each device, in the module of that device's name."""
 
 
