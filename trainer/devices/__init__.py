@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,18 @@ if TYPE_CHECKING:
 
 CLASSES = {"cpu": "Cpu", "cuda": "Cuda", "ipu": "Ipu"}
 """The class of each device, in the module of that device's name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What was found of a device or a launcher, and, where something is missing, what to do about it."""
+
+    name: str
+    there: bool
+    found: str
+    missing: str = ""
+    count: int = 1
+    """Devices, each for a worker of its own."""
 
 
 class Device:

@@ -39,8 +39,9 @@ def trace(model: torch.nn.Module, *inputs: torch.Tensor) -> list[int]:
         for name, module in model.named_modules()
         if not list(module.children())
     ]
+    weights = {name: weight.float() for name, weight in model.named_parameters()}
     with torch.no_grad(), torch.random.fork_rng(devices=[]):
-        model(*inputs)
+        torch.func.functional_call(model, weights, inputs)
     blocks, _BlockHook.trace = _BlockHook.trace, None
     for hook in hooks:
         hook.remove()

@@ -1,4 +1,7 @@
-"""What runs a module on "the device": its own copy of weights and optimiser state."""
+"""What runs a module on "the device": its own copy of weights and optimiser state.
+
+16 bits are kept where tensors are stored; products are made in fp32, for which processors are built.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -176,7 +179,8 @@ class PoplarExecutor:
 
     def _infer(self, batches: list[Any]) -> list[tuple[Tensor, ...]]:
         with torch.no_grad():
-            outputs = [torch.func.functional_call(self._model, self._device, batch) for batch in batches]
+            weights = {name: weight.float() for name, weight in self._device.items()}
+            outputs = [torch.func.functional_call(self._model, weights, batch) for batch in batches]
         return [output if isinstance(output, tuple) else (output,) for output in outputs]
 
     def _train(self, batches: list[Any]) -> list[tuple[Tensor, ...]]:
@@ -197,7 +201,7 @@ class PoplarExecutor:
         share = 1 / (len(batches) * options.processes) if is_mean else 1.0
         early = share if optimizer.accum_type is torch.float16 else 1.0  # lest 16 bits overflow
         for batch in batches:
-            weights = {name: weight.requires_grad_() for name, weight in self._device.items()}
+            weights = {name: weight.float().requires_grad_() for name, weight in self._device.items()}
             output = torch.func.functional_call(self._model, weights, batch)
             loss = output[0]
             gradients = torch.autograd.grad(loss * optimizer.loss_scaling, list(weights.values()))

@@ -13,7 +13,7 @@ from bertdata.errors import SettingsError
 from trainer.batches import Batch
 from trainer.collectives import Collective
 from trainer.config import Config
-from trainer.devices import Device
+from trainer.devices import Device, Finding
 from trainer.devices.ipu.engine import IpuEngine
 from trainer.devices.ipu.options import check_config, inference_options, loss_scale, make_optimiser
 from trainer.devices.ipu.stages import (
@@ -32,6 +32,7 @@ from trainer.model import BertForPreTraining
 from trainer.optim import Preset
 
 _SDK = "source the Poplar SDK's enable scripts and install its PopTorch wheel"
+_NO_IPU = "see gc-info --list-devices and IPUOF_VIPU_API_PARTITION_ID"
 
 
 class Ipu(Device):
@@ -53,9 +54,7 @@ class Ipu(Device):
         self.torch_device = torch.device("cpu")
         self.poptorch = _find_poptorch()
         if not config.compile_only and not self.poptorch.ipuHardwareIsAvailable():
-            raise SettingsError(
-                "device 'ipu' is not there: PopTorch finds no IPU; see gc-info -l and the V-IPU partition"
-            )
+            raise SettingsError(f"device 'ipu' is not there: PopTorch finds no IPU; {_NO_IPU}")
         self._popdist = _find_popdist()
         self.replicas = self._popdist.getNumLocalReplicas() if self._popdist else config.replicas or 1
         self.updates_per_call = config.device_options.get("batches_per_step", 1)
@@ -135,6 +134,19 @@ class Ipu(Device):
         pipeline, version = self.pipeline, self.poptorch.__version__
         stages = f"stages on IPUs {', '.join(map(str, pipeline.on))}"
         return f"ipu: PopTorch {version}, {self.replicas} replicas of {pipeline.ipus} IPUs, {stages}"
+
+
+def examine() -> Finding:
+    """Whether PopTorch is here and an IPU with it; replicas on more of them need no other worker."""
+    try:
+        poptorch = import_module("poptorch")
+    except ImportError as error:
+        return Finding("ipu", False, f"no PopTorch ({error})", _SDK)
+    if not poptorch.ipuHardwareIsAvailable():
+        return Finding("ipu", False, f"PopTorch {poptorch.__version__} finds no IPU", _NO_IPU)
+    pods = next(count for count in (64, 16, 4, 2, 1) if poptorch.ipuHardwareIsAvailable(count))
+    generation = f"of generation {poptorch.ipuHardwareVersion()}"
+    return Finding("ipu", True, f"at least {pods} IPUs {generation}; PopTorch {poptorch.__version__}; fp16")
 
 
 def _find_poptorch() -> ModuleType:
