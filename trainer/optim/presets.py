@@ -68,7 +68,7 @@ PRESETS = {
     "lamb-nvlamb": Preset(decay_skips=_NVIDIA, clip_norm=1.0),
     "lamb-habana-tf": Preset(decay_skips=_TENSORFLOW, clip_norm=1.0, clip_each=True),
     "lamb-graphcore": Preset(debias=False),
-    "lamb-poptorch": Preset(decay_skips=("bias", "LayerNorm"), trust="weights"),
+    "lamb-graphcore-pytorch": Preset(decay_skips=("bias", "LayerNorm"), trust="weights"),
     "adamw-bert": Preset(decay_skips=_TENSORFLOW, trust="none", debias=False, clip_norm=1.0),
     # The rest is as PyTorch has it.
     "adamw": Preset(kind="adamw", eps=1e-8, trust="none"),

@@ -72,15 +72,18 @@ class IpuEngine(Engine):
     def _restore(self) -> None:
         """Fill PopTorch's state by the checkpoint's; what it calls its tensors, it has said by now."""
         state, moments = self.optimiser.state_dict(), self._moments
-        for key, value in state["ipu_state"].items():
-            kind, name = self._split(key)
+        held = {self._split(key): value for key, value in state["ipu_state"].items()}
+        places = {
+            f"{self._kinds[kind]}/{name}": one for (kind, name), one in held.items() if kind in self._kinds
+        }
+        if foreign := sorted(moments.keys() ^ places.keys()):
+            whose = f"checkpoint and PopTorch's {type(self.optimiser).__name__} differ in {foreign[0]}"
+            raise CheckpointError(f"{whose}; go on with the checkpoint's optimiser, or --start-from-ckpt")
+        for key, place in places.items():
+            place.copy_(moments[key])
+        for (kind, _), place in held.items():
             if kind == _STEP:
-                value.fill_(self.applied)
-            elif kind in self._kinds:
-                value.copy_(moments.pop(f"{self._kinds[kind]}/{name}"))
-        if moments:
-            found = f"holds {next(iter(moments))}, which PopTorch's {type(self.optimiser).__name__} has not"
-            raise CheckpointError(f"the checkpoint {found}; go on with its optimiser, or --start-from-ckpt")
+                place.fill_(self.applied)
         self.optimiser.load_state_dict(state)
 
     def _split(self, key: str) -> tuple[str, str]:

@@ -68,9 +68,9 @@ def _layers_per_stage(wanted: int | list[int], layers: int, with_rest: bool) -> 
     if isinstance(wanted, list):
         counts = wanted
     else:
-        rest = [layers % wanted] if layers % wanted and with_rest else []
-        counts = rest + [wanted] * (layers // wanted)
-    if sum(counts) != layers or min(counts, default=0) < 1 or wanted == 0:
+        rest = layers % wanted
+        counts = [rest] * (rest > 0 and with_rest) + [wanted] * (layers // wanted)
+    if sum(counts) != layers or (isinstance(wanted, int) and wanted > layers):
         raise SettingsError(f"hidden_layers_per_stage is {wanted}, which does not make up {layers} layers")
     return counts
 
