@@ -15,7 +15,7 @@ from trainer.collectives import Collective
 from trainer.config import Config
 from trainer.devices import Device, Finding
 from trainer.devices.ipu.engine import IpuEngine
-from trainer.devices.ipu.options import check_config, inference_options, loss_scale, make_optimiser
+from trainer.devices.ipu.options import check_training, inference_options, loss_scale, make_optimiser
 from trainer.devices.ipu.stages import (
     TENSORS,
     Pipeline,
@@ -50,7 +50,9 @@ class Ipu(Device):
 
     def __init__(self, config: Config, local_rank: int = 0) -> None:
         super().__init__(config)
-        check_config(config)
+        if config.precision == "bf16":
+            remedy = "give --precision fp16 --loss-scaling 1024"
+            raise SettingsError(f"device 'ipu': precision bf16: IPUs have fp16; {remedy}")
         self.torch_device = torch.device("cpu")
         self.poptorch = _find_poptorch()
         if not config.compile_only and not self.poptorch.ipuHardwareIsAvailable():
@@ -87,6 +89,7 @@ class Ipu(Device):
         return import_module("popdist.poptorch").Options(ipus_per_replica=self.pipeline.ipus)
 
     def engine(self, workers: Collective, model: BertForPreTraining) -> IpuEngine:
+        check_training(self.config)
         if workers.size != (self._popdist.getNumInstances() if self._popdist else 1):
             found = f"{workers.size} processes that PopTorch knows nothing of"
             raise SettingsError(f"device 'ipu': {found}; replicas need no processes, or start by poprun")

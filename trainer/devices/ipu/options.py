@@ -16,14 +16,10 @@ _REDUCTIONS = {"mean": "Mean", "sum": "Sum"}
 _PIPELINED_RECOMPUTATION = 3  # popart.RecomputationType.Pipeline; PopTorch knows its enumerations by number
 
 
-def check_config(config: Config) -> None:
-    """SettingsError, with the remedy, for the first key that cannot be had."""
+def check_training(config: Config) -> None:
+    """SettingsError, with the remedy, for the first key that training cannot have."""
     options = config.device_options
     refused = [
-        (
-            config.precision == "bf16",
-            "precision bf16: IPUs have fp16; give --precision fp16 --loss-scaling 1024",
-        ),
         (
             config.precision == "fp16" and not config.loss_scaling,
             "loss_scaling 0 (adaptive): PopTorch's is experimental, and no checkpoint would hold its state; "
@@ -65,14 +61,14 @@ def training_options(
 ) -> Any:
     """The options, fresh with their replicas, made those of training."""
     given = config.device_options
-    if accumulation < pipeline.least_accumulation:
+    strategy = choose(given, "pipeline_schedule", _STRATEGIES, "Grouped")
+    if strategy == "PipelinedExecution" and accumulation < pipeline.least_accumulation:
         wanted = f"expected {pipeline.least_accumulation} or more to fill a pipeline of IPUs {pipeline.on}"
         raise SettingsError(f"device 'ipu': accumulation (pipeline_depth) is {accumulation}, {wanted}")
     options.deviceIterations(given.get("batches_per_step", 1))
     options.Training.gradientAccumulation(accumulation)
     reduction = choose(given, "reduction_type", _REDUCTIONS, "mean")
     options.Training.accumulationAndReplicationReductionType(getattr(poptorch.ReductionType, reduction))
-    strategy = choose(given, "pipeline_schedule", _STRATEGIES, "Grouped")
     _shared_options(poptorch, options, config, pipeline, strategy)
     # Graphcore's programs round stochastically wherever they train in 16 bits.
     options.Precision.enableStochasticRounding(given.get("stochastic_rounding", config.precision == "fp16"))

@@ -19,7 +19,7 @@ TENSORS = tuple(field.name for field in fields(Batch))
 _SECOND_EMBEDDINGS = "bert.embeddings.token_type_embeddings"
 _HEADS = "bert.pooler.dense"
 _NAMES = {"emb": "", "pool": _HEADS, "enc_out": _HEADS, "heads": _HEADS}
-_FEWEST = -1e4
+_LEAST_LOGIT = -1e4
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,7 @@ def cross_entropy(logits: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
 
     Minus infinity, which stands where the vocabulary is filled up, would make 0 * inf of some of them.
     """
-    logits = logits.float().clamp(min=_FEWEST)
+    logits = logits.float().clamp(min=_LEAST_LOGIT)
     losses = F.cross_entropy(logits, ids, reduction="none")
     return losses, (logits.detach().argmax(dim=1) == ids).float()
 
@@ -152,10 +152,12 @@ def make_stages(poptorch: ModuleType, pipeline: Pipeline, model: BertForPreTrain
 
 def checkpoint_layers(poptorch: ModuleType, model: BertForPreTraining) -> None:
     """Keep what each layer hands on; what lies between is computed again on the way back."""
+
+    def keep(layer: nn.Module, inputs: Any, outputs: tuple[Tensor, Tensor]) -> tuple[Tensor, ...]:
+        return tuple(poptorch.recomputationCheckpoint(*outputs)) if layer.training else outputs
+
     for layer in model.bert.encoder.layer:
-        layer.register_forward_hook(
-            lambda module, inputs, outputs: tuple(poptorch.recomputationCheckpoint(*outputs))
-        )
+        layer.register_forward_hook(keep)
 
 
 def serialize_projection(poptorch: ModuleType, model: BertForPreTraining, factor: int) -> None:
