@@ -94,6 +94,7 @@ BY_HAND = {
     "lamb-nvlamb": (NVIDIA, (), True),
     "lamb-habana-tf": (TENSORFLOW, (), True),
     "lamb-graphcore": ((), (), False),
+    "lamb-graphcore-pytorch": (("bias", "LayerNorm"), ("bias",), True),
     "adamw-bert": (TENSORFLOW, None, False),
 }
 
@@ -189,7 +190,9 @@ def test_presets_clip_where_their_programs_do():
     clips = {name: (preset.clip_norm, preset.clip_each) for name, preset in PRESETS.items()}
     assert clips["lamb-mlperf"] == clips["lamb-habana-tf"] == (1.0, True)
     assert clips["lamb-nvidia"] == clips["lamb-nvlamb"] == clips["adamw-bert"] == (1.0, False)
-    assert {clips[name] for name in ("lamb-graphcore", "adamw", "momentum", "sgd")} == {(None, False)}
+    assert {
+        clips[name] for name in ("lamb-graphcore", "lamb-graphcore-pytorch", "adamw", "momentum", "sgd")
+    } == {(None, False)}
     assert find_preset("lamb-mlperf", clip_each=False).clip_each is False
 
 
@@ -308,7 +311,11 @@ def test_the_clipping_of_no_norm_is_refused():
         ("lamb-nvidia", {"betas": (0.9, 1.0)}, "optimiser lamb-nvidia: beta2 is 1.0, expected less than 1"),
         ("lamb-nvidia", {"eps": 0.0}, "eps is 0.0, expected more than 0"),
         ("lamb-nvidia", {"weight_decay": -1.0}, "weight_decay is -1.0, expected 0 or more"),
-        ("lamb-nvidia", {"trust": "some"}, "trust is 'some', expected one of all, named, decayed, none"),
+        (
+            "lamb-nvidia",
+            {"trust": "some"},
+            "trust is 'some', expected one of all, named, decayed, weights, none",
+        ),
         ("momentum", {"momentum": 1.0}, "momentum is 1.0, expected less than 1"),
     ],
 )

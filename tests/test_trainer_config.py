@@ -176,6 +176,7 @@ def test_every_alias_of_the_schema_sets_its_key(alias, name):
         (["--optimizer=adamw"], {"optimiser": "adamw-bert"}),
         (["--optimiser=adamw"], {"optimiser": "adamw"}),
         (["--optimiser=lamb"], {"optimiser": "lamb-graphcore"}),
+        (["--optimiser=lamb-poptorch"], {"optimiser": "lamb-graphcore-pytorch"}),
         (["--clip_by_global_norm_after_gradient_allreduce"], {"clipping": "per_update"}),
         (["--max_eval_steps=10"], {"eval_examples": 80}),
         (["--max_eval_steps=10", "--eval_batch_size=4"], {"eval_examples": 40}),
@@ -284,6 +285,25 @@ def test_graphcores_presets_hold_graphcores_keys_unchanged(name):
     ignored = config.without_meaning("cpu")
     assert {"parallell_io_threads", "pipeline_schedule", "hidden_layers_per_stage"} <= set(ignored)
     assert "hidden_layers_per_stage" not in config.without_meaning("ipu")
+
+
+def test_every_key_of_graphcores_files_is_read_and_all_but_a_few_reach_an_ipu(tmp_path):
+    keys = json.loads((CONFIGS / "graphcore_tiny_128_lamb.json").read_text(encoding="utf-8"))
+    more = {
+        "lr_schedule_by_step": {"0": 1e-4, "100": 1e-5},
+        **{"decay_steps": 512, "decay_rate": 0.051, "loss_scaling": 1.0, "optimiser_epsilon": 1e-6},
+        "duplication_factor": 6,
+    }
+    assert set(GRAPHCORE_KEYS) <= set(keys)
+    config = make_config(["--config", config_file(tmp_path, **keys | more)])
+    read = {name: value for name, value in {**keys, **more}.items() if hasattr(config, name)}
+    kept_apart = {"precision", "optimiser"}  # 16 and lamb have other names here
+    assert_keys(config, **{name: value for name, value in read.items() if name not in kept_apart})
+    for name, value in {**keys, **more}.items():
+        if name not in read and name not in renamed() and name not in translations():
+            assert config.device_options[name] == value
+    few = ["checkpoint_model", "do_validation", "duplication_factor", "log_dir", "parallell_io_threads"]
+    assert config.without_meaning("ipu") == few
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """The pre-training loss, and the sums that its metrics are made of."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
@@ -7,6 +8,8 @@ from torch import Tensor
 
 from trainer.batches import Batch
 from trainer.model import Logits
+
+CrossEntropy = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 
 
 class Losses(NamedTuple):
@@ -28,21 +31,23 @@ class Losses(NamedTuple):
     nsp_loss_sum: Tensor
 
 
-def pretraining_loss(logits: Logits, batch: Batch) -> Losses:
+def pretraining_loss(logits: Logits, batch: Batch, of_rows: CrossEntropy | None = None) -> Losses:
     """Mean masked-word loss by weight, plus mean next-sentence loss.
 
     A negative next-sentence label leaves its sequence out (rows that only fill up a batch). Where
-    nothing counts at all the loss is 0.
+    nothing counts at all the loss is 0. of_rows: a device's own way to compute what cross_entropy does.
     """
+    of_rows = of_rows or cross_entropy
     labels = batch.next_sentence_labels.long()
-    words, word_sums = _mean_and_sums(logits.masked_lm, logits.masked_lm_ids, logits.masked_lm_weights)
-    pairs, pair_sums = _mean_and_sums(logits.next_sentence, labels.clamp(min=0), labels >= 0)
+    words, word_sums = _mean_and_sums(
+        *of_rows(logits.masked_lm, logits.masked_lm_ids), logits.masked_lm_weights
+    )
+    pairs, pair_sums = _mean_and_sums(*of_rows(logits.next_sentence, labels.clamp(min=0)), labels >= 0)
     return Losses(words + pairs, words.detach(), pairs.detach(), *word_sums, *pair_sums)
 
 
-def _mean_and_sums(logits: Tensor, ids: Tensor, weights: Tensor) -> tuple[Tensor, list[Tensor]]:
+def _mean_and_sums(losses: Tensor, right: Tensor, weights: Tensor) -> tuple[Tensor, list[Tensor]]:
     """The mean loss by weight, to be differentiated, and its three sums in the order of Losses."""
-    losses, right = cross_entropy(logits, ids)
     weights = weights.float()
     loss_sum, weight = (losses * weights).sum(), weights.sum()
     mean = loss_sum / weight.clamp(min=1e-5)

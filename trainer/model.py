@@ -295,11 +295,13 @@ class Predictions(nn.Module):
         self.bias = nn.Parameter(torch.zeros(config.padded_vocab_size))
         self.vocab_size = config.vocab_size
         self.activation = ACTIVATIONS[config.hidden_act]
+        # A device may have another way for so large a product.
+        self.project: Callable[[Tensor, Tensor, Tensor], Tensor] = F.linear
 
     def forward(self, rows: Tensor, words: Tensor) -> Tensor:
         rows = self.transform.LayerNorm(self.activation(self.transform.dense(rows)))
         beyond = len(self.bias) - self.vocab_size
-        return F.linear(rows, words, F.pad(self.bias[: self.vocab_size], (0, beyond), value=-math.inf))
+        return self.project(rows, words, F.pad(self.bias[: self.vocab_size], (0, beyond), value=-math.inf))
 
 
 class Heads(nn.Module):

@@ -14,7 +14,7 @@ import torch
 def record(line: str) -> None:
     """Append the line; it is in the file when this returns."""
     if place := os.environ.get("BERTDATA_STAND_IN_RECORD"):
-        rank = os.environ.get("RANK", "0")
+        rank = os.environ.get("RANK") or os.environ.get("OMPI_COMM_WORLD_RANK", "0")
         with Path(f"{place}.{rank}").open("a", encoding="utf-8") as file:
             file.write(f"{line}\n")
 

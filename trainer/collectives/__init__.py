@@ -1,6 +1,7 @@
 """What workers that train together say to one another, whatever launched them.
 
-Single worker, torch.distributed (torchrun; gloo, NCCL, HCCL as the device has it) or Horovod (horovodrun).
+Single worker, torch.distributed (torchrun, poprun; gloo, NCCL, HCCL as the device has it) or Horovod
+(horovodrun).
 Every call but close raises WorkerLost, naming ranks, soon after another worker died or went silent.
 """
 
@@ -16,7 +17,12 @@ if TYPE_CHECKING:
 
     from trainer.devices import Device
 
-CLASSES = {"horovod": "Horovod", "torch_distributed": "TorchDistributed", "single": "Single"}
+CLASSES = {
+    "horovod": "Horovod",
+    "torch_distributed": "TorchDistributed",
+    "poprun": "Poprun",
+    "single": "Single",
+}
 """The class of each collective, in the module of that name."""
 
 EXAMPLES = """\
@@ -26,8 +32,14 @@ EXAMPLES = """\
 """
 """A first run, started in each way."""
 
-_SIGNS = {"horovod": ("HOROVOD_RANK", "HOROVOD_SIZE"), "torch_distributed": ("RANK", "WORLD_SIZE")}
+_SIGNS = {
+    "horovod": ("HOROVOD_RANK", "HOROVOD_SIZE"),
+    "torch_distributed": ("RANK", "WORLD_SIZE"),
+    "poprun": ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "POPDIST_NUM_TOTAL_REPLICAS"),
+}
 """The environment variables that tell by what the workers were launched; the first that fits."""
+
+_LAUNCHERS = {"horovod": "horovodrun", "torch_distributed": "torchrun", "poprun": "poprun"}
 
 
 class Collective(Protocol):
@@ -69,16 +81,18 @@ def find_collective(name: str | None, device: "Device") -> Collective:
     if name not in CLASSES:
         raise SettingsError(f"collective {name!r}: no such collective; known are {', '.join(CLASSES)}")
     if missing := [sign for sign in _SIGNS.get(name, ()) if sign not in os.environ]:
-        raise SettingsError(f"{name}: {missing[0]} is not set; start under horovodrun or torchrun")
+        raise SettingsError(f"{name}: {missing[0]} is not set; start under {_LAUNCHERS[name]}")
     if name not in device.collectives:
-        raise SettingsError(f"{name}: not for device {device.name!r}; start the workers by torchrun")
+        remedy = f"start the workers by {_LAUNCHERS[device.collectives[1]]}"
+        raise SettingsError(f"{name}: not for device {device.name!r}; {remedy}")
     collective: Collective = getattr(import_module(f"trainer.collectives.{name}"), CLASSES[name])(device)
     return collective
 
 
 def find_local_rank() -> int:
     """This worker's number on its machine, as the launcher says; 0 without one."""
-    return int(os.environ.get("HOROVOD_LOCAL_RANK") or os.environ.get("LOCAL_RANK") or 0)
+    names = ("HOROVOD_LOCAL_RANK", "LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK")
+    return int(next((os.environ[name] for name in names if os.environ.get(name)), 0))
 
 
 def find_rank() -> tuple[int, int]:

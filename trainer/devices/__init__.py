@@ -23,7 +23,7 @@ from trainer.optim import Preset, build_optimiser, clip_
 if TYPE_CHECKING:
     from torch.profiler import ProfilerActivity
 
-CLASSES = {"cpu": "Cpu", "cuda": "Cuda", "hpu": "Hpu", "xla": "Xla"}
+CLASSES = {"cpu": "Cpu", "cuda": "Cuda", "hpu": "Hpu", "ipu": "Ipu", "xla": "Xla"}
 """The class of each device, in the module of that device's name."""
 
 

@@ -20,7 +20,7 @@ _RANGES = {
     "eps": {"exclusiveMinimum": 0},
     "weight_decay": {"minimum": 0},
     "momentum": _SHARE,
-    "trust": {"enum": ["all", "named", "decayed", "none"]},
+    "trust": {"enum": ["all", "named", "decayed", "weights", "none"]},
 }
 
 
@@ -29,7 +29,7 @@ class Preset:
     """Settings of an optimiser; a name is skipped when one of the given parts occurs in it.
 
     trust: which parameters have a trust ratio: "all", "none", those that weight decay's names do not
-    skip ("named"), or those whose decay is not 0 ("decayed").
+    skip ("named"), those whose decay is not 0 ("decayed"), or all but biases ("weights").
     clip_norm, clip_each: gradients are clipped to this global norm, if any, in each micro-batch on its
     worker or once an update, after the all-reduce. The caller clips: ``clip_``.
     """
@@ -52,6 +52,8 @@ class Preset:
     def trusts(self, name: str) -> bool:
         if self.trust in ("all", "none"):
             return self.trust == "all"
+        if self.trust == "weights":
+            return "bias" not in name
         return self.decays(name) and (self.trust == "named" or self.weight_decay != 0)
 
 
@@ -66,6 +68,7 @@ PRESETS = {
     "lamb-nvlamb": Preset(decay_skips=_NVIDIA, clip_norm=1.0),
     "lamb-habana-tf": Preset(decay_skips=_TENSORFLOW, clip_norm=1.0, clip_each=True),
     "lamb-graphcore": Preset(debias=False),
+    "lamb-graphcore-pytorch": Preset(decay_skips=("bias", "LayerNorm"), trust="weights"),
     "adamw-bert": Preset(decay_skips=_TENSORFLOW, trust="none", debias=False, clip_norm=1.0),
     # The rest is as PyTorch has it.
     "adamw": Preset(kind="adamw", eps=1e-8, trust="none"),

@@ -1,0 +1,172 @@
+"""Graphcore's IPUs through PopTorch 3; several processes when poprun started them."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from bertdata.errors import SettingsError
+from trainer.batches import Batch
+from trainer.collectives import Collective
+from trainer.config import Config
+from trainer.devices import Device, Finding
+from trainer.devices.ipu.engine import IpuEngine
+from trainer.devices.ipu.options import check_training, inference_options, loss_scale, make_optimiser
+from trainer.devices.ipu.stages import (
+    TENSORS,
+    Pipeline,
+    Pretraining,
+    average,
+    checkpoint_layers,
+    make_stages,
+    plan_pipeline,
+    serialize_projection,
+)
+from trainer.devices.loss_scale import LossScale
+from trainer.losses import Losses
+from trainer.model import BertForPreTraining
+from trainer.optim import Preset
+
+_SDK = "source the Poplar SDK's enable scripts and install its PopTorch wheel"
+_NO_IPU = "see gc-info --list-devices and IPUOF_VIPU_API_PARTITION_ID"
+
+
+class Ipu(Device):
+    """The IPUs of one process: replicas of the model, each on the IPUs of its pipeline.
+
+    Tensors lie on the host between calls. Training and evaluation are two programs, one at a time on
+    the same IPUs.
+    """
+
+    name = "ipu"
+    process_group = "gloo"
+    collectives = ("single", "poprun")
+    fixed_shapes = True
+    pipeline: Pipeline
+    module: Pretraining
+
+    def __init__(self, config: Config, local_rank: int = 0) -> None:
+        super().__init__(config)
+        if config.precision == "bf16":
+            remedy = "give --precision fp16 --loss-scaling 1024"
+            raise SettingsError(f"device 'ipu': precision bf16: IPUs have fp16; {remedy}")
+        self.torch_device = torch.device("cpu")
+        self.poptorch = _find_poptorch()
+        if not config.compile_only and not self.poptorch.ipuHardwareIsAvailable():
+            raise SettingsError(f"device 'ipu' is not there: PopTorch finds no IPU; {_NO_IPU}")
+        self._popdist = _find_popdist()
+        self.replicas = self._popdist.getNumLocalReplicas() if self._popdist else config.replicas or 1
+        self.updates_per_call = config.device_options.get("batches_per_step", 1)
+        self._engine: IpuEngine | None = None
+        self._inference: Any = None
+
+    def place(self, model: BertForPreTraining) -> BertForPreTraining:
+        """The model, on the host as yet, with its stages marked and in its precision."""
+        poptorch, given = self.poptorch, self.config.device_options
+        self.pipeline = plan_pipeline(given, model.config.num_hidden_layers)
+        if self.config.precision == "fp16":
+            model.half()
+        make_stages(poptorch, self.pipeline, model)
+        if given.get("enable_recomputation"):
+            checkpoint_layers(poptorch, model)
+        if "matmul_serialize_factor" in given:
+            serialize_projection(poptorch, model, given["matmul_serialize_factor"])
+        self.module = Pretraining(poptorch, model)
+        return model
+
+    def fresh_options(self) -> Any:
+        """Options with nothing set but how many replicas there are, of popdist if poprun started this."""
+        if self._popdist is None:
+            options = self.poptorch.Options()
+            options.replicationFactor(self.replicas)
+            return options
+        if (given := self._popdist.getNumIpusPerReplica()) != self.pipeline.ipus:
+            wanted = f"give poprun --ipus-per-replica {self.pipeline.ipus}"
+            raise SettingsError(f"device 'ipu': poprun was told {given} IPUs a replica; {wanted}")
+        return import_module("popdist.poptorch").Options(ipus_per_replica=self.pipeline.ipus)
+
+    def engine(self, workers: Collective, model: BertForPreTraining) -> IpuEngine:
+        check_training(self.config)
+        if workers.size != (self._popdist.getNumInstances() if self._popdist else 1):
+            found = f"{workers.size} processes that PopTorch knows nothing of"
+            raise SettingsError(f"device 'ipu': {found}; replicas need no processes, or start by poprun")
+        self._engine = IpuEngine(self.config, self, workers, model)
+        return self._engine
+
+    def optimiser(self, preset: Preset, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
+        made: torch.optim.Optimizer = make_optimiser(self.poptorch, self.config, preset, groups)
+        return made
+
+    def scaler(self, precision: str, *, initial: float, floor: float, ceiling: float) -> LossScale:
+        """Only for the record: PopTorch's optimisers scale by themselves."""
+        fixed = loss_scale(self.config, 0)
+        return LossScale(fixed, fixed, fixed)
+
+    @contextmanager
+    def evaluating(self, model: BertForPreTraining) -> Iterator[Callable[[Batch], Losses]]:
+        self.module.eval()
+        with self._engine.off_the_ipus() if self._engine else nullcontext():
+            if self._inference is not None:
+                self._inference.attachToDevice()
+            yield self._evaluate
+            if self._inference is not None:
+                self._inference.detachFromDevice()
+        self.module.train()
+
+    def _evaluate(self, batch: Batch) -> Losses:
+        """The batch dealt out to the replicas, filled up with rows that count for nothing."""
+        rows = -(-len(batch) // self.replicas) * self.replicas
+        tensors = [getattr(batch, name) for name in TENSORS]
+        if missing := rows - len(batch):
+            tensors = [torch.cat([one, one.new_zeros(missing, *one.shape[1:])]) for one in tensors]
+            tensors[-1][-missing:] = -1
+        if self._inference is None:
+            options = inference_options(self.poptorch, self.fresh_options(), self.config, self.pipeline)
+            self._inference = self.poptorch.inferenceModel(self.module, options)
+            self._inference.compile(*tensors)
+        return Losses(*average(self._inference(*tensors)))
+
+    def to_host(self, tensor: Tensor) -> Tensor:
+        """A plain tensor in fp32; PopTorch's own kind looks at the IPU when it is touched."""
+        return tensor.detach().as_subclass(Tensor).float()
+
+    def describe(self) -> str:
+        pipeline, version = self.pipeline, self.poptorch.__version__
+        stages = f"stages on IPUs {', '.join(map(str, pipeline.on))}"
+        return f"ipu: PopTorch {version}, {self.replicas} replicas of {pipeline.ipus} IPUs, {stages}"
+
+
+def examine() -> Finding:
+    """Whether PopTorch is here and an IPU with it; replicas on more of them need no other worker."""
+    try:
+        poptorch = import_module("poptorch")
+    except ImportError as error:
+        return Finding("ipu", False, f"no PopTorch ({error})", _SDK)
+    if not poptorch.ipuHardwareIsAvailable():
+        return Finding("ipu", False, f"PopTorch {poptorch.__version__} finds no IPU", _NO_IPU)
+    pods = next(count for count in (64, 16, 4, 2, 1) if poptorch.ipuHardwareIsAvailable(count))
+    generation = f"of generation {poptorch.ipuHardwareVersion()}"
+    return Finding("ipu", True, f"at least {pods} IPUs {generation}; PopTorch {poptorch.__version__}; fp16")
+
+
+def _find_poptorch() -> ModuleType:
+    try:
+        return import_module("poptorch")
+    except ImportError as error:
+        raise SettingsError(f"device 'ipu' is not there: no PopTorch ({error}); {_SDK}") from None
+
+
+def _find_popdist() -> ModuleType | None:
+    """popdist where poprun started this process."""
+    try:
+        popdist = import_module("popdist")
+    except ImportError:
+        return None
+    if not popdist.isPopdistEnvSet():
+        return None
+    popdist.init()
+    return popdist
