@@ -154,6 +154,7 @@ def test_poprun_is_there_with_its_package(monkeypatch):
     assert "Poplar SDK" in findings()["poprun"].missing
     monkeypatch.setattr(shutil, "which", lambda name: "/opt/poprun")
     monkeypatch.setattr(launchers, "find_spec", lambda name: None if name == "horovod" else object())
+    assert findings()["poprun"] == Finding("poprun", True, "popdist of unknown version")
     monkeypatch.setattr(launchers, "version", lambda name: "3.4")
     assert findings()["poprun"] == Finding("poprun", True, "popdist 3.4")
 
