@@ -65,7 +65,7 @@ def _logs() -> list[Finding]:
 
 
 def _machine() -> list[Finding]:
-    threads = f"{available_cores()} for this process; torch uses {torch.get_num_threads()} threads"
+    threads = f"{available_cores()} for this process; threads of torch: {torch.get_num_threads()}"
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
     remedy = "" if available() else f"{why_missing}; pip install builds them where there is a C++17 compiler"
     return [
