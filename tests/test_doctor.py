@@ -4,11 +4,13 @@ import importlib
 import json
 import re
 import shutil
+import subprocess
 import sys
 from importlib import metadata
 
 import pytest
 import torch
+from launching import ROOT
 from training_runs import Trainer, refuse
 
 from trainer import devices, doctor
@@ -152,6 +154,7 @@ def test_poprun_is_there_with_its_package(monkeypatch):
     assert "Poplar SDK" in findings()["poprun"].missing
     monkeypatch.setattr(shutil, "which", lambda name: "/opt/poprun")
     monkeypatch.setattr(launchers, "find_spec", lambda name: None if name == "horovod" else object())
+    assert findings()["poprun"] == Finding("poprun", True, "popdist of unknown version")
     monkeypatch.setattr(launchers, "version", lambda name: "3.4")
     assert findings()["poprun"] == Finding("poprun", True, "popdist 3.4")
 
@@ -164,6 +167,21 @@ def test_what_is_not_installed_has_its_remedy(monkeypatch):
     assert found["mlperf_logging"].missing == "pip install 'bertdata[mllog]'"
     assert not found["kernels"].there
     assert "C++17 compiler" in found["kernels"].missing
+
+
+@pytest.mark.parametrize("command", [["doctor"], ["pretrain", "--train-data=x", "--output-dir=y"]])
+def test_without_torch_there_is_one_line_with_the_remedy(command):
+    code = f"""
+import sys
+sys.modules["torch"] = None
+from trainer.__main__ import main
+sys.exit(main({command!r}))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=False)
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert "trainer: error: torch is not installed" in line
+    assert "pip install 'bertdata[train]'" in line
 
 
 def test_brackets_of_an_extra_are_printed(trainer, monkeypatch):

@@ -248,6 +248,7 @@ def test_sigterm_in_phase_1_ends_the_run(trainer, training_set, longer_set, tmp_
     [
         (["--data_dir", "{one}", "/nowhere"], "/nowhere: no such file or directory"),
         (["--data_dir", "{one}"], "made with max_seq_length 64"),
+        (["--eval_data", "{one}"], "made with max_seq_length 64"),
         (["--global_batch_size", "8", "9"], "the global batch is 9"),
         (["--max_position_embeddings=64"], "max_position_embeddings 64"),
     ],

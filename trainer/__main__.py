@@ -34,7 +34,7 @@ def _run(words: list[str]) -> int:
     name = choose_command(words, USAGE, {name: str(run.__doc__) for name, run in COMMANDS.items()})
     if name is None:
         return 0 if words else 2
-    with as_worker():
+    with as_worker(), naming_extra("torch", "train"):
         COMMANDS[name](words[1:])
     return 0
 
@@ -92,8 +92,8 @@ def doctor(arguments: list[str]) -> None:
     parser.add_argument("--device", help="this one only; exit status 2 if it is not there")
     parser.add_argument("--json", action="store_true", help="the same as JSON")
     given = parser.parse_args(arguments)
-    with naming_extra("torch", "train"):
-        from trainer.doctor import diagnose
+    from trainer.doctor import diagnose
+
     diagnose(given.device, as_json=given.json)
 
 

@@ -3,7 +3,6 @@
 import json
 import os
 from dataclasses import asdict
-from importlib.metadata import version
 from importlib.util import find_spec
 
 import torch
@@ -12,13 +11,12 @@ from bertdata._native import available, why_missing
 from bertdata.errors import SettingsError
 from bertdata.workers import available_cores
 from trainer.collectives.examine import examine as examine_launchers
+from trainer.collectives.examine import find_version
 from trainer.config import Config
 from trainer.devices import CLASSES, Finding, examine
 
 EXTRAS = {"tensorboard": "tensorboard", "wandb": "wandb", "mlperf_logging": "mllog", "matplotlib": "pictures"}
 """The extra that brings each package which only some logs need."""
-
-Groups = dict[str, list[Finding]]
 
 
 def diagnose(device: str | None, *, as_json: bool) -> None:
@@ -41,7 +39,7 @@ def diagnose(device: str | None, *, as_json: bool) -> None:
         print(f"\nWithout --device a run uses {default}. The best that is here:\n  {command}")
 
 
-def _print(groups: Groups) -> None:
+def _print(groups: dict[str, list[Finding]]) -> None:
     from rich.console import Console
     from rich.table import Table
 
@@ -59,7 +57,7 @@ def _told(finding: Finding) -> str:
 
 def _logs() -> list[Finding]:
     return [
-        Finding(name, True, version(name))
+        Finding(name, True, find_version(name))
         if find_spec(name)
         else Finding(name, False, "not installed", f"pip install 'bertdata[{extra}]'")
         for name, extra in EXTRAS.items()
@@ -67,7 +65,7 @@ def _logs() -> list[Finding]:
 
 
 def _machine() -> list[Finding]:
-    threads = f"{available_cores()} for this process; torch uses {torch.get_num_threads()} threads"
+    threads = f"{available_cores()} for this process; threads of torch: {torch.get_num_threads()}"
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
     remedy = "" if available() else f"{why_missing}; pip install builds them where there is a C++17 compiler"
     return [

@@ -38,6 +38,8 @@ def pretrain(phases: Sequence[Config]) -> None:
     ]
     for config in phases:
         config.micro_batches(runtime.copies)  # what cannot be is found before the first phase is trained
+        if config.eval_data is not None:
+            open_dataset(config, config.eval_data)
     later = len(phases) > 1 and runtime.share(partial(is_over, phases[0]))
     for config, data in list(zip(phases, datasets, strict=True))[later:]:
         if config is not phases[0]:

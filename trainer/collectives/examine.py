@@ -1,7 +1,7 @@
 """What the launchers on this machine can do, for doctor."""
 
 import shutil
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 
 import torch
@@ -25,7 +25,7 @@ def _torchrun() -> Finding:
 def _horovodrun() -> Finding:
     if find_spec("horovod") is None:
         return Finding("horovodrun", False, "Horovod is not installed", "make horovod builds it")
-    build, remedy = f"Horovod {version('horovod')}", "make horovod builds one that fits"
+    build, remedy = f"Horovod {find_version('horovod')}", "make horovod builds one that fits"
     try:
         import horovod.torch as hvd
     except ImportError:
@@ -37,5 +37,13 @@ def _horovodrun() -> Finding:
 
 def _poprun() -> Finding:
     if shutil.which("poprun") and find_spec("popdist"):
-        return Finding("poprun", True, f"popdist {version('popdist')}")
+        return Finding("poprun", True, f"popdist {find_version('popdist')}")
     return Finding("poprun", False, "not installed", "for IPUs only: part of Graphcore's Poplar SDK")
+
+
+def find_version(package: str) -> str:
+    """The installed version of a package that can be imported."""
+    try:
+        return version(package)
+    except PackageNotFoundError:  # it is only on the path
+        return "of unknown version"
