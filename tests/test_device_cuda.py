@@ -6,6 +6,8 @@ import warnings
 import pytest
 import torch
 from torch.backends import cuda as backend
+from torch.nested._internal.sdpa import _can_use_flash_sdpa_jagged
+from torch.nn import functional as F
 from torch.nn.attention import SDPBackend
 
 from benchmarks import gpu
@@ -200,6 +202,20 @@ def test_without_padding_attention_sees_the_same(calls):
         gradients = torch.cat([weight.grad.flatten() for weight in model.parameters()])
         found.append((total.detach(), gradients))
     torch.testing.assert_close(found[1], found[0])
+
+
+def test_without_padding_pytorch_may_take_flash_attention(calls, monkeypatch):
+    """As far as it judges by shapes; what the hardware can is for a GPU to say."""
+    judged = []
+
+    def judge(query, key, value, mask, dropout, scale) -> torch.Tensor:
+        given = backend.SDPAParams(query, key, value, mask, dropout, False, False)
+        judged.append(_can_use_flash_sdpa_jagged(given, debug=True))
+        return query
+
+    monkeypatch.setattr(F, "scaled_dot_product_attention", judge)
+    BertForPreTraining(SHAPE)(batch(), jagged=True)
+    assert judged == [True] * 2
 
 
 # Batches, graphs, compilation

@@ -148,7 +148,7 @@ class Layout:
         if self.ends is None:
             return self.unpack(rows).view(self.batch, self.length, heads, -1).transpose(1, 2)
         rows = rows.view(len(rows), heads, -1)
-        jagged = nested_tensor_from_jagged(rows, self.ends, min_seqlen=0, max_seqlen=self.length)
+        jagged = nested_tensor_from_jagged(rows, self.ends, min_seqlen=1, max_seqlen=self.length)
         return jagged.transpose(1, 2)
 
     def rows_of_heads(self, parts: Tensor) -> Tensor:
