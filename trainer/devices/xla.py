@@ -34,6 +34,7 @@ class Xla(Device):
 
     name = "xla"
     process_group = "xla"
+    collectives = ("single", "torch_distributed")
     fixed_shapes = True
 
     def __init__(self, config: Config, local_rank: int = 0) -> None:
