@@ -2,6 +2,7 @@
 
 import os
 import warnings
+from copy import deepcopy
 
 import pytest
 import torch
@@ -267,6 +268,20 @@ def test_graphs_are_pytorchs_and_keep_no_gradient_in_their_memory(calls):
     memory = torch.ones(3)
     weight.backward(memory)
     assert weight.grad.data_ptr() != memory.data_ptr()
+
+
+@pytest.mark.slow
+def test_gradients_add_up_in_the_mode_of_graphs(calls, monkeypatch):
+    """Compiled for real; on the processor PyTorch leaves only the graphs themselves out."""
+    monkeypatch.setattr(BertForPreTraining, "compile", torch.nn.Module.compile)
+    plain, examples = BertForPreTraining(SHAPE), batch()
+    made = device(cuda_graphs=True)
+    model = made.place(deepcopy(plain))
+    for _ in range(2):
+        made.losses(model, examples).total.backward()
+        pretraining_loss(plain(examples, fixed_shapes=True), examples).total.backward()
+    for weight, expected in zip(model.parameters(), plain.parameters(), strict=True):
+        torch.testing.assert_close(weight.grad, expected.grad, rtol=1e-3, atol=1e-5)
 
 
 def test_without_graphs_nothing_is_marked_and_no_gradient_copied(calls):

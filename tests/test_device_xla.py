@@ -16,7 +16,7 @@ from training_runs import losses, tensors
 from bertdata.errors import MissingExtraError
 from trainer.checkpoint import find_checkpoints, read_state
 from trainer.config import Config
-from trainer.devices import find_device
+from trainer.devices import find_device, xla
 
 TINY = (
     *("--num-hidden-layers=1", "--hidden-size=32", "--num-attention-heads=2", "--intermediate-size=64"),
@@ -106,7 +106,20 @@ def test_without_torch_xla_the_remedy_is_said():
     assert error.value.exit_status == 2
 
 
-def test_the_first_profile_server_is_asked_for_and_16_bit_floats_of_narrow_range_are_refused(tmp_path):
+def test_doctor_is_told_what_there_is_without_the_hardware_being_opened(tmp_path):
+    code = "from trainer.devices import xla; print(xla.examine())"
+    record = {"BERTDATA_STAND_IN_RECORD": str(tmp_path / "record")}
+    outcome = run(sys.executable, tmp_path, "-c", code, **record)
+    assert "there=True, found='CPU by torch_xla 2.9.0, torch" in outcome.out, outcome.err
+    assert (tmp_path / "record.0").read_text() == "runtime.device_type()\n"
+    outcome = run(sys.executable, tmp_path, "-c", code, PJRT_DEVICE="")
+    assert (
+        "there=False, found='is not there: torch_xla finds no TPU', missing='PJRT_DEVICE=CPU" in outcome.out
+    )
+    assert not xla.examine().there
+
+
+def test_a_profile_server_is_asked_for_and_16_bit_floats_of_narrow_range_are_refused(tmp_path):
     code = """
 import torch
 from trainer.config import Config

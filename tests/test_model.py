@@ -2,7 +2,7 @@
 
 import json
 import math
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -15,6 +15,7 @@ from torch.nn import functional as F
 from bertdata.assets import Asset, Source, obtain
 from bertdata.errors import AssetError, DataError, MissingInputError, SettingsError
 from schemas import load_schema
+from trainer.batches import Batch
 from trainer.huggingface import export_model, import_weights, read_config
 from trainer.losses import cross_entropy, pretraining_loss
 from trainer.model import ACTIVATIONS, BertForPreTraining, Layout, ModelConfig
@@ -29,17 +30,6 @@ SMALL = {
     "initializer_range": 0.2,
 }
 B, S, P = 5, 24, 6
-
-
-@dataclass(frozen=True)
-class Batch:
-    input_ids: Tensor
-    token_type_ids: Tensor
-    attention_mask: Tensor
-    masked_lm_positions: Tensor
-    masked_lm_ids: Tensor
-    masked_lm_weights: Tensor
-    next_sentence_labels: Tensor
 
 
 def make_batch(seed: int = 0, padded: bool = True) -> Batch:

@@ -89,7 +89,7 @@ def _help(name: str) -> str:
     if item := properties().get(name):
         return str(item["description"]) + (f" (default: {item['default']})" if item.get("default") else "")
     if item := device_option_properties().get(name):
-        return f"accepted; of use on {', '.join(item['devices']) or 'no device'}"
+        return f"{item.get('description', 'accepted')}; of use on {', '.join(item['devices']) or 'no device'}"
     item = translations().get(name, {"description": renamed().get(name)})
     return f"another trainer's name: {item['description']}"
 
