@@ -7,7 +7,7 @@ READY := $(VENV)/ready
 CONSTRAINTS := $(shell $(PYTHON) -c 'import sys; print("-c constraints.txt" if sys.version_info[:2] == (3, 11) else "")')
 NATIVE := $(wildcard bertdata/_native/*.h bertdata/_native/*.cpp)
 
-.PHONY: setup horovod demo test test-fast check bench clean
+.PHONY: setup horovod demo test test-fast xla check bench clean
 setup: $(READY)
 
 $(READY): setup.py pyproject.toml constraints.txt $(NATIVE)
@@ -29,6 +29,12 @@ test: horovod
 test-fast: horovod
 	$(BIN)/python -m pytest -q -n 2 -m 'not slow'
 
+# The trainer on torch_xla, on this processor, in an environment of its own: its torch is another.
+xla: $(READY)
+	$(PYTHON) -m venv .venv-xla
+	.venv-xla/bin/python -m pip install --quiet torch==2.9.0 torch_xla==2.9.0 numpy safetensors jsonschema rich fsspec
+	BERTDATA_XLA_PYTHON=$(CURDIR)/.venv-xla/bin/python $(BIN)/python -m pytest tests/test_device_xla.py
+
 check: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -39,4 +45,4 @@ bench: $(READY)
 	$(BIN)/python -m benchmarks
 
 clean:
-	rm -rf $(VENV) build *.egg-info demo-output bench-output bertdata/_native/*.so
+	rm -rf $(VENV) .venv-xla build *.egg-info demo-output bench-output bertdata/_native/*.so

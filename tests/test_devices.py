@@ -47,6 +47,7 @@ def test_a_device_that_is_not_there_is_refused_in_one_line(monkeypatch):
 
 def test_a_worker_without_a_gpu_of_its_own_is_refused(monkeypatch):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.version, "cuda", "13.0")
     monkeypatch.setenv("LOCAL_RANK", "2")
     monkeypatch.delenv("HOROVOD_LOCAL_RANK", raising=False)
     with pytest.raises(SettingsError, match="worker 2 has no GPU, torch .* finds 2"):

@@ -43,8 +43,9 @@ class Cuda(Device):
         if config.deterministic:
             _tell_cublas()
         if local_rank >= (found := torch.cuda.device_count()):
-            build = f"torch {torch.__version__} for CUDA {torch.version.cuda} finds {found}"
-            raise SettingsError(f"device 'cuda' is not there: worker {local_rank} has no GPU, {build}")
+            build = f"for CUDA {torch.version.cuda} finds {found}" if torch.version.cuda else "has no CUDA"
+            lacks = f"worker {local_rank} has no GPU, torch {torch.__version__} {build}"
+            raise SettingsError(f"device 'cuda' is not there: {lacks}")
         super().__init__(config)
         self.torch_device = torch.device("cuda", local_rank)
         torch.cuda.set_device(self.torch_device)
