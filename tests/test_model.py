@@ -52,6 +52,11 @@ def make_batch(seed: int = 0, padded: bool = True) -> Batch:
     )
 
 
+def tensors_of(batch: Batch) -> dict[str, Tensor]:
+    found = {field.name: getattr(batch, field.name) for field in fields(batch)}
+    return {name: value for name, value in found.items() if value is not None}
+
+
 def labels_of(batch: Batch) -> Tensor:
     """Labels as transformers wants them: -100 where nothing is masked."""
     labels = torch.full((B, S), -100)
@@ -157,7 +162,10 @@ def test_fixed_shapes_change_no_loss_and_no_gradient(options):
 def test_rows_that_fill_up_a_batch_change_nothing():
     batch = make_batch()
     full = Batch(
-        **{name: F.pad(value, (0, 0) * (value.dim() - 1) + (0, 3)) for name, value in vars(batch).items()}
+        **{
+            name: F.pad(value, (0, 0) * (value.dim() - 1) + (0, 3))
+            for name, value in tensors_of(batch).items()
+        }
     )
     full.next_sentence_labels[B:] = -1
     model = ours()

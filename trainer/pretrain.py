@@ -90,15 +90,15 @@ def train_phase(runtime: Runtime, data: Data) -> bool:
         wanted = f"expected a multiple of the {device.updates_per_call} that the device makes at a time"
         raise SettingsError(f"{last - start} updates to make, {wanted}")
     weights = sum(weight.numel() for weight in model.parameters())
-    runtime.say(
-        f"{training.origin}: updates {start} to {last} of {config.steps}, each of "
-        f"{runtime.copies} workers x {accumulation} micro-batches x {batch_size} = {step_examples} examples "
-        f"out of {data.examples}; {weights:,} weights; {device.describe()}"
-    )
     kind = training.origin.partition(" ")[0]
     report = make_reporter(config, rank=workers.rank, resume_step=start if kind == "resumed" else None)
     ledger = Ledger(runtime, report, examples=step_examples, step=start)
     with closing(loader), report, stop_signals() as asked, profiled(runtime, calls) as note_update:
+        runtime.say(
+            f"{training.origin}: updates {start} to {last} of {config.steps}, each of {runtime.copies} "
+            f"workers x {accumulation} micro-batches x {batch_size} = {step_examples} examples out of"
+            f" {data.examples}; {weights:,} weights; {device.describe()}"
+        )
         report.begin()
         while training.state.step < last and not ledger.stops:
             updates = [next(loader) for _ in range(device.updates_per_call)]
