@@ -178,9 +178,7 @@ def test_the_launcher_is_known_by_its_environment(monkeypatch):
 
 
 def test_a_collective_that_nobody_launched_is_refused():
-    with pytest.raises(
-        SettingsError, match="HOROVOD_RANK is not set; start under horovodrun"
-    ):
+    with pytest.raises(SettingsError, match="HOROVOD_RANK is not set; start under horovodrun"):
         find_collective("horovod", find_device(Config()))
     with pytest.raises(SettingsError, match="no such collective; known are horovod"):
         find_collective("mpi", find_device(Config()))
