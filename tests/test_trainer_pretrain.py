@@ -663,7 +663,7 @@ def test_compile_only_compiles_for_each_phase_and_writes_nothing(trainer, tmp_pa
         compiled.append((self.state.phase, *updates[0].batches[0].input_ids.shape))
         compile_it(self, updates)
 
-    monkeypatch.setattr(torch.nn.Module, "compile", lambda self: None)  # that takes half a minute
+    monkeypatch.setattr(torch.nn.Module, "compile", lambda self, **options: None)  # that takes half a minute
     monkeypatch.setattr(Training, "compile", note)
     sizes = ["--max-seq-length", 16, 32, "--batch-size", 4, 2, "--max-predictions-per-seq=2"]
     outcome = trainer(*words(None, tmp_path / "run", *GENERATED, *sizes, "--compile-only"))
@@ -676,7 +676,7 @@ def test_compile_only_compiles_for_each_phase_and_writes_nothing(trainer, tmp_pa
 
 def test_compile_only_needs_no_place_and_the_model_is_compiled(trainer, monkeypatch):
     compile_it = torch.nn.Module.compile
-    monkeypatch.setattr(torch.nn.Module, "compile", lambda self: compile_it(self, backend="eager"))
+    monkeypatch.setattr(torch.nn.Module, "compile", lambda self, **options: compile_it(self, backend="eager"))
     outcome = trainer("pretrain", *MODEL, *GENERATED, "--batch-size=2", "--compile-only")
     assert outcome.status == 0, outcome.err
     assert torch._dynamo.utils.counters["stats"]["unique_graphs"] > 0
