@@ -28,6 +28,11 @@ WORKER = ROOT / "tests" / "hpu_worker.py"
 MODEL = ("--hidden-size=16", "--num-hidden-layers=1", "--num-attention-heads=2", "--intermediate-size=32")
 STILL = ("--hidden-dropout-prob=0", "--attention-probs-dropout-prob=0")
 RUN = ("--batch-size=2", "--accumulation=2", "--steps=4", "--warmup=1", "--log-every=1", "--no-progress-bar")
+BOTH = (  # phases
+    *("--generated-data", "--vocab-size=100", "--warmup=0", "--steps", "2", "1"),
+    *("--max-seq-length", "16", "32", "--max-predictions-per-seq", "2", "4"),
+)
+FIRST = ("--steps=2", "--max-seq-length=16", "--max-predictions-per-seq=2")
 GOLDEN = {"lazy": "hpu_lazy_1", "graph": "hpu_graph_1", "eager": "hpu_eager_1"}
 MISTAKES = {
     "lazy": [
@@ -134,6 +139,11 @@ def calls(dataset: Path, place: Path) -> list[dict[str, object]]:
         found.append(one(name, *flags, environment=environment, **settings))
     found.append(one("compiled eagerly", "--mode=eager", "--compile", "--steps-this-run=1"))
     found.append(one("compile only", "--compile-only"))
+    for mode in ("lazy", "graph"):
+        found.append(one(f"both phases, {mode}", *BOTH, f"--mode={mode}"))
+        first = words(dataset, place, f"each phase, {mode}", *BOTH, *FIRST, f"--mode={mode}")
+        then = words(dataset, place, f"each phase, {mode}", *BOTH, "--phase2", f"--mode={mode}")
+        found.append(scenario(place, f"each phase, {mode}", first, then))
     for name, settings in EXAMINED.items():
         found.append(scenario(place, name, check="examination", **settings))
     return [*found, *(scenario(place, name, check=name) for name in ("unknown calls", "tied weights"))]
@@ -232,6 +242,14 @@ def test_the_calls_of_a_short_run_are_those_of_the_golden_file(scenes, mode):
 def test_habanas_older_name_of_lazy_mode_means_it(scenes):
     scenes.run("older name")
     scenes.compare("hpu_lazy_1", "older name")
+
+
+@pytest.mark.parametrize("mode", ["lazy", "graph"])
+def test_both_phases_in_one_command_are_what_two_make(scenes, mode):
+    both, each = (scenes.run(f"{which} phase{'s' * (which == 'both')}, {mode}") for which in ("both", "each"))
+    assert losses(both) == losses(each)
+    assert tensors(both, 3) == tensors(each, 3)
+    assert ("mark_step" in scenes.record(f"both phases, {mode}")) == (mode == "lazy")
 
 
 @slow

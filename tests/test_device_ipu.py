@@ -56,6 +56,7 @@ def forget() -> None:
     """As if the process had ended: the next start imports the stand-ins anew, and finds the IPUs free."""
     for name in [name for name in sys.modules if name.partition(".")[0] in PACKAGES]:
         del sys.modules[name]
+    ipu._find_popdist.cache_clear()
 
 
 @pytest.fixture(autouse=True)
@@ -263,6 +264,51 @@ def test_phase_2_goes_on_from_phase_1s_weights_and_moments_and_counts_anew(train
     assert applied == 0
     assert moments.keys() == saved.keys()
     assert all(torch.equal(moments[name], saved[name]) for name in saved)
+
+
+BOTH = (  # phases
+    *(*SMALL, "--optimiser=lamb-poptorch", "--warmup=0", "--unverified"),
+    *("--max-seq-length", "64", "96", "--max-predictions-per-seq", "10", "15", "--steps", "2", "1"),
+)
+
+
+def test_both_phases_in_one_command_are_what_two_make(
+    trainer, tmp_path, monkeypatch, training_set, longer_set
+):
+    monkeypatch.setenv("BERTDATA_STAND_IN_RECORD", str(tmp_path / "record"))
+    both = ["--train-data", training_set, longer_set, "--eval-data", training_set, longer_set]
+    outcome = trainer(*words(tmp_path / "one", *BOTH, *both, "--eval-examples=5", "--eval-every=0"))
+    assert outcome.status == 0, outcome.err
+    calls = (tmp_path / "record.0").read_text("utf-8").splitlines()
+    assert [line for line in calls if "destroy" in line] == ["training.destroy()", "inference.destroy()"]
+    after = "\n".join(calls[calls.index("inference.destroy()") :])
+    assert "training.compile(int32[4, 96]" in after
+    first = [
+        f"--train-data={training_set}",
+        "--max-seq-length=64",
+        "--max-predictions-per-seq=10",
+        "--steps=2",
+    ]
+    for phase in (first, ["--phase2"]):
+        forget()
+        assert trainer(*words(tmp_path / "two", *BOTH, *both[:3], *phase)).status == 0
+    assert losses(tmp_path / "one") == losses(tmp_path / "two")
+    assert tensors(tmp_path / "one", 3) == tensors(tmp_path / "two", 3)
+
+
+def test_phase_2_needs_the_ipus_that_phase_1_held(tmp_path, monkeypatch):
+    monkeypatch.setattr(ipu.Ipu, "release", lambda self: None)
+    with pytest.raises(RuntimeError, match="no IPUs left: the training model holds them"):
+        main(words(tmp_path / "run", *BOTH, "--generated-data"))
+
+
+def test_both_phases_devices_are_one_process_of_poprun(tmp_path, monkeypatch):
+    monkeypatch.setenv("BERTDATA_STAND_IN_RECORD", str(tmp_path / "record"))
+    monkeypatch.setenv("POPDIST_NUM_TOTAL_REPLICAS", "2")
+    monkeypatch.setenv("POPDIST_NUM_LOCAL_REPLICAS", "2")
+    devices = [find_device(make_config([*SMALL, "--device=ipu"])) for _ in range(2)]
+    assert [device.replicas for device in devices] == [2, 2]
+    assert (tmp_path / "record.0").read_text("utf-8").count("popdist.init()") == 1
 
 
 def test_moments_that_poptorch_has_no_place_for_are_refused(trainer, tmp_path, monkeypatch):

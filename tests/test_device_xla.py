@@ -119,17 +119,22 @@ def test_doctor_is_told_what_there_is_without_the_hardware_being_opened(tmp_path
     assert not xla.examine().there
 
 
-def test_a_profile_server_is_asked_for_and_16_bit_floats_of_narrow_range_are_refused(tmp_path):
+def test_each_phase_has_a_profile_server_and_16_bit_floats_of_narrow_range_are_refused(tmp_path):
     code = """
 import torch
 from trainer.config import Config
 from trainer.devices.xla import Xla
-Xla(Config(device="xla", profile=True)).place(torch.nn.Linear(1, 1))
+phases = [Xla(Config(device="xla", profile=True)) for _ in range(2)]
+phases[0].place(torch.nn.Linear(1, 1))
+phases[0].release()
+phases[1].place(torch.nn.Linear(1, 1))
 Xla(Config(device="xla", precision="fp16"))
 """
     outcome = run(sys.executable, tmp_path, "-c", code, BERTDATA_STAND_IN_RECORD=str(tmp_path / "record"))
     assert "SettingsError: precision fp16: device 'xla' has bf16 and fp32" in outcome.err
-    assert "profiler.start_server(9012)\n" in (tmp_path / "record.0").read_text()
+    assert (tmp_path / "record.0").read_text().count("profiler.start_server(9012)\n") == 2
+    outcome = run(sys.executable, tmp_path, "-c", code.replace("phases[0].release()", ""))
+    assert "RuntimeError: a profiler's server is there already" in outcome.err
 
 
 def test_workers_join_through_torch_xla_and_each_needs_a_device_of_its_own(tmp_path):

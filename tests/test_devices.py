@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from bertdata.errors import SettingsError
+from trainer import devices
 from trainer.batches import Batch
 from trainer.config import Config
 from trainer.devices import CLASSES, find_device, loss_scale
@@ -43,6 +44,19 @@ def test_a_device_that_is_not_there_is_refused_in_one_line(monkeypatch):
         find_device(Config(device="cuda"))
     assert error.value.exit_status == 2
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "error", [ImportError("no torch.nn.attention"), AttributeError("no enable_cudnn_sdp")]
+)
+def test_a_device_that_this_torch_is_too_old_for_is_refused_in_one_line(monkeypatch, error):
+    def older(name: str) -> None:
+        raise error
+
+    monkeypatch.setattr(devices, "import_module", older)
+    with pytest.raises(SettingsError, match=f"'cuda' needs what torch .* does not have .{error}.; install a"):
+        find_device(Config(device="cuda"))
+    assert not devices.examine("cuda").there
 
 
 def test_a_worker_without_a_gpu_of_its_own_is_refused(monkeypatch):

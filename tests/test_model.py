@@ -154,7 +154,7 @@ def test_fixed_shapes_change_no_loss_and_no_gradient(options):
         assert len(logits.masked_lm) == (B * P if fixed else int(batch.masked_lm_weights.sum()))
         losses = pretraining_loss(logits, batch)
         losses.total.backward()
-        numbers = [getattr(losses, name) for name in losses.__slots__]
+        numbers = [getattr(losses, name) for name in losses._fields]
         results.append((numbers, [parameter.grad for parameter in model.parameters()]))
     torch.testing.assert_close(results[0], results[1], rtol=1e-4, atol=1e-5)
 
@@ -171,7 +171,7 @@ def test_rows_that_fill_up_a_batch_change_nothing():
     model = ours()
     found = pretraining_loss(model(full, fixed_shapes=True), full)
     wanted = pretraining_loss(model(batch, fixed_shapes=True), batch)
-    for name in found.__slots__:
+    for name in found._fields:
         torch.testing.assert_close(getattr(found, name), getattr(wanted, name), rtol=0, atol=1e-5)
 
 

@@ -71,7 +71,7 @@ class Engine:
             # Micro-batch q is the same whichever worker computes it, dropout included.
             micro_batch = workers.rank + workers.size * number
             key = (config.seed, "dropout", state.phase, state.step, micro_batch)
-            device.seed(int(numbers(1, *key)[0] >> 1))
+            device.seed(int(numbers(1, *key)[0]) >> 1)
             losses = device.losses(self._model, batch)
             self.scale.scale(losses.total / count).backward()  # type: ignore[no-untyped-call]
             device.after_backward()

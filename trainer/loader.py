@@ -163,15 +163,22 @@ def evaluation_batches(
     """This worker's share of the first ``limit`` examples (default: all), in the files' order.
 
     The shares are runs of examples that follow one another. A share's last batch is shorter, or, with
-    fixed_shapes, filled up with rows that count for nothing.
+    fixed_shapes, filled up with rows that count for nothing; then each worker also has as many batches
+    as any other, lest one wait for another in a program that they run together.
     """
     total = data.examples if limit is None else min(limit, data.examples)
     share = range(total * rank // workers, total * (rank + 1) // workers)
+    largest = -(-total // workers)
+    least = -(-largest // batch_size) if fixed_shapes else 0
 
     def batches() -> Iterator[Batch]:
+        made = 0
         for group in columns.regroup(data.run(share), batch_size):
+            made += 1
             rows = np.arange(len(group))
             count = batch_size if fixed_shapes else len(group)
             yield collate([(Columns([group], data.layout), rows, rows)], count, data.layout)
+        for _ in range(made, least):
+            yield collate([], batch_size, data.layout)
 
     return Ahead(batches(), _BATCHES_AHEAD)

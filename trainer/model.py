@@ -13,7 +13,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nested import nested_tensor_from_jagged
 from torch.nn import functional as F
 
 from bertdata.checking import check_names, check_values
@@ -148,7 +147,7 @@ class Layout:
         if self.ends is None:
             return self.unpack(rows).view(self.batch, self.length, heads, -1).transpose(1, 2)
         rows = rows.view(len(rows), heads, -1)
-        jagged = nested_tensor_from_jagged(rows, self.ends, min_seqlen=1, max_seqlen=self.length)
+        jagged = torch.nested.nested_tensor_from_jagged(rows, self.ends, min_seqlen=1, max_seqlen=self.length)
         return jagged.transpose(1, 2)
 
     def rows_of_heads(self, parts: Tensor) -> Tensor:
@@ -224,11 +223,12 @@ class SelfAttention(nn.Module):
         query, key, value = (
             layout.heads_of(project(rows), self.heads) for project in (self.query, self.key, self.value)
         )
-        scale = None
         if self.query_key_scale is not None:
-            query, key, scale = query * self.query_key_scale, key * self.query_key_scale, 1.0
+            # Attention itself multiplies by the scale's square, which torch 2.0 cannot be told to leave, so
+            # the query is given the inverse; for heads of 64 the square is 1/8, which rounds nothing.
+            query, key = query / self.query_key_scale, key * self.query_key_scale
         dropout = self.dropout if self.training else 0.0
-        seen = F.scaled_dot_product_attention(query, key, value, layout.mask, dropout, scale=scale)
+        seen = F.scaled_dot_product_attention(query, key, value, layout.mask, dropout)
         return layout.rows_of_heads(seen)
 
 

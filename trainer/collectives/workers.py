@@ -68,7 +68,7 @@ class Workers(Collective, ABC):
             for bucket, wait in under_way:
                 parts = torch.split(wait(), [tensor.numel() for tensor in bucket])
                 shaped = [part.view_as(tensor) for part, tensor in zip(parts, bucket, strict=True)]
-                torch._foreach_copy_(bucket, shaped)
+                _overwrite(bucket, shaped)
 
     def _rows(self, row: list[int], width: int) -> list[list[int]]:
         """Every worker's row, by rank, filled up with zeros: each adds its own to a table of zeros."""
@@ -79,15 +79,24 @@ class Workers(Collective, ABC):
         return rows
 
 
+def _overwrite(tensors: list[torch.Tensor], values: list[torch.Tensor]) -> None:
+    if hasattr(torch, "_foreach_copy_"):  # all at one go, from torch 2.1 on
+        torch._foreach_copy_(tensors, values)
+        return
+    for tensor, value in zip(tensors, values, strict=True):
+        tensor.copy_(value)
+
+
 def _buckets(tensors: Iterable[torch.Tensor], megabytes: int) -> Iterator[list[torch.Tensor]]:
     """The tensors in their order, in runs of one type and at most that size, or of one tensor."""
     bucket: list[torch.Tensor] = []
     room = 0
     for tensor in tensors:
-        if bucket and (tensor.nbytes > room or tensor.dtype != bucket[0].dtype):
+        size = tensor.numel() * tensor.element_size()
+        if bucket and (size > room or tensor.dtype != bucket[0].dtype):
             yield bucket
             bucket = []
-        room = (room if bucket else megabytes * 2**20) - tensor.nbytes
+        room = (room if bucket else megabytes * 2**20) - size
         bucket.append(tensor)
     if bucket:
         yield bucket

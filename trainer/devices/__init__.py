@@ -84,6 +84,8 @@ class Device:
         """The model on the device, compiled if that is asked for; tied weights are tied there too."""
         model = model.to(self.torch_device)
         if self.compiles:
+            if not hasattr(model, "compile"):
+                raise SettingsError(f"compile: torch {torch.__version__} cannot compile modules; 2.2 can")
             model.compile(mode=self.compile_mode, dynamic=False)
         return model
 
@@ -160,15 +162,23 @@ def find_device(config: Config) -> Device:
 
 def examine(name: str) -> Finding:
     """What there is of the device, without taking hold of it; SettingsError for an unknown one."""
-    module = _module(name)
+    _check(name)
     try:
-        finding: Finding = module.examine()
+        finding: Finding = _module(name).examine()
     except Exception as error:  # whatever is wrong with its packages, the other devices are to be seen
         return Finding(name, False, f"{type(error).__name__}: {str(error).partition(chr(10))[0]}")
     return finding
 
 
-def _module(name: str) -> ModuleType:
+def _check(name: str) -> None:
     if name not in CLASSES:
         raise SettingsError(f"device {name!r}: no such device; known are {', '.join(CLASSES)}")
-    return import_module(f"trainer.devices.{name}")
+
+
+def _module(name: str) -> ModuleType:
+    _check(name)
+    try:
+        return import_module(f"trainer.devices.{name}")
+    except (ImportError, AttributeError) as error:  # a vendor's packages are imported later
+        needs = f"needs what torch {torch.__version__} does not have ({error})"
+        raise SettingsError(f"device {name!r} {needs}; install a newer one") from error

@@ -21,7 +21,8 @@ class Cpu(Device):
 
 def examine() -> Finding:
     """The processor is always there."""
-    kernels = f"torch {torch.__version__} with {torch.backends.cpu.get_cpu_capability()} kernels"
+    _, _, shown = torch.__config__.show().partition("CPU capability usage: ")
+    kernels = f"torch {torch.__version__} with {shown.partition(chr(10))[0]} kernels"
     products = "oneDNN" if torch.backends.mkldnn.is_available() else "no oneDNN"  # type: ignore[no-untyped-call]
     fast = getattr(torch.cpu, "_is_avx512_bf16_supported", bool)()
     return Finding(

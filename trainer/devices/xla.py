@@ -36,6 +36,8 @@ class Xla(Device):
     process_group = "xla"
     collectives = ("single", "torch_distributed")
     fixed_shapes = True
+    _server: object = None
+    """The profiler's, which ends when it is forgotten."""
 
     def __init__(self, config: Config, local_rank: int = 0) -> None:
         self._xla, self._runtime = import_torch_xla()
@@ -72,7 +74,7 @@ class Xla(Device):
         if self.config.profile:
             from torch_xla.debug import profiler
 
-            self._server = profiler.start_server(PROFILE_PORT)  # ends when it is forgotten
+            self._server = profiler.start_server(PROFILE_PORT)
         return model.to(self.torch_device)  # compiled in any case, as it runs
 
     def move(self, batch: Batch) -> Batch:
@@ -91,6 +93,10 @@ class Xla(Device):
 
     def after_step(self) -> None:
         self._xla.sync()
+
+    def release(self) -> None:
+        """Leave the profiler's port to the next phase."""
+        self._server = None
 
     def describe(self) -> str:
         return f"xla: {self._hardware}, torch_xla {self._xla.__version__}"

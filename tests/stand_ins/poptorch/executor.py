@@ -108,6 +108,17 @@ class PoplarExecutor:
         PoplarExecutor.attached = None
         self._device = {}
 
+    def destroy(self) -> None:
+        """Weights come back; the optimiser's state is lost unless it was read before."""
+        call(f"{self.kind}.destroy")
+        if not self._compiled:
+            return
+        if self._dirty_host_weights:
+            self._to_host()
+        if PoplarExecutor.attached is self:
+            PoplarExecutor.attached = None
+        self._compiled, self._device, self._state = False, {}, {}
+
     def copyWeightsToHost(self) -> None:
         call(f"{self.kind}.copyWeightsToHost")
         self._require()

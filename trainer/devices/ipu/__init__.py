@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from functools import cache
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -134,6 +135,13 @@ class Ipu(Device):
         """A plain tensor in fp32; PopTorch's own kind looks at the IPU when it is touched."""
         return tensor.detach().as_subclass(Tensor).float()
 
+    def release(self) -> None:
+        """Destroy both programs: the next phase's need the IPUs, and are others."""
+        if self._engine is not None:
+            self._engine.release()
+        if self._inference is not None:
+            self._inference.destroy()
+
     def describe(self) -> str:
         pipeline, version = self.pipeline, self.poptorch.__version__
         stages = f"stages on IPUs {', '.join(map(str, pipeline.on))}"
@@ -160,8 +168,9 @@ def _find_poptorch() -> ModuleType:
         raise SettingsError(f"device 'ipu' is not there: no PopTorch ({error}); {_SDK}") from None
 
 
+@cache
 def _find_popdist() -> ModuleType | None:
-    """popdist where poprun started this process."""
+    """popdist where poprun started this process, which joins the others once, whatever devices it makes."""
     try:
         popdist = import_module("popdist")
     except ImportError:

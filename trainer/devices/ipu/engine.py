@@ -116,6 +116,11 @@ class IpuEngine(Engine):
         if self._executor is not None:
             self._executor.attachToDevice()
 
+    def release(self) -> None:
+        """Give up the IPUs and the program; there are no more updates."""
+        if self._executor is not None:
+            self._executor.destroy()
+
 
 def _joined(updates: Sequence[Sequence[Batch]]) -> list[Tensor]:
     """The tensors of all micro-batches: by update, then by accumulation, then by replica."""

@@ -1,6 +1,7 @@
 """A stand-in for torch_xla.debug.profiler 2.9.0."""
 
 from typing import NoReturn
+from weakref import WeakSet
 
 from recording import call
 
@@ -9,6 +10,18 @@ def __getattr__(name: str) -> NoReturn:
     raise AttributeError(f"torch_xla.debug.profiler.{name} is not in the interface, or not in its stand-in")
 
 
-def start_server(port: int, only_on_master: bool = True) -> object:
+class ProfilerServer:
+    """Ends when it is forgotten. torch_xla would start a second at the same port: refused here."""
+
+    def __init__(self) -> None:
+        if _LIVING:
+            raise RuntimeError("a profiler's server is there already")
+        _LIVING.add(self)
+
+
+_LIVING: WeakSet[ProfilerServer] = WeakSet()
+
+
+def start_server(port: int, only_on_master: bool = True) -> ProfilerServer:
     call("profiler.start_server", port, **{} if only_on_master else {"only_on_master": False})
-    return object()
+    return ProfilerServer()
