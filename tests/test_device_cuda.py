@@ -209,7 +209,7 @@ def test_without_padding_pytorch_may_take_flash_attention(calls, monkeypatch):
     """As far as it judges by shapes; what the hardware can is for a GPU to say."""
     judged = []
 
-    def judge(query, key, value, mask, dropout, scale) -> torch.Tensor:
+    def judge(query, key, value, mask, dropout) -> torch.Tensor:
         given = backend.SDPAParams(query, key, value, mask, dropout, False, False)
         judged.append(_can_use_flash_sdpa_jagged(given, debug=True))
         return query

@@ -223,12 +223,12 @@ class SelfAttention(nn.Module):
         query, key, value = (
             layout.heads_of(project(rows), self.heads) for project in (self.query, self.key, self.value)
         )
+        options: dict[str, Any] = {}
         if self.query_key_scale is not None:
-            # Attention itself multiplies by the scale's square, which torch 2.0 cannot be told to leave, so
-            # the query is given the inverse; for heads of 64 the square is 1/8, which rounds nothing.
-            query, key = query / self.query_key_scale, key * self.query_key_scale
+            query, key = query * self.query_key_scale, key * self.query_key_scale
+            options["scale"] = 1.0  # which torch 2.0 does not know
         dropout = self.dropout if self.training else 0.0
-        seen = F.scaled_dot_product_attention(query, key, value, layout.mask, dropout)
+        seen = F.scaled_dot_product_attention(query, key, value, layout.mask, dropout, **options)
         return layout.rows_of_heads(seen)
 
 
