@@ -92,31 +92,45 @@ def small_vocabulary_file(corpus: list[Path], tmp_path_factory: pytest.TempPathF
 
 
 @pytest.fixture(scope="session")
-def training_set(
-    corpus: list[Path], small_vocabulary_file: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Path:
+def training_set(corpus: list[Path], small_vocabulary_file: Path, tmp_path_factory: Any) -> Path:
     """The sample corpus as three shards of 64 ids and 10 masked slots at most."""
-    from bertdata.cli.main import main
-
-    place = tmp_path_factory.mktemp("training") / "set"
-    sizes = ["--max-seq-length=64", "--max-predictions-per-seq=10", "--dupe-factor=1", "--workers=1"]
-    words = ["create", *map(str, corpus), "--output", str(place), "--vocab", str(small_vocabulary_file)]
-    assert main([*words, *sizes]) == 0
-    return place
+    return _dataset(corpus, small_vocabulary_file, tmp_path_factory.mktemp("training"), 64, 10)
 
 
 @pytest.fixture(scope="session")
-def longer_set(
-    corpus: list[Path], small_vocabulary_file: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Path:
+def longer_set(corpus: list[Path], small_vocabulary_file: Path, tmp_path_factory: Any) -> Path:
     """The same with examples of 96 ids and 15 masked slots, for phase 2."""
+    return _dataset(corpus, small_vocabulary_file, tmp_path_factory.mktemp("longer"), 96, 15)
+
+
+def _dataset(corpus: list[Path], vocabulary: Path, place: Path, length: int, masks: int) -> Path:
     from bertdata.cli.main import main
 
-    place = tmp_path_factory.mktemp("longer") / "set"
-    sizes = ["--max-seq-length=96", "--max-predictions-per-seq=15", "--dupe-factor=1", "--workers=1"]
-    words = ["create", *map(str, corpus), "--output", str(place), "--vocab", str(small_vocabulary_file)]
+    sizes = [f"--max-seq-length={length}", f"--max-predictions-per-seq={masks}", "--dupe-factor=1"]
+    words = ["create", *map(str, corpus), f"--output={place / 'set'}", f"--vocab={vocabulary}", "--workers=1"]
     assert main([*words, *sizes]) == 0
-    return place
+    return place / "set"
+
+
+@pytest.fixture
+def trainer(capsys: pytest.CaptureFixture[str]) -> Any:
+    """The trainer's command line within this process."""
+    from training_runs import Trainer
+
+    return Trainer(capsys)
+
+
+@pytest.fixture
+def one_thread(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Sums in one order, as in processes that are compared with this one; no picture, half a second a run."""
+    import torch
+
+    monkeypatch.setattr("trainer.curves.draw_curves", lambda folder: [])
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="session")

@@ -60,20 +60,11 @@ def forget() -> None:
 
 
 @pytest.fixture(autouse=True)
-def poptorch(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def poptorch(monkeypatch: pytest.MonkeyPatch, one_thread: None) -> Iterator[None]:
     monkeypatch.syspath_prepend(str(STAND_INS))
-    monkeypatch.setattr("trainer.curves.draw_curves", lambda folder: [])
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
     forget()
     yield
     forget()
-    torch.set_num_threads(threads)
-
-
-@pytest.fixture
-def trainer(capsys: pytest.CaptureFixture[str]) -> Trainer:
-    return Trainer(capsys)
 
 
 @pytest.fixture(scope="session")

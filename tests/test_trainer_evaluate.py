@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from training_runs import Trainer, refuse, start_workers, words
+from training_runs import refuse, start_workers, words
 
 from trainer.batches import Batch
 from trainer.checkpoint import find_checkpoints
@@ -29,18 +29,7 @@ SHAPE = ModelConfig(
 )
 
 
-@pytest.fixture(autouse=True)
-def one_thread(monkeypatch):
-    monkeypatch.setattr("trainer.curves.draw_curves", lambda folder: [])
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
-@pytest.fixture
-def trainer(capsys) -> Trainer:
-    return Trainer(capsys)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ import pytest
 import torch
 from launching import ROOT
 from safetensors.torch import load_file
-from training_runs import MODEL, Trainer, errors, losses, refuse, start_workers, tensors, words
+from training_runs import MODEL, errors, losses, refuse, start_workers, tensors, words
 
 from bertdata.ordering import Position
 from trainer import collectives
@@ -33,18 +33,7 @@ GENERATED = ("--generated-data", "--vocab-size=100", "--max-seq-length=16", "--m
 STANDSTILL = ("--lr-schedule=custom", '--lr-schedule-by-step={"0": 0.0}')
 
 
-@pytest.fixture(autouse=True)
-def one_thread(monkeypatch):
-    monkeypatch.setattr("trainer.curves.draw_curves", lambda folder: [])  # half a second a run
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)  # as the processes that are compared with this one
-    yield
-    torch.set_num_threads(before)
-
-
-@pytest.fixture
-def trainer(capsys) -> Trainer:
-    return Trainer(capsys)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.fixture(scope="module")

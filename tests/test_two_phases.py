@@ -12,7 +12,7 @@ import pytest
 import torch
 from commands import Outcome
 from launching import ROOT, launch
-from training_runs import MODEL, WORKER, Trainer, errors, losses, refuse, tensors
+from training_runs import MODEL, WORKER, errors, losses, refuse, tensors
 
 from bertdata.errors import SettingsError
 from trainer import collectives
@@ -26,19 +26,7 @@ HABANA = split(
 )
 
 
-@pytest.fixture(autouse=True)
-def one_thread(monkeypatch):
-    monkeypatch.setattr("trainer.curves.draw_curves", lambda folder: [])
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
-@pytest.fixture
-def trainer(capsys) -> Trainer:
-    return Trainer(capsys)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def both(training_set: Path, longer_set: Path, place: Path, *more: object) -> list[str]:
