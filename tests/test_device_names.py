@@ -9,22 +9,9 @@ import pytest
 
 TRAINER = Path(__file__).parent.parent / "trainer"
 NAMES = {
-    *(
-        "cpu",
-        "cuda",
-        "hpu",
-        "ipu",
-        "xla",
-        "tpu",
-        "gpu",
-        "gaudi",
-        "nccl",
-        "hccl",
-        "gloo",
-        "horovod",
-        "torchrun",
-    ),
-    *("horovodrun", "poprun", "popdist", "poptorch", "habana_frameworks", "torch_xla"),
+    *("cpu", "cuda", "hpu", "ipu", "xla", "tpu", "gpu", "gaudi", "nccl", "hccl", "gloo"),
+    *("horovod", "horovodrun", "torchrun", "poprun"),
+    *("popdist", "poptorch", "habana_frameworks", "torch_xla"),
 }
 PLACES = {"devices", "collectives"}
 CONFIGURATION = {"config.py", "aliases.py", "flags.py"}

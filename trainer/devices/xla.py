@@ -115,9 +115,8 @@ def examine() -> Finding:
     try:
         torch_xla, runtime = import_torch_xla()
     except BertDataError as error:
-        found, _, remedy = (
-            str(error).removeprefix("device 'xla' ").removeprefix("device 'xla': ").partition("; ")
-        )
+        told = str(error).removeprefix("device 'xla'").removeprefix(" is not there").removeprefix(": ")
+        found, _, remedy = told.partition("; ")
         return Finding("xla", False, found, remedy)
     kind = runtime.device_type()
     return Finding(
