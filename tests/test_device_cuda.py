@@ -3,6 +3,7 @@
 import os
 import warnings
 from copy import deepcopy
+from dataclasses import replace
 
 import pytest
 import torch
@@ -10,6 +11,7 @@ from torch.backends import cuda as backend
 from torch.nested._internal.sdpa import _can_use_flash_sdpa_jagged
 from torch.nn import functional as F
 from torch.nn.attention import SDPBackend
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from benchmarks import gpu
 from bertdata.errors import SettingsError
@@ -17,7 +19,6 @@ from bertdata.records import ShardLayout
 from trainer.batches import Batch
 from trainer.config import Config
 from trainer.data import generated_data
-from trainer.devices import cuda
 from trainer.devices.cuda import Cuda
 from trainer.loader import Loader
 from trainer.losses import pretraining_loss
@@ -163,26 +164,51 @@ def test_the_log_names_the_kernel_that_pytorch_chooses(calls, monkeypatch, choic
     assert f", TF32, {name} attention" in made.describe()
 
 
-def test_a_kernel_that_cannot_be_had_is_refused_with_the_reason(calls, monkeypatch):
-    def refuse(given, debug) -> bool:
-        assert (given.attn_mask.shape, given.dropout, debug) == ((2, 1, 1, 32), 0.0, True)
-        warnings.warn("cuDNN attention is not to be had with fp32. (Triggered internally)", stacklevel=1)
-        return False
+def test_a_kernel_that_cannot_be_had_is_refused_with_the_reason(calls):
+    """PyTorch's own reason, which of all functions that judge only this one tells to Python."""
+    case = "attention flash cannot be had with precision bf16, heads of 16, dropout 0.1"
+    with pytest.raises(SettingsError, match=f"^{case}: Both fused kernels do not support non-zero dropout.$"):
+        device(attention="flash", precision="bf16").place(
+            BertForPreTraining(replace(SHAPE, attention_probs_dropout_prob=0.1))
+        )
 
-    monkeypatch.setitem(cuda._KERNELS, "cudnn", (backend.enable_cudnn_sdp, refuse))
-    case = "precision fp32, heads of 16, dropout 0"
-    with pytest.raises(SettingsError, match=f"attention cudnn cannot be had with {case}: cuDNN attention is"):
+
+def test_the_reason_is_that_of_the_kernel_asked_for(calls, monkeypatch):
+    """As PyTorch says it on a GPU, of every kernel in turn."""
+    said = [
+        "Memory efficient kernel not used because: (Triggered internally at sdp_utils.cpp:1.)",
+        "Memory Efficient attention has been runtime disabled. (Triggered internally at sdp_utils.h:2.)",
+        "Flash attention kernel not used because:",
+        "Flash attention has been runtime disabled.",
+        "cuDNN attention kernel not used because:",
+        "cuDNN dropout probability resolution is limited to 1/16. (Triggered internally at sdp_utils.cpp:3.)",
+    ]
+
+    def refuse(query, key, value, mask, dropout) -> int:
+        assert (tuple(mask.shape), dropout) == ((2, 1, 1, 32), 0.0)
+        for line in said:
+            warnings.warn(line, stacklevel=1)
+        raise RuntimeError("No available kernel. Aborting execution.")
+
+    monkeypatch.setattr(torch, "_fused_sdp_choice", refuse)
+    case = "attention cudnn cannot be had with precision fp32, heads of 16, dropout 0"
+    with pytest.raises(
+        SettingsError, match=f"^{case}: cuDNN dropout probability resolution is limited to 1/16.$"
+    ):
+        device(attention="cudnn").place(BertForPreTraining(SHAPE))
+    del said[5:]
+    with pytest.raises(SettingsError, match=f"^{case}: no reason given$"):
         device(attention="cudnn").place(BertForPreTraining(SHAPE))
 
 
 def test_flash_sees_no_padding_and_so_no_fixed_shapes(calls, monkeypatch):
-    monkeypatch.setattr(torch, "_fused_sdp_choice", lambda *given: SDPBackend.FLASH_ATTENTION.value)
     asked = []
-    monkeypatch.setitem(
-        cuda._KERNELS,
-        "flash",
-        (backend.enable_flash_sdp, lambda given, debug: asked.append(given.attn_mask) or True),
-    )
+
+    def choose(query, key, value, mask, dropout) -> int:
+        asked.append(mask)
+        return SDPBackend.FLASH_ATTENTION.value
+
+    monkeypatch.setattr(torch, "_fused_sdp_choice", choose)
     made = device(attention="flash", precision="bf16")
     made.place(BertForPreTraining(SHAPE))
     assert made.jagged
@@ -190,6 +216,14 @@ def test_flash_sees_no_padding_and_so_no_fixed_shapes(calls, monkeypatch):
     for other in ({"compile": True}, {"cuda_graphs": True}):
         with pytest.raises(SettingsError, match="attention flash takes no padding"):
             device(attention="flash", precision="bf16", **other).place(BertForPreTraining(SHAPE))
+
+
+def test_flash_wants_heads_that_pytorch_takes_without_padding(calls):
+    odd = replace(SHAPE, hidden_size=24)
+    query = torch.nested.nested_tensor([torch.zeros(3, 2, 12)], layout=torch.jagged).transpose(1, 2)
+    assert not _can_use_flash_sdpa_jagged(backend.SDPAParams(query, query, query, None, 0.0, False, False))
+    with pytest.raises(SettingsError, match="attention flash .* heads of 12: expected a multiple of 8"):
+        device(attention="flash", precision="bf16").place(BertForPreTraining(odd))
 
 
 def test_without_padding_attention_sees_the_same(calls):
@@ -220,6 +254,30 @@ def test_without_padding_pytorch_may_take_flash_attention(calls, monkeypatch):
 
 
 # Batches, graphs, compilation
+
+
+class Names(TorchDispatchMode):
+    """Notes the operations as they come."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[str] = []
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        self.seen.append(function.overloadpacket.__name__)
+        return function(*args, **kwargs or {})
+
+
+def test_a_gpu_is_waited_for_only_before_it_has_work():
+    """nonzero makes the host wait; twice a micro-batch, and not between the encoder and the heads."""
+    with Names() as names:
+        examples = batch()
+        names.seen.clear()
+        model = BertForPreTraining(SHAPE)
+        pretraining_loss(model(examples), examples).total.backward()
+    waits = [number for number, name in enumerate(names.seen) if name in ("nonzero", "_local_scalar_dense")]
+    assert len(waits) == 2
+    assert waits[-1] < names.seen.index("embedding")
 
 
 def test_batches_are_pinned_in_the_loaders_thread_and_copied_without_waiting(calls, monkeypatch):
@@ -320,6 +378,14 @@ def test_the_benchmarks_table_holds_figures_and_reasons(monkeypatch, capsys):
         "|---|---|---|---|---|---|---|",
         "| as it is | 4000 | 96% | 12 GiB | it has burnt |  |  |",
     ]
+
+
+def test_the_benchmarks_options_can_be_named_and_are_settings():
+    assert not any("," in name for name in gpu.OPTIONS)  # --only takes several
+    for options in gpu.OPTIONS.values():
+        config = Config(**{"device": "cuda", **gpu.LARGE, **options})
+        cudnn = config.device_options.get("attention") == "cudnn"
+        assert not cudnn or (config.model_settings()["attention_probs_dropout_prob"] * 16).is_integer()
 
 
 def test_a_failure_of_the_benchmark_is_told_in_its_cell(capsys):

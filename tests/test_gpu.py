@@ -128,6 +128,13 @@ def test_a_profile_shows_the_gpus_kernels(train):
     assert '"cat": "kernel"' in (train("run", "--profile") / "profile.json").read_text()
 
 
+def test_a_worker_of_torchrun_learns_through_nccl_what_one_alone_does(train):
+    """NCCL's part on a machine with one GPU: tables of words, broadcasts, buckets, taking leave."""
+    one = train("one", *NO_DROPOUT)
+    launched = train("launched", *NO_DROPOUT, launcher="torchrun", workers=1)
+    assert word_losses(launched) == pytest.approx(word_losses(one), abs=EXACT)
+
+
 def test_two_workers_learn_what_one_learns(train):
     if torch.cuda.device_count() < 2:
         pytest.skip("one GPU")

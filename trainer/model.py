@@ -140,7 +140,7 @@ class Layout:
         """(B * S, width): the rows in their places, zero elsewhere."""
         if self.real is None:
             return rows
-        return rows.new_zeros(self.batch * self.length, rows.shape[1]).index_copy(0, self.real, rows)
+        return rows.new_zeros(self.batch * self.length, rows.shape[1]).index_copy_(0, self.real, rows)
 
     def heads_of(self, rows: Tensor, heads: int) -> Tensor:
         """(B, heads, S, n): each head's part of (tokens, width) rows; S varies where there is no padding."""
@@ -338,12 +338,12 @@ class BertForPreTraining(nn.Module):
         if length > longest:
             raise SettingsError(f"sequences of {length} ids, at most max_position_embeddings ({longest})")
         layout = Layout.of(batch.attention_mask, fixed_shapes, jagged)
-        rows, pooled = self.bert(batch.input_ids, batch.token_type_ids, layout, batch.position_ids)
         slots = layout.rows_of(batch.masked_lm_positions)
         ids, weights = batch.masked_lm_ids.reshape(-1), batch.masked_lm_weights.reshape(-1)
-        if not fixed_shapes:
+        if not fixed_shapes:  # before the encoder: a GPU is waited for, which has nothing to do yet
             used = (weights > 0).nonzero().squeeze(1)
             slots, ids, weights = slots[used], ids[used], weights[used]
+        rows, pooled = self.bert(batch.input_ids, batch.token_type_ids, layout, batch.position_ids)
         masked = rows.index_select(0, slots)
         words = self.cls.predictions(masked, self.bert.embeddings.word_embeddings.weight)
         return Logits(words, self.cls.seq_relationship(pooled), ids.long(), weights)

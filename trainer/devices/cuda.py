@@ -18,12 +18,12 @@ _DETERMINISTIC = (":4096:8", ":16:8")
 """What cuBLAS needs to be told for its sums to be the same each time; the first is the faster."""
 
 _KERNELS = {
-    "flash": (backend.enable_flash_sdp, backend.can_use_flash_attention),
-    "efficient": (backend.enable_mem_efficient_sdp, backend.can_use_efficient_attention),
-    "cudnn": (backend.enable_cudnn_sdp, backend.can_use_cudnn_attention),
-    "math": (backend.enable_math_sdp, None),
+    "flash": (backend.enable_flash_sdp, "flash attention"),
+    "efficient": (backend.enable_mem_efficient_sdp, "memory efficient"),
+    "cudnn": (backend.enable_cudnn_sdp, "cudnn attention"),
+    "math": (backend.enable_math_sdp, ""),  # can always be had
 }
-"""Of each attention kernel what allows it, and what tells whether it can be used."""
+"""Of each attention kernel what allows it, and how PyTorch's warning that it cannot be used begins."""
 
 _NAMES = {
     SDPBackend.FLASH_ATTENTION: "flash",
@@ -91,20 +91,20 @@ class Cuda(Device):
         half = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}[precision]
         length = self.config.max_seq_length or shape.max_position_embeddings
         head = shape.hidden_size // shape.num_attention_heads
+        dropout = shape.attention_probs_dropout_prob
+        case = f"attention {self._attention} cannot be had with precision {precision}, heads of {head}"
+        if self.jagged and head % 8:  # PyTorch fills smaller ones up, but not where sequences vary
+            raise SettingsError(f"{case}: expected a multiple of 8")
         sizes = (2, shape.num_attention_heads, length, head)
         query = torch.zeros(sizes, dtype=half, device=self.torch_device, requires_grad=True)
         mask = None if self.jagged else torch.ones(2, 1, 1, length, dtype=torch.bool, device=query.device)
-        dropout = shape.attention_probs_dropout_prob
-        ask = _KERNELS.get(self._attention, (None, None))[1]
-        if ask is not None:
-            given = backend.SDPAParams(query, query, query, mask, dropout, False, False)
-            with warnings.catch_warnings(record=True) as reasons:
-                warnings.simplefilter("always")
-                if not ask(given, debug=True):
-                    why = next((str(reason.message).splitlines()[0] for reason in reasons), "no reason given")
-                    case = f"precision {precision}, heads of {head}, dropout {dropout:g}"
-                    raise SettingsError(f"attention {self._attention} cannot be had with {case}: {why}")
-        choice = torch._fused_sdp_choice(query, query, query, mask, dropout)
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            try:
+                choice = torch._fused_sdp_choice(query, query, query, mask, dropout)
+            except RuntimeError:
+                why = _reason(_KERNELS[self._attention][1], [str(one.message) for one in said])
+                raise SettingsError(f"{case}, dropout {dropout:g}: {why}") from None
         return _NAMES[SDPBackend(choice)]
 
     def describe(self) -> str:
@@ -129,6 +129,14 @@ def examine() -> Finding:
     about = torch.cuda.get_device_properties(0)
     gpus = f"{count} x {about.name}, {about.total_memory / 2**30:.0f} GiB"
     return Finding("cuda", True, f"{gpus}; {build}; bf16, TF32, fused attention", count=count)
+
+
+def _reason(kernel: str, said: list[str]) -> str:
+    """Why the kernel cannot be used: what PyTorch said after the line that names it."""
+    lines = [line.partition(" (Triggered internally")[0] for line in said]
+    heads = [number for number, line in enumerate(lines) if "kernel not used because" in line]
+    ours = (number + 1 for number in heads if lines[number].lower().startswith(kernel))
+    return next((lines[place] for place in ours if place not in heads and lines[place:]), "no reason given")
 
 
 def _tell_cublas() -> None:
