@@ -1,7 +1,8 @@
 """BERT-Large on one GPU: sequences a second and share of its arithmetic, with each option, as Markdown.
 
 ``python -m benchmarks.gpu [--only NAME,...] [--batch-sizes N N] [--updates N] [--tflops N]``. The updates are
-the trainer's own, in bf16, with dropout, on generated examples without padding; each option runs in a process
+the trainer's own, in bf16, with dropout, on generated examples without padding, or, where a row says so, with
+every tenth example half as long: only then is padding taken out and put back. Each option runs in a process
 of its own. Fixed shapes come with a mask, which PyTorch's flash attention does not take.
 """
 
@@ -15,6 +16,7 @@ from typing import Any
 import torch
 
 from bertdata.errors import BertDataError
+from trainer.batches import Batch
 from trainer.checkpoint import new_state
 from trainer.config import Config
 from trainer.devices import find_device
@@ -44,11 +46,13 @@ CUDNN = {"device_options": {"attention": "cudnn"}, "attention_probs_dropout_prob
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "as it is": {},
+    "as it is (some padding)": {"padded": True},
     "compile": {"compile": True},
     "cuda_graphs": {"device_options": {"cuda_graphs": True}},
     "compile + attention efficient": {"compile": True, "device_options": {"attention": "efficient"}},
     "compile + attention cudnn (dropout 1/8)": {"compile": True, **CUDNN},
     "attention flash": {"device_options": {"attention": "flash"}},
+    "attention flash (some padding)": {"padded": True, "device_options": {"attention": "flash"}},
     "attention efficient": {"device_options": {"attention": "efficient"}},
     "attention cudnn (dropout 1/8)": CUDNN,
     "attention math": {"device_options": {"attention": "math"}},
@@ -61,12 +65,16 @@ WARM_UP = 5
 
 def measure(settings: dict[str, Any], updates: int) -> dict[str, Any]:
     """Sequences a second over so many updates, most memory in GiB, and what the device says of itself."""
-    config = Config(generated_data=True, optimiser="lamb-nvidia", **settings)
+    padded = settings.get("padded", False)  # no key of the trainer's
+    given = {name: value for name, value in settings.items() if name != "padded"}
+    config = Config(generated_data=True, optimiser="lamb-nvidia", **given)
     runtime = begin(config)
     data = open_dataset(config, None)
     shape = find_model_config(config, data)
     training = Training(runtime, make_model(runtime, shape), new_state(config, shape, data.digest))
-    loader = Loader(data, batch_size=config.batch_size, seed=config.seed, prepare=runtime.device.prepare)
+    ready = runtime.device.prepare
+    prepare = (lambda batch: ready(shorten(batch))) if padded else ready
+    loader = Loader(data, batch_size=config.batch_size, seed=config.seed, prepare=prepare)
     try:
         for number in range(WARM_UP + updates):
             if number == WARM_UP:
@@ -85,6 +93,14 @@ def measure(settings: dict[str, Any], updates: int) -> dict[str, Any]:
         "memory": memory,
         "device": runtime.device.describe(),
     }
+
+
+def shorten(batch: Batch) -> Batch:
+    """The batch, every tenth example of which is now half as long, masks and all."""
+    half = batch.attention_mask.shape[1] // 2
+    batch.attention_mask[::10, half:] = 0
+    batch.masked_lm_positions[::10] %= half
+    return batch
 
 
 def _wait() -> None:

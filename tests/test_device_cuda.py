@@ -368,6 +368,7 @@ def test_the_benchmarks_table_holds_figures_and_reasons(monkeypatch, capsys):
     result = gpu.measure({"device": "cpu", **small, **sizes}, updates=2)
     assert result["speed"] > 0
     assert result["device"].startswith("cpu: ")
+    assert gpu.measure({"device": "cpu", "padded": True, **small, **sizes}, updates=1)["speed"] > 0
     results = [{"speed": 4000.0, "memory": 12.4, "device": ""}, {"error": "it has burnt"}]
     monkeypatch.setattr(gpu, "in_a_process", lambda settings, updates: results[settings["batch_size"] == 4])
     phases = {"phase 1": sizes, "phase 2": sizes | {"batch_size": 4}}
@@ -380,10 +381,18 @@ def test_the_benchmarks_table_holds_figures_and_reasons(monkeypatch, capsys):
     ]
 
 
+def test_the_benchmarks_padding_leaves_every_mask_on_a_token():
+    examples = gpu.shorten(batch())
+    lengths = examples.attention_mask.sum(1)
+    assert lengths.tolist() == [16, 20, 7, 32, 11, 9]
+    assert (examples.masked_lm_positions < lengths[:, None]).all()
+
+
 def test_the_benchmarks_options_can_be_named_and_are_settings():
     assert not any("," in name for name in gpu.OPTIONS)  # --only takes several
     for options in gpu.OPTIONS.values():
-        config = Config(**{"device": "cuda", **gpu.LARGE, **options})
+        settings = {name: value for name, value in options.items() if name != "padded"}
+        config = Config(**{"device": "cuda", **gpu.LARGE, **settings})
         cudnn = config.device_options.get("attention") == "cudnn"
         assert not cudnn or (config.model_settings()["attention_probs_dropout_prob"] * 16).is_integer()
 
