@@ -159,3 +159,12 @@ def test_fp16_starts_with_a_large_scale_and_goes_on_where_a_checkpoint_left_it()
     assert again.state_dict() == {"value": 32768.0, "good": 0}
     again.load_state_dict({"value": 1e30, "good": 5})
     assert again.value == 2**24
+
+
+def test_what_was_compiled_is_forgotten_when_a_phase_ends(monkeypatch):
+    resets = []
+    monkeypatch.setattr(torch.compiler, "reset", lambda: resets.append("reset"))
+    find_device(Config()).release()
+    assert resets == []
+    find_device(Config(compile=True)).release()
+    assert resets == ["reset"]

@@ -140,6 +140,8 @@ class Device:
 
     def release(self) -> None:
         """To be called when a phase has ended and another, with a device of its own, is to come."""
+        if self.compiles:
+            torch.compiler.reset()  # else what was compiled keeps its memory
 
     def profile_activities(self) -> "list[ProfilerActivity] | None":
         """What torch's profiler is to record; None: what it records by itself."""
