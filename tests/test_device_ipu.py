@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -134,6 +135,14 @@ MUTATIONS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
     ),
     "the weights stay on the IPU": (engine.IpuEngine, "fetch", lambda plain: lambda self: None),
     "the moments stay in the checkpoint": (engine.IpuEngine, "_restore", lambda plain: lambda self: None),
+    "the loss is not marked": (
+        *(stages.Pretraining, "__init__"),
+        lambda plain: (
+            lambda self, poptorch, model: plain(
+                self, SimpleNamespace(identity_loss=lambda loss, reduction: loss), model
+            )
+        ),
+    ),
     "an option is left out": (
         *(options, "_shared_options"),
         lambda plain: lambda poptorch, made, *rest: made.outputMode(poptorch.OutputMode.All),
@@ -332,6 +341,9 @@ def test_several_updates_are_made_in_one_call(trainer, tmp_path, monkeypatch):
         *words(tmp_path / "odd", *SMALL, *constant, "--steps-this-run=3", "--batches-per-step=2")
     )
     refuse(outcome, 2, "3 updates to make, expected a multiple of the 2 that the device makes at a time")
+    phases = words(tmp_path / "phases", *SMALL, *constant, "--warmup=0", "--steps", "2", "3")
+    refuse(trainer(*phases, "--batches-per-step=2"), 2, "3 updates to make, expected a multiple of the 2")
+    assert not (tmp_path / "phases").exists()  # phase 1 is not trained for nothing
 
 
 COMPILED = ("--compile-only", "--generated-data", "--hidden-layers-per-stage=1", "--pipeline-depth=7")
@@ -371,7 +383,7 @@ MAPPED = {
     "fp_exceptions": ("true", "Precision.enableFloatingPointExceptions(True)"),
     "hidden_layers_per_stage": ("[2]", "Stage1 on IPU 0: model.bert.pooler.dense"),
     "loss_scaling_by_step": ('{"0": 8.0}', "loss_scaling=8.0"),
-    "matmul_serialize_factor": ("8", "Stage2 on IPU 0"),  # computed in parts: see the losses above
+    "matmul_serialize_factor": ("8", ", MatMulSerializationMode.OutputChannels, 8)"),
     "min_remote_tensor_size": ("130", "TensorLocationSettings().minElementsForOffChip(33)"),
     "no_outlining": ("true", '_Popart.set("enableOutlining", False)'),
     "partials_type": ("half", "Precision.setPartialsType(torch.float16)"),
@@ -396,6 +408,12 @@ def test_each_of_graphcores_keys_reaches_poptorch(trainer, tmp_path, monkeypatch
     outcome, calls = compiled(trainer, monkeypatch, tmp_path, *scale, f"--{key}={value}")
     assert outcome.status == 0, outcome.err
     assert call in calls
+
+
+def test_each_layer_is_kept_for_what_is_computed_again(trainer, tmp_path, monkeypatch):
+    for more, count in {"--enable-recomputation": SHAPE.num_hidden_layers, "--nologs": 0}.items():
+        _, calls = compiled(trainer, monkeypatch, tmp_path, more)
+        assert calls.count("  recomputationCheckpoint(") == count
 
 
 def test_the_table_of_keys_is_complete():
@@ -534,6 +552,7 @@ def test_what_poptorch_has_not_is_refused_with_the_remedy(trainer, tmp_path, tra
     outcome = trainer(*words(tmp_path / "run", *SMALL, *data, *more))
     refuse(outcome, 2)
     assert re.search(said, outcome.err), outcome.err
+    assert not (tmp_path / "run").exists()  # the corrected command may use it
 
 
 def test_a_machine_without_poptorch_is_refused_in_one_line(trainer, tmp_path, monkeypatch):

@@ -47,7 +47,10 @@ def words(source: str) -> Iterator[tuple[int, str]]:
 
 
 def named(source: str) -> list[tuple[int, str]]:
-    return sorted((line, word) for line, word in words(source) if word.lower() in NAMES)
+    """A name may be part of another: ``cuda_graphs``."""
+    return sorted(
+        (line, word) for line, word in words(source) if NAMES & {word.lower(), *word.lower().split("_")}
+    )
 
 
 @pytest.mark.parametrize(
@@ -59,6 +62,7 @@ def named(source: str) -> list[tuple[int, str]]:
         ("y = tensor.cpu()", "cpu"),
         ("def f(gpu: int = 0) -> None: ...", "gpu"),
         ("f(hpu=1)", "hpu"),
+        ("if options['cuda_graphs']: use_gpu()", "cuda_graphs use_gpu"),
         ("z = f'start under {a} torchrun'", "torchrun"),
         ("match d:\n    case 'ipu': pass", "ipu"),
         ('"""Runs on CUDA."""  # and on cpu\ndef f():\n    """As gloo does."""', ""),

@@ -100,6 +100,17 @@ def test_a_tpu_that_is_not_there_is_refused_in_one_line(tmp_path):
         assert said in line
 
 
+def test_both_phases_share_the_cache_of_programs_which_is_opened_once(tmp_path):
+    words = ["pretrain", "--device=xla", *TINY, "--generated-data", "--vocab-size=100", "--compile-only"]
+    words += ["--executable-cache-dir=cache", "--steps", "2", "2", "--max-predictions-per-seq=2"]
+    words += ["--max-seq-length", "16", "32"]
+    record = tmp_path / "record"
+    outcome = run(sys.executable, tmp_path, "-m", "trainer", *words, BERTDATA_STAND_IN_RECORD=str(record))
+    assert outcome.status == 0, outcome.err
+    assert outcome.err.count("nothing was trained") == 2
+    assert Path(f"{record}.0").read_text().count("initialize_cache") == 1
+
+
 def test_without_torch_xla_the_remedy_is_said():
     with pytest.raises(MissingExtraError, match="torch_xla is not installed .* see docs/devices.md") as error:
         find_device(Config(device="xla"))

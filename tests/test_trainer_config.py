@@ -15,6 +15,7 @@ from trainer.config import Config, model_keys
 from trainer.flags import make_config, presets
 
 CONFIGS = Path(__file__).parent.parent / "trainer" / "configs"
+SCHEMAS = Path(__file__).parent.parent / "schemas"
 OWN = set(load_schema("trainer")["properties"])
 GRAPHCORE_KEYS = split(
     "task attention_probs_dropout_prob hidden_act hidden_dropout_prob hidden_size initializer_range "
@@ -270,6 +271,19 @@ def test_a_files_micro_steps_count_for_flags_too(tmp_path):
     place = config_file(tmp_path, steps_per_update=4, num_train_steps=400)
     assert make_config(["--config", place]).steps == 100
     assert make_config(["--config", place, "--num_train_steps=800"]).steps == 200
+
+
+@pytest.mark.parametrize(
+    "path", [*SCHEMAS.glob("*.json"), *CONFIGS.glob("*.json")], ids=lambda path: path.name
+)
+def test_nothing_is_declared_twice(path):
+    """The second would count, and nobody would know of the first."""
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        assert len(dict(pairs)) == len(pairs), [name for name, _ in pairs]
+        return dict(pairs)
+
+    json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=once)
 
 
 @pytest.mark.parametrize("name", [name for name in presets() if name.startswith("graphcore")])

@@ -10,7 +10,7 @@ from bertdata.errors import SettingsError
 from trainer.checkpoint import new_state
 from trainer.config import Config
 from trainer.data import Data
-from trainer.devices import find_device
+from trainer.devices import Device, find_device
 from trainer.errors import WorkerLost
 from trainer.evaluate import Evaluation, evaluate, reached
 from trainer.ledger import Ledger
@@ -41,6 +41,9 @@ def pretrain(phases: Sequence[Config]) -> None:
         if config.eval_data is not None:
             open_dataset(config, config.eval_data)
     later = len(phases) > 1 and runtime.share(partial(is_over, phases[0]))
+    if not later:
+        for config in phases[1:]:  # which begin at their first update
+            count_calls(min(config.steps, config.steps_this_run or config.steps), runtime.device)
     for config, data in list(zip(phases, datasets, strict=True))[later:]:
         if config is not phases[0]:
             runtime.device.release()
@@ -85,10 +88,7 @@ def train_phase(runtime: Runtime, data: Data) -> bool:
         return True
     saved = start = training.state.step
     last = min(config.steps, start + (config.steps_this_run or config.steps))
-    calls, rest = divmod(last - start, device.updates_per_call)
-    if rest:
-        wanted = f"expected a multiple of the {device.updates_per_call} that the device makes at a time"
-        raise SettingsError(f"{last - start} updates to make, {wanted}")
+    calls = count_calls(last - start, device)
     weights = sum(weight.numel() for weight in model.parameters())
     kind = training.origin.partition(" ")[0]
     report = make_reporter(config, rank=workers.rank, resume_step=start if kind == "resumed" else None)
@@ -132,6 +132,15 @@ def train_phase(runtime: Runtime, data: Data) -> bool:
             runtime.say(f"stopped after update {training.state.step} as asked; --resume goes on")
         report.close()
     return training.state.step == config.steps and not ledger.stops
+
+
+def count_calls(updates: int, device: Device) -> int:
+    """How many times the device is asked for updates; SettingsError unless it makes so many."""
+    calls, rest = divmod(updates, device.updates_per_call)
+    if rest:
+        wanted = f"expected a multiple of the {device.updates_per_call} that the device makes at a time"
+        raise SettingsError(f"{updates} updates to make, {wanted}")
+    return calls
 
 
 def _passes(interval: int, before: int, now: int) -> bool:

@@ -7,6 +7,7 @@ runs. So shapes are fixed, and what changes from update to update (rate, counts,
 import importlib
 import os
 from collections.abc import Sequence
+from functools import cache
 from types import ModuleType
 from typing import Any
 
@@ -46,7 +47,7 @@ class Xla(Device):
             raise SettingsError("precision fp16: device 'xla' has bf16 and fp32")
         self._hardware = str(self._runtime.device_type())
         if folder := config.device_options.get("executable_cache_dir"):
-            self._runtime.initialize_cache(str(folder), readonly=False)
+            _keep_programs(str(folder))
         if "WORLD_SIZE" not in os.environ:  # else join must come before the device is touched
             self._check(self._xla.device)
 
@@ -137,6 +138,12 @@ def import_torch_xla() -> tuple[ModuleType, ModuleType]:
         del os.environ["PJRT_DEVICE"]  # which the import has set
         raise SettingsError(f"device 'xla' is not there: torch_xla finds no TPU; {_TO_TRY}")
     return torch_xla, runtime
+
+
+@cache
+def _keep_programs(folder: str) -> None:
+    """Have what is compiled kept in the folder, which torch_xla is told once, whatever phases follow."""
+    importlib.import_module("torch_xla.runtime").initialize_cache(folder, readonly=False)
 
 
 def _keep_rate_variable(optimiser: torch.optim.Optimizer, *_: Any) -> None:

@@ -15,7 +15,7 @@ import torch
 from recording import call
 
 from poptorch import optim
-from poptorch.blocks import BeginBlock
+from poptorch.blocks import BeginBlock, traced
 from poptorch.enums import AutoStage, ConnectionType, MatMulSerializationMode, OutputMode, ReductionType
 from poptorch.executor import PoplarExecutor
 from poptorch.options import Options, PipelinedExecution, ShardedExecution, TensorLocationSettings
@@ -66,10 +66,12 @@ def ipuHardwareVersion() -> int:
 
 def identity_loss(x: torch.Tensor, reduction: str) -> torch.Tensor:
     assert reduction in ("sum", "mean", "none"), "Unsupported reduction type!"
+    traced("identity_loss", x, reduction=reduction)
     return x if reduction == "none" else getattr(x, reduction)()
 
 
 def recomputationCheckpoint(*tensors: Any) -> Any:
+    traced("recomputationCheckpoint", *tensors)
     if len(tensors) == 1 and isinstance(tensors[0], list | tuple):
         return type(tensors[0])(tensors[0])
     assert all(isinstance(tensor, torch.Tensor) for tensor in tensors)
@@ -85,4 +87,5 @@ def serializedMatMul(
 ) -> torch.Tensor:
     assert isinstance(mode, MatMulSerializationMode)
     assert mode is not MatMulSerializationMode.OutputChannels or rhs.shape[1] % factor == 0
+    traced("serializedMatMul", lhs, rhs, mode, factor)
     return torch.cat([lhs @ part for part in rhs.chunk(factor, dim=1)], dim=1)

@@ -31,6 +31,12 @@ def BeginBlock(
     return layer_to_call
 
 
+def traced(name: str, *values: Any, **options: Any) -> None:
+    """Record what a model calls, once: while it is traced, not in each run of what was compiled."""
+    if _BlockHook.trace is not None:
+        call(f"  {name}", *values, **options)
+
+
 def trace(model: torch.nn.Module, *inputs: torch.Tensor) -> list[int]:
     """The IPU of each stage, those that follow one another on one IPU merged; each block is recorded."""
     _BlockHook.trace = [("none", 0, [])]

@@ -91,7 +91,8 @@ class Ipu(Device):
         return import_module("popdist.poptorch").Options(ipus_per_replica=self.pipeline.ipus)
 
     def engine(self, workers: Collective, model: BertForPreTraining) -> IpuEngine:
-        check_training(self.config)
+        _, accumulation = self.config.micro_batches(workers.size * self.replicas)
+        check_training(self.config, self.pipeline, accumulation)
         if workers.size != (self._popdist.getNumInstances() if self._popdist else 1):
             found = f"{workers.size} processes that PopTorch knows nothing of"
             raise SettingsError(f"device 'ipu': {found}; replicas need no processes, or start by poprun")

@@ -16,8 +16,11 @@ _REDUCTIONS = {"mean": "Mean", "sum": "Sum"}
 _PIPELINED_RECOMPUTATION = 3  # popart.RecomputationType.Pipeline; PopTorch knows its enumerations by number
 
 
-def check_training(config: Config) -> None:
-    """SettingsError, with the remedy, for the first key that training cannot have."""
+def check_training(config: Config, pipeline: Pipeline, accumulation: int) -> None:
+    """SettingsError, with the remedy, for the first key that training cannot have.
+
+    The options are made when all is ready for the first update; by then output_dir is in use.
+    """
     options = config.device_options
     refused = [
         (
@@ -46,6 +49,13 @@ def check_training(config: Config) -> None:
     for is_so, message in refused:
         if is_so:
             raise SettingsError(f"device 'ipu': {message}")
+    choose(options, "reduction_type", _REDUCTIONS, "mean")
+    choose(options, "partials_type", _TYPES, "float")
+    _memory_shares(options, pipeline)
+    strategy = choose(options, "pipeline_schedule", _STRATEGIES, "Grouped")
+    if strategy == "PipelinedExecution" and accumulation < pipeline.least_accumulation:
+        wanted = f"expected {pipeline.least_accumulation} or more to fill a pipeline of IPUs {pipeline.on}"
+        raise SettingsError(f"device 'ipu': accumulation (pipeline_depth) is {accumulation}, {wanted}")
 
 
 def choose(options: dict[str, Any], key: str, choices: dict[str, Any], usual: str) -> Any:
@@ -62,9 +72,6 @@ def training_options(
     """The options, fresh with their replicas, made those of training."""
     given = config.device_options
     strategy = choose(given, "pipeline_schedule", _STRATEGIES, "Grouped")
-    if strategy == "PipelinedExecution" and accumulation < pipeline.least_accumulation:
-        wanted = f"expected {pipeline.least_accumulation} or more to fill a pipeline of IPUs {pipeline.on}"
-        raise SettingsError(f"device 'ipu': accumulation (pipeline_depth) is {accumulation}, {wanted}")
     options.deviceIterations(given.get("batches_per_step", 1))
     options.Training.gradientAccumulation(accumulation)
     reduction = choose(given, "reduction_type", _REDUCTIONS, "mean")
@@ -102,19 +109,26 @@ def _shared_options(
     options.autoRoundNumIPUs(True)
     options.outputMode(poptorch.OutputMode.All)
     options.setExecutionStrategy(getattr(poptorch, strategy)(poptorch.AutoStage.AutoIncrement))
-    if "available_memory_proportion" in given:
-        count, shares = max(pipeline.on) + 1, given["available_memory_proportion"]
-        shares = shares if isinstance(shares, list) else [shares] * count
-        if len(shares) != count:
-            wanted = f"expected a number, or one for each of {count} IPUs"
-            raise SettingsError(f"device 'ipu': available_memory_proportion is {shares}, {wanted}")
-        options.setAvailableMemoryProportion({f"IPU{ipu}": share for ipu, share in enumerate(shares)})
+    if shares := _memory_shares(given, pipeline):
+        options.setAvailableMemoryProportion(shares)
     if "partials_type" in given:
         options.Precision.setPartialsType(choose(given, "partials_type", _TYPES, "float"))
     if given.get("disable_graph_outlining") or given.get("no_outlining"):
         options._Popart.set("enableOutlining", False)
     if "executable_cache_dir" in given:
         options.enableExecutableCaching(given["executable_cache_dir"])
+
+
+def _memory_shares(given: dict[str, Any], pipeline: Pipeline) -> dict[str, float]:
+    """The share of each IPU's memory, by its name; empty where none is given."""
+    if "available_memory_proportion" not in given:
+        return {}
+    count, shares = max(pipeline.on) + 1, given["available_memory_proportion"]
+    shares = shares if isinstance(shares, list) else [shares] * count
+    if len(shares) != count:
+        wanted = f"expected a number, or one for each of {count} IPUs"
+        raise SettingsError(f"device 'ipu': available_memory_proportion is {shares}, {wanted}")
+    return {f"IPU{ipu}": share for ipu, share in enumerate(shares)}
 
 
 def _optimiser_location(poptorch: ModuleType, given: dict[str, Any]) -> Any:
