@@ -273,6 +273,11 @@ def test_a_files_micro_steps_count_for_flags_too(tmp_path):
     assert make_config(["--config", place, "--num_train_steps=800"]).steps == 200
 
 
+def test_data_that_generated_examples_stand_in_for_are_named():
+    assert Config(generated_data=True, train_data="shards").without_meaning("cpu") == ["train_data"]
+    assert Config(train_data="shards").without_meaning("cpu") == []
+
+
 @pytest.mark.parametrize(
     "path", [*SCHEMAS.glob("*.json"), *CONFIGS.glob("*.json")], ids=lambda path: path.name
 )

@@ -104,7 +104,8 @@ class Config(SimpleNamespace):
     def without_meaning(self, device: str) -> list[str]:
         """The given keys that are accepted and do nothing on the device, for one line of the log."""
         options = device_option_properties()
-        return sorted(name for name in self.device_options if device not in options[name]["devices"])
+        idle = [name for name in self.device_options if device not in options[name]["devices"]]
+        return sorted(idle + ["train_data"] * bool(self.generated_data and self.train_data))
 
     def require(self, *names: str) -> None:
         """SettingsError for the first of the keys that is not given."""
