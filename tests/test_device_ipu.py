@@ -360,6 +360,12 @@ def compiled(trainer: Trainer, monkeypatch: pytest.MonkeyPatch, place: Path, *mo
     return outcome, Path(f"{record}.0").read_text("utf-8") if Path(f"{record}.0").exists() else ""
 
 
+def test_keys_of_all_devices_that_an_ipu_has_no_use_for_are_named(trainer, monkeypatch, tmp_path):
+    outcome, _ = compiled(trainer, monkeypatch, tmp_path, "--compile", "--deterministic")
+    (line,) = (line for line in outcome.err.splitlines() if "without meaning on device ipu" in line)
+    assert "compile, deterministic," in line
+
+
 def test_compiling_ahead_needs_no_ipu_and_leaves_an_executable(trainer, tmp_path, monkeypatch):
     monkeypatch.setenv("BERTDATA_STAND_IN_IPUS", "0")
     outcome, calls = compiled(trainer, monkeypatch, tmp_path)

@@ -4,6 +4,7 @@ Types, ranges, meanings, defaults and other names of the keys are declared in ``
 Order: these defaults, then a JSON file, then the command line (``trainer.flags``).
 """
 
+from collections.abc import Iterable
 from copy import deepcopy
 from functools import cache
 from types import SimpleNamespace
@@ -101,10 +102,14 @@ class Config(SimpleNamespace):
             settings["intermediate_size"] = 4 * inline["hidden_size"]
         return settings | inline
 
-    def without_meaning(self, device: str) -> list[str]:
-        """The given keys that are accepted and do nothing on the device, for one line of the log."""
+    def without_meaning(self, device: str, idle_there: Iterable[str] = ()) -> list[str]:
+        """The given keys that are accepted and do nothing on the device, for one line of the log.
+
+        idle_there: keys of all devices that this one has no use for.
+        """
         options = device_option_properties()
         idle = [name for name in self.device_options if device not in options[name]["devices"]]
+        idle += [name for name in idle_there if getattr(self, name) != properties()[name].get("default")]
         return sorted(idle + ["train_data"] * bool(self.generated_data and self.train_data))
 
     def require(self, *names: str) -> None:

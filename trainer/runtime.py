@@ -74,7 +74,7 @@ def begin(config: Config) -> Runtime:
         runtime.stop_all(
             SettingsError(f"{found}: start as many workers, or, without a launcher, give --dist")
         )
-    if idle := config.without_meaning(config.device):
+    if idle := config.without_meaning(config.device, device.idle):
         runtime.say(f"accepted, without meaning on device {config.device}: {', '.join(idle)}")
     return runtime
 

@@ -46,7 +46,8 @@ class Device:
     bucket_mb: how much to reduce at a time; fixed_shapes: batches and masked slots keep their padded shape
     (graphs, compilers); replicas: copies of the model that one worker drives; updates_per_call: updates
     that the engine makes at a time; clips_in_step: the optimiser clips by itself, once an update; jagged:
-    attention sees no padding, where shapes may vary; compile_mode: torch.compile's, where it is used.
+    attention sees no padding, where shapes may vary; compile_mode: torch.compile's, where it is used;
+    idle: keys of the configuration that do nothing there.
     """
 
     name: str
@@ -59,6 +60,7 @@ class Device:
     clips_in_step = False
     jagged = False
     compile_mode: str | None = None
+    idle: tuple[str, ...] = ()
 
     def __init__(self, config: Config, local_rank: int = 0) -> None:
         """local_rank: which of the machine's devices; SettingsError where it is not there."""

@@ -36,6 +36,7 @@ class Xla(Device):
     name = "xla"
     process_group = "xla"
     collectives = ("single", "torch_distributed")
+    idle = ("compile",)
     fixed_shapes = True
     _server: object = None
     """The profiler's, which ends when it is forgotten."""

@@ -46,6 +46,7 @@ class Ipu(Device):
     name = "ipu"
     process_group = "gloo"
     collectives = ("single", "poprun")
+    idle = ("compile", "deterministic", "init_loss_scale", "min_loss_scale", "max_loss_scale")
     fixed_shapes = True
     pipeline: Pipeline
     module: Pretraining
