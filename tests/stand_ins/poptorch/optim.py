@@ -1,6 +1,7 @@
 """PopTorch's optimisers: constructors as documented, and their formulas on tensors of the device."""
 
 import math
+from abc import ABC, abstractmethod
 from typing import Any
 
 import torch
@@ -19,7 +20,7 @@ class VariableAttributes:
         assert attr in self._allowed, f"Unknown attribute {attr}, allowed values: {self._allowed}"
 
 
-class Optimizer(torch.optim.Optimizer):
+class Optimizer(torch.optim.Optimizer, ABC):
     """What all of them share. executor: where the state lives, once there is one."""
 
     names: tuple[str, ...]  # of what is kept for each weight, as PopART calls it
@@ -62,12 +63,13 @@ class Optimizer(torch.optim.Optimizer):
         self.host = {name: state[name] for name in ("ipu_state", "ipu_param")}
         self.ipu_state_is_dirty, self.host_state_is_dirty = True, False
 
+    @abstractmethod
     def fresh(self, weight: Tensor) -> State:
-        raise NotImplementedError
+        """What is kept for a weight that was never changed."""
 
+    @abstractmethod
     def change(self, group: dict[str, Any], weight: Tensor, gradient: Tensor, state: State) -> Tensor:
         """What is to be added to the weight."""
-        raise NotImplementedError
 
     def clip(self, gradients: list[Tensor]) -> list[Tensor]:
         limit = self.settings.get("max_grad_norm") or math.inf
