@@ -18,10 +18,10 @@ $(READY): setup.py pyproject.toml constraints.txt $(NATIVE)
 
 # Built once, then kept as a wheel in the user's cache; takes a moment when all is there.
 horovod: $(READY)
-	$(BIN)/python docs/install_horovod.py $(CONSTRAINTS)
+	$(BIN)/python tools/install_horovod.py $(CONSTRAINTS)
 
 demo: horovod
-	BIN=$(BIN) bash docs/demo.sh
+	BIN=$(BIN) bash tools/demo.sh
 
 test: horovod
 	$(BIN)/python -m pytest -q -n 2
@@ -33,7 +33,7 @@ test-fast: horovod
 xla: $(READY)
 	$(PYTHON) -m venv .venv-xla
 	.venv-xla/bin/python -m pip install --quiet torch==2.9.0 torch_xla==2.9.0 numpy safetensors jsonschema rich fsspec
-	BERTDATA_XLA_PYTHON=$(CURDIR)/.venv-xla/bin/python $(BIN)/python -m pytest tests/test_device_xla.py
+	BERTDATA_XLA_PYTHON=$(CURDIR)/.venv-xla/bin/python $(BIN)/python -m pytest tests/trainer/devices/test_device_xla.py
 
 check: $(READY)
 	$(BIN)/ruff format --check .

@@ -97,7 +97,7 @@ setup(
     package_data={
         "schemas": ["*.json"],
         "trainer": ["configs/*.json"],
-        "bertdata.published": ["*.tsv"],
+        "bertdata.dataset.published": ["*.tsv"],
         "bertdata._native": ["*.h", "*.cpp"],
     },
     ext_modules=extensions(),

@@ -2,17 +2,17 @@
 
 import argparse
 
-from bertdata import storage
-from bertdata.errors import SettingsError
-from bertdata.parser import Parser, add_dry_run, add_engine, add_skip_bad_inputs, positive
-from bertdata.recipes import Recipe
-from bertdata.settings_flags import add_settings
-from bertdata.text.flags import (
+from bertdata.cli.common.example_flags import add_settings
+from bertdata.cli.common.parser import Parser, add_dry_run, add_engine, add_skip_bad_inputs, positive
+from bertdata.cli.common.text_flags import (
     add_extract_settings,
     add_punkt_tables,
     add_segment_settings,
     given_segment_settings,
 )
+from bertdata.config.recipes import Recipe
+from bertdata.errors import SettingsError
+from bertdata.io import storage
 from bertdata.text.settings import RECIPES, SegmentSettings
 
 PROGRAM = "beam_pipelines.prepare"

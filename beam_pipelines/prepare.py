@@ -7,27 +7,28 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from beam_pipelines.carried import CarriedFile
-from beam_pipelines.counters import Figures, counted, table
-from beam_pipelines.failures import clear_error
-from beam_pipelines.logs import hush_lost_connections, show_warnings
 from beam_pipelines.options import PROGRAM, parse_flags, text_settings
-from beam_pipelines.parcels import ParcelRoom
-from beam_pipelines.runners import make_pipeline, runs_here
-from beam_pipelines.text_stage import TextStage, plan_text_stage
-from beam_pipelines.watching import watching
-from bertdata import _native, storage
-from bertdata.assets import find_punkt_tables, find_vocabulary
+from beam_pipelines.report.counters import Figures, counted, table
+from beam_pipelines.report.errors import clear_error
+from beam_pipelines.report.logs import hush_lost_connections, show_warnings
+from beam_pipelines.report.progress import watching
+from beam_pipelines.runners.pipeline import make_pipeline, runs_here
+from beam_pipelines.stages.text_stage import TextStage, plan_text_stage
+from beam_pipelines.transport.bundled_file import CarriedFile
+from beam_pipelines.transport.spill_files import ParcelRoom
+from bertdata import _native
+from bertdata.build.dry_run import NOTHING_WRITTEN, preview, settings_line, show_previews
+from bertdata.build.plan import chosen_settings, find_parts, plan_targets
+from bertdata.build.task import Target
+from bertdata.cli.common.example_flags import given_settings
+from bertdata.cli.common.text_flags import given_extract_settings
+from bertdata.dataset.manifest import MANIFEST_NAME, parse_json, summary
 from bertdata.errors import BertDataError, SettingsError
-from bertdata.jobs import Target
-from bertdata.manifest import MANIFEST_NAME, parse_json, summary
-from bertdata.planning import chosen_settings, find_parts, plan_targets
-from bertdata.preview import NOTHING_WRITTEN, preview, settings_line, show_previews
-from bertdata.settings_flags import given_settings
-from bertdata.text.extract import preview_extraction
-from bertdata.text.flags import given_extract_settings
+from bertdata.io import storage
+from bertdata.io.assets import find_punkt_tables, find_vocabulary
 from bertdata.text.reading import find_extracted_files
 from bertdata.text.settings import SegmentSettings
+from bertdata.wiki.extract import preview_extraction
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -137,7 +138,7 @@ def extract_dump(flags: argparse.Namespace, beam_words: list[str]) -> Figures:
     pipeline = make_pipeline(beam_words, flags)
     import apache_beam as beam
 
-    from beam_pipelines.extraction import ExtractArticles
+    from beam_pipelines.stages.extraction import ExtractArticles
 
     articles = storage.join(flags.text, "extracted")
     stage = ExtractArticles(
@@ -175,9 +176,9 @@ def add_stages(pipeline: Any, source: Source, targets: tuple[Target, ...], flags
     # Imported here, as in runners: loading Beam takes seconds that --help and wrong usage can do without.
     import apache_beam as beam
 
-    from beam_pipelines.articles import make_parts
-    from beam_pipelines.shuffled import MakeShuffledShards, Shuffle
-    from beam_pipelines.transforms import MakeShards, Making, WriteManifests
+    from beam_pipelines.stages.articles import make_parts
+    from beam_pipelines.stages.shards import MakeShards, Making, WriteManifests
+    from beam_pipelines.stages.shuffled import MakeShuffledShards, Shuffle
 
     if source.stage is None:
         parts = pipeline | "list parts" >> beam.Create(source.parts, reshuffle=False)

@@ -14,8 +14,8 @@ from benchmarks import corpus, measure
 from benchmarks.examples import create
 from benchmarks.segmenting import copies_of_the_kit, rate
 from benchmarks.wikipedia import extraction_rates
-from bertdata.jobs import load_tokenizer
-from bertdata.shuffling import gather_documents, sort_documents
+from bertdata.build.shuffle import gather_documents, sort_documents
+from bertdata.build.task import load_tokenizer
 
 PART_MB = 10
 CORES = 16

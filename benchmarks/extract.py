@@ -19,7 +19,7 @@ from benchmarks.measure import Cost, command
 ROUNDS = 5
 _OURS = """
 import sys
-from bertdata.text.extract import extract
+from bertdata.wiki.extract import extract
 extract(sys.argv[1], sys.argv[2], workers=int(sys.argv[3]))
 """
 

@@ -17,7 +17,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset, RandomSampler
 
 from benchmarks import corpus, measure
-from trainer.data import open_data
+from bertdata.dataset.reader import open_data
 from trainer.loader import Loader
 
 PART_BYTES = 4_000_000

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from nltk.tokenize.punkt import PunktParameters, PunktSentenceTokenizer
 
-from bertdata.text.punkt_tables import TABLE_FILES, PunktTables, parse_tables
+from bertdata.text.punkt.tables import TABLE_FILES, PunktTables, parse_tables
 from bertdata.text.sentences import SentenceSplitter
 
 KIT = Path(os.environ.get("BERTDATA_REFERENCE_KIT", Path(__file__).parents[2] / "shared" / "reference"))

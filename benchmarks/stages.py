@@ -5,10 +5,10 @@ import tempfile
 import time
 
 from benchmarks import corpus
-from bertdata.dialects import find_dialect
+from bertdata.build.task import BATCH
+from bertdata.config.dialects import find_dialect
+from bertdata.config.recipes import ExampleSettings
 from bertdata.examples import make_examples
-from bertdata.jobs import BATCH
-from bertdata.recipes import ExampleSettings
 from bertdata.shards.tfrecord import encode_batch
 from bertdata.tokens import parse_vocabulary
 from bertdata.tokens.documents import Tokenizer

@@ -9,7 +9,7 @@ TEXT_BYTES = 10_000_000
 
 
 def ours(text: bytes) -> float:
-    from bertdata.dialects import find_dialect
+    from bertdata.config.dialects import find_dialect
     from bertdata.tokens import parse_vocabulary
     from bertdata.tokens.documents import Tokenizer
 

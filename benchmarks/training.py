@@ -16,10 +16,11 @@ import torch
 import transformers
 
 from benchmarks import corpus, measure
+from bertdata.dataset.reader import open_data
 from trainer.batches import Batch
 from trainer.checkpoint import State
 from trainer.config import Config
-from trainer.data import Position, open_data
+from trainer.data.order import Position
 from trainer.loader import Loader, Update
 from trainer.model import ModelConfig
 from trainer.optim import clip_, make_optimiser

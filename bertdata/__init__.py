@@ -6,7 +6,7 @@ Python, the steps are::
 
     from bertdata.tokens import parse_vocabulary, tokenize
     from bertdata.examples import make_examples
-    from bertdata.shards import make_writer, open_reader
+    from bertdata.shards.containers import make_writer, open_reader
 """
 
 __version__ = "0.1.0"

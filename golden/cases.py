@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from bertdata._native import Engine
-from bertdata.description import describe
+from bertdata.config.recipes import ExampleSettings
 from bertdata.examples import make_examples
-from bertdata.recipes import ExampleSettings
+from bertdata.examples.describe import describe
 from bertdata.records import ExampleSource, Vocabulary
 from bertdata.shards.tfrecord import encode_batch
 from bertdata.tokens import parse_vocabulary

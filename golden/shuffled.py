@@ -1,7 +1,7 @@
 """The global shuffle said plainly, over the whole sample corpus at once: ``python -m golden.shuffled``.
 
 Writes ``shuffle/shards.txt``, which document goes where, and ``shuffle/expected.json``, what the shards
-hold. Uses nothing of ``bertdata.shuffling``, whose twin it is.
+hold. Uses nothing of ``bertdata.build.shuffle``, whose twin it is.
 """
 
 import hashlib
@@ -10,8 +10,8 @@ import sys
 from array import array
 from dataclasses import dataclass, replace
 
+from bertdata.config.recipes import ExampleSettings
 from bertdata.examples import make_examples
-from bertdata.recipes import ExampleSettings
 from bertdata.records import Documents
 from bertdata.tokens import parse_vocabulary
 from bertdata.tokens.documents import tokenize

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from bertdata._native import Engine
-from bertdata.splitters import LoadSplitter
+from bertdata.text.load_splitter import LoadSplitter
 from bertdata.text.reading import find_extracted_files
 from bertdata.text.segment import segment
 from bertdata.text.settings import SegmentCounts, SegmentSettings

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
-from object_stores import Store, clean_environment, gcs_emulator, s3_emulator
 
-ROOT = Path(__file__).resolve().parent.parent
+from tests.support.object_stores import Store, clean_environment, gcs_emulator, s3_emulator
+from tests.support.paths import ROOT, find_kit
 
 settings.register_profile("default", deadline=None, derandomize="CI" in os.environ, max_examples=50)
 settings.register_profile("thorough", settings.get_profile("default"), max_examples=20 * 50)
@@ -50,12 +50,6 @@ def _has_gpu() -> bool:
     return torch.cuda.is_available()
 
 
-def find_kit() -> Path | None:
-    """The reference kit, if it is at hand."""
-    place = Path(os.environ.get("BERTDATA_REFERENCE_KIT", ROOT.parent / "shared" / "reference"))
-    return place if (place / "expected.json").is_file() else None
-
-
 @pytest.fixture(scope="session")
 def kit() -> Path:
     """The reference kit: real text and what the original programs made of it."""
@@ -68,7 +62,7 @@ def kit() -> Path:
 @pytest.fixture(scope="session")
 def dask_cluster() -> Iterator[Any]:
     """A Dask scheduler with two worker processes, shared by the tests that do them no harm."""
-    from dask_processes import worker_processes
+    from tests.support.dask_processes import worker_processes
 
     with worker_processes() as cluster:
         yield cluster
@@ -83,7 +77,7 @@ def corpus() -> list[Path]:
 @pytest.fixture(scope="session")
 def small_vocabulary_file(corpus: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A vocabulary of 2000 tokens trained on the sample corpus."""
-    from bertdata.vocabulary_training import train_vocabulary
+    from bertdata.tokens.train import train_vocabulary
 
     tokens = train_vocabulary([str(part) for part in corpus], size=2000, lower_case=True)
     path = tmp_path_factory.mktemp("vocabulary") / "vocab.txt"
@@ -115,7 +109,7 @@ def _dataset(corpus: list[Path], vocabulary: Path, place: Path, length: int, mas
 @pytest.fixture
 def trainer(capsys: pytest.CaptureFixture[str]) -> Any:
     """The trainer's command line within this process."""
-    from training_runs import Trainer
+    from tests.support.training_runs import Trainer
 
     return Trainer(capsys)
 

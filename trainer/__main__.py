@@ -4,8 +4,8 @@ import math
 import sys
 from collections.abc import Callable
 
-from bertdata.commands import choose_command, end
-from bertdata.parser import Parser
+from bertdata.cli.common.dispatch import choose_command, end
+from bertdata.cli.common.parser import Parser
 from trainer.collectives import EXAMPLES, find_rank
 from trainer.collectives.launch import as_worker, launched
 from trainer.errors import naming_extra

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from bertdata.checking import check_names, check_values, types_of
+from bertdata.config.value_check import check_names, check_values, types_of
 from bertdata.errors import SettingsError
 from schemas import load_schema
 from trainer.config import device_option_properties, properties

@@ -26,7 +26,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from bertdata import __version__
-from bertdata.dataset import file_md5
+from bertdata.dataset.writer import file_md5
 from bertdata.errors import MissingInputError, StorageError
 from trainer.config import Config
 from trainer.errors import CheckpointError

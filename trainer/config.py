@@ -10,7 +10,7 @@ from functools import cache
 from types import SimpleNamespace
 from typing import Any, NoReturn
 
-from bertdata.checking import check_names, check_values, read_object
+from bertdata.config.value_check import check_names, check_values, read_object
 from bertdata.errors import SettingsError
 from schemas import load_schema
 

@@ -3,7 +3,7 @@
 import csv
 from pathlib import Path
 
-from bertdata import storage
+from bertdata.io import storage
 from trainer.errors import naming_extra
 
 HEADS = (("mlm", "masked_lm", "masked words"), ("nsp", "next_sentence", "next sentence"))

@@ -9,7 +9,7 @@ import torch
 
 from bertdata._native import available, why_missing
 from bertdata.errors import SettingsError
-from bertdata.workers import available_cores
+from bertdata.io.process_pool import available_cores
 from trainer.collectives.examine import examine as examine_launchers
 from trainer.collectives.examine import find_version
 from trainer.config import Config

@@ -11,7 +11,7 @@ from trainer.batches import Batch
 from trainer.checkpoint import State
 from trainer.collectives import Collective, force_weight_sync
 from trainer.config import Config
-from trainer.data import numbers
+from trainer.data.order import numbers
 from trainer.errors import NotFiniteError
 from trainer.model import BertForPreTraining
 from trainer.optim import find_preset, group_parameters

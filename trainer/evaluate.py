@@ -10,9 +10,9 @@ from typing import Any
 
 import torch
 
+from bertdata.dataset.reader import Data
 from trainer.checkpoint import STATE, choose_checkpoint, find_checkpoints, read_state
 from trainer.config import Config
-from trainer.data import Data
 from trainer.errors import CheckpointError
 from trainer.huggingface import read_config
 from trainer.loader import evaluation_batches

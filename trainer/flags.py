@@ -10,9 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bertdata.checking import check_names, read_object, read_value, types_of
+from bertdata.cli.common.parser import Parser
+from bertdata.config.value_check import check_names, read_object, read_value, types_of
 from bertdata.errors import SettingsError
-from bertdata.parser import Parser
 from trainer.aliases import known_names, renamed, translate, translations
 from trainer.config import Config, device_option_properties, properties
 

@@ -14,9 +14,9 @@ from safetensors import SafetensorError
 from torch import Tensor
 from torch.nn import functional as F
 
-from bertdata import storage
-from bertdata.checking import read_object
+from bertdata.config.value_check import read_object
 from bertdata.errors import DataError, SettingsError
+from bertdata.io import storage
 from trainer.model import BertForPreTraining, ModelConfig
 
 # What a directory may call its weights, best first.

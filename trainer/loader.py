@@ -8,10 +8,11 @@ from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 
+from bertdata.dataset.reader import Data
 from bertdata.errors import DatasetError
 from bertdata.shards import columns
 from trainer.batches import Batch, Columns, collate
-from trainer.data import Data, Order, Piece, Position
+from trainer.data.order import Order, Piece, Position
 
 Item = TypeVar("Item")
 _ROWS_AT_ONCE = 1024  # small updates are gathered several at a time: a NumPy call costs a microsecond

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from bertdata.checking import check_names, check_values
+from bertdata.config.value_check import check_names, check_values
 from bertdata.errors import SettingsError
 from schemas import load_schema
 from trainer.batches import Batch

@@ -6,10 +6,10 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import partial
 
+from bertdata.dataset.reader import Data
 from bertdata.errors import SettingsError
 from trainer.checkpoint import new_state
 from trainer.config import Config
-from trainer.data import Data
 from trainer.devices import Device, find_device
 from trainer.errors import WorkerLost
 from trainer.evaluate import Evaluation, evaluate, reached

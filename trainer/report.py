@@ -9,7 +9,7 @@ from statistics import fmean
 from typing import Any
 
 from bertdata.errors import SettingsError
-from bertdata.storage import is_remote, make_directory
+from bertdata.io.storage import is_remote, make_directory
 from trainer import sinks
 from trainer.config import Config
 from trainer.rows import EvaluationRecord, Sink, StepRecord, Values

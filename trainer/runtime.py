@@ -9,12 +9,13 @@ from typing import Any, NoReturn
 
 import torch
 
+from bertdata.dataset.reader import Data, open_data
 from bertdata.errors import BertDataError, SettingsError
 from bertdata.records import ShardLayout
 from trainer.checkpoint import STATE, read_state, read_tensors
 from trainer.collectives import Collective, find_collective
 from trainer.config import Config
-from trainer.data import Data, generated_data, open_data
+from trainer.data.generated import generated_data
 from trainer.devices import Device, find_device
 from trainer.errors import ReportedError
 from trainer.huggingface import import_weights

@@ -9,8 +9,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from bertdata import storage
 from bertdata.errors import MissingExtraError, SettingsError
+from bertdata.io import storage
 from trainer import curves
 from trainer.config import Config
 from trainer.errors import naming_extra

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from trainer.checkpoint import MOMENTS, State, clean_up, read_state, read_tensors, save_checkpoint
 from trainer.config import Config
-from trainer.data import Position
+from trainer.data.order import Position
 from trainer.errors import NotFiniteError
 from trainer.loader import Update
 from trainer.model import BertForPreTraining

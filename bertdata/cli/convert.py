@@ -1,10 +1,10 @@
 """``bertdata convert``: a shard from one container to another."""
 
-from bertdata import storage
+from bertdata.cli.common.parser import Parser
 from bertdata.errors import UsageError
-from bertdata.parser import Parser
+from bertdata.io import storage
 from bertdata.records import ShardLayout
-from bertdata.shards import format_of_name, make_writer, open_reader
+from bertdata.shards.containers import format_of_name, make_writer, open_reader
 
 EXAMPLE = """\
   bertdata convert part-00000.tfrecord part-00000.hdf5

@@ -1,15 +1,15 @@
 """``bertdata create``: sentence parts to shards."""
 
-from bertdata import storage
-from bertdata.assets import find_vocabulary
-from bertdata.cli.progress import Progress, ShardRate
-from bertdata.jobs import Job, JobResult, Target, run_job
-from bertdata.manifest import Manifest, summary
-from bertdata.parser import Parser, add_dry_run, add_engine, add_skip_bad_inputs, add_workers
-from bertdata.planning import chosen_settings, find_parts, plan_targets
-from bertdata.preview import preview, show_previews
-from bertdata.settings_flags import add_settings, given_settings
-from bertdata.workers import available_cores, run_all
+from bertdata.build.dry_run import preview, show_previews
+from bertdata.build.plan import chosen_settings, find_parts, plan_targets
+from bertdata.build.task import Job, JobResult, Target, run_job
+from bertdata.cli.common.example_flags import add_settings, given_settings
+from bertdata.cli.common.parser import Parser, add_dry_run, add_engine, add_skip_bad_inputs, add_workers
+from bertdata.cli.common.progress import Progress, ShardRate
+from bertdata.dataset.manifest import Manifest, summary
+from bertdata.io import storage
+from bertdata.io.assets import find_vocabulary
+from bertdata.io.process_pool import available_cores, run_all
 
 EXAMPLE = """\
   bertdata create results/part-* --output shards --vocab vocab.txt --recipe mlperf

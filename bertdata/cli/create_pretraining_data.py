@@ -5,12 +5,7 @@ import sys
 from contextlib import ExitStack
 from typing import Any
 
-from bertdata import storage
-from bertdata.assets import find_vocabulary
-from bertdata.dialects import DIALECTS, find_dialect
-from bertdata.errors import SettingsError
-from bertdata.examples import make_examples
-from bertdata.jobs import (
+from bertdata.build.task import (
     HashingSink,
     check_documents,
     document_warnings,
@@ -18,8 +13,13 @@ from bertdata.jobs import (
     text_warnings,
     write_examples,
 )
-from bertdata.parser import Parser, add_engine
-from bertdata.recipes import ExampleSettings
+from bertdata.cli.common.parser import Parser, add_engine
+from bertdata.config.dialects import DIALECTS, find_dialect
+from bertdata.config.recipes import ExampleSettings
+from bertdata.errors import SettingsError
+from bertdata.examples import make_examples
+from bertdata.io import storage
+from bertdata.io.assets import find_vocabulary
 from bertdata.tokens.documents import Tokenizer
 
 EXAMPLE = """\

@@ -2,12 +2,12 @@
 
 from types import TracebackType
 
-from bertdata.cli.progress import Progress
-from bertdata.parser import Parser, add_dry_run, add_workers
-from bertdata.preview import NOTHING_WRITTEN
-from bertdata.text.extract import extract, preview_extraction
-from bertdata.text.flags import add_extract_settings, given_extract_settings
-from bertdata.workers import available_cores
+from bertdata.build.dry_run import NOTHING_WRITTEN
+from bertdata.cli.common.parser import Parser, add_dry_run, add_workers
+from bertdata.cli.common.progress import Progress
+from bertdata.cli.common.text_flags import add_extract_settings, given_extract_settings
+from bertdata.io.process_pool import available_cores
+from bertdata.wiki.extract import extract, preview_extraction
 
 EXAMPLE = """\
   bertdata extract enwiki-20200101-pages-articles.xml.bz2 --output extracted

@@ -1,8 +1,8 @@
 """``bertdata fetch``: vocabularies and Punkt tables, by name."""
 
-from bertdata.assets import PUNKT, VOCABULARIES, obtain
+from bertdata.cli.common.parser import Parser
 from bertdata.errors import UsageError
-from bertdata.parser import Parser
+from bertdata.io.assets import PUNKT, VOCABULARIES, obtain
 
 EXAMPLE = """\
   bertdata fetch vocab

@@ -9,7 +9,7 @@ from importlib import import_module
 from types import FrameType
 
 from bertdata import __version__, _native
-from bertdata.commands import choose_command, end
+from bertdata.cli.common.dispatch import choose_command, end
 
 COMMANDS = {
     "extract": "a Wikipedia dump to extracted articles",

@@ -1,11 +1,11 @@
 """``bertdata md5``: md5 of files or of their content."""
 
-from bertdata import storage
-from bertdata.content import content_md5
-from bertdata.dataset import file_md5
+from bertdata.cli.common.parser import Parser, add_engine
+from bertdata.dataset.manifest import md5sum_line
+from bertdata.dataset.writer import file_md5
 from bertdata.errors import BertDataError, MissingInputError
-from bertdata.manifest import md5sum_line
-from bertdata.parser import Parser, add_engine
+from bertdata.io import storage
+from bertdata.shards.content import content_md5
 
 EXAMPLE = """\
   bertdata md5 shards/*.tfrecord > MD5SUMS

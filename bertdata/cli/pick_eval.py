@@ -1,9 +1,9 @@
 """``bertdata pick-eval``: MLPerf's evaluation examples, evenly spaced among a file's records."""
 
-from bertdata import storage
+from bertdata.cli.common.parser import Parser, add_engine, positive
 from bertdata.errors import InputError
-from bertdata.parser import Parser, add_engine, positive
-from bertdata.picking import pick_records
+from bertdata.io import storage
+from bertdata.shards.pick import pick_records
 
 EXAMPLE = "  bertdata pick-eval eval.txt.tfrecord eval_10k --num-examples 10000"
 

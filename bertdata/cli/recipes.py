@@ -2,8 +2,8 @@
 
 import json
 
-from bertdata.parser import Parser
-from bertdata.recipes import RECIPES, find_recipe
+from bertdata.cli.common.parser import Parser
+from bertdata.config.recipes import RECIPES, find_recipe
 
 EXAMPLE = """\
   bertdata recipes

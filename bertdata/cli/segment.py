@@ -2,19 +2,19 @@
 
 from typing import cast
 
-from bertdata import storage
-from bertdata.assets import find_punkt_tables
-from bertdata.cli.progress import Progress
-from bertdata.parser import Parser, add_dry_run, add_engine, add_workers
-from bertdata.preview import NOTHING_WRITTEN
-from bertdata.splitters import LoadSplitter
-from bertdata.text.flags import add_punkt_tables, add_segment_settings, given_segment_settings
+from bertdata.build.dry_run import NOTHING_WRITTEN
+from bertdata.cli.common.parser import Parser, add_dry_run, add_engine, add_workers
+from bertdata.cli.common.progress import Progress
+from bertdata.cli.common.text_flags import add_punkt_tables, add_segment_settings, given_segment_settings
+from bertdata.io import storage
+from bertdata.io.assets import find_punkt_tables
+from bertdata.io.process_pool import available_cores
+from bertdata.text.load_splitter import LoadSplitter
 from bertdata.text.plan import plan_text
-from bertdata.text.punkt import Variant
+from bertdata.text.punkt.boundaries import Variant
 from bertdata.text.reading import find_extracted_files
 from bertdata.text.segment import segment
 from bertdata.text.settings import SegmentCounts, SegmentSettings
-from bertdata.workers import available_cores
 
 EXAMPLE = """\
   bertdata segment extracted --output results

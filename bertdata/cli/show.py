@@ -2,12 +2,12 @@
 
 from itertools import islice
 
-from bertdata.description import describe
+from bertdata.cli.common.parser import Parser, positive
+from bertdata.dataset.discover import find_datasets
+from bertdata.dataset.vocabulary import known_vocabulary
 from bertdata.errors import UsageError
-from bertdata.finding import find_datasets
-from bertdata.known_vocabulary import known_vocabulary
-from bertdata.parser import Parser, positive
-from bertdata.shards import open_reader
+from bertdata.examples.describe import describe
+from bertdata.shards.containers import open_reader
 
 EXAMPLE = "  bertdata show shards/part-00000-of-00500.tfrecord --vocab vocab.txt --index 5 --num 2"
 

@@ -3,14 +3,14 @@
 import json
 from collections.abc import Iterable, Iterator
 
-from bertdata.cli.progress import Progress
-from bertdata.finding import FoundDataset, FoundShard, find_datasets
-from bertdata.known_vocabulary import known_vocabulary
-from bertdata.parser import Parser, add_workers
-from bertdata.picture import check_picture, write_picture
-from bertdata.shard_counts import ShardCounts
-from bertdata.stats import EXPECTED_SHARES, QUANTILES, Statistics, count, quantile
-from bertdata.workers import available_cores, run_all
+from bertdata.cli.common.parser import Parser, add_workers
+from bertdata.cli.common.progress import Progress
+from bertdata.dataset.discover import FoundDataset, FoundShard, find_datasets
+from bertdata.dataset.vocabulary import known_vocabulary
+from bertdata.io.process_pool import available_cores, run_all
+from bertdata.report.count import ShardCounts
+from bertdata.report.plot import check_picture, write_picture
+from bertdata.report.summary import EXPECTED_SHARES, QUANTILES, Statistics, count, quantile
 
 EXAMPLE = """\
   bertdata stats shards

@@ -1,8 +1,8 @@
 """``bertdata train-vocab``: a WordPiece vocabulary of one's own."""
 
-from bertdata import storage
-from bertdata.parser import Parser, positive
-from bertdata.vocabulary_training import train_vocabulary
+from bertdata.cli.common.parser import Parser, positive
+from bertdata.io import storage
+from bertdata.tokens.train import train_vocabulary
 
 EXAMPLE = "  bertdata train-vocab part-* --output vocab.txt --size 8000"
 

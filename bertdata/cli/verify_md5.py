@@ -2,12 +2,12 @@
 
 import json
 
-from bertdata import storage
-from bertdata.cli.progress import Progress
-from bertdata.manifest import left_out
-from bertdata.parser import Parser
-from bertdata.published import table_names
-from bertdata.verify import LEFT_OUT, Report, verify, verify_table
+from bertdata.cli.common.parser import Parser
+from bertdata.cli.common.progress import Progress
+from bertdata.dataset.manifest import left_out
+from bertdata.dataset.published.tables import table_names
+from bertdata.dataset.verify import LEFT_OUT, Report, verify, verify_table
+from bertdata.io import storage
 
 EXAMPLE = """\
   bertdata verify-md5 shards

@@ -5,6 +5,6 @@ the documents, final shuffle), ``pairs`` (chunks of sentences to pairs), ``maski
 ``random_stream`` (the draws, whose order is part of the specification).
 """
 
-from bertdata.examples.making import make_examples
+from bertdata.examples.make import make_examples
 
 __all__ = ["make_examples"]

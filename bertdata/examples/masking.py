@@ -1,7 +1,7 @@
 """Which positions of an example are masked, and what stands there instead; twin of _native/examples.h."""
 
+from bertdata.config.recipes import ExampleSettings
 from bertdata.examples.random_stream import RandomStream
-from bertdata.recipes import ExampleSettings
 from bertdata.records import Example, Vocabulary
 
 

@@ -5,7 +5,7 @@ Devlin et al. 2018, section A.2, in the order of draws of the program that relea
 
 from collections.abc import Iterator
 
-from bertdata.dialects import Dialect
+from bertdata.config.dialects import Dialect
 from bertdata.examples.random_stream import RandomStream
 
 Sentence = list[int]

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bertdata.config.recipes import LONGEST_SEQUENCE
 from bertdata.errors import SettingsError, ShardError
-from bertdata.recipes import LONGEST_SEQUENCE
 from bertdata.records import Buffer, ExampleBatch, ShardLayout
 
 Array = npt.NDArray[Any]

@@ -8,7 +8,7 @@ from functools import cache
 from itertools import pairwise
 from typing import Any
 
-from bertdata.recipes import LONGEST_SEQUENCE
+from bertdata.config.recipes import LONGEST_SEQUENCE
 from bertdata.records import Example, ShardLayout
 from bertdata.shards.example_proto import Features
 from schemas import load_schema

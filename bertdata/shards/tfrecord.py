@@ -9,7 +9,7 @@ from bertdata.errors import ShardError
 from bertdata.records import BATCH_COLUMNS, Example, ExampleBatch, ShardLayout
 from bertdata.shards.example_proto import NotAnExample, canonical_example, decode_example, encode_example
 from bertdata.shards.features import LossyExample, example_of, features_of, layout_of
-from bertdata.shards.frames import FRAME_BYTES, Source, frame, read_payloads, truncated
+from bertdata.shards.framing import FRAME_BYTES, Source, frame, read_payloads, truncated
 from bertdata.shards.protocol import Sink
 
 BLOCK_BYTES = 1 << 22

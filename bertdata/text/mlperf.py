@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from bertdata.text.cleaning import clean
+from bertdata.text.doc_tags import strip_frame
 from bertdata.text.evaluation import withhold
-from bertdata.text.frames import strip_frame
 from bertdata.text.reading import check_utf8, count_sentences, universal_newlines
 from bertdata.text.settings import SegmentCounts
 

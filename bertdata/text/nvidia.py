@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from bertdata.errors import InputError
-from bertdata.text.frames import FrameWatch
+from bertdata.text.doc_tags import FrameWatch
 from bertdata.text.reading import check_utf8, count_sentences
 from bertdata.text.settings import SegmentCounts
 

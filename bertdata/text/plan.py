@@ -4,8 +4,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
-from bertdata import storage
 from bertdata.errors import DatasetError
+from bertdata.io import storage
 from bertdata.text.nvidia_sharding import distribute
 from bertdata.text.parts import part_name, plan_parts
 from bertdata.text.settings import SegmentSettings

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterable
 from itertools import pairwise
 
-from bertdata import storage
 from bertdata.errors import InputError, MissingInputError, SettingsError
+from bertdata.io import storage
 
 _EXTRACTED_NAME = re.compile(r"(.*/)?wiki_\d+")  # not the wiki_00.1 that the original leaves beside it
 

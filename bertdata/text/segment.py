@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Protocol
 
-from bertdata import storage
 from bertdata.errors import MissingInputError, SettingsError
+from bertdata.io import storage
+from bertdata.io.process_pool import run_in_order
 from bertdata.text.evaluation import eval_md5, eval_text
 from bertdata.text.mlperf import MlperfText, make_sentences
 from bertdata.text.nvidia import NvidiaText, make_articles
@@ -16,7 +17,6 @@ from bertdata.text.parts import part_text
 from bertdata.text.plan import EVAL_MD5, EVAL_TEXT, TextPlan, deal_out, plan_text
 from bertdata.text.settings import SegmentCounts, SegmentSettings
 from bertdata.text.spool import open_spool
-from bertdata.workers import run_in_order
 
 
 class Splitter(Protocol):

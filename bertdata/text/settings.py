@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, fields
 
+from bertdata.config.recipes import setting
 from bertdata.errors import SettingsError
-from bertdata.recipes import setting
 
 RECIPES = ("mlperf", "nvidia")
 PUNKT_VARIANTS = ("3.4.5", "current")

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import BinaryIO
 
-from bertdata import storage
 from bertdata.errors import StorageError
+from bertdata.io import storage
 
 
 @contextmanager

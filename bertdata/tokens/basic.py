@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator
 
-from bertdata.dialects import SPECIAL_TOKENS, Dialect
+from bertdata.config.dialects import SPECIAL_TOKENS, Dialect
 from bertdata.unicode import characters
 
 
 def split_words(text: str, dialect: Dialect, lower_case: bool) -> list[str]:
     """Words and punctuation marks of a line, in order.
 
-    >>> from bertdata.dialects import find_dialect
+    >>> from bertdata.config.dialects import find_dialect
     >>> split_words("Ὀδυσσεὺς: naïve!", find_dialect("mlperf"), lower_case=True)
     ['οδυσσευς', ':', 'naive', '!']
     """

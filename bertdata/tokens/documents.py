@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from bertdata._native import Engine, default_engine, kernels, use_native
-from bertdata.dialects import Dialect
+from bertdata.config.dialects import Dialect
 from bertdata.errors import InputError
 from bertdata.records import Documents, Vocabulary
 from bertdata.tokens.lines import drop_bad_utf8, join_inputs, normalize_newlines

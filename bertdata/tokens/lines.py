@@ -1,6 +1,6 @@
 """Bytes to lines, as each program's reader sees them."""
 
-from bertdata.dialects import Dialect
+from bertdata.config.dialects import Dialect
 
 
 def normalize_newlines(data: bytes, dialect: Dialect) -> bytes:

@@ -2,7 +2,7 @@
 
 import hashlib
 
-from bertdata.dialects import SPECIAL_TOKENS, Dialect
+from bertdata.config.dialects import SPECIAL_TOKENS, Dialect
 from bertdata.errors import VocabularyError
 from bertdata.records import Vocabulary
 from bertdata.tokens.lines import normalize_newlines

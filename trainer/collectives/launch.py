@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from threading import Thread
 
 from bertdata.errors import BertDataError
-from bertdata.workers import available_cores
+from bertdata.io.process_pool import available_cores
 from trainer.collectives import find_launcher
 from trainer.config import Config
 from trainer.errors import ReportedError, WorkerLost

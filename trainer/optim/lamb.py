@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from bertdata.checking import check_names
+from bertdata.config.value_check import check_names
 
 # Small enough for a processor's cache, large enough to keep a GPU busy.
 _CHUNK = 2**22

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from bertdata.checking import check_names, check_values
+from bertdata.config.value_check import check_names, check_values
 from trainer.optim.lamb import Lamb
 
 _TENSORFLOW = ("LayerNorm", "layer_norm", "bias")

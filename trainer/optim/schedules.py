@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from inspect import signature
 from typing import Any
 
-from bertdata.checking import check_names
+from bertdata.config.value_check import check_names
 from bertdata.errors import SettingsError
 
 Schedule = Callable[[int], float]

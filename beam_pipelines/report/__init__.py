@@ -1,0 +1,1 @@
+"""Counters, progress, logs and errors of a run."""

@@ -1,0 +1,1 @@
+"""Runners, and the worker processes of local ones."""

@@ -1,0 +1,180 @@
+"""Beam's Dask runner on a cluster that is there, or on worker processes started for the run."""
+
+import argparse
+import logging
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from multiprocessing import resource_tracker
+from typing import Any
+
+import dask
+import distributed
+from apache_beam.metrics.cells import DistributionResult
+from apache_beam.metrics.execution import MetricKey, MetricResult
+from apache_beam.metrics.metric import MetricResults, MetricsFilter
+from apache_beam.options.pipeline_options import PipelineOptions
+from apache_beam.runners.dask import dask_runner
+from apache_beam.runners.dask.overrides import dask_overrides
+from apache_beam.runners.runner import PipelineResult, PipelineState
+
+from beam_pipelines.runners.dask_bundles import Tally, Translation
+from bertdata.errors import SettingsError
+from bertdata.io.process_pool import available_cores
+
+MOST_PARTITIONS = 500
+"""Where more elements come, several share a partition: grouping takes tasks by the square of these."""
+
+_LOGGER = logging.getLogger(__name__)
+
+
+class LocalOptions(PipelineOptions):  # type: ignore[misc]
+    """The flag for worker processes of our own; Beam's flags are for a cluster that is there."""
+
+    @classmethod
+    def _add_argparse_args(cls, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("--dask_workers", type=int, default=None)
+
+
+class DaskRunner(dask_runner.DaskRunner):  # type: ignore[misc]
+    """Beam's runner, the translation to Dask and the cluster our own.
+
+    SettingsError for flags that exclude each other and for a scheduler that does not answer.
+    """
+
+    def __init__(self, options: PipelineOptions) -> None:
+        super().__init__()
+        given = options.view_as(dask_runner.DaskOptions).get_all_options(drop_default=True, current_only=True)
+        self._npartitions = given.pop("npartitions", None)
+        self._partition_size = given.pop("partition_size", None)
+        self.runs_here = not ({"address", "scheduler_file"} & set(given))
+        workers = options.view_as(LocalOptions).dask_workers
+        if workers is not None and (workers < 1 or not self.runs_here):
+            raise SettingsError(
+                f"--dask_workers {workers}: expected a number from 1 on, and neither "
+                "--dask_client_address nor --dask_scheduler_file beside it"
+            )
+        self._workers = workers or available_cores()
+        self._connect: Callable[[], distributed.Client] = lambda: distributed.Client(**given)
+        self._client = None if self.runs_here else self._answering(given)
+
+    def _answering(self, given: dict[str, Any]) -> distributed.Client:
+        try:
+            return distributed.Client(**given)
+        except (OSError, ValueError) as error:
+            place = given.get("address") or given["scheduler_file"]
+            raise SettingsError(f"{place}: no Dask scheduler answers there: {error}") from None
+
+    def run_pipeline(self, pipeline: Any, options: PipelineOptions) -> "DaskResult":
+        pipeline.replace_all(dask_overrides())
+        translation = Translation(os.urandom(8).hex(), self._partitions)
+        pipeline.visit(translation)
+        client = self._client or self._start()
+        tallies = [part for bag in translation.tallies for part in bag.to_delayed(optimize_graph=False)]
+        return DaskResult(client, client.compute(tallies), close_cluster=self.runs_here)
+
+    def _start(self) -> distributed.Client:
+        """A client of worker processes of one thread each, silent, whose tasks may start processes."""
+        with _interrupts_kept_from_children(), dask.config.set({"distributed.worker.daemon": False}):
+            cluster = distributed.LocalCluster(
+                n_workers=self._workers,
+                threads_per_worker=1,
+                processes=True,
+                dashboard_address=":0",
+                scheduler_kwargs={"dashboard": False},
+                silence_logs=logging.CRITICAL + 1,
+            )
+        return distributed.Client(cluster)
+
+    def _partitions(self, elements: int) -> int:
+        """A partition for each element, so that a bundle that fails is little work lost."""
+        if self._partition_size:
+            return -(-elements // self._partition_size) or 1
+        return min(elements, self._npartitions or MOST_PARTITIONS) or 1
+
+
+@contextmanager
+def _interrupts_kept_from_children() -> Iterator[None]:
+    """Ctrl-C reaches this process alone, which ends its children: each would tell of it at length."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    resource_tracker.ensure_running()  # started later, it would let the signal through again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+class DaskResult(PipelineResult):  # type: ignore[misc]
+    """A run under way; its metrics are those of the bundles that have ended."""
+
+    def __init__(
+        self, client: distributed.Client, futures: list[distributed.Future], *, close_cluster: bool
+    ) -> None:
+        super().__init__(PipelineState.RUNNING)
+        self._client = client
+        self._futures = futures
+        self._close_cluster = close_cluster
+        self._metrics = DaskMetrics()
+
+    def wait_until_finish(self, duration: int | None = None) -> str:
+        """The state at the end; the error of a bundle that failed. Milliseconds."""
+        timeout = None if duration is None else duration / 1000
+        try:
+            done = distributed.as_completed(self._futures, with_results=True, timeout=timeout)
+            for _, (tally,) in done:
+                self._metrics.add(tally)
+                for warning in tally.warnings:
+                    _LOGGER.warning("%s", warning)
+            self._state = PipelineState.DONE
+        except BaseException:
+            self._state = PipelineState.FAILED
+            raise
+        finally:
+            self._close()
+        return str(self._state)
+
+    def cancel(self) -> str:
+        self._close()
+        self._state = PipelineState.CANCELLED
+        return str(self._state)
+
+    def _close(self) -> None:
+        self._client.cancel(self._futures)
+        if self._close_cluster:
+            self._client.shutdown()
+        self._client.close()
+
+    def metrics(self) -> "DaskMetrics":
+        return self._metrics
+
+
+class DaskMetrics(MetricResults):  # type: ignore[misc]
+    """The sums of what bundles counted: each task's last, whole attempt and no other."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._counters: dict[MetricKey, int] = {}
+        self._distributions: dict[MetricKey, Any] = {}
+
+    def add(self, tally: Tally) -> None:
+        for key, amount in tally.metrics.counters.items():
+            self._counters[key] = self._counters.get(key, 0) + amount
+        for key, data in tally.metrics.distributions.items():
+            known = self._distributions.get(key)
+            self._distributions[key] = data if known is None else known.combine(data)
+
+    def query(self, filter: MetricsFilter | None = None) -> dict[str, list[MetricResult]]:
+        found = {
+            self.COUNTERS: self._counters,
+            self.DISTRIBUTIONS: {key: DistributionResult(data) for key, data in self._distributions.items()},
+        }
+        return {
+            kind: [
+                MetricResult(key, value, value) for key, value in values.items() if self.matches(filter, key)
+            ]
+            for kind, values in found.items()
+        }

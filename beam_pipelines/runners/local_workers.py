@@ -1,0 +1,85 @@
+"""Worker processes of a local run: started, told when to end, and what their death means to the run."""
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from typing import Any
+
+from apache_beam.portability.api import endpoints_pb2
+from apache_beam.runners.portability.fn_api_runner.worker_handlers import (
+    SUBPROCESS_LOCK,
+    GrpcWorkerHandler,
+    WorkerHandler,
+)
+from apache_beam.transforms.environments import Environment, SubprocessSDKEnvironment
+from google.protobuf import json_format, text_format
+
+from beam_pipelines.report.errors import WORKER_DIED
+from beam_pipelines.runners.worker import LAUNCHER
+
+URN = "bertdata:environment:local_worker:v1"
+COMMAND = "beam_pipelines.runners.worker"
+GRACE_SECONDS = 10
+"""What a worker gets to end by itself when the run is over, or has failed."""
+
+_TELL_EVERY_SECONDS = 0.2
+
+
+@Environment.register_urn(URN, bytes)
+class LocalWorkers(SubprocessSDKEnvironment):  # type: ignore[misc]
+    """An environment of processes ``python -m beam_pipelines.runners.worker``."""
+
+    def to_runner_api_parameter(self, context: Any) -> tuple[str, bytes]:
+        return URN, self.command_string.encode()
+
+    @staticmethod
+    def from_runner_api_parameter(
+        payload: bytes, capabilities: Any, artifacts: Any, resource_hints: Any, context: Any
+    ) -> "LocalWorkers":
+        return LocalWorkers(payload.decode(), capabilities, artifacts, resource_hints)
+
+
+@WorkerHandler.register_environment(URN, bytes)
+class LocalWorkerHandler(GrpcWorkerHandler):  # type: ignore[misc]
+    """One such process.
+
+    Beam's own handler waits for ever for a process that died before it called, and at the end for one
+    that calls too late.
+    """
+
+    def __init__(self, command: bytes, state: Any, provision_info: Any, grpc_server: Any) -> None:
+        super().__init__(state, provision_info, grpc_server)
+        self._module = command.decode()
+        self._stopping = False
+
+    def start_worker(self) -> None:
+        control = endpoints_pb2.ApiServiceDescriptor(url=self.control_address)
+        options = self.provision_info.provision_info.pipeline_options
+        environment = {
+            **os.environ,
+            "CONTROL_API_SERVICE_DESCRIPTOR": text_format.MessageToString(control),
+            "PIPELINE_OPTIONS": json_format.MessageToJson(options),
+            "WORKER_ID": self.worker_id,
+            LAUNCHER: str(os.getpid()),
+        }
+        with SUBPROCESS_LOCK:
+            self._process = subprocess.Popen([sys.executable, "-m", self._module], env=environment)
+        threading.Thread(target=self._watch, daemon=True).start()
+
+    def _watch(self) -> None:
+        """Fail whatever is asked of the worker from its death on."""
+        self._process.wait()
+        while not self._stopping:
+            self.control_conn.abort(RuntimeError(WORKER_DIED))
+            self.data_conn.close()
+            time.sleep(_TELL_EVERY_SECONDS)
+
+    def stop_worker(self) -> None:
+        self._stopping = True
+        try:
+            self._process.wait(GRACE_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()

@@ -1,0 +1,203 @@
+"""The stages from extracted articles to parts: clean and split, gather, write.
+
+The order of everything is that of numbers given at launch: of the files, of their parts, and for
+NVIDIA's shards of the articles' places. Elements are whole files, or one file's articles of one shard.
+"""
+
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from operator import itemgetter
+from typing import Any
+
+import apache_beam as beam
+
+from beam_pipelines.report.counters import count, text_amounts
+from beam_pipelines.report.errors import naming
+from beam_pipelines.stages.text_stage import TextStage
+from beam_pipelines.transport.spill_files import Parcel, collect
+from bertdata.text.evaluation import eval_md5, eval_text
+from bertdata.text.parts import part_text
+from bertdata.text.plan import EVAL_MD5, EVAL_TEXT, deal_out
+from bertdata.text.segment import MlperfStep, NvidiaStep
+
+NumberedFile = tuple[int, str]
+Places = tuple[Sequence[int], Sequence[int]]
+"""For each article of a file: its shard, and its place among that shard's articles."""
+
+
+def make_parts(stage: TextStage) -> beam.PTransform:
+    """The stages that the text recipe needs."""
+    return MakeTextShards(stage) if stage.settings.recipe == "nvidia" else MakeParts(stage)
+
+
+class MakeParts(beam.PTransform):  # type: ignore[misc]
+    """Numbered extracted files to the paths of parts, eval.txt and eval.md5 written beside them (mlperf).
+
+    ::
+
+        (0, "extracted/AA/wiki_00") -> "results/part-00000-of-00500"
+    """
+
+    def __init__(self, stage: TextStage) -> None:
+        super().__init__()
+        self._stage = stage
+
+    def expand(self, files: beam.PCollection[NumberedFile]) -> beam.PCollection[str]:
+        texts = (
+            files
+            | "spread files over workers" >> beam.Reshuffle()
+            | "clean and split sentences"
+            >> beam.ParDo(SplitFile(self._stage)).with_outputs("withheld", main="texts")
+        )
+        _ = (
+            texts.withheld
+            | "gather withheld articles" >> beam.GroupByKey()
+            | "write evaluation set" >> beam.ParDo(WriteEvaluation(self._stage))
+        )
+        return (
+            texts.texts
+            | "gather parts" >> beam.GroupByKey()
+            | "write part" >> beam.ParDo(WritePart(self._stage)).with_output_types(str)
+        )
+
+
+class SplitFile(beam.DoFn):  # type: ignore[misc]
+    """(Number, path) of a file to (number of its part, (its number, text)); tagged: its withheld articles."""
+
+    def __init__(self, stage: TextStage) -> None:
+        self._stage = stage
+        self._step = MlperfStep(stage.files, stage.settings.eval_articles, stage.load_splitter)
+
+    def setup(self) -> None:
+        self._stage.load_splitter()
+
+    def process(self, file: NumberedFile) -> Iterator[Any]:
+        number, path = file
+        with naming(path):
+            text = self._step(file)
+        count(text_amounts(text.counts))
+        (parcel,) = self._stage.room.leave([part_text(text.training)])
+        yield self._stage.plan.part_of[number], (number, parcel)
+        yield beam.pvalue.TaggedOutput("withheld", (0, (number, text.withheld)))
+
+
+class WritePart(beam.DoFn):  # type: ignore[misc]
+    """(Number of a part, its texts by the files' numbers) to the path of the written part."""
+
+    def __init__(self, stage: TextStage) -> None:
+        self._stage = stage
+
+    def process(self, gathered: tuple[int, Iterable[tuple[int, Parcel]]]) -> Iterator[str]:
+        part, texts = gathered
+        ordered = sorted(texts, key=itemgetter(0))
+        yield self._stage.write(self._stage.plan.names[part], (collect(parcel) for _, parcel in ordered))
+
+
+class WriteEvaluation(beam.DoFn):  # type: ignore[misc]
+    """All withheld articles by the files' numbers to eval.txt and eval.md5."""
+
+    def __init__(self, stage: TextStage) -> None:
+        self._stage = stage
+
+    def process(self, gathered: tuple[int, Iterable[tuple[int, list[bytes]]]]) -> None:
+        withheld = [articles for _, articles in sorted(gathered[1])]
+        self._stage.write(EVAL_TEXT, map(eval_text, withheld))
+        self._stage.write(EVAL_MD5, map(eval_md5, withheld))
+
+
+class MakeTextShards(beam.PTransform):  # type: ignore[misc]
+    """Numbered extracted files to the paths of NVIDIA's text shards.
+
+    The numbers of sentences of all articles decide, in one place, where each article goes.
+    """
+
+    def __init__(self, stage: TextStage) -> None:
+        super().__init__()
+        self._stage = stage
+
+    def expand(self, files: beam.PCollection[NumberedFile]) -> beam.PCollection[str]:
+        articles = (
+            files
+            | "spread files over workers" >> beam.Reshuffle()
+            | "clean and split sentences"
+            >> beam.ParDo(SplitArticles(self._stage)).with_outputs("sentences", main="articles")
+        )
+        places = (
+            articles.sentences
+            | "gather numbers of sentences" >> beam.GroupByKey()
+            | "deal out articles" >> beam.ParDo(DealOut(self._stage)).with_output_types(tuple[int, Places])
+        )
+        return (
+            articles.articles
+            | "sort articles by shard" >> beam.ParDo(SortByShard(), beam.pvalue.AsDict(places))
+            | "gather shards" >> beam.GroupByKey()
+            | "write text shard" >> beam.ParDo(WriteTextShard(self._stage)).with_output_types(str)
+        )
+
+
+class SplitArticles(beam.DoFn):  # type: ignore[misc]
+    """(Number, path) of a file to (number, its articles); tagged: how many sentences each of them has."""
+
+    def __init__(self, stage: TextStage) -> None:
+        self._stage = stage
+        self._step = NvidiaStep(stage.load_splitter)
+
+    def setup(self) -> None:
+        self._stage.load_splitter()
+
+    def process(self, file: NumberedFile) -> Iterator[Any]:
+        number, path = file
+        with naming(path):
+            text = self._step(path)
+        count(text_amounts(text.counts))
+        yield number, self._stage.room.leave(text.articles)
+        yield beam.pvalue.TaggedOutput("sentences", (0, (number, array("I", text.sentences))))
+
+
+class DealOut(beam.DoFn):  # type: ignore[misc]
+    """The numbers of sentences of all articles, by file, to (number of a file, places of its articles)."""
+
+    def __init__(self, stage: TextStage) -> None:
+        self._settings = stage.settings
+
+    def process(
+        self, gathered: tuple[int, Iterable[tuple[int, Sequence[int]]]]
+    ) -> Iterator[tuple[int, Places]]:
+        by_file = sorted(gathered[1], key=lambda pair: pair[0])
+        sentences = array("I")
+        for _, found in by_file:
+            sentences.extend(found)
+        shard_of, place_of = array("I", sentences), array("I", sentences)
+        for shard, articles in enumerate(deal_out(sentences, self._settings)):
+            for place, article in enumerate(articles):
+                shard_of[article], place_of[article] = shard, place
+        start = 0
+        for number, found in by_file:
+            stop = start + len(found)
+            yield number, (shard_of[start:stop], place_of[start:stop])
+            start = stop
+
+
+class SortByShard(beam.DoFn):  # type: ignore[misc]
+    """(Number of a file, its articles) to (number of a shard, the file's articles for it by their place)."""
+
+    def process(
+        self, file: tuple[int, list[Parcel]], places: dict[int, Places]
+    ) -> Iterator[tuple[int, list[tuple[int, Parcel]]]]:
+        number, articles = file
+        by_shard: dict[int, list[tuple[int, Parcel]]] = {}
+        for article, shard, place in zip(articles, *places[number], strict=True):
+            by_shard.setdefault(shard, []).append((place, article))
+        yield from by_shard.items()
+
+
+class WriteTextShard(beam.DoFn):  # type: ignore[misc]
+    """(Number of a shard, its articles by their place, in blocks) to the path of the written shard."""
+
+    def __init__(self, stage: TextStage) -> None:
+        self._stage = stage
+
+    def process(self, gathered: tuple[int, Iterable[list[tuple[int, Parcel]]]]) -> Iterator[str]:
+        shard, blocks = gathered
+        articles = sorted((article for block in blocks for article in block), key=itemgetter(0))
+        yield self._stage.write(self._stage.plan.names[shard], (collect(parcel) for _, parcel in articles))

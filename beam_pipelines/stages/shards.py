@@ -1,0 +1,174 @@
+"""The last stages of the pipelines: parts to shards, shards to a finished dataset."""
+
+import logging
+import threading
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import apache_beam as beam
+
+from beam_pipelines.report.counters import count, spread
+from beam_pipelines.report.errors import naming
+from bertdata._native import Engine
+from bertdata.build.task import Job, Target, load_tokenizer, run_job
+from bertdata.dataset.manifest import InputEntry, ShardEntry, SkippedEntry
+from bertdata.io import storage
+
+Entry = InputEntry | ShardEntry | SkippedEntry
+NumberedEntry = tuple[int, Entry]
+"""An entry of a manifest, and the number of the target whose manifest it is for."""
+
+ONE_AT_A_TIME = threading.Lock()
+"""A process makes one part's shards at a time, however many threads a runner gives it: the tokeniser
+and its cache of words are shared within the process, and memory stays that of one part."""
+
+_LOGGER = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Making:
+    """What the stages that make shards are told; skip_bad: leave out parts that cannot be read."""
+
+    vocabulary: str
+    targets: tuple[Target, ...]
+    engine: Engine | None = None
+    skip_bad: bool = False
+
+    def load(self) -> None:
+        """Load what every job of this process needs."""
+        settings = self.targets[0].settings
+        load_tokenizer(self.vocabulary, settings.dialect, settings.lower_case, self.engine)
+
+    def job(self, part: str) -> Job:
+        """The work on one part."""
+        return Job(
+            part=part,
+            vocabulary=self.vocabulary,
+            targets=self.targets,
+            engine=self.engine,
+            skip_bad=self.skip_bad,
+        )
+
+
+class MakeShards(beam.PTransform):  # type: ignore[misc]
+    """Paths of parts to (number of the target, entry) of each part and each shard; the shards are written.
+
+    For a part that is left out: what the manifest says of it, for each target.
+
+    ::
+
+        "results/part-00000-of-00500" -> (0, InputEntry(...)), (0, ShardEntry(...))
+    """
+
+    def __init__(self, making: Making) -> None:
+        super().__init__()
+        self._making = making
+
+    def expand(self, parts: beam.PCollection[str]) -> beam.PCollection[NumberedEntry]:
+        return (
+            parts
+            # Without it a runner may fuse this stage with the one that lists the parts: one worker.
+            | "spread over workers" >> beam.Reshuffle()
+            | "make shards of a part" >> beam.ParDo(MakeShard(self._making))
+        )
+
+
+class MakeShard(beam.DoFn):  # type: ignore[misc]
+    """Calls ``run_job``. Harmless when repeated: files appear whole, with the same bytes."""
+
+    def __init__(self, making: Making) -> None:
+        self._making = making
+
+    def setup(self) -> None:
+        self._making.load()
+
+    def process(self, part: str) -> Iterator[NumberedEntry]:
+        job = self._making.job(part)
+        with naming(part), ONE_AT_A_TIME:
+            start = time.monotonic()
+            result = run_job(job)
+            seconds = time.monotonic() - start
+        for warning in result.warnings:
+            _LOGGER.warning("%s", warning)
+        if result.skipped is not None:
+            count(input_amounts(result.skipped))
+            yield from ((number, result.skipped) for number in range(len(job.targets)))
+            return
+        shards = [shard for _, shard in result.entries]
+        count(input_amounts(result.entries[0][0]))
+        count(shard_amounts(shards, result.kept))
+        spread(input_values(result.entries[0][0], seconds))
+        spread(shard_values(shards))
+        for number, entries in enumerate(result.entries):
+            yield from ((number, entry) for entry in entries)
+
+
+def input_amounts(part: InputEntry | SkippedEntry) -> dict[str, int]:
+    """A part that was read or left out, as counters."""
+    if isinstance(part, SkippedEntry):
+        return {"parts_skipped": 1}
+    return {"parts": 1, "documents": part.documents, "sentences": part.sentences, "tokens": part.tokens}
+
+
+def shard_amounts(shards: Sequence[ShardEntry], kept: int) -> dict[str, int]:
+    """Shards that were made or, so many of them, kept, as counters."""
+    return {
+        "examples": sum(shard.examples for shard in shards),
+        "masked_tokens": sum(shard.masked_tokens for shard in shards),
+        "bytes": sum(shard.bytes for shard in shards),
+        "shards_kept": kept,
+    }
+
+
+def input_values(part: InputEntry | SkippedEntry, seconds: float) -> dict[str, list[int]]:
+    """How much a part took, as distributions; a part left out is in none."""
+    if isinstance(part, SkippedEntry):
+        return {}
+    return {
+        "part_bytes": [part.bytes],
+        "part_tokens": [part.tokens],
+        "part_milliseconds": [round(seconds * 1000)],
+    }
+
+
+def shard_values(shards: Sequence[ShardEntry]) -> dict[str, list[int]]:
+    """How much is in shards, as distributions."""
+    return {
+        "shard_examples": [shard.examples for shard in shards],
+        "shard_tokens": [shard.tokens for shard in shards],
+        "shard_bytes": [shard.bytes for shard in shards],
+    }
+
+
+class WriteManifests(beam.PTransform):  # type: ignore[misc]
+    """(Number of the target, entry) of all inputs and shards to the directories of the finished datasets."""
+
+    def __init__(self, targets: tuple[Target, ...]) -> None:
+        super().__init__()
+        self._targets = targets
+
+    def expand(self, entries: beam.PCollection[NumberedEntry]) -> beam.PCollection[str]:
+        return (
+            entries
+            | "gather by dataset" >> beam.GroupByKey()
+            | "write manifest" >> beam.ParDo(WriteManifest(self._targets)).with_output_types(str)
+        )
+
+
+class WriteManifest(beam.DoFn):  # type: ignore[misc]
+    """Calls ``Dataset.finish``. Harmless when repeated: it writes the same bytes."""
+
+    def __init__(self, targets: tuple[Target, ...]) -> None:
+        self._targets = targets
+
+    def process(self, gathered: tuple[int, Iterable[Entry]]) -> Iterator[str]:
+        number, entries = gathered[0], list(gathered[1])
+        dataset = self._targets[number].dataset
+        storage.make_directory(dataset.unfinished)  # an earlier attempt that came this far removed it
+        dataset.finish(
+            [entry for entry in entries if isinstance(entry, InputEntry)],
+            [entry for entry in entries if isinstance(entry, ShardEntry)],
+            [entry for entry in entries if isinstance(entry, SkippedEntry)],
+        )
+        yield dataset.directory

@@ -1,0 +1,75 @@
+"""What the text stage of a run is given, and how it writes its files."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from beam_pipelines.report.counters import count, text_amounts
+from beam_pipelines.report.errors import naming
+from beam_pipelines.transport.spill_files import ParcelRoom
+from bertdata._native import Engine
+from bertdata.io import storage
+from bertdata.text.load_splitter import LoadSplitter
+from bertdata.text.plan import TextPlan, plan_text
+from bertdata.text.punkt.boundaries import Variant
+from bertdata.text.settings import SegmentCounts, SegmentSettings
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TextStage:
+    """What is to be made of so many extracted files, and in which directory."""
+
+    files: int
+    directory: str
+    plan: TextPlan
+    settings: SegmentSettings
+    load_splitter: LoadSplitter
+
+    @property
+    def parts(self) -> list[str]:
+        """The paths of the parts, or of NVIDIA's text shards."""
+        return [storage.join(self.directory, name) for name in self.plan.names]
+
+    @property
+    def unfinished(self) -> str:
+        """Where files grow; gone when the run is done."""
+        return storage.join(self.directory, "unfinished")
+
+    @property
+    def room(self) -> ParcelRoom:
+        """Where text waits between stages."""
+        return ParcelRoom.in_directory(self.unfinished)
+
+    def write(self, name: str, blocks: Iterable[bytes]) -> str:
+        """The path of a file in the directory, written whole."""
+        path = storage.join(self.directory, name)
+        storage.make_directory(self.unfinished)  # an attempt that ended later than the run needs it again
+        with naming(path), storage.open_output(path, temporary=self.unfinished) as file:
+            count(text_amounts(SegmentCounts(bytes_out=sum(map(file.write, blocks)))))
+        return path
+
+    def clear_away(self) -> None:
+        """Remove what is left of files that did not become whole."""
+        storage.remove_directory(self.unfinished)
+
+
+def plan_text_stage(
+    files: Sequence[str],
+    directory: str,
+    settings: SegmentSettings,
+    engine: Engine | None,
+    punkt_tables: str | None = None,
+) -> TextStage:
+    """The text stage for these extracted files.
+
+    InputError as from plan_text, DatasetError when the directory holds parts that will not be replaced.
+    """
+    plan = plan_text(files, settings)
+    plan.refuse_leftovers(directory)
+    return TextStage(
+        files=len(files),
+        directory=directory,
+        plan=plan,
+        settings=settings,
+        load_splitter=LoadSplitter(cast(Variant, settings.punkt), engine, punkt_tables),
+    )

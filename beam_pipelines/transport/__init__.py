@@ -1,0 +1,1 @@
+"""Bytes on their way between stages and machines."""

@@ -1,0 +1,105 @@
+"""What a run would find and make, told without writing anything: ``--dry-run``."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+
+from bertdata.io import storage
+from bertdata.dataset.writer import file_md5
+from bertdata.build.task import Target
+from bertdata.dataset.manifest import Plan, corpus_md5
+from bertdata.build.shuffled_task import shuffled_name
+
+NOTHING_WRITTEN = "dry run: nothing was written"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ShardPreview:
+    """One shard of a run to come; why: the reason to make it, None where it would be kept."""
+
+    name: str
+    source: str
+    why: str | None
+
+    def __str__(self) -> str:
+        told = f"  {'keep' if self.why is None else 'make'}  {self.name}"
+        return f"{told}  from {self.source}" + (f"  {self.why}" if self.why else "")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Preview:
+    """One dataset of a run to come."""
+
+    directory: str
+    plan: Plan
+    shards: tuple[ShardPreview, ...]
+
+    @property
+    def kept(self) -> int:
+        return sum(shard.why is None for shard in self.shards)
+
+    def lines(self) -> list[str]:
+        """The settings, how many shards, and each of them."""
+        made = len(self.shards) - self.kept
+        return [
+            f"{self.directory}: {settings_line(self.plan)}",
+            f"{self.directory}: {made} of {len(self.shards)} {self.plan.settings['format']} shards to make, "
+            f"{self.kept} to keep",
+            *map(str, self.shards),
+        ]
+
+
+def settings_line(plan: Plan) -> str:
+    """Recipe, settings and vocabulary in one line."""
+    settings = ", ".join(f"{name} {value}" for name, value in plan.settings.items())
+    vocabulary = plan.vocabulary
+    return f"{plan.title}: {settings}; vocabulary of {vocabulary['tokens']} tokens, md5 {vocabulary['md5']}"
+
+
+def preview(targets: Sequence[Target], parts: Sequence[str]) -> list[Preview]:
+    """What a run on these parts would make and keep in each target's directory.
+
+    A part may be yet to come. DatasetError for a directory that the run would refuse. A shard that may
+    be kept is read, and its part; nothing else is.
+    """
+    md5_of = cache(file_md5)
+    found = []
+    for target in targets:
+        target.dataset.refuse_others()
+        shards = []
+        for name, sources in _shards(target, parts):
+            why: str | None = "its part is yet to be made"
+            if all(map(storage.exists, sources)):
+                entries = target.dataset.read_entry(name)
+                why = target.dataset.why_made(name, partial(_input_md5, target, sources, md5_of), entries)
+            source = _source(sources[0]) if len(sources) == 1 else f"{len(sources)} parts"
+            shards.append(ShardPreview(name=name, source=source, why=why))
+        found.append(
+            Preview(directory=target.dataset.directory, plan=target.dataset.plan, shards=tuple(shards))
+        )
+    return found
+
+
+def _shards(target: Target, parts: Sequence[str]) -> list[tuple[str, Sequence[str]]]:
+    """Each shard's name and the parts it is made of."""
+    if (shards := target.dataset.plan.num_shards) is not None:
+        return [(shuffled_name(number, shards, target), parts) for number in range(shards)]
+    return [(f"{storage.base_name(part)}.{target.settings.format}", [part]) for part in parts]
+
+
+def _input_md5(target: Target, sources: Sequence[str], md5_of: Callable[[str], str]) -> str:
+    """The md5 that stands for a shard's inputs."""
+    if target.dataset.plan.num_shards is not None:
+        return corpus_md5({storage.base_name(part): md5_of(part) for part in sources})
+    return md5_of(sources[0])
+
+
+def _source(part: str) -> str:
+    return f"{part} ({storage.size(part)} bytes)" if storage.exists(part) else part
+
+
+def show_previews(previews: Sequence[Preview]) -> None:
+    """Print everything a person should know of a run to come."""
+    for found in previews:
+        print("\n".join(found.lines()))
+    print(NOTHING_WRITTEN)

@@ -1,0 +1,88 @@
+"""What a run is going to make: settings, parts, and the dataset of each phase."""
+
+from typing import Any
+
+from bertdata.io import storage
+from bertdata.dataset.writer import Dataset
+from bertdata.errors import MissingInputError, SettingsError
+from bertdata.build.task import Target, load_vocabulary
+from bertdata.dataset.manifest import Plan
+from bertdata.config.recipes import ExampleSettings, Recipe, find_recipe
+from bertdata.records import Vocabulary
+
+
+def chosen_settings(
+    recipe_name: str | None, phase: int | None, changes: dict[str, Any]
+) -> tuple[Recipe, dict[str, ExampleSettings]]:
+    """The recipe and its settings by output sub-directory, the changes applied.
+
+    A dialect without a recipe takes the recipe of its name. A length given for a recipe of two
+    phases makes it one data set, in the output directory itself.
+    """
+    recipe = find_recipe(recipe_name or changes.get("dialect") or "mlperf")
+    selected = recipe.select(phase)
+    shape = {"max_seq_length", "max_predictions_per_seq"} & set(changes)
+    if len(selected) > 1 and shape:
+        if len(shape) == 1:
+            raise SettingsError(
+                f"recipe {recipe.name} has two phases: give --phase, "
+                "or both --max-seq-length and --max-predictions-per-seq"
+            )
+        selected = {"": recipe.phases[0]}
+    return recipe, {place: settings.with_changes(**changes) for place, settings in selected.items()}
+
+
+def find_parts(patterns: list[str]) -> list[str]:
+    """The parts that the patterns name, sorted; refuses directories, parts of one name, names not UTF-8."""
+    parts = storage.expand(patterns)
+    for part, is_directory in zip(parts, storage.each(parts, storage.is_directory), strict=True):
+        if is_directory:
+            raise MissingInputError(
+                f"{part}: is a directory, expected a file; give its files: {part.rstrip('/')}/*"
+            )
+        name = storage.base_name(part)
+        if any("\ud800" <= character <= "\udfff" for character in name):  # bytes the system could not decode
+            raise SettingsError(
+                f"{part!a}: the name is not UTF-8, or not seen as such; rename it, or set LC_ALL=C.UTF-8"
+            )
+    by_name: dict[str, str] = {}
+    for part in parts:
+        other = by_name.setdefault(storage.base_name(part), part)
+        if other != part:
+            raise SettingsError(
+                f"{other} and {part} would make the same shard; give each part a name of its own"
+            )
+    return parts
+
+
+def plan_targets(
+    output: str,
+    recipe: Recipe,
+    phase: int | None,
+    settings: dict[str, ExampleSettings],
+    parts: list[str],
+    vocabulary_path: str,
+    num_shards: int | None = None,
+) -> tuple[Target, ...]:
+    """The datasets to make, one for each phase; num_shards: of a global shuffle, None: one for each part."""
+    if not output:
+        raise SettingsError("the output directory's name is empty")
+    names = tuple(sorted(map(storage.base_name, parts)))
+    numbered = len(settings) > 1
+    targets = []
+    for number, (place, chosen) in enumerate(settings.items(), 1):
+        plan = Plan(
+            recipe=recipe.name,
+            phase=number if numbered else phase if len(recipe.phases) > 1 else None,
+            settings=chosen.as_json(),
+            vocabulary=_vocabulary_json(load_vocabulary(vocabulary_path, chosen.dialect)),
+            inputs=names,
+            num_shards=num_shards,
+        )
+        directory = storage.join(output, place) if place else output
+        targets.append(Target(dataset=Dataset(directory, plan), settings=chosen))
+    return tuple(targets)
+
+
+def _vocabulary_json(vocabulary: Vocabulary) -> dict[str, Any]:
+    return {"md5": vocabulary.md5, "tokens": len(vocabulary.ids)}

@@ -1,0 +1,1 @@
+"""Recipes and dialects as data, and the checking of values."""

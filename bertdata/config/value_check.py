@@ -1,0 +1,120 @@
+"""Names and values that a person gave, held against a JSON Schema; each fault is one line."""
+
+import json
+from collections.abc import Callable, Collection, Iterable, Mapping
+from difflib import get_close_matches
+from math import isfinite
+from typing import Any
+
+from bertdata.errors import SettingsError
+from bertdata.io.storage import read_bytes
+
+_TYPES = {
+    "integer": "an integer",
+    "number": "a number",
+    "boolean": "true or false",
+    "string": "a text",
+    "object": "an object",
+    "array": "a list",
+}
+_BOUNDS = {
+    "minimum": "{} or more",
+    "maximum": "at most {}",
+    "exclusiveMinimum": "more than {}",
+    "exclusiveMaximum": "less than {}",
+    "const": "{!r}",
+}
+_SWITCH = {
+    **dict.fromkeys(("true", "yes", "1", "on"), True),
+    **dict.fromkeys(("false", "no", "0", "off"), False),
+}
+
+
+def check_names(given: Iterable[str], known: Collection[str], where: str = "") -> None:
+    """SettingsError for the first unknown name, with the nearest known one."""
+    for name in given:
+        if name not in known:
+            nearest = get_close_matches(name, sorted(known), n=1, cutoff=0.5)
+            hint = f"; the nearest known is {nearest[0]}" if nearest else ""
+            raise SettingsError(f"{where}{name} is not a known key{hint}")
+
+
+def check_values(values: Mapping[str, Any], properties: Mapping[str, Any], where: str = "") -> None:
+    """SettingsError for the first of the values whose type or range is not that of its property."""
+    import jsonschema  # slow to import
+
+    validator = jsonschema.Draft202012Validator({"properties": properties})
+    errors = sorted(validator.iter_errors(values), key=lambda error: list(map(str, error.absolute_path)))
+    if errors:
+        raise SettingsError(where + _fault(errors[0]))
+    for name, value in values.items():
+        if isinstance(value, float) and not isfinite(value):
+            raise SettingsError(f"{where}{name} is {value}, expected a finite number")
+
+
+def _fault(error: Any) -> str:
+    name, rule = ".".join(map(str, error.absolute_path)), error.validator_value
+    if error.validator == "enum":
+        expected = "one of " + ", ".join(value or "none" for value in rule)
+    elif error.validator == "type":
+        kinds = [rule] if isinstance(rule, str) else rule
+        expected = " or ".join(_TYPES[kind] for kind in kinds if kind != "null")
+    elif error.validator in _BOUNDS:
+        expected = _BOUNDS[error.validator].format(rule)
+    else:
+        return f"{name}: {error.message}"
+    return f"{name} is {error.instance!r}, expected {expected}"
+
+
+def types_of(schema: Mapping[str, Any]) -> list[str]:
+    """The JSON types that a property's value may have."""
+    kinds = schema.get("type", ["string", "null"] if None in schema.get("enum", ()) else "string")
+    return [kinds] if isinstance(kinds, str) else kinds
+
+
+def read_value(text: str, kinds: list[str], name: str) -> Any:
+    """The text as the first of the JSON types that it fits; SettingsError, with the name, where none does."""
+    if "null" in kinds and text.lower() in ("none", "null"):
+        return None
+    for kind in kinds:
+        try:
+            return _READERS[kind](text)
+        except (ValueError, KeyError):
+            continue
+    wanted = " or ".join(kind for kind in kinds if kind != "null")
+    raise SettingsError(f"{name} is {text!r}, expected the type {wanted}")
+
+
+def _number(text: str) -> int | float:
+    try:
+        return int(text)
+    except ValueError:
+        return float(text)
+
+
+def _integer(text: str) -> int:
+    number = _number(text)
+    if isinstance(number, float) and not number.is_integer():
+        raise ValueError(text)
+    return int(number)
+
+
+_READERS: dict[str, Callable[[str], Any]] = {
+    "boolean": lambda text: _SWITCH[text.lower()],
+    "integer": _integer,
+    "number": _number,
+    "string": str,
+    "object": json.loads,
+    "array": json.loads,
+}
+
+
+def read_object(path: str) -> dict[str, Any]:
+    """The JSON object in the file; SettingsError names the file."""
+    try:
+        value = json.loads(read_bytes(path))
+    except ValueError as error:
+        raise SettingsError(f"{path}: is not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise SettingsError(f"{path}: is not a JSON object")
+    return value

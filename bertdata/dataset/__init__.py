@@ -1,0 +1,1 @@
+"""A directory of shards: its manifest, writing, finding, reading and verifying it."""

@@ -1,0 +1,154 @@
+"""Where shards are: datasets with their manifests, and the files of other tools, which have none."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from bertdata.dataset.manifest import MANIFEST_NAME, MD5SUMS_NAME, Manifest, ShardEntry, parse_manifest
+from bertdata.dataset.writer import UNFINISHED
+from bertdata.errors import DatasetError, ManifestError, MissingInputError, ShardError
+from bertdata.io import storage
+from bertdata.shards.containers import format_of_name
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FoundShard:
+    """A file of examples, and its manifest's entry if there is one; picklable work for a worker."""
+
+    path: str
+    name: str
+    bytes: int
+    entry: ShardEntry | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FoundDataset:
+    """Shards that belong together; without a manifest they are another tool's."""
+
+    path: str
+    manifest: Manifest | None
+    shards: tuple[FoundShard, ...]
+
+    @property
+    def title(self) -> str:
+        """Recipe and phase in words, as the manifest has them."""
+        return self.manifest.plan.title if self.manifest else "no manifest"
+
+
+def find_datasets(path: str, *, exact: bool = False) -> list[FoundDataset]:
+    """The datasets of a directory, a manifest, a shard or a pattern of shards; nothing is decoded.
+
+    A directory is a dataset if it holds a manifest, several if directories below it do, and else
+    another tool's: its shards are then what find_shards finds. Shards named one by one have a manifest
+    if the one beside them lists them all. exact: ManifestError for an edited manifest, ShardError for
+    sizes other than it says. MissingInputError, DatasetError, ManifestError and ShardError name what
+    is not there.
+    """
+    if not storage.is_directory(path):
+        if path.endswith(".json"):
+            return _listed(path, exact)
+        files = storage.expand([path])
+        where = storage.join(storage.parent(files[0]), MANIFEST_NAME)
+        listed = _listed(where, exact, files) if storage.exists(where) else []
+        return [replace(one, path=path) for one in listed] or [_unlisted(path)]
+    names = storage.list_files(path)
+    if MANIFEST_NAME in names:
+        return _listed(storage.join(path, MANIFEST_NAME), exact)
+    refuse_unfinished(path, names)
+    inner = [f"{name}/{MANIFEST_NAME}" for name in datasets_below(names)]
+    found = [_listed(storage.join(path, name), exact) for name in inner]
+    return [one for listed in found for one in listed] or [_unlisted(path)]
+
+
+def find_shards(path: str) -> list[FoundShard]:
+    """The shards of any tool: what the path or pattern names, or the files below a directory.
+
+    Of these, the ones named as shards, or else those without any ending (as the original programs name
+    theirs). Manifests are not looked at. DatasetError if there are none.
+    """
+    if storage.is_directory(path):
+        names = _shard_names(path, storage.list_files(path))
+        files = [storage.join(path, name) for name in names]
+    else:
+        files = storage.expand([path])
+        names = list(map(storage.base_name, files))
+    sizes = storage.each(files, storage.size)
+    found = zip(files, names, sizes, strict=True)
+    return [FoundShard(path=file, name=name, bytes=size) for file, name, size in found]
+
+
+def refuse_unfinished(path: str, names: Sequence[str]) -> None:
+    """ManifestError if one of the files below the directory is that of a dataset which is being made."""
+    for name in names:
+        directory, mark, _ = f"/{name}".partition(f"/{UNFINISHED}/")
+        if mark and f"{directory}/{MANIFEST_NAME}"[1:] not in names:
+            raise ManifestError(
+                f"{path}{directory}: is unfinished: no {MANIFEST_NAME} yet; "
+                "run the command that made it again"
+            )
+
+
+def datasets_below(names: Sequence[str]) -> list[str]:
+    """The directories that hold a manifest, by the names of a directory's files."""
+    return sorted(storage.parent(name) for name in names if storage.base_name(name) == MANIFEST_NAME)
+
+
+def _unlisted(path: str) -> FoundDataset:
+    return FoundDataset(path=path, manifest=None, shards=tuple(find_shards(path)))
+
+
+def _listed(where: str, exact: bool, chosen: Sequence[str] = ()) -> list[FoundDataset]:
+    """The manifest's dataset, of the chosen shards if some are; none if it does not list all of them."""
+    data = storage.read_bytes(where)
+    manifest = parse_manifest(data, where)
+    if exact and manifest.dump() != data:
+        raise ManifestError(f"{where}: was edited: it is not what its own entries make")
+    directory = storage.parent(where)
+    entries = {storage.join(directory, entry.name): entry for entry in manifest.shards}
+    if not entries.keys() >= set(chosen):
+        return []
+    files = list(chosen or entries)
+    found = list(zip(files, storage.each(files, _size), strict=True))
+    faults = [fault for file, size in found if (fault := _fault(file, size, entries[file], exact))]
+    if faults:
+        more = f" (and {len(faults) - 1} more files at fault)" if faults[1:] else ""
+        raise ShardError(faults[0] + more)
+    shards = [
+        FoundShard(path=file, name=entries[file].name, bytes=size or 0, entry=entries[file])
+        for file, size in found
+    ]
+    return [FoundDataset(path=directory, manifest=manifest, shards=tuple(shards))]
+
+
+def _size(path: str) -> int | None:
+    try:
+        return storage.size(path)
+    except MissingInputError:
+        return None
+
+
+def _fault(path: str, size: int | None, entry: ShardEntry, exact: bool) -> str | None:
+    if size is None:
+        listed = f"{MANIFEST_NAME} lists it with {entry.bytes} bytes and {entry.examples} examples"
+        return f"{path}: is missing, {listed}"
+    return f"{path}: found {size} bytes, expected {entry.bytes}" if exact and size != entry.bytes else None
+
+
+def _shard_names(path: str, names: list[str]) -> list[str]:
+    candidates = [name for name in names if not storage.base_name(name).startswith((".", "_"))]
+    named = [name for name in candidates if _has_shard_ending(name)]
+    plain = [name for name in candidates if "." not in storage.base_name(name)]
+    found = named or [name for name in plain if storage.base_name(name) != MD5SUMS_NAME]
+    if not found:
+        raise DatasetError(
+            f"{path}: holds no dataset: neither {MANIFEST_NAME}, here or below, nor any file that is named "
+            "as a shard: .tfrecord, .hdf5 or .parquet"
+        )
+    return found
+
+
+def _has_shard_ending(name: str) -> bool:
+    try:
+        format_of_name(name)
+    except ShardError:
+        return False
+    return True

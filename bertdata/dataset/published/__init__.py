@@ -1,0 +1,1 @@
+"""Sizes and md5s that others published, one table a file."""

@@ -1,0 +1,232 @@
+"""A dataset opened for training: its files, how many examples each holds, and that they are as promised.
+
+Needs NumPy once examples are read.
+"""
+
+import hashlib
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, fields
+from tempfile import TemporaryFile
+from typing import TYPE_CHECKING, BinaryIO, cast
+
+from bertdata.dataset.discover import FoundShard, find_datasets, find_shards
+from bertdata.dataset.manifest import MANIFEST_NAME, Plan
+from bertdata.errors import DatasetError, SettingsError, ShardError
+from bertdata.io import storage
+from bertdata.records import ExampleBatch, ShardLayout
+from bertdata.shards.containers import make_reader, open_reader
+
+if TYPE_CHECKING:
+    from bertdata.shards.columns import Place
+
+# The layouts, each with the path that has it; the files with their examples; tokens of the vocabulary
+_Contents = tuple[list[tuple[str, ShardLayout]], list[tuple[FoundShard, int]], int | None]
+_THREADS = 8  # they wait for the file system
+_ROWS = 4096
+_BLOCK_BYTES = 1 << 20
+_PADDED_TOKENS = 127  # a model's vocabulary may be rounded up to a multiple of 128
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Shard:
+    """One file of examples; ``name`` is its path below the directory that holds all of them."""
+
+    name: str
+    path: str
+    examples: int
+    md5: str | None = None  # None: no manifest vouches for it
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Data:
+    """The files of a dataset and what is known of them; nothing is decoded yet."""
+
+    name: str
+    layout: ShardLayout
+    shards: tuple[Shard, ...]
+    vocabulary_size: int | None  # the model's, else that in the manifest: ids are below it
+
+    @property
+    def examples(self) -> int:
+        return sum(shard.examples for shard in self.shards)
+
+    @property
+    def digest(self) -> str:
+        """What a checkpoint remembers of the dataset: a position means nothing in another one."""
+        found = [f"{shard.name} {shard.examples} {shard.md5}\n" for shard in self.shards]
+        return hashlib.blake2b("".join(found).encode(), digest_size=16).hexdigest()
+
+    def batches(self, shard: Shard) -> Iterator[ExampleBatch]:
+        """The shard's examples as NumPy columns; ShardError if they are not what was promised."""
+        from bertdata.shards import columns
+
+        found = 0
+        with self._opened(shard) as file:
+            reader = make_reader(file, shard.path)
+            _check_layout(shard.path, reader.layout, self.layout)
+            for batch in map(columns.arrays, reader.batches(_ROWS)):
+                self._check_ids(batch, columns.Place(name=shard.path, first=found))
+                found += len(batch)
+                yield columns.compact(batch)
+        if found != shard.examples:
+            raise ShardError(f"{shard.path}: holds {found} examples, expected {shard.examples}")
+
+    def run(self, share: range) -> Iterator[ExampleBatch]:
+        """The examples of the share, counted in the shards' order, from the shards that hold them."""
+        from bertdata.shards import columns
+
+        start = 0
+        for shard in self.shards:
+            if start < share.stop and start + shard.examples > share.start:
+                first = start
+                for batch in self.batches(shard):
+                    inside = range(max(share.start, first), min(share.stop, first + len(batch)))
+                    if inside:
+                        yield columns.cut(batch, inside.start - first, inside.stop - first)
+                    first += len(batch)
+                    if first >= share.stop:
+                        break
+            start += shard.examples
+
+    @contextmanager
+    def _opened(self, shard: Shard) -> Iterator[BinaryIO]:
+        """The shard's file, of the md5 that is promised; a remote one is fetched once, into a local file."""
+        remote, md5 = storage.is_remote(shard.path), hashlib.md5(usedforsecurity=False)
+        with (
+            storage.open_input(shard.path) as source,
+            cast(BinaryIO, TemporaryFile()) if remote else nullcontext(source) as file,
+        ):
+            while (remote or shard.md5) and (block := source.read(_BLOCK_BYTES)):
+                md5.update(block)
+                if remote:
+                    file.write(block)
+            if shard.md5 and md5.hexdigest() != shard.md5:
+                found = f"found md5 {md5.hexdigest()}, expected {shard.md5}"
+                raise ShardError(f"{shard.path}: {found}: it was damaged or changed since it was made")
+            file.seek(0)
+            yield file
+
+    def _check_ids(self, batch: ExampleBatch, place: "Place") -> None:
+        limit = self.vocabulary_size
+        for ids, ends in ((batch.ids, batch.ends), (batch.labels, batch.mask_ends)):
+            if limit is not None and len(ids) and ids.max() >= limit:
+                problem = f"id {ids.max()}, expected less than {limit}, the model's vocab_size"
+                place.refuse_items(ids == ids.max(), ends, lambda _, problem=problem: problem)  # type: ignore[misc]
+
+
+def open_data(
+    paths: str | Sequence[str],
+    *,
+    unverified: bool = False,
+    max_seq_length: int | None = None,
+    max_predictions_per_seq: int | None = None,
+    max_position_embeddings: int | None = None,
+    vocabulary_size: int | None = None,
+) -> Data:
+    """The dataset at the paths: directories, manifests, shards of a directory with a manifest, or patterns.
+
+    Sizes are compared with the manifest now, md5s when a shard is decoded. unverified: take files of
+    any tool without a manifest, and count their examples. The other settings, where given, are what
+    model and configuration want of the data.
+
+    MissingInputError, DatasetError, ManifestError or ShardError say what is wrong with the dataset,
+    SettingsError where it does not suit the model.
+    """
+    paths = [paths] if isinstance(paths, str) else list(paths)
+    name = ", ".join(paths)
+    layouts, files, tokens = _unverified(paths) if unverified else _verified(paths)
+    if not any(examples for _, examples in files):
+        raise DatasetError(f"{name}: holds no examples")
+    layout = layouts[0][1]
+    for path, found in layouts:
+        _check_layout(path, found, layout)
+    wants = {"max_seq_length": max_seq_length, "max_predictions_per_seq": max_predictions_per_seq}
+    for what, wanted in wants.items():
+        if wanted is not None and getattr(layout, what) != wanted:
+            made = f"was made with {what} {getattr(layout, what)}"
+            raise SettingsError(f"{name}: {made}, the configuration says {wanted}")
+    if max_position_embeddings is not None and layout.max_seq_length > max_position_embeddings:
+        limit = f"the model has max_position_embeddings {max_position_embeddings}"
+        raise SettingsError(f"{name}: sequences of {layout.max_seq_length} ids, {limit}")
+    size = tokens if vocabulary_size is None else vocabulary_size
+    if tokens and size and not tokens <= size <= tokens + _PADDED_TOKENS:
+        made = f"was made with a vocabulary of {tokens} tokens"
+        raise SettingsError(f"{name}: {made}, the model has vocab_size {size}")
+    return Data(name=name, layout=layout, shards=_shards(files), vocabulary_size=size)
+
+
+def _shards(files: list[tuple[FoundShard, int]]) -> tuple[Shard, ...]:
+    """A file is known by its path below the directory that holds all: the same wherever that lies."""
+    start = os.path.commonprefix([file.path for file, _ in files]).rfind("/") + 1  # noqa: RUF071
+    return tuple(
+        Shard(
+            name=file.path[start:],
+            path=file.path,
+            examples=examples,
+            md5=file.entry.md5 if file.entry else None,
+        )
+        for file, examples in files
+    )
+
+
+def _verified(paths: list[str]) -> _Contents:
+    opened = [(path, *_vouched_for(path)) for path in paths]
+    vocabulary = opened[0][1].vocabulary
+    for path, plan, _ in opened:
+        if plan.vocabulary["md5"] != vocabulary["md5"]:
+            found = f"vocabulary {plan.vocabulary['md5']}, expected {vocabulary['md5']}"
+            raise DatasetError(f"{path}: was made with {found}, that of {paths[0]}")
+    names = [field.name for field in fields(ShardLayout)]
+    layouts = [
+        (path, ShardLayout(**{name: plan.settings[name] for name in names})) for path, plan, _ in opened
+    ]
+    return layouts, [item for _, _, files in opened for item in files], vocabulary["tokens"]
+
+
+def _vouched_for(path: str) -> tuple[Plan, list[tuple[FoundShard, int]]]:
+    """The plan of the one dataset that the path means, and its shards with their examples."""
+    found = find_datasets(path, exact=True)
+    if found[0].path.startswith(storage.join(path, "")):
+        inner = ", ".join(dataset.path for dataset in found)
+        raise DatasetError(f"{path}: holds no {MANIFEST_NAME}; name one of its datasets: {inner}")
+    manifest, shards = found[0].manifest, found[0].shards
+    if manifest is None:
+        raise DatasetError(
+            f"{path}: no {MANIFEST_NAME} lists it, so nothing vouches for its examples; "
+            "unverified takes files as they are"
+        )
+    return manifest.plan, [(shard, shard.entry.examples) for shard in shards if shard.entry]
+
+
+def _unverified(paths: list[str]) -> _Contents:
+    files = {file.path: file for path in paths for file in _shards_of_one_kind(path)}
+    with ThreadPoolExecutor(_THREADS) as pool:
+        counted = list(pool.map(_count, sorted(files)))
+    layouts = [(path, layout) for path, layout, _ in counted]
+    return layouts, [(files[path], examples) for path, _, examples in counted], None
+
+
+def _shards_of_one_kind(path: str) -> list[FoundShard]:
+    """The shards; DatasetError where a directory's training files have test files among them."""
+    shards = find_shards(path)
+    names = [storage.base_name(shard.path) for shard in shards]
+    mixed = all(any(word in name for name in names) for word in ("training", "test"))
+    if mixed and storage.is_directory(path):
+        pattern = storage.join(path, "*training*")
+        raise DatasetError(f"{path}: holds training and test files; give a pattern, as {pattern}")
+    return shards
+
+
+def _count(path: str) -> tuple[str, ShardLayout, int]:
+    with open_reader(path) as reader:
+        return path, reader.layout, len(reader)
+
+
+def _check_layout(path: str, found: ShardLayout, expected: ShardLayout) -> None:
+    for field in fields(ShardLayout):
+        ours, wanted = getattr(found, field.name), getattr(expected, field.name)
+        if ours != wanted:
+            raise ShardError(f"{path}: {field.name} is {ours}, expected {wanted}")

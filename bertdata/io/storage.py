@@ -1,0 +1,314 @@
+"""Files on any file system: local paths directly, everything with a scheme through fsspec.
+
+Every function turns a refusal of the file system into an error that names the path.
+"""
+
+import io
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from glob import glob
+from pathlib import Path
+from typing import Any, BinaryIO, TypeVar, cast
+
+from bertdata.errors import BertDataError, MissingInputError, StorageError
+from bertdata.io.remote import is_object_store, missing_bucket, open_file_system, reason, upload
+
+Result = TypeVar("Result")
+
+_BUFFER_BYTES = 1 << 20
+_REQUESTS = 16
+"""Small requests to a remote file system that are under way at a time: each waits for the network."""
+
+
+def is_remote(path: str) -> bool:
+    """Whether the path names a file system other than the local one (``gs://``, ``s3://``, ``memory://``)."""
+    return "://" in path and not path.startswith("file://")
+
+
+def _local(path: str) -> str:
+    return path.removeprefix("file://")
+
+
+@contextmanager
+def _naming(path: str, missing: str = "no such file or directory") -> Iterator[None]:
+    """Turn what the file system raises into an error that names the path."""
+    try:
+        yield
+    except BertDataError:
+        raise
+    except FileNotFoundError:
+        bucket = missing_bucket(path)
+        what = missing if bucket is None else f"there is no bucket {bucket}"
+        raise MissingInputError(f"{path}: {what}") from None
+    except IsADirectoryError:
+        raise MissingInputError(f"{path}: is a directory, expected a file") from None
+    except OSError as error:
+        raise StorageError(
+            f"{path}: {reason(error) if is_remote(path) else error.strerror or error}"
+        ) from error
+    except Exception as error:
+        if not is_remote(path):
+            raise
+        raise StorageError(f"{path}: {reason(error)}") from error
+
+
+def join(directory: str, name: str) -> str:
+    """The path of a file in a directory."""
+    return f"{directory}{name}" if directory.endswith("/") or not directory else f"{directory}/{name}"
+
+
+def parent(path: str) -> str:
+    """The directory that holds the path."""
+    name = base_name(path)
+    directory = path.rstrip("/")[: -len(name)]
+    at_root = directory == "/" or directory.endswith("://")
+    return directory if at_root else directory.rstrip("/") or "."
+
+
+def base_name(path: str) -> str:
+    """The path's last component."""
+    return path.rstrip("/").rsplit("/", 1)[-1]
+
+
+def read_bytes(path: str) -> bytes:
+    """The whole file."""
+    if is_remote(path):
+        with _naming(path):
+            file_system, inner = open_file_system(path)
+            data: bytes = file_system.cat_file(inner)
+            return data
+    with open_input(path) as file, _naming(path):
+        return file.read()
+
+
+@contextmanager
+def open_input(path: str) -> Iterator[BinaryIO]:
+    """The file opened for reading and seeking."""
+    with _naming(path):
+        if is_remote(path):
+            file_system, inner = open_file_system(path)
+            file = cast(
+                BinaryIO, io.BufferedReader(_RemoteInput(file_system.open(inner, "rb"), path), _BUFFER_BYTES)
+            )
+        else:
+            file = open(_local(path), "rb")  # noqa: SIM115 - closed below
+    with file:
+        yield file
+
+
+class _RemoteInput(io.RawIOBase):
+    """A remote file whose read errors name its path."""
+
+    def __init__(self, file: Any, path: str) -> None:
+        self._file = file
+        self._path = path
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        return int(self._file.seek(offset, whence))
+
+    def tell(self) -> int:
+        return int(self._file.tell())
+
+    def readinto(self, buffer: Any) -> int:
+        with _naming(self._path):
+            data = self._file.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        if not self.closed:
+            self._file.close()
+        super().close()
+
+
+@contextmanager
+def open_output(path: str, *, temporary: str | None = None) -> Iterator[BinaryIO]:
+    """A file that appears under its path when the block ends well, and not at all otherwise.
+
+    A local one grows under a name of its own in the directory ``temporary`` (default: beside the
+    path), which must be on the same file system, and is renamed at the end. A remote one grows in a
+    nameless file of this machine (TMPDIR) and is sent when it is whole: nothing that a crash, a
+    second writer or a file object's finaliser does can put half of it there.
+    """
+    directory = temporary if temporary is not None else parent(path)
+    growing = join(directory, f"{base_name(path)}.{os.urandom(8).hex()}.tmp")
+    if is_remote(path):
+        with _open_remote_output(path, growing) as file:
+            yield file
+        return
+    try:
+        with _naming(path, missing=f"cannot be written: there is no directory {directory}"):
+            file = _create(growing)
+        with _NamedFile(file, path) as named:
+            yield cast(BinaryIO, named)
+        with _naming(path):
+            os.replace(_local(growing), _local(path))
+    except BaseException:
+        remove(growing, missing_ok=True)
+        raise
+
+
+def _create(path: str) -> BinaryIO:
+    return open(_local(path), "wb")
+
+
+@contextmanager
+def _open_remote_output(path: str, growing: str) -> Iterator[BinaryIO]:
+    from tempfile import TemporaryFile, gettempdir
+
+    with _naming(path):
+        open_file_system(path)  # what cannot be written is not worth making
+    try:
+        made = TemporaryFile()  # noqa: SIM115 - closed below
+    except OSError as error:
+        raise StorageError(f"{path}: no room here for it to grow: {error}; set TMPDIR") from None
+    with made as file:
+        with _NamedFile(cast(BinaryIO, file), f"{path}: its copy in {gettempdir()}", closes=False) as named:
+            yield cast(BinaryIO, named)
+        with _naming(path, missing="cannot be written"):
+            upload(cast(BinaryIO, file), path, growing)
+
+
+class _NamedFile:
+    """An output file whose errors name its path; a full disk may show only when it is closed or flushed."""
+
+    def __init__(self, file: BinaryIO, path: str, *, closes: bool = True) -> None:
+        self._file = file
+        self._path = path
+        self._end = file.close if closes else file.flush
+
+    def write(self, data: bytes) -> int:
+        with _naming(self._path):
+            return self._file.write(data)
+
+    def __enter__(self) -> "_NamedFile":
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        with _naming(self._path):
+            self._end()
+
+
+def remove(path: str, *, missing_ok: bool = False) -> None:
+    """Delete one file."""
+    try:
+        with _naming(path):
+            if is_remote(path):
+                file_system, inner = open_file_system(path)
+                file_system.rm_file(inner)
+            else:
+                os.unlink(_local(path))
+    except MissingInputError:
+        if not missing_ok:
+            raise
+
+
+def exists(path: str) -> bool:
+    """Whether a file or directory of that path is there."""
+    return _kind(path) is not None if is_remote(path) else os.path.exists(_local(path))
+
+
+def is_directory(path: str) -> bool:
+    """Whether the path is a directory (in an object store: a prefix of files)."""
+    return _kind(path) == "directory" if is_remote(path) else os.path.isdir(_local(path))
+
+
+def _kind(path: str) -> str | None:
+    """``file`` or ``directory``; None if nothing of that path is there."""
+    with _naming(path):
+        file_system, inner = open_file_system(path)
+        try:
+            return str(file_system.info(inner)["type"])
+        except FileNotFoundError:
+            return None
+
+
+def size(path: str) -> int:
+    """The file's size in bytes."""
+    with _naming(path):
+        if is_remote(path):
+            file_system, inner = open_file_system(path)
+            return int(file_system.size(inner))
+        return os.path.getsize(_local(path))
+
+
+def make_directory(path: str) -> None:
+    """Create the directory and its parents, if they are not there; an object store has none."""
+    if is_object_store(path):
+        return  # fsspec would create the bucket
+    with _naming(path):
+        if is_remote(path):
+            file_system, inner = open_file_system(path)
+            file_system.makedirs(inner, exist_ok=True)
+        else:
+            os.makedirs(_local(path), exist_ok=True)
+
+
+def remove_directory(path: str) -> None:
+    """Delete a directory of plain files, if it is there."""
+    if not is_object_store(path) and not exists(path):
+        return
+    each([join(path, name) for name in list_files(path)], lambda file: remove(file, missing_ok=True))
+    if is_object_store(path):
+        return
+    with _naming(path):
+        if is_remote(path):
+            file_system, inner = open_file_system(path)
+            if file_system.exists(inner):
+                file_system.rmdir(inner)
+        else:
+            os.rmdir(_local(path))
+
+
+def each(paths: Sequence[str], function: Callable[[str], Result]) -> list[Result]:
+    """``function(path)`` of every path; of remote ones several at a time."""
+    if not any(map(is_remote, paths)):
+        return [function(path) for path in paths]
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(_REQUESTS) as pool:
+        return list(pool.map(function, paths))
+
+
+def list_files(directory: str) -> list[str]:
+    """Names of the files below a directory, relative to it, sorted; none if it is not there."""
+    if is_remote(directory):
+        with _naming(directory):
+            file_system, inner = open_file_system(directory)
+            file_system.invalidate_cache()
+            there = is_object_store(directory) or file_system.exists(inner)
+            found = file_system.find(inner) if there else []
+        names = [str(path)[len(inner.rstrip("/")) + 1 :] for path in found]
+        return sorted(name for name in names if name and not name.endswith("/"))  # marks of empty folders
+    root = Path(_local(directory))
+    return sorted(path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file())
+
+
+def expand(patterns: list[str]) -> list[str]:
+    """Paths that the patterns name, sorted, each once; MissingInputError for one that names none.
+
+    A path that exists is taken as it is, whatever characters it holds.
+    """
+    paths: set[str] = set()
+    for pattern in patterns:
+        found = [pattern] if exists(pattern) else _matches(pattern)
+        if not found:
+            raise MissingInputError(f"{pattern}: no such file or directory")
+        paths.update(found)
+    return sorted(paths)
+
+
+def _matches(pattern: str) -> list[str]:
+    if is_remote(pattern):
+        with _naming(pattern):
+            file_system, inner = open_file_system(pattern)
+            scheme = pattern.split("://")[0]
+            return [f"{scheme}://{path.lstrip('/')}" for path in file_system.glob(inner)]
+    return glob(_local(pattern))

@@ -1,0 +1,1 @@
+"""A dataset in numbers and pictures."""

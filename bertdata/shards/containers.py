@@ -1,0 +1,72 @@
+"""Containers of examples: TFRecord, HDF5, Parquet. One module each, one Writer and Reader protocol."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import BinaryIO
+
+from bertdata._native import Engine
+from bertdata.config.recipes import FORMATS
+from bertdata.errors import ShardError
+from bertdata.io import storage
+from bertdata.records import ShardLayout
+from bertdata.shards.protocol import ShardReader, ShardWriter, Sink
+
+_MAGIC = {b"\x89HDF": "hdf5", b"PAR1": "parquet"}
+
+
+def make_writer(format: str, sink: Sink, layout: ShardLayout, engine: Engine | None = None) -> ShardWriter:
+    """A writer of that format. HDF5 and Parquet need their extras; they are imported only here."""
+    if format == "hdf5":
+        from bertdata.shards.hdf5 import Hdf5Writer
+
+        return Hdf5Writer(sink, layout)
+    if format == "parquet":
+        from bertdata.shards.parquet import ParquetWriter
+
+        return ParquetWriter(sink, layout)
+    from bertdata.shards.tfrecord import TFRecordWriter
+
+    return TFRecordWriter(sink, layout, engine)
+
+
+def format_of(file: BinaryIO) -> str:
+    """The container's format by its first bytes; TFRecord has no mark, so it is what is left."""
+    magic = file.read(4)
+    file.seek(0)
+    return _MAGIC.get(magic, "tfrecord")
+
+
+def make_reader(file: BinaryIO, name: str, engine: Engine | None = None) -> ShardReader:
+    """A reader of whatever container the file is; errors call it ``name``."""
+    format = format_of(file)
+    if format == "hdf5":
+        from bertdata.shards.hdf5 import Hdf5Reader
+
+        return Hdf5Reader(file, name)
+    if format == "parquet":
+        from bertdata.shards.parquet import ParquetReader
+
+        return ParquetReader(file, name)
+    from bertdata.shards.tfrecord import TFRecordReader
+
+    return TFRecordReader(file, name, engine)
+
+
+@contextmanager
+def open_reader(path: str, engine: Engine | None = None) -> Iterator[ShardReader]:
+    """A reader of the shard at the path."""
+    with storage.open_input(path) as file:
+        yield make_reader(file, path, engine)
+
+
+def format_of_name(path: str) -> str:
+    """The format that a file name's ending says; ShardError for any other ending."""
+    ending = path.rsplit(".", 1)[-1].lower()
+    aliases = {"h5": "hdf5", "tfrecords": "tfrecord", "pq": "parquet"}
+    format = aliases.get(ending, ending)
+    if format not in FORMATS:
+        raise ShardError(f"{path}: ends in .{ending}, expected one of .{', .'.join(FORMATS)}")
+    return format
+
+
+__all__ = ["FORMATS", "format_of", "format_of_name", "make_reader", "make_writer", "open_reader"]

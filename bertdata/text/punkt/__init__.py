@@ -1,0 +1,1 @@
+"""English sentence boundaries (Punkt), the specification of the kernel."""

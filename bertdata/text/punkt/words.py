@@ -1,0 +1,108 @@
+"""Words around a candidate, and whether a sentence ends among them (Kiss and Strunk 2006, section 4)."""
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+from bertdata.text.punkt.tables import BEGINS_LOWER, LOWER, MIDDLE_UPPER, UPPER, PunktTables
+from bertdata.unicode import characters
+
+NUMBER = "##number##"
+# Marks that end the word before them and stand alone.
+BREAKS_WORD = r"""[?!'":;*@()\[\]{}]"""
+
+# Dashes and ellipses are words of their own: --, ..., and the spaced ". . .", on one line.
+_RUN = r"(?:--+|\.\.+|\.(?:[^\S\n]\.){2,})"
+_WORD_END = rf"(?:\s|\Z|{BREAKS_WORD}|{_RUN})"
+_WORD = re.compile(rf"""{_RUN}|[^\s"`:;,&\#*@()\[\]{{}}\-]\S*?(?=,?{_WORD_END})|\S""")
+_PUNCTUATION = frozenset(";:,.!?")
+_NUMBER = re.compile(r"-?[.,]?0[0,.-]*")
+
+
+class _Word(NamedTuple):
+    """A word and what its form alone tells.
+
+    type: lower-cased, NUMBER for any number.
+    ends_sentence: it looks like an end: ``.``, ``?``, ``!``, or a period after no known abbreviation.
+    """
+
+    text: str
+    type: str
+    is_abbreviation: bool
+    ends_sentence: bool
+
+
+def contains_sentence_end(context: str, tables: PunktTables) -> bool:
+    """Whether a sentence ends with a word of the context, its last word not counted."""
+    return any(
+        _ends_between(word, following, tables) for word, following in pairwise(_words(context, tables))
+    )
+
+
+def _words(context: str, tables: PunktTables) -> Iterator[_Word]:
+    for found in _WORD.finditer(context):
+        text = found.group()
+        lowered = characters.lower(text)
+        ends_in_period = text.endswith(".") and not text.endswith("..")
+        is_abbreviation = ends_in_period and _is_abbreviation(lowered[:-1], tables)
+        yield _Word(
+            text=text,
+            type=NUMBER if _is_number(lowered) else lowered,
+            is_abbreviation=is_abbreviation,
+            ends_sentence=text in ("?", "!") or (ends_in_period and not is_abbreviation),
+        )
+
+
+def _is_abbreviation(lowered: str, tables: PunktTables) -> bool:
+    """The word, or what follows its last hyphen, is a known abbreviation."""
+    return lowered in tables.abbreviations or lowered.rpartition("-")[2] in tables.abbreviations
+
+
+def _is_number(lowered: str) -> bool:
+    """Digits of any script with periods, commas and hyphens among them."""
+    digits = "".join("0" if characters.is_decimal(character) else character for character in lowered)
+    return bool(_NUMBER.fullmatch(digits))
+
+
+def _ends_between(word: _Word, following: _Word, tables: PunktTables) -> bool:
+    """Whether a sentence ends with the word, given the one that follows."""
+    if not word.text.endswith("."):
+        return word.ends_sentence
+    word_type = _without_period(word.type)
+    following_type = _without_period(following.type) if following.ends_sentence else following.type
+    if (word_type, following_type) in tables.collocations:
+        return False
+    context = tables.contexts.get(following_type, 0)
+    starts = _starts_sentence(following, context)
+    is_upper = characters.is_upper(following.text[0])
+    is_initial = _is_initial(word.text)
+    is_ellipsis = word.text.endswith("..")
+    if (word.is_abbreviation or is_ellipsis) and not is_initial:
+        return starts is True or (is_upper and following_type in tables.sentence_starters)
+    if is_initial or word_type == NUMBER:
+        # "J. Bach", "the 3. edition"; a name is a capitalised word never met in lower case.
+        is_name = is_initial and starts is None and is_upper and not context & LOWER
+        if starts is False or is_name:
+            return False
+    return word.ends_sentence
+
+
+def _starts_sentence(word: _Word, context: int) -> bool | None:
+    """Whether the case of a word, held against its use in training, shows a start; None: it does not tell."""
+    if word.text in _PUNCTUATION:
+        return False
+    first = word.text[0]
+    if characters.is_upper(first) and context & LOWER and not context & MIDDLE_UPPER:
+        return True
+    if characters.is_lower(first) and (context & UPPER or not context & BEGINS_LOWER):
+        return False
+    return None
+
+
+def _is_initial(text: str) -> bool:
+    return len(text) == 2 and characters.is_letter_like(text[0])
+
+
+def _without_period(word_type: str) -> str:
+    return word_type[:-1] if len(word_type) > 1 and word_type.endswith(".") else word_type

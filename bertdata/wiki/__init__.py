@@ -1,0 +1,1 @@
+"""A MediaWiki dump to extracted articles."""

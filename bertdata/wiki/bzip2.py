@@ -1,0 +1,248 @@
+"""bzip2 files decompressed block by block, in several processes, without an index.
+
+A bzip2 file is a row of streams, each a header, blocks of at most 900 kB and an end mark with a
+checksum over its blocks. A block depends on nothing before it, but starts at any bit. Each block is
+found by its 48-bit magic number and decompressed as a small stream of its own, so that a file of one
+stream is read in parallel as well as one of many (Wikipedia's multistream dumps).
+"""
+
+import bz2
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from bertdata.errors import InputError
+from bertdata.io.block_pool import Pool
+
+BLOCK_MAGIC = 0x314159265359
+END_MAGIC = 0x177245385090
+_MASK40, _MASK48 = (1 << 40) - 1, (1 << 48) - 1
+_READ_BYTES = 1 << 20
+_LOOKAHEAD_BYTES = 32  # end mark, checksum, next header and next magic: 7 + 48 + 32 + 7 + 32 + 48 bits
+_HEADERS = tuple(b"BZh%d" % level for level in range(1, 10))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """The bits of one compressed block: ``length`` bits of ``data`` from bit ``shift`` on.
+
+    ``stream_checksum`` is what its stream's end mark says, for the last block of a stream.
+    ``end`` is the offset in the file behind it.
+    """
+
+    data: bytes
+    shift: int
+    length: int
+    offset: int
+    end: int
+    stream_checksum: int | None = None
+
+    @property
+    def bits(self) -> int:
+        value = int.from_bytes(self.data, "big") >> (8 * len(self.data) - self.shift - self.length)
+        return value & ((1 << self.length) - 1)
+
+    @property
+    def checksum(self) -> int:
+        return (self.bits >> (self.length - 80)) & 0xFFFFFFFF
+
+    def joined(self, other: "Block") -> "Block":
+        """This block and the next as one."""
+        length = self.length + other.length
+        value = (self.bits << other.length | other.bits) << (-length % 8)
+        return Block(
+            data=value.to_bytes((length + 7) // 8, "big"),
+            shift=0,
+            length=length,
+            offset=self.offset,
+            end=other.end,
+            stream_checksum=other.stream_checksum,
+        )
+
+
+def read_bzip2(file: BinaryIO, name: str, pool: Pool) -> Iterator[tuple[bytes, int]]:
+    """The decompressed text, a block at a time, and the offset in the file that it reaches to.
+
+    Every checksum is compared. InputError for a truncated or damaged file, with the offset.
+    """
+    combined = 0
+    waiting: Block | None = None
+    for block, text in pool.map(decompress_block, find_blocks(file, name)):
+        if waiting is not None:
+            block = waiting.joined(block)
+            text = decompress_block(block)
+        # By chance (once in 2^48 bits) a block's data hold the magic number: its halves belong together.
+        if text is None:
+            if waiting is not None or block.stream_checksum is not None:
+                raise _damaged(name, block)
+            waiting = block
+            continue
+        waiting = None
+        combined = ((combined << 1 | combined >> 31) & 0xFFFFFFFF) ^ block.checksum
+        if block.stream_checksum is not None:
+            if combined != block.stream_checksum:
+                raise _damaged(name, block)
+            combined = 0
+        yield text, block.end
+    if waiting is not None:
+        raise _damaged(name, waiting)
+
+
+def _damaged(name: str, block: Block) -> InputError:
+    return InputError(
+        f"{name}: byte {block.offset}: the bzip2 block that starts here is damaged; "
+        "compare the file's md5 with the published one and download it again"
+    )
+
+
+def decompress_block(block: Block) -> bytes | None:
+    """The block's text, or None where the bits are no whole block or their checksum is wrong."""
+    if block.length < 80:
+        return None
+    bits, length = block.bits, block.length
+    checksum = (bits >> (length - 80)) & 0xFFFFFFFF
+    # A stream of this block alone; its checksum over all blocks is the block's own.
+    value = (int.from_bytes(b"BZh9", "big") << length | bits) << 80 | END_MAGIC << 32 | checksum
+    length += 32 + 80
+    try:
+        return bz2.decompress((value << (-length % 8)).to_bytes((length + 7) // 8, "big"))
+    except (OSError, EOFError, ValueError):
+        return None
+
+
+def find_blocks(file: BinaryIO, name: str) -> Iterator[Block]:
+    """The blocks of all streams in order; InputError where the file is no bzip2 or ends too early."""
+    window = _Window(file)
+    position = 0  # in bytes: where a stream starts
+    while window.fill(position) and not _only_zeros(window, position):
+        if window.bytes_at(position, 4) not in _HEADERS:
+            raise InputError(
+                f"{name}: byte {position}: no bzip2 stream starts here, expected BZh1 to BZh9 or the end"
+            )
+        start = 8 * (position + 4)
+        if window.magic_at(start) == END_MAGIC:  # an empty stream
+            position = (start + 80 + 7) // 8
+            continue
+        if window.magic_at(start) != BLOCK_MAGIC:
+            raise InputError(f"{name}: byte {position + 4}: no bzip2 block starts here; the file is damaged")
+        end: int | None = None
+        while end is None:
+            mark = window.next_mark(start + 48)
+            if mark is None:
+                raise InputError(
+                    f"{name}: truncated: ends at byte {window.end} inside a bzip2 block that starts at "
+                    f"byte {start // 8}; download it again"
+                )
+            is_end, bit = mark
+            end = (bit + 80 + 7) // 8 if is_end else None
+            yield window.block(start, bit, stream_checksum=window.bits(bit + 48, 32) if is_end else None)
+            start = bit
+            window.drop(start // 8)
+        position = end
+
+
+def _only_zeros(window: "_Window", position: int) -> bool:
+    """Whether nothing but padding follows, as tapes and some downloads leave it."""
+    while window.bytes_at(position, 1) == b"\0":
+        position += 1
+        if not window.fill(position):
+            return True
+    return False
+
+
+class _Window:
+    """The part of the file that is looked at, and the marks in it."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._data = b""
+        self._start = 0  # offset of _data in the file
+        self._marks: list[tuple[int, bool]] = []  # bit positions in the file, descending
+        self._scanned = 0  # marks that start before this byte are known
+        self._at_end = False
+
+    @property
+    def end(self) -> int:
+        return self._start + len(self._data)
+
+    def fill(self, position: int) -> bool:
+        """Have the bytes around position in the window; whether there are any."""
+        while not self._at_end and self.end < position + _LOOKAHEAD_BYTES:
+            self._read()
+        return position < self.end
+
+    def _read(self) -> None:
+        more = self._file.read(_READ_BYTES)
+        self._at_end = not more
+        self._data += more
+        last = self.end if self._at_end else max(self._scanned, self.end - _LOOKAHEAD_BYTES)
+        found = _find_marks(self._data, self._scanned - self._start, last - self._start)
+        self._marks = sorted(
+            [*self._marks, *((8 * self._start + bit, end) for bit, end in found)], reverse=True
+        )
+        self._scanned = last
+
+    def drop(self, position: int) -> None:
+        """Forget what lies before that byte, now and then."""
+        if position - self._start > _READ_BYTES:
+            self._data = self._data[position - self._start :]
+            self._start = position
+
+    def bytes_at(self, position: int, count: int) -> bytes:
+        return self._data[position - self._start : position - self._start + count]
+
+    def bits(self, bit: int, count: int) -> int:
+        """``count`` bits of the file, zeros behind its end."""
+        size = (bit % 8 + count + 7) // 8
+        value = int.from_bytes(self.bytes_at(bit // 8, size).ljust(size, b"\0"), "big")
+        return value >> (8 * size - bit % 8 - count) & ((1 << count) - 1)
+
+    def magic_at(self, bit: int) -> int:
+        self.fill(bit // 8)
+        return self.bits(bit, 48)
+
+    def next_mark(self, bit: int) -> tuple[bool, int] | None:
+        """Whether it is an end mark, and where: the first mark from that bit on, None at the file's end."""
+        while True:
+            while self._marks:
+                found, is_end = self._marks.pop()
+                if found >= bit and (not is_end or self._ends_stream(found)):
+                    return is_end, found
+            if self._at_end:
+                return None
+            self._read()
+
+    def _ends_stream(self, bit: int) -> bool:
+        """Whether a stream may end here: another follows, or nothing (chance matches do not pass)."""
+        following = (bit + 80 + 7) // 8
+        if not self.fill(following):
+            return following == self.end
+        if self.bytes_at(following, 4) in _HEADERS:
+            return self.magic_at(8 * (following + 4)) in (BLOCK_MAGIC, END_MAGIC)
+        return _only_zeros(self, following)
+
+    def block(self, start: int, stop: int, stream_checksum: int | None) -> Block:
+        return Block(
+            data=self.bytes_at(start // 8, (stop + 7) // 8 - start // 8),
+            shift=start % 8,
+            length=stop - start,
+            offset=start // 8,
+            end=(stop + 7) // 8,
+            stream_checksum=stream_checksum,
+        )
+
+
+def _find_marks(data: bytes, start: int, stop: int) -> Iterator[tuple[int, bool]]:
+    """Bit positions of both magic numbers that start in bytes start to stop, whether each is the end mark.
+
+    A magic number at bit k of byte i fills the bytes i+1 to i+5, which are searched for.
+    """
+    for magic, is_end in ((BLOCK_MAGIC, False), (END_MAGIC, True)):
+        for k in range(8):
+            needle = ((magic >> k) & _MASK40).to_bytes(5, "big")
+            at = data.find(needle, start + 1)
+            while 0 <= at - 1 < stop:
+                seven = int.from_bytes(data[at - 1 : at + 6].ljust(7, b"\0"), "big")
+                if seven >> (8 - k) & _MASK48 == magic:
+                    yield 8 * (at - 1) + k, is_end
+                at = data.find(needle, at + 1)

@@ -1,0 +1,313 @@
+"""The Beam pipeline makes the files of ``bertdata create``, and fails as clearly."""
+
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from beam_pipelines.options import parse_flags
+from beam_pipelines.prepare import main
+from beam_pipelines.report.counters import Spread
+from beam_pipelines.report.errors import clear_error
+from beam_pipelines.report.progress import Watcher, watching
+from beam_pipelines.stages.shards import MakeShard, Making, WriteManifest
+from bertdata.build.plan import chosen_settings, plan_targets
+from bertdata.cli.main import main as command_line
+from bertdata.dataset.manifest import ShardEntry
+from bertdata.errors import InputError
+from tests.support.commands import on_a_terminal
+from tests.support.paths import ROOT
+
+SMALL = ("--max-seq-length", "64", "--max-predictions-per-seq", "10", "--dupe-factor", "2")
+SPREADS = [
+    *(("part", name) for name in ("bytes", "tokens")),
+    *(("shard", name) for name in ("examples", "tokens", "bytes")),
+]
+PROCESSES = ("--direct_running_mode", "multi_processing", "--direct_num_workers", "2")
+
+
+def files(directory: Path) -> dict[str, bytes]:
+    """Every file below the directory, by relative path."""
+    return {str(p.relative_to(directory)): p.read_bytes() for p in directory.rglob("*") if p.is_file()}
+
+
+def create(corpus: list[Path], vocabulary: Path, output: Path, *flags: str) -> dict[str, bytes]:
+    """The files that ``bertdata create`` makes."""
+    parts = map(str, corpus)
+    status = command_line(
+        ["create", *parts, "--output", str(output), "--vocab", str(vocabulary), "--workers", "1", *flags]
+    )
+    assert status == 0
+    return files(output)
+
+
+def prepare(corpus: list[Path], vocabulary: Path, output: Path, *flags: str) -> int:
+    """Exit status of the pipeline, run in this process."""
+    return main(["--input", *map(str, corpus), "--output", str(output), "--vocab", str(vocabulary), *flags])
+
+
+def prepare_in_new_process(
+    corpus: list[Path], vocabulary: Path, output: Path, *flags: str
+) -> subprocess.CompletedProcess[str]:
+    words = ["--input", *map(str, corpus), "--output", str(output), "--vocab", str(vocabulary), *flags]
+    return subprocess.run(
+        [sys.executable, "-m", "beam_pipelines.prepare", *words],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+@pytest.fixture
+def bad_part(tmp_path: Path) -> Path:
+    path = tmp_path / "part-bad"
+    path.write_bytes(b"A good line.\n\nA line with \xff in it.\n")
+    return path
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        pytest.param((), id="in memory"),
+        pytest.param(("--runner", "DirectRunner"), id="DirectRunner"),
+        pytest.param(("--direct_running_mode=multi_threading", "--direct_num_workers=2"), id="two threads"),
+        pytest.param(("--direct_runner_bundle_repeat=1",), id="every bundle twice"),
+    ],
+)
+def test_a_local_run_equals_create_byte_for_byte(
+    corpus: list[Path], small_vocabulary_file: Path, tmp_path: Path, flags: tuple[str, ...]
+) -> None:
+    expected = create(corpus, small_vocabulary_file, tmp_path / "create", *SMALL)
+    assert prepare(corpus, small_vocabulary_file, tmp_path / "beam", *SMALL, *flags) == 0
+    assert files(tmp_path / "beam") == expected
+
+
+def test_a_run_in_several_processes_equals_create_and_prints_only_its_result(
+    corpus: list[Path], small_vocabulary_file: Path, tmp_path: Path
+) -> None:
+    expected = create(corpus, small_vocabulary_file, tmp_path / "create", *SMALL)
+    run = prepare_in_new_process(corpus, small_vocabulary_file, tmp_path / "beam", *SMALL, *PROCESSES)
+    assert (run.returncode, run.stderr) == (0, "")
+    assert files(tmp_path / "beam") == expected
+
+
+def test_both_phases_of_a_recipe_equal_create(
+    corpus: list[Path], small_vocabulary_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flags = ("--recipe", "habana", "--dupe-factor", "1")
+    expected = create(corpus, small_vocabulary_file, tmp_path / "create", *flags)
+    printed = capsys.readouterr().out.replace("create/phase", "beam/phase")
+    assert prepare(corpus, small_vocabulary_file, tmp_path / "beam", *flags) == 0
+    assert files(tmp_path / "beam") == expected
+    assert {"phase1/manifest.json", "phase2/MD5SUMS"} < set(expected)
+    assert capsys.readouterr().out.startswith(printed)
+
+
+def test_counters_are_the_manifest_s_totals(
+    corpus: list[Path], small_vocabulary_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for kept in (0, len(corpus)):
+        assert prepare(corpus, small_vocabulary_file, tmp_path / "beam", *SMALL) == 0
+        lines = capsys.readouterr().out.splitlines()
+        manifest = json.loads((tmp_path / "beam" / "manifest.json").read_text())
+        inputs, totals = manifest["inputs"], manifest["totals"]
+        rows = [line.split() for line in lines if line.startswith("  ")]
+        assert {row[0]: int(row[1]) for row in rows if len(row) == 2} == {
+            "parts": len(corpus),
+            "parts_skipped": 0,
+            "documents": sum(part["documents"] for part in inputs),
+            "sentences": sum(part["sentences"] for part in inputs),
+            "tokens": sum(part["tokens"] for part in inputs),
+            "examples": totals["examples"],
+            "masked_tokens": totals["masked_tokens"],
+            "bytes": totals["bytes"],
+            "shards_kept": kept,
+        }
+        spreads = {row[0]: tuple(map(int, row[1:])) for row in rows if len(row) == 4}
+        assert spreads.pop("part_milliseconds")[0] >= 0
+        assert spreads == {
+            f"{kind}_{name}": (min(values), round(sum(values) / len(values)), max(values))
+            for kind, name in SPREADS
+            for values in [[entry[name] for entry in manifest["inputs" if kind == "part" else "shards"]]]
+        }
+        assert len({len(line) for line in lines if len(line.split()) == 4 and line.startswith("  ")}) == 1
+        assert ["least", "mean", "greatest"] in rows
+
+
+def test_spreads_of_several_stages_become_one() -> None:
+    one, other = Spread(count=1, sum=5, min=5, max=5), Spread(count=2, sum=8, min=1, max=7)
+    assert one + other == Spread(count=3, sum=13, min=1, max=7)
+
+
+def test_the_watcher_sees_each_finished_shard_once_and_forgets_none(
+    corpus: list[Path], small_vocabulary_file: Path, tmp_path: Path
+) -> None:
+    recipe, settings = chosen_settings("habana", None, {})
+    parts, vocabulary = [str(part) for part in corpus], str(small_vocabulary_file)
+    targets = plan_targets(str(tmp_path / "beam"), recipe, None, settings, parts, vocabulary)
+    watcher = Watcher([target.dataset for target in targets])
+    assert watcher.look() == []
+    stage = MakeShard(Making(vocabulary=vocabulary, targets=targets))
+    for target in targets:
+        target.dataset.begin()
+    for part in parts[:2]:
+        entries = [entry for _, entry in stage.process(part) if isinstance(entry, ShardEntry)]
+        assert sorted(watcher.look()) == sorted(shard.tokens for shard in entries)
+        assert watcher.look() == []
+    last = WriteManifest(targets)
+    gathered: list[list[Any]] = [[], []]
+    for part in parts:
+        for number, entry in stage.process(part):
+            gathered[number].append(entry)
+    for number in range(len(targets)):
+        assert list(last.process((number, gathered[number])))
+    assert watcher.look() == []
+    unseen = [entry for made in gathered for entry in made if entry.name.startswith(f"{corpus[2].name}.")]
+    assert sorted(watcher.last_look()) == sorted(shard.tokens for shard in unseen)
+
+
+@pytest.mark.parametrize("flags", [(), pytest.param(PROCESSES, marks=pytest.mark.slow)])
+def test_progress_is_a_bar_on_a_terminal_and_warnings_are_not_lost(
+    corpus: list[Path], small_vocabulary_file: Path, tmp_path: Path, flags: tuple[str, ...]
+) -> None:
+    part = tmp_path / "one-document"
+    part.write_text("the house is old .\nit stands by a river .\n")
+    words = ["--output", tmp_path / "out", "--vocab", small_vocabulary_file, *SMALL, *flags]
+    seen = on_a_terminal("--input", *corpus, part, *words, module="beam_pipelines.prepare")
+    assert "creating shards" in seen
+    assert "━" in seen
+    assert re.search(r"4/4 shards, [\d,]+ tokens/s", seen)
+    assert seen.replace("\r\n", "").count("one-document: no blank line") == 1  # wrapped by the terminal
+
+
+def test_without_a_terminal_nobody_looks(corpus: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stderr", io.StringIO())
+    before = threading.active_count()
+    with watching([], 3):
+        assert threading.active_count() == before
+
+
+def test_stages_run_twice_keep_what_is_there_and_write_the_same_bytes(
+    corpus: list[Path], small_vocabulary_file: Path, tmp_path: Path
+) -> None:
+    expected = create(corpus, small_vocabulary_file, tmp_path / "create", *SMALL)
+    changes = {"max_seq_length": 64, "max_predictions_per_seq": 10, "dupe_factor": 2}
+    recipe, settings = chosen_settings(None, None, changes)
+    parts = [str(part) for part in corpus]
+    vocabulary, output = str(small_vocabulary_file), str(tmp_path / "beam")
+    targets = plan_targets(output, recipe, None, settings, parts, vocabulary)
+    targets[0].dataset.begin()
+    stages = MakeShard(Making(vocabulary=vocabulary, targets=targets)), WriteManifest(targets)
+    stages[0].setup()
+    entries = [list(stages[0].process(part)) for part in parts]
+    times = {path: path.stat().st_mtime_ns for path in (tmp_path / "beam").glob("part-*")}
+    assert [list(stages[0].process(part)) for part in parts] == entries
+    assert {path: path.stat().st_mtime_ns for path in times} == times
+    for _ in range(2):
+        gathered = [entry for made in entries for _, entry in made]
+        assert list(stages[1].process((0, gathered))) == [output]
+        assert files(tmp_path / "beam") == expected
+
+
+def test_a_bad_part_fails_the_run_by_name_and_the_others_are_kept(
+    corpus: list[Path],
+    small_vocabulary_file: Path,
+    bad_part: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    parts = [*corpus, bad_part]
+    assert prepare(parts, small_vocabulary_file, tmp_path / "beam", *SMALL) == 1
+    printed = capsys.readouterr().err.splitlines()
+    assert len(printed) == 1
+    assert printed[0].startswith(f"beam_pipelines.prepare: error: {bad_part}: line 3: ")
+    assert "while running" not in printed[0]
+    left = files(tmp_path / "beam")
+    assert "manifest.json" not in left
+    assert not [name for name in left if name.endswith(".tmp")]
+    bad_part.write_bytes(b"A good line.\n\nAnother.\n")
+    assert prepare(parts, small_vocabulary_file, tmp_path / "beam", *SMALL) == 0
+    assert files(tmp_path / "beam") == create(parts, small_vocabulary_file, tmp_path / "create", *SMALL)
+
+
+def test_a_bad_part_fails_a_run_in_several_processes_with_one_line(
+    corpus: list[Path], small_vocabulary_file: Path, bad_part: Path, tmp_path: Path
+) -> None:
+    lone = tmp_path / "part-lone"
+    lone.write_text("One sentence.\nAnother sentence.\n")
+    parts = [bad_part, lone]
+    run = prepare_in_new_process(parts, small_vocabulary_file, tmp_path / "beam", *SMALL, *PROCESSES)
+    assert run.returncode == 1
+    errors = [line for line in run.stderr.splitlines() if ": warning: " not in line]
+    assert len(errors) == 1
+    assert errors[0].startswith(f"beam_pipelines.prepare: error: {bad_part}: line 3: ")
+
+
+def test_a_warning_of_a_worker_process_is_printed_once(small_vocabulary_file: Path, tmp_path: Path) -> None:
+    lone = tmp_path / "part-lone"
+    lone.write_text("One sentence.\nAnother sentence.\n")
+    run = prepare_in_new_process([lone], small_vocabulary_file, tmp_path / "beam", *SMALL, *PROCESSES)
+    assert run.returncode == 0
+    (line,) = run.stderr.splitlines()
+    assert line.startswith(f"beam_pipelines.prepare: warning: {lone}: no blank line")
+
+
+def test_an_error_is_found_in_the_text_of_a_worker_s_traceback() -> None:
+    text = (
+        "Traceback (most recent call last):\n  ...\nbertdata.errors.InputError: part-7: line 3: x\n\n"
+        "bertdata.errors.InputError: part-7: line 3: x [while running 'make shards/make shards of a part']\n"
+    )
+    found = clear_error(RuntimeError(text))
+    assert isinstance(found, InputError)
+    assert str(found) == "part-7: line 3: x"
+    other = RuntimeError("something else")
+    assert clear_error(other) is other
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (("--shuffle", "global"), "--shuffle global needs --num-shards N"),
+        (("--num-shards", "4"), "--num-shards goes with --shuffle global"),
+        (("--dupe-facto", "3"), "--dupe-facto: neither a flag of ours nor of Beam"),
+        (("--phase", "1", "stray"), "stray: neither a flag of ours nor of Beam"),
+        (("--runner", "NoRunner"), "Unexpected pipeline runner: NoRunner"),
+    ],
+)
+def test_wrong_usage_exits_2_with_one_line_and_makes_nothing(
+    corpus: list[Path],
+    small_vocabulary_file: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    flags: tuple[str, ...],
+    message: str,
+) -> None:
+    assert prepare(corpus, small_vocabulary_file, tmp_path / "beam", *flags) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("beam_pipelines.prepare: error: ")
+    assert message in line
+    assert not (tmp_path / "beam").exists()
+
+
+def test_inputs_are_given_by_spaces_commas_or_repetition() -> None:
+    common = ["--output", "o", "--vocab", "v"]
+    for words in (["--input", "a", "b"], ["--input", "a,b"], ["--input", "a", "--input=b"]):
+        flags, rest = parse_flags([*common, *words, "--runner", "X"])
+        assert (flags.input, rest) == (["a", "b"], ["--runner", "X"])
+
+
+def test_help_begins_with_an_example(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["--help"])
+    assert end.value.code == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("Example:\n  python -m beam_pipelines.prepare --input")
+    assert "--shuffle {none,global}" in printed

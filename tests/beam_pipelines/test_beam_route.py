@@ -1,0 +1,282 @@
+"""From a dump, or from articles, to shards by one Beam command: the bytes of the commands in a row."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from beam_pipelines.prepare import main
+from beam_pipelines.stages.articles import DealOut, WritePart
+from beam_pipelines.stages.text_stage import plan_text_stage
+from bertdata.cli.main import main as command_line
+from bertdata.text.settings import SegmentSettings
+from tests.support.commands import contents, files_below
+from tests.support.dumps import TAIL, page, write_dump
+from tests.support.paths import ROOT
+
+GOLDEN = ROOT / "golden" / "dump"
+DUMP = next(GOLDEN.glob("*.xml"))
+SMALL = ("--max-seq-length", "64", "--max-predictions-per-seq", "10", "--dupe-factor", "1")
+SHARDS = ("--training-shards", "3", "--test-shards", "2")
+NVIDIA = ("--text-recipe", "nvidia", *SHARDS)
+MLPERF = ("--eval-articles", "3", "--block-size", "0.003")
+KIT_PARTS = ("--eval-articles", "6", "--block-size", "1.2")
+PROCESSES = ("--direct_running_mode", "multi_processing", "--direct_num_workers", "2")
+
+
+@pytest.fixture(autouse=True)
+def punkt_tables(kit: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The kit's Punkt tables are the ones at hand."""
+    monkeypatch.setenv("NLTK_DATA", str(kit / "nltk_data"))
+    monkeypatch.setenv("BERTDATA_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def vocabulary(kit: Path) -> Path:
+    return kit / "vocab" / "bert-base-uncased.txt"
+
+
+@pytest.fixture
+def articles(tmp_path: Path) -> Path:
+    """The golden dump's articles, three a file."""
+    whole = (GOLDEN / "extracted" / "AA" / "wiki_00").read_bytes()
+    found = re.findall(rb"<doc .*?</doc>\n", whole, re.DOTALL)
+    directory = tmp_path / "articles" / "AA"
+    directory.mkdir(parents=True)
+    for number, start in enumerate(range(0, len(found), 3)):
+        (directory / f"wiki_{number:02d}").write_bytes(b"".join(found[start : start + 3]))
+    return directory.parent
+
+
+def prepare(kind: str, source: Path, vocabulary: Path, output: Path, *flags: str) -> int:
+    """Exit status of the pipeline, run in this process."""
+    return main(words(kind, source, vocabulary, output, *flags))
+
+
+def words(kind: str, source: Path, vocabulary: Path, output: Path, *flags: str) -> list[str]:
+    places = ["--input", str(source), "--output", str(output), "--vocab", str(vocabulary)]
+    return ["--input-kind", kind, *places, *flags]
+
+
+def commands(
+    source: Path, vocabulary: Path, place: Path, segment: tuple[str, ...], create: tuple[str, ...]
+) -> tuple[dict[str, bytes], dict[str, bytes]]:
+    """The text files and the dataset's that the commands in a row make of a dump, or of articles."""
+    text, shards = place / "text", place / "shards"
+    if source.is_file():
+        assert (
+            command_line(["extract", str(source), "--output", str(text / "extracted"), "--workers", "1"]) == 0
+        )
+        source = text / "extracted"
+    segment = tuple("--recipe" if word == "--text-recipe" else word for word in segment)
+    assert command_line(["segment", str(source), "--output", str(text), "--workers", "1", *segment]) == 0
+    parts = sorted(str(path) for path in text.iterdir() if re.match("part-|wikicorpus", path.name))
+    common = ["--output", str(shards), "--vocab", str(vocabulary), "--workers", "1"]
+    assert command_line(["create", *parts, *common, *create]) == 0
+    return contents(text), contents(shards)
+
+
+def made(output: Path) -> tuple[dict[str, bytes], dict[str, bytes]]:
+    """The text files and the dataset's that a pipeline left, without the extraction's own report."""
+    text = contents(output.with_name(f"{output.name}.text"))
+    text.pop("extracted.json", None)
+    return text, contents(output)
+
+
+@pytest.mark.slow
+def test_a_dump_becomes_both_phases_in_two_processes(kit: Path, vocabulary: Path, tmp_path: Path) -> None:
+    (dump,) = (kit / "dump").iterdir()
+    create = ("--recipe", "habana", "--dupe-factor", "1")
+    arguments = words("dump", dump, vocabulary, tmp_path / "beam", *create, *SHARDS, *PROCESSES)
+    run = subprocess.run(
+        [sys.executable, "-m", "beam_pipelines.prepare", *arguments, "--extract-workers", "2"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert (run.returncode, run.stderr) == (0, "")
+    expected = commands(dump, vocabulary, tmp_path / "row", NVIDIA, create)
+    assert made(tmp_path / "beam") == expected
+    assert {"phase1/manifest.json", "phase2/MD5SUMS"} < set(expected[1])
+    assert "wikicorpus_en_test_1.txt" in expected[0]
+
+
+def test_the_kit_s_articles_become_its_parts_and_their_shards(
+    kit: Path, vocabulary: Path, tmp_path: Path
+) -> None:
+    assert prepare("articles", kit / "extracted", vocabulary, tmp_path / "beam", *KIT_PARTS, *SMALL) == 0
+    text, shards = made(tmp_path / "beam")
+    for name in ("eval.txt", "eval.md5", "part-00000-of-00500", "part-00001-of-00500"):
+        assert text.pop(name) == (kit / "results" / name).read_bytes()
+    assert text == {}
+    assert shards == commands(kit / "extracted", vocabulary, tmp_path / "row", KIT_PARTS, SMALL)[1]
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        pytest.param((), id="in memory"),
+        pytest.param(("--direct_running_mode=multi_threading", "--direct_num_workers=2"), id="two threads"),
+        pytest.param(("--direct_runner_bundle_repeat=1",), id="every bundle twice"),
+    ],
+)
+@pytest.mark.parametrize("segment", [pytest.param(MLPERF, id="mlperf"), pytest.param(NVIDIA, id="nvidia")])
+def test_articles_equal_the_commands_in_a_row(
+    articles: Path, vocabulary: Path, tmp_path: Path, segment: tuple[str, ...], flags: tuple[str, ...]
+) -> None:
+    expected = commands(articles, vocabulary, tmp_path / "row", segment, SMALL)
+    assert len(expected[1]) > 4
+    given = [str(path) for path in sorted((articles / "AA").iterdir(), reverse=True)]
+    arguments = words("articles", articles, vocabulary, tmp_path / "beam", *segment, *SMALL, *flags)
+    assert main([*arguments[:2], "--input", ",".join(given), *arguments[4:]]) == 0
+    assert made(tmp_path / "beam") == expected
+
+
+def test_a_dump_equals_the_commands_in_a_row_and_a_second_run_keeps_everything(
+    vocabulary: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    segment = ("--eval-articles", "3")
+    expected = commands(DUMP, vocabulary, tmp_path / "row", segment, SMALL)
+    capsys.readouterr()
+    flags = (*segment, *SMALL, "--extract-workers", "1")
+    assert prepare("dump", DUMP, vocabulary, tmp_path / "beam", *flags) == 0
+    assert made(tmp_path / "beam") == expected
+    first = counters(capsys.readouterr().out)
+    assert first["dump_pages"] == first["dump_written"] + sum(
+        number for name, number in first.items() if name.startswith("dump_skipped_")
+    )
+    assert (first["dump_written"], first["text_withheld"]) == (first["text_articles"], 3)
+    assert first["text_sentences"] > first["sentences"]
+    extracted = tmp_path / "beam.text" / "extracted" / "AA" / "wiki_00"
+    time = extracted.stat().st_mtime_ns
+    assert prepare("dump", DUMP, vocabulary, tmp_path / "beam", *flags) == 0
+    assert made(tmp_path / "beam") == expected
+    assert extracted.stat().st_mtime_ns == time
+    assert counters(capsys.readouterr().out) == {**first, "shards_kept": 1}
+
+
+def counters(printed: str) -> dict[str, int]:
+    rows = [line.split() for line in printed.splitlines() if line.startswith("  ")]
+    return {row[0]: int(row[1]) for row in rows if len(row) == 2}  # distributions have three numbers
+
+
+def test_pages_that_extraction_passes_over_for_a_fault_are_printed(
+    vocabulary: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    damaged = page("Damaged", "Text.", number=3).replace("<ns>", "<nz>")
+    whole = [page(f"Whole {n}", "One sentence. Another one.", number=n) for n in (1, 2)]
+    dump = write_dump(tmp_path / "dump.xml", *whole, damaged)
+    flags = ("--eval-articles", "0", "--extract-workers", "1", *SMALL)
+    assert prepare("dump", dump, vocabulary, tmp_path / "beam", *flags) == 0
+    printed = capsys.readouterr()
+    line = f"beam_pipelines.prepare: warning: {dump}: page 'Damaged' (id 3): skipped: malformed"
+    assert line in printed.err.splitlines()
+    assert counters(printed.out)["dump_skipped_malformed"] == 1
+
+
+@pytest.mark.parametrize("segment", [pytest.param(MLPERF, id="mlperf"), pytest.param(NVIDIA, id="nvidia")])
+def test_a_bad_file_fails_the_run_by_name_and_leaves_the_directories_free(
+    articles: Path,
+    vocabulary: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    segment: tuple[str, ...],
+) -> None:
+    bad = articles / "AA" / "wiki_01"
+    whole = bad.read_bytes()
+    bad.write_bytes(whole.replace(b"\n\n", b"\n\n\xff", 1))
+    assert prepare("articles", articles, vocabulary, tmp_path / "beam", *segment, *SMALL) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"beam_pipelines.prepare: error: {bad}: line 4: byte 0xff at offset ")
+    assert "while running" not in line
+    left = [name for place in ("beam", "beam.text") for name in files_below(tmp_path / place)]
+    assert not [name for name in left if "unfinished" in name or name.endswith(".tmp")]
+    bad.write_bytes(whole)
+    assert prepare("articles", articles, vocabulary, tmp_path / "beam", *segment, *SMALL) == 0
+    assert made(tmp_path / "beam") == commands(articles, vocabulary, tmp_path / "row", segment, SMALL)
+
+
+def test_a_dump_at_fault_fails_the_run_by_name(
+    vocabulary: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dump = tmp_path / "dump.xml"
+    dump.write_text(write_dump(dump, page("One", "Text.", number=1)).read_text().removesuffix(TAIL))
+    assert prepare("dump", dump, vocabulary, tmp_path / "beam", *SMALL, "--extract-workers", "1") == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(
+        f"beam_pipelines.prepare: error: {dump}: cut off: the dump ends without </mediawiki>"
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "flags", "message"),
+    [
+        ("dump", ("--input", "gs://bucket/dump.xml"), "--input-kind dump takes one dump, not 2"),
+        (
+            "dump",
+            ("--text", "gs://bucket/text"),
+            "--text gs://bucket/text: is remote; a dump is extracted to",
+        ),
+        ("articles", ("--date", "2020-01-01"), "--date goes with --input-kind dump, not with articles"),
+        ("parts", ("--eval-articles", "0"), "--eval-articles goes with --input-kind articles or dump"),
+        ("parts", ("--text", "x"), "--text goes with --input-kind articles or dump, not with parts"),
+        ("articles", ("--block-size", "0"), "block_size is 0.0 MiB, expected more than 0"),
+        ("articles", ("--text", "OUTPUT/text"), "OUTPUT/text: lies within the dataset"),
+    ],
+)
+def test_wrong_usage_exits_2_with_one_line_and_makes_nothing(
+    vocabulary: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    kind: str,
+    flags: tuple[str, ...],
+    message: str,
+) -> None:
+    output = tmp_path / "beam"
+    source = DUMP if kind == "dump" else GOLDEN / "extracted"
+    given = [flag.replace("OUTPUT", str(output)) for flag in flags]
+    assert prepare(kind, source, vocabulary, output, *given) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("beam_pipelines.prepare: error: ")
+    assert message.replace("OUTPUT", str(output)) in line
+    assert not list(tmp_path.glob("beam*"))
+
+
+def test_a_dataset_of_other_settings_is_refused_before_the_dump_is_extracted(
+    vocabulary: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    corpus = str(ROOT / "golden" / "corpus" / "part-00000-of-00003")
+    output = tmp_path / "beam"
+    common = ["--output", str(output), "--vocab", str(vocabulary), "--workers", "1"]
+    assert command_line(["create", corpus, *common, *SMALL]) == 0
+    capsys.readouterr()
+    assert prepare("dump", DUMP, vocabulary, output, *SMALL, "--dupe-factor", "3") == 2
+    assert "was made with other settings: dupe_factor 1, now 3" in capsys.readouterr().err
+    assert not (tmp_path / "beam.text").exists()
+
+
+def test_parts_of_another_run_are_not_mixed_in(
+    articles: Path, vocabulary: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = tmp_path / "beam.text"
+    text.mkdir()
+    (text / "part-00077-of-00500").write_bytes(b"A sentence.\n")
+    assert prepare("articles", articles, vocabulary, tmp_path / "beam", *MLPERF, *SMALL) == 2
+    assert "beam.text: holds part-00077-of-00500" in capsys.readouterr().err
+    assert not (tmp_path / "beam").exists()
+
+
+def test_the_order_of_arrival_does_not_matter(articles: Path, tmp_path: Path) -> None:
+    files = [str(path) for path in sorted((articles / "AA").iterdir())]
+    stage = plan_text_stage(files, str(tmp_path), SegmentSettings(), None)
+    (path,) = WritePart(stage).process((0, [(2, b"c\n"), (0, b"a\n"), (1, b"b\n")]))
+    assert Path(path).read_bytes() == b"a\nb\nc\n"
+    settings = SegmentSettings(recipe="nvidia", training_shards=2, test_shards=1, test_fraction=0.3)
+    stage = plan_text_stage(files, str(tmp_path / "nvidia"), settings, None)
+    counts = [(0, [5, 1]), (1, [3]), (2, [4, 2, 2])]
+    dealt = list(DealOut(stage).process((0, counts)))
+    assert list(DealOut(stage).process((0, counts[::-1]))) == dealt
+    assert [number for number, _ in dealt] == [0, 1, 2]

@@ -1,0 +1,207 @@
+"""The Beam pipeline on object stores: the bytes of the local commands, whatever is repeated."""
+
+import os
+import pickle
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from beam_pipelines.prepare import main
+from beam_pipelines.stages.shards import MakeShard, Making, WriteManifest
+from beam_pipelines.transport.bundled_file import CarriedFile
+from bertdata.build.plan import chosen_settings, plan_targets
+from bertdata.cli.main import main as command_line
+from tests.beam_pipelines.test_beam_route import DUMP, GOLDEN, NVIDIA, commands
+from tests.support.commands import contents
+from tests.support.object_stores import Store
+from tests.support.paths import ROOT
+
+SMALL = ("--max-seq-length", "64", "--max-predictions-per-seq", "10", "--dupe-factor", "1")
+TWICE = "--direct_runner_bundle_repeat=1"
+PROCESSES = ("--direct_running_mode", "multi_processing", "--direct_num_workers", "2")
+
+
+@pytest.fixture
+def parts(store: Store, corpus: list[Path]) -> str:
+    """The pattern of remote parts."""
+    return store.put_files("text", corpus) + "/part-*"
+
+
+@pytest.fixture
+def vocabulary(store: Store, small_vocabulary_file: Path) -> str:
+    """The URL of the vocabulary."""
+    return store.put("vocab.txt", small_vocabulary_file.read_bytes())
+
+
+def made_here(
+    corpus: list[Path], vocabulary: Path, place: Path, flags: tuple[str, ...] = SMALL
+) -> dict[str, bytes]:
+    """What ``create`` makes on this machine."""
+    words = ["create", *map(str, corpus), "--vocab", str(vocabulary), "--output", str(place), *flags]
+    assert command_line([*words, "--workers", "1"]) == 0
+    return contents(place)
+
+
+def test_a_run_with_every_bundle_twice_leaves_the_dataset_and_nothing_else(
+    store, parts, vocabulary, corpus, small_vocabulary_file, tmp_path
+):
+    flags = ("--recipe", "habana", "--dupe-factor", "1")
+    expected = made_here(corpus, small_vocabulary_file, tmp_path / "here", flags)
+    words = ["--input", parts, "--vocab", vocabulary, "--output", f"{store.url}/out", *flags]
+    for _ in range(2):
+        assert main([*words, TWICE]) == 0
+        assert store.contents("out") == expected
+
+
+@pytest.mark.slow
+def test_worker_processes_make_the_same_bytes(
+    store, parts, vocabulary, corpus, small_vocabulary_file, tmp_path
+):
+    expected = made_here(corpus, small_vocabulary_file, tmp_path / "here")
+    words = ["--input", parts, "--vocab", vocabulary, "--output", f"{store.url}/out", *SMALL]
+    run = subprocess.run(
+        [sys.executable, "-m", "beam_pipelines.prepare", *words, *PROCESSES],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert (run.returncode, run.stderr) == (0, "")
+    assert store.contents("out") == expected
+
+
+@pytest.mark.parametrize(
+    "segment",
+    [
+        pytest.param(("--eval-articles", "3", "--block-size", "0.1"), id="mlperf"),
+        pytest.param(NVIDIA, id="nvidia"),
+    ],
+)
+def test_articles_become_parts_and_shards_on_the_store(
+    store, vocabulary, small_vocabulary_file, kit, monkeypatch, tmp_path, segment
+):
+    tables = kit / "nltk_data" / "tokenizers" / "punkt_tab" / "english"
+    monkeypatch.setenv("NLTK_DATA", str(kit / "nltk_data"))
+    monkeypatch.setenv("BERTDATA_CACHE", str(tmp_path / "cache"))
+    articles = store.put_files("articles/AA", sorted((GOLDEN / "extracted" / "AA").glob("wiki_*")))
+    here = tmp_path / "here"
+    text, shards = commands(GOLDEN / "extracted", small_vocabulary_file, here, segment, SMALL)
+    places = ["--output", f"{store.url}/out", "--text", f"{store.url}/parts"]
+    punkt = ["--punkt-tables", store.put_files("punkt", sorted(tables.iterdir()))]
+    monkeypatch.setenv("NLTK_DATA", "")
+    words = ["--input-kind", "articles", "--input", articles.removesuffix("/AA"), "--vocab", vocabulary]
+    for _ in range(2):
+        assert main([*words, *places, *punkt, *segment, *SMALL, TWICE]) == 0
+        assert store.contents("out") == shards
+        assert store.contents("parts") == text
+
+
+def test_a_remote_dump_becomes_shards_on_the_store(
+    store, vocabulary, small_vocabulary_file, kit, monkeypatch, tmp_path
+):
+    monkeypatch.setenv("NLTK_DATA", str(kit / "nltk_data"))
+    monkeypatch.setenv("BERTDATA_CACHE", str(tmp_path / "cache"))
+    segment = ("--eval-articles", "3", "--block-size", "0.1")
+    text, shards = commands(DUMP, small_vocabulary_file, tmp_path / "here", segment, SMALL)
+    dump = store.put(DUMP.name, DUMP.read_bytes())
+    words = ["--input-kind", "dump", "--input", dump, "--vocab", vocabulary, "--extract-workers", "1"]
+    places = ["--output", f"{store.url}/out", "--text", str(tmp_path / "there")]
+    assert main([*words, *places, *segment, *SMALL]) == 0
+    assert store.contents("out") == shards
+    made = contents(tmp_path / "there")
+    assert made.pop("extracted.json")
+    assert made == text
+
+
+def test_attempts_after_the_last_step_leave_no_stray_file(
+    store, parts, vocabulary, corpus, small_vocabulary_file, tmp_path
+):
+    expected = made_here(corpus, small_vocabulary_file, tmp_path / "here")
+    out = f"{store.url}/out"
+    words = ["--input", parts, "--vocab", vocabulary, "--output", out, *SMALL]
+    assert main(words) == 0
+    changes = {"max_seq_length": 64, "max_predictions_per_seq": 10, "dupe_factor": 1}
+    recipe, settings = chosen_settings(None, None, changes)
+    paths = [f"{store.url}/text/{part.name}" for part in corpus]
+    targets = plan_targets(out, recipe, None, settings, paths, vocabulary)
+    make, write = MakeShard(Making(vocabulary=vocabulary, targets=targets)), WriteManifest(targets)
+    make.setup()
+    entries = [entry for path in paths for _, entry in make.process(path)]
+    assert store.contents("out") == expected
+    assert list(write.process((0, entries))) == [out]
+    assert store.contents("out") == expected
+
+
+def test_a_failed_run_is_gone_on_with(
+    store, parts, vocabulary, corpus, small_vocabulary_file, tmp_path, capsys
+):
+    expected = made_here(corpus, small_vocabulary_file, tmp_path / "here")
+    store.put("text/part-00001-of-00003", b"A line with \xff in it.\n")
+    words = ["--input", parts, "--vocab", vocabulary, "--output", f"{store.url}/out", *SMALL]
+    assert main(words) == 1
+    assert re.search(r"error: \S+/part-00001-of-00003: line 1: ", capsys.readouterr().err)
+    assert "manifest.json" not in store.names("out")
+    store.put("text/part-00001-of-00003", corpus[1].read_bytes())
+    assert main(words) == 0
+    assert store.contents("out") == expected
+
+
+def test_a_vocabulary_of_this_machine_travels_with_the_job(corpus, small_vocabulary_file, tmp_path):
+    expected = made_here(corpus, small_vocabulary_file, tmp_path / "here")
+    vocabulary = tmp_path / "vocab.txt"
+    vocabulary.write_bytes(small_vocabulary_file.read_bytes())
+    changes = {"max_seq_length": 64, "max_predictions_per_seq": 10, "dupe_factor": 1}
+    recipe, settings = chosen_settings(None, None, changes)
+    paths = [str(part) for part in corpus]
+    targets = plan_targets(str(tmp_path / "there"), recipe, None, settings, paths, str(vocabulary))
+    targets[0].dataset.begin()
+    job = tmp_path / "job"
+    job.write_bytes(
+        pickle.dumps(
+            (
+                MakeShard(Making(vocabulary=CarriedFile(vocabulary), targets=targets)),
+                WriteManifest(targets),
+                paths,
+            )
+        )
+    )
+    vocabulary.unlink()
+    code = f"""
+import pickle
+from pathlib import Path
+make, write, paths = pickle.loads(Path({str(job)!r}).read_bytes())
+make.setup()
+print(list(write.process((0, [entry for path in paths for _, entry in make.process(path)]))))
+"""
+    worker = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert worker.returncode == 0, worker.stderr
+    assert contents(tmp_path / "there") == expected
+
+
+def test_a_runner_elsewhere_gets_the_vocabulary_and_a_local_one_its_path(
+    corpus, small_vocabulary_file, tmp_path, monkeypatch
+):
+    carried: list[object] = []
+
+    class Watched(CarriedFile):
+        def __new__(cls, path: str) -> "Watched":
+            carried.append(path)
+            return super().__new__(cls, path)
+
+    monkeypatch.setattr("beam_pipelines.prepare.CarriedFile", Watched)
+    words = ["--input", *map(str, corpus), "--vocab", str(small_vocabulary_file), *SMALL]
+    assert main([*words, "--output", str(tmp_path / "local")]) == 0
+    assert carried == []
+    monkeypatch.setattr("beam_pipelines.prepare.runs_here", lambda pipeline: False)
+    assert main([*words, "--output", str(tmp_path / "elsewhere")]) == 0
+    assert carried == [str(small_vocabulary_file)]
+    assert contents(tmp_path / "elsewhere") == contents(tmp_path / "local")

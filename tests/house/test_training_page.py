@@ -1,0 +1,89 @@
+"""docs/training.md and docs/devices.md against the code: table of flags, commands, presets, links."""
+
+import re
+import shlex
+
+import pytest
+
+from tools.flag_table import PAGE, replaced
+from trainer.config import Config
+from trainer.flags import make_config, make_configs, presets
+
+TEXT = PAGE.read_text(encoding="utf-8")
+DEVICES = PAGE.with_name("devices.md").read_text(encoding="utf-8")
+
+
+def commands(page: str) -> list[str]:
+    """The trainer's commands in the page's blocks."""
+    blocks = "\n".join(re.findall(r"```\n(.*?)```", page, re.DOTALL)).replace("\\\n", " ").splitlines()
+    return [line for line in blocks if " trainer pretrain " in line]
+
+
+COMMANDS = commands(TEXT)
+
+
+def test_the_table_of_flags_is_the_codes():
+    assert replaced(TEXT) == TEXT, "python -m tools.flag_table writes it anew"
+
+
+def words(command: str) -> list[str]:
+    """What follows pretrain."""
+    found = shlex.split(command)
+    return found[found.index("pretrain") + 1 :]
+
+
+def configured(command: str) -> Config:
+    return make_config(words(command))
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, *commands(DEVICES)])
+def test_commands_are_understood(command):
+    number = re.search(r" (?:-np|--nproc-per-node|--world.size) (\d+) ", f"{command} ")
+    for config in make_configs(words(command)):
+        assert config.train_data or config.generated_data
+        assert config.output_dir or config.compile_only
+        assert config.update_examples(int(number[1]) if number else 1) > 0
+
+
+@pytest.mark.parametrize("page", [TEXT, DEVICES])
+def test_links_lead_somewhere(page):
+    for place in re.findall(r"\]\(([^)]+)\)", page):
+        name, _, heading = place.partition("#")
+        text = PAGE.with_name(name).read_text(encoding="utf-8") if name else page
+        headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+        assert not heading or heading in [title.lower().replace(" ", "-") for title in headings], place
+
+
+def test_every_device_has_its_section_and_its_line():
+    names = {"cpu": "CPU", "cuda": "CUDA", "hpu": "Gaudi", "ipu": "IPU", "xla": "TPU"}
+    for name, title in names.items():
+        assert f"\n| `{name}`" in DEVICES
+        section = DEVICES.split(f"\n## {title}\n")[1].split("\n## ")[0]
+        assert "--compile-only" in section or name == "cuda"
+        assert "rofile" in section or name == "cpu"
+        assert "pip install" in section
+        used = {config.device for command in commands(section) for config in make_configs(words(command))}
+        assert used == {name}
+
+
+def test_nvidias_flags_mean_their_preset():
+    (flags,) = (command for command in COMMANDS if "--warmup_proportion" in command)
+    theirs = configured(flags)
+    preset = make_config(["--config", "nvidia_large_phase1"])
+    for name in (
+        "steps",
+        "warmup",
+        "base_learning_rate",
+        "optimiser",
+        "precision",
+        "device",
+        "checkpoint_every",
+    ):
+        assert getattr(theirs, name) == getattr(preset, name), name
+    assert theirs.micro_batches(8) == preset.micro_batches(8)
+
+
+def test_every_preset_is_in_the_table():
+    table = TEXT.split("## The presets")[1].split("\n\n")[1]
+    full = re.sub(r"`(graphcore_\w+?)_(128|384)`, `_(\w+)`", r"`\1_\2`, `graphcore_\3`", table)
+    assert [name for name in presets() if f"`{name}`" not in full] == []

@@ -1,0 +1,253 @@
+"""Runs the trainer as test_device_hpu.py asks: hpu_worker.py SCENARIOS.
+
+SCENARIOS is a file with a JSON list of objects:
+
+    name         NAME.err, in the file's directory, holds what it said, NAME.status how it ended
+    runs         arguments of the trainer, for one start after the other in one process
+    environment  variables to set before the package is imported
+    stand_in     whether habana_frameworks can be imported
+    mutation     the mistake to make in the adapter, one of MUTATIONS, or ""
+    check        what to do in place of runs, one of CHECKS, or ""
+
+Each scenario has a process of its own, forked from this one, which has imported what a run needs; a
+worker of torchrun runs the only scenario itself. Headings divide what the stand-in records.
+"""
+
+import importlib
+import json
+import os
+import sys
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+STAND_INS = str(Path(__file__).resolve().parent / "stand_ins")
+sys.path.insert(0, STAND_INS)
+
+import torch  # noqa: E402
+from recording import mark  # noqa: E402
+
+import trainer.collectives.torch_distributed  # noqa: E402
+import trainer.pretrain  # noqa: E402, F401
+from bertdata.records import ShardLayout  # noqa: E402
+from trainer.__main__ import main  # noqa: E402
+from trainer.config import Config  # noqa: E402
+from trainer.data.generated import generated_data  # noqa: E402
+from trainer.devices import Device, find_device  # noqa: E402
+from trainer.devices import hpu as adapter  # noqa: E402
+from trainer.engine import Engine  # noqa: E402
+from trainer.evaluate import Evaluation  # noqa: E402
+from trainer.loader import Loader  # noqa: E402
+from trainer.model import BertForPreTraining, ModelConfig  # noqa: E402
+from trainer.training import Training  # noqa: E402
+
+Hpu = adapter.Hpu
+
+
+def leave_out(name: str) -> Callable[[], None]:
+    """Do as any device does."""
+    return lambda: setattr(Hpu, name, getattr(Device, name))
+
+
+def mark_step_before_the_step() -> None:
+    step, clip = Hpu.after_step, Engine._clip
+
+    def clip_and_mark(self: Engine, *values: Any) -> bool:
+        step(self._device)  # type: ignore[arg-type]
+        return clip(self, *values)
+
+    Engine._clip = clip_and_mark  # type: ignore[method-assign]
+    leave_out("after_step")()
+
+
+def no_autocast() -> None:
+    Hpu.autocast = lambda self, precision: nullcontext()  # type: ignore[method-assign]
+
+
+def variable_not_set() -> None:
+    adapter.os = SimpleNamespace(environ={})  # type: ignore[attr-defined]
+
+
+def no_fused_lamb() -> None:
+    adapter.find_fused = lambda *_, **__: None  # type: ignore[assignment]
+
+
+def lamb_that_does_not_clip() -> None:
+    Hpu.clips_in_step = property(lambda self: False, lambda self, value: None)  # type: ignore[assignment]
+
+
+def blocking_copies() -> None:
+    Hpu.move = lambda self, batch: batch.map(lambda one: one.to("hpu"))  # type: ignore[method-assign]
+
+
+def not_compiled() -> None:
+    Hpu.place = lambda self, model: model.to(self.torch_device)  # type: ignore[method-assign]
+
+
+def shapes_that_vary() -> None:
+    begin = Hpu.__init__
+
+    def begin_without(self: adapter.Hpu, *values: Any) -> None:
+        begin(self, *values)
+        self.fixed_shapes = False
+
+    Hpu.__init__ = begin_without  # type: ignore[method-assign]
+
+
+def bridge_imported_before() -> None:
+    """As torch's autoload may do: in lazy mode, and the variable is gone."""
+    os.environ["PT_HPU_LAZY_MODE"] = "1"
+    importlib.import_module("habana_frameworks.torch")
+    del os.environ["PT_HPU_LAZY_MODE"]
+
+
+MUTATIONS: dict[str, Callable[[], None]] = {
+    "no mark_step after backward": leave_out("after_backward"),
+    "no mark_step after the step": leave_out("after_step"),
+    "mark_step before the step": mark_step_before_the_step,
+    "no autocast": no_autocast,
+    "variable not set": variable_not_set,
+    "no FusedLamb": no_fused_lamb,
+    "FusedLamb does not clip": lamb_that_does_not_clip,
+    "batch left on the host": leave_out("move"),
+    "blocking copies without position ids": blocking_copies,
+    "not compiled": not_compiled,
+    "generator not seeded": leave_out("seed"),
+    "shapes that vary": shapes_that_vary,
+    "bridge imported before": bridge_imported_before,
+}
+
+
+def unknown_calls() -> None:
+    """Print how each is refused."""
+    for text in UNKNOWN:
+        try:
+            exec(text, {"torch": torch})
+        except Exception as error:
+            print(f"{type(error).__name__}: {error}")
+        else:
+            print(f"not refused: {text}")
+
+
+def tied_weights() -> None:
+    """Print what Module.to leaves of two names for one weight, and of the model's shared embeddings."""
+    device = find_device(Config(device="hpu", device_options={"mode": "eager"}))
+    pair = torch.nn.ModuleList([torch.nn.Embedding(8, 4), torch.nn.Linear(4, 8, bias=False)])
+    pair[1].weight = pair[0].weight
+    print(len(list(pair.parameters())), "then", len(list(pair.to("hpu").parameters())))
+    shape = {"vocab_size": 64, "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
+    model = device.place(BertForPreTraining(ModelConfig(**shape, intermediate_size=32)))
+    print([name for name, weight in model.named_parameters() if weight.shape == (64, 16)])
+    layout = ShardLayout(max_seq_length=16, max_predictions_per_seq=4)
+    data = generated_data(layout, vocabulary_size=64, seed=1)
+    loader = Loader(data, batch_size=2, accumulation=1, workers=1, rank=0, seed=1, lanes=1)
+    (batch,) = next(loader).batches
+    loader.close()
+    device.losses(model, batch).total.backward()
+    unused = sorted(set(range(64)) - set(batch.input_ids.flatten().tolist()))
+    reached = model.bert.embeddings.word_embeddings.weight.grad[unused].abs().sum(1) > 0
+    print("the head's gradient reaches rows that no input has:", bool(unused) and bool(reached.all()))
+
+
+def examination() -> None:
+    print(adapter.examine())
+
+
+UNKNOWN = [
+    "import habana_frameworks.torch.gpu_migration",
+    "import habana_frameworks.torch.core as htcore; htcore.mark_steps()",
+    "import habana_frameworks.torch.core as htcore; htcore.mark_step(wait=True)",
+    "import habana_frameworks.torch.core as htcore; htcore.mark_step()",
+    "import habana_frameworks.torch.hpu as hthpu; hthpu.set_seed(1)",
+    "from habana_frameworks.torch.hpex.optimizers import FusedLAMB",
+    "from habana_frameworks.torch.hpex.optimizers import FusedLamb; FusedLamb([], lr=1, momentum=0.9)",
+    "from habana_frameworks.torch.hpex.optimizers import FusedLamb\n"
+    "FusedLamb([{'params': [torch.nn.Parameter(torch.ones(2))]}, {'params': []}])",
+    "from habana_frameworks.torch.hpex.normalization import FusedClipNorm; FusedClipNorm([])",
+    "torch.compile(torch.nn.Linear(2, 2), backend='habana')",
+    "torch.compile(torch.nn.Linear(2, 2), backend='hpu_backend', dynamo=True)",
+    "torch.autocast('hpu', torch.float32)",
+]
+CHECKS = {"unknown calls": unknown_calls, "tied weights": tied_weights, "examination": examination}
+
+
+def run(scenario: dict[str, Any]) -> int:
+    """The status of the last start, or of the first that failed."""
+    os.environ.update(scenario["environment"])
+    if not scenario["stand_in"]:
+        sys.path.remove(STAND_INS)
+    if scenario["mutation"]:
+        MUTATIONS[scenario["mutation"]]()
+    if scenario["check"]:
+        CHECKS[scenario["check"]]()
+        sys.stdout.flush()
+    divide()
+    for number, arguments in enumerate(scenario["runs"]):
+        mark("resume" if number else "init")
+        if number and "MASTER_PORT" in os.environ:  # torchrun's own store still holds the first meeting
+            os.environ["MASTER_PORT"] = scenario["second_port"]
+            os.environ.pop("TORCHELASTIC_USE_AGENT_STORE", None)
+        if status := main(arguments):
+            return status
+    return 0
+
+
+def divide() -> None:
+    """Have updates, checkpoints and evaluations begin with a heading."""
+    update, save, measure = Training.update, Training.save, Evaluation.measure
+
+    def marked_update(self: Training, *values: Any) -> Any:
+        mark(f"update {self.state.step + 1}")
+        return update(self, *values)
+
+    def marked_save(self: Training) -> None:
+        mark("checkpoint")
+        save(self)
+
+    def marked_measure(self: Evaluation, *values: Any, **named: Any) -> Any:
+        mark("evaluation")
+        return measure(self, *values, **named)
+
+    Training.update, Training.save = marked_update, marked_save  # type: ignore[method-assign]
+    Evaluation.measure = marked_measure  # type: ignore[method-assign]
+
+
+def warm_up(place: Path) -> None:
+    """Have imported here, once, what a run imports on its way."""
+    sizes = ["--hidden-size=16", "--num-hidden-layers=1", "--num-attention-heads=2", "--batch-size=1"]
+    words = ["--generated-data", f"--output-dir={place}/warm up", "--steps=1", "--no-progress-bar"]
+    if main(["pretrain", *sizes, *words]):
+        raise AssertionError("the trainer does not run on the processor")
+
+
+def run_apart(scenario: dict[str, Any], place: Path) -> None:
+    child = os.fork()
+    if child:
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        (place / f"{scenario['name']}.status").write_text(str(status))
+        return
+    with (place / f"{scenario['name']}.err").open("w") as said:
+        os.dup2(said.fileno(), 1)
+        os.dup2(said.fileno(), 2)
+    status = 70
+    try:
+        status = run(scenario)
+    except SystemExit as stop:
+        status = int(stop.code or 0)
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+    finally:
+        sys.stderr.flush()
+        os._exit(status)
+
+
+if __name__ == "__main__":
+    path = Path(sys.argv[1])
+    scenarios = json.loads(path.read_text())
+    if "RANK" in os.environ:
+        sys.exit(run(scenarios[0]))
+    warm_up(path.parent)
+    for scenario in scenarios:
+        run_apart(scenario, path.parent)

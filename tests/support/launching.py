@@ -1,0 +1,58 @@
+"""Starting several workers as users do, and looking at how they end."""
+
+import importlib.util
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+
+from tests.support.commands import Outcome
+from tests.support.paths import ROOT
+
+
+def command_line(launcher: str, workers: int, *script: object) -> list[str]:
+    """What a user types to start that many workers of a Python script on this machine; alone: just one."""
+    words = list(map(str, script))
+    if launcher == "alone":
+        return [sys.executable, *words]
+    if launcher == "torchrun":
+        return [
+            sys.executable,
+            "-m",
+            "torch.distributed.run",
+            "--standalone",
+            f"--nproc-per-node={workers}",
+            *words,
+        ]
+    assert launcher == "horovodrun"
+    if importlib.util.find_spec("horovod") is None:
+        raise AssertionError("Horovod is not installed: run make horovod")
+    horovodrun = [sys.executable, "-m", "horovod.runner.launch"]
+    return [*horovodrun, "--gloo", "-np", str(workers), "-H", f"localhost:{workers}", sys.executable, *words]
+
+
+def launch(
+    launcher: str,
+    workers: int,
+    *script: object,
+    seconds: float = 60,
+    meanwhile: Callable[[], None] = lambda: None,
+) -> Outcome:
+    """How they ended; ``meanwhile`` is called once they are started. All are killed after ``seconds``."""
+    process = subprocess.Popen(
+        command_line(launcher, workers, *script),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
+        start_new_session=True,
+    )
+    try:
+        meanwhile()
+        out, err = process.communicate(timeout=seconds)
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+    return Outcome(process.returncode, out, err)

@@ -1,0 +1,68 @@
+"""Running the trainer on a model of a moment, and reading what a run leaves."""
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from tests.support.commands import Outcome
+from tests.support.launching import ROOT, launch
+from trainer.__main__ import main
+
+WORKER = ROOT / "tests" / "support" / "trainer_worker.py"
+MODEL = ("--num-hidden-layers=2", "--hidden-size=32", "--num-attention-heads=2", "--intermediate-size=64")
+RUN = ("--batch-size=4", "--steps=10", "--warmup=2", "--log-every=1", "--no-progress-bar")
+
+
+def words(dataset: Path | None, place: Path, *more: object) -> list[str]:
+    """The arguments of a short run; later ones win."""
+    data = [] if dataset is None else [f"--train-data={dataset}"]
+    return ["pretrain", *MODEL, *RUN, *data, f"--output-dir={place}", *map(str, more)]
+
+
+class Trainer:
+    """The trainer within this process."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self._capsys = capsys
+
+    def __call__(self, *arguments: object) -> Outcome:
+        self._capsys.readouterr()
+        try:
+            status = main(list(map(str, arguments)))
+        except SystemExit as stop:
+            status = int(stop.code or 0)
+        printed = self._capsys.readouterr()
+        return Outcome(status, printed.out, printed.err)
+
+
+def start_workers(launcher: str, count: int, *arguments: object) -> Outcome:
+    """As many workers as a user would start them, accidents included."""
+    return launch(launcher, count, WORKER, *arguments, seconds=120)
+
+
+def errors(outcome: Outcome) -> list[str]:
+    """The lines that workers complain with."""
+    return [line for line in outcome.err.splitlines() if "trainer: error: " in line]
+
+
+def refuse(outcome: Outcome, status: int, *said: str) -> None:
+    """One line of complaint, which says all that, and the exit status."""
+    assert outcome.status == status, outcome.err
+    (line,) = errors(outcome)
+    for word in said:
+        assert word in line, line
+
+
+def losses(run: Path) -> list[dict[str, float]]:
+    """What each update left in training.csv, without times."""
+    with (run / "training.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    names = ("step", "epoch", "lr", "mlm_loss", "nsp_loss", "mlm_acc", "nsp_acc")
+    return [{name: float(row[name]) for name in names} for row in rows]
+
+
+def tensors(run: Path, number: int) -> dict[str, bytes]:
+    """The bytes of a checkpoint's weights and moments."""
+    folder = run / "checkpoints" / f"step-{number:08d}"
+    return {path.name: path.read_bytes() for path in sorted(folder.glob("*.safetensors"))}

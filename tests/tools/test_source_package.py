@@ -1,0 +1,76 @@
+"""A remote worker compiles the source package by itself; the worker image is made of what is here."""
+
+import os
+import re
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from tests.support.paths import ROOT
+
+DOCKERFILE = (ROOT / "Dockerfile").read_text()
+
+
+def run(*command: object, cwd: Path) -> str:
+    """What the command prints; it must succeed."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(list(map(str, command)), cwd=cwd, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.slow
+def test_the_kernels_build_from_the_source_package_alone_and_make_the_same_shard(
+    corpus: list[Path], tmp_path: Path
+) -> None:
+    python = sys.executable
+    command = ("setup.py", "-q", "egg_info", "--egg-base", tmp_path, "sdist", "--dist-dir", tmp_path)
+    run(python, *command, cwd=ROOT)
+    (package,) = tmp_path.glob("bertdata-*.tar.gz")
+    with tarfile.open(package) as archive:
+        archive.extractall(tmp_path / "unpacked", filter="data")
+    (source,) = (tmp_path / "unpacked").iterdir()
+    assert not list(source.rglob("*.so"))
+    run(python, "setup.py", "-q", "build_ext", "--inplace", cwd=source)
+    where = run(python, "-c", "from bertdata import _native; print(_native.kernels.__file__)", cwd=source)
+    assert Path(where.strip()).is_relative_to(source)
+
+    part, vocabulary = corpus[0], ROOT / "golden" / "vocab.txt"
+    made = []
+    for place in (source, ROOT):
+        output = tmp_path / f"shards-{len(made)}"
+        flags = ("--output", output, "--vocab", vocabulary, "--dupe-factor", 1, "--engine", "native")
+        run(python, "-m", "bertdata", "create", part, *flags, "--workers", 1, cwd=place)
+        made.append((output / "MD5SUMS").read_bytes())
+    assert made[0] == made[1]
+
+
+def test_the_worker_image_is_of_the_tested_beam_and_python() -> None:
+    (beam,) = re.findall(r"^apache-beam==(.+)$", (ROOT / "constraints.txt").read_text(), re.MULTILINE)
+    (python,) = re.findall(r"\((\d+), (\d+)\)", (ROOT / "Makefile").read_text())  # of constraints.txt
+    images = re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE)
+    assert images == [f"apache/beam_python{'.'.join(python)}_sdk:{beam}"] * 2
+    assert not re.search("^(ENTRYPOINT|CMD)", DOCKERFILE, re.MULTILINE), "Beam's own starts the worker"
+
+
+def test_the_worker_image_copies_what_is_there_and_all_that_the_package_is_made_of() -> None:
+    copied: set[str] = set()
+    for options, words in re.findall(r"^COPY ((?:--from=\S+ )?)(.+)$", DOCKERFILE, re.MULTILINE):
+        if not options:
+            copied.update(words.split()[:-1])
+    assert not [name for name in copied if not (ROOT / name).exists()]
+    ignored = (ROOT / ".dockerignore").read_text().splitlines()
+    assert copied == {line.removeprefix("!") for line in ignored if line.startswith("!")}
+    packages = {path.parent.name for path in ROOT.glob("*/__init__.py")} & {
+        "bertdata", "beam_pipelines", "schemas", "trainer"
+    }  # fmt: skip
+    assert packages | {"schemas", "setup.py", "pyproject.toml", "README.md"} <= copied
+
+
+def test_every_extra_that_the_worker_image_installs_exists() -> None:
+    (extras,) = re.findall(r"'bertdata\[(.+)\]'", DOCKERFILE)
+    declared = re.findall(r'^    "(\w+)": \[', (ROOT / "setup.py").read_text(), re.MULTILINE)
+    assert set(extras.split(",")) <= set(declared)

@@ -1,0 +1,552 @@
+"""The trainer's configuration: order of its sources, names of other trainers, and what is refused."""
+
+import json
+from pathlib import Path
+from shlex import split
+from typing import Any
+
+import pytest
+
+from bertdata.config.value_check import types_of
+from bertdata.errors import MissingInputError, SettingsError
+from schemas import load_schema
+from tests.support.paths import ROOT
+from trainer.aliases import known_names, renamed, translations
+from trainer.config import Config, model_keys
+from trainer.flags import make_config, presets
+
+CONFIGS = ROOT / "trainer" / "configs"
+SCHEMAS = ROOT / "schemas"
+OWN = set(load_schema("trainer")["properties"])
+GRAPHCORE_KEYS = split(
+    "task attention_probs_dropout_prob hidden_act hidden_dropout_prob hidden_size initializer_range "
+    "max_position_embeddings num_attention_heads num_hidden_layers hidden_layers_per_stage type_vocab_size "
+    "vocab_size seq_length batch_size batches_per_step steps max_predictions_per_seq lr_schedule "
+    "base_learning_rate warmup optimiser parallell_io_threads pipeline_depth pipeline_schedule replicas "
+    "precision seed steps_per_ckpts steps_per_logs weight_decay disable_graph_outlining restoring no_logs "
+    "do_validation do_train available_memory_proportion embeddings_placement checkpoint_path "
+    "checkpoint_model log_dir"
+)
+NVIDIA_FLAGS = split(
+    "--input_dir=shards --config_file=bert_config.json --output_dir=run --max_seq_length=128 "
+    "--max_predictions_per_seq=20 --train_batch_size=8192 --learning_rate=6e-3 --max_steps=7038 "
+    "--warmup_proportion=0.2843 --gradient_accumulation_steps=128 --num_steps_per_checkpoint=200 "
+    "--log_freq=1.0 --seed=12439 --fp16 --init_loss_scale=1048576 --allreduce_post_accumulation "
+    "--allreduce_post_accumulation_fp16 --do_train --json-summary=run/log.json --disable_progress_bar "
+    "--steps_this_run=-1 --bert_model=bert-large-uncased --use_env --local_rank=0"
+)
+MLPERF_FLAGS = split(
+    "--bert_config_file=bert_config.json --nodo_eval --do_train --eval_batch_size=640 "
+    "--init_checkpoint=start --input_file=shards/part* --iterations_per_loop=3 --lamb_beta_1=0.88 "
+    "--lamb_beta_2=0.88 --lamb_weight_decay_rate=0.0166629 --learning_rate=0.00288293 --log_epsilon=-6 "
+    "--max_eval_steps=125 --max_predictions_per_seq=76 --max_seq_length=512 --num_tpu_cores=128 "
+    "--num_train_steps=2400 --num_warmup_steps=1148 --optimizer=lamb --output_dir=run "
+    "--save_checkpoints_steps=12 --start_warmup_step=-304 --steps_per_update=4 --train_batch_size=2048 "
+    "--poly_power=1.0 --nouse_tpu --clip_by_global_norm_after_gradient_allreduce=False"
+)
+
+
+def config_file(folder: Path, **keys: Any) -> str:
+    path = folder / "config.json"
+    path.write_text(json.dumps(keys), encoding="utf-8")
+    return str(path)
+
+
+def refusal(arguments: list[str]) -> str:
+    with pytest.raises(SettingsError) as caught:
+        make_config(arguments)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def assert_keys(config: Config, **wanted: Any) -> None:
+    assert {name: getattr(config, name) for name in wanted} == wanted
+
+
+def test_the_schema_declares_every_key_with_its_meaning_its_type_and_a_default_of_that_type():
+    types = {"integer": int, "number": (int, float), "boolean": bool, "string": str, "object": dict}
+    for name, item in load_schema("trainer")["properties"].items():
+        kinds, default = types_of(item), getattr(Config(), name)
+        assert ("null" in kinds) == (default is None), name
+        assert default is None or any(isinstance(default, types[kind]) for kind in kinds), name
+        assert isinstance(default, bool) == (kinds == ["boolean"]), name
+        assert item["description"]
+    assert set(vars(Config())) == OWN
+
+
+def test_a_configuration_never_changes():
+    config = Config()
+    with pytest.raises(AttributeError, match="steps cannot be set: a configuration never changes"):
+        config.steps = 5
+    config.as_json()["device_options"]["use_lazy_mode"] = True
+    assert config == Config()
+
+
+def test_every_name_means_one_thing():
+    options = set(load_schema("trainer")["properties"]["device_options"]["properties"])
+    assert not options & (OWN | set(renamed()) | set(translations()))
+    assert not OWN & set(renamed())
+    aliases = [
+        name for item in load_schema("trainer")["properties"].values() for name in item.get("aliases", ())
+    ]
+    assert len(aliases) == len(set(aliases))
+
+
+def test_defaults_are_valid_and_every_optimiser_has_habits():
+    config = Config()
+    optimisers = load_schema("trainer")["properties"]["optimiser"]
+    assert set(optimisers["habits"]) == set(optimisers["enum"])
+    assert (config.schedule, config.clipping_point) == ("nvidia-poly", "per_update")
+    for optimiser in optimisers["enum"]:
+        assert Config(optimiser=optimiser).schedule
+        assert Config(optimiser=optimiser, lr_schedule="mlperf", clipping="none").clipping_point == "none"
+
+
+def test_the_command_line_overrides_the_file_and_the_file_the_defaults(tmp_path):
+    place = config_file(tmp_path, steps=50, seed=7, lanes=3)
+    config = make_config(["--config", place, "--seed=9", "--lanes", "2"])
+    assert (config.steps, config.seed, config.lanes, config.log_every) == (50, 9, 2, Config().log_every)
+
+
+def test_an_alias_on_the_command_line_overrides_the_files_own_name(tmp_path):
+    place = config_file(tmp_path, base_learning_rate=0.5, accumulation=3)
+    config = make_config(["--config", place, "--learning_rate=0.25", "--gradient_accumulation_steps=2"])
+    assert (config.base_learning_rate, config.accumulation) == (0.25, 2)
+
+
+@pytest.mark.parametrize("flag", ["--train-data=x", "--train_data=x", "--input-dir=x", "--input_file=x"])
+def test_hyphens_and_underscores_are_alike_in_flags(flag):
+    assert make_config([flag]).train_data == "x"
+
+
+@pytest.mark.parametrize(
+    ("flag", "value"),
+    [
+        ("--wandb", True),
+        ("--wandb=true", True),
+        ("--wandb=False", False),
+        ("--nowandb", False),
+        ("--no-wandb", False),
+    ],
+)
+def test_switches_stand_alone_take_a_value_or_are_negated(flag, value):
+    assert make_config([flag]).wandb is value
+
+
+def test_switches_that_begin_with_no_are_no_negations():
+    assert_keys(make_config(["--no-progress-bar", "--no_logs"]), no_progress_bar=True, no_logs=True)
+
+
+@pytest.mark.parametrize(
+    ("alias", "name"), [item for item in sorted(renamed().items()) if item[0] not in translations()]
+)
+def test_every_alias_of_the_schema_sets_its_key(alias, name):
+    samples = {"integer": ("6", 6), "number": ("0.5", 0.5), "boolean": ("true", True), "string": ("x", "x")}
+    text, value = samples[types_of(known_names()[name])[0]]
+    if name == "precision":
+        text = value = "bf16"
+    assert getattr(make_config([f"--{alias}={text}"]), name) == value
+
+
+@pytest.mark.parametrize(
+    ("flags", "wanted"),
+    [
+        (["--fp16"], {"precision": "fp16"}),
+        (["--amp"], {"precision": "fp16"}),
+        (["--use_autocast"], {"precision": "bf16"}),
+        (["--use_autocast=false"], {"precision": "fp32"}),
+        (["--hmp"], {"precision": "bf16"}),
+        (["--precision=16"], {"precision": "fp16"}),
+        (["--precision=32"], {"precision": "fp32"}),
+        (["--use_habana"], {"device": "hpu"}),
+        (["--use_tpu=True"], {"device": "xla"}),
+        (["--nouse_tpu"], {"device": "cpu"}),
+        (["--no_cuda"], {"device": "cpu"}),
+        (["--num_gpus=8"], {"device": "cuda"}),
+        (["--num_gpus=0"], {"device": "cpu"}),
+        (["--skip_checkpoint"], {"checkpoint_every": 0}),
+        (["--init_checkpoint=x"], {"start_from_ckpt": "x"}),
+        (["--init_checkpoint="], {"start_from_ckpt": None}),
+        (["--restore_dir=x"], {"resume": True}),
+        (["--resume_step=-1"], {"resume_step": None}),
+        (["--resume_step=7038"], {"resume_step": 7038}),
+        (["--steps_this_run=5"], {"steps_this_run": 5}),
+        (["--task=pretraining"], {}),
+        (["--log_epsilon=-6"], {"optimiser_epsilon": 1e-6}),
+        (["--clipping=none"], {"clipping_point": "none"}),
+        (["--optimizer=lamb"], {"optimiser": "lamb-mlperf"}),
+        (["--optimizer=adamw"], {"optimiser": "adamw-bert"}),
+        (["--optimiser=adamw"], {"optimiser": "adamw"}),
+        (["--optimiser=lamb"], {"optimiser": "lamb-graphcore"}),
+        (["--optimiser=lamb-poptorch"], {"optimiser": "lamb-graphcore-pytorch"}),
+        (["--clip_by_global_norm_after_gradient_allreduce"], {"clipping": "per_update"}),
+        (["--max_eval_steps=10"], {"eval_examples": 80}),
+        (["--max_eval_steps=10", "--eval_batch_size=4"], {"eval_examples": 40}),
+        (["--num_train_steps=40", "--steps_per_update=4"], {"steps": 10, "accumulation": 4}),
+        (["--num_train_steps=40", "--num_warmup_steps=8"], {"steps": 40, "warmup": 8}),
+        (["--save_checkpoints_steps=8", "--steps_per_update=4"], {"checkpoint_every": 2}),
+        (["--start_warmup_step=-8", "--steps_per_update=4"], {"start_warmup_step": -2}),
+        (["--train_batch_size=24"], {"batch_size": 24, "accumulation": 1}),
+        (["--max_steps=1e3"], {"steps": 1000}),
+        (["--global-batch-size=none"], {"global_batch_size": None}),
+    ],
+)
+def test_names_of_other_trainers_have_their_meaning(flags, wanted):
+    assert_keys(make_config(flags), **wanted)
+
+
+def test_every_translation_is_in_the_table_above():
+    table = next(
+        mark
+        for mark in test_names_of_other_trainers_have_their_meaning.pytestmark
+        if mark.name == "parametrize"
+    )
+    given = {flag[2:].split("=")[0] for flags, _ in table.args[1] for flag in flags}
+    assert set(translations()) <= given
+
+
+def test_nvidias_command_line_is_understood():
+    config = make_config(NVIDIA_FLAGS)
+    assert_keys(
+        config,
+        train_data="shards",
+        model_config="bert_config.json",
+        batch_size=64,  # 8192 a worker in an update, in 128 micro-batches
+        accumulation=128,
+        steps=7038,
+        steps_this_run=None,
+        warmup_steps=2000,
+        base_learning_rate=6e-3,
+        optimiser="lamb-nvidia",
+        schedule="nvidia-poly",
+        clipping_point="per_update",
+        precision="fp16",
+        allreduce_post_accumulation_fp16=True,
+        checkpoint_every=200,
+        log_every=1,
+        no_progress_bar=True,
+        json_summary="run/log.json",
+    )
+    assert config.update_examples(8) == 65536
+    assert config.without_meaning("cuda") == ["bert_model", "local_rank", "use_env"]
+
+
+def test_nvidias_phase_2_is_understood():
+    flags = ["--phase2", "--phase1_end_step=7038", "--resume_from_checkpoint", "--resume_step=7038"]
+    assert_keys(make_config(flags), phase2=True, phase1_end_step=7038, resume=True, resume_step=7038)
+
+
+def test_mlperfs_command_line_counts_micro_steps_of_all_workers():
+    config = make_config(MLPERF_FLAGS)
+    assert_keys(
+        config,
+        train_data="shards/part*",
+        start_from_ckpt="start",
+        steps=600,
+        warmup=287,
+        start_warmup_step=-76,
+        checkpoint_every=3,
+        global_batch_size=8192,
+        accumulation=4,
+        optimiser="lamb-mlperf",
+        schedule="mlperf",
+        clipping_point="per_micro_batch",
+        beta1=0.88,
+        beta2=0.88,
+        weight_decay=0.0166629,
+        optimiser_epsilon=1e-6,
+        eval_examples=80_000,
+        device="cpu",
+    )
+    assert config.micro_batches(16) == (128, 4)
+
+
+def test_values_may_stand_apart_from_their_flags():
+    arguments = ["--start_warmup_step", "-76", "--log_epsilon", "-6", "--fp16", "--steps", "300"]
+    assert_keys(
+        make_config(arguments), start_warmup_step=-76, optimiser_epsilon=1e-6, precision="fp16", steps=300
+    )
+
+
+def test_a_files_micro_steps_count_for_flags_too(tmp_path):
+    place = config_file(tmp_path, steps_per_update=4, num_train_steps=400)
+    assert make_config(["--config", place]).steps == 100
+    assert make_config(["--config", place, "--num_train_steps=800"]).steps == 200
+
+
+def test_data_that_generated_examples_stand_in_for_are_named():
+    assert Config(generated_data=True, train_data="shards").without_meaning("cpu") == ["train_data"]
+    assert Config(train_data="shards").without_meaning("cpu") == []
+
+
+@pytest.mark.parametrize(
+    "path", [*SCHEMAS.glob("*.json"), *CONFIGS.glob("*.json")], ids=lambda path: path.name
+)
+def test_nothing_is_declared_twice(path):
+    """The second would count, and nobody would know of the first."""
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        assert len(dict(pairs)) == len(pairs), [name for name, _ in pairs]
+        return dict(pairs)
+
+    json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=once)
+
+
+@pytest.mark.parametrize("name", [name for name in presets() if name.startswith("graphcore")])
+def test_graphcores_presets_hold_graphcores_keys_unchanged(name):
+    given = json.loads((CONFIGS / f"{name}.json").read_text(encoding="utf-8"))
+    assert set(GRAPHCORE_KEYS) <= set(given)
+    config = make_config(["--config", name])
+    assert config.optimiser == "lamb-graphcore"
+    assert config.clipping_point == "none"
+    assert config.precision == "fp16"
+    assert config.update_examples(1) == given["batch_size"] * given["pipeline_depth"] * given["replicas"]
+    assert config.update_examples(given["replicas"]) == config.update_examples(1)
+    ignored = config.without_meaning("cpu")
+    assert {"parallell_io_threads", "pipeline_schedule", "hidden_layers_per_stage"} <= set(ignored)
+    assert "hidden_layers_per_stage" not in config.without_meaning("ipu")
+
+
+def test_every_key_of_graphcores_files_is_read_and_all_but_a_few_reach_an_ipu(tmp_path):
+    keys = json.loads((CONFIGS / "graphcore_tiny_128_lamb.json").read_text(encoding="utf-8"))
+    more = {
+        "lr_schedule_by_step": {"0": 1e-4, "100": 1e-5},
+        **{"decay_steps": 512, "decay_rate": 0.051, "loss_scaling": 1.0, "optimiser_epsilon": 1e-6},
+        "duplication_factor": 6,
+    }
+    assert set(GRAPHCORE_KEYS) <= set(keys)
+    config = make_config(["--config", config_file(tmp_path, **keys | more)])
+    read = {name: value for name, value in {**keys, **more}.items() if hasattr(config, name)}
+    kept_apart = {"precision", "optimiser"}  # 16 and lamb have other names here
+    assert_keys(config, **{name: value for name, value in read.items() if name not in kept_apart})
+    for name, value in {**keys, **more}.items():
+        if name not in read and name not in renamed() and name not in translations():
+            assert config.device_options[name] == value
+    few = ["checkpoint_model", "do_validation", "duplication_factor", "log_dir", "parallell_io_threads"]
+    assert config.without_meaning("ipu") == few
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {},
+        {"lr_schedule": "custom", "lr_schedule_by_step": {"0": 1e-4, "100": 1e-5}},
+        {"lr_schedule": "natural_exponential", "decay_steps": 512, "decay_rate": 0.051, "loss_scaling": 1.0},
+        {"optimiser": "momentum", "duplication_factor": 6, "optimiser_epsilon": 1e-6},
+        {"optimiser": "adamw", "precision": "32", "available_memory_proportion": [0.2, 0.3]},
+        {"warmup": 0.1, "loss_scaling": 512, "optimiser": "sgd"},
+    ],
+)
+def test_files_with_graphcores_keys_are_read(tmp_path, more):
+    keys = json.loads((CONFIGS / "graphcore_tiny_128_lamb.json").read_text(encoding="utf-8"))
+    config = make_config(["--config", config_file(tmp_path, **keys | more)])
+    assert_keys(
+        config, max_seq_length=128, checkpoint_every=100, log_every=1, output_dir="./checkpoint/phase1"
+    )
+    assert config.warmup_steps == 10
+
+
+@pytest.mark.parametrize(
+    ("preset", "batch", "steps", "warmup", "rate", "shape"),
+    [
+        ("nvidia_large_phase1", 65536, 7038, 2000, 6e-3, (128, 20)),
+        ("nvidia_large_phase2", 32768, 1563, 200, 4e-3, (512, 80)),
+        ("habana_large_phase1", 65536, 7038, 2000, 6e-3, (128, 20)),
+        ("habana_large_phase2", 32768, 1563, 200, 4e-3, (512, 80)),
+        ("mlperf", 8192, 600, 287, 0.00288293, (512, 76)),
+        ("graphcore_tiny_128_lamb", 128, 100, 10, 1e-3, (128, 20)),
+        ("graphcore_base_128", 65280, 7032, 2000, 6e-3, (128, 20)),
+        ("graphcore_base_384", 16320, 2142, 277, 0.002828, (384, 56)),
+        ("graphcore_large_128", 65600, 7032, 2000, 6e-3, (128, 20)),
+        ("graphcore_large_384", 16380, 2142, 277, 0.002828, (384, 56)),
+        ("tiny", 32, 800, 80, 1e-2, (None, None)),
+    ],
+)
+def test_presets_have_the_published_numbers(preset, batch, steps, warmup, rate, shape):
+    config = make_config(["--config", preset])
+    workers = 4 if preset.startswith("graphcore") and "tiny" not in preset else 2
+    assert config.update_examples(1 if "tiny_128" in preset else workers) == batch
+    assert (config.steps, config.warmup_steps, config.base_learning_rate) == (steps, warmup, rate)
+    assert (config.max_seq_length, config.max_predictions_per_seq) == shape
+
+
+def test_the_table_of_presets_is_complete():
+    table = test_presets_have_the_published_numbers.pytestmark[0].args[1]
+    both = ["habana_large"]  # tests/test_two_phases.py
+    assert sorted([*both, *(row[0] for row in table)]) == list(presets())
+
+
+def test_mlperfs_preset_is_the_record_run():
+    wanted = {"beta1": 0.88, "beta2": 0.88, "weight_decay": 0.0166629, "start_warmup_step": -76}
+    assert_keys(make_config(["--config=mlperf"]), **wanted, eval_examples=10_000, target_accuracy=0.72)
+
+
+@pytest.mark.parametrize(
+    ("keys", "workers", "wanted"),
+    [
+        ({}, 2, (32, 1)),
+        ({"batch_size": 8, "accumulation": 4}, 3, (8, 4)),
+        ({"batch_size": 8, "global_batch_size": 64}, 2, (8, 4)),
+        ({"accumulation": 4, "global_batch_size": 64}, 2, (8, 4)),
+        ({"global_batch_size": 64}, 2, (32, 1)),
+        ({"batch_size": 8, "accumulation": 16, "replicas": 4}, 1, (8, 64)),
+        ({"batch_size": 8, "accumulation": 4, "global_batch_size": 64}, 2, (8, 4)),
+    ],
+)
+def test_what_is_not_given_of_the_batch_follows_from_the_rest(keys, workers, wanted):
+    config = Config(**keys)
+    assert config.micro_batches(workers) == wanted
+    assert config.update_examples(workers) == workers * wanted[0] * wanted[1]
+
+
+@pytest.mark.parametrize(
+    ("keys", "workers"),
+    [
+        ({"batch_size": 8, "global_batch_size": 64}, 3),
+        ({"batch_size": 7, "global_batch_size": 64}, 1),
+        ({"global_batch_size": 64}, 3),
+        ({"accumulation": 4, "global_batch_size": 64}, 5),
+        ({"batch_size": 8, "accumulation": 1, "replicas": 1}, 2),
+    ],
+)
+def test_a_batch_that_does_not_divide_over_the_workers_is_refused(keys, workers):
+    with pytest.raises(SettingsError, match="a batch size that does not divide"):
+        Config(**keys).micro_batches(workers)
+
+
+def test_a_contradictory_batch_is_refused_with_its_numbers():
+    config = Config(global_batch_size=64, batch_size=8, accumulation=2)
+    with pytest.raises(
+        SettingsError, match=r"is 64, expected 2 \(workers\) \* 8 \(batch_size\) \* 2 .* = 32"
+    ):
+        config.micro_batches(2)
+
+
+@pytest.mark.parametrize(("batch", "examples"), [(256, 150_000), (3072, 175_000), (8192, 225_000)])
+def test_evaluation_is_as_frequent_as_mlperfs(batch, examples):
+    assert Config(global_batch_size=batch).evaluation_interval(1) == examples
+    assert Config(global_batch_size=batch, eval_every=10).evaluation_interval(2) == 10 * batch
+    assert Config(eval_every=0).evaluation_interval(1) == 0
+
+
+def test_only_habanas_schedule_multiplies_the_rate_by_the_workers():
+    assert Config(optimiser="lamb-habana-tf", base_learning_rate=0.5).learning_rate(8) == 4.0
+    assert Config(optimiser="lamb-nvidia", base_learning_rate=0.5).learning_rate(8) == 0.5
+
+
+@pytest.mark.parametrize(
+    ("warmup", "updates"), [(0, 0), (10, 10), (0.0, 0), (0.29, 29), (0.5, 50), (0.999, 99), (1, 1)]
+)
+def test_warmup_is_updates_or_a_share(warmup, updates):
+    assert Config(steps=100, warmup=warmup).warmup_steps == updates
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--warmup=1.5"], "warmup is 1.5, expected an integer (updates) or a share of steps"),
+        (["--warmup=1.0"], "warmup is 1.0, expected an integer"),
+        (["--warmup=-1"], "warmup is -1, expected 0 or more"),
+        (["--warmup=100", "--steps=100"], "expected fewer than steps (100)"),
+        (["--lerning-rate=1"], "--lerning-rate is not a known key; the nearest known is --learning-rate"),
+        (["--gradient_acumulation_steps=1"], "nearest known is --gradient-accumulation-steps"),
+        (["--steps=many"], "--steps is 'many', expected the type integer"),
+        (["--steps=1.5"], "--steps is '1.5', expected the type integer"),
+        (["--steps=0"], "steps is 0, expected 1 or more"),
+        (["--wandb=perhaps"], "--wandb is 'perhaps', expected the type boolean"),
+        (["--device=gpu"], "device is 'gpu', expected one of cpu, cuda, hpu, ipu, xla"),
+        (["--clipping=maybe"], "clipping is 'maybe', expected one of usual, none, per_micro_batch"),
+        (["--learning-rate=nan"], "learning_rate is nan, expected a finite number"),
+        (["--learning-rate=0"], "learning_rate is 0, expected more than 0"),
+        (["--beta1=1"], "beta1 is 1, expected less than 1"),
+        (["--max-seq-length=70000"], "max_seq_length is 70000, expected at most 65535"),
+        (["--lr-schedule=custom"], "lr_schedule custom needs lr_schedule_by_step"),
+        (["--lr-schedule=natural_exponential"], "needs decay_steps"),
+        (["--lr-schedule-by-step={}"], "'0' is a required property"),
+        (['--lr-schedule-by-step={"0": 1, "x": 2}'], "lr_schedule_by_step: 'x' does not match"),
+        (["--noallreduce-post-accumulation", "--allreduce-post-accumulation-fp16"], "needs allreduce_post"),
+        (["--init-loss-scale=0.5"], "expected min_loss_scale (1) to max_loss_scale (1.67772e+07)"),
+        (["--train_batch_size=10", "--num_accumulation_steps=4"], "of gradient_accumulation_steps (4)"),
+        (["--num_train_steps=10", "--steps_per_update=4"], "a multiple of steps_per_update (4)"),
+        (["--learning_rate=1", "--base-learning-rate=2"], "contradict each other: both set base_learning"),
+        (["--task=squad"], "task is 'squad', expected one of pretraining"),
+    ],
+)
+def test_wrong_flags_are_refused_in_one_line(arguments, words):
+    assert words in refusal(arguments)
+
+
+@pytest.mark.parametrize(
+    ("keys", "words"),
+    [
+        ({"hidden_sise": 3}, "hidden_sise is not a known key; the nearest known is hidden_size"),
+        ({"parallel_io_thread": 3}, "the nearest known is parallel_io_threads"),
+        ({"steps": "100"}, "steps is '100', expected an integer"),
+        ({"steps": True}, "steps is True, expected an integer"),
+        ({"seed": -1}, "seed is -1, expected 0 or more"),
+        ({"num_train_steps": "x"}, "num_train_steps is 'x', expected an integer"),
+        (
+            {"train_batch_size": 8, "steps_per_update": "4"},
+            "steps_per_update is '4', expected an integer",
+        ),
+        ({"train_batch_size": True}, "train_batch_size is True, expected an integer"),
+        ({"eval_batch_size": "4", "max_eval_steps": 8}, "eval_batch_size is '4', expected an integer"),
+        ({"steps_per_update": 0}, "steps_per_update is 0, expected 1 or more"),
+        ({"available_memory_proportion": 2}, "available_memory_proportion is 2, expected at most 1"),
+        ({"warmup": 1.5}, "warmup is 1.5"),
+        ({"max_steps": 1, "steps": 2}, "max_steps and steps contradict each other"),
+    ],
+)
+def test_wrong_keys_are_refused_with_file_and_key(tmp_path, keys, words):
+    place = config_file(tmp_path, **keys)
+    message = refusal(["--config", place])
+    assert message.startswith(f"{place}: ")
+    assert words in message
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "3", "\xff"])
+def test_a_file_that_is_no_json_object_is_refused(tmp_path, text):
+    path = tmp_path / "config.json"
+    path.write_bytes(text.encode("latin-1"))
+    assert refusal(["--config", str(path)]).startswith(f"{path}: is not")
+
+
+def test_a_missing_file_is_named():
+    with pytest.raises(MissingInputError, match=r"nowhere\.json"):
+        make_config(["--config", "nowhere.json"])
+
+
+def test_null_in_a_file_takes_back_nothing_but_what_may_be_null(tmp_path):
+    config = make_config(["--config", config_file(tmp_path, batch_size=None, init_checkpoint=None)])
+    assert config.batch_size is None
+    assert "steps is None" in refusal(["--config", config_file(tmp_path, steps=None)])
+
+
+def test_model_settings_are_the_files_under_the_inline_keys(tmp_path):
+    path = tmp_path / "bert_config.json"
+    path.write_text('{"hidden_size": 768, "intermediate_size": 3072, "vocab_size": 30522}', encoding="utf-8")
+    assert Config(model_config=str(path)).model_settings()["hidden_size"] == 768
+    settings = Config(model_config=str(path), hidden_size=64).model_settings()
+    assert settings == {"hidden_size": 64, "intermediate_size": 256, "vocab_size": 30522}
+    assert Config(hidden_size=64, intermediate_size=3).model_settings()["intermediate_size"] == 3
+    assert {"vocab_size", "hidden_size", "deep_weight_init"} <= set(model_keys())
+
+
+def test_what_a_command_needs_is_asked_for_by_its_flag():
+    Config(train_data="x").require("train_data")
+    with pytest.raises(SettingsError, match="output_dir is missing: give --output-dir"):
+        Config(train_data="x").require("train_data", "output_dir")
+
+
+def test_a_configuration_survives_json():
+    config = make_config([*MLPERF_FLAGS])
+    assert Config(**json.loads(json.dumps(config.as_json()))) == config
+
+
+def test_help_names_every_key_and_alias(capsys):
+    with pytest.raises(SystemExit) as caught:
+        make_config(["--help"])
+    assert caught.value.code == 0
+    words = set(capsys.readouterr().out.split())
+    for name in known_names():
+        assert f"--{name.replace('_', '-')}" in words

@@ -1,0 +1,402 @@
+"""What --device cuda asks of PyTorch, as far as it shows without a GPU; test_gpu.py runs on one."""
+
+import os
+import warnings
+from copy import deepcopy
+from dataclasses import replace
+
+import pytest
+import torch
+from torch.backends import cuda as backend
+from torch.nested._internal.sdpa import _can_use_flash_sdpa_jagged
+from torch.nn import functional as F
+from torch.nn.attention import SDPBackend
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from benchmarks import gpu
+from bertdata.errors import SettingsError
+from bertdata.records import ShardLayout
+from trainer.batches import Batch
+from trainer.config import Config
+from trainer.data.generated import generated_data
+from trainer.devices.cuda import Cuda
+from trainer.loader import Loader
+from trainer.losses import pretraining_loss
+from trainer.model import BertForPreTraining, ModelConfig
+
+SHAPE = ModelConfig(
+    vocab_size=100,
+    hidden_size=32,
+    num_hidden_layers=2,
+    num_attention_heads=2,
+    intermediate_size=64,
+    max_position_embeddings=32,
+    hidden_dropout_prob=0.0,
+    attention_probs_dropout_prob=0.0,
+)
+ENABLED = {
+    "flash": (backend.enable_flash_sdp, backend.flash_sdp_enabled),
+    "efficient": (backend.enable_mem_efficient_sdp, backend.mem_efficient_sdp_enabled),
+    "cudnn": (backend.enable_cudnn_sdp, backend.cudnn_sdp_enabled),
+    "math": (backend.enable_math_sdp, backend.math_sdp_enabled),
+}
+
+
+class About:
+    name, total_memory = "a GPU", 80 * 2**30
+
+
+@pytest.fixture
+def calls(monkeypatch) -> list[str]:
+    """Two GPUs as torch.cuda tells of them, and the calls that would reach them; settings are put back."""
+    made: list[str] = []
+
+    def counted() -> int:
+        made.append(f"device_count with {os.environ.get('CUBLAS_WORKSPACE_CONFIG')}")
+        return 2
+
+    monkeypatch.setattr(torch.cuda, "device_count", counted)
+    monkeypatch.setattr(torch.cuda, "set_device", lambda device: made.append(f"set_device {device}"))
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: About)
+    monkeypatch.setattr(
+        torch.compiler, "cudagraph_mark_step_begin", lambda: made.append("cudagraph_mark_step_begin")
+    )
+    monkeypatch.setattr(
+        BertForPreTraining, "compile", lambda self, **options: made.append(f"compile {options}"), raising=True
+    )
+    monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG", raising=False)
+    precision = torch.get_float32_matmul_precision()
+    enabled = {name: is_enabled() for name, (_, is_enabled) in ENABLED.items()}
+    yield made
+    torch.set_float32_matmul_precision(precision)
+    for name, (enable, _) in ENABLED.items():
+        enable(enabled[name])
+
+
+def device(local_rank: int = 1, **settings: object) -> Cuda:
+    """The GPU, whose tensors are really on the processor."""
+    options = {name: settings.pop(name) for name in ("attention", "cuda_graphs") if name in settings}
+    made = Cuda(Config(device="cuda", device_options=options, **settings), local_rank)
+    assert made.torch_device == torch.device("cuda", local_rank)
+    made.torch_device = torch.device("cpu")
+    return made
+
+
+def batch() -> Batch:
+    """Examples of several lengths."""
+    layout = ShardLayout(max_seq_length=32, max_predictions_per_seq=4)
+    loader = Loader(generated_data(layout, vocabulary_size=100, seed=1), batch_size=6)
+    try:
+        made = next(loader).batches[0]
+    finally:
+        loader.close()
+    lengths = torch.tensor([32, 20, 7, 32, 11, 9])
+    used = (torch.arange(32) < lengths[:, None]).int()
+    made.attention_mask.copy_(used)
+    made.masked_lm_positions.remainder_(7)
+    return made
+
+
+# Starting
+
+
+def test_each_worker_takes_its_own_gpu_before_anything_else_is_done_there(calls):
+    device(1)
+    assert calls == ["device_count with None", "set_device cuda:1"]
+    assert torch.get_float32_matmul_precision() == "high"  # TF32
+
+
+def test_deterministic_tells_cublas_before_cuda_starts_and_only_then(calls, monkeypatch):
+    device(deterministic=True)
+    assert calls[0] == "device_count with :4096:8"
+    monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", ":16:8")
+    device(deterministic=True)
+    assert calls[2] == "device_count with :16:8"
+
+
+def test_a_setting_that_contradicts_deterministic_is_an_error(calls, monkeypatch):
+    monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", ":0:0")
+    with pytest.raises(
+        SettingsError, match="CUBLAS_WORKSPACE_CONFIG is ':0:0', expected :4096:8 or :16:8, or nothing"
+    ):
+        device(deterministic=True)
+    assert calls == []
+    device()  # without it the setting is nobody's business
+
+
+def test_workers_join_through_nccl(calls, monkeypatch):
+    joined = []
+    monkeypatch.setattr(torch.distributed, "init_process_group", joined.append)
+    device().join()
+    assert joined == ["nccl"]
+
+
+# Attention
+
+
+@pytest.mark.parametrize("attention", ["auto", *ENABLED])
+def test_an_attention_kernel_that_is_asked_for_is_the_only_one_allowed(calls, attention):
+    device(attention=attention, precision="bf16")
+    allowed = {name for name, (_, is_enabled) in ENABLED.items() if is_enabled()}
+    assert allowed == (set(ENABLED) if attention == "auto" else {attention})
+
+
+@pytest.mark.parametrize(
+    ("choice", "name"),
+    [
+        (SDPBackend.EFFICIENT_ATTENTION, "efficient"),
+        (SDPBackend.CUDNN_ATTENTION, "cudnn"),
+        (SDPBackend.FLASH_ATTENTION, "flash"),
+        (SDPBackend.MATH, "math"),
+    ],
+)
+def test_the_log_names_the_kernel_that_pytorch_chooses(calls, monkeypatch, choice, name):
+    asked = []
+
+    def choose(query, key, value, mask, dropout) -> int:
+        asked.append((query.dtype, tuple(query.shape), query.requires_grad, tuple(mask.shape), dropout))
+        return choice.value
+
+    monkeypatch.setattr(torch, "_fused_sdp_choice", choose)
+    made = device(precision="bf16", max_seq_length=16)
+    made.place(BertForPreTraining(SHAPE))
+    assert asked == [(torch.bfloat16, (2, 2, 16, 16), True, (2, 1, 1, 16), 0.0)]
+    assert f", TF32, {name} attention" in made.describe()
+
+
+def test_a_kernel_that_cannot_be_had_is_refused_with_the_reason(calls):
+    """PyTorch's own reason, which of all functions that judge only this one tells to Python."""
+    case = "attention flash cannot be had with precision bf16, heads of 16, dropout 0.1"
+    with pytest.raises(SettingsError, match=f"^{case}: Both fused kernels do not support non-zero dropout.$"):
+        device(attention="flash", precision="bf16").place(
+            BertForPreTraining(replace(SHAPE, attention_probs_dropout_prob=0.1))
+        )
+
+
+def test_the_reason_is_that_of_the_kernel_asked_for(calls, monkeypatch):
+    """As PyTorch says it on a GPU, of every kernel in turn."""
+    said = [
+        "Memory efficient kernel not used because: (Triggered internally at sdp_utils.cpp:1.)",
+        "Memory Efficient attention has been runtime disabled. (Triggered internally at sdp_utils.h:2.)",
+        "Flash attention kernel not used because:",
+        "Flash attention has been runtime disabled.",
+        "cuDNN attention kernel not used because:",
+        "cuDNN dropout probability resolution is limited to 1/16. (Triggered internally at sdp_utils.cpp:3.)",
+    ]
+
+    def refuse(query, key, value, mask, dropout) -> int:
+        assert (tuple(mask.shape), dropout) == ((2, 1, 1, 32), 0.0)
+        for line in said:
+            warnings.warn(line, stacklevel=1)
+        raise RuntimeError("No available kernel. Aborting execution.")
+
+    monkeypatch.setattr(torch, "_fused_sdp_choice", refuse)
+    case = "attention cudnn cannot be had with precision fp32, heads of 16, dropout 0"
+    with pytest.raises(
+        SettingsError, match=f"^{case}: cuDNN dropout probability resolution is limited to 1/16.$"
+    ):
+        device(attention="cudnn").place(BertForPreTraining(SHAPE))
+    del said[5:]
+    with pytest.raises(SettingsError, match=f"^{case}: no reason given$"):
+        device(attention="cudnn").place(BertForPreTraining(SHAPE))
+
+
+def test_flash_sees_no_padding_and_so_no_fixed_shapes(calls, monkeypatch):
+    asked = []
+
+    def choose(query, key, value, mask, dropout) -> int:
+        asked.append(mask)
+        return SDPBackend.FLASH_ATTENTION.value
+
+    monkeypatch.setattr(torch, "_fused_sdp_choice", choose)
+    made = device(attention="flash", precision="bf16")
+    made.place(BertForPreTraining(SHAPE))
+    assert made.jagged
+    assert asked == [None]
+    for other in ({"compile": True}, {"cuda_graphs": True}):
+        with pytest.raises(SettingsError, match="attention flash takes no padding"):
+            device(attention="flash", precision="bf16", **other).place(BertForPreTraining(SHAPE))
+
+
+def test_flash_wants_heads_that_pytorch_takes_without_padding(calls):
+    odd = replace(SHAPE, hidden_size=24)
+    query = torch.nested.nested_tensor([torch.zeros(3, 2, 12)], layout=torch.jagged).transpose(1, 2)
+    assert not _can_use_flash_sdpa_jagged(backend.SDPAParams(query, query, query, None, 0.0, False, False))
+    with pytest.raises(SettingsError, match="attention flash .* heads of 12: expected a multiple of 8"):
+        device(attention="flash", precision="bf16").place(BertForPreTraining(odd))
+
+
+def test_without_padding_attention_sees_the_same(calls):
+    """On the processor, where PyTorch computes nested tensors too."""
+    model, examples = BertForPreTraining(SHAPE), batch()
+    found = []
+    for jagged in (False, True):
+        model.zero_grad()
+        total = pretraining_loss(model(examples, jagged=jagged), examples).total
+        total.backward()
+        gradients = torch.cat([weight.grad.flatten() for weight in model.parameters()])
+        found.append((total.detach(), gradients))
+    torch.testing.assert_close(found[1], found[0])
+
+
+def test_without_padding_pytorch_may_take_flash_attention(calls, monkeypatch):
+    """As far as it judges by shapes; what the hardware can is for a GPU to say."""
+    judged = []
+
+    def judge(query, key, value, mask, dropout) -> torch.Tensor:
+        given = backend.SDPAParams(query, key, value, mask, dropout, False, False)
+        judged.append(_can_use_flash_sdpa_jagged(given, debug=True))
+        return query
+
+    monkeypatch.setattr(F, "scaled_dot_product_attention", judge)
+    BertForPreTraining(SHAPE)(batch(), jagged=True)
+    assert judged == [True] * 2
+
+
+# Batches, graphs, compilation
+
+
+class Names(TorchDispatchMode):
+    """Notes the operations as they come."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[str] = []
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        self.seen.append(function.overloadpacket.__name__)
+        return function(*args, **kwargs or {})
+
+
+def test_a_gpu_is_waited_for_only_before_it_has_work():
+    """nonzero makes the host wait; twice a micro-batch, and not between the encoder and the heads."""
+    with Names() as names:
+        examples = batch()
+        names.seen.clear()
+        model = BertForPreTraining(SHAPE)
+        pretraining_loss(model(examples), examples).total.backward()
+    waits = [number for number, name in enumerate(names.seen) if name in ("nonzero", "_local_scalar_dense")]
+    assert len(waits) == 2
+    assert waits[-1] < names.seen.index("embedding")
+
+
+def test_batches_are_pinned_in_the_loaders_thread_and_copied_without_waiting(calls, monkeypatch):
+    examples, copies = batch(), []
+
+    def pin(tensor: torch.Tensor) -> torch.Tensor:
+        calls.append("pin_memory")
+        return tensor
+
+    monkeypatch.setattr(torch.Tensor, "pin_memory", pin)
+    made = device(1)
+    made.torch_device = torch.device("cuda", 1)
+    made.prepare(examples)
+    # A thread has a current GPU of its own, the first: pinning there would take memory of it.
+    assert calls[1:] == ["set_device cuda:1", "set_device cuda:1"] + ["pin_memory"] * 7
+
+    def copy(tensor: torch.Tensor, place: object, **options: object) -> torch.Tensor:
+        copies.append((place, options))
+        return tensor
+
+    monkeypatch.setattr(torch.Tensor, "to", copy)
+    made.move(examples)
+    assert copies == [(torch.device("cuda", 1), {"non_blocking": True})] * 7
+
+
+def test_compile_keeps_shapes_and_says_so(calls):
+    made = device(compile=True)
+    made.place(BertForPreTraining(SHAPE))
+    assert made.fixed_shapes
+    assert calls[-1] == "compile {'mode': None, 'dynamic': False}"
+    assert made.describe().endswith(" attention, compiled")
+
+
+def test_graphs_are_pytorchs_and_keep_no_gradient_in_their_memory(calls):
+    made = device(cuda_graphs=True, deterministic=True)
+    model = made.place(BertForPreTraining(SHAPE))
+    assert made.fixed_shapes
+    assert calls[-1] == "compile {'mode': 'reduce-overhead', 'dynamic': False}"
+    assert made.describe().endswith(", compiled, CUDA graphs, deterministic")
+    for _ in range(2):
+        losses = made.losses(model, batch())
+        assert calls[-1] == "cudagraph_mark_step_begin"
+        losses.total.backward()
+    weight = torch.nn.Parameter(torch.ones(3))
+    weight.register_hook(torch.clone)
+    memory = torch.ones(3)
+    weight.backward(memory)
+    assert weight.grad.data_ptr() != memory.data_ptr()
+
+
+@pytest.mark.slow
+def test_gradients_add_up_in_the_mode_of_graphs(calls, monkeypatch):
+    """Compiled for real; on the processor PyTorch leaves only the graphs themselves out."""
+    monkeypatch.setattr(BertForPreTraining, "compile", torch.nn.Module.compile)
+    plain, examples = BertForPreTraining(SHAPE), batch()
+    made = device(cuda_graphs=True)
+    model = made.place(deepcopy(plain))
+    for _ in range(2):
+        made.losses(model, examples).total.backward()
+        pretraining_loss(plain(examples, fixed_shapes=True), examples).total.backward()
+    for weight, expected in zip(model.parameters(), plain.parameters(), strict=True):
+        torch.testing.assert_close(weight.grad, expected.grad, rtol=1e-3, atol=1e-5)
+
+
+def test_without_graphs_nothing_is_marked_and_no_gradient_copied(calls):
+    made = device()
+    model = made.place(BertForPreTraining(SHAPE))
+    made.losses(model, batch())
+    assert not any("mark" in call or "compile" in call for call in calls)
+    assert all(weight._backward_hooks is None for weight in model.parameters())
+
+
+# The benchmark
+
+
+def test_the_benchmark_refuses_without_a_gpu_in_one_line(monkeypatch, capsys):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
+    assert gpu.main([]) == 2
+    assert capsys.readouterr().err.startswith(
+        "benchmarks.gpu: device 'cuda' is not there: worker 0 has no GPU"
+    )
+
+
+def test_the_benchmarks_table_holds_figures_and_reasons(monkeypatch, capsys):
+    """On the processor, with a model of a moment."""
+    small = {"vocab_size": 100, "hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
+    sizes = {"max_seq_length": 16, "max_predictions_per_seq": 2, "batch_size": 2}
+    result = gpu.measure({"device": "cpu", **small, **sizes}, updates=2)
+    assert result["speed"] > 0
+    assert result["device"].startswith("cpu: ")
+    assert gpu.measure({"device": "cpu", "padded": True, **small, **sizes}, updates=1)["speed"] > 0
+    results = [{"speed": 4000.0, "memory": 12.4, "device": ""}, {"error": "it has burnt"}]
+    monkeypatch.setattr(gpu, "in_a_process", lambda settings, updates: results[settings["batch_size"] == 4])
+    phases = {"phase 1": sizes, "phase 2": sizes | {"batch_size": 4}}
+    gpu.table({}, phases, ["as it is"], 2, 1000.0)
+    assert capsys.readouterr().out.splitlines() == [
+        "| option | phase 1: sequences/s at batch 2 | of the limit | memory | "
+        "phase 2: sequences/s at batch 4 | of the limit | memory |",
+        "|---|---|---|---|---|---|---|",
+        "| as it is | 4000 | 96% | 12 GiB | it has burnt |  |  |",
+    ]
+
+
+def test_the_benchmarks_padding_leaves_every_mask_on_a_token():
+    examples = gpu.shorten(batch())
+    lengths = examples.attention_mask.sum(1)
+    assert lengths.tolist() == [16, 20, 7, 32, 11, 9]
+    assert (examples.masked_lm_positions < lengths[:, None]).all()
+
+
+def test_the_benchmarks_options_can_be_named_and_are_settings():
+    assert not any("," in name for name in gpu.OPTIONS)  # --only takes several
+    for options in gpu.OPTIONS.values():
+        settings = {name: value for name, value in options.items() if name != "padded"}
+        config = Config(**{"device": "cuda", **gpu.LARGE, **settings})
+        cudnn = config.device_options.get("attention") == "cudnn"
+        assert not cudnn or (config.model_settings()["attention_probs_dropout_prob"] * 16).is_integer()
+
+
+def test_a_failure_of_the_benchmark_is_told_in_its_cell(capsys):
+    found = gpu.in_a_process({"device": "cpu", "vocab_size": 100, "hidden_size": 30}, 1)
+    assert "hidden_size is 30, no multiple of num_attention_heads" in found["error"]

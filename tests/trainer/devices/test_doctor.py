@@ -1,0 +1,189 @@
+"""What doctor says of this machine, and of others."""
+
+import importlib
+import json
+import re
+import shutil
+import subprocess
+import sys
+from importlib import metadata
+
+import pytest
+import torch
+
+from tests.support.launching import ROOT
+from tests.support.training_runs import Trainer, refuse
+from trainer import devices, doctor
+from trainer.collectives import examine as launchers
+from trainer.devices import CLASSES, Finding
+
+
+@pytest.fixture
+def trainer(capsys, monkeypatch) -> Trainer:
+    monkeypatch.setenv("COLUMNS", "80")
+    return Trainer(capsys)
+
+
+def pretend(monkeypatch, **found: Finding) -> None:
+    """Have the devices say this of themselves, and be all that are known."""
+    monkeypatch.setattr(doctor, "CLASSES", dict.fromkeys(found))
+    monkeypatch.setattr(doctor, "examine", lambda name: found[name])
+
+
+CPU, GPUS = Finding("cpu", True, "slow"), Finding("cuda", True, "8 x fast", count=8)
+
+
+def test_the_table_tells_of_devices_launchers_logs_and_machine_in_80_columns(trainer):
+    outcome = trainer("doctor")
+    assert outcome.status == 0, outcome.err
+    lines = outcome.out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert "\x1b" not in outcome.out
+    groups = [line.split()[0] for line in lines[1:] if line[:1].strip()]
+    assert groups == ["device", "launcher", "log", "machine", "Without"]
+    rows = {match[1]: match[2] for line in lines if (match := re.match(r"[a-z ]{10}(\w+) +(yes|no)  ", line))}
+    assert {*CLASSES, "torchrun", "horovodrun", "poprun", "wandb", "cores", "memory", "kernels"} <= set(rows)
+    assert (rows["cpu"], rows["torchrun"], rows["horovodrun"], rows["kernels"]) == ("yes",) * 4
+    assert "Without --device a run uses cpu." in lines[-2]
+    assert lines[-1].startswith("  python -m trainer pretrain --device ")
+
+
+def test_json_says_the_same(trainer):
+    found = json.loads(trainer("doctor", "--json").out)
+    assert [one["name"] for one in found["device"]] == list(CLASSES)
+    assert found["device"][0]["there"] is True
+    assert found["default"] == "cpu"
+    for group in ("device", "launcher", "log", "machine"):
+        for one in found[group]:
+            assert set(one) == {"name", "there", "found", "missing", "count"}
+            assert one["there"] or one["missing"]  # a remedy
+
+
+def test_the_best_device_is_told_with_what_to_type(trainer, monkeypatch):
+    pretend(monkeypatch, cpu=CPU, cuda=GPUS, hpu=Finding("hpu", True, "also"))
+    assert trainer("doctor").out.splitlines()[-1] == (
+        "  python -m trainer pretrain --device cuda --dist --world-size 8 ..."
+    )
+    pretend(monkeypatch, cpu=CPU, cuda=Finding("cuda", False, "no GPU", "buy one"))
+    outcome = trainer("doctor")
+    assert outcome.out.splitlines()[-1] == "  python -m trainer pretrain --device cpu ..."
+    assert "cuda            no     no GPU; buy one" in outcome.out
+    assert outcome.status == 0
+
+
+def test_one_device_alone(trainer, monkeypatch):
+    outcome = trainer("doctor", "--device", "cpu")
+    assert outcome.status == 0
+    assert "torchrun" not in outcome.out
+    assert list(json.loads(trainer("doctor", "--device=cpu", "--json").out)) == [
+        "device",
+        "default",
+        "best",
+        "command",
+    ]
+    pretend(monkeypatch, cpu=CPU, cuda=Finding("cuda", False, "no GPU", "buy one"))
+    refuse(trainer("doctor", "--device=cuda"), 2, "device 'cuda' is not there: no GPU; buy one")
+    monkeypatch.undo()
+    refuse(trainer("doctor", "--device=tpu"), 2, "device 'tpu': no such device; known are cpu, cuda")
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_every_device_can_be_examined(name):
+    finding = importlib.import_module(f"trainer.devices.{name}").examine()
+    assert finding.name == name
+    assert finding.found
+    assert finding.there or finding.missing
+    assert "\n" not in finding.found + finding.missing
+
+
+def test_a_device_whose_packages_are_broken_hides_no_other(monkeypatch):
+    def examine() -> Finding:
+        raise OSError("libfast.so: cannot open\nand more")
+
+    monkeypatch.setattr("trainer.devices.cuda.examine", examine)
+    assert devices.examine("cuda") == Finding("cuda", False, "OSError: libfast.so: cannot open")
+
+
+@pytest.mark.parametrize(
+    ("version", "count", "there", "found", "missing"),
+    [
+        (None, 0, False, "has no CUDA", "install a build of torch that has"),
+        ("12.8", 0, False, "for CUDA 12.8 finds no GPU", "nvidia-smi"),
+        ("12.8", 2, True, "2 x H200, 139 GiB; torch", ""),
+    ],
+)
+def test_gpus_are_counted_and_named(monkeypatch, version, count, there, found, missing):
+    class About:
+        name, total_memory = "H200", 139 * 2**30
+
+    monkeypatch.setattr(torch.version, "cuda", version)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: count)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda index: About)
+    finding = devices.examine("cuda")
+    assert (finding.name, finding.there) == ("cuda", there)
+    assert found in finding.found
+    assert missing in finding.missing
+    assert finding.count == max(count, 1)
+
+
+def findings() -> dict[str, Finding]:
+    return {finding.name: finding for finding in launchers.examine()}
+
+
+def test_launchers_say_what_they_are_built_with():
+    found = findings()
+    assert "gloo" in found["torchrun"].found
+    assert found["horovodrun"].there
+    assert f"Horovod {metadata.version('horovod')}: gloo" in found["horovodrun"].found
+    assert f"fits torch {torch.__version__}" in found["horovodrun"].found
+
+
+def test_horovod_that_is_missing_or_was_built_for_another_torch(monkeypatch):
+    monkeypatch.setitem(sys.modules, "horovod.torch", None)  # an ImportError
+    finding = findings()["horovodrun"]
+    assert not finding.there
+    assert f"does not fit torch {torch.__version__}" in finding.found
+    assert finding.missing == "make horovod builds one that fits"
+    monkeypatch.setattr(launchers, "find_spec", lambda name: None)
+    assert findings()["horovodrun"] == Finding(
+        "horovodrun", False, "Horovod is not installed", "make horovod builds it"
+    )
+
+
+def test_poprun_is_there_with_its_package(monkeypatch):
+    assert "Poplar SDK" in findings()["poprun"].missing
+    monkeypatch.setattr(shutil, "which", lambda name: "/opt/poprun")
+    monkeypatch.setattr(launchers, "find_spec", lambda name: None if name == "horovod" else object())
+    assert findings()["poprun"] == Finding("poprun", True, "popdist of unknown version")
+    monkeypatch.setattr(launchers, "version", lambda name: "3.4")
+    assert findings()["poprun"] == Finding("poprun", True, "popdist 3.4")
+
+
+def test_what_is_not_installed_has_its_remedy(monkeypatch):
+    monkeypatch.setattr(doctor, "find_spec", lambda name: None)
+    monkeypatch.setattr(doctor, "available", lambda: False)
+    found = {finding.name: finding for finding in (*doctor._logs(), *doctor._machine())}
+    assert found["wandb"] == Finding("wandb", False, "not installed", "pip install 'bertdata[wandb]'")
+    assert found["mlperf_logging"].missing == "pip install 'bertdata[mllog]'"
+    assert not found["kernels"].there
+    assert "C++17 compiler" in found["kernels"].missing
+
+
+@pytest.mark.parametrize("command", [["doctor"], ["pretrain", "--train-data=x", "--output-dir=y"]])
+def test_without_torch_there_is_one_line_with_the_remedy(command):
+    code = f"""
+import sys
+sys.modules["torch"] = None
+from trainer.__main__ import main
+sys.exit(main({command!r}))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=False)
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert "trainer: error: torch is not installed" in line
+    assert "pip install 'bertdata[train]'" in line
+
+
+def test_brackets_of_an_extra_are_printed(trainer, monkeypatch):
+    monkeypatch.setattr(doctor, "find_spec", lambda name: None)
+    assert "pip install 'bertdata[wandb]'" in trainer("doctor").out

@@ -1,0 +1,149 @@
+"""Short runs on a real GPU, compared with the processor: ``pytest -m gpu``; left out where there is none."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from benchmarks import gpu
+from tests.support.launching import ROOT, launch
+from tests.support.training_runs import losses, tensors
+from trainer.checkpoint import find_checkpoints
+
+pytestmark = pytest.mark.gpu
+SIZES = ("--num-hidden-layers=2", "--hidden-size=128", "--num-attention-heads=2", "--intermediate-size=256")
+RUN = (
+    "--batch-size=16",
+    "--accumulation=2",
+    "--steps=20",
+    "--warmup=2",
+    "--log-every=1",
+    "--no-progress-bar",
+)
+NO_DROPOUT = ("--hidden-dropout-prob=0", "--attention-probs-dropout-prob=0")
+EXACT = 2e-4  # sums in another order
+ROUNDED = 5e-2  # bf16 has 8 bits
+TF32 = 5e-3
+
+
+@pytest.fixture
+def train(training_set, tmp_path, monkeypatch):
+    """A run by arguments; its directory. Later arguments win."""
+    monkeypatch.setenv("NVIDIA_TF32_OVERRIDE", "0")  # fp32 is fp32, unless a test takes it back
+
+    def run(name: str, *more: str, launcher: str = "alone", workers: int = 1) -> Path:
+        words = ["pretrain", "--device=cuda", *SIZES, *RUN, f"--train-data={training_set}", *more]
+        place = tmp_path / name
+        module = ROOT / "tests" / "support" / "trainer_worker.py"
+        outcome = launch(launcher, workers, module, *words, f"--output-dir={place}", seconds=300)
+        assert outcome.status == 0, outcome.err
+        (tmp_path / f"{name}.err").write_text(outcome.err)
+        return place
+
+    return run
+
+
+def word_losses(run: Path) -> list[float]:
+    return [row["mlm_loss"] for row in losses(run)]
+
+
+def test_losses_in_fp32_are_those_of_the_processor(train):
+    ours, theirs = train("gpu", *NO_DROPOUT), train("cpu", *NO_DROPOUT, "--device=cpu")
+    assert word_losses(ours) == pytest.approx(word_losses(theirs), abs=EXACT)
+
+
+def test_tf32_is_used_and_stays_near(train, monkeypatch):
+    exact = train("exact", *NO_DROPOUT)
+    monkeypatch.delenv("NVIDIA_TF32_OVERRIDE")
+    rounded = train("tf32", *NO_DROPOUT)
+    assert word_losses(rounded) != word_losses(exact)
+    assert word_losses(rounded) == pytest.approx(word_losses(exact), abs=TF32)
+
+
+@pytest.mark.parametrize("precision", ["bf16", "fp16"])
+def test_16_bits_learn_as_32_do(train, precision):
+    steps = ("--steps=60", "--base-learning-rate=0.01")
+    half, full = train(precision, f"--precision={precision}", *steps), train("fp32", *steps)
+    halves, fulls = word_losses(half), word_losses(full)
+    assert fulls[-1] < fulls[0] - 0.5
+    assert sum(halves[-5:]) / 5 == pytest.approx(sum(fulls[-5:]) / 5, abs=0.1)
+
+
+def test_resumed_is_the_same_as_never_stopped(train):
+    words = ("--precision=bf16", "--deterministic", "--checkpoint-every=10")
+    whole = train("whole", *words)
+    train("cut", *words, "--steps-this-run=10")
+    cut = train("cut", *words, "--resume")
+    assert losses(cut) == losses(whole)
+    assert tensors(cut, 20) == tensors(whole, 20)
+
+
+def test_deterministic_runs_are_the_same_to_the_bit(train):
+    one, other = (train(name, "--deterministic", "--precision=bf16") for name in ("one", "other"))
+    assert tensors(one, 20) == tensors(other, 20)
+
+
+@pytest.mark.parametrize("option", ["--compile", "--cuda-graphs"])
+def test_compiled_losses_are_those_of_the_plain_run(train, option):
+    """Accumulation too: what a graph leaves must outlive the next run of it."""
+    plain, compiled = train("plain", *NO_DROPOUT), train("compiled", *NO_DROPOUT, option)
+    assert word_losses(compiled) == pytest.approx(word_losses(plain), abs=EXACT)
+
+
+def test_graphs_draw_new_dropout_each_time_and_train(train):
+    rate = ("--cuda-graphs", "--precision=bf16", "--lr-schedule=custom")
+    still = train("still", *rate, '--lr-schedule-by-step={"0": 0.0}', "--hidden-dropout-prob=0.5")
+    assert len(set(word_losses(still))) == 20
+    learning = train(
+        "learning", *rate, '--lr-schedule-by-step={"0": 0.01}', "--steps=60", "--checkpoint-every=0"
+    )
+    found = word_losses(learning)
+    assert found[-1] < found[0] - 0.5
+
+
+@pytest.mark.parametrize("kernel", ["flash", "efficient", "cudnn", "math"])
+def test_every_attention_kernel_computes_the_same(train, kernel, tmp_path):
+    words = (*NO_DROPOUT, "--precision=bf16")
+    auto, forced = train("auto", *words), train("forced", *words, f"--attention={kernel}")
+    assert word_losses(forced) == pytest.approx(word_losses(auto), abs=ROUNDED)
+    assert f"{kernel} attention" in (tmp_path / "forced.err").read_text()
+
+
+@pytest.mark.parametrize("kernel", ["flash", "efficient", "math"])
+def test_every_attention_kernel_trains_with_dropout(train, kernel):
+    rate = ("--precision=bf16", "--steps=60", "--base-learning-rate=0.01", f"--attention={kernel}")
+    found = word_losses(train("run", *rate))
+    assert found[-1] < found[0] - 0.5
+
+
+def test_evaluation_and_phase_2_follow(train, training_set):
+    words = (f"--eval-data={training_set}", "--precision=bf16")
+    train("run", *words)
+    place = train("run", *words, "--phase2", "--steps=4")
+    assert max(find_checkpoints(str(place))) == 24
+    assert "masked_lm_accuracy" in (place / "eval_results.txt").read_text()
+
+
+def test_a_profile_shows_the_gpus_kernels(train):
+    assert '"cat": "kernel"' in (train("run", "--profile") / "profile.json").read_text()
+
+
+def test_a_worker_of_torchrun_learns_through_nccl_what_one_alone_does(train):
+    """NCCL's part on a machine with one GPU: tables of words, broadcasts, buckets, taking leave."""
+    one = train("one", *NO_DROPOUT)
+    launched = train("launched", *NO_DROPOUT, launcher="torchrun", workers=1)
+    assert word_losses(launched) == pytest.approx(word_losses(one), abs=EXACT)
+
+
+def test_two_workers_learn_what_one_learns(train):
+    if torch.cuda.device_count() < 2:
+        pytest.skip("one GPU")
+    one = train("one", *NO_DROPOUT)
+    two = train("two", *NO_DROPOUT, "--accumulation=1", launcher="torchrun", workers=2)
+    assert word_losses(two) == pytest.approx(word_losses(one), abs=EXACT)
+
+
+def test_the_benchmark_has_a_figure_for_each_option(capsys):
+    assert gpu.main(["--updates=2", "--batch-sizes", "8", "2", "--only=as it is,cuda_graphs"]) == 0
+    rows = capsys.readouterr().out.strip().splitlines()[-2:]
+    assert all(row.split(" | ")[1].isdigit() and row.split(" | ")[4].isdigit() for row in rows), rows

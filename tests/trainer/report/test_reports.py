@@ -1,0 +1,498 @@
+"""A run's logs: exact lines and columns, what is timed and what is not, and what a resumed run does."""
+
+import builtins
+import json
+import os
+import pty
+import subprocess
+import sys
+from datetime import datetime
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from bertdata.errors import MissingExtraError, MissingInputError, SettingsError, StorageError
+from tests.support.paths import ROOT
+from trainer.config import Config
+from trainer.curves import draw_curves
+from trainer.report import Reporter, make_reporter
+from trainer.rows import EvaluationRecord, Sink, StepRecord, Values
+from trainer.sinks import TRAINING_COLUMNS
+
+
+class Clock:
+    """Seconds since 1970, moved by hand."""
+
+    def __init__(self) -> None:
+        self.now = 1_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Recorder(Sink):
+    """Keeps everything it is given."""
+
+    def __init__(self) -> None:
+        self.rows: list[Values] = []
+        self.events: list[tuple[str, object]] = []
+
+    def row(self, row, time):
+        self.rows.append(row)
+
+    def evaluation(self, results, time):
+        self.events.append(("evaluation", results["step"]))
+
+    def event(self, name, value, time):
+        self.events.append((name, value))
+
+
+def record(step: int, **changes) -> StepRecord:
+    values = {
+        "epoch": 0,
+        "loss": 8.0 - step,
+        "mlm_loss": 7.5 - step,
+        "nsp_loss": 0.5,
+        "mlm_accuracy": 0.25,
+        "nsp_accuracy": 0.75,
+        "learning_rate": 0.001 * step,
+        "seconds": 0.5,
+        "sequences": 32,
+    }
+    return StepRecord(step=step, **values | changes)
+
+
+def evaluation(step: int) -> EvaluationRecord:
+    return EvaluationRecord(
+        step=step,
+        trained=32 * step,
+        examples=100,
+        loss=6.5,
+        masked_lm_accuracy=0.25,
+        masked_lm_loss=6.0,
+        next_sentence_accuracy=0.5,
+        next_sentence_loss=0.5,
+        most_frequent_accuracy=0.125,
+    )
+
+
+def train(reporter: Reporter, steps: range, clock: Clock | None = None) -> Values:
+    reporter.begin()
+    for step in steps:
+        if clock:
+            clock.now += 0.5
+        reporter.step(record(step))
+    return reporter.close()
+
+
+def report(folder: Path, steps: range, *, resume_step: int | None = None, **keys) -> Values:
+    """A run with logs in the folder; each update takes half a second."""
+    clock = Clock()
+    config = Config(output_dir=str(folder), steps=1000, **{"log_every": 1} | keys)
+    return train(make_reporter(config, rank=0, resume_step=resume_step, clock=clock), steps, clock)
+
+
+def dllogger_lines(folder: Path) -> list[dict]:
+    lines = (folder / "dllogger.json").read_text(encoding="utf-8").splitlines()
+    assert all(line.startswith("DLLL {") for line in lines)
+    return [json.loads(line.removeprefix("DLLL ")) for line in lines]
+
+
+@pytest.fixture(autouse=True)
+def _no_picture(monkeypatch, request):
+    """Pictures take most of a second: only the tests of pictures draw them."""
+    if "picture" not in request.node.name:
+        monkeypatch.setattr("trainer.curves.draw_curves", lambda folder: [])
+
+
+def test_the_first_six_updates_and_six_after_each_save_are_not_timed():
+    recorder = Recorder()
+    reporter = Reporter([recorder], clock=Clock())
+    for step in range(1, 10):
+        reporter.step(record(step))
+    reporter.saved(9)
+    for step in range(10, 18):
+        reporter.step(record(step))
+    timed = [row["step"] for row in recorder.rows if "sequences_per_second" in row]
+    assert timed == [7, 8, 9, 16, 17]
+
+
+def test_throughput_is_that_of_the_timed_updates():
+    reporter = Reporter([], clock=Clock())
+    for step in range(1, 9):
+        reporter.step(record(step, seconds=100.0 if step <= 6 else 0.5))
+    summary = reporter.close()
+    assert summary["training_sequences_per_second"] == 64.0
+    assert summary["raw_train_time"] == 601.0
+
+
+@pytest.mark.parametrize("steps", [0, 1, 5, 6])
+def test_a_short_run_has_no_throughput(tmp_path, steps):
+    summary = report(tmp_path, range(1, steps + 1))
+    assert "training_sequences_per_second" not in summary
+    lines = dllogger_lines(tmp_path)
+    assert not any("average_perf_per_step" in line["data"] for line in lines)
+    assert "training_sequences_per_second" not in lines[-1]["data"]
+    assert summary.get("final_loss") == (8.0 - steps if steps else None)
+
+
+def test_no_time_at_all_is_no_throughput():
+    reporter = Reporter([], clock=Clock())
+    for step in range(1, 9):
+        reporter.step(record(step, seconds=0.0))
+    assert "training_sequences_per_second" not in reporter.close()
+
+
+def test_rows_are_means_of_their_updates():
+    recorder = Recorder()
+    reporter = Reporter([recorder], log_every=2, clock=Clock())
+    reporter.step(record(1, loss=4.0))
+    reporter.step(record(2, loss=8.0, learning_rate=0.5, seconds=2.0))
+    (row,) = recorder.rows
+    assert (row["loss"], row["step_loss"], row["learning_rate"]) == (6.0, 8.0, 0.5)
+    assert (row["seconds"], row["total_time"]) == (1.25, 2.5)
+
+
+def test_the_speed_of_a_row_is_that_of_its_timed_updates():
+    recorder = Recorder()
+    reporter = Reporter([recorder], log_every=8, clock=Clock())
+    for step in range(1, 9):
+        reporter.step(record(step, seconds=100.0 if step <= 6 else 0.5 * (step - 6)))
+    (row,) = recorder.rows
+    assert (row["seconds_per_update"], row["sequences_per_second"]) == (0.75, 64 / 1.5)
+
+
+def test_what_is_left_at_the_end_becomes_a_row():
+    recorder = Recorder()
+    train(Reporter([recorder], log_every=4, clock=Clock()), range(1, 7))
+    assert [row["step"] for row in recorder.rows] == [4, 6]
+
+
+def test_events_are_nested_as_mlperf_asks():
+    recorder = Recorder()
+    reporter = Reporter([recorder], clock=Clock())
+    reporter.begin()
+    reporter.step(record(1))
+    reporter.begin_evaluation()
+    reporter.evaluation(evaluation(1))
+    reporter.close("aborted")
+    assert recorder.events == [
+        ("init_start", True),
+        ("init_stop", True),
+        ("run_start", True),
+        ("block_start", True),
+        ("block_stop", True),
+        ("eval_start", True),
+        ("evaluation", 1),
+        ("eval_stop", True),
+        ("block_start", True),
+        ("block_stop", True),
+        ("run_stop", "aborted"),
+    ]
+
+
+def test_dllogger_lines_have_nvidias_form(tmp_path):
+    report(tmp_path, range(1, 9))
+    lines = dllogger_lines(tmp_path)
+    rows = [line for line in lines if isinstance(line["step"], list) and line["step"]]
+    assert rows[7] == {
+        "timestamp": "1000004.0",
+        "datetime": str(datetime.fromtimestamp(1_000_004.0)),
+        "elapsedtime": "4.0",
+        "type": "LOG",
+        "step": [0, 8],
+        "data": {
+            "average_loss": 0.0,
+            "step_loss": 0.0,
+            "learning_rate": 0.008,
+            "average_training_time_step": 0.5,
+            "average_perf_per_step": 64.0,
+        },
+    }
+    assert list(rows[0]) == ["timestamp", "datetime", "elapsedtime", "type", "step", "data"]
+    assert lines[-1]["step"] == []
+    assert lines[-1]["data"] == {
+        "e2e_train_time": 4.0,
+        "training_sequences_per_second": 64.0,
+        "final_loss": 0.0,
+        "raw_train_time": 4.0,
+    }
+    assert {"step": "PARAMETER", "data": {"run_start": True}}.items() <= lines[2].items()
+
+
+def test_dllogger_lines_go_where_json_summary_says(tmp_path):
+    report(tmp_path / "run", range(1, 2), json_summary=str(tmp_path / "results" / "log.json"))
+    assert (tmp_path / "results" / "log.json").exists()
+    assert not (tmp_path / "run" / "dllogger.json").exists()
+
+
+def test_training_csv_has_graphcores_columns(tmp_path):
+    report(tmp_path, range(1, 8))
+    lines = (tmp_path / "training.csv").read_text(encoding="utf-8").splitlines()
+    assert lines[0] == (
+        "step,iteration,epoch,lr,mlm_loss,nsp_loss,mlm_acc,nsp_acc,iter_time,samples_per_sec,total_time"
+    )
+    assert lines[1] == "1,1,0,0.001,6.5,0.5,0.25,0.75,0.5,,0.5"
+    assert lines[7] == "7,7,0,0.007,0.5,0.5,0.25,0.75,0.5,64.0,3.5"
+    assert len(lines) == 8
+
+
+def test_a_resumed_run_drops_rows_beyond_its_checkpoint_and_appends(tmp_path):
+    report(tmp_path, range(1, 9))
+    with (tmp_path / "training.csv").open("a", encoding="utf-8") as file:
+        file.write("9,9,0,0.00")  # cut by a crash
+    report(tmp_path, range(6, 10), resume_step=5)
+    rows = [line.split(",") for line in (tmp_path / "training.csv").read_text().splitlines()[1:]]
+    assert [row[0] for row in rows] == [str(step) for step in range(1, 10)]
+    times = [0.5 * count for count in (1, 2, 3, 4, 5, 1, 2, 3, 4)]  # of each process
+    assert [float(row[-1]) for row in rows] == times
+    assert len([line for line in dllogger_lines(tmp_path) if line["step"] == []]) == 2
+
+
+def test_a_new_run_sets_an_older_table_aside(tmp_path):
+    for length in (2, 3, 4):
+        report(tmp_path, range(1, length + 1))
+    tables = {path.name: len(path.read_text().splitlines()) for path in tmp_path.glob("training*.csv")}
+    assert tables == {"training.1.csv": 3, "training.2.csv": 4, "training.csv": 5}
+
+
+def test_evaluations_are_key_value_lines_and_a_table(tmp_path):
+    reporter = make_reporter(Config(output_dir=str(tmp_path)), rank=0, clock=Clock())
+    for step in (10, 20):
+        reporter.begin_evaluation()
+        reporter.evaluation(evaluation(step))
+    reporter.close()
+    assert (tmp_path / "eval_results.txt").read_text(encoding="utf-8") == (
+        "examples = 100\n"
+        "global_step = 20\n"
+        "loss = 6.5\n"
+        "masked_lm_accuracy = 0.25\n"
+        "masked_lm_loss = 6.0\n"
+        "most_frequent_accuracy = 0.125\n"
+        "next_sentence_accuracy = 0.5\n"
+        "next_sentence_loss = 0.5\n"
+    )
+    assert (tmp_path / "evaluation.csv").read_text(encoding="utf-8").splitlines()[1:] == [
+        "10,320,100,6.5,0.25,6.0,0.5,0.5,0.125",
+        "20,640,100,6.5,0.25,6.0,0.5,0.5,0.125",
+    ]
+    lines = [line for line in dllogger_lines(tmp_path) if "masked_lm_accuracy" in line["data"]]
+    assert [line["step"] for line in lines] == [[10], [20]]
+
+
+def test_other_ranks_write_and_print_nothing(tmp_path, capsys):
+    config = Config(output_dir=str(tmp_path / "run"))
+    summary = train(make_reporter(config, rank=1, clock=Clock()), range(1, 9))
+    assert summary["final_loss"] == 0.0
+    assert not (tmp_path / "run").exists()
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_run_that_breaks_off_closes_its_logs(tmp_path):
+    reporter = make_reporter(Config(output_dir=str(tmp_path)), rank=0, clock=Clock())
+    with pytest.raises(RuntimeError), reporter:  # noqa: PT012
+        reporter.begin()
+        reporter.step(record(1))
+        raise RuntimeError
+    lines = dllogger_lines(tmp_path)
+    assert lines[-2]["data"] == {"run_stop": "aborted"}
+    assert lines[-1]["data"]["final_loss"] == 7.0
+
+
+def test_logs_that_cannot_be_written_are_an_error_with_the_path(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StorageError, match="file/run: Not a directory"):
+        make_reporter(Config(output_dir=str(tmp_path / "file" / "run")), rank=0)
+    reporter = make_reporter(Config(output_dir=str(tmp_path), log_every=1), rank=0, clock=Clock())
+    (tmp_path / "training.csv").unlink()
+    (tmp_path / "training.csv").mkdir()
+    with pytest.raises(IsADirectoryError) as caught:  # which the command line turns into one line
+        reporter.step(record(1))
+    assert caught.value.filename == str(tmp_path / "training.csv")
+
+
+def test_a_remote_directory_for_logs_is_refused():
+    with pytest.raises(SettingsError, match="gs://bucket/run, expected a local directory"):
+        make_reporter(Config(output_dir="gs://bucket/run"), rank=0)
+
+
+def test_no_logs_leaves_the_terminal_only(tmp_path, capsys):
+    report(tmp_path, range(1, 3), no_logs=True)
+    assert list(tmp_path.iterdir()) == []
+    assert "step 2/1000" in capsys.readouterr().err
+
+
+def test_plain_lines_are_printed_where_there_is_no_terminal(tmp_path, capsys):
+    reporter = make_reporter(Config(output_dir=str(tmp_path), steps=7, log_every=7), rank=0, clock=Clock())
+    reporter.begin()
+    for step in range(1, 8):
+        reporter.step(record(step, loss=4.0))
+    reporter.evaluation(evaluation(7))
+    reporter.close()
+    assert capsys.readouterr().err.splitlines() == [
+        "step 7/7  loss 4.0000  mlm accuracy 0.2500  learning rate 7.000e-03  64.0 sequences/s",
+        "step 7: evaluated 100 examples: masked_lm_accuracy 0.25000 "
+        "(always guessing the most frequent token: 0.12500), masked_lm_loss 6.0000, "
+        "next_sentence_accuracy 0.50000",
+        "success after 0.0 s, 64.0 sequences/s",
+    ]
+
+
+BAR = """
+from trainer.terminal import Terminal
+from trainer.report import Reporter
+from tests.trainer.report.test_reports import Clock, evaluation, record, train
+reporter = Reporter([Terminal(8, 0, bar=True)], clock=Clock())
+reporter.begin()
+for step in range(1, 9):
+    reporter.step(record(step))
+reporter.evaluation(evaluation(8))
+reporter.close()
+"""
+
+
+def test_a_terminal_shows_a_bar_with_loss_rate_speed_and_time_left():
+    parent, child = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "160", "PYTHONPATH": str(ROOT)}
+    done = subprocess.Popen([sys.executable, "-c", BAR], stderr=child, cwd=ROOT, env=environment)
+    os.close(child)
+    shown = b""
+    while chunk := _read(parent):
+        shown += chunk
+    os.close(parent)
+    assert done.wait() == 0
+    for words in (b"8/8", b"loss 0.0000", b"learning rate 8.000e-03", b"64.0 sequences/s", b"0:00:00"):
+        assert words in shown
+    assert b"step 8: evaluated 100 examples" in shown
+    assert b"success after" in shown
+
+
+def _read(parent: int) -> bytes:
+    try:
+        return os.read(parent, 65536)
+    except OSError:  # the other end is closed
+        return b""
+
+
+def test_mllog_lines_are_mlperfs(tmp_path):
+    clock = Clock()
+    config = Config(output_dir=str(tmp_path), mllog=True, log_every=1)
+    reporter = make_reporter(config, rank=0, clock=clock)
+    reporter.event("global_batch_size", 32)
+    reporter.begin()
+    clock.now += 1.5
+    reporter.step(record(1))
+    reporter.begin_evaluation()
+    reporter.evaluation(evaluation(1))
+    reporter.close()
+    lines = (tmp_path / "mllog.txt").read_text(encoding="utf-8").splitlines()
+    assert all(line.startswith(":::MLLOG {") for line in lines)
+    events = [json.loads(line.removeprefix(":::MLLOG ")) for line in lines]
+    assert [(event["event_type"], event["key"]) for event in events] == [
+        ("INTERVAL_START", "init_start"),
+        ("POINT_IN_TIME", "global_batch_size"),
+        ("INTERVAL_END", "init_stop"),
+        ("INTERVAL_START", "run_start"),
+        ("INTERVAL_START", "block_start"),
+        ("INTERVAL_END", "block_stop"),
+        ("INTERVAL_START", "eval_start"),
+        ("POINT_IN_TIME", "eval_accuracy"),
+        ("INTERVAL_END", "eval_stop"),
+        ("INTERVAL_START", "block_start"),
+        ("INTERVAL_END", "block_stop"),
+        ("INTERVAL_END", "run_stop"),
+    ]
+    accuracy = events[7]
+    assert (accuracy["value"], accuracy["time_ms"]) == (0.25, 1_000_001_500)
+    assert accuracy["metadata"]["epoch_num"] == 32
+    assert events[-1]["metadata"]["status"] == "success"
+
+
+@pytest.mark.slow
+def test_tensorboard_reads_the_event_files(tmp_path):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    reporter = make_reporter(
+        Config(output_dir=str(tmp_path), tensorboard=True, log_every=1), rank=0, clock=Clock()
+    )
+    for step in range(1, 9):
+        reporter.step(record(step))
+    reporter.evaluation(evaluation(8))
+    reporter.close()
+    events = EventAccumulator(str(tmp_path / "tensorboard"))
+    events.Reload()
+    assert [(item.step, item.value) for item in events.Scalars("train/loss")] == [
+        (step, 8.0 - step) for step in range(1, 9)
+    ]
+    assert [item.step for item in events.Scalars("train/sequences_per_second")] == [7, 8]
+    assert [item.value for item in events.Scalars("eval/masked_lm_accuracy")] == [0.25]
+
+
+@pytest.mark.slow
+def test_wandb_offline_writes_its_directory_without_the_network(tmp_path, monkeypatch):
+    for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")  # nothing listens there
+    monkeypatch.setenv("WANDB_BASE_URL", "http://127.0.0.1:9")
+    report(tmp_path, range(1, 3), wandb_offline=True)
+    (run,) = (tmp_path / "wandb").glob("offline-run-*")
+    (log,) = run.glob("run-*.wandb")
+    assert log.stat().st_size > 0
+
+
+@pytest.mark.parametrize(
+    ("key", "module", "extra"),
+    [
+        ("mllog", "mlperf_logging", "mllog"),
+        ("tensorboard", "torch.utils", "tensorboard"),
+        ("wandb", "wandb", "wandb"),
+    ],
+)
+def test_a_missing_package_is_named_with_its_extra(tmp_path, monkeypatch, key, module, extra):
+    _hide(monkeypatch, module)
+    with pytest.raises(MissingExtraError, match=rf"is not installed .*; pip install 'bertdata\[{extra}\]'"):
+        make_reporter(Config(output_dir=str(tmp_path), **{key: True}), rank=0)
+
+
+def _hide(monkeypatch, module: str) -> None:
+    real = builtins.__import__
+
+    def refuse(name, *rest):
+        if name.startswith(module):
+            raise ImportError(f"No module named {name!r}")
+        return real(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", refuse)
+
+
+def test_the_picture_is_drawn_at_the_end_and_again_from_the_tables(tmp_path):
+    reporter = make_reporter(Config(output_dir=str(tmp_path), log_every=1), rank=0, clock=Clock())
+    for step in range(1, 9):
+        reporter.step(record(step))
+    reporter.evaluation(evaluation(8))
+    reporter.close()
+    svg, png = tmp_path / "curves.svg", tmp_path / "curves.png"
+    assert ElementTree.parse(svg).getroot().tag.endswith("svg")
+    for words in ("masked words, evaluated", "next sentence, evaluated", "loss", "accuracy"):
+        assert f"<!-- {words} -->" in svg.read_text(encoding="utf-8")
+    assert png.read_bytes().startswith(b"\x89PNG")
+    png.unlink()
+    assert draw_curves(tmp_path) == [svg, png]
+    assert png.exists()
+
+
+def test_a_picture_without_tables_is_an_error_that_names_the_file(tmp_path):
+    with pytest.raises(MissingInputError, match=r"training\.csv: no such file"):
+        draw_curves(tmp_path)
+
+
+def test_a_run_without_matplotlib_ends_with_a_line_and_no_picture(tmp_path, monkeypatch, capsys):
+    _hide(monkeypatch, "matplotlib")
+    report(tmp_path, range(1, 2))
+    assert "no picture of the curves: matplotlib" in capsys.readouterr().err
+    assert not (tmp_path / "curves.png").exists()
+
+
+def test_columns_are_graphcores():
+    wanted = "step iteration epoch lr mlm_loss nsp_loss mlm_acc nsp_acc iter_time samples_per_sec total_time"
+    assert " ".join(TRAINING_COLUMNS) == wanted

@@ -1,0 +1,177 @@
+"""Checkpoints: what is written comes back, and nothing that is damaged or foreign is taken."""
+
+import json
+import pickle
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from bertdata.dataset.writer import file_md5
+from bertdata.errors import MissingInputError, StorageError
+from trainer import checkpoint
+from trainer.checkpoint import (
+    MOMENTS,
+    STATE,
+    WEIGHTS,
+    State,
+    choose_checkpoint,
+    clean_up,
+    find_checkpoints,
+    read_state,
+    read_tensors,
+    save_checkpoint,
+)
+from trainer.errors import CheckpointError
+
+SOUND = State(
+    step=3,
+    applied=2,
+    position=(1, 5),
+    data="d1",
+    seed=7,
+    lanes=4,
+    optimiser="lamb-nvidia",
+    loss_scale={"value": 2.0, "good": 1},
+    model={"hidden_size": 4, "vocab_size": 8},
+    config={"steps": 10},
+)
+TENSORS = {"a.weight": torch.arange(6.0).reshape(2, 3).t(), "a.bias": torch.tensor([0.1, -0.0])}
+FIRST = {f"exp_avg/{name}": tensor * 2 for name, tensor in TENSORS.items()}
+
+
+def save(place: Path, step: int = 3, keep: int = 5, **changes: object) -> Path:
+    return save_checkpoint(str(place), replace(SOUND, step=step, **changes), TENSORS, FIRST, keep)
+
+
+def test_what_is_saved_comes_back(tmp_path):
+    path = save(tmp_path)
+    assert path == tmp_path / "checkpoints" / "step-00000003"
+    state = read_state(path)
+    assert replace(state, files={}, versions=SOUND.versions) == SOUND
+    assert list(state.versions) == list(SOUND.versions)
+    for name, saved in ((WEIGHTS, TENSORS), (MOMENTS, FIRST)):
+        found = read_tensors(path, state, name)
+        assert found.keys() == saved.keys()
+        assert all(torch.equal(found[name], saved[name]) for name in saved)
+
+
+def test_only_the_last_few_of_a_phase_are_kept(tmp_path):
+    for step in (1, 2, 3, 4):
+        save(tmp_path, step, keep=2)
+    assert list(find_checkpoints(str(tmp_path))) == [3, 4]
+    for step in (1, 2, 3):
+        save(tmp_path, step, keep=2, phase=2, phase_start=4)
+    assert list(find_checkpoints(str(tmp_path))) == [3, 4, 6, 7]
+
+
+def test_saving_again_replaces(tmp_path):
+    save(tmp_path)
+    assert read_state(save(tmp_path, seed=8)).seed == 8
+    assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["step-00000003"]
+
+
+def test_an_interrupted_save_leaves_no_checkpoint(tmp_path, monkeypatch):
+    save(tmp_path, 1)
+
+    def interrupted(tensors, path):
+        path.write_bytes(b"half")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(checkpoint, "save_file", interrupted)
+    monkeypatch.setattr(checkpoint.shutil, "rmtree", lambda *_, **__: None)  # as after kill -9
+    with pytest.raises(KeyboardInterrupt):
+        save(tmp_path, 2)
+    monkeypatch.undo()
+    assert list(find_checkpoints(str(tmp_path))) == [1]
+    assert len(list((tmp_path / "checkpoints").iterdir())) == 2
+    clean_up(str(tmp_path))
+    assert len(list((tmp_path / "checkpoints").iterdir())) == 1
+
+
+def test_a_full_disk_is_one_error_and_no_checkpoint(tmp_path, monkeypatch):
+    def full(tensors, path):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(checkpoint, "save_file", full)
+    with pytest.raises(StorageError, match="step-00000003: cannot be written: .*No space left"):
+        save(tmp_path)
+    assert list((tmp_path / "checkpoints").iterdir()) == []
+
+
+def test_going_back_forgets_what_came_later(tmp_path):
+    for step in (1, 2, 3):
+        save(tmp_path, step)
+    clean_up(str(tmp_path), after=2)
+    assert list(find_checkpoints(str(tmp_path))) == [1, 2]
+    assert choose_checkpoint(str(tmp_path)).name == "step-00000002"
+    assert choose_checkpoint(str(tmp_path), 1).name == "step-00000001"
+    with pytest.raises(MissingInputError, match="holds no checkpoint 3; there are 1, 2"):
+        choose_checkpoint(str(tmp_path), 3)
+
+
+@pytest.mark.parametrize("name", [WEIGHTS, MOMENTS, STATE])
+@pytest.mark.parametrize("damage", ["cut", "flipped", "missing"])
+def test_damage_is_refused_with_the_files_name(tmp_path, name, damage):
+    path = save(tmp_path)
+    data = bytearray((path / name).read_bytes())
+    if damage == "missing":
+        (path / name).unlink()
+    elif damage == "cut":
+        (path / name).write_bytes(data[:-9])
+    else:
+        data[len(data) // 2] ^= 1
+        (path / name).write_bytes(data)
+    with pytest.raises(CheckpointError, match=rf"step-00000003.*{name}.*expected|found no {name}"):
+        read(path)
+
+
+def read(path: Path) -> None:
+    state = read_state(path)
+    read_tensors(path, state)
+    read_tensors(path, state, MOMENTS)
+
+
+def test_a_changed_value_in_the_state_is_refused(tmp_path):
+    path = save(tmp_path)
+    text = (path / STATE).read_text(encoding="utf-8")
+    (path / STATE).write_text(text.replace('"seed": 7', '"seed": 8'), encoding="utf-8")
+    with pytest.raises(CheckpointError, match=r"state\.json: is damaged: found .* md5 .*, expected "):
+        read_state(path)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"[]", b'{"step": 3}', b"\xff\xfe", b'{"format": "other", "files": {}}']
+)
+def test_a_strangers_state_is_refused(tmp_path, content):
+    (tmp_path / STATE).write_bytes(content)
+    with pytest.raises(CheckpointError, match=r"state\.json: .*bertdata checkpoint 1"):
+        read_state(tmp_path)
+
+
+def test_nothing_is_unpickled(tmp_path):
+    class Bomb:
+        def __reduce__(self):
+            return (Path.touch, (tmp_path / "exploded",))
+
+    path = save(tmp_path)
+    content = pickle.dumps(Bomb())
+    (path / MOMENTS).write_bytes(content)
+    values = json.loads((path / STATE).read_text(encoding="utf-8"))
+    values["files"][MOMENTS] = file_md5(str(path / MOMENTS))
+    del values["md5"]
+    text = json.dumps({**values, "md5": checkpoint._md5(values)})
+    (path / STATE).write_text(text, encoding="utf-8")
+    state = read_state(path)
+    with pytest.raises(CheckpointError, match=r"optimizer\.safetensors: no safetensors"):
+        read_tensors(path, state, MOMENTS)
+    assert not (tmp_path / "exploded").exists()
+
+
+def test_weights_alone_are_no_run_to_resume(tmp_path):
+    path = save_checkpoint(str(tmp_path), SOUND, TENSORS, {}, 5)
+    state = read_state(path)
+    assert read_tensors(path, state).keys() == TENSORS.keys()
+    with pytest.raises(CheckpointError, match=r"holds weights only, expected optimizer\.safetensors"):
+        read_tensors(path, state, MOMENTS)

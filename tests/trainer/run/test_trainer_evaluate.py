@@ -1,0 +1,237 @@
+"""Evaluation: the metrics as they are defined, over all workers, every example once."""
+
+import json
+import shutil
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from bertdata.dataset.reader import open_data
+from tests.support.training_runs import refuse, start_workers, words
+from trainer.batches import Batch
+from trainer.checkpoint import find_checkpoints
+from trainer.collectives.single import Single
+from trainer.config import Config
+from trainer.devices import find_device
+from trainer.evaluate import Evaluation, most_frequent_label
+from trainer.loader import Loader
+from trainer.model import BertForPreTraining, ModelConfig
+from trainer.rows import EvaluationRecord
+from trainer.runtime import Runtime, make_model
+
+SHAPE = ModelConfig(
+    vocab_size=2000, hidden_size=32, num_hidden_layers=1, num_attention_heads=2, intermediate_size=64
+)
+
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+@pytest.fixture(scope="module")
+def run(training_set, tmp_path_factory) -> Path:
+    """A run of four updates, with two checkpoints."""
+    from trainer.__main__ import main
+
+    place = tmp_path_factory.mktemp("evaluated") / "run"
+    assert main(words(training_set, place, "--steps=4", "--checkpoint-every=2", "--no-logs")) == 0
+    return place
+
+
+def results(run: Path) -> dict[str, float]:
+    lines = (run / "eval_results.txt").read_text(encoding="utf-8").splitlines()
+    return {key: float(value) for key, value in (line.split(" = ") for line in lines)}
+
+
+def measured(dataset: Path, **settings: object) -> tuple[EvaluationRecord, BertForPreTraining]:
+    config = Config(**settings)
+    device = find_device(config)
+    runtime = Runtime(config=config, device=device, workers=Single(device))
+    model = make_model(runtime, SHAPE)
+    return Evaluation(runtime, open_data(str(dataset))).measure(model, step=3, trained=12), model
+
+
+def everything(dataset: Path) -> Batch:
+    data = open_data(str(dataset))
+    loader = Loader(data, batch_size=data.examples)
+    try:
+        return next(loader).batches[0]
+    finally:
+        loader.close()
+
+
+def plain_metrics(model: BertForPreTraining, batch: Batch) -> dict[str, float]:
+    """The definitions, slot by slot, in float64."""
+    model.eval()
+    with torch.no_grad():
+        logits = model(batch)
+    words = logits.masked_lm[:, :2000].double()
+    used = batch.masked_lm_weights > 0
+    ids = batch.masked_lm_ids[used].long()
+    pairs, labels = logits.next_sentence.double(), batch.next_sentence_labels.long()
+    counts = np.bincount(ids.numpy())
+    return {
+        "masked_lm_accuracy": float((words.argmax(1) == ids).double().mean()),
+        "masked_lm_loss": float(-words.log_softmax(1)[torch.arange(len(ids)), ids].mean()),
+        "next_sentence_accuracy": float((pairs.argmax(1) == labels).double().mean()),
+        "next_sentence_loss": float(-pairs.log_softmax(1)[torch.arange(len(labels)), labels].mean()),
+        "most_frequent_accuracy": float(counts.max() / counts.sum()),
+    }
+
+
+@pytest.mark.parametrize("batch_size", [7, 64, 1000])
+def test_metrics_are_as_defined_whatever_the_batches(training_set, batch_size):
+    record, model = measured(training_set, eval_batch_size=batch_size)
+    assert model.training  # training can go on
+    expected = plain_metrics(model, everything(training_set))
+    for name, value in expected.items():
+        assert getattr(record, name) == pytest.approx(value, rel=1e-5), name
+    assert record.loss == pytest.approx(record.masked_lm_loss + record.next_sentence_loss)
+    assert (record.step, record.trained) == (3, 12)
+    assert record.examples == open_data(str(training_set)).examples
+
+
+def test_padded_batches_change_nothing(training_set, monkeypatch):
+    record, _ = measured(training_set, eval_batch_size=50)
+    monkeypatch.setattr("trainer.devices.cpu.Cpu.fixed_shapes", True)
+    padded, _ = measured(training_set, eval_batch_size=50)
+    for name in EvaluationRecord.__slots__:
+        assert getattr(padded, name) == pytest.approx(getattr(record, name), rel=1e-5), name
+
+
+def test_no_more_examples_than_asked_for(training_set):
+    assert measured(training_set, eval_examples=10)[0].examples == 10
+
+
+def test_the_most_frequent_label_is_counted_by_its_weight(training_set):
+    batch = everything(training_set)
+    counts = np.bincount(batch.masked_lm_ids[batch.masked_lm_weights > 0].numpy())
+    assert most_frequent_label(open_data(str(training_set))) == counts.argmax()
+
+
+def test_a_run_evaluates_as_often_as_asked_and_at_its_end(trainer, training_set, tmp_path):
+    run = words(training_set, tmp_path, f"--eval-data={training_set}", "--eval-examples=16", "--eval-every=4")
+    outcome = trainer(*run)
+    assert outcome.status == 0, outcome.err
+    assert [line.split(":")[0] for line in outcome.err.splitlines() if "evaluated 16 examples" in line] == [
+        "step 4",
+        "step 8",
+        "step 10",
+    ]
+    assert "always guessing the most frequent token: 0." in outcome.err
+    assert results(tmp_path)["global_step"] == 10
+    # Evaluation takes no part in training.
+    assert trainer(*words(training_set, tmp_path / "without")).status == 0
+    for name in ("model", "optimizer"):
+        one, other = (find_checkpoints(str(place))[10] for place in (tmp_path, tmp_path / "without"))
+        assert (one / f"{name}.safetensors").read_bytes() == (other / f"{name}.safetensors").read_bytes()
+
+
+def test_mlperfs_rule_says_how_often(training_set):
+    expected = {256: 150_000, 3072: 175_000, 8192: 225_000}
+    for batch, examples in expected.items():
+        assert Config(batch_size=batch).evaluation_interval(1) == examples
+
+
+def test_training_stops_at_the_target(trainer, training_set, tmp_path, monkeypatch):
+    measure = Evaluation.measure
+
+    def better_and_better(self, model, *, step, trained):
+        record = measure(self, model, step=step, trained=trained)
+        return replace(record, masked_lm_accuracy=step / 10)
+
+    monkeypatch.setattr(Evaluation, "measure", better_and_better)
+    run = words(training_set, tmp_path, f"--eval-data={training_set}", "--eval-every=3", "--eval-examples=8")
+    outcome = trainer(*run, "--target-accuracy=0.6")
+    assert outcome.status == 0
+    assert "the target accuracy 0.6 is reached" in outcome.err
+    assert results(tmp_path)["global_step"] == 6
+    assert list(find_checkpoints(str(tmp_path))) == [6]
+
+
+def test_the_newest_checkpoint_is_evaluated_or_the_one_asked_for(trainer, run, training_set):
+    found = {}
+    for more, step in (([], 4), (["--resume-step=2"], 2)):
+        outcome = trainer("evaluate", f"--eval-data={training_set}", f"--output-dir={run}", *more)
+        assert outcome.status == 0, outcome.err
+        assert "the most frequent label of the evaluation set is token" in outcome.err
+        found[step] = results(run)
+        assert found[step]["global_step"] == step
+    assert found[2]["masked_lm_loss"] != found[4]["masked_lm_loss"]
+    refuse(
+        trainer("evaluate", f"--eval-data={training_set}", f"--output-dir={run}", "--resume-step=3"),
+        2,
+        "holds no checkpoint 3; there are 2, 4",
+    )
+
+
+def test_other_peoples_weights_are_evaluated_too(trainer, run, training_set, tmp_path):
+    assert trainer("convert", run, tmp_path / "hf").status == 0
+    arguments = ["evaluate", f"--eval-data={training_set}", f"--train-data={training_set}"]
+    assert trainer(*arguments, f"--output-dir={run}").status == 0
+    ours = results(run)
+    outcome = trainer(*arguments, f"--output-dir={tmp_path}", f"--start-from-ckpt={tmp_path / 'hf'}")
+    assert outcome.status == 0, outcome.err
+    assert "the most frequent label of the training set is token" in outcome.err
+    theirs = results(tmp_path)
+    assert theirs | {"global_step": 4.0} == pytest.approx(ours)
+
+
+def test_polling_evaluates_each_checkpoint_that_appears(trainer, run, training_set, tmp_path):
+    there, coming = find_checkpoints(str(run)).values()
+    (tmp_path / "checkpoints").mkdir()
+    shutil.copytree(there, tmp_path / "checkpoints" / there.name)
+
+    def appear() -> None:
+        while not (tmp_path / "eval_results.txt").exists():
+            time.sleep(0.05)
+        shutil.copytree(coming, tmp_path / ".coming")
+        (tmp_path / ".coming").rename(tmp_path / "checkpoints" / coming.name)
+
+    thread = threading.Thread(target=appear)
+    thread.start()
+    arguments = ["evaluate", f"--eval-data={training_set}", f"--output-dir={tmp_path}"]
+    outcome = trainer(*arguments, "--poll", "--poll-timeout=60", "--eval-examples=8")
+    thread.join()
+    assert outcome.status == 0, outcome.err
+    lines = [line.split(":")[0] for line in outcome.err.splitlines() if "evaluated 8 examples" in line]
+    assert lines == ["step 2", "step 4"]  # and there it ends: the run has no more steps
+
+
+def test_polling_ends_when_nothing_comes(trainer, run, training_set, tmp_path):
+    shutil.copytree(find_checkpoints(str(run))[2], tmp_path / "checkpoints" / "step-00000002")
+    arguments = ["evaluate", f"--eval-data={training_set}", f"--output-dir={tmp_path}", "--eval-examples=8"]
+    since = time.monotonic()
+    assert trainer(*arguments, "--poll", "--poll-timeout=0.5").status == 0
+    assert time.monotonic() - since < 20
+    assert results(tmp_path)["global_step"] == 2
+
+
+def test_what_cannot_be_evaluated_is_refused(trainer, run, training_set, tmp_path):
+    refuse(trainer("evaluate", f"--output-dir={run}"), 2, "eval_data is missing")
+    refuse(trainer("evaluate", f"--eval-data={training_set}", f"--output-dir={tmp_path}"), 2, "no checkpoint")
+    path = find_checkpoints(str(run))[4]
+    shutil.copytree(path, tmp_path / "checkpoints" / path.name)
+    state = tmp_path / "checkpoints" / path.name / "state.json"
+    values = json.loads(state.read_text(encoding="utf-8"))
+    state.write_text(json.dumps({**values, "step": 5}), encoding="utf-8")
+    refuse(
+        trainer("evaluate", f"--eval-data={training_set}", f"--output-dir={tmp_path}"),
+        1,
+        f"{state}: is damaged",
+    )
+
+
+@pytest.mark.slow
+def test_two_workers_measure_what_one_does(trainer, run, training_set):
+    arguments = ["evaluate", f"--eval-data={training_set}", f"--output-dir={run}", "--eval-batch-size=9"]
+    assert trainer(*arguments).status == 0
+    alone = results(run)
+    (run / "eval_results.txt").unlink()
+    outcome = start_workers("torchrun", 2, *arguments)
+    assert outcome.status == 0, outcome.err
+    assert results(run) == pytest.approx(alone, rel=1e-5)

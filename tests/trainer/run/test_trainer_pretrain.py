@@ -1,0 +1,691 @@
+"""Whole runs: resumed, handed over, stopped and broken; alone, under torchrun and under horovodrun."""
+
+import json
+import os
+import signal
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from bertdata.dataset.reader import open_data
+from tests.support.launching import ROOT
+from tests.support.training_runs import MODEL, errors, losses, refuse, start_workers, tensors, words
+from trainer import collectives
+from trainer.batches import Batch
+from trainer.checkpoint import State, find_checkpoints, read_state
+from trainer.collectives.single import Single
+from trainer.config import Config
+from trainer.data.order import Position
+from trainer.devices import find_device
+from trainer.loader import Loader, Update
+from trainer.losses import pretraining_loss
+from trainer.model import ModelConfig
+from trainer.runtime import Runtime, make_model
+from trainer.training import Training, find_schedule
+
+LAUNCHERS = ("torchrun", "horovodrun")
+GENERATED = ("--generated-data", "--vocab-size=100", "--max-seq-length=16", "--max-predictions-per-seq=2")
+STANDSTILL = ("--lr-schedule=custom", '--lr-schedule-by-step={"0": 0.0}')
+
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+@pytest.fixture(scope="module")
+def whole(training_set, tmp_path_factory) -> Path:
+    """Ten updates in a row; what others are compared with."""
+    from trainer.__main__ import main
+
+    place = tmp_path_factory.mktemp("whole") / "run"
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    assert main(words(training_set, place, "--accumulation=2", "--checkpoint-every=5")) == 0
+    torch.set_num_threads(before)
+    return place
+
+
+def accident(monkeypatch, what: str, *, rank: int = 0, update: int) -> None:
+    monkeypatch.setenv("TRAINER_ACCIDENT", json.dumps({"what": what, "rank": rank, "update": update}))
+
+
+# Resuming
+
+
+def test_resumed_is_the_same_as_never_stopped(trainer, whole, training_set, tmp_path):
+    run = words(training_set, tmp_path, "--accumulation=2", "--checkpoint-every=5")
+    assert trainer(*run, "--steps-this-run=7").status == 0
+    assert list(find_checkpoints(str(tmp_path))) == [5, 7]
+    assert trainer(*run, "--resume").status == 0
+    assert losses(tmp_path) == losses(whole)
+    assert tensors(tmp_path, 10) == tensors(whole, 10)
+
+
+def test_resumed_after_kill_9_is_the_same_as_never_stopped(
+    trainer, whole, training_set, tmp_path, monkeypatch
+):
+    run = words(training_set, tmp_path, "--accumulation=2", "--checkpoint-every=5")
+    accident(monkeypatch, "kill", update=8)
+    assert start_workers("alone", 1, *run).status == -signal.SIGKILL
+    assert list(find_checkpoints(str(tmp_path))) == [5]
+    assert len(losses(tmp_path)) == 7
+    assert trainer(*run, "--resume").status == 0
+    assert losses(tmp_path) == losses(whole)
+    assert tensors(tmp_path, 10) == tensors(whole, 10)
+
+
+@pytest.mark.slow
+def test_two_workers_resume_bit_for_bit_and_one_goes_on_at_the_same_example(
+    trainer, training_set, tmp_path, monkeypatch
+):
+    straight, cut = tmp_path / "straight", tmp_path / "cut"
+    seen = tmp_path / "seen"
+    seen.mkdir()
+    assert start_workers("torchrun", 2, *words(training_set, straight)).status == 0
+    accident(monkeypatch, "kill", rank=1, update=8)
+    monkeypatch.setenv("TRAINER_SEEN", str(seen))
+    run = words(training_set, cut, "--checkpoint-every=5")
+    assert start_workers("torchrun", 2, *run).status == 1
+    monkeypatch.delenv("TRAINER_ACCIDENT")
+    early = _seen(seen, until=5)
+    assert start_workers("torchrun", 2, *run, "--resume").status == 0
+    assert losses(cut) == losses(straight)
+    assert tensors(cut, 10) == tensors(straight, 10)
+
+    # The same checkpoint, gone on with by one worker, to the end of the epoch.
+    for path in seen.iterdir():
+        path.unlink()
+    examples = open_data(str(training_set)).examples
+    rest = (examples - 5 * 8) // 4
+    one = words(training_set, cut, "--resume-step=5", f"--steps={5 + rest}")
+    assert start_workers("alone", 1, *one).status == 0
+    end = divmod(5 * 8 + rest * 4, examples)
+    assert tuple(read_state(find_checkpoints(str(cut))[5 + rest]).position) == end
+    counts = Counter(early) + Counter(_seen(seen))
+    assert sum(counts.values()) == 5 * 8 + rest * 4
+    assert not counts - Counter(_examples(training_set))
+
+
+def _seen(place: Path, until: int = 10**9) -> list[str]:
+    """The digests of the examples that all workers were given."""
+    lines = [line.split() for path in place.iterdir() for line in path.read_text().splitlines()]
+    return [digest for number, digest in lines if int(number) <= until]
+
+
+def _examples(dataset: Path) -> list[str]:
+    """The digests of every example of the dataset, as the worker makes them."""
+    from hashlib import md5
+
+    data = open_data(str(dataset))
+    loader = Loader(data, batch_size=data.examples)
+    try:
+        (batch,) = next(loader).batches
+    finally:
+        loader.close()
+    parts = (batch.input_ids, batch.masked_lm_positions, batch.masked_lm_ids * batch.masked_lm_weights)
+    return [md5(row.numpy().tobytes()).hexdigest() for row in torch.cat([p.int() for p in parts], dim=1)]
+
+
+def test_an_update_to_resume_at_drops_what_came_later(trainer, whole, training_set, tmp_path):
+    run = words(training_set, tmp_path, "--accumulation=2", "--checkpoint-every=5")
+    assert trainer(*run).status == 0
+    assert trainer(*run, "--resume-step=5", "--steps-this-run=1").status == 0
+    assert list(find_checkpoints(str(tmp_path))) == [5, 6]
+    assert losses(tmp_path) == losses(whole)[:6]
+    refuse(trainer(*run, "--resume-step=4"), 2, "holds no checkpoint 4; there are 5, 6")
+
+
+def test_resuming_what_never_began_begins(trainer, training_set, tmp_path):
+    outcome = trainer(*words(training_set, tmp_path, "--resume", "--steps=3", "--warmup=0"))
+    assert outcome.status == 0
+    assert "trainer: new: updates 0 to 3 of 3" in outcome.err
+    assert list(find_checkpoints(str(tmp_path))) == [3]
+
+
+@pytest.mark.parametrize("optimiser", ["adamw", "momentum", "adamw-bert", "lamb-graphcore"])
+def test_every_optimisers_moments_are_kept(trainer, training_set, tmp_path, optimiser):
+    run = ("--optimiser", optimiser, "--steps=4", "--checkpoint-every=2", "--base-learning-rate=0.01")
+    assert trainer(*words(training_set, tmp_path / "a", *run)).status == 0
+    assert trainer(*words(training_set, tmp_path / "b", *run, "--steps-this-run=2")).status == 0
+    assert trainer(*words(training_set, tmp_path / "b", *run, "--resume")).status == 0
+    assert losses(tmp_path / "a") == losses(tmp_path / "b")
+    assert tensors(tmp_path / "a", 4) == tensors(tmp_path / "b", 4)
+
+
+def test_graphcores_tiny_configuration_trains_on_a_processor(trainer, training_set, tmp_path):
+    """Its model, optimiser and schedule; data and vocabulary are the sample's, steps and batch few."""
+    sizes = ["--vocab-size=2000", "--seq-length=64", "--max-predictions-per-seq=10", "--pipeline-depth=2"]
+    short = ["--precision=32", "--steps=30", "--base-learning-rate=0.01", "--no-progress-bar"]
+    data = [f"--train-data={training_set}", f"--output-dir={tmp_path}", "--unverified"]
+    outcome = trainer("pretrain", "--config=graphcore_tiny_128_lamb", "--device=cpu", *sizes, *short, *data)
+    assert outcome.status == 0, outcome.err
+    idle = next(line for line in outcome.err.splitlines() if "without meaning on device cpu" in line)
+    assert "available_memory_proportion" in idle
+    seen = losses(tmp_path)
+    assert len(seen) == 30
+    assert seen[0]["mlm_loss"] - seen[-1]["mlm_loss"] > 0.2
+
+
+# The same global batch
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_two_workers_are_one_that_accumulates(launcher, trainer, training_set, tmp_path):
+    run = ("--steps=20", "--base-learning-rate=0.01")
+    assert trainer(*words(training_set, tmp_path / "one", *run, "--accumulation=2")).status == 0
+    outcome = start_workers(launcher, 2, *words(training_set, tmp_path / "two", *run))
+    assert outcome.status == 0, outcome.err
+    assert sum("step 20/20" in line for line in outcome.err.splitlines()) == 1  # rank 0 alone prints
+    one, two = losses(tmp_path / "one"), losses(tmp_path / "two")
+    assert len(one) == len(two) == 20
+    for ours, others in zip(one, two, strict=True):
+        assert ours == pytest.approx(others, abs=1e-5)
+    assert one[0]["mlm_loss"] - one[-1]["mlm_loss"] > 0.1  # something was learnt, by dropout's leave
+
+
+@pytest.mark.parametrize("precision", ["bf16", "fp16"])
+def test_16_bits_train_and_resume_bit_for_bit(trainer, training_set, tmp_path, precision):
+    run = ("--precision", precision, "--steps=6", "--base-learning-rate=0.02", "--init-loss-scale=1024")
+    assert trainer(*words(training_set, tmp_path / "a", *run)).status == 0
+    assert trainer(*words(training_set, tmp_path / "b", *run, "--steps-this-run=3")).status == 0
+    assert trainer(*words(training_set, tmp_path / "b", *run, "--resume")).status == 0
+    assert losses(tmp_path / "a") == losses(tmp_path / "b")
+    assert tensors(tmp_path / "a", 6) == tensors(tmp_path / "b", 6)
+    assert losses(tmp_path / "a")[-1]["mlm_loss"] < losses(tmp_path / "a")[0]["mlm_loss"]
+    kept = read_state(find_checkpoints(str(tmp_path / "a"))[6]).loss_scale
+    assert kept == ({"value": 1024.0, "good": 6} if precision == "fp16" else {"value": 1.0, "good": 0})
+
+
+# Gradients: what an update does, held against plain PyTorch
+
+
+class Pair(Single):
+    """One of two workers that are threads of this process."""
+
+    size = 2
+
+    def __init__(self, rank: int, meeting: threading.Barrier, table: dict[int, list[torch.Tensor]]) -> None:
+        self.rank = self.local_rank = rank
+        self.reductions: list[torch.dtype | None] = []
+        self._meeting, self._table = meeting, table
+
+    def average(self, tensors, dtype=None):
+        tensors = list(tensors)
+        self.reductions.append(dtype)
+        self._table[self.rank] = [(tensor.detach() / 2).to(dtype or tensor.dtype) for tensor in tensors]
+        self._meeting.wait()
+        means = [one + other for one, other in zip(self._table[0], self._table[1], strict=True)]
+        self._meeting.wait()
+        with torch.no_grad():
+            for tensor, mean in zip(tensors, means, strict=True):
+                tensor.copy_(mean)
+
+
+SHAPE = ModelConfig(
+    vocab_size=2000,
+    hidden_size=32,
+    num_hidden_layers=2,
+    num_attention_heads=2,
+    intermediate_size=64,
+    hidden_dropout_prob=0.0,
+    attention_probs_dropout_prob=0.0,
+)
+
+
+def batches(dataset: Path, count: int, updates: int = 1) -> list[list[Batch]]:
+    loader = Loader(open_data(str(dataset)), batch_size=4, accumulation=count, seed=1)
+    try:
+        return [next(loader).batches for _ in range(updates)]
+    finally:
+        loader.close()
+
+
+def make_training(workers: Single, **settings: object) -> Training:
+    defaults = {"optimiser": "sgd", "base_learning_rate": 0.5, "steps": 10, "lr_schedule": "custom"}
+    config = Config(**{**defaults, "lr_schedule_by_step": {"0": 0.5}, **settings})
+    runtime = Runtime(config=config, device=find_device(config), workers=workers)
+    fresh = State(step=0, seed=1, lanes=1, optimiser=config.optimiser, model=SHAPE.as_json(), config={})
+    return Training(runtime, make_model(runtime, SHAPE), fresh)
+
+
+def trained_weights(training: Training, updates: list[list[Batch]]) -> dict[str, torch.Tensor]:
+    for update in updates:
+        training.update([Update(update, Position(0, 0))])
+        training.advance(Position(0, 0), 1)
+    return {name: weight.clone() for name, weight in training._model.state_dict().items()}
+
+
+def trained_by_two(updates: list[list[Batch]], **settings: object) -> tuple[dict[str, torch.Tensor], Pair]:
+    """Micro-batches dealt out to two workers; weights of the second, which must be the first's."""
+    meeting, table = threading.Barrier(2, timeout=30), {}
+    pair = [Pair(rank, meeting, table) for rank in range(2)]
+    found: dict[int, dict[str, torch.Tensor]] = {}
+    trainings = [make_training(workers, **settings) for workers in pair]
+
+    def work(rank: int) -> None:
+        found[rank] = trained_weights(trainings[rank], [update[rank::2] for update in updates])
+
+    threads = [threading.Thread(target=work, args=[rank]) for rank in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all(torch.equal(found[0][name], found[1][name]) for name in found[0])
+    return found[1], pair[1]
+
+
+def plain_weights(updates: list[list[Batch]], clipping: str) -> dict[str, torch.Tensor]:
+    """Gradient descent written out: mean over micro-batches, clipped where it says."""
+    training = make_training(Single(find_device(Config())))
+    model = training._model
+    weights = list(model.parameters())
+    for update in updates:
+        sums = [torch.zeros_like(weight) for weight in weights]
+        for batch in update:
+            gradients = torch.autograd.grad(pretraining_loss(model(batch), batch).total, weights)
+            norm = torch.sqrt(sum((gradient**2).sum() for gradient in gradients))
+            factor = 1 / max(1.0, float(norm)) if clipping == "per_micro_batch" else 1
+            sums = [
+                total + gradient * factor / len(update)
+                for total, gradient in zip(sums, gradients, strict=True)
+            ]
+        norm = torch.sqrt(sum((gradient**2).sum() for gradient in sums))
+        factor = 1 / max(1.0, float(norm)) if clipping == "per_update" else 1
+        with torch.no_grad():
+            for weight, gradient in zip(weights, sums, strict=True):
+                weight -= 0.5 * gradient * factor
+    return model.state_dict()
+
+
+def assert_close(found: dict[str, torch.Tensor], expected: dict[str, torch.Tensor], by: float) -> None:
+    for name, tensor in expected.items():
+        assert torch.allclose(found[name], tensor, rtol=by, atol=by / 10), name
+
+
+@pytest.mark.parametrize("clipping", ["none", "per_micro_batch", "per_update"])
+def test_updates_are_those_of_plain_pytorch(training_set, clipping):
+    updates = batches(training_set, 4, updates=3)
+    expected = plain_weights(updates, clipping)
+    alone = trained_weights(make_training(Single(find_device(Config())), clipping=clipping), updates)
+    assert_close(alone, expected, 1e-5)
+    for after in (True, False):
+        found, worker = trained_by_two(updates, clipping=clipping, allreduce_post_accumulation=after)
+        assert_close(found, expected, 1e-5)
+        assert worker.reductions == [None] * (3 if after else 6)
+
+
+@pytest.mark.parametrize(("precision", "dtype"), [("fp32", torch.float16), ("bf16", torch.bfloat16)])
+def test_16_bit_reduction_is_close_and_is_in_16_bits(training_set, precision, dtype):
+    updates = batches(training_set, 4, updates=2)
+    wanted, _ = trained_by_two(updates, precision=precision)
+    found, worker = trained_by_two(updates, precision=precision, allreduce_post_accumulation_fp16=True)
+    assert worker.reductions == [dtype] * 2
+    assert_close(found, wanted, 0.02)
+    assert any(not torch.equal(found[name], wanted[name]) for name in wanted)
+
+
+@pytest.mark.parametrize("by", ["environment", "key"])
+def test_weights_are_averaged_before_each_step_where_that_is_forced(training_set, monkeypatch, by):
+    if by == "environment":
+        monkeypatch.setenv("FORCE_WEIGHT_SYNC", "1")
+    updates = batches(training_set, 2, updates=2)
+    _, worker = trained_by_two(updates, force_weight_sync=by == "key")
+    assert len(worker.reductions) == 2 * 2
+    monkeypatch.delenv("FORCE_WEIGHT_SYNC", raising=False)
+    assert len(trained_by_two(updates)[1].reductions) == 2
+
+
+def test_an_overflow_leaves_the_update_out_and_halves_the_scale(training_set):
+    training = make_training(Single(find_device(Config())), optimiser="lamb-nvidia", precision="fp16")
+    before = {name: weight.clone() for name, weight in training._model.state_dict().items()}
+    training._engine.scale.value = float("inf")
+    training._engine.scale.scale = lambda loss: loss * float("inf")
+    after = trained_weights(training, batches(training_set, 1))
+    assert all(torch.equal(after[name], before[name]) for name in before)
+    assert (training.state.step, training.state.applied) == (1, 0)
+
+
+def test_schedules_take_their_settings_from_the_configuration():
+    def rate(step: int, workers: int = 1, **settings: object) -> float:
+        return find_schedule(Config(**{"steps": 100, "base_learning_rate": 1.0, **settings}), workers)(step)
+
+    assert rate(5, optimiser="lamb-mlperf", warmup=10, start_warmup_step=-5) == pytest.approx(0.95)
+    assert rate(50, optimiser="lamb-mlperf", power=2.0) == pytest.approx(0.25)
+    assert rate(9, warmup=0.2) == pytest.approx(0.5)
+    assert rate(5, 4, optimiser="lamb-habana-tf", warmup=10) == pytest.approx(2.0)
+    assert rate(50, 1, optimiser="adamw-bert", lr_schedule="habana-tf", warmup=10) == pytest.approx(0.5 / 0.9)
+    assert rate(60, lr_schedule="natural_exponential", decay_rate=0.5, decay_steps=50) == pytest.approx(
+        2.718281828**-0.5
+    )
+    assert rate(7, lr_schedule="custom", lr_schedule_by_step={"0": 0.1, "7": 0.2}) == 0.2
+
+
+# Phases
+
+
+def test_phase_2_keeps_weights_and_moments_and_begins_anew_otherwise(
+    trainer, training_set, longer_set, tmp_path
+):
+    assert trainer(*words(training_set, tmp_path, "--steps=4")).status == 0
+    last = find_checkpoints(str(tmp_path))[4]
+    phase2 = ("--phase2", "--phase1-end-step=4", "--checkpoint-every=1", "--keep-checkpoints=9")
+    outcome = trainer(*words(longer_set, tmp_path, *phase2, *STANDSTILL, "--steps=6"))
+    assert outcome.status == 0, outcome.err
+    assert list(find_checkpoints(str(tmp_path))) == [4, *range(5, 11)]
+    first = read_state(find_checkpoints(str(tmp_path))[5])
+    assert (first.phase, first.phase_start, first.step, first.applied) == (2, 4, 1, 1)
+    assert (first.position, first.trained) == ((0, 4), 4)
+    # Where the rate is 0 the weights stay; the moments are what phase 1 left, and one more gradient.
+    after = find_checkpoints(str(tmp_path))[5]
+    for name, weight in load_file(last / "model.safetensors").items():
+        assert torch.equal(weight, load_file(after / "model.safetensors")[name])
+    moments = [load_file(path / "optimizer.safetensors") for path in (last, after)]
+    squares = {name: moment for name, moment in moments[0].items() if name.startswith("exp_avg_sq")}
+    assert all((moments[1][name] >= 0.999 * moment * (1 - 1e-6)).all() for name, moment in squares.items())
+    assert all(moment.max() > 0 for moment in squares.values())
+    rows = losses(tmp_path)
+    assert [row["step"] for row in rows] == [1, 2, 3, 4, 5, 6]
+    assert (tmp_path / "training.1.csv").exists()  # phase 1's
+
+
+def test_phase_2_is_resumed_as_phase_2(trainer, training_set, longer_set, tmp_path):
+    assert trainer(*words(training_set, tmp_path, "--steps=3", "--warmup=0")).status == 0
+    run = words(longer_set, tmp_path, "--phase2", "--steps=4", "--checkpoint-every=2")
+    assert trainer(*run, "--steps-this-run=2", "--resume").status == 0
+    refuse(trainer(*run), 2, "step-00000005: is in use", "--resume")
+    refuse(
+        trainer(*words(training_set, tmp_path, "--resume")), 2, "step-00000005: is a checkpoint of phase 2"
+    )
+    assert trainer(*run, "--resume").status == 0
+    assert read_state(find_checkpoints(str(tmp_path))[7]).step == 4
+    assert len(losses(tmp_path)) == 4
+
+
+def test_phase_2_without_phase_1_is_refused(trainer, training_set, tmp_path):
+    run = words(training_set, tmp_path, "--phase2")
+    refuse(trainer(*run), 2, "--phase2 goes on from phase 1", "holds no checkpoint")
+    assert trainer(*words(training_set, tmp_path, "--steps=3", "--warmup=0")).status == 0
+    refuse(trainer(*run, "--phase1-end-step=7"), 2, "holds no checkpoint 7; there are 3")
+
+
+def test_start_from_ckpt_takes_weights_only(trainer, whole, training_set, tmp_path):
+    source = find_checkpoints(str(whole))[10]
+    run = words(training_set, tmp_path, f"--start-from-ckpt={source}", "--steps=1", "--warmup=0")
+    assert trainer(*run, *STANDSTILL, "--optimiser=lamb-mlperf").status == 0
+    made = find_checkpoints(str(tmp_path))[1]
+    weights, wanted = (load_file(path / "model.safetensors") for path in (made, source))
+    assert all(torch.equal(weights[name], wanted[name]) for name in wanted)
+    state = read_state(made)
+    assert (state.phase, state.step, state.applied, state.trained) == (1, 1, 1, 4)
+    moments, earlier = (load_file(path / "optimizer.safetensors") for path in (made, source))
+    assert not any(torch.equal(moments[name], earlier[name]) for name in earlier)
+
+
+def test_a_model_goes_to_hugging_face_form_and_back(trainer, whole, training_set, tmp_path):
+    assert trainer("convert", whole, tmp_path / "there").status == 0
+    outcome = trainer("convert", tmp_path / "there", tmp_path / "back")
+    assert outcome.status == 0, outcome.err
+    weights, wanted = (
+        load_file(path / "model.safetensors")
+        for path in (tmp_path / "back", find_checkpoints(str(whole))[10])
+    )
+    assert all(torch.equal(weights[name], wanted[name]) for name in wanted)
+    refuse(trainer("convert", whole, tmp_path / "there"), 2, "is in use")
+    refuse(trainer("convert", tmp_path, tmp_path / "new"), 2, "holds neither state.json")
+    for start in ("there", "back"):
+        run = words(training_set, tmp_path / f"run-{start}", f"--start-from-ckpt={tmp_path / start}")
+        assert trainer(*run, "--steps=1", "--warmup=0").status == 0
+    assert losses(tmp_path / "run-there") == losses(tmp_path / "run-back")
+
+
+# Stopped
+
+
+def test_sigterm_saves_and_exits_0(trainer, whole, training_set, tmp_path, monkeypatch):
+    update = Training.update
+
+    def interrupted(self, batches):
+        if self.state.step == 6:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return update(self, batches)
+
+    monkeypatch.setattr(Training, "update", interrupted)
+    run = words(training_set, tmp_path, "--accumulation=2", "--checkpoint-every=100")
+    outcome = trainer(*run)
+    assert outcome.status == 0
+    assert "stopped after update 7 as asked" in outcome.err
+    assert list(find_checkpoints(str(tmp_path))) == [7]
+    monkeypatch.undo()
+    assert trainer(*run, "--resume").status == 0
+    assert losses(tmp_path) == losses(whole)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_sigterm_to_one_worker_stops_all(launcher, training_set, tmp_path, monkeypatch):
+    accident(monkeypatch, "term", rank=1, update=4)
+    outcome = start_workers(launcher, 2, *words(training_set, tmp_path))
+    assert outcome.status == 0, outcome.err
+    assert "stopped after update 4 as asked" in outcome.err
+    assert list(find_checkpoints(str(tmp_path))) == [4]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_when_a_worker_dies_the_other_names_it_and_stops(launcher, training_set, tmp_path, monkeypatch):
+    accident(monkeypatch, "kill", rank=1, update=4)
+    since = time.monotonic()
+    outcome = start_workers(launcher, 2, *words(training_set, tmp_path, "--checkpoint-every=3"))
+    assert time.monotonic() - since < 60
+    assert outcome.status != 0
+    assert any("worker 1 of 2 was lost: its process ended" in line for line in errors(outcome)), outcome.err
+    assert list(find_checkpoints(str(tmp_path))) == [3]
+
+
+def test_a_loss_that_is_no_number_stops_with_update_and_rank(trainer, training_set, tmp_path):
+    run = words(training_set, tmp_path, "--optimiser=sgd", "--base-learning-rate=1e30", "--warmup=0")
+    refuse(trainer(*run), 1, "update 2: the loss of rank 0 is nan")
+
+
+def test_weights_that_are_no_numbers_are_not_saved(trainer, training_set, tmp_path):
+    run = words(training_set, tmp_path, "--optimiser=sgd", "--base-learning-rate=1e38", "--warmup=0")
+    refuse(trainer(*run, "--steps-this-run=1"), 1, "update 1: a weight is no number, so nothing is saved")
+    assert not find_checkpoints(str(tmp_path))
+
+
+@pytest.mark.slow
+def test_a_loss_of_another_worker_that_is_no_number_stops_all(training_set, tmp_path, monkeypatch):
+    accident(monkeypatch, "nan", rank=1, update=3)
+    outcome = start_workers("torchrun", 2, *words(training_set, tmp_path))
+    assert outcome.status == 1
+    (line,) = errors(outcome)
+    assert "trainer: error: update 3: the loss of rank 1 is nan" in line
+    assert not find_checkpoints(str(tmp_path))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_what_rank_0_refuses_is_said_once_and_ends_all(launcher, whole, training_set):
+    outcome = start_workers(launcher, 2, *words(training_set, whole))
+    assert outcome.status != 0
+    (line,) = errors(outcome)
+    assert f"{whole}: is in use: holds checkpoints" in line
+
+
+# Refused
+
+
+def test_a_used_output_directory_is_refused(trainer, training_set, tmp_path):
+    run = words(training_set, tmp_path, "--steps=3", "--warmup=0")
+    assert trainer(*run).status == 0
+    refuse(trainer(*run), 2, str(tmp_path), "is in use: holds checkpoints", "--resume")
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["--hidden-size=48"], "model's hidden_size is 32, this one's 48"),
+        (["--seed=7"], "its seed is 42, this one's 7"),
+        (["--lanes=2"], "its lanes is 8, this one's 2"),
+        (["--optimiser=sgd"], "its optimiser is lamb-nvidia, this one's sgd"),
+    ],
+)
+def test_a_foreign_checkpoint_is_refused(trainer, whole, training_set, more, said):
+    run = words(training_set, whole, "--accumulation=2", "--resume", *more)
+    refuse(trainer(*run), 1, "step-00000010: belongs to another run", said)
+
+
+def test_a_position_in_another_dataset_is_refused(trainer, whole, longer_set):
+    run = words(longer_set, whole, "--accumulation=2", "--resume")
+    refuse(trainer(*run), 1, "step-00000010: belongs to another run: its data is ")
+
+
+def test_a_damaged_checkpoint_is_refused(trainer, training_set, tmp_path):
+    run = words(training_set, tmp_path, "--steps=3", "--warmup=0")
+    assert trainer(*run, "--steps-this-run=2").status == 0
+    path = find_checkpoints(str(tmp_path))[2] / "model.safetensors"
+    data = bytearray(path.read_bytes())
+    data[-100] ^= 1
+    path.write_bytes(data)
+    refuse(trainer(*run, "--resume"), 1, f"{path}: is damaged: found ", "expected")
+    refuse(
+        trainer(*words(training_set, tmp_path / "b", f"--start-from-ckpt={path.parent}")),
+        1,
+        f"{path}: is damaged",
+    )
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["--global-batch-size=10", "--batch-size=4"], "does not divide"),
+        (["--vocab-size=30522"], "the model has vocab_size 30522"),
+        (["--max-seq-length=128"], "made with max_seq_length 64"),
+        (["--max-position-embeddings=32"], "max_position_embeddings 32"),
+        (["--lerning-rate=1"], "lerning"),
+        (["--device=tpu"], "device is 'tpu'"),
+        (["--precision=fp8"], "precision"),
+    ],
+)
+def test_what_does_not_fit_is_refused_before_anything_is_written(trainer, training_set, tmp_path, more, said):
+    refuse(trainer(*words(training_set, tmp_path / "run", *more)), 2, said)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_missing_key_and_a_missing_command_are_named(trainer, training_set):
+    refuse(trainer("pretrain", "--train-data=x"), 2, "output_dir is missing: give --output-dir")
+    refuse(trainer("pretrain", "--output-dir=x"), 2, "train_data is missing: give --train-data")
+    refuse(trainer("pretrian"), 2, "'pretrian' is no command; did you mean pretrain?")
+    assert trainer().status == 2
+    helped = trainer("--help")
+    assert helped.status == 0
+    assert helped.out.startswith("Example:\n  python -m trainer pretrain --config tiny")
+    assert "finetune" not in helped.out
+
+
+def test_a_shard_damaged_since_it_was_made_stops_the_run(trainer, training_set, tmp_path):
+    import shutil
+
+    shutil.copytree(training_set, tmp_path / "set")
+    shard = sorted((tmp_path / "set").glob("*.tfrecord"))[0]
+    data = bytearray(shard.read_bytes())
+    data[len(data) // 2] ^= 1
+    shard.write_bytes(data)
+    refuse(trainer(*words(tmp_path / "set", tmp_path / "run")), 1, f"{shard}: found md5")
+
+
+def test_the_rank_is_said_where_there_are_several(monkeypatch, trainer, training_set, tmp_path):
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    assert collectives.find_rank() == (1, 2)
+    refuse(trainer("pretrain", "--train-data=x"), 2, "trainer: error: rank 1 of 2: output_dir is missing")
+
+
+# What else a run does
+
+
+@pytest.mark.parametrize("config", ["tiny", "trainer/configs/tiny.json"])
+def test_tiny_trains_on_the_sample_corpus(trainer, training_set, tmp_path, monkeypatch, config):
+    monkeypatch.chdir(ROOT)
+    run = ["pretrain", "--config", config, f"--train-data={training_set}", f"--output-dir={tmp_path}"]
+    assert trainer(*run, "--steps-this-run=2", "--log-every=1").status == 0
+    assert losses(tmp_path)[0]["mlm_loss"] == pytest.approx(7.6, abs=0.3)  # log(2000)
+    assert read_state(find_checkpoints(str(tmp_path))[2]).config["steps"] == 800
+
+
+def test_generated_examples_are_trained_on_too(trainer, tmp_path):
+    run = ["pretrain", f"--output-dir={tmp_path}", "--config=tiny", *GENERATED]
+    outcome = trainer(*run, "--batch-size=2", "--steps=2", "--warmup=0")
+    assert outcome.status == 0, outcome.err
+    assert "of 2, each of 1 workers x 1 micro-batches x 2 = 2 examples out of 32768" in outcome.err
+
+
+@pytest.mark.parametrize(("steps", "recorded"), [(9, {4, 5, 6, 7}), (3, {1, 2, 3})])
+def test_a_profile_is_recorded_where_it_is_wanted(trainer, tmp_path, steps, recorded):
+    outcome = trainer(*words(None, tmp_path, "--profile", *GENERATED, f"--steps={steps}", "--warmup=0"))
+    assert outcome.status == 0, outcome.err
+    place = tmp_path / "profile.json"
+    assert f"trainer: profile: {place}; https://ui.perfetto.dev" in outcome.err
+    names = {str(event.get("name")) for event in json.loads(place.read_text("utf-8"))["traceEvents"]}
+    assert any("attention" in name for name in names)
+    found = {name for name in names if name.startswith("ProfilerStep")}
+    assert found == {f"ProfilerStep#{number}" for number in recorded}  # from 0; the end too
+
+
+def test_a_run_of_phase_2_leaves_phase_1s_profile_alone(trainer, tmp_path):
+    run = words(None, tmp_path, *GENERATED, "--profile", "--steps", 2, 2, "--warmup=0")
+    assert trainer(*run).status == 0
+    assert (tmp_path / "profile.json").is_file()
+    assert (tmp_path / "profile_phase2.json").is_file()
+
+
+def test_compile_only_compiles_for_each_phase_and_writes_nothing(trainer, tmp_path, monkeypatch):
+    compiled = []
+    compile_it = Training.compile
+
+    def note(self, updates):
+        compiled.append((self.state.phase, *updates[0].batches[0].input_ids.shape))
+        compile_it(self, updates)
+
+    monkeypatch.setattr(torch.nn.Module, "compile", lambda self, **_: None)  # that takes half a minute
+    monkeypatch.setattr(Training, "compile", note)
+    sizes = ["--max-seq-length", 16, 32, "--batch-size", 4, 2, "--max-predictions-per-seq=2"]
+    outcome = trainer(*words(None, tmp_path / "run", *GENERATED, *sizes, "--compile-only"))
+    assert outcome.status == 0, outcome.err
+    assert compiled == [(1, 4, 16), (2, 2, 32)]
+    assert outcome.err.count("trainer: compiled for cpu: ") == 2
+    assert "micro-batches of 2 x 32; nothing was trained" in outcome.err
+    assert not (tmp_path / "run").exists()
+
+
+def test_compile_only_needs_no_place_and_the_model_is_compiled(trainer, monkeypatch):
+    compile_it = torch.nn.Module.compile
+    monkeypatch.setattr(torch.nn.Module, "compile", lambda self, **_: compile_it(self, backend="eager"))
+    outcome = trainer("pretrain", *MODEL, *GENERATED, "--batch-size=2", "--compile-only")
+    assert outcome.status == 0, outcome.err
+    assert torch._dynamo.utils.counters["stats"]["unique_graphs"] > 0
+
+
+def test_keys_without_meaning_are_named_once(trainer, training_set, tmp_path):
+    run = words(training_set, tmp_path, "--available-memory-proportion=0.3", "--steps=1", "--warmup=0")
+    outcome = trainer(*run)
+    assert outcome.status == 0, outcome.err
+    assert outcome.err.count("available_memory_proportion") == 1
+
+
+def test_do_train_false_evaluates(trainer, whole, training_set):
+    outcome = trainer(*words(training_set, whole, "--do-train=false", f"--eval-data={training_set}"))
+    assert outcome.status == 0, outcome.err
+    assert "step 10: evaluated" in outcome.err
+
+
+def test_every_command_explains_itself(trainer):
+    for command in ("pretrain", "evaluate", "convert", "doctor"):
+        outcome = trainer(command, "--help")
+        assert outcome.status == 0
+        assert outcome.out.startswith(f"Example:\n  python -m trainer {command} ")

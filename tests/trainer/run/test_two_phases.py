@@ -1,0 +1,377 @@
+"""One command for both phases, and workers that the command starts itself."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from shlex import split
+
+import pytest
+import torch
+
+from bertdata.errors import SettingsError
+from tests.support.commands import Outcome
+from tests.support.launching import ROOT, launch
+from tests.support.training_runs import MODEL, WORKER, errors, losses, refuse, tensors
+from trainer import collectives
+from trainer.checkpoint import find_checkpoints, read_state
+from trainer.flags import make_configs
+from trainer.training import Training
+
+HABANA = split(
+    "--config habana_large --mode lazy --data_type bf16 --batch_size 64 8 --data_dir phase1 phase2 "
+    "--world_size 8 --dist --output-dir run"
+)
+
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+def both(training_set: Path, longer_set: Path, place: Path, *more: object) -> list[str]:
+    """Habana's command with a model of a moment, on a processor: 3 updates, then 4 others."""
+    shape = (
+        "--config habana_large --device cpu --data_type fp32 --mode lazy --max_seq_length 64 96 --log-every 1"
+    )
+    sizes = "--max_predictions_per_seq 10 15 --vocab_size 2000 --batch_size 4 2 --global_batch_size 8 8"
+    rates = "--steps 3 4 --warmup 0 --learning_rate 6e-3 4e-3 --checkpoint-every 2 --no-progress-bar"
+    data = ["--data_dir", training_set, longer_set, "--output-dir", place]
+    return ["pretrain", *split(f"{shape} {sizes} {rates}"), *MODEL, *map(str, [*data, *more])]
+
+
+@pytest.fixture(scope="module")
+def whole(training_set, longer_set, tmp_path_factory) -> Path:
+    """Both phases in one command, alone; what others are compared with."""
+    from trainer.__main__ import main
+
+    place = tmp_path_factory.mktemp("whole") / "run"
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    assert main(both(training_set, longer_set, place)) == 0
+    torch.set_num_threads(before)
+    return place
+
+
+def same(run: Path, other: Path) -> None:
+    """Both phases left the same losses; after phase 2 the bits are the same."""
+    assert losses(run) == losses(other)
+    assert (run / "training.1.csv").read_text().count("\n") == 4
+    assert tensors(run, 7) == tensors(other, 7)
+    assert list(find_checkpoints(str(run))) == [2, 3, 5, 7]
+
+
+# What the command line means
+
+
+def test_habanas_command_is_understood():
+    first, second = make_configs(HABANA)
+    for config in (first, second):
+        assert (config.device, config.precision, config.dist, config.world_size) == ("hpu", "bf16", True, 8)
+        assert config.device_options == {"mode": "lazy"}
+        assert config.output_dir == "run"
+    found = [
+        [c.phase2, c.train_data, c.max_seq_length, c.max_predictions_per_seq, c.steps, c.warmup_steps]
+        for c in (first, second)
+    ]
+    assert found == [[False, "phase1", 128, 20, 7038, 2000], [True, "phase2", 512, 80, 1563, 200]]
+    assert [c.micro_batches(8) for c in (first, second)] == [(64, 128), (8, 512)]
+    assert [c.base_learning_rate for c in (first, second)] == [6e-3, 4e-3]
+
+
+def test_the_preset_of_both_phases_is_the_presets_of_each():
+    for phase, config in enumerate(make_configs(["--config", "habana_large"]), 1):
+        (own,) = make_configs(["--config", f"habana_large_phase{phase}"])
+        assert vars(config) | {"phase1_end_step": None} == vars(own) | {"phase1_end_step": None}
+
+
+def test_one_value_counts_for_both_phases():
+    first, second = make_configs(["--data_dir", "a", "b", "--batch_size", "4", "--seed=7"])
+    assert (first.batch_size, second.batch_size, first.seed, second.seed) == (4, 4, 7, 7)
+    first, second = make_configs(["--config", "habana_large", "--data_dir", "a", "--batch-size=4"])
+    assert (first.batch_size, second.batch_size, first.train_data, second.train_data) == (4, 4, "a", "a")
+
+
+def test_translated_flags_differ_by_phase_too():
+    flags = "--train_batch_size 8192 4096 --gradient_accumulation_steps 128 512 --max_steps 7038 1563"
+    first, second = make_configs(split(flags))
+    assert [c.micro_batches(8) for c in (first, second)] == [(64, 128), (8, 512)]
+    flags = "--num_train_steps 400 80 --steps_per_update 4 2 --num_warmup_steps 40 8"
+    assert [(c.steps, c.warmup) for c in make_configs(split(flags))] == [(100, 10), (40, 4)]
+
+
+def test_with_phase2_only_phase_2_is_run():
+    flags = ["--phase2", "--phase1_end_step=7038", "--start_from_ckpt=x"]
+    (config,) = make_configs([*HABANA, *flags])
+    assert (config.phase2, config.steps, config.train_data, config.batch_size) == (True, 1563, "phase2", 8)
+    assert (config.phase1_end_step, config.start_from_ckpt) == (7038, "x")
+
+
+def test_of_a_run_of_both_phases_only_the_first_starts_from_other_weights():
+    assert [c.start_from_ckpt for c in make_configs([*HABANA, "--start_from_ckpt=x"])] == ["x", None]
+
+
+def test_a_command_of_one_phase_is_one_configuration():
+    (config,) = make_configs(["--batch_size", "64", "--data_dir", "a", "--warmup", "0.5"])
+    assert (config.phase2, config.batch_size, config.train_data, config.warmup) == (False, 64, "a", 0.5)
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--steps", "1", "2", "3"], "steps has 3 values, expected one, or two: phase 1's and phase 2's"),
+        (["--batch_size", "64", "x"], "--batch-size is 'x', expected the type integer"),
+        (["--batch_size", "64", "0"], "batch_size is 0, expected 1 or more"),
+        (["--steps", "9", "4", "--warmup", "0", "5"], "warmup is 5 updates, expected fewer than steps (4)"),
+        (["--mode=fast"], "mode is 'fast', expected one of lazy, graph, eager"),
+    ],
+)
+def test_wrong_values_are_named(flags, said):
+    with pytest.raises(SettingsError) as caught:
+        make_configs(flags)
+    assert said in str(caught.value)
+
+
+def test_a_files_lists_are_checked_too(tmp_path):
+    path = tmp_path / "c.json"
+    for keys, said in {
+        '{"steps": [1, 2, 3]}': "steps has 3 values",
+        '{"steps": []}': "steps has 0 values",
+        '{"seed": [1, 2]}': "seed is [1, 2], expected an integer",
+    }.items():
+        path.write_text(keys, encoding="utf-8")
+        with pytest.raises(SettingsError, match="c.json: ") as caught:
+            make_configs(["--config", str(path)])
+        assert said in str(caught.value)
+
+
+def test_help_tells_of_two_values(trainer):
+    helped = trainer("pretrain", "--help")
+    assert "two values are phase 1's and phase 2's, and both phases are run" in " ".join(helped.out.split())
+    assert "--batch-size X [X ...]" in helped.out
+    assert "--seed X  " in helped.out
+
+
+# Runs
+
+
+def test_both_phases_are_what_two_commands_make(trainer, whole, training_set, longer_set, tmp_path):
+    common = "--device cpu --data_type fp32 --vocab_size 2000 --global_batch_size 8 --warmup 0"
+    common += " --checkpoint-every 2 --phase1_end_step none --no-progress-bar --log-every 1"
+    for phase, data, own in (
+        (1, training_set, "--max_seq_length 64 --max_predictions_per_seq 10 --batch_size 4 --steps 3"),
+        (2, longer_set, "--max_seq_length 96 --max_predictions_per_seq 15 --batch_size 2 --steps 4"),
+    ):
+        preset = f"--config=habana_large_phase{phase}"
+        run = ["pretrain", preset, *split(f"{common} {own}"), *MODEL, f"--train-data={data}"]
+        assert trainer(*run, f"--output-dir={tmp_path}").status == 0
+    same(tmp_path, whole)
+
+
+def test_a_run_stopped_in_phase_1_goes_on_there_and_into_phase_2(
+    trainer, whole, training_set, longer_set, tmp_path
+):
+    run = both(training_set, longer_set, tmp_path)
+    assert trainer(*run, "--steps-this-run=2").status == 0
+    assert list(find_checkpoints(str(tmp_path))) == [2]  # phase 2 did not begin
+    refuse(trainer(*run), 2, "is in use", "--resume")
+    outcome = trainer(*run, "--resume")
+    assert outcome.status == 0
+    starts = [line for line in outcome.err.splitlines() if ": updates " in line]
+    assert [line.split()[1] for line in starts] == ["resumed", "phase"]
+    same(tmp_path, whole)
+
+
+def test_a_run_stopped_in_phase_2_goes_on_there(trainer, whole, training_set, longer_set, tmp_path):
+    run = both(training_set, longer_set, tmp_path)
+    assert trainer(*run, "--steps-this-run=3").status == 0
+    assert list(find_checkpoints(str(tmp_path))) == [2, 3, 5, 6]
+    outcome = trainer(*run, "--resume", "--keep-checkpoints=9")
+    assert outcome.status == 0
+    assert outcome.err.count(": updates ") == 1
+    assert "step-00000006: updates 3 to 4 of 4" in outcome.err
+    assert losses(tmp_path) == losses(whole)
+    assert tensors(tmp_path, 7) == tensors(whole, 7)
+    assert trainer(*run, "--resume").status == 0  # there is nothing left to do
+    assert tensors(tmp_path, 7) == tensors(whole, 7)
+
+
+def test_a_run_killed_between_the_phases_begins_phase_2(trainer, whole, training_set, longer_set, tmp_path):
+    run = both(training_set, longer_set, tmp_path)
+    assert trainer(*run).status == 0
+    for number in (5, 7):
+        path = find_checkpoints(str(tmp_path))[number]
+        path.rename(tmp_path / path.name)
+    assert trainer(*run, "--resume").status == 0
+    assert tensors(tmp_path, 7) == tensors(whole, 7)
+
+
+def test_resume_step_goes_back_into_phase_1(trainer, whole, training_set, longer_set, tmp_path):
+    run = both(training_set, longer_set, tmp_path)
+    assert trainer(*run).status == 0
+    assert trainer(*run, "--resume_step=2", "--keep_checkpoints=1").status == 0
+    assert tensors(tmp_path, 7) == tensors(whole, 7)
+    assert trainer(*run, "--resume_step=7").status == 0
+    refuse(trainer(*run, "--resume_step=6"), 2, "holds no checkpoint 6")
+
+
+def test_sigterm_in_phase_1_ends_the_run(trainer, training_set, longer_set, tmp_path, monkeypatch):
+    update = Training.update
+
+    def interrupted(self, updates):
+        if self.state.step == 2:  # the last of phase 1
+            os.kill(os.getpid(), signal.SIGTERM)
+        return update(self, updates)
+
+    monkeypatch.setattr(Training, "update", interrupted)
+    outcome = trainer(*both(training_set, longer_set, tmp_path))
+    assert outcome.status == 0
+    assert "stopped after update 3 as asked" in outcome.err
+    assert read_state(find_checkpoints(str(tmp_path))[3]).phase == 1
+    assert max(find_checkpoints(str(tmp_path))) == 3
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["--data_dir", "{one}", "/nowhere"], "/nowhere: no such file or directory"),
+        (["--data_dir", "{one}"], "made with max_seq_length 64"),
+        (["--eval_data", "{one}"], "made with max_seq_length 64"),
+        (["--global_batch_size", "8", "9"], "the global batch is 9"),
+        (["--max_position_embeddings=64"], "max_position_embeddings 64"),
+    ],
+)
+def test_what_phase_2_lacks_is_found_before_phase_1(trainer, training_set, longer_set, tmp_path, more, said):
+    more = [word.format(one=training_set) for word in more]
+    refuse(trainer(*both(training_set, longer_set, tmp_path / "run", *more)), 2, said)
+    assert not (tmp_path / "run").exists()
+
+
+# Workers that the command starts
+
+
+def start(*arguments: str, cwd: Path = ROOT) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "trainer", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+
+
+def end(process: subprocess.Popen[str]) -> Outcome:
+    try:
+        out, err = process.communicate(timeout=120)
+    finally:
+        process.kill()
+    return Outcome(process.returncode, out, err)
+
+
+@pytest.mark.slow
+def test_habanas_command_trains_both_phases_with_two_workers(whole, training_set, longer_set, tmp_path):
+    two = ("--world_size", "2", "--dist")
+    outcome = end(start(*both(training_set, longer_set, tmp_path, "--batch_size", 4, 2, *two)))
+    assert outcome.status == 0, outcome.err
+    assert "each of 2 workers x 1 micro-batches x 4 = 8 examples" in outcome.err
+    assert "each of 2 workers x 2 micro-batches x 2 = 8 examples" in outcome.err
+    assert "accepted, without meaning on device cpu: mode" in outcome.err
+    for ours, others in zip(losses(tmp_path), losses(whole), strict=True):
+        assert ours == pytest.approx(others, abs=1e-5)
+    assert list(find_checkpoints(str(tmp_path))) == [2, 3, 5, 7]
+
+
+def long_run(place: Path) -> list[str]:
+    data = "--generated-data --vocab-size=100 --max-seq-length=16 --max-predictions-per-seq=2 --batch-size=2"
+    run = f"--steps=1000000 --warmup=0 --log-every=1000000 --no-progress-bar {data} --dist --world_size=2"
+    return ["pretrain", *MODEL, *split(run), f"--output-dir={place}"]
+
+
+def wait_for(process: subprocess.Popen[str], text: str) -> None:
+    for line in process.stderr:
+        if text in line:
+            return
+    raise AssertionError(f"ended before it said {text!r}")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_to_the_command_has_the_workers_save(tmp_path, number):
+    process = start(*long_run(tmp_path))
+    wait_for(process, ": updates 0 to 1000000")
+    time.sleep(1)
+    process.send_signal(number)
+    outcome = end(process)
+    assert outcome.status == 0, outcome.err
+    assert outcome.err.count("as asked; --resume goes on") == 1
+    (checkpoint,) = find_checkpoints(str(tmp_path))
+    assert f"stopped after update {checkpoint} as asked" in outcome.err
+
+
+def children(process: subprocess.Popen[str]) -> list[int]:
+    return list(map(int, Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()))
+
+
+@pytest.mark.slow
+def test_the_workers_end_with_a_command_that_was_killed(tmp_path):
+    process = start(*long_run(tmp_path))
+    wait_for(process, ": updates 0 to 1000000")
+    started = children(process)
+    process.kill()
+    outcome = end(process)  # reads until the last worker has closed its end
+    assert outcome.err.count("as asked; --resume goes on") == 1
+    assert len(started) == 2
+    assert len(find_checkpoints(str(tmp_path))) == 1
+
+
+@pytest.mark.slow
+def test_a_lost_worker_is_told_in_one_line(tmp_path):
+    process = start(*long_run(tmp_path))
+    wait_for(process, ": updates 0 to 1000000")
+    os.kill(children(process)[1], signal.SIGKILL)
+    refuse(end(process), 1, "worker 1 of 2 was lost: its process ended")
+
+
+@pytest.mark.slow
+def test_what_every_worker_finds_is_told_once(tmp_path, monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    run = [*long_run(tmp_path / "run"), "--device=cuda", "--world_size=3"]
+    refuse(end(start(*run)), 2, "of 3: device 'cuda' is not there")
+    (tmp_path / "used").mkdir()
+    (tmp_path / "used" / "training.csv").touch()
+    refuse(end(start(*long_run(tmp_path / "used"))), 2, "is in use: holds training.csv")
+
+
+def test_one_worker_is_none_to_start(trainer, tmp_path):
+    run = [*long_run(tmp_path), "--steps=2", "--world_size=1"]
+    outcome = trainer(*run)
+    assert outcome.status == 0, outcome.err
+    assert "each of 1 workers" in outcome.err
+
+
+def test_a_number_of_workers_needs_workers(trainer, tmp_path):
+    run = long_run(tmp_path / "run")
+    refuse(trainer(*run, "--dist=false"), 2, "world_size is 2, found 1", "give --dist")
+    refuse(trainer(*run, "--world_size=none"), 2, "world_size is missing: give --world-size")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("launcher", ["torchrun", "horovodrun"])
+def test_under_a_launcher_the_number_is_checked(launcher, tmp_path):
+    outcome = launch(launcher, 2, WORKER, *long_run(tmp_path / "run"), "--world_size=3", seconds=120)
+    assert outcome.status != 0
+    (line,) = errors(outcome)
+    assert "world_size is 3, found 2" in line
+    outcome = launch(launcher, 2, WORKER, *long_run(tmp_path / "run"), "--steps=2", seconds=120)
+    assert outcome.status == 0, outcome.err
+
+
+def test_no_launcher_is_taken_for_one(monkeypatch):
+    for name in ("RANK", "WORLD_SIZE", "HOROVOD_RANK", "HOROVOD_SIZE"):
+        monkeypatch.delenv(name, raising=False)
+    assert collectives.find_launcher() == "single"
+    monkeypatch.setenv("RANK", "0")
+    monkeypatch.setenv("WORLD_SIZE", "1")
+    assert collectives.find_launcher() == "torch_distributed"

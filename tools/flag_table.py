@@ -1,0 +1,40 @@
+"""Writes the table of other trainers' flags into docs/training.md: ``python -m tools.flag_table``.
+
+The table is made of ``schemas/trainer.json``; a test holds the page against it.
+"""
+
+from pathlib import Path
+
+from trainer.aliases import renamed, translations
+from trainer.config import device_option_properties, properties
+
+PAGE = Path(__file__).parent.parent / "docs" / "training.md"
+BEGIN, END = "<!-- flags: python -m tools.flag_table -->\n", "<!-- end of flags -->\n"
+
+
+def table() -> str:
+    """Every foreign name and what it means here, in Markdown."""
+    meanings = {name: f"`{key}`" for name, key in renamed().items()}
+    for name, item in translations().items():
+        meanings[name] = item["description"] + (" (a key here too)" if name in properties() else "")
+    rows = "".join(f"| `{name}` | {meaning} |\n" for name, meaning in sorted(meanings.items()))
+    accepted = ", ".join(f"`{name}`" for name in sorted(device_option_properties()))
+    return (
+        f"| name elsewhere | here |\n|---|---|\n{rows}\n"
+        f"Accepted, and named once in the log where the device has no use for them: {accepted}.\n"
+    )
+
+
+def replaced(page: str) -> str:
+    """The page with the table of today."""
+    before, _, rest = page.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return before + BEGIN + table() + END + after
+
+
+def main() -> None:
+    PAGE.write_text(replaced(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,185 @@
+"""Installs Horovod beside the torch of this Python: builds the wheel once, keeps it, reuses it.
+
+Horovod 0.28.1 asks for C++14, which the headers of PyTorch 2.1 and later refuse, so two lines of its source
+package are changed before it is built. The wheel lies in the user's cache (see bertdata.io.assets), in a
+directory named after what it fits: Horovod's version, torch's, and what it computes with on a GPU.
+
+    python tools/install_horovod.py [any option of pip install]
+"""
+
+import importlib.metadata
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from bertdata.errors import AssetError, BertDataError, MissingExtraError
+from bertdata.io import assets
+from bertdata.io.process_pool import available_cores
+
+VERSION = "0.28.1"
+PATCHED = ("CMakeLists.txt", "horovod/torch/CMakeLists.txt")
+OLD_LINE = "set(CMAKE_CXX_STANDARD 14)"
+NEW_LINE = "set(CMAKE_CXX_STANDARD 17)"
+BUILD_TOOLS = ("cmake<4", "setuptools<81", "wheel", "packaging")  # its bundled gloo predates cmake 4
+BUILD_SETTINGS = {
+    "HOROVOD_WITH_PYTORCH": "1",
+    "HOROVOD_WITH_GLOO": "1",
+    "HOROVOD_WITHOUT_MPI": "1",
+    "HOROVOD_WITHOUT_TENSORFLOW": "1",
+    "HOROVOD_WITHOUT_MXNET": "1",
+}
+
+
+def main(pip_options: Sequence[str]) -> int:
+    """Exit status: 0 installed, 1 it could not be built or installed, 2 something it needs is missing."""
+    try:
+        install(pip_options)
+    except BertDataError as error:
+        print(f"install_horovod: error: {error}", file=sys.stderr)
+        return error.exit_status
+    return 0
+
+
+def install(pip_options: Sequence[str]) -> None:
+    """Horovod installed from the wheel that fits, which is built where there is none."""
+    wheel = kept_wheel() or build_wheel()
+    if installed_from() == wheel.as_uri():
+        return
+    if installed_from() is not None:  # the same version made for another torch: pip would keep it
+        _pip("uninstall", "--yes", "horovod")
+    _pip("install", *pip_options, str(wheel))
+    _run(
+        [sys.executable, "-c", "import horovod.torch as h; raise SystemExit(not h.gloo_built())"],
+        "the installed Horovod does not load",
+    )
+
+
+def wheel_directory() -> Path:
+    """Where the wheel for this torch is kept."""
+    try:
+        torch = importlib.metadata.version("torch")
+    except importlib.metadata.PackageNotFoundError:
+        raise MissingExtraError(
+            "torch is not installed; Horovod is built against it: pip install '.[train]'"
+        ) from None
+    on_gpu = os.environ.get("HOROVOD_GPU_OPERATIONS", "")
+    name = f"horovod-{VERSION}-torch-{torch}" + (f"-{on_gpu.lower()}" if on_gpu else "")
+    return assets.cache_directory() / "wheels" / name
+
+
+def kept_wheel() -> Path | None:
+    """The wheel in the cache for this Python and platform."""
+    from packaging.tags import sys_tags
+    from packaging.utils import parse_wheel_filename
+
+    ours = set(sys_tags())
+    for path in sorted(wheel_directory().glob("*.whl")):
+        if not ours.isdisjoint(parse_wheel_filename(path.name)[3]):
+            return path
+    return None
+
+
+def installed_from() -> str | None:
+    """The URL that Horovod was installed from: "" if unknown, None if it is not installed."""
+    try:
+        record = importlib.metadata.distribution("horovod").read_text("direct_url.json")
+    except importlib.metadata.PackageNotFoundError:
+        return None
+    import json
+
+    return str(json.loads(record)["url"]) if record else ""
+
+
+def build_wheel() -> Path:
+    """The wheel, built from the patched source package and put into the cache."""
+    for program in (os.environ.get("CXX", "c++"), "make"):
+        if shutil.which(program) is None:
+            raise MissingExtraError(
+                f"{program}: no such program; a C++17 compiler and make are needed to build Horovod"
+            )
+    kept = wheel_directory()
+    kept.mkdir(parents=True, exist_ok=True)
+    print(f"building Horovod {VERSION}: some minutes, once; log: {kept / 'build.log'}", flush=True)
+    with tempfile.TemporaryDirectory(prefix="horovod-") as place, open(kept / "build.log", "w") as log:
+        tools = Path(place, "tools")
+        _pip("install", "--target", str(tools), *BUILD_TOOLS)
+        environment = {
+            **os.environ,
+            **BUILD_SETTINGS,
+            "PATH": os.pathsep.join([str(tools / "bin"), os.environ.get("PATH", os.defpath)]),
+            "PYTHONPATH": str(tools),
+            "MAKEFLAGS": f"-j{available_cores()}",
+        }
+        isolation = ("--no-build-isolation", "--no-deps")
+        source = ("--no-binary=horovod", f"horovod=={VERSION}")
+        _pip("download", *isolation, "--dest", place, *source, environment=environment)
+        patch(unpacked := unpack(Path(place)))
+        _run(
+            [
+                sys.executable,
+                "-m",
+                "pip",
+                "wheel",
+                "--verbose",
+                *isolation,
+                "--wheel-dir",
+                place,
+                str(unpacked),
+            ],
+            f"Horovod could not be built; see {kept / 'build.log'}",
+            environment=environment,
+            log=log.fileno(),
+        )
+        (wheel,) = Path(place).glob("horovod-*.whl")
+        # Copied beside its place, then renamed: another build may be doing the same.
+        shutil.copyfile(wheel, unfinished := kept / f"{wheel.name}.{os.getpid()}")
+        os.replace(unfinished, kept / wheel.name)
+    return kept / wheel.name
+
+
+def unpack(place: Path) -> Path:
+    """The directory of the source package that lies in ``place``."""
+    (archive,) = place.glob("horovod-*.tar.gz")
+    with tarfile.open(archive) as file:
+        file.extractall(place, filter="data")
+    return place / f"horovod-{VERSION}"
+
+
+def patch(source: Path) -> None:
+    """C++17 instead of C++14, once in each of the files; AssetError where that line is not there once."""
+    for name in PATCHED:
+        text = (source / name).read_text(encoding="utf-8")
+        if (found := text.count(OLD_LINE)) != 1:
+            raise AssetError(f"horovod {VERSION}: {name}: {found} lines {OLD_LINE!r}, expected one")
+        (source / name).write_text(text.replace(OLD_LINE, NEW_LINE), encoding="utf-8")
+
+
+def _pip(command: str, *arguments: str, environment: dict[str, str] | None = None) -> None:
+    whole = [sys.executable, "-m", "pip", command, "--quiet", *arguments]
+    _run(whole, f"pip {command} failed", environment=environment)
+
+
+def _run(
+    command: list[str], failure: str, environment: dict[str, str] | None = None, log: int | None = None
+) -> None:
+    """Run to the end; AssetError with ``failure`` and the last line of what it printed."""
+    done = subprocess.run(
+        command,
+        env=environment,
+        stdout=log or subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        lines = (done.stdout or "").strip().splitlines()
+        raise AssetError(f"{failure}: {lines[-1]}" if lines else failure)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
