@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/ready
 # constraints.txt pins what was tested, for the Python it was tested with.
 CONSTRAINTS := $(shell $(PYTHON) -c 'import sys; print("-c constraints.txt" if sys.version_info[:2] == (3, 11) else "")')
-NATIVE := $(wildcard bertdata/_native/*.h bertdata/_native/*.cpp)
+NATIVE := $(wildcard bertdata/_native/*.h bertdata/_native/*/*.h bertdata/_native/*.cpp)
 
 .PHONY: setup horovod demo test test-fast xla check bench clean
 setup: $(READY)

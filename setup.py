@@ -67,7 +67,8 @@ def extensions():
     kernels = Pybind11Extension(
         "bertdata._native._kernels",
         ["bertdata/_native/binding.cpp"],
-        depends=[str(path) for path in sorted(Path("bertdata/_native").glob("*.h"))],
+        include_dirs=["bertdata/_native"],
+        depends=[str(path) for path in sorted(Path("bertdata/_native").rglob("*.h"))],
         cxx_std=17,
         extra_compile_args=[] if sys.platform == "win32" else ["-O3", "-fvisibility=hidden"],
         optional=True,
@@ -98,7 +99,7 @@ setup(
         "schemas": ["*.json"],
         "trainer": ["configs/*.json"],
         "bertdata.dataset.published": ["*.tsv"],
-        "bertdata._native": ["*.h", "*.cpp"],
+        "bertdata._native": ["*.h", "*/*.h", "*.cpp"],
     },
     ext_modules=extensions(),
     install_requires=["fsspec>=2023.6", "jsonschema>=4.17", "rich>=13"],

@@ -1,6 +1,7 @@
 """The pipeline's own flags, and those left for Beam and its runner, parsed apart."""
 
 import argparse
+from collections.abc import Sequence
 
 from bertdata.cli.common.example_flags import add_settings
 from bertdata.cli.common.parser import Parser, add_dry_run, add_engine, add_skip_bad_inputs, positive
@@ -43,7 +44,7 @@ NVIDIA_TEXT = ("nvidia", "habana")
 """The recipes whose own programs make their text as NVIDIA's do."""
 
 
-def make_parser() -> Parser:
+def make_parser(arguments: Sequence[str] = ()) -> Parser:
     parser = Parser(PROGRAM, EXAMPLE, SUMMARY)
     parser.add_argument(
         "--input",
@@ -71,7 +72,7 @@ def make_parser() -> Parser:
     parser.add_argument(
         "--num-shards", type=positive, metavar="N", help="shards to make, with --shuffle global"
     )
-    add_settings(parser)
+    add_settings(parser, arguments)
     _add_text_flags(parser)
     add_skip_bad_inputs(parser)
     add_dry_run(parser)
@@ -106,7 +107,7 @@ def _add_text_flags(parser: argparse.ArgumentParser) -> None:
 
 def parse_flags(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
     """Our own flags, and the words left for Beam."""
-    flags, beam_words = make_parser().parse_known_args(arguments)
+    flags, beam_words = make_parser(arguments).parse_known_args(arguments)
     if flags.shuffle == "global" and flags.num_shards is None:
         raise SettingsError("--shuffle global needs --num-shards N, the number of shards to make")
     if flags.shuffle == "none" and flags.num_shards is not None:

@@ -19,7 +19,7 @@ from beam_pipelines.transport.spill_files import ParcelRoom
 from bertdata import _native
 from bertdata.build.dry_run import NOTHING_WRITTEN, preview, settings_line, show_previews
 from bertdata.build.plan import chosen_settings, find_parts, plan_targets
-from bertdata.build.task import Target
+from bertdata.build.task import Target, TaskPlan
 from bertdata.cli.common.example_flags import given_settings
 from bertdata.cli.common.text_flags import given_extract_settings
 from bertdata.dataset.manifest import MANIFEST_NAME, parse_json, summary
@@ -112,7 +112,8 @@ def preview_run(
         print("\n".join([*lines, NOTHING_WRITTEN]))
         return
     source = plan_source(flags, text)
-    previews = preview(targets_for(parts=source.parts), source.parts)
+    plan = TaskPlan(vocabulary=flags.vocab, targets=targets_for(parts=source.parts), engine=flags.engine)
+    previews = preview(plan, source.parts)
     if source.stage is not None:
         print("\n".join(source.stage.plan.lines(source.files, flags.text, source.stage.settings)))
     show_previews(previews)
@@ -177,7 +178,7 @@ def add_stages(pipeline: Any, source: Source, targets: tuple[Target, ...], flags
     import apache_beam as beam
 
     from beam_pipelines.stages.articles import make_parts
-    from beam_pipelines.stages.shards import MakeShards, Making, WriteManifests
+    from beam_pipelines.stages.shards import MakeShards, WriteManifests
     from beam_pipelines.stages.shuffled import MakeShuffledShards, Shuffle
 
     if source.stage is None:
@@ -185,13 +186,13 @@ def add_stages(pipeline: Any, source: Source, targets: tuple[Target, ...], flags
     else:
         files = pipeline | "list files" >> beam.Create(list(enumerate(source.files)), reshuffle=False)
         parts = files | "make parts" >> make_parts(source.stage)
-    making = Making(
+    plan = TaskPlan(
         vocabulary=flags.vocab, targets=targets, engine=flags.engine, skip_bad=flags.skip_bad_inputs
     )
     if flags.num_shards is None:
-        make_shards = MakeShards(making)
+        make_shards = MakeShards(plan)
     else:
-        shuffle = Shuffle(shards=flags.num_shards, making=making, room=parcel_room(targets))
+        shuffle = Shuffle(shards=flags.num_shards, tasks=plan, room=parcel_room(targets))
         make_shards = MakeShuffledShards(shuffle)
     _ = parts | "make shards" >> make_shards | "write manifests" >> WriteManifests(targets)
 

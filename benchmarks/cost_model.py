@@ -14,8 +14,9 @@ from benchmarks import corpus, measure
 from benchmarks.examples import create
 from benchmarks.segmenting import copies_of_the_kit, rate
 from benchmarks.wikipedia import extraction_rates
-from bertdata.build.shuffle import gather_documents, sort_documents
-from bertdata.build.task import load_tokenizer
+from bertdata.build.shuffle.gather import gather_documents
+from bertdata.build.shuffle.keys import sort_documents
+from bertdata.tokens.load import load_tokenizer
 
 PART_MB = 10
 CORES = 16
@@ -70,7 +71,7 @@ def measure_rates() -> Rates:
         part.write_bytes(text)
         making = create(part, place / "shards", "native").cpu
         shard_bytes = (place / "shards" / "part.tfrecord").stat().st_size
-    documents = load_tokenizer(str(corpus.vocabulary()), "mlperf", True, None).tokenize([text], ["part"])
+    documents = load_tokenizer(str(corpus.vocabulary()), "mlperf", True, None).encode([text], ["part"])
     records = sort_documents(documents, "part").records
     shuffling = measure.best_cpu(
         lambda: gather_documents([sort_documents(documents, "part").records], wide=False)

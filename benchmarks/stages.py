@@ -5,22 +5,22 @@ import tempfile
 import time
 
 from benchmarks import corpus
-from bertdata.build.task import BATCH
 from bertdata.config.dialects import find_dialect
-from bertdata.config.recipes import ExampleSettings
-from bertdata.examples import make_examples
+from bertdata.examples.bert.make import make_bert_examples
+from bertdata.examples.bert.settings import BertSettings
 from bertdata.shards.tfrecord import encode_batch
-from bertdata.tokens import parse_vocabulary
-from bertdata.tokens.documents import Tokenizer
+from bertdata.shards.write import BATCH
+from bertdata.tokens.vocabulary import parse_vocabulary
+from bertdata.tokens.wordpiece import WordPieceTokenizer
 
 PART_BYTES = 10_000_000
 
 
 def main() -> None:
-    settings, dialect = ExampleSettings(), find_dialect("mlperf")
+    settings, dialect = BertSettings(), find_dialect("mlperf")
     text = corpus.long_text(PART_BYTES)
     vocabulary = parse_vocabulary(corpus.vocabulary().read_bytes(), "vocabulary", dialect)
-    tokenizer = Tokenizer(vocabulary, dialect, lower_case=True)
+    tokenizer = WordPieceTokenizer(vocabulary, dialect, lower_case=True)
     seconds: dict[str, float] = dict.fromkeys(
         ("tokenise", "draw and mask", "gather", "encode", "write", "md5"), 0.0
     )
@@ -32,9 +32,9 @@ def main() -> None:
         seconds[stage] += now - last
         last = now
 
-    documents = tokenizer.tokenize([text], ["text"])
+    documents = tokenizer.encode([text], ["text"])
     lap("tokenise")
-    examples = make_examples(documents, vocabulary, settings)
+    examples = make_bert_examples(documents, vocabulary, settings)
     lap("draw and mask")
     digest = hashlib.md5(usedforsecurity=False)
     with tempfile.TemporaryFile() as file:

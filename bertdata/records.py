@@ -6,44 +6,50 @@ A buffer is anything with the buffer protocol whose items are unsigned integers:
 """
 
 from array import array
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields
-from typing import Any, Protocol
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, Literal, Protocol, TypeVar
 
 Buffer = Any  # collections.abc.Buffer exists from Python 3.12 on
+Item = Literal["id", "uint8", "uint16", "uint32"]
+"""Item type of a column; an id is 16 or 32 bits wide, as its vocabulary asks."""
+
+BatchKind = TypeVar("BatchKind", bound="ExampleBatch")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Vocabulary:
-    """A WordPiece vocabulary as one dialect reads it.
+    """Token ids as the example makers see them, whatever tokeniser has them.
 
-    ``replacements[i]`` is the id of the i-th distinct token: what a random replacement draws from.
-    It is the identity except where a dialect counts duplicate lines.
+    md5 identifies it: that of the file it was read from. ``words[i]`` is the token of id i,
+    ``continues_word[i]`` is 1 where it continues the word before it, else 0 (a byte an id).
+    ``replacements[i]`` is the id of the i-th distinct token: a random replacement is drawn from these.
     """
 
     name: str
     md5: str
-    ids: dict[str, int]
+    words: Sequence[str]
+    continues_word: bytes
     replacements: tuple[int, ...]
-    size: int
     cls: int
     sep: int
     mask: int
     unk: int
 
-    def continues_word(self) -> bytes:
-        """One byte an id: 1 where the token starts with ``##``."""
-        flags = bytearray(self.size)
-        for token, token_id in self.ids.items():
-            flags[token_id] = token.startswith("##")
-        return bytes(flags)
+    @property
+    def size(self) -> int:
+        """One more than the largest id."""
+        return len(self.words)
 
-    def words(self) -> list[str]:
-        """The token of each id, ``[unused]`` for an id that no token has."""
-        words = ["[unused]"] * self.size
-        for token, token_id in self.ids.items():
-            words[token_id] = token
-        return words
+    @property
+    def tokens(self) -> int:
+        """Number of distinct tokens."""
+        return len(self.replacements)
+
+    @property
+    def wide(self) -> bool:
+        """True where ids need 32 bits."""
+        return self.size > 1 << 16
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -74,92 +80,113 @@ class Documents:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ShardLayout:
-    """The shape of a shard's records: S ids, P predictions, Graphcore's remasked order or not."""
+    """The shape of a shard's records: S ids, P masked positions (0: no masks), Graphcore's order or not."""
 
     max_seq_length: int
-    max_predictions_per_seq: int
+    max_predictions_per_seq: int = 0
     remask: bool = False
+    objective: str = "bert"
+
+
+def column(
+    item: Item, *, ends: str | None = None, one: str = "", is_place: bool = False, most: int = (1 << 32) - 1
+) -> Any:
+    """A column of an ExampleBatch; see Column for its settings."""
+    return field(metadata={"item": item, "ends": ends, "one": one, "is_place": is_place, "most": most})
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column as ``column`` declares it.
+
+    ends: the column that holds the end offset of each example's items; None: one item an example.
+    one: name of an example's own item or items in ``example_type``; by default the column's.
+    is_place: items count ids from the example's start; several ascend. most: the largest item.
+    """
+
+    name: str
+    item: Item
+    ends: str | None
+    one: str
+    is_place: bool
+    most: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Example:
+    """One example as the readable twins handle it; an objective derives its own, with more fields."""
+
+    ids: list[int]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class ExampleBatch:
     """N examples without padding, column by column.
 
-    ``ids`` are the model's inputs, masks applied, ``[CLS] A [SEP] B [SEP]``; example i owns
-    ``ids[ends[i-1]:ends[i]]``, of which the first ``first_lengths[i]`` are segment 0. Its masks are
-    ``positions[mask_ends[i-1]:mask_ends[i]]``, ascending, and ``labels`` at the same place (the
-    original ids). ``next_labels[i]`` is 1 where B is random. Everything else that a shard holds
-    (padding, input mask, segment ids, weights, remasked order) follows from these.
-
-    Item types: ``ids`` and ``labels`` uint16 or uint32, ``positions`` uint16, ``next_labels`` uint8,
-    the others uint32.
+    ``ids`` are the model's inputs; example i owns ``ids[ends[i-1]:ends[i]]``. An objective whose
+    examples hold more derives a class of its own with more columns. Everything else that a shard holds
+    (padding, input mask, weights, ...) follows from these: see bertdata.examples.fields.
     """
 
-    ids: Buffer
-    ends: Buffer
-    first_lengths: Buffer
-    positions: Buffer
-    labels: Buffer
-    mask_ends: Buffer
-    next_labels: Buffer
+    example_type: ClassVar[type[Example]] = Example
+
+    ids: Buffer = column("id", ends="ends")
+    ends: Buffer = column("uint32")
 
     def __len__(self) -> int:
         return len(self.ends)
 
-    def example(self, index: int) -> "Example":
-        """Example ``index`` as plain lists."""
-        start = self.ends[index - 1] if index else 0
-        first_mask = self.mask_ends[index - 1] if index else 0
-        masks = slice(first_mask, self.mask_ends[index])
-        return Example(
-            ids=list(map(int, self.ids[start : self.ends[index]])),
-            first_length=int(self.first_lengths[index]),
-            positions=list(map(int, self.positions[masks])),
-            labels=list(map(int, self.labels[masks])),
-            next_label=int(self.next_labels[index]),
+    @classmethod
+    def columns(cls) -> tuple[Column, ...]:
+        """All columns, in the order in which kernels take and return them."""
+        return tuple(
+            Column(**{**item.metadata, "name": item.name, "one": item.metadata["one"] or item.name})
+            for item in fields(cls)
         )
-
-    def examples(self) -> Iterator["Example"]:
-        return (self.example(index) for index in range(len(self)))
 
     @classmethod
-    def of(cls, examples: Iterable["Example"], *, wide: bool) -> "ExampleBatch":
-        """The examples as columns; ids and labels 32 bits wide if asked, else 16."""
-        ids, labels = array("I" if wide else "H"), array("I" if wide else "H")
-        ends, first_lengths, mask_ends = array("I"), array("I"), array("I")
-        positions, next_labels = array("H"), array("B")
+    def ragged(cls) -> dict[str, list[Column]]:
+        """The columns with several items an example, by the column of their end offsets."""
+        found: dict[str, list[Column]] = {}
+        for item in cls.columns():
+            if item.ends is not None:
+                found.setdefault(item.ends, []).append(item)
+        return found
+
+    def values(self) -> tuple[Buffer, ...]:
+        """The columns' buffers, in order."""
+        return tuple(getattr(self, item.name) for item in self.columns())
+
+    def examples(self) -> Iterator[Any]:
+        """Each example by itself, as the class's ``example_type``."""
+        single = [item for item in self.columns() if item.name not in self.ragged()]
+        bounds = {name: [0, *map(int, getattr(self, name))] for name in self.ragged()}
+        for index in range(len(self)):
+            items: dict[str, Any] = {}
+            for item in single:
+                values = getattr(self, item.name)
+                if item.ends is None:
+                    items[item.one] = int(values[index])
+                else:
+                    start, stop = bounds[item.ends][index : index + 2]
+                    items[item.one] = list(map(int, values[start:stop]))
+            yield self.example_type(**items)
+
+    @classmethod
+    def of(cls: type[BatchKind], examples: Iterable[Any], *, wide: bool) -> BatchKind:
+        """The examples as columns; ids 32 bits wide if asked, else 16."""
+        codes = {"id": "I" if wide else "H", "uint8": "B", "uint16": "H", "uint32": "I"}
+        made = {item.name: array(codes[item.item]) for item in cls.columns()}
+        groups = cls.ragged()
         for example in examples:
-            ids.extend(example.ids)
-            positions.extend(example.positions)
-            labels.extend(example.labels)
-            ends.append(len(ids))
-            first_lengths.append(example.first_length)
-            mask_ends.append(len(positions))
-            next_labels.append(example.next_label)
-        return cls(
-            ids=ids,
-            ends=ends,
-            first_lengths=first_lengths,
-            positions=positions,
-            labels=labels,
-            mask_ends=mask_ends,
-            next_labels=next_labels,
-        )
-
-
-BATCH_COLUMNS = tuple(column.name for column in fields(ExampleBatch))
-"""Names of a batch's columns, in the order in which kernels take and return them."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Example:
-    """One example as the specification handles it; fields as in ExampleBatch, for one row."""
-
-    ids: list[int]
-    first_length: int
-    positions: list[int]
-    labels: list[int]
-    next_label: int
+            for item in cls.columns():
+                if item.ends is not None:
+                    made[item.name].extend(getattr(example, item.one))
+                elif item.name not in groups:
+                    made[item.name].append(getattr(example, item.one))
+            for ends, items in groups.items():
+                made[ends].append(len(made[items[0].name]))
+        return cls(**made)
 
 
 class ExampleSource(Protocol):

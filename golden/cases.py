@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from bertdata._native import Engine
-from bertdata.config.recipes import ExampleSettings
-from bertdata.examples import make_examples
-from bertdata.examples.describe import describe
+from bertdata.examples.bert.describe import describe
+from bertdata.examples.bert.make import make_bert_examples
+from bertdata.examples.bert.settings import BertSettings
 from bertdata.records import ExampleSource, Vocabulary
 from bertdata.shards.tfrecord import encode_batch
-from bertdata.tokens import parse_vocabulary
-from bertdata.tokens.documents import Tokenizer
+from bertdata.tokens.vocabulary import parse_vocabulary
+from bertdata.tokens.wordpiece import WordPieceTokenizer
 
 GOLDEN = Path(__file__).parent
 VOCABULARY = GOLDEN / "vocab.txt"
@@ -25,7 +25,7 @@ class Case:
 
     folder: Path
     inputs: tuple[str, ...]
-    settings: ExampleSettings
+    settings: BertSettings
 
     @property
     def examples_file(self) -> Path:
@@ -40,7 +40,7 @@ def load_case(name: str) -> Case:
     """The case of that name."""
     folder = GOLDEN / "cases" / name
     value = json.loads((folder / "case.json").read_text(encoding="utf-8"))
-    return Case(folder, tuple(value["inputs"]), ExampleSettings(**value["settings"]))
+    return Case(folder, tuple(value["inputs"]), BertSettings(**value["settings"]))
 
 
 def case_names() -> list[str]:
@@ -52,21 +52,21 @@ def make(case: Case, engine: Engine) -> tuple[ExampleSource, Vocabulary]:
     """The case's examples by one engine, and the vocabulary they were made with."""
     rules = case.settings.rules
     vocabulary = parse_vocabulary(VOCABULARY.read_bytes(), "vocab.txt", rules)
-    tokenizer = Tokenizer(vocabulary, rules, lower_case=case.settings.lower_case, engine=engine)
-    documents = tokenizer.tokenize([(GOLDEN / name).read_bytes() for name in case.inputs], list(case.inputs))
-    return make_examples(documents, vocabulary, case.settings, engine=engine), vocabulary
+    tokenizer = WordPieceTokenizer(vocabulary, rules, lower_case=case.settings.lower_case, engine=engine)
+    documents = tokenizer.encode([(GOLDEN / name).read_bytes() for name in case.inputs], list(case.inputs))
+    return make_bert_examples(documents, vocabulary, case.settings, engine=engine), vocabulary
 
 
-def as_text(examples: ExampleSource, vocabulary: Vocabulary, settings: ExampleSettings) -> str:
+def as_text(examples: ExampleSource, vocabulary: Vocabulary, settings: BertSettings) -> str:
     """All examples as a person reads them."""
-    words, batch = vocabulary.words(), examples.batch(0, len(examples))
+    words, batch = list(vocabulary.words), examples.batch(0, len(examples))
     return "".join(
         f"example {number}: {describe(example, words, vocabulary.mask, settings.layout)}"
         for number, example in enumerate(batch.examples())
     )
 
 
-def as_expected(examples: ExampleSource, settings: ExampleSettings, engine: Engine) -> dict[str, Any]:
+def as_expected(examples: ExampleSource, settings: BertSettings, engine: Engine) -> dict[str, Any]:
     """What ``expected.json`` holds."""
     content = encode_batch(examples.batch(0, len(examples)), settings.layout, engine)
     return {

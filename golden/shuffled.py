@@ -10,14 +10,14 @@ import sys
 from array import array
 from dataclasses import dataclass, replace
 
-from bertdata.config.recipes import ExampleSettings
-from bertdata.examples import make_examples
+from bertdata.examples.bert.make import make_bert_examples
+from bertdata.examples.bert.settings import BertSettings
 from bertdata.records import Documents
-from bertdata.tokens import parse_vocabulary
-from bertdata.tokens.documents import tokenize
+from bertdata.tokens.vocabulary import parse_vocabulary
+from bertdata.tokens.wordpiece import tokenize
 from golden.cases import GOLDEN, VOCABULARY, as_expected
 
-SETTINGS = ExampleSettings(max_seq_length=64, max_predictions_per_seq=10, dupe_factor=2)
+SETTINGS = BertSettings(max_seq_length=64, max_predictions_per_seq=10, dupe_factor=2)
 SHARDS = 5
 PREFIX_BITS = 12  # 256 prefixes a shard, rounded up to a power of two, at least 2 to the 12th
 
@@ -123,7 +123,7 @@ def main() -> int:
     expected = {}
     for number, documents in enumerate(shards):
         settings = replace(SETTINGS, random_seed=seed(number))
-        examples = make_examples(flat(documents), vocabulary, settings, engine="python")
+        examples = make_bert_examples(flat(documents), vocabulary, settings, engine="python")
         expected[f"shard-{number:05}-of-{SHARDS:05}.tfrecord"] = as_expected(examples, settings, "python")
     place = GOLDEN / "shuffle"
     place.mkdir(exist_ok=True)

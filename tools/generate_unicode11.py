@@ -3,7 +3,7 @@
     python3.7 tools/generate_unicode11.py
 
 writes ``bertdata/unicode/unicode11.py`` (read by the specification) and
-``bertdata/_native/unicode11.h`` (read by the kernels) from the same lists. Everything is asked of
+``bertdata/_native/unicode/unicode11.h`` (read by the kernels) from the same lists. Everything is asked of
 the interpreter itself, so the tables hold what ``str.lower``, ``re`` and ``unicodedata`` of Python
 3.7 do.
 """
@@ -46,7 +46,7 @@ def main() -> None:
     tables = collect()
     with open(os.path.join(package, "unicode", "unicode11.py"), "w") as file:
         file.write(python_source(tables))
-    with open(os.path.join(package, "_native", "unicode11.h"), "w") as file:
+    with open(os.path.join(package, "_native", "unicode", "unicode11.h"), "w") as file:
         file.write(cpp_source(tables))
 
 

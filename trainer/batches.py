@@ -8,9 +8,10 @@ import numpy as np
 import torch
 from numpy.lib.stride_tricks import sliding_window_view
 
-from bertdata.records import ExampleBatch, ShardLayout
-from bertdata.shards import columns
-from bertdata.shards.columns import Array
+from bertdata.examples import columns
+from bertdata.examples.bert.batch import BertBatch
+from bertdata.examples.columns import Array
+from bertdata.records import ShardLayout
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -51,8 +52,8 @@ class Columns:
     An example's ids are the head of a window of S ids on all ids, so that a row is one copy.
     """
 
-    def __init__(self, batches: Iterable[ExampleBatch], layout: ShardLayout) -> None:
-        held = columns.join([*batches, columns.blank(layout)])
+    def __init__(self, batches: Iterable[Any], layout: ShardLayout) -> None:
+        held = columns.join([*batches, columns.blank(BertBatch, layout)])
         self.ids = sliding_window_view(held.ids, layout.max_seq_length)
         self.positions = sliding_window_view(held.positions, layout.max_predictions_per_seq)
         self.labels = sliding_window_view(held.labels, layout.max_predictions_per_seq)

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from bertdata.dataset.reader import Data
+from bertdata.examples.bert.batch import BertBatch
 from trainer.checkpoint import STATE, choose_checkpoint, find_checkpoints, read_state
 from trainer.config import Config
 from trainer.errors import CheckpointError
@@ -81,6 +82,7 @@ def most_frequent_label(data: Data) -> int:
     """The token that the dataset's first examples mask most often; the smallest of equals."""
     counts, seen = Counter[int](), 0
     for batch in (batch for shard in data.shards for batch in data.batches(shard)):
+        assert isinstance(batch, BertBatch)
         counts.update(batch.labels.tolist())
         seen += len(batch)
         if seen >= _GUESS_EXAMPLES:

@@ -10,7 +10,7 @@ import numpy as np
 
 from bertdata.dataset.reader import Data
 from bertdata.errors import DatasetError
-from bertdata.shards import columns
+from bertdata.examples import columns
 from trainer.batches import Batch, Columns, collate
 from trainer.data.order import Order, Piece, Position
 

@@ -4,14 +4,12 @@ import logging
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 import apache_beam as beam
 
 from beam_pipelines.report.counters import count, spread
 from beam_pipelines.report.errors import naming
-from bertdata._native import Engine
-from bertdata.build.task import Job, Target, load_tokenizer, run_job
+from bertdata.build.task import Target, TaskPlan, run_task
 from bertdata.dataset.manifest import InputEntry, ShardEntry, SkippedEntry
 from bertdata.io import storage
 
@@ -26,31 +24,6 @@ and its cache of words are shared within the process, and memory stays that of o
 _LOGGER = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Making:
-    """What the stages that make shards are told; skip_bad: leave out parts that cannot be read."""
-
-    vocabulary: str
-    targets: tuple[Target, ...]
-    engine: Engine | None = None
-    skip_bad: bool = False
-
-    def load(self) -> None:
-        """Load what every job of this process needs."""
-        settings = self.targets[0].settings
-        load_tokenizer(self.vocabulary, settings.dialect, settings.lower_case, self.engine)
-
-    def job(self, part: str) -> Job:
-        """The work on one part."""
-        return Job(
-            part=part,
-            vocabulary=self.vocabulary,
-            targets=self.targets,
-            engine=self.engine,
-            skip_bad=self.skip_bad,
-        )
-
-
 class MakeShards(beam.PTransform):  # type: ignore[misc]
     """Paths of parts to (number of the target, entry) of each part and each shard; the shards are written.
 
@@ -61,39 +34,39 @@ class MakeShards(beam.PTransform):  # type: ignore[misc]
         "results/part-00000-of-00500" -> (0, InputEntry(...)), (0, ShardEntry(...))
     """
 
-    def __init__(self, making: Making) -> None:
+    def __init__(self, plan: TaskPlan) -> None:
         super().__init__()
-        self._making = making
+        self._plan = plan
 
     def expand(self, parts: beam.PCollection[str]) -> beam.PCollection[NumberedEntry]:
         return (
             parts
             # Without it a runner may fuse this stage with the one that lists the parts: one worker.
             | "spread over workers" >> beam.Reshuffle()
-            | "make shards of a part" >> beam.ParDo(MakeShard(self._making))
+            | "make shards of a part" >> beam.ParDo(MakeShard(self._plan))
         )
 
 
 class MakeShard(beam.DoFn):  # type: ignore[misc]
-    """Calls ``run_job``. Harmless when repeated: files appear whole, with the same bytes."""
+    """Calls ``run_task``. Harmless when repeated: files appear whole, with the same bytes."""
 
-    def __init__(self, making: Making) -> None:
-        self._making = making
+    def __init__(self, plan: TaskPlan) -> None:
+        self._plan = plan
 
     def setup(self) -> None:
-        self._making.load()
+        self._plan.load()
 
     def process(self, part: str) -> Iterator[NumberedEntry]:
-        job = self._making.job(part)
+        task = self._plan.part(part)
         with naming(part), ONE_AT_A_TIME:
             start = time.monotonic()
-            result = run_job(job)
+            result = run_task(task)
             seconds = time.monotonic() - start
         for warning in result.warnings:
             _LOGGER.warning("%s", warning)
         if result.skipped is not None:
             count(input_amounts(result.skipped))
-            yield from ((number, result.skipped) for number in range(len(job.targets)))
+            yield from ((number, result.skipped) for number in range(len(self._plan.targets)))
             return
         shards = [shard for _, shard in result.entries]
         count(input_amounts(result.entries[0][0]))

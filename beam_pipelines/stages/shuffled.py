@@ -8,7 +8,7 @@ import time
 from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 import apache_beam as beam
@@ -17,7 +17,6 @@ from beam_pipelines.report.counters import count, spread
 from beam_pipelines.report.errors import naming
 from beam_pipelines.stages.shards import (
     ONE_AT_A_TIME,
-    Making,
     NumberedEntry,
     input_amounts,
     input_values,
@@ -25,8 +24,9 @@ from beam_pipelines.stages.shards import (
     shard_values,
 )
 from beam_pipelines.transport.spill_files import Parcel, ParcelRoom, collect, part_of
-from bertdata.build.shuffle import count_tokens, deal_out, find_cuts
-from bertdata.build.shuffled_task import ShuffledJob, run_shuffled_job, sort_part
+from bertdata.build.shuffle.cuts import count_tokens, deal_out, find_cuts
+from bertdata.build.shuffle.part import sort_part
+from bertdata.build.task import TaskPlan, run_task
 from bertdata.dataset.manifest import InputEntry, SkippedEntry, corpus_entry
 from bertdata.dataset.writer import refuse_nothing
 from bertdata.records import Buffer
@@ -49,7 +49,7 @@ class Shuffle:
     """What every stage of the shuffle needs to know."""
 
     shards: int
-    making: Making
+    tasks: TaskPlan
     room: ParcelRoom
 
 
@@ -88,7 +88,7 @@ class MakeShuffledShards(beam.PTransform):  # type: ignore[misc]
             | "gather shards" >> beam.GroupByKey()
             | "make shards" >> beam.ParDo(MakeShuffledShard(self._shuffle), once)
         )
-        inputs = corpus | "list inputs" >> beam.FlatMap(input_entries, len(self._shuffle.making.targets))
+        inputs = corpus | "list inputs" >> beam.FlatMap(input_entries, len(self._shuffle.tasks.targets))
         return (shards, inputs) | "entries" >> beam.Flatten()
 
 
@@ -99,13 +99,12 @@ class SortPart(beam.DoFn):  # type: ignore[misc]
         self._shuffle = shuffle
 
     def setup(self) -> None:
-        self._shuffle.making.load()
+        self._shuffle.tasks.load()
 
     def process(self, part: str) -> Iterator[Any]:
-        job = self._shuffle.making.job(part)
         with naming(part), ONE_AT_A_TIME:
             start = time.monotonic()
-            found = sort_part(job)
+            found = sort_part(self._shuffle.tasks, part)
             seconds = time.monotonic() - start
         for warning in found.warnings:
             _LOGGER.warning("%s", warning)
@@ -174,24 +173,19 @@ class DealOut(beam.DoFn):  # type: ignore[misc]
 
 
 class MakeShuffledShard(beam.DoFn):  # type: ignore[misc]
-    """(Number of a shard, its documents) to (number of the target, entry); calls ``run_shuffled_job``."""
+    """(Number of a shard, its documents) to (number of the target, entry); calls ``run_task``."""
 
     def __init__(self, shuffle: Shuffle) -> None:
         self._shuffle = shuffle
 
     def process(self, gathered: tuple[int, Iterable[Parcel]], plan: ShufflePlan) -> Iterator[NumberedEntry]:
         number, parcels = gathered
-        making = self._shuffle.making
-        job = ShuffledJob(
-            number=number,
-            shards=self._shuffle.shards,
-            corpus=plan.corpus,
-            vocabulary=making.vocabulary,
-            targets=making.targets,
-            engine=making.engine,
+        task = self._shuffle.tasks.shuffled(
+            number, self._shuffle.shards, plan.corpus, partial(map, collect, parcels)
         )
         with naming(f"shard {number}"), ONE_AT_A_TIME:
-            result = run_shuffled_job(job, map(collect, parcels))
-        count(shard_amounts(result.entries, result.kept))
-        spread(shard_values(result.entries))
-        yield from enumerate(result.entries)
+            result = run_task(task)
+        shards = [shard for _, shard in result.entries]
+        count(shard_amounts(shards, result.kept))
+        spread(shard_values(shards))
+        yield from enumerate(shards)

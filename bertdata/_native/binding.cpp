@@ -4,69 +4,25 @@
 
 #include <memory>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <variant>
+#include <vector>
 
-#include "crc32c.h"
-#include "examples.h"
-#include "mt19937.h"
-#include "punkt.h"
-#include "record_reader.h"
-#include "tfrecord.h"
-#include "tokenizer.h"
+#include "buffers.h"
+#include "examples/bert_binding.h"
+#include "examples/mt19937.h"
+#include "shards/crc32c.h"
+#include "shards/example_decoder.h"
+#include "shards/example_encoder.h"
+#include "shards/record_reader.h"
+#include "text/punkt.h"
+#include "tokens/tokenizer.h"
 
 namespace py = pybind11;
 using namespace bertdata;
 
 namespace {
-
-// A column owned by the kernels, seen from Python as a one-dimensional buffer.
-template <class T>
-struct Owned {
-  Column<T> column;
-};
-
-template <class T>
-py::object view(Column<T>&& column) {
-  auto owned = std::make_unique<Owned<T>>();
-  owned->column = std::move(column);
-  return py::reinterpret_steal<py::object>(PyMemoryView_FromObject(py::cast(std::move(owned)).ptr()));
-}
-
-template <class T>
-void bind_owned(py::module_& m, const char* name) {
-  py::class_<Owned<T>>(m, name, py::buffer_protocol()).def_buffer([](Owned<T>& owned) {
-    return py::buffer_info(owned.column.data(), static_cast<py::ssize_t>(owned.column.size()));
-  });
-}
-
-// A Python buffer of unsigned integers as an array; checks item size and shape.
-template <class T>
-struct Array {
-  py::buffer_info info;
-  const T* data;
-  size_t size;
-
-  Array(const py::buffer& buffer, const char* name) : info(buffer.request()) {
-    const bool contiguous = info.ndim == 1 && (info.size == 0 || info.strides[0] == info.itemsize);
-    if (!contiguous || info.itemsize != sizeof(T))
-      throw py::value_error(std::string(name) + ": expected a flat buffer of " + std::to_string(sizeof(T)) +
-                            "-byte items, found items of " + std::to_string(info.itemsize) + " bytes in " +
-                            std::to_string(info.ndim) + " dimension(s)");
-    data = static_cast<const T*>(info.ptr);
-    size = static_cast<size_t>(info.size);
-  }
-};
-
-size_t item_size(const py::buffer& buffer) { return static_cast<size_t>(buffer.request().itemsize); }
-
-void check_ends(const Array<uint32_t>& ends, size_t total, const char* name) {
-  uint32_t last = 0;
-  for (size_t i = 0; i < ends.size; ++i) {
-    if (ends.data[i] < last) throw py::value_error(std::string(name) + ": offsets do not ascend");
-    last = ends.data[i];
-  }
-  if (last != total) throw py::value_error(std::string(name) + ": last offset does not meet the data's end");
-}
 
 py::bytes as_bytes(const Column<uint8_t>& column) {
   return py::bytes(reinterpret_cast<const char*>(column.data()), column.size());
@@ -117,105 +73,124 @@ py::bytes segment_lines(const Punkt& punkt, const py::buffer& text, bool keeps_i
   return as_bytes(out);
 }
 
-template <class Id>
-py::tuple as_tuple(ExampleColumns<Id>&& c) {
-  return py::make_tuple(view(std::move(c.ids)), view(std::move(c.ends)), view(std::move(c.first_lengths)),
-                        view(std::move(c.positions)), view(std::move(c.labels)), view(std::move(c.mask_ends)),
-                        view(std::move(c.next_labels)));
-}
-
-// Keeps the buffers alive that the examples are spans of.
-class PyExampleSet {
+// Columns and fields of an objective's records, by which batches are encoded and blocks decoded.
+class PyRecordFormat {
  public:
-  PyExampleSet(const py::buffer& ids, const py::buffer& sentence_ends, const py::buffer& document_ends,
-               const ExampleRules& rules, const std::vector<uint32_t>& seed)
-      : sentence_ends_(sentence_ends, "sentence_ends"), document_ends_(document_ends, "document_ends") {
-    if (item_size(ids) == 2)
-      make<uint16_t>(ids, rules, seed);
-    else
-      make<uint32_t>(ids, rules, seed);
+  // (item bytes, column of the end offsets or -1, place, largest value) of each column
+  using ColumnTuple = std::tuple<uint8_t, int, bool, uint32_t>;
+  // (key, float, source, column, width, padding) of each field
+  using FieldTuple = std::tuple<std::string, bool, int, size_t, uint32_t, uint32_t>;
+
+  PyRecordFormat(const std::vector<ColumnTuple>& columns, const std::vector<FieldTuple>& fields, int positions,
+                 int labels, uint32_t first_slot) {
+    const int count = static_cast<int>(columns.size());
+    for (const auto& [item_bytes, ends, is_place, most] : columns) {
+      if ((item_bytes != 1 && item_bytes != 2 && item_bytes != 4) || ends >= count)
+        throw py::value_error("columns: item width or column of end offsets out of range");
+      format_.columns.push_back({item_bytes, ends, false, is_place, most});
+    }
+    for (const auto& column : columns)
+      if (std::get<1>(column) >= 0) format_.columns[static_cast<size_t>(std::get<1>(column))].is_ends = true;
+    for (const auto& [key, is_float, source, column, width, padding] : fields) {
+      if (column >= columns.size() || source < 0 || source > static_cast<int>(Source::kUsedSlots))
+        throw py::value_error("fields: column or source out of range");
+      format_.fields.push_back({key, is_float, static_cast<Source>(source), column, width, padding});
+    }
+    if (!count || format_.columns[0].ends < 0 || positions >= count || labels >= count ||
+        (format_.has_slots() && (positions < 0 || labels < 0)))
+      throw py::value_error("columns: the first must hold the ids; slots need positions and labels");
+    format_.positions = positions, format_.labels = labels, format_.first_slot = first_slot;
   }
 
-  size_t size() const {
-    return std::visit([](const auto& set) { return set->size(); }, set_);
-  }
-  uint64_t tokens() const {
-    return std::visit([](const auto& set) { return set->tokens(); }, set_);
-  }
-  uint64_t masked() const {
-    return std::visit([](const auto& set) { return set->masked(); }, set_);
+  py::object encode(const std::vector<py::buffer>& buffers) const {
+    if (buffers.size() != format_.columns.size()) throw py::value_error("batch: columns are missing");
+    std::vector<py::buffer_info> infos;
+    std::vector<ColumnView> views;
+    for (const py::buffer& buffer : buffers) infos.push_back(buffer.request());
+    for (size_t c = 0; c < infos.size(); ++c) views.push_back(as_view(infos[c], c));
+    const size_t count = views[static_cast<size_t>(format_.columns[0].ends)].size;
+    for (size_t c = 0; c < views.size(); ++c) check(views, c, count);
+    Column<uint8_t> out;
+    {
+      py::gil_scoped_release released;
+      out.room(count * record_room() + 64);
+      ExampleEncoder(format_, views, out).encode(count);
+    }
+    return view(std::move(out));
   }
 
-  py::tuple batch(size_t start, size_t stop, size_t step) const {
-    if (!step) throw py::value_error("step: expected 1 or more, found 0");
-    return std::visit(
-        [&](const auto& set) {
-          auto columns = [&] {
-            py::gil_scoped_release released;
-            return set->batch(start, stop, step);
-          }();
-          return as_tuple(std::move(columns));
-        },
-        set_);
-  }
+  // (columns of the examples, bytes of the block used)
+  py::tuple decode(const py::buffer& data, size_t limit) const;
 
  private:
-  template <class Id>
-  void make(const py::buffer& ids, const ExampleRules& rules, const std::vector<uint32_t>& seed) {
-    auto array = std::make_shared<Array<Id>>(ids, "ids");
-    check_ends(sentence_ends_, array->size, "sentence_ends");
-    check_ends(document_ends_, sentence_ends_.size, "document_ends");
-    for (size_t i = 0; i < array->size; ++i)
-      if (array->data[i] >= rules.continues_word.size()) throw py::value_error("ids: an id is outside the vocabulary");
-    ids_ = array;
-    const DocumentView<Id> view{array->data, sentence_ends_.data, document_ends_.data,
-                                static_cast<uint32_t>(document_ends_.size)};
-    py::gil_scoped_release released;
-    set_ = std::make_unique<ExampleSet<Id>>(view, rules, seed);
+  // Ids come 2 or 4 bytes wide, all other columns as declared.
+  ColumnView as_view(const py::buffer_info& info, size_t c) const {
+    const ColumnRule& rule = format_.columns[c];
+    const bool contiguous = info.ndim == 1 && (info.size == 0 || info.strides[0] == info.itemsize);
+    const bool fits = info.itemsize == rule.item_bytes || (rule.item_bytes == 4 && !rule.is_ends && info.itemsize == 2);
+    if (!contiguous || !fits)
+      throw py::value_error("column " + std::to_string(c) + ": expected a flat buffer of " +
+                            std::to_string(rule.item_bytes) + "-byte items, found items of " +
+                            std::to_string(info.itemsize) + " bytes in " + std::to_string(info.ndim) + " dimension(s)");
+    return {static_cast<const uint8_t*>(info.ptr), static_cast<size_t>(info.size), static_cast<size_t>(info.itemsize)};
   }
 
-  std::shared_ptr<void> ids_;
-  Array<uint32_t> sentence_ends_, document_ends_;
-  std::variant<std::unique_ptr<ExampleSet<uint16_t>>, std::unique_ptr<ExampleSet<uint32_t>>> set_;
+  void check(const std::vector<ColumnView>& views, size_t c, size_t count) const {
+    const ColumnRule& rule = format_.columns[c];
+    const ColumnView& column = views[c];
+    if (rule.ends < 0) {
+      if (column.size != count) throw py::value_error("batch: columns differ in length");
+    } else {
+      check_ends(views[static_cast<size_t>(rule.ends)], column.size, count);
+      for (const FieldRule& field : format_.fields)
+        if (field.column == c && field.width && field.source < Source::kMaskedSlots) check_sizes(views[static_cast<size_t>(rule.ends)], field.width);
+    }
+    if (rule.is_ends) return;
+    const uint64_t most = rule.most;
+    if (column.item_bytes < 4 && most >= (uint64_t{1} << 8 * column.item_bytes) - 1) return check_place(views, c);
+    for (size_t i = 0; i < column.size; ++i)
+      if (column[i] > most) throw LossyExample("an id or value is negative or above " + std::to_string(most));
+    check_place(views, c);
+  }
+
+  // A place counts ids from the example's start.
+  void check_place(const std::vector<ColumnView>& views, size_t c) const {
+    const ColumnRule& rule = format_.columns[c];
+    if (!rule.is_place || rule.ends >= 0) return;
+    const ColumnView& ends = views[static_cast<size_t>(format_.columns[0].ends)];
+    for (size_t i = 0; i < ends.size; ++i)
+      if (views[c][i] > ends[i] - (i ? ends[i - 1] : 0))
+        throw py::value_error("batch: example " + std::to_string(i) + " does not fit the layout");
+  }
+
+  static void check_ends(const ColumnView& ends, size_t total, size_t count) {
+    uint32_t last = 0;
+    for (size_t i = 0; i < ends.size; ++i) {
+      if (ends[i] < last) throw py::value_error("batch: offsets do not ascend");
+      last = ends[i];
+    }
+    if (ends.size != count) throw py::value_error("batch: columns differ in length");
+    if (last != total) throw py::value_error("batch: last offset does not meet the data's end");
+  }
+
+  static void check_sizes(const ColumnView& ends, uint32_t width) {
+    for (size_t i = 0; i < ends.size; ++i)
+      if (ends[i] - (i ? ends[i - 1] : 0) > width)
+        throw py::value_error("batch: example " + std::to_string(i) + " does not fit the layout");
+  }
+
+  // About as many bytes as a record takes.
+  size_t record_room() const {
+    size_t room = 100;
+    for (const FieldRule& field : format_.fields) {
+      const bool is_wide = field.is_float || field.source == Source::kValues || field.source == Source::kSlots;
+      room += 40 + field.key.size() + field.width * (is_wide ? 3 : 1);
+    }
+    return room;
+  }
+
+  RecordFormat format_;
 };
-
-template <class Id>
-py::object encode_as(const py::buffer& ids, const py::buffer& ends, const py::buffer& first_lengths,
-                    const py::buffer& positions, const py::buffer& labels, const py::buffer& mask_ends,
-                    const py::buffer& next_labels, const Layout& layout) {
-  const Array<Id> id_array(ids, "ids"), label_array(labels, "labels");
-  const Array<uint32_t> end_array(ends, "ends"), first_array(first_lengths, "first_lengths"),
-      mask_array(mask_ends, "mask_ends");
-  const Array<uint16_t> position_array(positions, "positions");
-  const Array<uint8_t> next_array(next_labels, "next_labels");
-  const size_t count = end_array.size;
-  if (first_array.size != count || mask_array.size != count || next_array.size != count ||
-      position_array.size != label_array.size)
-    throw py::value_error("batch: columns differ in length");
-  check_ends(end_array, id_array.size, "ends");
-  check_ends(mask_array, position_array.size, "mask_ends");
-  const BatchView<Id> batch{count,           id_array.data,   label_array.data,    end_array.data,
-                            first_array.data, mask_array.data, position_array.data, next_array.data};
-  for (size_t i = 0; i < count; ++i) {
-    const uint32_t length = batch.ends[i] - (i ? batch.ends[i - 1] : 0);
-    const uint32_t masks = batch.mask_ends[i] - (i ? batch.mask_ends[i - 1] : 0);
-    if (length > layout.max_seq_length || batch.first_lengths[i] > length || masks > layout.max_predictions)
-      throw py::value_error("batch: example " + std::to_string(i) + " does not fit the layout");
-  }
-  if constexpr (sizeof(Id) > 2) {
-    for (const auto* column : {&id_array, &label_array})
-      for (size_t i = 0; i < column->size; ++i)
-        if (column->data[i] >= kIdLimit)
-          throw LossyExample("an id is negative or above " + std::to_string(kIdLimit - 1));
-  }
-  Column<uint8_t> out;
-  {
-    py::gil_scoped_release released;
-    out.room(count * (5 * layout.max_seq_length + 10 * layout.max_predictions + 400) + 64);
-    ExampleEncoder<Id>(layout, out).encode(batch);
-  }
-  return view(std::move(out));
-}
 
 Bytes as_block(const py::buffer_info& info) {
   const auto* p = static_cast<const uint8_t*>(info.ptr);
@@ -236,17 +211,24 @@ py::tuple canonicalize_block(const py::buffer& data) {
   return py::make_tuple(as_bytes(out), info.size * info.itemsize - static_cast<py::ssize_t>(block.size()), records);
 }
 
-// (columns of the examples, bytes of the block used)
-py::tuple decode_block(const py::buffer& data, uint32_t max_seq_length, uint32_t max_predictions, size_t limit) {
+py::tuple PyRecordFormat::decode(const py::buffer& data, size_t limit) const {
   const py::buffer_info info = data.request();
   Bytes block = as_block(info);
-  ExampleColumns<uint32_t> columns;
+  std::vector<DecodedColumn> columns;
   {
     py::gil_scoped_release released;
-    columns = ExampleDecoder({max_seq_length, max_predictions, false}).run(block, limit);
+    columns = ExampleDecoder(format_).run(block, limit);
   }
-  return py::make_tuple(as_tuple(std::move(columns)),
-                        info.size * info.itemsize - static_cast<py::ssize_t>(block.size()));
+  py::list views;
+  for (DecodedColumn& column : columns) {
+    if (column.item_bytes == 1)
+      views.append(view(std::move(column.bytes)));
+    else if (column.item_bytes == 2)
+      views.append(view(std::move(column.shorts)));
+    else
+      views.append(view(std::move(column.words)));
+  }
+  return py::make_tuple(views, info.size * info.itemsize - static_cast<py::ssize_t>(block.size()));
 }
 
 }  // namespace
@@ -295,49 +277,18 @@ PYBIND11_MODULE(_kernels, m) {
       .def("segment_lines", &segment_lines, py::arg("text"), py::arg("keeps_indent"),
            "The sentences of UTF-8 lines, one a line");
 
-  py::class_<ExampleRules>(m, "ExampleRules")
-      .def(py::init([](uint32_t max_seq_length, uint32_t max_predictions, uint32_t dupe_factor,
-                       double masked_lm_prob, double short_seq_prob, bool whole_word_mask, bool fills_predictions,
-                       bool skips_special_ids, uint8_t own_next_label, uint32_t cls, uint32_t sep, uint32_t mask,
-                       std::vector<uint32_t> replacements, const py::bytes& continues_word) {
-             if (max_seq_length < 5 || max_seq_length > 65535 || max_predictions > max_seq_length)
-               throw py::value_error("max_seq_length or max_predictions out of range");
-             if (replacements.empty()) throw py::value_error("replacements: expected at least one");
-             const std::string_view flags = continues_word;
-             return ExampleRules{max_seq_length,    max_predictions,   dupe_factor,     masked_lm_prob,
-                                 short_seq_prob,    whole_word_mask,   fills_predictions, skips_special_ids,
-                                 own_next_label,    cls,               sep,             mask,
-                                 std::move(replacements), std::vector<uint8_t>(flags.begin(), flags.end())};
-           }),
-           py::kw_only(), py::arg("max_seq_length"), py::arg("max_predictions"), py::arg("dupe_factor"),
-           py::arg("masked_lm_prob"), py::arg("short_seq_prob"), py::arg("whole_word_mask"),
-           py::arg("fills_predictions"), py::arg("skips_special_ids"), py::arg("own_next_label"), py::arg("cls"),
-           py::arg("sep"), py::arg("mask"), py::arg("replacements"), py::arg("continues_word"));
+  bind_bert(m);
 
-  py::class_<PyExampleSet>(m, "ExampleSet")
-      .def(py::init<const py::buffer&, const py::buffer&, const py::buffer&, const ExampleRules&,
-                    const std::vector<uint32_t>&>(),
-           py::arg("ids"), py::arg("sentence_ends"), py::arg("document_ends"), py::arg("rules"), py::arg("seed"))
-      .def("__len__", &PyExampleSet::size)
-      .def_property_readonly("tokens", &PyExampleSet::tokens)
-      .def_property_readonly("masked", &PyExampleSet::masked)
-      .def("batch", &PyExampleSet::batch, py::arg("start"), py::arg("stop"), py::arg("step") = 1);
-
-  m.def(
-      "encode_tfrecord",
-      [](const py::buffer& ids, const py::buffer& ends, const py::buffer& first_lengths, const py::buffer& positions,
-         const py::buffer& labels, const py::buffer& mask_ends, const py::buffer& next_labels,
-         uint32_t max_seq_length, uint32_t max_predictions, bool remask) {
-        const Layout layout{max_seq_length, max_predictions, remask};
-        const auto encode = item_size(ids) == 2 ? encode_as<uint16_t> : encode_as<uint32_t>;
-        return encode(ids, ends, first_lengths, positions, labels, mask_ends, next_labels, layout);
-      },
-      "Framed canonical records of a batch's columns");
+  py::class_<PyRecordFormat>(m, "RecordFormat")
+      .def(py::init<const std::vector<PyRecordFormat::ColumnTuple>&, const std::vector<PyRecordFormat::FieldTuple>&,
+                    int, int, uint32_t>(),
+           py::kw_only(), py::arg("columns"), py::arg("fields"), py::arg("positions"), py::arg("labels"),
+           py::arg("first_slot"))
+      .def("encode", &PyRecordFormat::encode, py::arg("columns"), "Framed canonical records of a batch's columns")
+      .def("decode", &PyRecordFormat::decode, py::arg("block"), py::arg("limit"),
+           "(columns, bytes used) of the examples of a block");
 
   m.def("canonicalize", &canonicalize_block, py::arg("block"), "(canonical frames, bytes used, records) of a block");
-  m.def("decode_tfrecord", &decode_block, py::arg("block"), py::arg("max_seq_length"), py::arg("max_predictions"),
-        py::arg("limit"), "(columns, bytes used) of the plain examples of a block");
-
   m.def(
       "crc32c",
       [](const py::buffer& data) {

@@ -1,14 +1,13 @@
-"""What a run would find and make, told without writing anything: ``--dry-run``."""
+"""A run told without writing anything: ``--dry-run``."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 
-from bertdata.io import storage
+from bertdata.build.task import ShardTask, TaskPlan
+from bertdata.dataset.manifest import InputEntry, Plan, corpus_md5
 from bertdata.dataset.writer import file_md5
-from bertdata.build.task import Target
-from bertdata.dataset.manifest import Plan, corpus_md5
-from bertdata.build.shuffled_task import shuffled_name
+from bertdata.io import storage
 
 NOTHING_WRITTEN = "dry run: nothing was written"
 
@@ -56,7 +55,7 @@ def settings_line(plan: Plan) -> str:
     return f"{plan.title}: {settings}; vocabulary of {vocabulary['tokens']} tokens, md5 {vocabulary['md5']}"
 
 
-def preview(targets: Sequence[Target], parts: Sequence[str]) -> list[Preview]:
+def preview(run: TaskPlan, parts: Sequence[str]) -> list[Preview]:
     """What a run on these parts would make and keep in each target's directory.
 
     A part may be yet to come. DatasetError for a directory that the run would refuse. A shard that may
@@ -64,15 +63,17 @@ def preview(targets: Sequence[Target], parts: Sequence[str]) -> list[Preview]:
     """
     md5_of = cache(file_md5)
     found = []
-    for target in targets:
+    tasks = plan_tasks(run, parts)
+    for target in run.targets:
         target.dataset.refuse_others()
         shards = []
-        for name, sources in _shards(target, parts):
+        for task in tasks:
+            name, sources = task.shard(target), task.inputs
             why: str | None = "its part is yet to be made"
             if all(map(storage.exists, sources)):
                 entries = target.dataset.read_entry(name)
-                why = target.dataset.why_made(name, partial(_input_md5, target, sources, md5_of), entries)
-            source = _source(sources[0]) if len(sources) == 1 else f"{len(sources)} parts"
+                why = target.dataset.why_made(name, partial(_input_md5, task, md5_of), entries)
+            source = _source(sources[0]) if task.number is None else f"{len(sources)} parts"
             shards.append(ShardPreview(name=name, source=source, why=why))
         found.append(
             Preview(directory=target.dataset.directory, plan=target.dataset.plan, shards=tuple(shards))
@@ -80,18 +81,20 @@ def preview(targets: Sequence[Target], parts: Sequence[str]) -> list[Preview]:
     return found
 
 
-def _shards(target: Target, parts: Sequence[str]) -> list[tuple[str, Sequence[str]]]:
-    """Each shard's name and the parts it is made of."""
-    if (shards := target.dataset.plan.num_shards) is not None:
-        return [(shuffled_name(number, shards, target), parts) for number in range(shards)]
-    return [(f"{storage.base_name(part)}.{target.settings.format}", [part]) for part in parts]
+def plan_tasks(run: TaskPlan, parts: Sequence[str]) -> list[ShardTask]:
+    """All tasks of a run on these parts, not to be run: what a shuffle gathers is not known yet."""
+    shards = run.targets[0].dataset.plan.num_shards
+    if shards is None:
+        return [run.part(part) for part in parts]
+    unknown = InputEntry(name="", bytes=0, md5="", documents=0, sentences=0, tokens=0)
+    return [run.shuffled(number, shards, unknown, inputs=parts) for number in range(shards)]
 
 
-def _input_md5(target: Target, sources: Sequence[str], md5_of: Callable[[str], str]) -> str:
+def _input_md5(task: ShardTask, md5_of: Callable[[str], str]) -> str:
     """The md5 that stands for a shard's inputs."""
-    if target.dataset.plan.num_shards is not None:
-        return corpus_md5({storage.base_name(part): md5_of(part) for part in sources})
-    return md5_of(sources[0])
+    if task.number is None:
+        return md5_of(task.inputs[0])
+    return corpus_md5({storage.base_name(part): md5_of(part) for part in task.inputs})
 
 
 def _source(part: str) -> str:

@@ -1,14 +1,17 @@
-"""What a run is going to make: settings, parts, and the dataset of each phase."""
+"""The plan of a run: settings, parts, and the dataset of each phase."""
 
 from typing import Any
 
-from bertdata.io import storage
+from bertdata.build.task import Target
+from bertdata.config.recipes import Recipe, Settings, find_recipe
+from bertdata.config.settings import ExampleSettings, check_known
+from bertdata.dataset.manifest import Plan
 from bertdata.dataset.writer import Dataset
 from bertdata.errors import MissingInputError, SettingsError
-from bertdata.build.task import Target, load_vocabulary
-from bertdata.dataset.manifest import Plan
-from bertdata.config.recipes import ExampleSettings, Recipe, find_recipe
+from bertdata.examples.objectives import find_objective
+from bertdata.io import storage
 from bertdata.records import Vocabulary
+from bertdata.tokens.load import load_vocabulary
 
 
 def chosen_settings(
@@ -29,7 +32,16 @@ def chosen_settings(
                 "or both --max-seq-length and --max-predictions-per-seq"
             )
         selected = {"": recipe.phases[0]}
-    return recipe, {place: settings.with_changes(**changes) for place, settings in selected.items()}
+    return recipe, {place: _settings(recipe, phase, changes) for place, phase in selected.items()}
+
+
+def _settings(recipe: Recipe, phase: Settings, changes: Settings) -> ExampleSettings:
+    """The settings of one phase; of another objective than the recipe's, only the changes."""
+    name = changes.get("objective", recipe.objective)
+    kind = find_objective(name).settings_type
+    chosen = {"objective": name, **(phase if name == recipe.objective else {}), **changes}
+    check_known(kind, chosen)
+    return kind(**chosen)
 
 
 def find_parts(patterns: list[str]) -> list[str]:
@@ -85,4 +97,4 @@ def plan_targets(
 
 
 def _vocabulary_json(vocabulary: Vocabulary) -> dict[str, Any]:
-    return {"md5": vocabulary.md5, "tokens": len(vocabulary.ids)}
+    return {"md5": vocabulary.md5, "tokens": vocabulary.tokens}

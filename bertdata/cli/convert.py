@@ -1,9 +1,12 @@
 """``bertdata convert``: a shard from one container to another."""
 
+from dataclasses import replace
+
+from bertdata.cli.common.example_flags import add_objective
 from bertdata.cli.common.parser import Parser
+from bertdata.dataset.discover import find_shard
 from bertdata.errors import UsageError
 from bertdata.io import storage
-from bertdata.records import ShardLayout
 from bertdata.shards.containers import format_of_name, make_writer, open_reader
 
 EXAMPLE = """\
@@ -22,17 +25,19 @@ def make_parser() -> Parser:
     parser = Parser("bertdata convert", EXAMPLE, SUMMARY)
     parser.add_argument("source", metavar="SRC", help="shard to read, whatever tool wrote it")
     parser.add_argument("target", metavar="DST", help="shard to write; its name tells the container")
+    add_objective(parser)
     return parser
 
 
 def run(arguments: list[str]) -> int:
     args = make_parser().parse_args(arguments)
     format = format_of_target(args.target)
-    with open_reader(args.source) as reader, storage.open_output(args.target) as file:
-        layout = ShardLayout(
-            max_seq_length=reader.layout.max_seq_length,
-            max_predictions_per_seq=reader.layout.max_predictions_per_seq,
-        )
+    _, shard = find_shard(args.source, args.objective)
+    with (
+        open_reader(shard.path, objective=shard.objective) as reader,
+        storage.open_output(args.target) as file,
+    ):
+        layout = replace(reader.layout, remask=False)
         writer = make_writer(format, file, layout)
         examples = 0
         for batch in reader.batches(_BATCH):

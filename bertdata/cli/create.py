@@ -1,8 +1,10 @@
 """``bertdata create``: sentence parts to shards."""
 
+from collections.abc import Sequence
+
 from bertdata.build.dry_run import preview, show_previews
 from bertdata.build.plan import chosen_settings, find_parts, plan_targets
-from bertdata.build.task import Job, JobResult, Target, run_job
+from bertdata.build.task import ShardTask, TaskPlan, TaskResult, run_task
 from bertdata.cli.common.example_flags import add_settings, given_settings
 from bertdata.cli.common.parser import Parser, add_dry_run, add_engine, add_skip_bad_inputs, add_workers
 from bertdata.cli.common.progress import Progress, ShardRate
@@ -21,7 +23,7 @@ then manifest.json and MD5SUMS. A recipe of two phases writes DIR/phase1 and DIR
 after a crash, it makes only what is missing, and ends with the same bytes."""
 
 
-def make_parser() -> Parser:
+def make_parser(arguments: Sequence[str] = ()) -> Parser:
     parser = Parser("bertdata create", EXAMPLE, SUMMARY)
     parser.add_argument(
         "parts", nargs="+", metavar="PART", help="text file, pattern or URL; sorted before use"
@@ -33,7 +35,7 @@ def make_parser() -> Parser:
         metavar="FILE|NAME",
         help="WordPiece vocabulary, one token a line; or a name: bert-base-uncased",
     )
-    add_settings(parser)
+    add_settings(parser, arguments)
     add_skip_bad_inputs(parser)
     add_dry_run(parser)
     add_workers(parser)
@@ -42,28 +44,19 @@ def make_parser() -> Parser:
 
 
 def run(arguments: list[str]) -> int:
-    args = make_parser().parse_args(arguments)
+    args = make_parser(arguments).parse_args(arguments)
     recipe, settings = chosen_settings(args.recipe, args.phase, given_settings(args))
     parts, vocabulary = find_parts(args.parts), find_vocabulary(args.vocab)
     targets = plan_targets(args.output, recipe, args.phase, settings, parts, vocabulary)
+    plan = TaskPlan(vocabulary=vocabulary, targets=targets, engine=args.engine, skip_bad=args.skip_bad_inputs)
     if args.dry_run:
-        show_previews(preview(targets, parts))
+        show_previews(preview(plan, parts))
         return 0
     for target in targets:
         target.dataset.begin()
-    jobs = [
-        Job(
-            part=part,
-            vocabulary=vocabulary,
-            targets=targets,
-            engine=args.engine,
-            skip_bad=args.skip_bad_inputs,
-        )
-        for part in parts
-    ]
     try:
-        results = run_jobs(jobs, args.workers or available_cores())
-        manifests = finish(targets, results)
+        results = run_tasks([plan.part(part) for part in parts], args.workers or available_cores())
+        manifests = finish(plan, results)
     except BaseException:
         for target in targets:
             target.dataset.give_up()
@@ -73,25 +66,26 @@ def run(arguments: list[str]) -> int:
     return 0
 
 
-def finish(targets: tuple[Target, ...], results: list[JobResult]) -> list[Manifest]:
+def finish(plan: TaskPlan, results: list[TaskResult]) -> list[Manifest]:
     """The manifests of the datasets, finished."""
     skipped = [result.skipped for result in results if result.skipped is not None]
     manifests = []
-    for index, target in enumerate(targets):
+    for index, target in enumerate(plan.targets):
         entries = [result.entries[index] for result in results if result.skipped is None]
         inputs, shards = [entry for entry, _ in entries], [shard for _, shard in entries]
         manifests.append(target.dataset.finish(inputs, shards, skipped))
     return manifests
 
 
-def run_jobs(jobs: list[Job], workers: int) -> list[JobResult]:
-    """All jobs' results, the largest part first so that no worker is left with it at the end."""
-    parts = [job.part for job in jobs]
+def run_tasks(tasks: list[ShardTask], workers: int) -> list[TaskResult]:
+    """All tasks' results, the largest part first so that no worker is left with it at the end."""
+    parts = [task.inputs[0] for task in tasks]
     sizes = dict(zip(parts, storage.each(parts, storage.size), strict=True))
     results = []
-    rate = ShardRate(sum(len(job.targets) for job in jobs))
+    rate = ShardRate(sum(len(task.plan.targets) for task in tasks))
     with Progress("creating shards", sum(sizes.values()), unit="bytes") as progress:
-        for result in run_all(run_job, sorted(jobs, key=lambda job: -sizes[job.part]), workers):
+        largest_first = sorted(tasks, key=lambda task: -sizes[task.inputs[0]])
+        for result in run_all(run_task, largest_first, workers):
             for warning in result.warnings:
                 progress.note(f"bertdata: warning: {warning}")
             read = result.skipped or result.entries[0][0]
@@ -102,7 +96,7 @@ def run_jobs(jobs: list[Job], workers: int) -> list[JobResult]:
     return results
 
 
-def _line(result: JobResult) -> str:
+def _line(result: TaskResult) -> str:
     if result.skipped is not None:
         return f"skipped {result.skipped.name}"
     made = ", ".join(f"{shard.name} ({shard.examples} examples)" for _, shard in result.entries)

@@ -3,24 +3,19 @@
 import argparse
 import sys
 from contextlib import ExitStack
-from typing import Any
 
-from bertdata.build.task import (
-    HashingSink,
-    check_documents,
-    document_warnings,
-    load_vocabulary,
-    text_warnings,
-    write_examples,
-)
+from bertdata._native import Engine
+from bertdata.build.warnings import check_documents, text_warnings
 from bertdata.cli.common.parser import Parser, add_engine
-from bertdata.config.dialects import DIALECTS, find_dialect
-from bertdata.config.recipes import ExampleSettings
+from bertdata.config.dialects import DIALECTS
 from bertdata.errors import SettingsError
-from bertdata.examples import make_examples
+from bertdata.examples.bert.objective import BERT
+from bertdata.examples.bert.settings import BertSettings
 from bertdata.io import storage
 from bertdata.io.assets import find_vocabulary
-from bertdata.tokens.documents import Tokenizer
+from bertdata.records import ExampleSource
+from bertdata.shards.write import HashingSink, write_examples
+from bertdata.tokens.load import load_tokenizer, load_vocabulary
 
 EXAMPLE = """\
   bertdata create-pretraining-data --input_file=part-00000-of-00500 \\
@@ -82,7 +77,7 @@ def _boolean(text: str) -> bool:
 
 def run(arguments: list[str]) -> int:
     args = make_parser().parse_args(arguments)
-    settings = ExampleSettings(
+    settings = BertSettings(
         dialect=args.dialect,
         max_seq_length=args.max_seq_length,
         max_predictions_per_seq=args.max_predictions_per_seq,
@@ -120,19 +115,17 @@ def find_inputs(flag: str) -> list[str]:
     return [path for pattern in _split("--input_file", flag) for path in storage.expand([pattern])]
 
 
-def _make(inputs: list[str], vocabulary_path: str, settings: ExampleSettings, engine: Any) -> Any:
-    dialect = find_dialect(settings.dialect)
-    vocabulary = load_vocabulary(vocabulary_path, settings.dialect)
-    tokenizer = Tokenizer(vocabulary, dialect, lower_case=settings.lower_case, engine=engine)
+def _make(inputs: list[str], vocabulary: str, settings: BertSettings, engine: Engine | None) -> ExampleSource:
+    tokenizer = load_tokenizer(vocabulary, settings.dialect, settings.lower_case, engine)
     texts = [storage.read_bytes(path) for path in inputs]
-    documents = tokenizer.tokenize(texts, inputs)
+    documents = tokenizer.encode(texts, inputs)
     together = ", ".join(inputs)
     check_documents(documents, together)
     for text, path in zip(texts, inputs, strict=True):
         _warn(text_warnings(text, path, settings.dialect))
-    _warn(document_warnings(documents, together))
+    _warn(BERT.warnings(documents, together))
     del texts
-    return make_examples(documents, vocabulary, settings, engine=engine)
+    return BERT.make(documents, load_vocabulary(vocabulary, settings.dialect), settings, engine)
 
 
 def _warn(warnings: list[str]) -> None:

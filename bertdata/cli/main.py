@@ -20,7 +20,7 @@ COMMANDS = {
     "md5": "md5 of files, or of their content whatever tool wrote them",
     "verify-md5": "check a dataset, an md5sum file or a published table",
     "show": "one example as a person reads it",
-    "stats": "lengths, padding, masks, next sentences and balance of a dataset, with a picture",
+    "stats": "a dataset in numbers: lengths, padding, masks, balance; with a picture",
     "convert": "a shard from one container to another",
     "train-vocab": "a WordPiece vocabulary of your own",
     "fetch": "vocabularies and Punkt tables, by name",

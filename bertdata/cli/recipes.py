@@ -4,6 +4,7 @@ import json
 
 from bertdata.cli.common.parser import Parser
 from bertdata.config.recipes import RECIPES, find_recipe
+from bertdata.examples.objectives import find_objective
 
 EXAMPLE = """\
   bertdata recipes
@@ -25,10 +26,11 @@ def run(arguments: list[str]) -> int:
             print(f"{recipe.name:<10} {recipe.summary}")
         return 0
     recipe = find_recipe(args.name)
+    settings_type = find_objective(recipe.objective).settings_type
     value = {
         "name": recipe.name,
         "summary": recipe.summary,
-        "phases": [settings.as_json() for settings in recipe.phases],
+        "phases": [settings_type(**phase).as_json() for phase in recipe.phases],
     }
     print(json.dumps(value, indent=1))
     return 0

@@ -2,11 +2,12 @@
 
 from itertools import islice
 
+from bertdata.cli.common.example_flags import add_objective
 from bertdata.cli.common.parser import Parser, positive
-from bertdata.dataset.discover import find_datasets
+from bertdata.dataset.discover import FoundDataset, find_shard
 from bertdata.dataset.vocabulary import known_vocabulary
 from bertdata.errors import UsageError
-from bertdata.examples.describe import describe
+from bertdata.examples.objectives import find_objective
 from bertdata.shards.containers import open_reader
 
 EXAMPLE = "  bertdata show shards/part-00000-of-00500.tfrecord --vocab vocab.txt --index 5 --num 2"
@@ -25,6 +26,7 @@ def make_parser() -> Parser:
     )
     parser.add_argument("--num", type=positive, default=1, metavar="N", help="how many (default: 1)")
     parser.add_argument("--vocab", metavar="FILE", help="the vocabulary that the shard was made with")
+    add_objective(parser)
     return parser
 
 
@@ -32,24 +34,25 @@ def run(arguments: list[str]) -> int:
     args = make_parser().parse_args(arguments)
     if args.index < 0:
         raise UsageError(f"--index {args.index}: expected 0 or more")
-    with open_reader(args.shard) as reader:
-        words, mask_id = _words(args.shard, args.vocab)
+    dataset, shard = find_shard(args.shard, args.objective)
+    with open_reader(shard.path, objective=shard.objective) as reader:
+        objective = find_objective(reader.layout.objective)
+        words, mask_id = _words(dataset, args.vocab)
         examples = (example for batch in reader.batches(64) for example in batch.examples())
         chosen = list(islice(examples, args.index, args.index + args.num))
         if not chosen:
             raise UsageError(f"--index {args.index}: {args.shard} holds {len(reader)} examples, the last is "
                              f"{len(reader) - 1}")  # fmt: skip
         for number, example in enumerate(chosen, args.index):
-            print(f"example {number}: {describe(example, words, mask_id, reader.layout)}", end="")
+            print(f"example {number}: {objective.describe(example, words, mask_id, reader.layout)}", end="")
     return 0
 
 
-def _words(shard: str, vocab: str | None) -> tuple[list[str], int | None]:
+def _words(dataset: FoundDataset, vocab: str | None) -> tuple[list[str], int | None]:
     """The word of each id and the id of [MASK]; nothing of both without a vocabulary.
 
     Without --vocab, a named vocabulary serves that the md5 in the shard's manifest tells, if it is in the
     cache.
     """
-    [dataset] = find_datasets(shard)
     vocabulary = known_vocabulary(vocab, dataset.manifest.plan if dataset.manifest else None)
-    return (vocabulary.words(), vocabulary.mask) if vocabulary else ([], None)
+    return (list(vocabulary.words), vocabulary.mask) if vocabulary else ([], None)

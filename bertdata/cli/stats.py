@@ -3,27 +3,28 @@
 import json
 from collections.abc import Iterable, Iterator
 
+from bertdata.cli.common.example_flags import add_objective
 from bertdata.cli.common.parser import Parser, add_workers
 from bertdata.cli.common.progress import Progress
 from bertdata.dataset.discover import FoundDataset, FoundShard, find_datasets
 from bertdata.dataset.vocabulary import known_vocabulary
+from bertdata.examples.counting import QUANTILES, quantile
 from bertdata.io.process_pool import available_cores, run_all
 from bertdata.report.count import ShardCounts
 from bertdata.report.plot import check_picture, write_picture
-from bertdata.report.summary import EXPECTED_SHARES, QUANTILES, Statistics, count, quantile
+from bertdata.report.summary import Statistics, count
 
 EXAMPLE = """\
   bertdata stats shards
   bertdata stats shards --json --picture lengths.svg"""
 
 SUMMARY = """\
-Reads every record of a dataset and prints lengths, padding, masks by kind, next sentences and the
-balance of its shards. DIR may hold one dataset, several (phase1, phase2) or another tool's shards.
+Reads every record of a dataset and prints lengths, padding, the balance of its shards, and the
+statistics of its objective (BERT's: masks by kind, segments, random pairs). DIR may hold one dataset, several (phase1, phase2) or another tool's shards.
 Without --vocab the id of [MASK] is that of a known vocabulary of the manifest's md5, else the id that
 stands at most masked positions, and the output says so. A masked position with the original token is
 kept, also where that token was drawn at random."""
 
-_NAMES = {"mask": "[MASK]", "kept": "kept", "random": "random", "changed": "[MASK] or random"}
 _LABEL_WIDTH = 18
 _TEXT_BINS = 16
 _BAR_WIDTH = 40
@@ -41,6 +42,7 @@ def make_parser() -> Parser:
         metavar="FILE",
         help="write the length histogram as .svg or .png (pip install 'bertdata[pictures]')",
     )
+    add_objective(parser)
     add_workers(parser)
     return parser
 
@@ -49,7 +51,7 @@ def run(arguments: list[str]) -> int:
     args = make_parser().parse_args(arguments)
     if args.picture:
         check_picture(args.picture)
-    datasets = find_datasets(args.path)
+    datasets = find_datasets(args.path, objective=args.objective)
     mask_ids = [_mask_id(args.vocab, dataset) for dataset in datasets]
     counts = _count_all(datasets, args.workers or available_cores())
     statistics = [
@@ -88,7 +90,7 @@ def _count(shard: FoundShard) -> tuple[str, ShardCounts]:
 
 
 def _as_text(one: Statistics) -> str:
-    rows = [*_size_rows(one), *_length_rows(one), *_mask_rows(one), *_shard_rows(one)]
+    rows = [*_size_rows(one), *_length_rows(one), *one.findings.rows, *_shard_rows(one)]
     lines = [f"{one.path}: {one.title}"]
     lines += [f"  {label:<{_LABEL_WIDTH}}  {value}" for label, value in rows]
     return "\n".join([*lines, "", *_histogram_lines(one)]) + "\n"
@@ -106,29 +108,6 @@ def _length_rows(one: Statistics) -> Iterator[_Row]:
     yield "length", f"mean {one.tokens / one.examples:.1f}, {min(lengths)} to {max(lengths)} tokens"
     yield "  quantiles", ", ".join(f"{p} %: {quantile(lengths, p)}" for p in QUANTILES)
     yield "  full", f"{lengths[limit] / one.examples:.2%} of the examples have all {limit} tokens"
-    first, second = one.first_tokens / one.examples, (one.tokens - one.first_tokens) / one.examples
-    yield "  segments", f"mean {first:.1f} and {second:.1f} tokens, [CLS] and [SEP] included"
-    yield "next sentence", f"{one.random_next / one.examples:.2%} random"
-
-
-def _mask_rows(one: Statistics) -> Iterator[_Row]:
-    masked, limit = one.masked_tokens, one.layout.max_predictions_per_seq
-    yield "masked", f"{masked:,}, {masked / one.tokens:.2%} of the real tokens"
-    yield "  per example", f"mean {masked / one.examples:.2f}, {min(one.masks)} to {max(one.masks)}"
-    yield "  filled", f"{one.masks[limit] / one.examples:.2%} of the examples have all {limit} predictions"
-    for kind, positions in one.mask_kinds.items():
-        expected = EXPECTED_SHARES.get(kind, 1 - EXPECTED_SHARES["kept"])
-        share = positions / masked if masked else 0
-        yield f"  {_NAMES[kind]}", f"{share:.2%}, {positions:,} (expected {expected:.0%})"
-    if one.mask_id is None:
-        yield "  id of [MASK]", "not known: --vocab tells [MASK] and random tokens apart"
-    elif one.mask_id.source == "data":
-        yield (
-            "  id of [MASK]",
-            (f"{one.mask_id.id} by the data, it stands at most masked positions; --vocab makes it certain"),
-        )
-    else:
-        yield "  id of [MASK]", f"{one.mask_id.id} by the vocabulary"
 
 
 def _shard_rows(one: Statistics) -> Iterator[_Row]:

@@ -10,10 +10,8 @@ SPECIAL_TOKENS = ("[UNK]", "[SEP]", "[PAD]", "[CLS]", "[MASK]")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Dialect:
-    """The habits of one original program.
+    """The habits of one original program in reading text; an objective has those in making examples.
 
-    own_next_label: next-sentence label when ten draws all gave the example's own document.
-    fills_predictions: long examples get as many masks as reach the prediction limit (Graphcore).
     duplicate_tokens: which of two equal vocabulary lines counts; with "last", ids count lines.
     max_word_chars: a longer word is one [UNK].
     drops_unassigned: every category C* is dropped in cleaning, not only Cc and Cf.
@@ -23,8 +21,6 @@ class Dialect:
     """
 
     name: str
-    own_next_label: Literal[0, 1] = 1
-    fills_predictions: bool = False
     duplicate_tokens: Literal["first", "last"] = "last"
     max_word_chars: int = 200
     drops_unassigned: bool = False
@@ -40,13 +36,12 @@ DIALECTS = {
         Dialect(name="google"),
         Dialect(
             name="nvidia",
-            own_next_label=0,
             max_word_chars=100,
             drops_unassigned=True,
             keeps_special_tokens=True,
             universal_newlines=True,
         ),
-        Dialect(name="graphcore", fills_predictions=True, drops_bad_utf8=True),
+        Dialect(name="graphcore", drops_bad_utf8=True),
     )
 }
 

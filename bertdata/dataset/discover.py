@@ -18,6 +18,7 @@ class FoundShard:
     name: str
     bytes: int
     entry: ShardEntry | None = None
+    objective: str | None = None  # as the manifest or the caller says
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,7 +35,7 @@ class FoundDataset:
         return self.manifest.plan.title if self.manifest else "no manifest"
 
 
-def find_datasets(path: str, *, exact: bool = False) -> list[FoundDataset]:
+def find_datasets(path: str, *, exact: bool = False, objective: str | None = None) -> list[FoundDataset]:
     """The datasets of a directory, a manifest, a shard or a pattern of shards; nothing is decoded.
 
     A directory is a dataset if it holds a manifest, several if directories below it do, and else
@@ -49,14 +50,24 @@ def find_datasets(path: str, *, exact: bool = False) -> list[FoundDataset]:
         files = storage.expand([path])
         where = storage.join(storage.parent(files[0]), MANIFEST_NAME)
         listed = _listed(where, exact, files) if storage.exists(where) else []
-        return [replace(one, path=path) for one in listed] or [_unlisted(path)]
+        return [replace(one, path=path) for one in listed] or [_unlisted(path, objective)]
     names = storage.list_files(path)
     if MANIFEST_NAME in names:
         return _listed(storage.join(path, MANIFEST_NAME), exact)
     refuse_unfinished(path, names)
     inner = [f"{name}/{MANIFEST_NAME}" for name in datasets_below(names)]
     found = [_listed(storage.join(path, name), exact) for name in inner]
-    return [one for listed in found for one in listed] or [_unlisted(path)]
+    return [one for listed in found for one in listed] or [_unlisted(path, objective)]
+
+
+def find_shard(path: str, objective: str | None = None) -> tuple[FoundDataset, FoundShard]:
+    """One file of examples, and its dataset; objective: of its examples, where no manifest tells it."""
+    if storage.is_directory(path):
+        raise MissingInputError(f"{path}: is a directory, expected a file")
+    [dataset] = find_datasets(path, objective=objective)
+    if len(dataset.shards) != 1:
+        raise MissingInputError(f"{path}: names {len(dataset.shards)} files, expected one")
+    return dataset, dataset.shards[0]
 
 
 def find_shards(path: str) -> list[FoundShard]:
@@ -92,8 +103,9 @@ def datasets_below(names: Sequence[str]) -> list[str]:
     return sorted(storage.parent(name) for name in names if storage.base_name(name) == MANIFEST_NAME)
 
 
-def _unlisted(path: str) -> FoundDataset:
-    return FoundDataset(path=path, manifest=None, shards=tuple(find_shards(path)))
+def _unlisted(path: str, objective: str | None) -> FoundDataset:
+    shards = tuple(replace(shard, objective=objective) for shard in find_shards(path))
+    return FoundDataset(path=path, manifest=None, shards=shards)
 
 
 def _listed(where: str, exact: bool, chosen: Sequence[str] = ()) -> list[FoundDataset]:
@@ -113,7 +125,13 @@ def _listed(where: str, exact: bool, chosen: Sequence[str] = ()) -> list[FoundDa
         more = f" (and {len(faults) - 1} more files at fault)" if faults[1:] else ""
         raise ShardError(faults[0] + more)
     shards = [
-        FoundShard(path=file, name=entries[file].name, bytes=size or 0, entry=entries[file])
+        FoundShard(
+            path=file,
+            name=entries[file].name,
+            bytes=size or 0,
+            entry=entries[file],
+            objective=manifest.plan.objective,
+        )
         for file, size in found
     ]
     return [FoundDataset(path=directory, manifest=manifest, shards=tuple(shards))]

@@ -66,6 +66,11 @@ class Plan:
     """Shards of documents mixed over the whole corpus; None: one shard for each input."""
 
     @property
+    def objective(self) -> str | None:
+        """The objective of the examples; None in a manifest that does not say."""
+        return self.settings.get("objective")
+
+    @property
     def title(self) -> str:
         """Recipe and phase in words."""
         return self.recipe if self.phase is None else f"{self.recipe} phase {self.phase}"

@@ -20,7 +20,7 @@ from bertdata.records import ExampleBatch, ShardLayout
 from bertdata.shards.containers import make_reader, open_reader
 
 if TYPE_CHECKING:
-    from bertdata.shards.columns import Place
+    from bertdata.shards.rows import RecordCheck
 
 # The layouts, each with the path that has it; the files with their examples; tokens of the vocabulary
 _Contents = tuple[list[tuple[str, ShardLayout]], list[tuple[FoundShard, int]], int | None]
@@ -61,14 +61,15 @@ class Data:
 
     def batches(self, shard: Shard) -> Iterator[ExampleBatch]:
         """The shard's examples as NumPy columns; ShardError if they are not what was promised."""
-        from bertdata.shards import columns
+        from bertdata.examples import columns
+        from bertdata.shards.rows import RecordCheck
 
         found = 0
         with self._opened(shard) as file:
-            reader = make_reader(file, shard.path)
+            reader = make_reader(file, shard.path, objective=self.layout.objective)
             _check_layout(shard.path, reader.layout, self.layout)
             for batch in map(columns.arrays, reader.batches(_ROWS)):
-                self._check_ids(batch, columns.Place(name=shard.path, first=found))
+                self._check_ids(batch, RecordCheck(name=shard.path, first=found))
                 found += len(batch)
                 yield columns.compact(batch)
         if found != shard.examples:
@@ -76,7 +77,7 @@ class Data:
 
     def run(self, share: range) -> Iterator[ExampleBatch]:
         """The examples of the share, counted in the shards' order, from the shards that hold them."""
-        from bertdata.shards import columns
+        from bertdata.examples import columns
 
         start = 0
         for shard in self.shards:
@@ -109,12 +110,14 @@ class Data:
             file.seek(0)
             yield file
 
-    def _check_ids(self, batch: ExampleBatch, place: "Place") -> None:
+    def _check_ids(self, batch: ExampleBatch, record: "RecordCheck") -> None:
         limit = self.vocabulary_size
-        for ids, ends in ((batch.ids, batch.ends), (batch.labels, batch.mask_ends)):
-            if limit is not None and len(ids) and ids.max() >= limit:
+        for column in batch.columns():
+            ids = getattr(batch, column.name)
+            if column.item == "id" and limit is not None and len(ids) and ids.max() >= limit:
                 problem = f"id {ids.max()}, expected less than {limit}, the model's vocab_size"
-                place.refuse_items(ids == ids.max(), ends, lambda _, problem=problem: problem)  # type: ignore[misc]
+                ends = getattr(batch, column.ends or "ends")
+                record.refuse_items(ids == ids.max(), ends, lambda _, problem=problem: problem)  # type: ignore[misc]
 
 
 def open_data(

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from fnmatch import fnmatch
 from typing import Any
 
-from bertdata.config.recipes import FORMATS
+from bertdata.config.settings import FORMATS
 from bertdata.dataset.discover import datasets_below, refuse_unfinished
 from bertdata.dataset.manifest import (
     MANIFEST_NAME,
@@ -116,7 +116,7 @@ def _verify_manifest(path: str, directory: str, content: bool, on_file: Callable
     manifest = parse_manifest(data, path)
 
     def check(shard: ShardEntry) -> Finding:
-        finding = _check_shard(directory, shard, content)
+        finding = _check_shard(directory, shard, content, manifest.plan.objective)
         on_file()
         return finding
 
@@ -161,18 +161,20 @@ def _check_md5sums_of(manifest: Manifest, directory: str) -> list[Finding]:
     return []
 
 
-def _check_shard(directory: str, shard: ShardEntry, content: bool) -> Finding:
+def _check_shard(directory: str, shard: ShardEntry, content: bool, objective: str | None) -> Finding:
     path = storage.join(directory, shard.name)
     if not storage.exists(path):
         return Finding(file=path, status="missing")
     try:
         if content:
-            return _compare(path, "wrong content md5", content_md5(path), shard.content_md5)
+            return _compare(path, "wrong content md5", content_md5(path, None, objective), shard.content_md5)
         found = storage.size(path)
         if found != shard.bytes:
-            return _compare(path, "wrong size", f"{found} bytes", f"{shard.bytes} bytes", _damage(path))
+            sizes = f"{found} bytes", f"{shard.bytes} bytes"
+            return _compare(path, "wrong size", *sizes, _damage(path, objective))
         md5 = file_md5(path)
-        return _compare(path, "wrong md5", md5, shard.md5, _damage(path) if md5 != shard.md5 else None)
+        damage = _damage(path, objective) if md5 != shard.md5 else None
+        return _compare(path, "wrong md5", md5, shard.md5, damage)
     except ShardError as error:
         return Finding(file=path, status="damaged", detail=_without(path, error))
     except BertDataError as error:
@@ -185,12 +187,12 @@ def _compare(path: str, wrong: str, found: str, expected: str, detail: str | Non
     return Finding(file=path, status=wrong, found=found, expected=expected, detail=detail)
 
 
-def _damage(path: str) -> str:
+def _damage(path: str, objective: str | None = None) -> str:
     """Which record is at fault, for a person who has to find it."""
     if not storage.size(path):
         return "it is empty"
     try:
-        records = check_readable(path)
+        records = check_readable(path, None, objective)
     except BertDataError as error:
         return _without(path, error)
     return f"each of its {records} records can be read: it is another file, or was changed with care"

@@ -1,10 +1,10 @@
 """The vocabulary that shards were made with, as far as it is given or here already."""
 
-from bertdata.build.task import load_vocabulary
 from bertdata.dataset.manifest import Plan
 from bertdata.errors import UsageError
 from bertdata.io.assets import cached_vocabulary, find_vocabulary
 from bertdata.records import Vocabulary
+from bertdata.tokens.load import load_vocabulary
 
 
 def known_vocabulary(path_or_name: str | None, plan: Plan | None) -> Vocabulary | None:

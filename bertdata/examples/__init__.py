@@ -1,10 +1,5 @@
-"""Documents to masked sentence pairs.
+"""Documents to examples: one folder an objective, and what objectives share.
 
-``making.make_examples`` is the step. Its specification, read top down: ``specification`` (passes over
-the documents, final shuffle), ``pairs`` (chunks of sentences to pairs), ``masking`` (80/10/10), and
-``random_stream`` (the draws, whose order is part of the specification).
+``objective`` is the seam, ``objectives`` finds one by name, ``fields`` makes a container's fields of an
+example's columns; ``masking`` and ``random_stream`` are the specification that objectives share.
 """
-
-from bertdata.examples.make import make_examples
-
-__all__ = ["make_examples"]

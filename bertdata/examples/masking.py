@@ -1,28 +1,35 @@
-"""Which positions of an example are masked, and what stands there instead; twin of _native/examples.h."""
+"""Masked words: which positions of an example are masked, and what stands there instead.
 
-from bertdata.config.recipes import ExampleSettings
+Shared by the objectives that mask as BERT does (Devlin et al. 2018); twin of the masks in
+_native/examples/bert.h.
+"""
+
+from dataclasses import dataclass
+
 from bertdata.examples.random_stream import RandomStream
-from bertdata.records import Example, Vocabulary
+from bertdata.records import Vocabulary
+
+
+@dataclass(frozen=True, slots=True)
+class Masked:
+    """An example's ids with masks applied, the masked positions, ascending, and their original ids."""
+
+    ids: list[int]
+    positions: list[int]
+    labels: list[int]
 
 
 def mask(
-    pair: tuple[list[int], list[int], int],
-    vocabulary: Vocabulary,
-    continues_word: bytes,
-    settings: ExampleSettings,
-    stream: RandomStream,
-) -> Example:
-    """The example ``[CLS] a [SEP] b [SEP]`` with its masks drawn.
+    original: list[int], vocabulary: Vocabulary, wanted: int, whole_words: bool, stream: RandomStream
+) -> Masked:
+    """The ids with at most ``wanted`` of them masked.
 
     Candidates (positions, or whole words) are shuffled and taken until enough positions are masked.
     A taken position becomes [MASK] with probability 0.8, stays as it is with 0.1, becomes a random
     token of the vocabulary with 0.1; its label is the original id.
     """
-    a, b, next_label = pair
-    original = [vocabulary.cls, *a, vocabulary.sep, *b, vocabulary.sep]
-    candidates = _candidates(original, vocabulary, continues_word, settings.whole_word_mask)
+    candidates = _candidates(original, vocabulary, whole_words)
     stream.shuffle(candidates)
-    wanted = masks_wanted(len(original), settings)
     masked: dict[int, int] = {}
     for word in candidates:
         if len(masked) >= wanted:
@@ -35,27 +42,15 @@ def mask(
     ids = list(original)
     for position in positions:
         ids[position] = masked[position]
-    return Example(
-        ids=ids,
-        first_length=len(a) + 2,
-        positions=positions,
-        labels=[original[position] for position in positions],
-        next_label=next_label,
-    )
+    return Masked(ids, positions, [original[position] for position in positions])
 
 
-def masks_wanted(length: int, settings: ExampleSettings) -> int:
-    """How many positions of an example of that many ids to mask."""
-    share = round(length * settings.masked_lm_prob)
-    wanted = min(settings.max_predictions_per_seq, max(1, share))
-    if settings.rules.fills_predictions:
-        wanted = max(wanted, length - settings.max_seq_length + settings.max_predictions_per_seq)
-    return wanted
+def share_of(length: int, masked_lm_prob: float, most: int) -> int:
+    """How many of so many ids to mask: their share, rounded half to even, at least 1, at most ``most``."""
+    return min(most, max(1, round(length * masked_lm_prob)))
 
 
-def _candidates(
-    ids: list[int], vocabulary: Vocabulary, continues_word: bytes, whole_words: bool
-) -> list[list[int]]:
+def _candidates(ids: list[int], vocabulary: Vocabulary, whole_words: bool) -> list[list[int]]:
     """Groups of positions that are masked together; [CLS] and [SEP] belong to none.
 
     With whole words, a piece that continues a word joins the candidate before it, if there is one.
@@ -64,7 +59,7 @@ def _candidates(
     for position, token in enumerate(ids):
         if token in (vocabulary.cls, vocabulary.sep):
             continue
-        if whole_words and candidates and continues_word[token]:
+        if whole_words and candidates and vocabulary.continues_word[token]:
             candidates[-1].append(position)
         else:
             candidates.append([position])

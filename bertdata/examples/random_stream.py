@@ -2,7 +2,7 @@
 
 The generator itself is the interpreter's: CPython promises that ``random()`` and ``getrandbits()``
 yield the same numbers for a seed in every version. The derived draws carry no such promise, so they
-are written down here. Twin of _native/mt19937.h.
+are written down here. Twin of _native/examples/mt19937.h.
 """
 
 import random
@@ -37,3 +37,12 @@ class RandomStream:
         for last in range(len(items) - 1, 0, -1):
             other = self.below(last + 1)
             items[last], items[other] = items[other], items[last]
+
+
+def seed_key(seed: int) -> list[int]:
+    """The seed's absolute value in 32-bit digits, least significant first: MT19937's key."""
+    rest = abs(seed)
+    key = [rest & 0xFFFFFFFF]
+    while rest := rest >> 32:
+        key.append(rest & 0xFFFFFFFF)
+    return key

@@ -1,13 +1,14 @@
-"""What one shard holds, counted: all that statistics need, small enough to send between processes."""
+"""Counts of one shard: all that statistics need, small enough to send between processes."""
 
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from itertools import chain, compress, repeat
-from operator import add, eq, sub
 
 from bertdata._native import Engine
-from bertdata.records import Buffer, ExampleBatch, ShardLayout
+from bertdata.examples.counting import plain, sizes, weighted_sum
+from bertdata.examples.objective import Counts
+from bertdata.examples.objectives import find_objective
+from bertdata.records import ExampleBatch, ShardLayout
 from bertdata.shards.containers import open_reader
 
 _BATCH = 512
@@ -17,21 +18,15 @@ _BATCH = 512
 class ShardCounts:
     """Counts over the examples of one shard.
 
-    lengths, masks: examples by their number of real tokens, and of masked positions. shown: masked
-    positions by the id that stands there; kept: those of them where it is the original. With these
-    two, masks can be told apart for any id of [MASK] after the counting. first_tokens: real tokens of
-    segment A, ``[CLS]`` and the first ``[SEP]`` included. layout is None for a shard without records.
+    lengths: examples by their number of real tokens; own: the objective's counts. layout is None for
+    a shard without records.
     """
 
     name: str
     bytes: int
     layout: ShardLayout | None
     lengths: Counter[int] = field(default_factory=Counter)
-    masks: Counter[int] = field(default_factory=Counter)
-    shown: Counter[int] = field(default_factory=Counter)
-    kept: Counter[int] = field(default_factory=Counter)
-    first_tokens: int = 0
-    random_next: int = 0
+    own: Counts = field(default_factory=Counts)
 
     @property
     def examples(self) -> int:
@@ -44,26 +39,21 @@ class ShardCounts:
 
     @property
     def masked_tokens(self) -> int:
-        return self.shown.total()
+        return self.own.masked_tokens
 
     def add(self, batch: ExampleBatch) -> None:
         """Count the batch's examples: whole columns at a time, never one example by one."""
-        ends, mask_ends = _plain(batch.ends), _plain(batch.mask_ends)
-        masks = _sizes(mask_ends)
-        starts = chain.from_iterable(map(repeat, [0, *ends[:-1]], masks))
-        shown = list(map(memoryview(batch.ids).__getitem__, map(add, starts, _plain(batch.positions))))
-        self.lengths.update(_sizes(ends))
-        self.masks.update(masks)
-        self.shown.update(shown)
-        self.kept.update(compress(shown, map(eq, shown, _plain(batch.labels))))
-        self.first_tokens += sum(_plain(batch.first_lengths))
-        self.random_next += sum(_plain(batch.next_labels))
+        self.lengths.update(sizes(plain(batch.ends)))
+        self.own.add(batch)
 
 
-def count_shard(path: str, name: str, shard_bytes: int, engine: Engine | None = None) -> ShardCounts:
+def count_shard(
+    path: str, name: str, shard_bytes: int, engine: Engine | None = None, objective: str | None = None
+) -> ShardCounts:
     """The counts of the shard at the path, every record of it read; ShardError as from its reader."""
-    with open_reader(path, engine) as reader:
-        counts = ShardCounts(name=name, bytes=shard_bytes, layout=reader.layout)
+    with open_reader(path, engine, objective) as reader:
+        own = find_objective(reader.layout.objective).counts()
+        counts = ShardCounts(name=name, bytes=shard_bytes, layout=reader.layout, own=own)
         for batch in reader.batches(_BATCH):
             counts.add(batch)
     return counts
@@ -75,18 +65,3 @@ def merged(counters: Iterable[Counter[int]]) -> Counter[int]:
     for counter in counters:
         total.update(counter)
     return total
-
-
-def weighted_sum(counter: Counter[int]) -> int:
-    """The sum of what was counted: each number as often as it came."""
-    return sum(number * count for number, count in counter.items())
-
-
-def _plain(column: Buffer) -> list[int]:
-    """A column as Python's own integers, whatever kind of buffer it is."""
-    values: list[int] = column.tolist()
-    return values
-
-
-def _sizes(ends: list[int]) -> list[int]:
-    return list(map(sub, ends, [0, *ends[:-1]]))

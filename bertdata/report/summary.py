@@ -1,35 +1,21 @@
-"""What a dataset holds, in numbers: lengths, padding, masks by kind, next sentences, balance of its shards.
+"""A dataset in numbers: lengths, padding, balance of its shards, and what its objective tells.
 
 Everything is counted from the shards' records; a manifest only says which they are, and must agree.
 """
 
-from bisect import bisect_left
-from collections import Counter
 from dataclasses import asdict, dataclass
-from itertools import accumulate
 from typing import Any
 
 from bertdata.dataset.discover import FoundDataset, FoundShard
 from bertdata.dataset.manifest import MANIFEST_NAME
 from bertdata.errors import ShardError, UsageError
+from bertdata.examples.counting import rounded, share, spread, weighted_sum
+from bertdata.examples.objective import Findings, Totals
+from bertdata.examples.objectives import find_objective
 from bertdata.records import ShardLayout
-from bertdata.report.count import ShardCounts, count_shard, merged, weighted_sum
+from bertdata.report.count import ShardCounts, count_shard, merged
 
-EXPECTED_SHARES = {"mask": 0.8, "kept": 0.1, "random": 0.1}
-"""Of the masked positions, by kind (Devlin et al. 2018)."""
-
-QUANTILES = (5, 25, 50, 75, 95)
 _BINS = 64
-_EVIDENCE = 100  # masked positions without which no id is taken for [MASK]
-_DECIMALS = 6
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class MaskId:
-    """The id of ``[MASK]``, and whether a vocabulary says so or the data suggest it."""
-
-    id: int
-    source: str  # vocabulary or data
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,17 +34,19 @@ class Statistics:
         self.shards = sorted(counts, key=lambda shard: shard.name)
         self.layout = _common_layout(self.shards, dataset.path)
         self.lengths = merged(shard.lengths for shard in self.shards)
-        self.masks = merged(shard.masks for shard in self.shards)
-        self._shown = merged(shard.shown for shard in self.shards)
-        self._kept = merged(shard.kept for shard in self.shards)
-        self.mask_id = (
-            _likely_mask(self._shown) if mask_id is None else MaskId(id=mask_id, source="vocabulary")
-        )
         self.examples = self.lengths.total()
         self.tokens = weighted_sum(self.lengths)
-        self.masked_tokens = self._shown.total()
-        self.first_tokens = sum(shard.first_tokens for shard in self.shards)
-        self.random_next = sum(shard.random_next for shard in self.shards)
+        self.findings = self._own_findings(mask_id)
+
+    def _own_findings(self, mask_id: int | None) -> Findings:
+        """The objective's statistics, of all shards together."""
+        own = find_objective(self.layout.objective).counts()
+        for shard in self.shards:
+            if shard.examples:
+                own.merge(shard.own)
+        return own.findings(
+            Totals(layout=self.layout, examples=self.examples, tokens=self.tokens, mask_id=mask_id)
+        )
 
     @property
     def padding(self) -> float:
@@ -70,20 +58,6 @@ class Statistics:
         """By how much the largest shard exceeds the mean, in tokens: 0 where all are equal."""
         tokens = [shard.tokens for shard in self.shards]
         return max(tokens) * len(tokens) / sum(tokens) - 1
-
-    @property
-    def mask_kinds(self) -> dict[str, int]:
-        """Masked positions by what stands there, as ``bertdata show`` tells them apart.
-
-        mask: ``[MASK]``; kept: the original, also where it was drawn at random; random: another id.
-        With the id of ``[MASK]`` unknown: kept and changed.
-        """
-        kept = self._kept.total()
-        if self.mask_id is None:
-            return {"kept": kept, "changed": self.masked_tokens - kept}
-        mask = self._shown[self.mask_id.id]
-        kept -= self._kept[self.mask_id.id]  # [MASK] stood in the text
-        return {"mask": mask, "kept": kept, "random": self.masked_tokens - mask - kept}
 
     def histogram(self, bins: int = _BINS) -> Histogram:
         """The lengths in at most that many bins of one width."""
@@ -98,19 +72,15 @@ class Statistics:
         return {
             "path": self.path,
             "title": self.title,
+            "objective": self.layout.objective,
             "max_seq_length": self.layout.max_seq_length,
             "max_predictions_per_seq": self.layout.max_predictions_per_seq,
             "shards": len(self.shards),
             "bytes": sum(shard.bytes for shard in self.shards),
             "examples": self.examples,
             "tokens": self.tokens,
-            "padding_share": _rounded(self.padding),
-            "lengths": self._lengths_json(),
-            "masks": self._masks_json(),
-            "next_sentences": {
-                "random": self.random_next,
-                "random_share": _share(self.random_next, self.examples),
-            },
+            "padding_share": rounded(self.padding),
+            **self._sections(),
             "tokens_per_shard": self._balance_json(),
             "shard_list": [
                 {
@@ -121,43 +91,25 @@ class Statistics:
             ],
         }
 
-    def _lengths_json(self) -> dict[str, Any]:
-        return {
-            **_spread(self.lengths),
-            "full_share": _share(self.lengths[self.layout.max_seq_length], self.examples),
-            "first_segment_mean": _share(self.first_tokens, self.examples),
-            "second_segment_mean": _share(self.tokens - self.first_tokens, self.examples),
+    def _sections(self) -> dict[str, Any]:
+        """The lengths, and the objective's sections; what it has to say of lengths joins them."""
+        own = self.findings.sections
+        lengths = {
+            **spread(self.lengths),
+            "full_share": share(self.lengths[self.layout.max_seq_length], self.examples),
+            **own.get("lengths", {}),
             "histogram": asdict(self.histogram()),
         }
-
-    def _masks_json(self) -> dict[str, Any]:
-        return {
-            "masked_tokens": self.masked_tokens,
-            "token_share": _share(self.masked_tokens, self.tokens),
-            "per_example": _spread(self.masks),
-            "filled_share": _share(self.masks[self.layout.max_predictions_per_seq], self.examples),
-            "mask_id": self.mask_id and asdict(self.mask_id),
-            "kinds": {
-                kind: {"count": count, "share": _share(count, self.masked_tokens)}
-                for kind, count in self.mask_kinds.items()
-            },
-        }
+        return {"lengths": lengths, **{name: section for name, section in own.items() if name != "lengths"}}
 
     def _balance_json(self) -> dict[str, Any]:
         tokens = [shard.tokens for shard in self.shards]
         return {
             "min": min(tokens),
-            "mean": _share(self.tokens, len(tokens)),
+            "mean": share(self.tokens, len(tokens)),
             "max": max(tokens),
-            "imbalance": _rounded(self.imbalance),
+            "imbalance": rounded(self.imbalance),
         }
-
-
-def quantile(counter: Counter[int], percent: int) -> int:
-    """The smallest number that at least that many percent of what was counted do not exceed."""
-    numbers = sorted(counter)
-    below = list(accumulate(counter[number] for number in numbers))
-    return numbers[bisect_left(below, -(-percent * below[-1] // 100))]
 
 
 def count(shard: FoundShard) -> ShardCounts:
@@ -165,7 +117,7 @@ def count(shard: FoundShard) -> ShardCounts:
     entry = shard.entry
     if entry is not None and not entry.examples and not shard.bytes:
         return ShardCounts(name=shard.name, bytes=0, layout=None)
-    counts = count_shard(shard.path, shard.name, shard.bytes)
+    counts = count_shard(shard.path, shard.name, shard.bytes, objective=shard.objective)
     for what in ("examples", "tokens", "masked_tokens"):
         found = getattr(counts, what)
         if entry is not None and found != (expected := getattr(entry, what)):
@@ -183,7 +135,7 @@ def _common_layout(shards: list[ShardCounts], path: str) -> ShardLayout:
         if not shard.examples or shard.layout is None:
             continue
         first = first or shard
-        for what in ("max_seq_length", "max_predictions_per_seq"):
+        for what in ("objective", "max_seq_length", "max_predictions_per_seq"):
             found, expected = getattr(shard.layout, what), getattr(first.layout, what)
             if found != expected:
                 raise UsageError(
@@ -193,31 +145,3 @@ def _common_layout(shards: list[ShardCounts], path: str) -> ShardLayout:
     if first is None or first.layout is None:
         raise ShardError(f"{path}: {len(shards)} shards without any example")
     return first.layout
-
-
-def _likely_mask(shown: Counter[int]) -> MaskId | None:
-    """The id that stands at more than half of the masked positions: nothing but ``[MASK]`` does.
-
-    None if no id does, or if there are too few positions to tell.
-    """
-    if shown.total() < _EVIDENCE:
-        return None
-    likely = max(shown, key=lambda token: (shown[token], -token))
-    return MaskId(id=likely, source="data") if 2 * shown[likely] > shown.total() else None
-
-
-def _spread(counter: Counter[int]) -> dict[str, Any]:
-    return {
-        "min": min(counter),
-        "mean": _share(weighted_sum(counter), counter.total()),
-        "max": max(counter),
-        "quantiles": {str(percent): quantile(counter, percent) for percent in QUANTILES},
-    }
-
-
-def _share(part: int, whole: int) -> float:
-    return _rounded(part / whole) if whole else 0.0
-
-
-def _rounded(value: float) -> float:
-    return round(value, _DECIMALS)

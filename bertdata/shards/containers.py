@@ -5,8 +5,9 @@ from contextlib import contextmanager
 from typing import BinaryIO
 
 from bertdata._native import Engine
-from bertdata.config.recipes import FORMATS
+from bertdata.config.settings import FORMATS
 from bertdata.errors import ShardError
+from bertdata.examples.objectives import find_objective
 from bertdata.io import storage
 from bertdata.records import ShardLayout
 from bertdata.shards.protocol import ShardReader, ShardWriter, Sink
@@ -36,27 +37,34 @@ def format_of(file: BinaryIO) -> str:
     return _MAGIC.get(magic, "tfrecord")
 
 
-def make_reader(file: BinaryIO, name: str, engine: Engine | None = None) -> ShardReader:
-    """A reader of whatever container the file is; errors call it ``name``."""
+def make_reader(
+    file: BinaryIO, name: str, engine: Engine | None = None, objective: str | None = None
+) -> ShardReader:
+    """A reader of whatever container the file is; errors call it ``name``.
+
+    objective: the name of that of its examples, where it is known; else the file's fields tell one of ours.
+    """
     format = format_of(file)
     if format == "hdf5":
         from bertdata.shards.hdf5 import Hdf5Reader
 
-        return Hdf5Reader(file, name)
+        return Hdf5Reader(file, name, find_objective(objective)) if objective else Hdf5Reader(file, name)
     if format == "parquet":
-        from bertdata.shards.parquet import ParquetReader
+        from bertdata.shards.parquet import ParquetReader, objective_name
 
-        return ParquetReader(file, name)
+        return ParquetReader(file, name, find_objective(objective or objective_name(file)))
     from bertdata.shards.tfrecord import TFRecordReader
 
-    return TFRecordReader(file, name, engine)
+    return TFRecordReader(file, name, engine, find_objective(objective) if objective else None)
 
 
 @contextmanager
-def open_reader(path: str, engine: Engine | None = None) -> Iterator[ShardReader]:
-    """A reader of the shard at the path."""
+def open_reader(
+    path: str, engine: Engine | None = None, objective: str | None = None
+) -> Iterator[ShardReader]:
+    """A reader of the shard at the path; see make_reader."""
     with storage.open_input(path) as file:
-        yield make_reader(file, path, engine)
+        yield make_reader(file, path, engine, objective)
 
 
 def format_of_name(path: str) -> str:

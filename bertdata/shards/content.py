@@ -10,23 +10,26 @@ from bertdata.shards.tfrecord import canonical_blocks, encode_batch
 _BATCH = 512
 
 
-def content_md5(path: str, engine: Engine | None = None) -> str:
-    """The content md5 of a shard; ShardError names the record that cannot be read."""
+def content_md5(path: str, engine: Engine | None = None, objective: str | None = None) -> str:
+    """The content md5 of a shard; ShardError names the record that cannot be read.
+
+    objective: as make_reader takes it.
+    """
     digest = hashlib.md5(usedforsecurity=False)
     with storage.open_input(path) as file:
         if format_of(file) == "tfrecord":
             for block, _ in canonical_blocks(file, path, engine):
                 digest.update(block)
         else:
-            reader = make_reader(file, path, engine)
+            reader = make_reader(file, path, engine, objective)
             for batch in reader.batches(_BATCH):
                 digest.update(encode_batch(batch, reader.layout, engine))
     return digest.hexdigest()
 
 
-def check_readable(path: str, engine: Engine | None = None) -> int:
+def check_readable(path: str, engine: Engine | None = None, objective: str | None = None) -> int:
     """Read every record of a shard; their number. ShardError names the first that is damaged."""
     with storage.open_input(path) as file:
         if format_of(file) == "tfrecord":
             return sum(records for _, records in canonical_blocks(file, path, engine))
-        return sum(map(len, make_reader(file, path, engine).batches(_BATCH)))
+        return sum(map(len, make_reader(file, path, engine, objective).batches(_BATCH)))

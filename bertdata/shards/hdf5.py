@@ -1,4 +1,4 @@
-"""HDF5 shards as NVIDIA's and Habana's trainers read them: six gzip-compressed datasets, no weights.
+"""HDF5 shards as NVIDIA's and Habana's trainers read them: a gzip-compressed dataset a field, no weights.
 
 The first masked position 0 ends a row's masks, so position 0 itself cannot be masked. Writing never
 holds more than one block of examples.
@@ -14,12 +14,15 @@ from itertools import product
 from typing import IO, TYPE_CHECKING, Any
 
 from bertdata.errors import MissingExtraError, ShardError, StorageError
+from bertdata.examples.bert.objective import BERT
+from bertdata.examples.fields import Fields
+from bertdata.examples.objective import Objective
+from bertdata.examples.objectives import find_objective
 from bertdata.records import ExampleBatch, ShardLayout
 from bertdata.shards.protocol import Sink
-from schemas import load_schema
 
 if TYPE_CHECKING:
-    from bertdata.shards.columns import Array
+    from bertdata.examples.columns import Array
 
 BLOCK_ROWS = 1024
 BLOCK_BYTES = 512 * 1024  # of input_ids; HDF5's chunk cache holds 1 MiB a dataset, unasked
@@ -39,49 +42,52 @@ class Hdf5Writer:
 
     def __init__(self, sink: Sink, layout: ShardLayout) -> None:
         h5py = _load_h5py()
-        from bertdata.shards import columns
+        from bertdata.examples.columns import Regrouping
+        from bertdata.shards import rows
 
-        columns.check_writable(layout, "hdf5")
+        rows.check_writable(layout, "hdf5")
         self._sink = sink
         self._layout = layout
         self._received = 0
         self._written = 0
-        self._blocks = columns.Regrouping(_block_rows(layout))
+        self._blocks: Regrouping[ExampleBatch] = Regrouping(_block_rows(layout))
         self._scratch = _Scratch()
         self._file = h5py.File(self._scratch, "w", libver=LIBRARY_VERSIONS)
         self._release = weakref.finalize(self, _close_both, self._file, self._scratch)
-        self._fields = _declared_fields()
+        self._fields = find_objective(layout.objective).fields("hdf5", layout)
+        self._lowest_position = _lowest_position(self._fields)
         for field in self._fields:
             self._create(field)
 
     def _create(self, field: str) -> None:
-        width = _row_shape(self._fields[field]["shape"], self._layout)
+        width = _row_shape(self._fields[field].shape, self._layout)
         self._file.create_dataset(
             field,
             shape=(0, *width),
             maxshape=(None, *width),
             chunks=(_block_rows(self._layout), *width),
-            dtype=self._fields[field]["type"],
+            dtype=self._fields[field].type,
             compression="gzip",
             compression_opts=GZIP_LEVEL,
             track_times=False,
         )
 
     def write(self, batch: ExampleBatch) -> None:
-        from bertdata.shards import columns
+        from bertdata.examples.columns import arrays
+        from bertdata.shards import rows
 
-        batch = columns.arrays(batch)
-        place = columns.Place(name="hdf5 shard", first=self._received)
-        columns.check(batch, self._layout, place, lowest_position=1)
+        batch = arrays(batch)
+        record = rows.RecordCheck(name="hdf5 shard", first=self._received)
+        rows.check(batch, self._layout, record, self._lowest_position)
         self._received += len(batch)
         for block in self._blocks.add(batch):
             self._write_block(block)
 
     def _write_block(self, block: ExampleBatch) -> None:
-        from bertdata.shards import columns
+        from bertdata.shards.rows import pad
 
         start, self._written = self._written, self._written + len(block)
-        for field, rows in columns.pad(block, self._layout, self._fields).items():
+        for field, rows in pad(block, self._layout, self._fields).items():
             self._file[field].resize(self._written, axis=0)
             self._file[field][start:] = rows
         self._scratch.check()
@@ -101,30 +107,32 @@ class Hdf5Reader:
 
     layout: ShardLayout
 
-    def __init__(self, file: IO[bytes], name: str) -> None:
+    def __init__(self, file: IO[bytes], name: str, objective: Objective = BERT) -> None:
         self._name = name
-        self._fields = _declared_fields()
+        self._objective = objective
+        self._fields = objective.fields("hdf5")
         self._datasets = _open_datasets(file, name, list(self._fields))
-        self._rows, self.layout = _find_layout(self._datasets, self._fields, name)
+        self._rows, self.layout = _find_layout(self._datasets, objective, name)
 
     def __len__(self) -> int:
         return self._rows
 
     def batches(self, size: int) -> Iterator[ExampleBatch]:
-        from bertdata.shards import columns
+        from bertdata.examples.columns import regroup
 
-        return columns.regroup(self._blocks(), size)
+        return regroup(self._blocks(), size)
 
     def _blocks(self) -> Iterator[ExampleBatch]:
-        from bertdata.shards import columns
+        from bertdata.examples.columns import narrow
+        from bertdata.shards.rows import RecordCheck, check, unpad
 
-        step = _block_rows(self.layout)
+        step, lowest_position = _block_rows(self.layout), _lowest_position(self._fields)
         for start in range(0, len(self), step):
-            place = columns.Place(name=self._name, first=start)
-            rows = self._read(start, min(start + step, len(self)))
-            block = columns.unpad(rows, self._fields, place)
-            columns.check(block, self.layout, place, lowest_position=1)
-            yield columns.narrow(block)
+            record = RecordCheck(name=self._name, first=start)
+            found = self._read(start, min(start + step, len(self)))
+            block = unpad(found, self._fields, self._objective.batch_type, record)
+            check(block, self.layout, record, lowest_position)
+            yield narrow(block)
 
     def _read(self, start: int, stop: int) -> "dict[str, Array]":
         try:
@@ -203,9 +211,9 @@ def _load_h5py() -> Any:
         raise MissingExtraError(f"container hdf5 {remedy}") from error
 
 
-def _declared_fields() -> dict[str, Any]:
-    fields: dict[str, Any] = load_schema("example")["hdf5"]
-    return fields
+def _lowest_position(fields: Fields) -> int:
+    """1 where a position 0 would end the masks."""
+    return int(any(field.ends_at_padding for field in fields.values()))
 
 
 def _block_rows(layout: ShardLayout) -> int:
@@ -232,10 +240,11 @@ def _open_datasets(file: IO[bytes], name: str, fields: list[str]) -> dict[str, A
     return found
 
 
-def _find_layout(datasets: dict[str, Any], fields: dict[str, Any], name: str) -> tuple[int, ShardLayout]:
+def _find_layout(datasets: dict[str, Any], objective: Objective, name: str) -> tuple[int, ShardLayout]:
     """Number of rows and their layout; ShardError if a dataset's type or shape does not fit the others."""
-    from bertdata.shards import columns
+    from bertdata.shards.rows import check_layout
 
+    fields = objective.fields("hdf5")
     try:
         kinds = {field: dataset.dtype for field, dataset in datasets.items()}
         shapes = {field: dataset.shape for field, dataset in datasets.items()}
@@ -243,15 +252,20 @@ def _find_layout(datasets: dict[str, Any], fields: dict[str, Any], name: str) ->
         raise ShardError(f"{name}: not a readable HDF5 file ({_one_line(error)})") from error
     for field, kind in kinds.items():
         if kind.kind not in "iu":
-            raise ShardError(f"{name}: {field} is {kind}, expected integers ({fields[field]['type']})")
-    for field in ("input_ids", "masked_lm_positions"):
-        if len(shapes[field]) != 2:
-            raise ShardError(f"{name}: {field} has shape {shapes[field]}, expected two dimensions")
-    rows, width = shapes["input_ids"]
-    layout = ShardLayout(max_seq_length=width, max_predictions_per_seq=shapes["masked_lm_positions"][1])
-    columns.check_layout(layout, name)
+            raise ShardError(f"{name}: {field} is {kind}, expected integers ({fields[field].type})")
+    widest: dict[str, str] = {}
+    for field, declared in fields.items():
+        widest.setdefault(declared.shape, field)
+    for shape in ("S", "P"):
+        if shape in widest and len(shapes[widest[shape]]) != 2:
+            found = shapes[widest[shape]]
+            raise ShardError(f"{name}: {widest[shape]} has shape {found}, expected two dimensions")
+    rows, width = shapes[widest["S"]]
+    masks = shapes[widest["P"]][1] if "P" in widest else 0
+    layout = ShardLayout(objective=objective.name, max_seq_length=width, max_predictions_per_seq=masks)
+    check_layout(layout, name, has_masks="P" in widest)
     for field, shape in shapes.items():
-        expected = (rows, *_row_shape(fields[field]["shape"], layout))
+        expected = (rows, *_row_shape(fields[field].shape, layout))
         if shape != expected:
             raise ShardError(f"{name}: {field} has shape {shape}, expected {expected}")
         chunks = datasets[field].chunks

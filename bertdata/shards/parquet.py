@@ -10,17 +10,22 @@ from importlib import import_module
 from typing import IO, TYPE_CHECKING, Any
 
 from bertdata.errors import MissingExtraError, ShardError
-from bertdata.records import ExampleBatch, ShardLayout
+from bertdata.examples.bert.objective import BERT
+from bertdata.examples.fields import Field, Fields, columns_by_name
+from bertdata.examples.objective import Objective
+from bertdata.examples.objectives import find_objective
+from bertdata.records import Column, ExampleBatch, ShardLayout
 from bertdata.shards.protocol import Sink
-from schemas import load_schema
 
 if TYPE_CHECKING:
-    from bertdata.shards.columns import Array, Place
+    from bertdata.examples.columns import Array
+    from bertdata.shards.rows import RecordCheck
 
 GROUP_ROWS = 8192
 GROUP_IDS = 4 * 1024 * 1024
 ZSTD_LEVEL = 3
-_SIZES = ("max_seq_length", "max_predictions_per_seq")
+DEFAULT_OBJECTIVE = BERT.name
+"""Files that name no objective are of this one."""
 
 
 class ParquetWriter:
@@ -28,13 +33,15 @@ class ParquetWriter:
 
     def __init__(self, sink: Sink, layout: ShardLayout) -> None:
         _load_pyarrow()
-        from bertdata.shards import columns
+        from bertdata.examples.columns import Regrouping
+        from bertdata.shards.rows import check_writable
 
-        columns.check_writable(layout, "parquet")
+        check_writable(layout, "parquet")
+        self._fields = find_objective(layout.objective).fields("parquet", layout)
         self._layout = layout
         self._received = 0
-        self._blocks = columns.Regrouping(_group_rows(layout))
-        self._schema = _declared_schema()
+        self._blocks: Regrouping[ExampleBatch] = Regrouping(_group_rows(layout))
+        self._schema = _declared_schema(self._fields)
         file = _SinkFile(sink)
         weakref.finalize(self, file.abandon)
         self._parquet = import_module("pyarrow.parquet").ParquetWriter(
@@ -50,23 +57,25 @@ class ParquetWriter:
         )
 
     def write(self, batch: ExampleBatch) -> None:
-        from bertdata.shards import columns
+        from bertdata.examples.columns import arrays
+        from bertdata.shards.rows import RecordCheck, check
 
-        batch = columns.arrays(batch)
-        place = columns.Place(name="parquet shard", first=self._received)
-        columns.check(batch, self._layout, place)
+        batch = arrays(batch)
+        check(batch, self._layout, RecordCheck(name="parquet shard", first=self._received))
         self._received += len(batch)
         for block in self._blocks.add(batch):
             self._write_group(block)
 
     def _write_group(self, block: ExampleBatch) -> None:
-        table = _encode(block, self._schema)
+        table = _encode(block, self._fields, self._schema)
         self._parquet.write_table(table, row_group_size=len(block))
 
     def close(self) -> None:
         for block in self._blocks.rest():
             self._write_group(block)
-        sizes = {f"bertdata.{what}": str(getattr(self._layout, what)) for what in _SIZES}
+        sizes = {f"bertdata.{what}": str(getattr(self._layout, what)) for what in _sizes(self._fields)}
+        if self._layout.objective != DEFAULT_OBJECTIVE:
+            sizes["bertdata.objective"] = self._layout.objective
         self._parquet.add_key_value_metadata(sizes)
         self._parquet.close()
 
@@ -76,8 +85,9 @@ class ParquetReader:
 
     layout: ShardLayout
 
-    def __init__(self, file: IO[bytes], name: str) -> None:
+    def __init__(self, file: IO[bytes], name: str, objective: Objective = BERT) -> None:
         self._name = name
+        self._batch_type, self._fields = objective.batch_type, objective.fields("parquet")
         self._errors = _pyarrow_errors()
         parquet = import_module("pyarrow.parquet")
         try:
@@ -89,32 +99,33 @@ class ParquetReader:
             raise ShardError(f"{name}: not a readable Parquet file ({_one_line(error)})") from error
         if rows != sum(self._sizes):
             raise ShardError(f"{name}: {sum(self._sizes)} rows in the row groups, expected {rows}")
-        _check_schema(schema, name)
-        self.layout = _find_layout(schema.metadata or {}, name)
+        _check_schema(schema, self._fields, name)
+        self.layout = _find_layout(schema.metadata or {}, objective, name)
 
     def __len__(self) -> int:
         return sum(self._sizes)
 
     def batches(self, size: int) -> Iterator[ExampleBatch]:
-        from bertdata.shards import columns
+        from bertdata.examples.columns import regroup
 
-        return columns.regroup(self._blocks(), size)
+        return regroup(self._blocks(), size)
 
     def _blocks(self) -> Iterator[ExampleBatch]:
-        from bertdata.shards import columns
+        from bertdata.examples.columns import narrow
+        from bertdata.shards.rows import RecordCheck, check
 
         first = 0
         for group, rows in enumerate(self._sizes):
             for start, records in self._records(group, first):
-                place = columns.Place(name=self._name, first=start)
-                block = _decode(records, place)
-                columns.check(block, self.layout, place)
-                yield columns.narrow(block)
+                record = RecordCheck(name=self._name, first=start)
+                block = _decode(records, self._fields, self._batch_type, record)
+                check(block, self.layout, record)
+                yield narrow(block)
             first += rows
 
     def _records(self, group: int, first: int) -> Iterator[tuple[int, Any]]:
         """Arrow record batches of a row group, each with the number of its first record."""
-        fields = list(_declared_fields())
+        fields = list(self._fields)
         size, start, stop = _group_rows(self.layout), first, first + self._sizes[group]
         try:
             for records in self._parquet.iter_batches(size, [group], columns=fields, use_threads=False):
@@ -174,16 +185,17 @@ def _pyarrow_errors() -> tuple[type[Exception], ...]:
     return _load_pyarrow().ArrowException, OSError, ValueError, TypeError, OverflowError, MemoryError
 
 
-def _declared_fields() -> dict[str, Any]:
-    fields: dict[str, Any] = load_schema("example")["parquet"]
-    return fields
+def _sizes(fields: Fields) -> tuple[str, ...]:
+    """The sizes of a layout that the file's metadata hold."""
+    has_masks = "positions" in {field.of for field in fields.values()}
+    return ("max_seq_length", "max_predictions_per_seq")[: 1 + has_masks]
 
 
-def _declared_schema() -> Any:
+def _declared_schema(fields: Fields) -> Any:
     pyarrow = _load_pyarrow()
-    types = {name: pyarrow.type_for_alias(field["type"]) for name, field in _declared_fields().items()}
-    for name, field in _declared_fields().items():
-        if field["shape"] == "*":
+    types = {name: pyarrow.type_for_alias(field.type) for name, field in fields.items()}
+    for name, field in fields.items():
+        if field.shape == "*":
             types[name] = pyarrow.list_(types[name])
     return pyarrow.schema(types)
 
@@ -192,22 +204,23 @@ def _group_rows(layout: ShardLayout) -> int:
     return max(1, min(GROUP_ROWS, GROUP_IDS // layout.max_seq_length))
 
 
-def _encode(block: ExampleBatch, schema: Any) -> Any:
+def _encode(block: ExampleBatch, fields: Fields, schema: Any) -> Any:
     """The Arrow table of a checked block."""
-    from bertdata.shards.columns import lengths
-
     pyarrow = _load_pyarrow()
-    values = {
-        "input_ids": _lists(block.ids, block.ends, schema.field("input_ids").type),
-        "first_segment_length": block.first_lengths,
-        "second_segment_length": lengths(block.ends) - block.first_lengths,
-        "masked_lm_positions": _lists(
-            block.positions, block.mask_ends, schema.field("masked_lm_positions").type
-        ),
-        "masked_lm_ids": _lists(block.labels, block.mask_ends, schema.field("masked_lm_ids").type),
-        "next_sentence_label": block.next_labels,
-    }
-    return pyarrow.table([pyarrow.array(values[field.name]).cast(field.type) for field in schema], schema)
+    columns = columns_by_name(type(block))
+    values = [_field_values(block, field, columns[field.of], schema) for field in fields.values()]
+    return pyarrow.table(
+        [pyarrow.array(column).cast(field.type) for column, field in zip(values, schema, strict=True)], schema
+    )
+
+
+def _field_values(block: ExampleBatch, field: Field, column: Column, schema: Any) -> Any:
+    from bertdata.examples.columns import lengths
+
+    values = getattr(block, column.name)
+    if column.ends is not None:
+        return _lists(values, getattr(block, column.ends), schema.field(field.name).type)
+    return lengths(block.ends) - values if field.source == "rest" else values
 
 
 def _lists(values: "Array", ends: "Array", kind: Any) -> Any:
@@ -216,26 +229,42 @@ def _lists(values: "Array", ends: "Array", kind: Any) -> Any:
     return pyarrow.ListArray.from_arrays(offsets, pyarrow.array(values).cast(kind.value_type))
 
 
-def _check_schema(schema: Any, name: str) -> None:
+def _check_schema(schema: Any, fields: Fields, name: str) -> None:
     """ShardError unless each declared column is there and holds integers, or lists of integers."""
     types = import_module("pyarrow.types")
-    for field, declared in _declared_fields().items():
+    for field, declared in fields.items():
         if schema.get_field_index(field) < 0:
-            raise ShardError(f"{name}: no column {field}, expected {', '.join(_declared_fields())}")
+            raise ShardError(f"{name}: no column {field}, expected {', '.join(fields)}")
         found = schema.field(field).type
         item = found
-        if declared["shape"] == "*":
+        if declared.shape == "*":
             item = found.value_type if types.is_list(found) or types.is_large_list(found) else None
         if item is None or not types.is_integer(item):
-            expected = f"lists of {declared['type']}" if declared["shape"] == "*" else declared["type"]
+            expected = f"lists of {declared.type}" if declared.shape == "*" else declared.type
             raise ShardError(f"{name}: column {field} is {found}, expected {expected}")
 
 
-def _find_layout(metadata: dict[bytes, bytes], name: str) -> ShardLayout:
-    from bertdata.shards.columns import check_layout
+def objective_name(file: IO[bytes]) -> str:
+    """The objective that a Parquet file's metadata name; DEFAULT_OBJECTIVE where they name none."""
+    _load_pyarrow()
+    try:
+        metadata = import_module("pyarrow.parquet").ParquetFile(file).schema_arrow.metadata or {}
+    except _pyarrow_errors():
+        return DEFAULT_OBJECTIVE  # the reader says what is wrong
+    finally:
+        file.seek(0)
+    name: str = metadata.get(b"bertdata.objective", DEFAULT_OBJECTIVE.encode()).decode("utf-8", "replace")
+    return name
 
-    layout = ShardLayout(**{what: _find_size(metadata, what, name) for what in _SIZES})
-    check_layout(layout, name)
+
+def _find_layout(metadata: dict[bytes, bytes], objective: Objective, name: str) -> ShardLayout:
+    from bertdata.shards.rows import check_layout
+
+    sizes = _sizes(objective.fields("parquet"))
+    layout = ShardLayout(
+        objective=objective.name, **{what: _find_size(metadata, what, name) for what in sizes}
+    )
+    check_layout(layout, name, has_masks=len(sizes) > 1)
     return layout
 
 
@@ -247,56 +276,63 @@ def _find_size(metadata: dict[bytes, bytes], what: str, name: str) -> Any:
     return int(text)
 
 
-def _decode(records: Any, place: "Place") -> ExampleBatch:
+def _decode(
+    records: Any, fields: Fields, batch_type: type[ExampleBatch], record: "RecordCheck"
+) -> ExampleBatch:
     """The examples of an Arrow record batch, their columns in its item types and not yet checked.
 
     ShardError where a value is missing, or where lengths contradict one another.
     """
-    from bertdata.shards.columns import lengths
+    columns = columns_by_name(batch_type)
+    single = [name for name, field in fields.items() if field.shape == "1"]
+    singles = {name: _scalar_column(records, name, record) for name in single}
+    found: dict[str, Any] = {}
+    for name, field in fields.items():
+        column = columns[field.of]
+        if column.ends is not None:
+            found[column.name], ends = _list_column(records, name, record)
+            _check_equal_lists(found.setdefault(column.ends, ends), ends, record)
+        elif field.source == "values":
+            found[column.name] = singles[name]
+    for name, field in fields.items():
+        if field.source == "rest":
+            _check_rest(singles[name], found[field.of], found["ends"], record)
+    return batch_type(**found)
 
-    scalars = {
-        name: _scalar_column(records, name, place)
-        for name, field in _declared_fields().items()
-        if field["shape"] == "1"
-    }
-    ids, ends = _list_column(records, "input_ids", place)
-    positions, mask_ends = _list_column(records, "masked_lm_positions", place)
-    labels, label_ends = _list_column(records, "masked_lm_ids", place)
-    masks, named = lengths(mask_ends), lengths(label_ends)
-    place.refuse(named != masks, lambda i: f"{named[i]} masked ids, expected {masks[i]}, one a position")
+
+def _check_equal_lists(expected: "Array", found: "Array", record: "RecordCheck") -> None:
+    from bertdata.examples.columns import lengths
+
+    masks, named = lengths(expected), lengths(found)
+    record.refuse(named != masks, lambda i: f"{named[i]} masked ids, expected {masks[i]}, one a position")
+
+
+def _check_rest(rest: "Array", first: "Array", ends: "Array", record: "RecordCheck") -> None:
+    from bertdata.examples.columns import lengths
+
     length = lengths(ends)
-    first, second = scalars["first_segment_length"], scalars["second_segment_length"]
-    place.refuse(
-        first.astype("int64") + second.astype("int64") != length,
-        lambda i: f"segments of {first[i]} and {second[i]} ids, expected {length[i]} together",
-    )
-    return ExampleBatch(
-        ids=ids,
-        ends=ends,
-        first_lengths=first,
-        positions=positions,
-        labels=labels,
-        mask_ends=mask_ends,
-        next_labels=scalars["next_sentence_label"],
+    record.refuse(
+        first.astype("int64") + rest.astype("int64") != length,
+        lambda i: f"segments of {first[i]} and {rest[i]} ids, expected {length[i]} together",
     )
 
 
-def _scalar_column(records: Any, name: str, place: "Place") -> "Array":
+def _scalar_column(records: Any, name: str, record: "RecordCheck") -> "Array":
     column = records.column(name)
-    place.refuse(column.is_null().to_numpy(zero_copy_only=False), lambda _: f"no {name}, expected a number")
+    record.refuse(column.is_null().to_numpy(zero_copy_only=False), lambda _: f"no {name}, expected a number")
     values: Array = column.to_numpy()
     return values
 
 
-def _list_column(records: Any, name: str, place: "Place") -> "tuple[Array, Array]":
+def _list_column(records: Any, name: str, record: "RecordCheck") -> "tuple[Array, Array]":
     """The values of a column of lists, and where each list ends in them."""
     column = records.column(name)
-    place.refuse(column.is_null().to_numpy(zero_copy_only=False), lambda _: f"no {name}, expected a list")
+    record.refuse(column.is_null().to_numpy(zero_copy_only=False), lambda _: f"no {name}, expected a list")
     offsets = column.offsets.to_numpy()
     ends: Array = offsets[1:] - offsets[0]
     values = column.flatten()
     holes = values.is_null().to_numpy(zero_copy_only=False)
-    place.refuse_items(holes, ends, lambda _: f"a hole in {name}, expected numbers only")
+    record.refuse_items(holes, ends, lambda _: f"a hole in {name}, expected numbers only")
     return values.to_numpy(), ends
 
 

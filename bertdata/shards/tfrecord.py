@@ -1,14 +1,18 @@
 """TFRecord shards: writing batches, reading them back, and the canonical form of any TFRecord file."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import islice
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from bertdata._native import Engine, default_engine, kernels, use_native
-from bertdata.errors import ShardError
-from bertdata.records import BATCH_COLUMNS, Example, ExampleBatch, ShardLayout
+from bertdata.config.settings import LONGEST_SEQUENCE
+from bertdata.errors import SettingsError, ShardError
+from bertdata.examples.fields import Features, LossyExample
+from bertdata.examples.objective import Objective
+from bertdata.examples.objectives import OBJECTIVES, find_objective
+from bertdata.records import ExampleBatch, ShardLayout
 from bertdata.shards.example_proto import NotAnExample, canonical_example, decode_example, encode_example
-from bertdata.shards.features import LossyExample, example_of, features_of, layout_of
 from bertdata.shards.framing import FRAME_BYTES, Source, frame, read_payloads, truncated
 from bertdata.shards.protocol import Sink
 
@@ -34,19 +38,15 @@ def encode_batch(
     batch: ExampleBatch, layout: ShardLayout, engine: Engine | None = None
 ) -> bytes | memoryview:
     """The framed canonical records of the batch; ShardError if one of its examples cannot be a record."""
+    objective = find_objective(layout.objective)
     if not use_native(engine or default_engine()):
         try:
-            features = (features_of(example, layout) for example in batch.examples())
+            features = (objective.features(example, layout) for example in batch.examples())
             return b"".join(frame(encode_example(one)) for one in features)
         except LossyExample as error:
             raise ShardError(str(error)) from None
     try:
-        framed: memoryview = kernels.encode_tfrecord(
-            *(getattr(batch, column) for column in BATCH_COLUMNS),
-            layout.max_seq_length,
-            layout.max_predictions_per_seq,
-            layout.remask,
-        )
+        framed: memoryview = objective.record_format(layout).encode(batch.values())
     except kernels.LossyExample as error:
         raise ShardError(str(error)) from None
     return framed
@@ -55,25 +55,26 @@ def encode_batch(
 class TFRecordReader:
     """Examples of one TFRecord file of any tool; the layout is that of the first record.
 
-    The file must be seekable. ShardError names the record that is damaged or cannot be held in an
+    The file must be seekable. objective: that of the examples, where it is known; else the one of
+    ours that has such fields. ShardError names the record that is damaged or cannot be held in an
     ExampleBatch without loss (weights other than ones then zeros, for instance).
     """
 
-    def __init__(self, file: BinaryIO, name: str, engine: Engine | None = None) -> None:
+    def __init__(
+        self, file: BinaryIO, name: str, engine: Engine | None = None, objective: Objective | None = None
+    ) -> None:
         self._file = file
         self._name = name
         self._native = use_native(engine or default_engine())
         first = next(read_payloads(file, name), None)
         if first is None:
             raise ShardError(f"{name}: holds no records")
-        self.layout = self._checked_layout(first)
-        file.seek(0)
-
-    def _checked_layout(self, payload: bytes) -> ShardLayout:
         try:
-            return layout_of(decode_example(payload))
+            self.layout = find_layout(decode_example(first), objective)
         except (NotAnExample, LossyExample) as error:
-            raise ShardError(f"{self._name}: record 0: {error}") from None
+            raise ShardError(f"{name}: record 0: {error}") from None
+        self._objective = find_objective(self.layout.objective)
+        file.seek(0)
 
     def __len__(self) -> int:
         """Number of records, from the frames' headers alone."""
@@ -90,40 +91,63 @@ class TFRecordReader:
 
     def batches(self, size: int) -> Iterator[ExampleBatch]:
         self._file.seek(0)
-        if self._native and not self.layout.remask:
+        if self._native and self._objective.decodes_natively(self.layout):
             yield from self._kernel_batches(size)
             return
         examples = self._examples()
         while group := list(islice(examples, size)):
-            yield ExampleBatch.of(group, wide=True)
+            yield self._objective.batch_type.of(group, wide=True)
 
-    def _examples(self) -> Iterator[Example]:
+    def _examples(self) -> Iterator[Any]:
         for record, payload in enumerate(read_payloads(self._file, self._name)):
             try:
-                yield example_of(decode_example(payload), self.layout)
+                yield self._objective.example(decode_example(payload), self.layout)
             except (NotAnExample, LossyExample) as error:
                 raise ShardError(f"{self._name}: record {record}: {error}") from None
 
     def _kernel_batches(self, size: int) -> Iterator[ExampleBatch]:
         record, rest = 0, b""
+        format, batch_type = self._objective.record_format(self.layout), self._objective.batch_type
+        names = [column.name for column in batch_type.columns()]
         while more := self._file.read(BLOCK_BYTES):
             block, place = memoryview(rest + more), 0
             while True:
                 try:
-                    columns, used = kernels.decode_tfrecord(
-                        block[place:], self.layout.max_seq_length, self.layout.max_predictions_per_seq, size
-                    )
+                    columns, used = format.decode(block[place:], size)
                 except kernels.RecordError as error:
                     raise _record_error(self._name, record, error) from None
                 if not used:
                     break
                 place += used
-                batch = ExampleBatch(**dict(zip(BATCH_COLUMNS, columns, strict=True)))
+                batch = batch_type(**dict(zip(names, columns, strict=True)))
                 record += len(batch)
                 yield batch
             rest = bytes(block[place:])
         if rest:
             raise truncated(f"{self._name}: record {record}")
+
+
+def find_layout(features: Features, objective: Objective | None = None) -> ShardLayout:
+    """The layout that a record's features have; LossyExample if they are no example's of the objective.
+
+    Without one, the first of ours of which no field is missing.
+    """
+    missing: list[str] = []
+    for candidate in [objective] if objective else OBJECTIVES.values():
+        for remask in (True, False):
+            layout = ShardLayout(objective=candidate.name, max_seq_length=1, remask=remask)
+            try:
+                fields = candidate.fields("tfrecord", layout)
+            except SettingsError:
+                continue
+            missing = sorted(set(fields) - set(features))
+            if not missing:
+                sizes = {field.shape: len(features[name] or ()) for name, field in fields.items()}
+                if not 1 <= sizes["S"] <= LONGEST_SEQUENCE:
+                    found = f"{next(name for name, field in fields.items() if field.shape == 'S')} has"
+                    raise LossyExample(f"{found} {sizes['S']} values, expected 1 to {LONGEST_SEQUENCE}")
+                return replace(layout, max_seq_length=sizes["S"], max_predictions_per_seq=sizes.get("P", 0))
+    raise LossyExample(f"lacks {', '.join(missing)}")
 
 
 def canonical_blocks(file: Source, name: str, engine: Engine | None = None) -> Iterator[tuple[bytes, int]]:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, fields
 
-from bertdata.config.recipes import setting
+from bertdata.config.settings import setting
 from bertdata.errors import SettingsError
 
 RECIPES = ("mlperf", "nvidia")

@@ -1,11 +1,7 @@
-"""Part to documents of token ids: reading lines, cleaning, splitting, WordPiece.
+"""Part to documents of token ids.
 
-``documents.tokenize`` is the step; the other modules are its specification, read top down:
-``documents`` (lines to documents), ``basic`` (text to words), ``wordpiece`` (words to ids),
-``vocabulary`` (ids of a vocabulary file); Unicode 11.0's rules are ``bertdata.unicode.characters``.
+``tokenizer`` is the seam, ``load`` makes a tokeniser of a file. ``wordpiece`` is BERT's of 2018: the step
+and its specification, read top down: ``wordpiece`` (lines to documents), ``basic`` (text to words),
+``pieces`` (words to ids), ``vocabulary`` (ids of a vocabulary file); Unicode 11.0's rules are
+``bertdata.unicode.characters``.
 """
-
-from bertdata.tokens.documents import tokenize
-from bertdata.tokens.vocabulary import parse_vocabulary
-
-__all__ = ["parse_vocabulary", "tokenize"]

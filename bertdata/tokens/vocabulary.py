@@ -1,6 +1,7 @@
 """A vocabulary file as each dialect numbers it."""
 
 import hashlib
+from dataclasses import dataclass
 
 from bertdata.config.dialects import SPECIAL_TOKENS, Dialect
 from bertdata.errors import VocabularyError
@@ -10,7 +11,14 @@ from bertdata.tokens.lines import normalize_newlines
 LARGEST_VOCABULARY = 1 << 21
 
 
-def parse_vocabulary(data: bytes, name: str, dialect: Dialect) -> Vocabulary:
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class WordPieceVocabulary(Vocabulary):
+    """A WordPiece vocabulary as one dialect reads it; ids: the id of each distinct token."""
+
+    ids: dict[str, int]
+
+
+def parse_vocabulary(data: bytes, name: str, dialect: Dialect) -> WordPieceVocabulary:
     """The vocabulary in ``data``: one token a line, stripped; its id is its place.
 
     Where a token occurs twice, mlperf keeps the first and numbers distinct tokens; the others keep
@@ -30,12 +38,16 @@ def parse_vocabulary(data: bytes, name: str, dialect: Dialect) -> Vocabulary:
             f"{name}: lacks {' '.join(missing)}; expected one token a line, these among them"
             + ("; it begins with a byte-order mark: remove that" if data.startswith(b"\xef\xbb\xbf") else "")
         )
-    return Vocabulary(
+    words = ["[unused]"] * (max(ids.values()) + 1)
+    for token, token_id in ids.items():
+        words[token_id] = token
+    return WordPieceVocabulary(
         name=name,
         md5=hashlib.md5(data, usedforsecurity=False).hexdigest(),
         ids=ids,
+        words=words,
+        continues_word=bytes(word.startswith("##") for word in words),
         replacements=tuple(ids.values()),
-        size=max(ids.values()) + 1,
         cls=ids["[CLS]"],
         sep=ids["[SEP]"],
         mask=ids["[MASK]"],

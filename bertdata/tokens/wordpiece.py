@@ -1,25 +1,109 @@
-"""Words to ids of word pieces (WordPiece, Wu et al. 2016, as the BERT release applies it)."""
+"""The WordPiece tokeniser: lines of text to documents of token ids, by the kernel or its readable twin."""
 
-from bertdata.records import Vocabulary
+from array import array
+from collections.abc import Iterable
+from typing import Any
+
+from bertdata._native import Engine, default_engine, kernels, use_native
+from bertdata.config.dialects import Dialect
+from bertdata.errors import InputError
+from bertdata.records import Documents
+from bertdata.tokens.lines import drop_bad_utf8, join_inputs, normalize_newlines
+from bertdata.tokens.vocabulary import WordPieceVocabulary
+
+_UTF8_REMEDY = "convert the file, or use the dialect graphcore, which drops such bytes"
 
 
-def split_pieces(word: str, vocabulary: Vocabulary, max_word_chars: int) -> list[int]:
-    """Ids of the longest known pieces from left to right; one [UNK] where nothing fits.
+class WordPieceTokenizer:
+    """BERT's tokeniser of 2018 as one dialect applies it; keeps a cache of words between texts."""
 
-    Every piece but the first is looked up with ``##`` before it. A word of more than
-    max_word_chars characters is [UNK].
-    """
-    if len(word) > max_word_chars:
-        return [vocabulary.unk]
-    pieces: list[int] = []
-    start = 0
-    while start < len(word):
-        for end in range(len(word), start, -1):
-            piece = word[start:end] if start == 0 else "##" + word[start:end]
-            if piece in vocabulary.ids:
-                pieces.append(vocabulary.ids[piece])
-                start = end
-                break
-        else:
-            return [vocabulary.unk]
-    return pieces
+    def __init__(
+        self,
+        vocabulary: WordPieceVocabulary,
+        dialect: Dialect,
+        *,
+        lower_case: bool,
+        engine: Engine | None = None,
+    ) -> None:
+        self.vocabulary = vocabulary
+        self._dialect = dialect
+        self._lower_case = lower_case
+        self._kernel: Any = self._make_kernel() if use_native(engine or default_engine()) else None
+
+    def _make_kernel(self) -> Any:
+        return kernels.Tokenizer(
+            tokens=list(self.vocabulary.ids),
+            ids=list(self.vocabulary.ids.values()),
+            unknown=self.vocabulary.unk,
+            lower_case=self._lower_case,
+            drops_unassigned=self._dialect.drops_unassigned,
+            keeps_special_tokens=self._dialect.keeps_special_tokens,
+            max_word_chars=self._dialect.max_word_chars,
+        )
+
+    def encode(self, texts: list[bytes], names: list[str]) -> Documents:
+        """The documents of several UTF-8 texts read as one sequence.
+
+        A blank line ends a document, any other line is a sentence unless it yields no id; documents
+        without sentences are dropped. No boundary is added between texts. InputError names file and
+        line of a byte that is not UTF-8, where the dialect does not drop it.
+        """
+        texts = [normalize_newlines(text, self._dialect) for text in texts]
+        if self._kernel is not None:
+            try:
+                return self._kernel_documents(join_inputs(texts))
+            except kernels.InvalidUtf8:
+                pass  # which input, which line, and whether that matters: settled below
+        texts = [self._valid_utf8(text, name) for text, name in zip(texts, names, strict=True)]
+        joined = join_inputs(texts)
+        if self._kernel is not None:
+            return self._kernel_documents(joined)
+        return self._specification(joined.decode().split("\n"))
+
+    def _kernel_documents(self, text: bytes) -> Documents:
+        ids, sentence_ends, document_ends = self._kernel.tokenize(text)
+        return Documents(ids=ids, sentence_ends=sentence_ends, document_ends=document_ends)
+
+    def _valid_utf8(self, text: bytes, name: str) -> bytes:
+        try:
+            text.decode()
+        except UnicodeDecodeError as error:
+            if not self._dialect.drops_bad_utf8:
+                raise InputError.not_utf8(name, text, error.start, _UTF8_REMEDY) from None
+            return drop_bad_utf8(text)
+        return text
+
+    def _specification(self, lines: Iterable[str]) -> Documents:
+        # Imported here: the Unicode tables take longer to load than a small part takes the kernel.
+        from bertdata.tokens.basic import split_words
+        from bertdata.tokens.pieces import split_pieces
+
+        ids = array("I" if self.vocabulary.wide else "H")
+        sentence_ends, document_ends = array("I"), array("I")
+        closed = 0
+        for line in [*lines, ""]:
+            if not line.strip():
+                if len(sentence_ends) > closed:
+                    closed = len(sentence_ends)
+                    document_ends.append(closed)
+                continue
+            before = len(ids)
+            for word in split_words(line, self._dialect, self._lower_case):
+                ids.extend(split_pieces(word, self.vocabulary, self._dialect.max_word_chars))
+            if len(ids) > before:
+                sentence_ends.append(len(ids))
+        return Documents(ids=ids, sentence_ends=sentence_ends, document_ends=document_ends)
+
+
+def tokenize(
+    text: bytes,
+    vocabulary: WordPieceVocabulary,
+    dialect: Dialect,
+    *,
+    lower_case: bool = True,
+    name: str = "text",
+    engine: Engine | None = None,
+) -> Documents:
+    """The documents of one UTF-8 text; see WordPieceTokenizer.encode."""
+    tokenizer = WordPieceTokenizer(vocabulary, dialect, lower_case=lower_case, engine=engine)
+    return tokenizer.encode([text], [name])

@@ -157,7 +157,7 @@ def check_package(data: bytes) -> None:
         for pattern in sources
         for path in (ROOT / package).rglob(pattern)
     }
-    assert {"bertdata/_native/binding.cpp", "bertdata/_native/crc32c.h"} < wanted
+    assert {"bertdata/_native/binding.cpp", "bertdata/_native/shards/crc32c.h"} < wanted
     assert wanted | {"setup.py", "pyproject.toml", "README.md", "LICENSE"} <= names
     assert not [name for name in names if name.startswith(("tests/", "golden/")) or name.endswith(".so")]
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from bertdata.cli.main import main
-from bertdata.config.recipes import ExampleSettings
+from bertdata.examples.bert.settings import BertSettings
 from bertdata.shards.content import content_md5
 
 NAME = re.compile(r"(\w+?)__(.+?)__s(\d+)__p(\d+)__d(\d+)__seed(\d+)(?:__([\w-]+))?\.(tfrecord|hdf5)")
@@ -24,7 +24,7 @@ class Case:
 
     name: str
     text: str
-    settings: ExampleSettings
+    settings: BertSettings
 
 
 def parse_case(name: str) -> Case | None:
@@ -32,7 +32,7 @@ def parse_case(name: str) -> Case | None:
     if match is None or name.startswith("pick-eval"):
         return None
     program, text, length, predictions, dupe, seed, option, container = match.groups()
-    settings = ExampleSettings(
+    settings = BertSettings(
         dialect=program,
         max_seq_length=int(length),
         max_predictions_per_seq=int(predictions),

@@ -2,18 +2,19 @@
 
 from hypothesis import strategies as st
 
-from bertdata.records import Example, ExampleBatch, ShardLayout
+from bertdata.examples.bert.batch import BertBatch, BertExample
+from bertdata.records import ShardLayout
 
 LAYOUT = ShardLayout(max_seq_length=12, max_predictions_per_seq=3)
 
 
 @st.composite
-def examples(draw: st.DrawFn, largest_id: int) -> Example:
+def examples(draw: st.DrawFn, largest_id: int) -> BertExample:
     length = draw(st.integers(2, LAYOUT.max_seq_length))
     places = st.sets(st.integers(1, length - 1), max_size=LAYOUT.max_predictions_per_seq)
     positions = sorted(draw(places))
     ids = st.integers(0, largest_id)
-    return Example(
+    return BertExample(
         ids=draw(st.lists(ids, min_size=length, max_size=length)),
         first_length=draw(st.integers(0, length)),
         positions=positions,
@@ -22,12 +23,12 @@ def examples(draw: st.DrawFn, largest_id: int) -> Example:
     )
 
 
-def pack(rows: list[Example], id_type: str = "H") -> ExampleBatch:
+def pack(rows: list[BertExample], id_type: str = "H") -> BertBatch:
     """The rows as columns, with ids of that ``array`` type."""
-    return ExampleBatch.of(rows, wide=id_type == "I")
+    return BertBatch.of(rows, wide=id_type == "I")
 
 
-def plain_row(number: int) -> Example:
-    return Example(
+def plain_row(number: int) -> BertExample:
+    return BertExample(
         ids=[101, number, 103, 102, 7, 102], first_length=4, positions=[2, 4], labels=[9, 7], next_label=1
     )

@@ -8,10 +8,11 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from bertdata.config.dialects import DIALECTS, SPECIAL_TOKENS, Dialect
-from bertdata.config.recipes import ExampleSettings
-from bertdata.records import Documents, Example, ShardLayout, Vocabulary
-from bertdata.tokens import parse_vocabulary
+from bertdata.examples.bert.batch import BertExample
+from bertdata.examples.bert.settings import BertSettings
+from bertdata.records import Documents, ShardLayout, Vocabulary
 from bertdata.tokens.basic import split_words
+from bertdata.tokens.vocabulary import parse_vocabulary
 from bertdata.unicode import unicode11
 
 
@@ -259,12 +260,12 @@ probabilities = st.one_of(st.floats(0, 1), st.sampled_from([0.0, 0.1, 0.15, 0.5,
 
 
 @st.composite
-def example_settings(draw: st.DrawFn, *, dialect: str | None = None) -> ExampleSettings:
+def example_settings(draw: st.DrawFn, *, dialect: str | None = None) -> BertSettings:
     """Any settings of the example maker; mostly short examples."""
     length = draw(st.one_of(st.integers(8, 24), st.integers(8, 64), st.integers(8, 1024)))
     predictions = draw(st.one_of(st.integers(1, max(1, length // 4)), st.integers(1, length)))
     dialect = dialect or draw(dialects)
-    return ExampleSettings(
+    return BertSettings(
         dialect=dialect,
         max_seq_length=length,
         max_predictions_per_seq=predictions,
@@ -322,7 +323,7 @@ def layouts(remask: st.SearchStrategy[bool]) -> st.SearchStrategy[ShardLayout]:
 
 
 @st.composite
-def examples(draw: st.DrawFn, layout: ShardLayout, smallest_id: int, largest_id: int) -> Example:
+def examples(draw: st.DrawFn, layout: ShardLayout, smallest_id: int, largest_id: int) -> BertExample:
     """Any example that fits the layout, whatever ids it holds."""
     length = draw(st.integers(1, layout.max_seq_length))
     fewest = max(0, length - (layout.max_seq_length - layout.max_predictions_per_seq)) if layout.remask else 0
@@ -339,7 +340,7 @@ def examples(draw: st.DrawFn, layout: ShardLayout, smallest_id: int, largest_id:
     def ids(count: int) -> list[int]:
         return [random.choice((*edges, random.randint(smallest_id, largest_id))) for _ in range(count)]
 
-    return Example(
+    return BertExample(
         ids=ids(length),
         first_length=draw(st.integers(0, length)),
         positions=positions,

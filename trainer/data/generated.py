@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from bertdata.dataset.reader import Data, Shard
 from bertdata.errors import SettingsError
+from bertdata.examples.bert.batch import BertBatch
 from bertdata.records import ExampleBatch, ShardLayout
 
 
@@ -18,7 +19,7 @@ class GeneratedData(Data):
         """The shard's examples as NumPy columns: full sequences, every slot masked."""
         import numpy as np
 
-        from bertdata.shards import columns
+        from bertdata.examples import columns
         from trainer.data.order import numbers
 
         assert self.vocabulary_size is not None
@@ -29,7 +30,7 @@ class GeneratedData(Data):
         jumps = jumps.reshape(rows, masks) % np.uint64(stride)
         positions = jumps + np.arange(1, 1 + stride * masks, stride, dtype=np.uint64)
         yield columns.compact(
-            ExampleBatch(
+            BertBatch(
                 ids=tokens % np.uint64(self.vocabulary_size),
                 ends=np.arange(ids, (rows + 1) * ids, ids, dtype=np.uint32),
                 first_lengths=(1 + rest[:rows] % np.uint64(ids - 1)).astype(np.uint32),

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from itertools import accumulate
 from operator import itemgetter
 
-from bertdata.records import Buffer, Documents
 from bertdata.build.shuffle.keys import HEADER
+from bertdata.records import Buffer, Documents
 
 
 def gather_documents(blocks: Iterable[bytes], *, wide: bool) -> Documents:

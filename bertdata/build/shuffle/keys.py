@@ -1,4 +1,4 @@
-"""The documents of one part, each with its key, in the order of the keys."""
+"""Keys of documents, and the documents of one part in the order of their keys; a shard's seed."""
 
 import hashlib
 import struct
@@ -86,3 +86,8 @@ def little_endian(items: Buffer) -> memoryview:
         swapped.byteswap()
         items = swapped
     return memoryview(items).cast("B")
+
+
+def shard_seed(seed: int, number: int) -> int:
+    """The seed of a shard's random stream: the first 64 bits of BLAKE2b of ``"<seed>/<number>"``."""
+    return int.from_bytes(hashlib.blake2b(f"{seed}/{number}".encode(), digest_size=8).digest(), "big")

@@ -1,41 +1,65 @@
-"""Command-line flags for the recipe and for each of its settings."""
+"""Command-line flags for the recipe, the objective and each of its settings."""
 
 import argparse
-from dataclasses import fields
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import Field, fields
+from typing import Any, get_type_hints
 
-from bertdata.config.dialects import DIALECTS
-from bertdata.config.recipes import FORMATS, RECIPES, ExampleSettings
-
-_SWITCHES = ("whole_word_mask", "remask")
+from bertdata.config.recipes import RECIPES
+from bertdata.examples.objectives import OBJECTIVES, find_objective
 
 
-def add_settings(parser: argparse.ArgumentParser) -> None:
-    """The recipe, and a flag for each setting that overrides it."""
+def add_settings(parser: argparse.ArgumentParser, arguments: Sequence[str] = ()) -> None:
+    """The recipe, and a flag for each setting that overrides it.
+
+    arguments: the command line, which may name an objective of one's own; its settings have flags too.
+    """
     parser.add_argument("--recipe", choices=tuple(RECIPES), help="whose data set to make (default: mlperf)")
     parser.add_argument(
         "--phase", type=int, metavar="N", help="only this phase of the recipe, into DIR itself"
     )
     group = parser.add_argument_group("settings", "each overrides the recipe's; see bertdata recipes")
-    for item in fields(ExampleSettings):
-        flag, help = f"--{item.name.replace('_', '-')}", item.metadata["help"]
-        if item.name == "lower_case":
-            group.add_argument(flag, action=argparse.BooleanOptionalAction, help=help)
-        elif item.name in _SWITCHES:
-            group.add_argument(flag, action="store_true", default=None, help=help)
-        elif item.name == "dialect":
-            group.add_argument(flag, choices=tuple(DIALECTS), help=help)
-        elif item.name == "format":
-            group.add_argument(flag, choices=FORMATS, help=help)
-        else:
-            kind = float if item.name.endswith("prob") else int
-            group.add_argument(flag, type=kind, metavar=kind.__name__.upper(), help=help)
+    added: set[str] = set()
+    for kind in _settings_types(arguments):
+        hints = get_type_hints(kind)
+        for item in fields(kind):
+            if item.name not in added:
+                added.add(item.name)
+                _add_flag(group, item, hints[item.name])
+    parser.set_defaults(settings_names=tuple(sorted(added)))
+
+
+def _settings_types(arguments: Sequence[str]) -> list[type[Any]]:
+    """The settings of the package's objectives, and of the one that the command line names."""
+    types = [objective.settings_type for objective in OBJECTIVES.values()]
+    finder = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    finder.add_argument("--objective")
+    named = finder.parse_known_args(list(arguments))[0].objective
+    return types if named is None else [*types, find_objective(named).settings_type]
+
+
+def _add_flag(group: Any, item: "Field[Any]", kind: type[Any]) -> None:
+    flag, help = f"--{item.name.replace('_', '-')}", item.metadata["help"]
+    if kind is bool and item.default:
+        group.add_argument(flag, action=argparse.BooleanOptionalAction, help=help)
+    elif kind is bool:
+        group.add_argument(flag, action="store_true", default=None, help=help)
+    elif item.metadata["choices"]:
+        group.add_argument(flag, choices=item.metadata["choices"], help=help)
+    else:
+        metavar = "NAME" if kind is str else kind.__name__.upper()
+        group.add_argument(flag, type=kind, metavar=metavar, help=help)
 
 
 def given_settings(args: argparse.Namespace) -> dict[str, Any]:
     """The settings that the command line names, by field."""
-    return {
-        item.name: value
-        for item in fields(ExampleSettings)
-        if (value := getattr(args, item.name)) is not None
-    }
+    return {name: value for name in args.settings_names if (value := getattr(args, name)) is not None}
+
+
+def add_objective(parser: argparse.ArgumentParser) -> None:
+    """The objective of shards that no manifest tells it of."""
+    parser.add_argument(
+        "--objective",
+        metavar="NAME",
+        help="objective of the examples, where no manifest beside them tells it (default: by their fields)",
+    )

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from bertdata import _native
-
 from tests.support.paths import ROOT
+
 RUNNING = f"{sys.version_info.major}.{sys.version_info.minor}"
 VERSIONS = sorted({"3.10", "3.11", "3.12", "3.13", RUNNING}, key=lambda version: int(version.split(".")[1]))
 SETTINGS = ("--max-seq-length=64", "--max-predictions-per-seq=10", "--dupe-factor=2")

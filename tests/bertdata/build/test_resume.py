@@ -1,7 +1,5 @@
 """A run that died anywhere is taken up by the same command, and ends with an undisturbed run's files."""
 
-from tests.support.paths import ROOT
-
 import os
 import random
 import signal
@@ -11,11 +9,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.support.commands import SMALL, Outcome, Program, contents, finish, start
 
 from beam_pipelines.prepare import main as prepare
 from beam_pipelines.runners.worker import LAUNCHER
 from benchmarks import kills
+from tests.support.commands import SMALL, Outcome, Program, contents, finish, start
 
 Make = Callable[[], Outcome]
 
@@ -56,8 +54,8 @@ def unfinished(make: Make, corpus: list[Path], tmp_path: Path) -> dict[str, byte
 
 def make_entries(output: Path, manifest: Path) -> None:
     """The directory ``unfinished`` as it was before the manifest was written."""
-    from bertdata.dataset.writer import Dataset
     from bertdata.dataset.manifest import parse_manifest
+    from bertdata.dataset.writer import Dataset
 
     found = parse_manifest(manifest.read_bytes(), str(manifest))
     dataset = Dataset(str(output), found.plan)

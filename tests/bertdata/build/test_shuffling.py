@@ -10,18 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bertdata.build.shuffle.cuts import count_tokens, deal_out, find_cuts, prefix_bits
+from bertdata.build.shuffle.gather import gather_documents
+from bertdata.build.shuffle.keys import SortedDocuments, shard_seed, sort_documents
 from bertdata.errors import SettingsError
 from bertdata.records import Documents
-from bertdata.build.shuffled_task import shard_seed
-from bertdata.build.shuffle import (
-    SortedDocuments,
-    count_tokens,
-    deal_out,
-    find_cuts,
-    gather_documents,
-    sort_documents,
-)
-from bertdata.build.shuffle.cuts import prefix_bits
 from golden.cases import GOLDEN
 from golden.shuffled import SETTINGS, SHARDS, as_text, cut, flat, read_corpus, seed
 

@@ -903,7 +903,7 @@ def test_an_interrupted_run_that_finished_nothing_leaves_the_directory_free(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(command, "run_job", interrupt)
+        patch.setattr(command, "run_task", interrupt)
         assert create(part(SOUND)).status == 130
     assert files_below(tmp_path / "out") == []
     assert create(part(SOUND), "--dupe-factor=2").status == 0

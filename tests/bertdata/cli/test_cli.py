@@ -19,7 +19,7 @@ from bertdata.cli.main import COMMANDS, USAGE
 from bertdata.dataset.published.tables import load_table
 from bertdata.shards.example_proto import decode_example, encode_example, varint
 from bertdata.shards.framing import frame, read_payloads
-from bertdata.tokens.documents import Tokenizer
+from bertdata.tokens.wordpiece import WordPieceTokenizer
 from tests.support.commands import SMALL, Program, contents, files_below, finish, on_a_terminal, start
 
 SHARD = "part-00000-of-00003"
@@ -164,8 +164,8 @@ def test_both_phases_are_made_from_one_tokenisation(
     recipe, bertdata, corpus, small_vocabulary_file, tmp_path, monkeypatch
 ):
     calls = []
-    sound = Tokenizer.tokenize
-    monkeypatch.setattr(Tokenizer, "tokenize", lambda *given: calls.append(given) or sound(*given))
+    sound = WordPieceTokenizer.encode
+    monkeypatch.setattr(WordPieceTokenizer, "encode", lambda *given: calls.append(given) or sound(*given))
     command = ["create", corpus[0], "--vocab", small_vocabulary_file, "--recipe", recipe, "--workers=1"]
     assert bertdata(*command, "--output", tmp_path / "both").status == 0
     assert len(calls) == 1

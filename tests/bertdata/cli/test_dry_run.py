@@ -65,7 +65,7 @@ def test_before_the_first_run_everything_is_to_be_made_and_nothing_is_written(
     assert (outcome.status, outcome.err) == (0, "")
     assert tree(tmp_path) == before
     lines = outcome.out.splitlines()
-    assert lines[0].startswith(f"{tmp_path}/out: mlperf: dialect mlperf, max_seq_length 64, ")
+    assert lines[0].startswith(f"{tmp_path}/out: mlperf: objective bert, dialect mlperf, max_seq_length 64, ")
     assert "vocabulary of 2000 tokens, md5 " in lines[0]
     assert lines[1] == f"{tmp_path}/out: 3 of 3 tfrecord shards to make, 0 to keep"
     shard, size = f"{parts[0].name}.tfrecord", parts[0].stat().st_size
@@ -123,7 +123,10 @@ def test_both_phases_of_a_recipe_are_told(
     outcome = Program(capsys)("create", *parts, *words, "--dry-run")
     for phase, length in ((1, 128), (2, 512)):
         directory = f"{tmp_path}/out/phase{phase}"
-        assert f"{directory}: nvidia phase {phase}: dialect nvidia, max_seq_length {length}, " in outcome.out
+        assert (
+            f"{directory}: nvidia phase {phase}: objective bert, dialect nvidia, max_seq_length {length}, "
+            in outcome.out
+        )
         assert f"{directory}: 3 of 3 hdf5 shards to make, 0 to keep\n" in outcome.out
 
 
@@ -238,7 +241,7 @@ def test_the_pipeline_tells_of_text_and_shards_before_and_after(
         assert tree(tmp_path) == before
         assert printed.err == ""
         assert printed.out.splitlines()[-1] == NOTHING
-        assert f"{tmp_path}/out: mlperf: dialect mlperf, max_seq_length 64, " in printed.out
+        assert f"{tmp_path}/out: mlperf: objective bert, dialect mlperf, max_seq_length 64, " in printed.out
         told.append(printed.out)
         assert prepare(words) == 0
     if kind == "articles":

@@ -10,13 +10,14 @@ from hypothesis import strategies as st
 from bertdata import _native
 from bertdata._native import kernels
 from bertdata.config.dialects import DIALECTS
-from bertdata.config.recipes import ExampleSettings
-from bertdata.examples import make_examples
-from bertdata.examples.make import seed_key
-from bertdata.examples.masking import masks_wanted
-from bertdata.examples.random_stream import RandomStream
-from bertdata.records import BATCH_COLUMNS, Documents, Example, ExampleBatch, Vocabulary
-from bertdata.tokens import parse_vocabulary, tokenize
+from bertdata.examples.bert.batch import BertBatch, BertExample
+from bertdata.examples.bert.make import make_bert_examples
+from bertdata.examples.bert.reference import masks_wanted
+from bertdata.examples.bert.settings import BertSettings
+from bertdata.examples.random_stream import RandomStream, seed_key
+from bertdata.records import Documents, Vocabulary
+from bertdata.tokens.vocabulary import parse_vocabulary
+from bertdata.tokens.wordpiece import tokenize
 from tests.support.strategies import (
     document_shapes,
     example_settings,
@@ -120,22 +121,22 @@ def test_a_shuffle_of_the_kernel_equals_the_specifications(seed, counts):
 # Examples
 
 
-def columns(batch: ExampleBatch) -> dict[str, tuple[int, list[int]]]:
+def columns(batch: BertBatch) -> dict[str, tuple[int, list[int]]]:
     """Each column's item size and items."""
-    views = {name: memoryview(getattr(batch, name)) for name in BATCH_COLUMNS}
+    views = {name: memoryview(getattr(batch, name)) for name in (column.name for column in batch.columns())}
     return {name: (view.itemsize, view.tolist()) for name, view in views.items()}
 
 
-def assert_engines_agree(documents: Documents, vocabulary: Vocabulary, settings: ExampleSettings) -> int:
-    native = make_examples(documents, vocabulary, settings, engine="native")
-    python = make_examples(documents, vocabulary, settings, engine="python")
+def assert_engines_agree(documents: Documents, vocabulary: Vocabulary, settings: BertSettings) -> int:
+    native = make_bert_examples(documents, vocabulary, settings, engine="native")
+    python = make_bert_examples(documents, vocabulary, settings, engine="python")
     assert (len(native), native.tokens, native.masked) == (len(python), python.tokens, python.masked)
     assert columns(native.batch(0, len(native))) == columns(python.batch(0, len(python)))
     return len(native)
 
 
 @st.composite
-def documents_with_settings(draw: st.DrawFn) -> tuple[Documents, Vocabulary, ExampleSettings]:
+def documents_with_settings(draw: st.DrawFn) -> tuple[Documents, Vocabulary, BertSettings]:
     settings = draw(example_settings())
     vocabulary = small_vocabulary(settings.rules, doubled=draw(st.booleans()))
     documents = make_documents(
@@ -176,7 +177,7 @@ def test_engines_make_the_same_examples_of_32_bit_ids(wide_vocabularies, setting
 @needs_kernels
 @given(documents_with_settings(), st.integers(0, 40), st.integers(0, 60), st.integers(1, 7))
 def test_engines_cut_the_same_batches(case, start, stop, step):
-    native, python = (make_examples(*case, engine=engine) for engine in ("native", "python"))
+    native, python = (make_bert_examples(*case, engine=engine) for engine in ("native", "python"))
     whole = list(python.batch(0, len(python)).examples())
     cut = python.batch(start, stop, step)
     assert columns(native.batch(start, stop, step)) == columns(cut)
@@ -188,20 +189,20 @@ def test_a_text_without_documents_makes_no_examples():
     for rules in DIALECTS.values():
         vocabulary = small_vocabulary(rules)
         nothing = tokenize(b"\n \n\0\n", vocabulary, rules)
-        assert assert_engines_agree(nothing, vocabulary, ExampleSettings(dialect=rules.name)) == 0
+        assert assert_engines_agree(nothing, vocabulary, BertSettings(dialect=rules.name)) == 0
 
 
 # What holds of every example, whatever the engine
 
 
-def unmasked(example: Example) -> list[int]:
+def unmasked(example: BertExample) -> list[int]:
     ids = list(example.ids)
     for position, label in zip(example.positions, example.labels, strict=True):
         ids[position] = label
     return ids
 
 
-def candidates(example: Example, vocabulary: Vocabulary) -> list[int]:
+def candidates(example: BertExample, vocabulary: Vocabulary) -> list[int]:
     ids = unmasked(example)
     return [place for place, token in enumerate(ids) if token not in (vocabulary.cls, vocabulary.sep)]
 
@@ -213,8 +214,8 @@ def engine(request) -> str:
     return request.param
 
 
-def made(case: tuple[Documents, Vocabulary, ExampleSettings], engine: str) -> list[Example]:
-    source = make_examples(*case, engine=engine)
+def made(case: tuple[Documents, Vocabulary, BertSettings], engine: str) -> list[BertExample]:
+    source = make_bert_examples(*case, engine=engine)
     return list(source.batch(0, len(source)).examples())
 
 
@@ -257,7 +258,7 @@ def test_as_many_positions_are_masked_as_wanted(engine, case):
 def test_whole_words_are_masked_whole(engine, case):
     documents, vocabulary, settings = case
     whole = settings.with_changes(whole_word_mask=True)
-    continues = vocabulary.continues_word()
+    continues = vocabulary.continues_word
     for example in made((documents, vocabulary, whole), engine):
         ids, masked = unmasked(example), set(example.positions)
         places = candidates(example, vocabulary)

@@ -12,16 +12,18 @@ from statistics import NormalDist
 import pytest
 
 from bertdata.config.dialects import find_dialect
-from bertdata.config.recipes import ExampleSettings
-from bertdata.examples import make_examples
-from bertdata.examples import reference as specification
-from bertdata.examples.describe import mask_kind
+from bertdata.examples.bert import reference as specification
+from bertdata.examples.bert.batch import BertExample
+from bertdata.examples.bert.make import make_bert_examples
+from bertdata.examples.bert.settings import BertSettings
+from bertdata.examples.mask_report import mask_kind
 from bertdata.examples.random_stream import RandomStream
-from bertdata.records import Documents, Example, Vocabulary
-from bertdata.tokens import parse_vocabulary, tokenize
+from bertdata.records import Documents, Vocabulary
+from bertdata.tokens.vocabulary import parse_vocabulary
+from bertdata.tokens.wordpiece import tokenize
 
 FALSE_ALARM = 1e-6
-SETTINGS = ExampleSettings(max_seq_length=128, max_predictions_per_seq=40, dupe_factor=10)
+SETTINGS = BertSettings(max_seq_length=128, max_predictions_per_seq=40, dupe_factor=10)
 DIALECT = find_dialect(SETTINGS.dialect)
 
 
@@ -51,8 +53,8 @@ def documents(corpus: list[Path], vocabulary: Vocabulary) -> Documents:
 
 
 @pytest.fixture(scope="module")
-def examples(documents: Documents, vocabulary: Vocabulary) -> list[Example]:
-    source = make_examples(documents, vocabulary, SETTINGS)
+def examples(documents: Documents, vocabulary: Vocabulary) -> list[BertExample]:
+    source = make_bert_examples(documents, vocabulary, SETTINGS)
     assert source.masked > 20_000, "the corpus is large enough for the bounds to mean something"
     return list(source.batch(0, len(source)).examples())
 
@@ -129,7 +131,7 @@ class CountingStream(RandomStream):
 def test_half_of_the_coins_let_random_text_follow(documents, vocabulary, monkeypatch):
     monkeypatch.setattr(CountingStream, "coins", 0)
     monkeypatch.setattr(specification, "RandomStream", CountingStream)
-    source = make_examples(documents, vocabulary, SETTINGS, engine="python")
+    source = make_bert_examples(documents, vocabulary, SETTINGS, engine="python")
     labels = list(source.batch(0, len(source)).next_labels)
     followed, coins = labels.count(0), CountingStream.coins
     assert 500 < followed < coins < len(labels)

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from bertdata.build.plan import chosen_settings, plan_targets
-from bertdata.build.task import Job, run_job
+from bertdata.build.task import TaskPlan, run_task
 from bertdata.dataset.manifest import summary
 from bertdata.errors import AssetError, MissingExtraError, MissingInputError, StorageError
 from bertdata.io import storage
@@ -281,7 +281,8 @@ def test_attempts_that_come_or_end_late_change_nothing(store, text, local, bertd
     vocabulary = f"{store.url}/vocab.txt"
     targets = plan_targets(out, recipe, None, settings, parts, vocabulary)
     (dataset,) = (target.dataset for target in targets)
-    results = [run_job(Job(part=part, vocabulary=vocabulary, targets=targets)) for part in parts]
+    plan = TaskPlan(vocabulary=vocabulary, targets=targets)
+    results = [run_task(plan.part(part)) for part in parts]
     assert [result.kept for result in results] == [1, 1, 1]  # came late: found finished
     for result in results:
         dataset.record(*result.entries[0])  # ended late: recorded after the last step
@@ -301,8 +302,9 @@ def test_an_entry_that_the_manifest_does_not_have_is_kept(store, text, bertdata,
     recipe, settings = chosen_settings(None, None, changes)
     parts, vocabulary = [f"{store.url}/text/{path.name}" for path in corpus], f"{store.url}/vocab.txt"
     targets = plan_targets(out, recipe, None, settings, parts, vocabulary)
-    job = Job(part=f"{store.url}/text/{part}", vocabulary=vocabulary, targets=targets)
-    assert [run_job(job).kept for _ in range(2)] == [0, 1]
+    plan = TaskPlan(vocabulary=vocabulary, targets=targets)
+    path = f"{store.url}/text/{part}"
+    assert [run_task(plan.part(path)).kept for _ in range(2)] == [0, 1]
     assert store.names("out/unfinished") == [f"{part}.tfrecord.json"]
 
 

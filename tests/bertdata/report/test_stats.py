@@ -17,13 +17,16 @@ from hypothesis import strategies as st
 from bertdata.cli.main import main
 from bertdata.config.dialects import find_dialect
 from bertdata.dataset.discover import FoundDataset
-from bertdata.examples.describe import mask_kind
-from bertdata.records import Example, ShardLayout
+from bertdata.examples.bert.batch import BertExample
+from bertdata.examples.bert.objective import BERT
+from bertdata.examples.counting import quantile
+from bertdata.examples.mask_report import mask_kind
+from bertdata.records import ShardLayout
 from bertdata.report.count import ShardCounts
-from bertdata.report.summary import Statistics, quantile
+from bertdata.report.summary import Statistics
 from bertdata.shards.containers import open_reader
 from bertdata.shards.tfrecord import encode_batch
-from bertdata.tokens import parse_vocabulary
+from bertdata.tokens.vocabulary import parse_vocabulary
 from golden.cases import VOCABULARY, case_names, load_case, make
 from tests.support.commands import SMALL, Program
 from tests.support.small_shards import LAYOUT, examples, pack, plain_row
@@ -62,12 +65,12 @@ def stats_of(bertdata: Program, *arguments: object) -> list[dict]:
     return json.loads(outcome.out)["datasets"]
 
 
-def read(shard: Path) -> list[Example]:
+def read(shard: Path) -> list[BertExample]:
     with open_reader(str(shard)) as reader:
         return [example for batch in reader.batches(100) for example in batch.examples()]
 
 
-def plain_numbers(shards: dict[str, list[Example]], layout: ShardLayout, mask_id: int) -> dict:
+def plain_numbers(shards: dict[str, list[BertExample]], layout: ShardLayout, mask_id: int) -> dict:
     """The statistics as a person would count them."""
     rows = [example for examples in shards.values() for example in examples]
     lengths = [len(row.ids) for row in rows]
@@ -162,12 +165,13 @@ def test_numbers_of_golden_cases(name, bertdata, tmp_path):
 @given(st.lists(examples(largest_id=5), min_size=1, max_size=8), st.integers(0, 5), st.booleans())
 def test_kinds_of_masks_are_those_of_show(rows, mask_id, wide):
     """With six ids, [MASK] often stands in the text, where show calls it [MASK] too."""
-    counts = ShardCounts(name="small", bytes=0, layout=LAYOUT)
+    counts = ShardCounts(name="small", bytes=0, layout=LAYOUT, own=BERT.counts())
     counts.add(pack(rows[:3], "I" if wide else "H"))
     counts.add(pack(rows[3:], "I" if wide else "H"))
     kinds = Counter(mask_kind(row, mask, mask_id) for row in rows for mask in range(len(row.positions)))
     dataset = FoundDataset(path="nowhere", manifest=None, shards=())
-    assert Statistics(dataset, [counts], mask_id).mask_kinds == {
+    told = Statistics(dataset, [counts], mask_id).as_json()["masks"]["kinds"]
+    assert {kind: found["count"] for kind, found in told.items()} == {
         "mask": kinds["[MASK]"],
         "kept": kinds["kept"],
         "random": kinds["random"],

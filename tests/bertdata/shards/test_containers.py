@@ -81,7 +81,7 @@ def test_hugging_face_datasets_reads_parquet(shards, tmp_path):
     table = datasets.load_dataset(
         "parquet", data_files=str(shards["parquet"]), split="train", cache_dir=str(tmp_path)
     )
-    assert set(table.column_names) == set(load_schema("example")["parquet"])
+    assert set(table.column_names) == set(load_schema("example")["bert"]["parquet"])
     arrays = hdf5_arrays(shards["hdf5"])
     assert len(table) == len(arrays["input_ids"])
     for row, ids, mask, positions in zip(

@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bertdata.errors import MissingExtraError, SettingsError, ShardError
-from bertdata.records import Example, ExampleBatch, ShardLayout
+from bertdata.examples.bert.batch import BertBatch, BertExample
+from bertdata.records import ShardLayout
 from bertdata.shards import hdf5
 from bertdata.shards.hdf5 import Hdf5Reader, Hdf5Writer
 from tests.support.small_shards import LAYOUT, examples, pack, plain_row
@@ -22,7 +23,7 @@ from tests.support.small_shards import LAYOUT, examples, pack, plain_row
 NVIDIA_FILE = "outputs/nvidia__eval.txt__s128__p20__d5__seed12345.hdf5"
 
 
-def encode(*batches: ExampleBatch, layout: ShardLayout = LAYOUT) -> bytes:
+def encode(*batches: BertBatch, layout: ShardLayout = LAYOUT) -> bytes:
     sink = io.BytesIO()
     writer = Hdf5Writer(sink, layout)
     for batch in batches:
@@ -31,7 +32,7 @@ def encode(*batches: ExampleBatch, layout: ShardLayout = LAYOUT) -> bytes:
     return sink.getvalue()
 
 
-def decode(data: bytes, size: int = 1000) -> list[Example]:
+def decode(data: bytes, size: int = 1000) -> list[BertExample]:
     reader = Hdf5Reader(io.BytesIO(data), "shard")
     return [example for batch in reader.batches(size) for example in batch.examples()]
 
@@ -54,21 +55,21 @@ def replaced(data: bytes, field: str, values: Any) -> bytes:
 
 @settings(deadline=None)
 @given(rows=st.lists(examples(65_535), max_size=9), size=st.integers(1, 10))
-def test_16_bit_examples_are_read_back(rows: list[Example], size: int) -> None:
+def test_16_bit_examples_are_read_back(rows: list[BertExample], size: int) -> None:
     with patch.object(hdf5, "BLOCK_ROWS", 4):
         assert decode(encode(pack(rows)), size) == rows
 
 
 @settings(deadline=None)
 @given(rows=st.lists(examples(2**31 - 1), max_size=9))
-def test_32_bit_examples_are_read_back(rows: list[Example]) -> None:
+def test_32_bit_examples_are_read_back(rows: list[BertExample]) -> None:
     with patch.object(hdf5, "BLOCK_ROWS", 4):
         assert decode(encode(pack(rows, "I"))) == rows
 
 
 @settings(deadline=None)
 @given(rows=st.lists(examples(65_535), max_size=9), cuts=st.lists(st.integers(0, 9)))
-def test_bytes_depend_neither_on_batches_nor_on_item_types(rows: list[Example], cuts: list[int]) -> None:
+def test_bytes_depend_neither_on_batches_nor_on_item_types(rows: list[BertExample], cuts: list[int]) -> None:
     bounds = [0, *sorted(cuts), len(rows)]
     parts = [pack(rows[start:stop], "I") for start, stop in pairwise(bounds)]
     with patch.object(hdf5, "BLOCK_ROWS", 4):
@@ -148,7 +149,7 @@ def test_a_flipped_bit_names_the_first_record_of_its_chunk(field: str) -> None:
             chunk = opened[field].id.get_chunk_info_by_coord(start)
         data[chunk.byte_offset + chunk.size - 2] ^= 1  # in zlib's own checksum
         batches = Hdf5Reader(io.BytesIO(data), "bad.hdf5").batches(4)
-        assert next(batches).example(3) == plain_row(9)
+        assert list(next(batches).examples())[3] == plain_row(9)
         with pytest.raises(
             ShardError, match=rf"^bad\.hdf5: record 4: {field} of records 4 to 7 cannot be read"
         ):
@@ -218,12 +219,12 @@ def test_other_integer_types_and_contiguous_data_are_read() -> None:
 @pytest.mark.parametrize(
     ("field", "column", "value", "message"),
     [
-        ("input_mask", 3, 0, r"input_mask\[3\] is 0, expected 1: the input mask is ones, then zeros"),
+        ("input_mask", 3, 0, r"input_mask\[3\] is 0, expected 1: input_mask is ones, then zeros"),
         ("input_mask", 2, 2, r"input_mask\[2\] is 2, expected 1"),
         ("input_mask", slice(None), 0, r"input_ids\[0\] is 101, expected 0: padding"),
         ("input_ids", 9, 5, r"input_ids\[9\] is 5, expected 0: padding"),
         ("input_ids", 1, -5, "id -5, expected 0 to"),
-        ("segment_ids", 1, 1, r"segment_ids\[1\] is 1, expected 0: the segment ids are zeros, then ones"),
+        ("segment_ids", 1, 1, r"segment_ids\[1\] is 1, expected 0: segment_ids are zeros, then ones"),
         ("segment_ids", 8, 1, r"segment_ids\[3\] is 0, expected 1"),
         ("segment_ids", 5, -1, r"segment_ids\[5\] is -1, expected 1"),
         ("masked_lm_positions", 0, 0, r"masked_lm_positions\[1\] is 4, expected 0: padding"),
@@ -232,8 +233,8 @@ def test_other_integer_types_and_contiguous_data_are_read() -> None:
         ("masked_lm_positions", 1, -1, "masked position -1, expected 1 to 5"),
         ("masked_lm_ids", 2, 8, r"masked_lm_ids\[2\] is 8, expected 0: padding"),
         ("masked_lm_ids", 0, -8, "label -8, expected 0 to"),
-        ("next_sentence_labels", None, 2, "next sentence label 2, expected 0 or 1"),
-        ("next_sentence_labels", None, -1, "next sentence label -1, expected 0 or 1"),
+        ("next_sentence_labels", None, 2, "next label 2, expected 0 to 1"),
+        ("next_sentence_labels", None, -1, "next label -1, expected 0 to 1"),
     ],
 )
 def test_a_row_that_no_example_can_hold_is_named(field: str, column: Any, value: int, message: str) -> None:
@@ -266,7 +267,7 @@ def test_a_row_of_zeros_is_not_an_example() -> None:
 def test_an_example_that_does_not_fit_is_never_written(
     ids: list[int], positions: list[int], message: str
 ) -> None:
-    row = Example(ids=ids, first_length=3, positions=positions, labels=[1] * len(positions), next_label=0)
+    row = BertExample(ids=ids, first_length=3, positions=positions, labels=[1] * len(positions), next_label=0)
     with pytest.raises(ShardError, match=f"^hdf5 shard: record 3: {message}"):
         encode(pack([plain_row(1)] * 2), pack([plain_row(1), row], "I"))
 

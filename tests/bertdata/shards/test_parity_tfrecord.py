@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from bertdata import _native
 from bertdata._native import kernels
 from bertdata.errors import ShardError
-from bertdata.records import Example, ExampleBatch, ShardLayout
+from bertdata.examples.bert.batch import BertBatch, BertExample
+from bertdata.records import ShardLayout
 from bertdata.shards import crc32c as specification
 from bertdata.shards.example_proto import varint
 from bertdata.shards.framing import frame
@@ -57,11 +58,11 @@ def test_engines_compute_the_same_checksum(seed, size, offset):
 
 
 @st.composite
-def batches(draw: st.DrawFn, *, smallest_id: int = 1) -> tuple[ExampleBatch, ShardLayout]:
+def batches(draw: st.DrawFn, *, smallest_id: int = 1) -> tuple[BertBatch, ShardLayout]:
     layout = draw(layouts(st.booleans()))
     wide = draw(st.booleans())
     rows = examples(layout, smallest_id, (1 << 21) - 1 if wide else (1 << 16) - 1)
-    return ExampleBatch.of(draw(st.lists(rows, min_size=1, max_size=6)), wide=wide), layout
+    return BertBatch.of(draw(st.lists(rows, min_size=1, max_size=6)), wide=wide), layout
 
 
 @needs_kernels
@@ -77,21 +78,21 @@ def test_engines_encode_the_same_bytes(case):
 def test_an_id_that_no_vocabulary_has_is_refused(engine):
     layout = ShardLayout(max_seq_length=5, max_predictions_per_seq=1)
     for bad in (1 << 21, (1 << 32) - 1):
-        row = Example(ids=[1, 2, bad, 4, 5], first_length=3, positions=[3], labels=[1], next_label=0)
+        row = BertExample(ids=[1, 2, bad, 4, 5], first_length=3, positions=[3], labels=[1], next_label=0)
         with pytest.raises(ShardError, match="id"):
-            encode_batch(ExampleBatch.of([row], wide=True), layout, engine)
+            encode_batch(BertBatch.of([row], wide=True), layout, engine)
 
 
 @needs_kernels
 @pytest.mark.parametrize("engine", ENGINES)
 def test_more_unmasked_ids_than_slots_are_refused(engine):
     layout = ShardLayout(max_seq_length=8, max_predictions_per_seq=4, remask=True)
-    row = Example(ids=[1, 2, 3, 4, 5, 6], first_length=3, positions=[1], labels=[7], next_label=0)
+    row = BertExample(ids=[1, 2, 3, 4, 5, 6], first_length=3, positions=[1], labels=[7], next_label=0)
     with pytest.raises(ShardError, match="more unmasked ids than max_seq_length - max_predictions_per_seq"):
-        encode_batch(ExampleBatch.of([row], wide=False), layout, engine)
+        encode_batch(BertBatch.of([row], wide=False), layout, engine)
 
 
-def read(data: bytes, engine: str, size: int = 3) -> list[Example]:
+def read(data: bytes, engine: str, size: int = 3) -> list[BertExample]:
     reader = TFRecordReader(io.BytesIO(data), "shard", engine)
     return [example for batch in reader.batches(size) for example in batch.examples()]
 
@@ -119,7 +120,7 @@ def test_examples_that_hold_padding_ids_are_read_without_loss_or_refused(case):
     native, python = (outcome(lambda engine=engine: read(data, engine)) for engine in ENGINES)
     assert native == python
     if isinstance(native, list):
-        assert bytes(encode_batch(ExampleBatch.of(native, wide=True), layout, "native")) == data
+        assert bytes(encode_batch(BertBatch.of(native, wide=True), layout, "native")) == data
 
 
 @tries(2)
@@ -311,7 +312,7 @@ def test_a_key_that_is_not_utf8_is_refused_as_protobuf_refuses_it(engine):
         canonical(frame(b"") + bad, engine)
 
 
-# What an ExampleBatch cannot hold
+# What an BertBatch cannot hold
 
 
 def with_feature(key: str, feature: bytes) -> Callable[[bytes], bytes]:
@@ -354,8 +355,8 @@ LOSSY = {
 @pytest.mark.parametrize("change", LOSSY.values(), ids=LOSSY)
 def test_what_an_example_cannot_hold_is_refused_with_its_record(engine, change):
     layout = ShardLayout(max_seq_length=5, max_predictions_per_seq=2)
-    row = Example(ids=[1, 2, 3, 4], first_length=2, positions=[2], labels=[3], next_label=0)
-    sound = encode_batch(ExampleBatch.of([row], wide=False), layout, "python")
+    row = BertExample(ids=[1, 2, 3, 4], first_length=2, positions=[2], labels=[3], next_label=0)
+    sound = encode_batch(BertBatch.of([row], wide=False), layout, "python")
     changed = frame(change(bytes(sound[12:-4])))
     assert read(sound * 2, engine) == [row, row]
     with pytest.raises(ShardError, match=r"^shard: record 2: "):
@@ -423,8 +424,8 @@ def test_what_follows_the_last_record_is_found(frames, rest):
 def test_damage_is_named_beyond_the_first_block_that_is_read(engine, monkeypatch):
     monkeypatch.setattr("bertdata.shards.tfrecord.BLOCK_BYTES", 1000)
     layout = ShardLayout(max_seq_length=64, max_predictions_per_seq=8)
-    row = Example(ids=[5] * 64, first_length=9, positions=[1, 2], labels=[3, 4], next_label=1)
-    frames = split_frames(encode_batch(ExampleBatch.of([row] * 50, wide=False), layout, "python"))
+    row = BertExample(ids=[5] * 64, first_length=9, positions=[1, 2], labels=[3, 4], next_label=1)
+    frames = split_frames(encode_batch(BertBatch.of([row] * 50, wide=False), layout, "python"))
     assert len(read(b"".join(frames), engine)) == 50
     frames[41] = frames[41][:-1] + bytes((frames[41][-1] ^ 1,))
     for how in (canonical, read):

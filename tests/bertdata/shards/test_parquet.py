@@ -15,13 +15,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bertdata.errors import MissingExtraError, SettingsError, ShardError
-from bertdata.records import Example, ExampleBatch, ShardLayout
+from bertdata.examples.bert.batch import BertBatch, BertExample
+from bertdata.records import ShardLayout
 from bertdata.shards import parquet
 from bertdata.shards.parquet import ParquetReader, ParquetWriter
 from tests.support.small_shards import LAYOUT, examples, pack, plain_row
 
 
-def encode(*batches: ExampleBatch, layout: ShardLayout = LAYOUT) -> bytes:
+def encode(*batches: BertBatch, layout: ShardLayout = LAYOUT) -> bytes:
     sink = io.BytesIO()
     writer = ParquetWriter(sink, layout)
     for batch in batches:
@@ -30,7 +31,7 @@ def encode(*batches: ExampleBatch, layout: ShardLayout = LAYOUT) -> bytes:
     return sink.getvalue()
 
 
-def decode(data: bytes, size: int = 1000) -> list[Example]:
+def decode(data: bytes, size: int = 1000) -> list[BertExample]:
     reader = ParquetReader(io.BytesIO(data), "shard")
     return [example for batch in reader.batches(size) for example in batch.examples()]
 
@@ -48,21 +49,21 @@ def rewritten(data: bytes, **columns: Any) -> bytes:
 
 @settings(deadline=None)
 @given(rows=st.lists(examples(65_535), max_size=9), size=st.integers(1, 10))
-def test_16_bit_examples_are_read_back(rows: list[Example], size: int) -> None:
+def test_16_bit_examples_are_read_back(rows: list[BertExample], size: int) -> None:
     with patch.object(parquet, "GROUP_ROWS", 4):
         assert decode(encode(pack(rows)), size) == rows
 
 
 @settings(deadline=None)
 @given(rows=st.lists(examples(2**31 - 1), max_size=9))
-def test_32_bit_examples_are_read_back(rows: list[Example]) -> None:
+def test_32_bit_examples_are_read_back(rows: list[BertExample]) -> None:
     with patch.object(parquet, "GROUP_ROWS", 4):
         assert decode(encode(pack(rows, "I"))) == rows
 
 
 @settings(deadline=None)
 @given(rows=st.lists(examples(65_535), max_size=9), cuts=st.lists(st.integers(0, 9)))
-def test_bytes_depend_neither_on_batches_nor_on_item_types(rows: list[Example], cuts: list[int]) -> None:
+def test_bytes_depend_neither_on_batches_nor_on_item_types(rows: list[BertExample], cuts: list[int]) -> None:
     bounds = [0, *sorted(cuts), len(rows)]
     parts = [pack(rows[start:stop], "I") for start, stop in pairwise(bounds)]
     with patch.object(parquet, "GROUP_ROWS", 4):
@@ -122,7 +123,7 @@ def test_a_flipped_bit_names_the_first_record_of_its_row_group() -> None:
         column = pq.ParquetFile(io.BytesIO(data)).metadata.row_group(1).column(0)
         data[column.data_page_offset + column.total_compressed_size - 5] ^= 1
         batches = ParquetReader(io.BytesIO(data), "bad.parquet").batches(4)
-        assert next(batches).example(3) == plain_row(9)
+        assert list(next(batches).examples())[3] == plain_row(9)
         message = r"^bad\.parquet: record 4: records 4 to 7 \(row group 1\) cannot be read"
         with pytest.raises(ShardError, match=message):
             next(batches)
@@ -192,7 +193,7 @@ def test_other_integer_types_and_row_groups_are_read() -> None:
         ("masked_lm_positions", [4, 2], "masked position 2 after 4, expected ascending positions"),
         ("masked_lm_positions", [2, 3, 4], "2 masked ids, expected 3, one a position"),
         ("masked_lm_ids", [1, -1], "label -1, expected 0 to 2147483647"),
-        ("next_sentence_label", 2, "next sentence label 2, expected 0 or 1"),
+        ("next_sentence_label", 2, "next label 2, expected 0 to 1"),
         ("next_sentence_label", None, "no next_sentence_label, expected a number"),
     ],
 )
@@ -219,7 +220,7 @@ def test_an_example_that_does_not_fit_is_never_written(
     length: int, positions: list[int], message: str
 ) -> None:
     labels = [1] * len(positions)
-    row = Example(ids=[1] * length, first_length=3, positions=positions, labels=labels, next_label=0)
+    row = BertExample(ids=[1] * length, first_length=3, positions=positions, labels=labels, next_label=0)
     with pytest.raises(ShardError, match=f"^parquet shard: record 3: {message}"):
         encode(pack([plain_row(1)] * 2), pack([plain_row(1), row]))
 

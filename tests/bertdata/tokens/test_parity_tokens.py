@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from bertdata import _native
 from bertdata.config.dialects import DIALECTS, SPECIAL_TOKENS, Dialect
 from bertdata.errors import InputError
-from bertdata.records import Documents, Vocabulary
-from bertdata.tokens import basic, parse_vocabulary
-from bertdata.tokens.documents import Tokenizer
+from bertdata.records import Documents
+from bertdata.tokens import basic
+from bertdata.tokens.vocabulary import WordPieceVocabulary, parse_vocabulary
+from bertdata.tokens.wordpiece import WordPieceTokenizer
 from bertdata.unicode import characters, unicode11
 from tests.support.strategies import (
     bad_bytes,
@@ -40,15 +41,18 @@ def plain(documents: Documents) -> tuple[list[int], int, list[int], list[int]]:
     )
 
 
-def both(vocabulary: Vocabulary, dialect: Dialect, lower_case: bool) -> tuple[Tokenizer, Tokenizer]:
-    native = Tokenizer(vocabulary, dialect, lower_case=lower_case, engine="native")
-    return native, Tokenizer(vocabulary, dialect, lower_case=lower_case, engine="python")
+Both = tuple[WordPieceTokenizer, WordPieceTokenizer]
 
 
-def outcome(tokenizer: Tokenizer, inputs: list[bytes]) -> object:
+def both(vocabulary: WordPieceVocabulary, dialect: Dialect, lower_case: bool) -> Both:
+    native = WordPieceTokenizer(vocabulary, dialect, lower_case=lower_case, engine="native")
+    return native, WordPieceTokenizer(vocabulary, dialect, lower_case=lower_case, engine="python")
+
+
+def outcome(tokenizer: WordPieceTokenizer, inputs: list[bytes]) -> object:
     """The documents, or what the error says."""
     try:
-        return plain(tokenizer.tokenize(inputs, [f"input {number}" for number in range(len(inputs))]))
+        return plain(tokenizer.encode(inputs, [f"input {number}" for number in range(len(inputs))]))
     except InputError as error:
         return str(error)
 
@@ -91,13 +95,13 @@ def test_nvidia_keeps_special_tokens_that_stand_alone(engine, text, words):
     vocabulary = parse_vocabulary(
         vocabulary_lines([*SPECIAL_TOKENS, *"[].x", "mask"]), "few", DIALECTS["nvidia"]
     )
-    tokenizer = Tokenizer(vocabulary, DIALECTS["nvidia"], lower_case=True, engine=engine)
-    found = [vocabulary.words()[token] for token in tokenizer.tokenize([text.encode()], ["text"]).ids]
+    tokenizer = WordPieceTokenizer(vocabulary, DIALECTS["nvidia"], lower_case=True, engine=engine)
+    found = [list(vocabulary.words)[token] for token in tokenizer.encode([text.encode()], ["text"]).ids]
     assert found == words.split()
 
 
 @pytest.fixture(scope="module")
-def ordering_tokenizers() -> tuple[Tokenizer, Tokenizer]:
+def ordering_tokenizers() -> tuple[WordPieceTokenizer, WordPieceTokenizer]:
     rules = DIALECTS["mlperf"]
     lines = _every_piece([*map(chr, unicode11.COMBINING), *"abc"])
     return both(parse_vocabulary(lines, "every combining character", rules), rules, True)
@@ -111,7 +115,7 @@ def test_engines_put_combining_characters_in_the_same_order(ordering_tokenizers,
 
 
 @pytest.fixture(scope="module", params=sorted(DIALECTS))
-def large_tokenizers(request) -> tuple[Tokenizer, Tokenizer]:
+def large_tokenizers(request) -> tuple[WordPieceTokenizer, WordPieceTokenizer]:
     rules = DIALECTS[request.param]
     return both(parse_vocabulary(large_vocabulary(), "large", rules), rules, True)
 
@@ -136,7 +140,7 @@ def test_an_invalid_byte_is_reported_with_its_line(text, bad, after):
     vocabulary = parse_vocabulary(LETTERS, "letters", DIALECTS["mlperf"])
     for tokenizer in both(vocabulary, DIALECTS["mlperf"], True):
         with pytest.raises(InputError, match=f"^part: line {before.count(10) + 1}: byte 0x{bad[0]:02x} "):
-            tokenizer.tokenize([before + bad + b" " + after], ["part"])
+            tokenizer.encode([before + bad + b" " + after], ["part"])
 
 
 @given(text=texts(), bad=bad_bytes, after=texts())
@@ -155,7 +159,7 @@ def test_a_million_different_words_outgrow_every_cache_without_harm():
     sample = b"12zz3 0z0 927bfz599999 abc\n7\xcc\x81 299999\xcc\x81\n"
     expected = outcome(python, [sample])
     for filler in (b"", many, odd, many + b"\n" + odd):
-        native.tokenize([filler], ["filler"])
+        native.encode([filler], ["filler"])
         assert outcome(native, [sample]) == expected
 
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <string_view>
 
-#include "punkt_tables.h"
-#include "unicode.h"
+#include "text/punkt_tables.h"
+#include "unicode/unicode.h"
 
 namespace bertdata {
 

@@ -1,4 +1,5 @@
-// Documents to masked sentence pairs; twin of examples/pairs.py and examples/masking.py, draw by draw.
+// BERT's objective of 2018: documents to masked sentence pairs, draw by draw; twin of examples/bert/ and
+// examples/masking.py.
 #pragma once
 
 #include <algorithm>
@@ -9,11 +10,11 @@
 #include <vector>
 
 #include "column.h"
-#include "mt19937.h"
+#include "examples/mt19937.h"
 
 namespace bertdata {
 
-struct ExampleRules {
+struct BertRules {
   uint32_t max_seq_length, max_predictions, dupe_factor;
   double masked_lm_prob, short_seq_prob;
   bool whole_word_mask, fills_predictions, skips_special_ids;
@@ -23,9 +24,9 @@ struct ExampleRules {
   std::vector<uint8_t> continues_word;  // by id: the token starts with ##
 };
 
-// Columns of finished examples, without padding (records.ExampleBatch).
+// Columns of finished examples, without padding (examples/bert/batch.py).
 template <class Id>
-struct ExampleColumns {
+struct BertColumns {
   Column<Id> ids, labels;
   Column<uint32_t> ends, first_lengths, mask_ends;
   Column<uint16_t> positions;
@@ -46,9 +47,9 @@ struct DocumentView {
 
 // Examples as spans of the documents' ids and lists of masks: some 24 bytes and 4 for each mask.
 template <class Id>
-class ExampleSet {
+class BertExamples {
  public:
-  ExampleSet(const DocumentView<Id>& documents, const ExampleRules& rules, const std::vector<uint32_t>& seed)
+  BertExamples(const DocumentView<Id>& documents, const BertRules& rules, const std::vector<uint32_t>& seed)
       : documents_(documents), rules_(rules), random_(seed) {
     make();
   }
@@ -58,8 +59,8 @@ class ExampleSet {
   uint64_t masked() const { return positions_.size(); }
 
   // Examples start, start + step, ... below stop, in final order.
-  ExampleColumns<Id> batch(size_t start, size_t stop, size_t step) const {
-    ExampleColumns<Id> out;
+  BertColumns<Id> batch(size_t start, size_t stop, size_t step) const {
+    BertColumns<Id> out;
     stop = std::min(stop, size());
     const size_t count = start < stop ? (stop - start + step - 1) / step : 0;
     out.ids.room(count * rules_.max_seq_length);
@@ -261,7 +262,7 @@ class ExampleSet {
     prefetch(replacements_.data() + span.first_mask, span.masks * sizeof(Id));
   }
 
-  void append(const Span& span, ExampleColumns<Id>& out) const {
+  void append(const Span& span, BertColumns<Id>& out) const {
     const uint32_t length = span.a_length + span.b_length + 3u;
     Id* ids = out.ids.room(length);
     ids[0] = static_cast<Id>(rules_.cls);
@@ -287,7 +288,7 @@ class ExampleSet {
   }
 
   DocumentView<Id> documents_;
-  ExampleRules rules_;
+  BertRules rules_;
   RandomStream random_;
   std::vector<uint32_t> order_of_documents_;
   Column<Span> spans_;

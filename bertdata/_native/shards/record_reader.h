@@ -1,5 +1,4 @@
-// Reading TFRecords: frames, tf.train.Example, canonical form, and back to columns.
-// Twin of shards/frames.py, shards/example_proto.py and shards/features.py.
+// Reading TFRecords: frames, tf.train.Example, canonical form; twin of shards/framing.py, shards/example_proto.py.
 #pragma once
 
 #include <algorithm>
@@ -11,9 +10,9 @@
 #include <vector>
 
 #include "column.h"
-#include "crc32c.h"
-#include "tfrecord.h"
-#include "unicode.h"
+#include "shards/crc32c.h"
+#include "shards/tfrecord.h"
+#include "unicode/unicode.h"
 
 namespace bertdata {
 
@@ -248,101 +247,6 @@ class Canonicalizer {
   ParsedExample example_;
   std::vector<std::vector<uint8_t>> lists_;
   std::vector<Feature> features_;
-};
-
-// Plain (not remasked) examples back to columns; refuses what the columns cannot hold without loss.
-class ExampleDecoder {
- public:
-  explicit ExampleDecoder(const Layout& layout) : s_(layout.max_seq_length), p_(layout.max_predictions) {}
-
-  // Decodes at most `limit` records of the block; block moves on.
-  ExampleColumns<uint32_t> run(Bytes& block, size_t limit) {
-    ExampleColumns<uint32_t> out;
-    size_t record = 0;
-    Bytes payload;
-    try {
-      for (; record < limit && next_frame(block, payload); ++record) {
-        example_.parse(payload);
-        add(out);
-      }
-    } catch (const ParseError& error) {
-      throw RecordError(record, error.what());
-    }
-    return out;
-  }
-
- private:
-  using Ints = std::vector<int64_t>;
-
-  const Ints& ints(const char* key, size_t count) const {
-    const ParsedFeature* feature = example_.find(key);
-    if (!feature || feature->kind != kInt64List) throw ParseError(std::string("lacks the integers ") + key);
-    if (feature->ints.size() != count)
-      throw ParseError(std::string(key) + " has " + std::to_string(feature->ints.size()) + " values, expected " +
-                       std::to_string(count));
-    return feature->ints;
-  }
-
-  static size_t leading(const Ints& values, size_t from, int64_t value) {
-    size_t i = from;
-    while (i < values.size() && values[i] == value) ++i;
-    return i;
-  }
-
-  static void check(bool holds, const char* message) {
-    if (!holds) throw ParseError(message);
-  }
-
-  void add(ExampleColumns<uint32_t>& out) {
-    check(example_.size() <= kFeatures, "holds more features than a BERT example has");
-    const Ints &ids = ints("input_ids", s_), &input_mask = ints("input_mask", s_), &segments = ints("segment_ids", s_);
-    const Ints &positions = ints("masked_lm_positions", p_), &labels = ints("masked_lm_ids", p_);
-    const Ints& next = ints("next_sentence_labels", 1);
-    const ParsedFeature* weights = example_.find("masked_lm_weights");
-    check(weights && weights->kind == kFloatList && weights->float_count() == p_,
-          "masked_lm_weights is not a list of max_predictions_per_seq floats");
-    const size_t length = leading(input_mask, 0, 1);
-    check(leading(input_mask, length, 0) == s_, "input_mask is not ones, then zeros");
-    check(leading(ids, length, 0) == s_, "input_ids holds ids beyond input_mask");
-    const size_t first_length = std::min(length, leading(segments, 0, 0));
-    const size_t second_end = leading(segments, first_length, 1);
-    check(second_end == length && leading(segments, length, 0) == s_,
-          "segment_ids is not zeros, then ones up to the end of the text");
-    size_t masks = 0;
-    float weight = 1;
-    while (masks < p_ && (std::memcpy(&weight, &weights->floats[4 * masks], 4), weight == 1)) ++masks;
-    for (size_t i = masks; i < p_; ++i) {
-      std::memcpy(&weight, &weights->floats[4 * i], 4);
-      check(weight == 0, "masked_lm_weights is not ones, then zeros");
-    }
-    check(leading(positions, masks, 0) == p_ && leading(labels, masks, 0) == p_,
-          "masked_lm_positions or masked_lm_ids hold values beyond masked_lm_weights");
-    for (size_t i = 0; i < masks; ++i)
-      check(positions[i] >= 0 && positions[i] < static_cast<int64_t>(length) &&
-                (i == 0 || positions[i] > positions[i - 1]),
-            "masked_lm_positions do not ascend within the text");
-    check(next[0] == 0 || next[0] == 1, "next_sentence_labels is neither 0 nor 1");
-    put(ids, length, out.ids);
-    put(labels, masks, out.labels);
-    for (size_t i = 0; i < masks; ++i) out.positions.push(static_cast<uint16_t>(positions[i]));
-    out.ends.push(static_cast<uint32_t>(out.ids.size()));
-    out.first_lengths.push(static_cast<uint32_t>(first_length));
-    out.mask_ends.push(static_cast<uint32_t>(out.positions.size()));
-    out.next_labels.push(static_cast<uint8_t>(next[0]));
-  }
-
-  static void put(const Ints& values, size_t count, Column<uint32_t>& out) {
-    uint32_t* to = out.room(count);
-    for (size_t i = 0; i < count; ++i) {
-      check(values[i] >= 0 && values[i] < int64_t{kIdLimit}, "an id is negative or above 2097151");
-      to[i] = static_cast<uint32_t>(values[i]);
-    }
-    out.added(count);
-  }
-
-  static constexpr size_t kFeatures = 7;
-  size_t s_, p_;
-  ParsedExample example_;
 };
 
 }  // namespace bertdata

@@ -5,9 +5,9 @@
 #include <cstring>
 
 #include "column.h"
-#include "punkt_tables.h"
-#include "punkt_words.h"
-#include "unicode.h"
+#include "text/punkt_tables.h"
+#include "text/punkt_words.h"
+#include "unicode/unicode.h"
 
 namespace bertdata {
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "unicode11.h"
+#include "unicode/unicode11.h"
 
 namespace bertdata {
 

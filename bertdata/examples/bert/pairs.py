@@ -1,11 +1,11 @@
-"""Sentences to pairs: which sentences become segment A and B of an example; twin of _native/examples.h.
+"""Sentences to pairs: which sentences become segment A and B of an example; twin of _native/examples/bert.h.
 
 Devlin et al. 2018, section A.2, in the order of draws of the program that released it.
 """
 
 from collections.abc import Iterator
 
-from bertdata.config.dialects import Dialect
+from bertdata.examples.bert.settings import Habits
 from bertdata.examples.random_stream import RandomStream
 
 Sentence = list[int]
@@ -21,7 +21,7 @@ def pair_document(
     *,
     max_tokens: int,
     short_seq_prob: float,
-    dialect: Dialect,
+    habits: Habits,
 ) -> Iterator[Pair]:
     """The pairs of ``documents[index]``, each of at most max_tokens ids.
 
@@ -40,7 +40,7 @@ def pair_document(
             a = [token for sentence in chunk[:a_end] for token in sentence]
             next_label = 0
             if len(chunk) == 1 or stream.random() < 0.5:
-                b, next_label = _random_next(documents, index, target - len(a), stream, dialect)
+                b, next_label = _random_next(documents, index, target - len(a), stream, habits)
                 place -= len(chunk) - a_end  # the unused sentences go back
             else:
                 b = [token for sentence in chunk[a_end:] for token in sentence]
@@ -51,7 +51,7 @@ def pair_document(
 
 
 def _random_next(
-    documents: list[Document], index: int, wanted: int, stream: RandomStream, dialect: Dialect
+    documents: list[Document], index: int, wanted: int, stream: RandomStream, habits: Habits
 ) -> tuple[list[int], int]:
     """At least ``wanted`` ids (while they last) from a random sentence of another document on, and the label.
 
@@ -68,7 +68,7 @@ def _random_next(
         b += sentence
         if len(b) >= wanted:
             break
-    return b, dialect.own_next_label if other == index else 1
+    return b, habits.own_next_label if other == index else 1
 
 
 def truncate_pair(a: list[int], b: list[int], max_tokens: int, stream: RandomStream) -> None:

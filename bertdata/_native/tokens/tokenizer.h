@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "column.h"
-#include "short_words.h"
-#include "unicode.h"
-#include "word_cache.h"
-#include "wordpiece.h"
+#include "tokens/short_words.h"
+#include "unicode/unicode.h"
+#include "tokens/word_cache.h"
+#include "tokens/wordpiece.h"
 
 namespace bertdata {
 

@@ -1,0 +1,66 @@
+// Columns as Python buffers and back; shared by the bindings.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "column.h"
+
+namespace bertdata {
+
+namespace py = pybind11;
+
+// A column owned by the kernels, seen from Python as a one-dimensional buffer.
+template <class T>
+struct Owned {
+  Column<T> column;
+};
+
+template <class T>
+py::object view(Column<T>&& column) {
+  auto owned = std::make_unique<Owned<T>>();
+  owned->column = std::move(column);
+  return py::reinterpret_steal<py::object>(PyMemoryView_FromObject(py::cast(std::move(owned)).ptr()));
+}
+
+template <class T>
+void bind_owned(py::module_& m, const char* name) {
+  py::class_<Owned<T>>(m, name, py::buffer_protocol()).def_buffer([](Owned<T>& owned) {
+    return py::buffer_info(owned.column.data(), static_cast<py::ssize_t>(owned.column.size()));
+  });
+}
+
+// A Python buffer of unsigned integers as an array; checks item size and shape.
+template <class T>
+struct Array {
+  py::buffer_info info;
+  const T* data;
+  size_t size;
+
+  Array(const py::buffer& buffer, const char* name) : info(buffer.request()) {
+    const bool contiguous = info.ndim == 1 && (info.size == 0 || info.strides[0] == info.itemsize);
+    if (!contiguous || info.itemsize != sizeof(T))
+      throw py::value_error(std::string(name) + ": expected a flat buffer of " + std::to_string(sizeof(T)) +
+                            "-byte items, found items of " + std::to_string(info.itemsize) + " bytes in " +
+                            std::to_string(info.ndim) + " dimension(s)");
+    data = static_cast<const T*>(info.ptr);
+    size = static_cast<size_t>(info.size);
+  }
+};
+
+inline size_t item_size(const py::buffer& buffer) { return static_cast<size_t>(buffer.request().itemsize); }
+
+inline void check_ends(const Array<uint32_t>& ends, size_t total, const char* name) {
+  uint32_t last = 0;
+  for (size_t i = 0; i < ends.size; ++i) {
+    if (ends.data[i] < last) throw py::value_error(std::string(name) + ": offsets do not ascend");
+    last = ends.data[i];
+  }
+  if (last != total) throw py::value_error(std::string(name) + ": last offset does not meet the data's end");
+}
+
+}  // namespace bertdata

@@ -1,0 +1,110 @@
+// The Python face of BERT's kernel.
+#pragma once
+
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <memory>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "buffers.h"
+#include "examples/bert.h"
+
+namespace bertdata {
+
+template <class Id>
+py::tuple as_tuple(BertColumns<Id>&& c) {
+  return py::make_tuple(view(std::move(c.ids)), view(std::move(c.ends)), view(std::move(c.first_lengths)),
+                        view(std::move(c.positions)), view(std::move(c.labels)), view(std::move(c.mask_ends)),
+                        view(std::move(c.next_labels)));
+}
+
+// Keeps the buffers alive that the examples are spans of.
+class PyBertExamples {
+ public:
+  PyBertExamples(const py::buffer& ids, const py::buffer& sentence_ends, const py::buffer& document_ends,
+               const BertRules& rules, const std::vector<uint32_t>& seed)
+      : sentence_ends_(sentence_ends, "sentence_ends"), document_ends_(document_ends, "document_ends") {
+    if (item_size(ids) == 2)
+      make<uint16_t>(ids, rules, seed);
+    else
+      make<uint32_t>(ids, rules, seed);
+  }
+
+  size_t size() const {
+    return std::visit([](const auto& set) { return set->size(); }, set_);
+  }
+  uint64_t tokens() const {
+    return std::visit([](const auto& set) { return set->tokens(); }, set_);
+  }
+  uint64_t masked() const {
+    return std::visit([](const auto& set) { return set->masked(); }, set_);
+  }
+
+  py::tuple batch(size_t start, size_t stop, size_t step) const {
+    if (!step) throw py::value_error("step: expected 1 or more, found 0");
+    return std::visit(
+        [&](const auto& set) {
+          auto columns = [&] {
+            py::gil_scoped_release released;
+            return set->batch(start, stop, step);
+          }();
+          return as_tuple(std::move(columns));
+        },
+        set_);
+  }
+
+ private:
+  template <class Id>
+  void make(const py::buffer& ids, const BertRules& rules, const std::vector<uint32_t>& seed) {
+    auto array = std::make_shared<Array<Id>>(ids, "ids");
+    check_ends(sentence_ends_, array->size, "sentence_ends");
+    check_ends(document_ends_, sentence_ends_.size, "document_ends");
+    for (size_t i = 0; i < array->size; ++i)
+      if (array->data[i] >= rules.continues_word.size()) throw py::value_error("ids: an id is outside the vocabulary");
+    ids_ = array;
+    const DocumentView<Id> view{array->data, sentence_ends_.data, document_ends_.data,
+                                static_cast<uint32_t>(document_ends_.size)};
+    py::gil_scoped_release released;
+    set_ = std::make_unique<BertExamples<Id>>(view, rules, seed);
+  }
+
+  std::shared_ptr<void> ids_;
+  Array<uint32_t> sentence_ends_, document_ends_;
+  std::variant<std::unique_ptr<BertExamples<uint16_t>>, std::unique_ptr<BertExamples<uint32_t>>> set_;
+};
+
+inline void bind_bert(py::module_& m) {
+  py::class_<BertRules>(m, "BertRules")
+      .def(py::init([](uint32_t max_seq_length, uint32_t max_predictions, uint32_t dupe_factor,
+                       double masked_lm_prob, double short_seq_prob, bool whole_word_mask, bool fills_predictions,
+                       bool skips_special_ids, uint8_t own_next_label, uint32_t cls, uint32_t sep, uint32_t mask,
+                       std::vector<uint32_t> replacements, const py::bytes& continues_word) {
+             if (max_seq_length < 5 || max_seq_length > 65535 || max_predictions > max_seq_length)
+               throw py::value_error("max_seq_length or max_predictions out of range");
+             if (replacements.empty()) throw py::value_error("replacements: expected at least one");
+             const std::string_view flags = continues_word;
+             return BertRules{max_seq_length,    max_predictions,   dupe_factor,     masked_lm_prob,
+                                 short_seq_prob,    whole_word_mask,   fills_predictions, skips_special_ids,
+                                 own_next_label,    cls,               sep,             mask,
+                                 std::move(replacements), std::vector<uint8_t>(flags.begin(), flags.end())};
+           }),
+           py::kw_only(), py::arg("max_seq_length"), py::arg("max_predictions"), py::arg("dupe_factor"),
+           py::arg("masked_lm_prob"), py::arg("short_seq_prob"), py::arg("whole_word_mask"),
+           py::arg("fills_predictions"), py::arg("skips_special_ids"), py::arg("own_next_label"), py::arg("cls"),
+           py::arg("sep"), py::arg("mask"), py::arg("replacements"), py::arg("continues_word"));
+
+  py::class_<PyBertExamples>(m, "BertExamples")
+      .def(py::init<const py::buffer&, const py::buffer&, const py::buffer&, const BertRules&,
+                    const std::vector<uint32_t>&>(),
+           py::arg("ids"), py::arg("sentence_ends"), py::arg("document_ends"), py::arg("rules"), py::arg("seed"))
+      .def("__len__", &PyBertExamples::size)
+      .def_property_readonly("tokens", &PyBertExamples::tokens)
+      .def_property_readonly("masked", &PyBertExamples::masked)
+      .def("batch", &PyBertExamples::batch, py::arg("start"), py::arg("stop"), py::arg("step") = 1);
+}
+
+}  // namespace bertdata

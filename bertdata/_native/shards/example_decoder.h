@@ -1,0 +1,152 @@
+// TFRecords back to columns of examples; twin of examples/fields.py. Refuses what columns cannot hold.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "column.h"
+#include "shards/record_format.h"
+#include "shards/record_reader.h"
+
+namespace bertdata {
+
+// A column that is being decoded, of whatever item width.
+struct DecodedColumn {
+  uint8_t item_bytes = 4;
+  Column<uint8_t> bytes;
+  Column<uint16_t> shorts;
+  Column<uint32_t> words;
+
+  size_t size() const { return item_bytes == 1 ? bytes.size() : item_bytes == 2 ? shorts.size() : words.size(); }
+  void push(uint32_t value) {
+    if (item_bytes == 1)
+      bytes.push(static_cast<uint8_t>(value));
+    else if (item_bytes == 2)
+      shorts.push(static_cast<uint16_t>(value));
+    else
+      words.push(value);
+  }
+};
+
+// Needs a format without slots, in which each ragged column has a field of ones.
+class ExampleDecoder {
+ public:
+  explicit ExampleDecoder(const RecordFormat& format) : format_(format), counts_(format.columns.size()) {}
+
+  // Decodes at most `limit` records of the block; block moves on.
+  std::vector<DecodedColumn> run(Bytes& block, size_t limit) {
+    std::vector<DecodedColumn> out(format_.columns.size());
+    for (size_t c = 0; c < out.size(); ++c) out[c].item_bytes = format_.columns[c].item_bytes;
+    size_t record = 0;
+    Bytes payload;
+    try {
+      for (; record < limit && next_frame(block, payload); ++record) {
+        example_.parse(payload);
+        add(out);
+      }
+    } catch (const ParseError& error) {
+      throw RecordError(record, error.what());
+    }
+    return out;
+  }
+
+ private:
+  using Ints = std::vector<int64_t>;
+
+  static void check(bool holds, const std::string& message) {
+    if (!holds) throw ParseError(message);
+  }
+
+  const ParsedFeature& feature(const FieldRule& field) const {
+    const ParsedFeature* found = example_.find(field.key);
+    if (!found || found->kind != (field.is_float ? kFloatList : kInt64List))
+      throw ParseError("lacks the " + std::string(field.is_float ? "floats " : "integers ") + field.key);
+    const size_t count = field.is_float ? found->float_count() : found->ints.size();
+    if (count != field.width)
+      throw ParseError(field.key + " has " + std::to_string(count) + " values, expected " +
+                       std::to_string(field.width));
+    return *found;
+  }
+
+  static size_t leading(const Ints& values, size_t from, int64_t value) {
+    size_t i = from;
+    while (i < values.size() && values[i] == value) ++i;
+    return i;
+  }
+
+  void add(std::vector<DecodedColumn>& out) {
+    check(example_.size() <= format_.fields.size(), "holds more features than such an example has");
+    for (const FieldRule& field : format_.fields)
+      if (field.source == Source::kOnes) count_ones(field);
+    for (const FieldRule& field : format_.fields) {
+      if (field.source == Source::kValues)
+        add_values(field, feature(field).ints, out[field.column]);
+      else if (field.source == Source::kAfter)
+        add_place(field, feature(field).ints, out[field.column]);
+    }
+    for (size_t c = 0; c < out.size(); ++c) {
+      const int ends = format_.columns[c].ends;
+      if (ends < 0) continue;
+      DecodedColumn& column = out[static_cast<size_t>(ends)];
+      const size_t examples = column.size(), due = examples_ + 1;
+      if (examples < due) column.push(static_cast<uint32_t>(out[c].size()));
+    }
+    ++examples_;
+  }
+
+  // How many items the example's ragged column has: as many as there are ones.
+  void count_ones(const FieldRule& field) {
+    const ParsedFeature& found = feature(field);
+    size_t count = 0;
+    bool ends_in_zeros;
+    if (field.is_float) {
+      float value = 1;
+      const auto at = [&](size_t i) { return std::memcpy(&value, &found.floats[4 * i], 4), value; };
+      while (count < field.width && at(count) == 1) ++count;
+      size_t rest = count;
+      while (rest < field.width && at(rest) == 0) ++rest;
+      ends_in_zeros = rest == field.width;
+    } else {
+      count = leading(found.ints, 0, 1);
+      ends_in_zeros = leading(found.ints, count, 0) == field.width;
+    }
+    check(ends_in_zeros, field.key + " is not ones, then zeros");
+    const int ends = format_.columns[field.column].ends;
+    for (size_t c = 0; c < counts_.size(); ++c)
+      if (format_.columns[c].ends == ends) counts_[c] = count;
+  }
+
+  void add_values(const FieldRule& field, const Ints& values, DecodedColumn& out) {
+    const ColumnRule& rule = format_.columns[field.column];
+    const size_t count = rule.ends < 0 ? 1 : counts_[field.column];
+    check(leading(values, count, field.padding) == values.size(), field.key + " holds values in its padding");
+    int64_t last = -1;
+    for (size_t i = 0; i < count; ++i) {
+      const int64_t value = values[i];
+      if (value < 0 || value > int64_t{rule.most})
+        throw ParseError(field.key + " holds " + std::to_string(value) + ", expected 0 to " + std::to_string(rule.most));
+      if (rule.is_place && rule.ends >= 0) {
+        check(value > last && value < static_cast<int64_t>(counts_[0]), field.key + " do not ascend within the ids");
+        last = value;
+      }
+      out.push(static_cast<uint32_t>(value));
+    }
+  }
+
+  void add_place(const FieldRule& field, const Ints& values, DecodedColumn& out) {
+    const size_t place = std::min(counts_[0], leading(values, 0, 0));
+    check(leading(values, place, 1) == counts_[0] && leading(values, counts_[0], 0) == values.size(),
+          field.key + " is not zeros, then ones up to the last id");
+    out.push(static_cast<uint32_t>(place));
+  }
+
+  const RecordFormat& format_;
+  ParsedExample example_;
+  std::vector<size_t> counts_;  // of each column's items in one example
+  size_t examples_ = 0;
+};
+
+}  // namespace bertdata

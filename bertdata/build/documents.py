@@ -1,0 +1,116 @@
+"""The documents that a shard is made of: those of one part, or those gathered from the whole corpus."""
+
+import hashlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+from bertdata._native import Engine
+from bertdata.build.shuffle.gather import gather_documents
+from bertdata.build.warnings import check_documents, text_warnings
+from bertdata.config.settings import ExampleSettings
+from bertdata.dataset.manifest import InputEntry, SkippedEntry
+from bertdata.errors import InputError
+from bertdata.examples.objectives import find_objective
+from bertdata.io import storage
+from bertdata.records import Documents
+from bertdata.tokens.load import load_tokenizer, load_vocabulary
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class LoadedDocuments:
+    """Documents, the manifest's entry of their input, and warnings for a person."""
+
+    entry: InputEntry
+    documents: Documents
+    warnings: tuple[str, ...] = ()
+
+
+class DocumentSource(Protocol):
+    """The input of a shard, not yet read."""
+
+    @property
+    def name(self) -> str:
+        """The input's name in the manifest; empty for the whole corpus."""
+        ...
+
+    def input_md5(self) -> str:
+        """The md5 that tells whether a shard of an earlier run was made of the same input."""
+        ...
+
+    def load(self, settings: ExampleSettings) -> LoadedDocuments:
+        """The documents; InputError for an input that cannot be read."""
+        ...
+
+    def skipped(self, error: InputError) -> SkippedEntry:
+        """The manifest's entry of this input, left out for that error of load."""
+        ...
+
+
+class PartSource:
+    """One part: a text file of sentences, read once for all that is asked of it."""
+
+    def __init__(self, path: str, vocabulary: str, engine: Engine | None = None) -> None:
+        self.path = path
+        self._vocabulary = vocabulary
+        self._engine = engine
+        self._text: bytes | None = None
+
+    @property
+    def name(self) -> str:
+        return storage.base_name(self.path)
+
+    def _read(self) -> bytes:
+        if self._text is None:
+            self._text = storage.read_bytes(self.path)
+        return self._text
+
+    def input_md5(self) -> str:
+        return hashlib.md5(self._read(), usedforsecurity=False).hexdigest()
+
+    def load(self, settings: ExampleSettings) -> LoadedDocuments:
+        text = self._read()
+        tokenizer = load_tokenizer(self._vocabulary, settings.dialect, settings.lower_case, self._engine)
+        documents = tokenizer.encode([text], [self.path])
+        check_documents(documents, self.path)
+        entry = InputEntry(
+            name=self.name,
+            bytes=len(text),
+            md5=self.input_md5(),
+            documents=documents.documents,
+            sentences=documents.sentences,
+            tokens=documents.tokens,
+        )
+        warnings = text_warnings(text, self.path, settings.dialect)
+        warnings += find_objective(settings.objective).warnings(documents, self.path)
+        self._text = None  # the ids are enough from here on
+        return LoadedDocuments(entry=entry, documents=documents, warnings=tuple(warnings))
+
+    def skipped(self, error: InputError) -> SkippedEntry:
+        # a path would differ between machines, a remedy is for the person
+        reason = str(error).removeprefix(f"{self.path}: ").partition("; ")[0]
+        return SkippedEntry(name=self.name, bytes=len(self._read()), md5=self.input_md5(), reason=reason)
+
+
+class CorpusSource:
+    """Documents of a global shuffle's shard; corpus: the entry of all inputs together.
+
+    blocks: called for the documents in any order, as gather_documents takes them, if they are needed.
+    """
+
+    name = ""
+
+    def __init__(self, corpus: InputEntry, vocabulary: str, blocks: Callable[[], Iterable[bytes]]) -> None:
+        self._corpus = corpus
+        self._vocabulary = vocabulary
+        self._blocks = blocks
+
+    def input_md5(self) -> str:
+        return self._corpus.md5
+
+    def load(self, settings: ExampleSettings) -> LoadedDocuments:
+        wide = load_vocabulary(self._vocabulary, settings.dialect).wide
+        return LoadedDocuments(entry=self._corpus, documents=gather_documents(self._blocks(), wide=wide))
+
+    def skipped(self, error: InputError) -> SkippedEntry:
+        raise error  # inputs were left out before their documents were shuffled

@@ -1,0 +1,31 @@
+"""Warnings about text that is read without error, for the person who made it."""
+
+from bertdata.config.dialects import find_dialect
+from bertdata.errors import InputError
+from bertdata.records import Documents
+from bertdata.tokens.lines import drop_bad_utf8
+
+
+def check_documents(documents: Documents, name: str) -> None:
+    """InputError for an input without any sentence."""
+    if not documents.sentences:
+        raise InputError(
+            f"{name}: holds no sentences, expected one sentence a line, a blank line between documents"
+        )
+
+
+def text_warnings(text: bytes, name: str, dialect: str) -> list[str]:
+    """Warnings about the bytes of a text: NUL bytes, and bytes that the dialect drops."""
+    found = []
+    if nuls := text.count(0):
+        line = text.count(b"\n", 0, text.index(0)) + 1
+        found.append(
+            f"{name}: line {line}: the first of {nuls} NUL bytes, all dropped; is this file UTF-8 text?"
+        )
+    if find_dialect(dialect).drops_bad_utf8:
+        try:
+            text.decode()
+        except UnicodeDecodeError as error:
+            dropped, line = len(text) - len(drop_bad_utf8(text)), text.count(b"\n", 0, error.start) + 1
+            found.append(f"{name}: line {line}: the first of {dropped} bytes that are not UTF-8, all dropped")
+    return found

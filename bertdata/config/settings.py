@@ -1,0 +1,69 @@
+"""Settings that every objective's examples have; an objective derives a class with its own."""
+
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any, TypeVar
+
+from bertdata.config.dialects import DIALECTS, Dialect, find_dialect
+from bertdata.errors import SettingsError
+from bertdata.records import ShardLayout
+
+FORMATS = ("tfrecord", "hdf5", "parquet")
+LONGEST_SEQUENCE = 65_535
+
+SettingsKind = TypeVar("SettingsKind", bound="ExampleSettings")
+
+
+def setting(default: Any, help: str, choices: tuple[str, ...] = ()) -> Any:
+    """A field of settings, with the help text and the choices of its flag."""
+    return field(default=default, metadata={"help": help, "choices": choices})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ExampleSettings:
+    """Everything, besides the text and the vocabulary, that decides a shard's bytes."""
+
+    objective: str = setting("bert", "objective of the examples; one of your own: package.module:NAME")
+    dialect: str = setting(
+        "mlperf", "whose habits to follow: mlperf, google, nvidia or graphcore", tuple(DIALECTS)
+    )
+    max_seq_length: int = setting(512, "ids in an example, special tokens included")
+    random_seed: int = setting(12345, "seed of the one random stream; any integer")
+    lower_case: bool = setting(True, "lower-case the text and strip its accents")
+    format: str = setting("tfrecord", "container: tfrecord, hdf5 or parquet", FORMATS)
+
+    def __post_init__(self) -> None:
+        find_dialect(self.dialect)
+        check(
+            5 <= self.max_seq_length <= LONGEST_SEQUENCE,
+            f"max_seq_length is {self.max_seq_length}, expected 5 to {LONGEST_SEQUENCE}",
+        )
+        check(self.format in FORMATS, f"format is {self.format!r}, expected one of {', '.join(FORMATS)}")
+
+    @property
+    def rules(self) -> Dialect:
+        return find_dialect(self.dialect)
+
+    @property
+    def layout(self) -> ShardLayout:
+        """The shape of the records of these settings."""
+        return ShardLayout(objective=self.objective, max_seq_length=self.max_seq_length)
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def with_changes(self: SettingsKind, **changes: Any) -> SettingsKind:
+        """A checked copy with the given fields changed."""
+        check_known(type(self), changes)
+        return replace(self, **changes)
+
+
+def check_known(kind: type[ExampleSettings], given: dict[str, Any]) -> None:
+    """SettingsError for names that are no settings of that kind."""
+    unknown = sorted(set(given) - {item.name for item in fields(kind)})
+    check(not unknown, f"unknown settings: {', '.join(unknown)}")
+
+
+def check(holds: bool, message: str) -> None:
+    """SettingsError with the message unless it holds."""
+    if not holds:
+        raise SettingsError(message)

@@ -1,0 +1,65 @@
+"""BERT's examples made by the kernel or by its readable twin."""
+
+from bertdata._native import Engine, default_engine, kernels, use_native
+from bertdata.examples.bert.batch import BertBatch
+from bertdata.examples.bert.reference import ReferenceExamples
+from bertdata.examples.bert.settings import BertSettings
+from bertdata.examples.random_stream import seed_key
+from bertdata.records import Documents, ExampleSource, Vocabulary
+
+
+def make_bert_examples(
+    documents: Documents, vocabulary: Vocabulary, settings: BertSettings, engine: Engine | None = None
+) -> ExampleSource:
+    """All examples of the documents, in final order.
+
+    The documents are shuffled, gone through dupe_factor times, each pair masked as it is made, and
+    the examples shuffled, all with one random stream seeded by random_seed.
+    """
+    native = use_native(engine or default_engine())
+    kind = NativeExamples if native else ReferenceExamples
+    return kind(documents, vocabulary, settings)
+
+
+class NativeExamples:
+    """The kernel's compact examples: spans of the documents' ids, and masks."""
+
+    def __init__(self, documents: Documents, vocabulary: Vocabulary, settings: BertSettings) -> None:
+        self._examples = kernels.BertExamples(
+            documents.ids,
+            documents.sentence_ends,
+            documents.document_ends,
+            rules=kernels.BertRules(
+                max_seq_length=settings.max_seq_length,
+                max_predictions=settings.max_predictions_per_seq,
+                dupe_factor=settings.dupe_factor,
+                masked_lm_prob=settings.masked_lm_prob,
+                short_seq_prob=settings.short_seq_prob,
+                whole_word_mask=settings.whole_word_mask,
+                fills_predictions=settings.habits.fills_predictions,
+                skips_special_ids=settings.rules.keeps_special_tokens,
+                own_next_label=settings.habits.own_next_label,
+                cls=vocabulary.cls,
+                sep=vocabulary.sep,
+                mask=vocabulary.mask,
+                replacements=list(vocabulary.replacements),
+                continues_word=vocabulary.continues_word,
+            ),
+            seed=seed_key(settings.random_seed),
+        )
+        self._names = [column.name for column in BertBatch.columns()]
+
+    def __len__(self) -> int:
+        return len(self._examples)
+
+    @property
+    def tokens(self) -> int:
+        return int(self._examples.tokens)
+
+    @property
+    def masked(self) -> int:
+        return int(self._examples.masked)
+
+    def batch(self, start: int, stop: int, step: int = 1) -> BertBatch:
+        columns = self._examples.batch(start, stop, step)
+        return BertBatch(**dict(zip(self._names, columns, strict=True)))

@@ -1,0 +1,38 @@
+"""BERT's objective of 2018 as an Objective."""
+
+from typing import Any
+
+from bertdata._native import Engine
+from bertdata.examples.bert.batch import BertBatch
+from bertdata.examples.bert.describe import describe
+from bertdata.examples.bert.make import make_bert_examples
+from bertdata.examples.bert.settings import BertSettings
+from bertdata.examples.bert.statistics import BertCounts
+from bertdata.examples.bert.warnings import pair_warnings
+from bertdata.examples.objective import Objective
+from bertdata.records import Documents, ExampleSource, ShardLayout, Vocabulary
+from schemas import load_schema
+
+
+class Bert(Objective):
+    """Masked words in two segments, and whether the second segment follows the first."""
+
+    settings_type = BertSettings
+    batch_type = BertBatch
+
+    def make(
+        self, documents: Documents, vocabulary: Vocabulary, settings: Any, engine: Engine | None = None
+    ) -> ExampleSource:
+        return make_bert_examples(documents, vocabulary, settings, engine)
+
+    def warnings(self, documents: Documents, name: str) -> list[str]:
+        return pair_warnings(documents, name)
+
+    def counts(self) -> BertCounts:
+        return BertCounts()
+
+    def describe(self, example: Any, words: list[str], mask_id: int | None, layout: ShardLayout) -> str:
+        return describe(example, words, mask_id, layout)
+
+
+BERT = Bert("bert", load_schema("example")["bert"])

@@ -1,0 +1,86 @@
+"""The readable twin of BERT's kernel: passes over the documents, masks, the final shuffle."""
+
+from bertdata.examples.bert.batch import BertBatch, BertExample
+from bertdata.examples.bert.pairs import Document, Pair, pair_document
+from bertdata.examples.bert.settings import BertSettings
+from bertdata.examples.masking import mask, share_of
+from bertdata.examples.random_stream import RandomStream
+from bertdata.records import Documents, Vocabulary
+
+
+class ReferenceExamples:
+    """The examples of some documents, made as the specification reads."""
+
+    def __init__(self, documents: Documents, vocabulary: Vocabulary, settings: BertSettings) -> None:
+        self._wide = vocabulary.wide
+        self._examples: list[BertExample] = []
+        stream = RandomStream(settings.random_seed)
+        shuffled = _as_lists(documents)
+        stream.shuffle(shuffled)
+        for _ in range(settings.dupe_factor):
+            for index in range(len(shuffled)):
+                pairs = pair_document(
+                    shuffled,
+                    index,
+                    stream,
+                    max_tokens=settings.max_seq_length - 3,
+                    short_seq_prob=settings.short_seq_prob,
+                    habits=settings.habits,
+                )
+                for pair in pairs:
+                    self._examples.append(make_example(pair, vocabulary, settings, stream))
+        stream.shuffle(self._examples)
+
+    def __len__(self) -> int:
+        return len(self._examples)
+
+    @property
+    def tokens(self) -> int:
+        return sum(len(example.ids) for example in self._examples)
+
+    @property
+    def masked(self) -> int:
+        return sum(len(example.positions) for example in self._examples)
+
+    def batch(self, start: int, stop: int, step: int = 1) -> BertBatch:
+        return BertBatch.of(self._examples[start:stop:step], wide=self._wide)
+
+
+def make_example(
+    pair: Pair, vocabulary: Vocabulary, settings: BertSettings, stream: RandomStream
+) -> BertExample:
+    """The example ``[CLS] a [SEP] b [SEP]`` with its masks drawn."""
+    a, b, next_label = pair
+    original = [vocabulary.cls, *a, vocabulary.sep, *b, vocabulary.sep]
+    wanted = masks_wanted(len(original), settings)
+    masked = mask(original, vocabulary, wanted, settings.whole_word_mask, stream)
+    return BertExample(
+        ids=masked.ids,
+        first_length=len(a) + 2,
+        positions=masked.positions,
+        labels=masked.labels,
+        next_label=next_label,
+    )
+
+
+def masks_wanted(length: int, settings: BertSettings) -> int:
+    """How many positions of an example of that many ids to mask."""
+    wanted = share_of(length, settings.masked_lm_prob, settings.max_predictions_per_seq)
+    if settings.habits.fills_predictions:
+        wanted = max(wanted, length - settings.max_seq_length + settings.max_predictions_per_seq)
+    return wanted
+
+
+def _as_lists(documents: Documents) -> list[Document]:
+    """Documents as lists of sentences, sentences as lists of ids."""
+    sentences: list[list[int]] = []
+    start = 0
+    for end in documents.sentence_ends:
+        sentences.append(list(documents.ids[start:end]))
+        start = end
+    lists: list[Document] = []
+    start = 0
+    for end in documents.document_ends:
+        lists.append(sentences[start:end])
+        start = end
+    return lists

@@ -1,0 +1,134 @@
+"""Example batches as NumPy columns: cut, joined, regrouped, in narrower item types.
+
+Needs NumPy when it is imported.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from bertdata.records import Buffer, ExampleBatch, ShardLayout
+
+Array = npt.NDArray[Any]
+Batch = TypeVar("Batch", bound=ExampleBatch)
+
+_ITEM_TYPES = {"id": np.uint32, "uint8": np.uint8, "uint16": np.uint16, "uint32": np.uint32}
+
+
+def arrays(batch: Batch) -> Batch:
+    """The same batch with every column a NumPy array, not copied."""
+    return replace(batch, **{item.name: np.asarray(getattr(batch, item.name)) for item in batch.columns()})
+
+
+def narrow(batch: Batch) -> Batch:
+    """A checked batch in the item types that its columns declare; ids are 32 bits wide throughout."""
+    return replace(
+        batch,
+        **{
+            item.name: getattr(batch, item.name).astype(_ITEM_TYPES[item.item], copy=False)
+            for item in batch.columns()
+        },
+    )
+
+
+def compact(batch: Batch) -> Batch:
+    """The batch with ids in 16 bits if they allow it, else in 32."""
+    ids = {item.name: getattr(batch, item.name) for item in batch.columns() if item.item == "id"}
+    wide = max((int(column.max()) for column in ids.values() if len(column)), default=0) >> 16
+    kind = np.uint32 if wide else np.uint16
+    return replace(batch, **{name: column.astype(kind) for name, column in ids.items()})
+
+
+def lengths(ends: Buffer) -> Array:
+    """Items of each example, from the end offsets."""
+    return np.diff(np.asarray(ends, dtype=np.int64), prepend=0)
+
+
+def cut(batch: Batch, start: int, stop: int) -> Batch:
+    """Examples ``start`` to ``stop`` of a batch of arrays; the large columns are views."""
+    groups = batch.ragged()
+    found: dict[str, Any] = {}
+    for name, items in groups.items():
+        inside, found[name] = _cut_ragged(getattr(batch, name), start, stop)
+        found |= {item.name: getattr(batch, item.name)[inside] for item in items}
+    single = [item.name for item in batch.columns() if item.name not in found]
+    found |= {name: getattr(batch, name)[start:stop] for name in single}
+    return replace(batch, **found)
+
+
+def _cut_ragged(ends: Array, start: int, stop: int) -> tuple[slice, Array]:
+    """Slice of the items of examples ``start`` to ``stop``, and their ends counted from there."""
+    first = int(ends[start - 1]) if start else 0
+    cut_ends = ends[start:stop].astype(np.int64) - first
+    return slice(first, first + int(cut_ends[-1]) if stop > start else first), cut_ends
+
+
+def join(batches: list[Batch]) -> Batch:
+    """One batch of the examples of all, copied, in the widest item type of each column."""
+    groups = batches[0].ragged()
+    found: dict[str, Any] = {}
+    for item in batches[0].columns():
+        if item.name in groups:
+            sizes = np.concatenate([lengths(getattr(batch, item.name)) for batch in batches])
+            found[item.name] = np.cumsum(sizes).astype(np.uint32)
+        else:
+            found[item.name] = np.concatenate([getattr(batch, item.name) for batch in batches])
+    return replace(batches[0], **found)
+
+
+def blank(kind: type[Batch], layout: ShardLayout) -> Batch:
+    """One example of the layout's full size, of zeros, its places behind the last id."""
+    sizes = dict.fromkeys(kind.ragged(), layout.max_predictions_per_seq)
+    sizes["ends"] = layout.max_seq_length
+    found: dict[str, Any] = {}
+    for item in kind.columns():
+        if item.name in sizes:
+            found[item.name] = np.array([sizes[item.name]], np.uint32)
+        elif item.ends is not None:
+            found[item.name] = np.zeros(sizes[item.ends], np.uint16)
+        else:
+            value = layout.max_seq_length if item.is_place else 0
+            found[item.name] = np.array([value], _ITEM_TYPES[item.item])
+    return kind(**found)
+
+
+class Regrouping(Generic[Batch]):
+    """Batches of any size in, batches of exactly ``size`` examples out, and at last the rest.
+
+    The batches that come out do not depend on how the examples were batched before.
+    """
+
+    def __init__(self, size: int) -> None:
+        assert size > 0, size
+        self._size = size
+        self._held: list[Batch] = []
+        self._count = 0
+
+    def add(self, batch: Batch) -> Iterator[Batch]:
+        """The batches that ``batch`` completes. The rest is copied: the caller may reuse its buffers."""
+        start = 0
+        while self._count + len(batch) - start >= self._size:
+            stop = start + self._size - self._count
+            self._held.append(cut(batch, start, stop))
+            yield from self.rest()
+            start = stop
+        if start < len(batch):
+            self._held.append(join([cut(batch, start, len(batch))]))
+            self._count += len(batch) - start
+
+    def rest(self) -> Iterator[Batch]:
+        """The one batch that is held back, if there is one."""
+        held, self._held, self._count = self._held, [], 0
+        if held:
+            yield join(held)
+
+
+def regroup(batches: Iterable[Batch], size: int) -> Iterator[Batch]:
+    """The same examples, ``size`` to a batch."""
+    regrouping: Regrouping[Batch] = Regrouping(size)
+    for batch in batches:
+        yield from regrouping.add(batch)
+    yield from regrouping.rest()

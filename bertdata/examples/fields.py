@@ -1,0 +1,216 @@
+"""Fields of a container's record, made of an example's columns and read back into them.
+
+A field is declared by ``schemas/example.json`` (or by an objective of one's own in the same form): its
+type, shape and padding, the column it is made of and how. Readable twin of _native/shards/example_encoder.h
+and example_decoder.h, which get the same declarations as numbers.
+"""
+
+from array import array
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from bertdata._native import kernels
+from bertdata.errors import SettingsError
+from bertdata.records import Column, ExampleBatch, ShardLayout
+
+VALUE_LIMIT = 1 << 21
+"""Values of a TFRecord are below this, as many ids as a vocabulary may have; twin of kValueLimit."""
+
+SOURCES = (
+    "values",
+    "ones",
+    "after",
+    "slots",
+    "slot_positions",
+    "slot_after",
+    "masked_slots",
+    "used_slots",
+    "rest",
+)
+"""How a field is made of its column, numbered as in _native/shards/record_format.h; rest: Parquet only."""
+
+Features = dict[str, Any]
+"""Values by field: a list of ints, or an array of C floats."""
+
+
+class LossyExample(ValueError):
+    """The fields hold something that an example cannot, or the other way round."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Field:
+    """One field of a container; see the description in ``schemas/example.json``."""
+
+    name: str
+    type: str
+    shape: str
+    of: str
+    source: str = "values"
+    padding: int | float = 0
+    ends_at_padding: bool = False
+
+    def width(self, layout: ShardLayout, count: int) -> int:
+        """Number of values, for an example with ``count`` items."""
+        sizes = {"S": layout.max_seq_length, "P": layout.max_predictions_per_seq, "1": 1, "*": count}
+        return sizes[self.shape]
+
+
+Fields = Mapping[str, Field]
+"""The fields of one container, by name."""
+
+
+def read_fields(declared: Mapping[str, Mapping[str, Any]]) -> dict[str, Field]:
+    """The fields in the form of ``schemas/example.json``."""
+    found = {}
+    for name, field in declared.items():
+        rest = {key: value for key, value in field.items() if key != "as"}
+        found[name] = Field(name=name, source=field.get("as", "values"), **rest)
+    return found
+
+
+def check_fields(fields: Fields, batch_type: type[ExampleBatch]) -> None:
+    """SettingsError for a field whose column or source is not known: a mistake in an objective."""
+    names = {column.name for column in batch_type.columns()}
+    for field in fields.values():
+        if field.of not in names or field.source not in SOURCES:
+            raise SettingsError(
+                f"field {field.name}: is made of {field.of!r} as {field.source!r}, expected one of "
+                f"{', '.join(sorted(names))} as one of {', '.join(SOURCES)}"
+            )
+
+
+def columns_by_name(batch_type: type[ExampleBatch]) -> dict[str, Column]:
+    """The columns of a batch, by name."""
+    return {column.name: column for column in batch_type.columns()}
+
+
+def features_of(
+    example: Any, fields: Fields, batch_type: type[ExampleBatch], layout: ShardLayout
+) -> Features:
+    """The padded values of a record without slots, by field; LossyExample where a value is out of range."""
+    columns = columns_by_name(batch_type)
+    check_values(example, columns)
+    values = {name: _values(example, field, columns[field.of]) for name, field in fields.items()}
+    return {name: padded(values[name], field, layout) for name, field in fields.items()}
+
+
+def check_values(example: Any, columns: Mapping[str, Column]) -> None:
+    """LossyExample for an id or another value that no record can hold."""
+    ends = {column.ends for column in columns.values()}
+    for column in columns.values():
+        if column.name not in ends and any(not 0 <= value < VALUE_LIMIT for value in _items(example, column)):
+            raise LossyExample(f"an id or value is negative or above {VALUE_LIMIT - 1}")
+
+
+def _items(example: Any, column: Column) -> list[int]:
+    found = getattr(example, column.one)
+    return found if column.ends is not None else [found]
+
+
+def _values(example: Any, field: Field, column: Column) -> list[Any]:
+    """The field's values before padding."""
+    items, ids = _items(example, column), len(example.ids)
+    if field.source == "values":
+        return items
+    if field.source == "ones":
+        return [1] * len(items)
+    if field.source == "after":
+        return [0] * items[0] + [1] * (ids - items[0])
+    assert field.source == "rest", field.source
+    return [ids - items[0]]
+
+
+def padded(values: list[Any], field: Field, layout: ShardLayout) -> Any:
+    """The values with the field's padding behind them; floats as C floats."""
+    row = values + [field.padding] * (field.width(layout, len(values)) - len(values))
+    return array("f", row) if field.type == "float32" else row
+
+
+def example_of(features: Features, fields: Fields, batch_type: type[ExampleBatch]) -> Any:
+    """The example whose padded values these are; LossyExample where they are no such example's.
+
+    Needs a field of ones for the items of each ragged column.
+    """
+    columns = columns_by_name(batch_type)
+    counts = {
+        columns[field.of].ends: sum(value == 1 for value in features[name])
+        for name, field in fields.items()
+        if field.source == "ones"
+    }
+    found: dict[str, Any] = {}
+    for name, field in fields.items():
+        column = columns[field.of]
+        if field.source == "values":
+            values = features[name]
+            found[column.one] = (
+                single(values, name) if column.ends is None else list(values[: counts[column.ends]])
+            )
+        elif field.source == "after":
+            found[column.one] = counts[columns["ids"].ends] - sum(features[name])
+    check_ranges(found, columns)
+    return batch_type.example_type(**found)
+
+
+def single(values: Any, name: str) -> int:
+    """The one value of a field; LossyExample where there are more or none."""
+    if len(values) != 1:
+        raise LossyExample(f"{name} has {len(values)} values, expected 1")
+    return int(values[0])
+
+
+def check_ranges(found: Mapping[str, Any], columns: Mapping[str, Column]) -> None:
+    """LossyExample for places that do not ascend within the ids, and for values above the largest allowed."""
+    for column in columns.values():
+        if column.one not in found:
+            continue
+        if column.is_place and column.ends is not None:
+            places = found[column.one]
+            if any(later <= earlier for earlier, later in pairwise(places)):
+                raise LossyExample(f"{column.name} do not ascend")
+            if places and not 0 <= places[0] <= places[-1] < len(found["ids"]):
+                raise LossyExample(f"{column.name} are outside the ids")
+        elif column.ends is None and not 0 <= found[column.one] <= column.most:
+            raise LossyExample(f"{column.name} is {found[column.one]}, expected 0 to {column.most}")
+
+
+def record_format(fields: Fields, batch_type: type[ExampleBatch], layout: ShardLayout) -> Any:
+    """The kernel's encoder and decoder of the fields' records."""
+    columns = batch_type.columns()
+    numbers = {column.name: number for number, column in enumerate(columns)}
+    item_bytes = {"id": 4, "uint8": 1, "uint16": 2, "uint32": 4}
+    return kernels.RecordFormat(
+        columns=[
+            (
+                item_bytes[column.item],
+                -1 if column.ends is None else numbers[column.ends],
+                column.is_place,
+                min(column.most, VALUE_LIMIT - 1),
+            )
+            for column in columns
+        ],
+        fields=[
+            (
+                field.name,
+                field.type == "float32",
+                SOURCES.index(field.source),
+                numbers[field.of],
+                field.width(layout, 0),
+                int(field.padding),
+            )
+            for _, field in sorted(fields.items(), key=lambda pair: pair[0].encode())
+        ],
+        positions=numbers.get("positions", -1),
+        labels=numbers.get("labels", -1),
+        first_slot=layout.max_predictions_per_seq,
+    )
+
+
+def kernel_decodes(fields: Fields, batch_type: type[ExampleBatch]) -> bool:
+    """True where the kernel can read the records back: no slots, and ones for each ragged column."""
+    columns = columns_by_name(batch_type)
+    counted = {columns[field.of].ends for field in fields.values() if field.source == "ones"}
+    sources = {field.source for field in fields.values()}
+    plain = sources <= {"values", "ones", "after"} and all(field.shape != "*" for field in fields.values())
+    return plain and set(batch_type.ragged()) <= counted

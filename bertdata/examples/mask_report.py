@@ -1,0 +1,143 @@
+"""Masks as ``show`` and ``stats`` tell them, for every objective that masks words.
+
+An example has ``ids``, ``positions`` and ``labels``; a batch the columns of these names and ``mask_ends``.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from itertools import chain, compress, repeat
+from operator import add, eq
+from typing import Any
+
+from bertdata.examples.counting import plain, share, sizes, spread
+from bertdata.examples.objective import Findings, Totals, text_of
+
+EXPECTED_SHARES = {"mask": 0.8, "kept": 0.1, "random": 0.1}
+"""Of the masked positions, by kind (Devlin et al. 2018)."""
+
+_EVIDENCE = 100  # masked positions without which no id is taken for [MASK]
+_NAMES = {"mask": "[MASK]", "kept": "kept", "random": "random", "changed": "[MASK] or random"}
+
+
+def describe_masks(example: Any, words: list[str], mask_id: int | None) -> Iterator[str]:
+    """A line for each mask: position, what stands there, the label, and the word that replaced it."""
+    for mask, (position, label) in enumerate(zip(example.positions, example.labels, strict=True)):
+        kind = mask_kind(example, mask, mask_id)
+        became = f" -> {text_of([example.ids[position]], words)}" if kind in ("random", "changed") else ""
+        yield f"  {position:<4}{kind:<8}{text_of([label], words)}{became}"
+
+
+def mask_kind(example: Any, mask: int, mask_id: int | None) -> str:
+    """What stands at the example's mask number ``mask``: "[MASK]", "kept" or "random".
+
+    Where the id of [MASK] is not known, the first and the last are "changed".
+    """
+    shown = example.ids[example.positions[mask]]
+    if mask_id is None:
+        return "kept" if shown == example.labels[mask] else "changed"
+    if shown == mask_id:
+        return "[MASK]"
+    return "kept" if shown == example.labels[mask] else "random"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MaskId:
+    """The id of ``[MASK]``, and whether a vocabulary says so or the data suggest it."""
+
+    id: int
+    source: str  # vocabulary or data
+
+
+class MaskCounts:
+    """Examples by their number of masked positions, and masked positions by the id that stands there.
+
+    ``kept`` are those of the positions where it is the original. With these two, masks can be told
+    apart for any id of [MASK] after the counting.
+    """
+
+    def __init__(self) -> None:
+        self.masks: Counter[int] = Counter()
+        self.shown: Counter[int] = Counter()
+        self.kept: Counter[int] = Counter()
+
+    def add(self, batch: Any) -> None:
+        """Count the batch's examples: whole columns at a time, never one example by one."""
+        ends, masks = plain(batch.ends), sizes(plain(batch.mask_ends))
+        starts = chain.from_iterable(map(repeat, [0, *ends[:-1]], masks))
+        shown = list(map(memoryview(batch.ids).__getitem__, map(add, starts, plain(batch.positions))))
+        self.masks.update(masks)
+        self.shown.update(shown)
+        self.kept.update(compress(shown, map(eq, shown, plain(batch.labels))))
+
+    def merge(self, other: "MaskCounts") -> None:
+        """Add the counts of another shard."""
+        self.masks.update(other.masks)
+        self.shown.update(other.shown)
+        self.kept.update(other.kept)
+
+    @property
+    def masked_tokens(self) -> int:
+        return self.shown.total()
+
+    def likely_mask(self) -> MaskId | None:
+        """The id that stands at more than half of the masked positions: nothing but ``[MASK]`` does.
+
+        None if no id does, or if there are too few positions to tell.
+        """
+        if self.shown.total() < _EVIDENCE:
+            return None
+        likely = max(self.shown, key=lambda token: (self.shown[token], -token))
+        return MaskId(id=likely, source="data") if 2 * self.shown[likely] > self.shown.total() else None
+
+    def kinds(self, mask: MaskId | None) -> dict[str, int]:
+        """Masked positions by what stands there, as ``mask_kind`` tells them apart.
+
+        mask: ``[MASK]``; kept: the original, also where it was drawn at random; random: another id.
+        With the id of ``[MASK]`` unknown: kept and changed.
+        """
+        kept = self.kept.total()
+        if mask is None:
+            return {"kept": kept, "changed": self.masked_tokens - kept}
+        masked = self.shown[mask.id]
+        kept -= self.kept[mask.id]  # [MASK] stood in the text
+        return {"mask": masked, "kept": kept, "random": self.masked_tokens - masked - kept}
+
+    def findings(self, totals: Totals) -> Findings:
+        """Rows and the section ``masks``."""
+        mask = self.likely_mask()
+        if totals.mask_id is not None:
+            mask = MaskId(id=totals.mask_id, source="vocabulary")
+        return Findings(list(self._rows(totals, mask)), {"masks": self._section(totals, mask)})
+
+    def _rows(self, totals: Totals, mask: MaskId | None) -> Iterator[tuple[str, str]]:
+        masked, limit = self.masked_tokens, totals.layout.max_predictions_per_seq
+        yield "masked", f"{masked:,}, {masked / totals.tokens:.2%} of the real tokens"
+        mean = masked / totals.examples
+        yield "  per example", f"mean {mean:.2f}, {min(self.masks)} to {max(self.masks)}"
+        full = self.masks[limit] / totals.examples
+        yield "  filled", f"{full:.2%} of the examples have all {limit} predictions"
+        for kind, positions in self.kinds(mask).items():
+            expected = EXPECTED_SHARES.get(kind, 1 - EXPECTED_SHARES["kept"])
+            part = positions / masked if masked else 0
+            yield f"  {_NAMES[kind]}", f"{part:.2%}, {positions:,} (expected {expected:.0%})"
+        if mask is None:
+            yield "  id of [MASK]", "not known: --vocab tells [MASK] and random tokens apart"
+        elif mask.source == "data":
+            evidence = "by the data, it stands at most masked positions; --vocab makes it certain"
+            yield "  id of [MASK]", f"{mask.id} {evidence}"
+        else:
+            yield "  id of [MASK]", f"{mask.id} by the vocabulary"
+
+    def _section(self, totals: Totals, mask: MaskId | None) -> dict[str, Any]:
+        return {
+            "masked_tokens": self.masked_tokens,
+            "token_share": share(self.masked_tokens, totals.tokens),
+            "per_example": spread(self.masks),
+            "filled_share": share(self.masks[totals.layout.max_predictions_per_seq], totals.examples),
+            "mask_id": mask and asdict(mask),
+            "kinds": {
+                kind: {"count": count, "share": share(count, self.masked_tokens)}
+                for kind, count in self.kinds(mask).items()
+            },
+        }

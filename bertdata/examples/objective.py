@@ -1,0 +1,152 @@
+"""The seam between an objective and everything that handles its examples.
+
+An objective is one object of a class derived from Objective. It says what its settings are, which
+columns an example has, which fields each container has for them, how examples are made of documents,
+and what ``show`` and ``stats`` tell of them. Nothing else knows what is learned.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from typing import Any
+
+from bertdata._native import Engine
+from bertdata.config.settings import ExampleSettings
+from bertdata.errors import SettingsError
+from bertdata.examples import fields, slots
+from bertdata.examples.fields import Features, Fields
+from bertdata.records import Documents, ExampleBatch, ExampleSource, ShardLayout, Vocabulary
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Totals:
+    """A dataset's numbers that every objective has; mask_id: the id of [MASK] where a vocabulary tells it."""
+
+    layout: ShardLayout
+    examples: int
+    tokens: int
+    mask_id: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """Statistics of an objective: rows (label, value) for a person, and sections of the JSON object."""
+
+    rows: list[tuple[str, str]] = field(default_factory=list)
+    sections: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+
+class Counts:
+    """Counts over the examples of a shard that only the objective understands; picklable, small.
+
+    The base class counts nothing: enough for examples of ids alone.
+    """
+
+    @property
+    def masked_tokens(self) -> int:
+        """Masked positions."""
+        return 0
+
+    def add(self, batch: Any) -> None:
+        """Count the batch's examples."""
+
+    def merge(self, other: Any) -> None:
+        """Add the counts of another shard."""
+
+    def findings(self, totals: Totals) -> Findings:
+        """The statistics of everything counted."""
+        return Findings()
+
+
+class Objective(ABC):
+    """One objective: settings, columns, fields, making, describing, counting.
+
+    declared: by container ("tfrecord", "hdf5", "parquet"; "tfrecord_remasked" for Graphcore's order)
+    the fields of a record, in the form of ``schemas/example.json``.
+    """
+
+    settings_type: type[ExampleSettings] = ExampleSettings
+    batch_type: type[ExampleBatch] = ExampleBatch
+
+    def __init__(self, name: str, declared: Mapping[str, Mapping[str, Any]]) -> None:
+        self.name = name
+        self._declared = declared
+
+    @abstractmethod
+    def make(
+        self, documents: Documents, vocabulary: Vocabulary, settings: Any, engine: Engine | None = None
+    ) -> ExampleSource:
+        """All examples of the documents, in final order, by the kernel or its readable twin."""
+
+    def warnings(self, documents: Documents, name: str) -> list[str]:
+        """Warnings about documents of which this objective makes odd examples; name: of their input."""
+        return []
+
+    def counts(self) -> Counts:
+        """Empty counts of the objective's own statistics."""
+        return Counts()
+
+    def describe(self, example: Any, words: list[str], mask_id: int | None, layout: ShardLayout) -> str:
+        """An example as a person reads it, one line or several; words: the token of each id, if known."""
+        padding = layout.max_seq_length - len(example.ids)
+        return f"{len(example.ids)} ids and {padding} of padding\n  {text_of(example.ids, words)}\n"
+
+    @cached_property
+    def _fields(self) -> dict[str, Fields]:
+        found: dict[str, Fields] = {}
+        for form, declared in self._declared.items():
+            found[form] = fields.read_fields(declared)
+            fields.check_fields(found[form], self.batch_type)
+        return found
+
+    def fields(self, container: str, layout: ShardLayout | None = None) -> Fields:
+        """The fields of a container's record; SettingsError where the objective has none for it."""
+        form = f"{container}_remasked" if layout and layout.remask else container
+        if form not in self._fields:
+            known = ", ".join(self._fields)
+            raise SettingsError(f"objective {self.name}: no fields are declared for {form}, only for {known}")
+        return self._fields[form]
+
+    def features(self, example: Any, layout: ShardLayout) -> Features:
+        """The padded values of the example's TFRecord, by field; LossyExample where they cannot be."""
+        found = self.fields("tfrecord", layout)
+        make = slots.slotted_features if slots.has_slots(found) else fields.features_of
+        return make(example, found, self.batch_type, layout)
+
+    def example(self, features: Features, layout: ShardLayout) -> Any:
+        """The example whose TFRecord has these values; LossyExample where it is no such example's."""
+        found = self.fields("tfrecord", layout)
+        try:
+            if slots.has_slots(found):
+                example = slots.example_of_slots(features, found, self.batch_type)
+            else:
+                example = fields.example_of(features, found, self.batch_type)
+            again = self.features(example, layout)
+        except fields.LossyExample:
+            raise
+        except (KeyError, IndexError, TypeError, ValueError, OverflowError) as error:
+            raise fields.LossyExample(f"not the features of an example for {self.name}: {error}") from None
+        if again != features:
+            wrong = [name for name in again if again[name] != features.get(name)]
+            wrong = wrong or sorted(set(features) - set(again))
+            raise fields.LossyExample(f"cannot be held without loss: {', '.join(wrong)}")
+        return example
+
+    def decodes_natively(self, layout: ShardLayout) -> bool:
+        """True where the kernel can read this layout's TFRecords."""
+        return fields.kernel_decodes(self.fields("tfrecord", layout), self.batch_type)
+
+    def record_format(self, layout: ShardLayout) -> Any:
+        """The kernel's encoder and decoder of this layout's TFRecords."""
+        return _record_format(self, layout)
+
+
+@lru_cache(maxsize=8)
+def _record_format(objective: Objective, layout: ShardLayout) -> Any:
+    return fields.record_format(objective.fields("tfrecord", layout), objective.batch_type, layout)
+
+
+def text_of(ids: list[int], words: list[str]) -> str:
+    """The ids' tokens between blanks, or <id> where the token is not known."""
+    return " ".join(words[i] if i < len(words) else f"<{i}>" for i in ids)

@@ -1,0 +1,37 @@
+"""Objectives by name: those that come with the package, and one's own by import path."""
+
+from functools import cache
+from importlib import import_module
+
+from bertdata.errors import SettingsError
+from bertdata.examples.bert.objective import BERT
+from bertdata.examples.objective import Objective
+
+OBJECTIVES: dict[str, Objective] = {BERT.name: BERT}
+"""The package's own."""
+
+
+@cache
+def find_objective(name: str) -> Objective:
+    """The objective of that name; ``package.module:NAME`` is an object of one's own.
+
+    Any process finds it by the name alone, so workers need nothing else. SettingsError for what is
+    not there or is no objective.
+    """
+    if name in OBJECTIVES:
+        return OBJECTIVES[name]
+    module, colon, attribute = name.partition(":")
+    if not colon:
+        known = ", ".join(OBJECTIVES)
+        raise SettingsError(
+            f"objective {name!r} is not known; known is {known}, one of your own is package.module:NAME"
+        )
+    try:
+        found = getattr(import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise SettingsError(f"objective {name!r}: {error}") from None
+    if not isinstance(found, Objective):
+        raise SettingsError(f"objective {name!r}: is no Objective of bertdata.examples.objective")
+    if found.name != name:
+        raise SettingsError(f"objective {name!r}: its own name is {found.name!r}, expected the same")
+    return found

@@ -1,0 +1,112 @@
+"""Graphcore's remasked order: the masked positions of an example first, then all others.
+
+Masked positions fill slots from 0 on, all others from slot P (max_predictions_per_seq) on, in ascending
+order; an id 0 fills none. Twin of the slots in _native/shards/example_encoder.h.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from bertdata.examples.fields import (
+    Features,
+    Field,
+    Fields,
+    LossyExample,
+    check_ranges,
+    check_values,
+    columns_by_name,
+    features_of,
+    padded,
+    single,
+)
+from bertdata.records import ExampleBatch, ShardLayout
+
+
+def has_slots(fields: Fields) -> bool:
+    """True for the fields of records in this order."""
+    return any(field.source == "slots" for field in fields.values())
+
+
+@dataclass(frozen=True, slots=True)
+class _Slots:
+    """Positions in the slots from 0 on, and in those from ``room`` on."""
+
+    masked: list[int]
+    others: list[int]
+    room: int
+
+    def fill(self, value_at: dict[int, int], padding: int) -> list[int]:
+        gap = [padding] * (self.room - len(self.masked))
+        return [value_at[p] for p in self.masked] + gap + [value_at[p] for p in self.others]
+
+
+def slotted_features(
+    example: Any, fields: Fields, batch_type: type[ExampleBatch], layout: ShardLayout
+) -> Features:
+    """The padded values of a record in this order, by field; LossyExample where they do not fit."""
+    columns = columns_by_name(batch_type)
+    check_values(example, columns)
+    label_at = dict(zip(example.positions, example.labels, strict=True))
+    taken = [position for position, token in enumerate(example.ids) if token != 0]
+    slots = _Slots(
+        [position for position in taken if position in label_at],
+        [position for position in taken if position not in label_at],
+        layout.max_predictions_per_seq,
+    )
+    if slots.room + len(slots.others) > layout.max_seq_length:
+        raise LossyExample("an example has more unmasked ids than max_seq_length - max_predictions_per_seq")
+
+    def values(field: Field) -> list[int]:
+        if field.source == "slots" and field.of == "labels":
+            return [label_at[position] for position in slots.masked]
+        if field.source == "slots":
+            return slots.fill(dict(enumerate(example.ids)), 0)
+        if field.source == "slot_positions":
+            return slots.fill({position: position for position in taken}, int(field.padding))
+        if field.source == "slot_after":
+            first = getattr(example, columns[field.of].one)
+            return slots.fill({position: int(position >= first) for position in taken}, 0)
+        if field.source == "masked_slots":
+            return [len(slots.masked)]
+        assert field.source == "used_slots", field.source
+        return [slots.room + len(slots.others)]
+
+    plain = {name: field for name, field in fields.items() if field.source in ("values", "ones")}
+    made = features_of(example, plain, batch_type, layout)
+    slotted = {name: field for name, field in fields.items() if name not in made}
+    return made | {name: padded(values(field), field, layout) for name, field in slotted.items()}
+
+
+def example_of_slots(features: Features, fields: Fields, batch_type: type[ExampleBatch]) -> Any:
+    """The example whose values in this order these are; LossyExample, or an IndexError, for others."""
+    columns = columns_by_name(batch_type)
+    by_source = {(field.source, field.of): features[name] for name, field in fields.items()}
+    masked_end = single(by_source["masked_slots", "positions"], "masked_slots")
+    used_end = single(by_source["used_slots", "ids"], "used_slots")
+    room = len(by_source["slots", "labels"])
+    masks = sum(value == 1 for value in by_source["ones", "positions"])
+    found: dict[str, Any] = {
+        name: list(by_source["values", name][:masks]) for name in ("positions", "labels")
+    }
+    slots = [*range(masked_end), *range(room, used_end)]
+    places = [by_source["slot_positions", "ids"][slot] for slot in slots]
+    length = max([*places, *found["positions"]]) + 1
+    ids = [0] * length
+    for slot, place in zip(slots, places, strict=True):
+        ids[place] = by_source["slots", "ids"][slot]
+    found["ids"] = ids
+    for (source, of), values in by_source.items():
+        if source == "slot_after":
+            found[columns[of].one] = _first_after(values, slots, places, length)
+        elif source == "values" and columns[of].ends is None:
+            found[columns[of].one] = single(values, of)
+    check_ranges(found, columns)
+    return batch_type.example_type(**found)
+
+
+def _first_after(values: list[int], slots: list[int], places: list[int], length: int) -> int:
+    """The first position that is 1; an id 0 has no slot, so it goes with the ids before it."""
+    after = [0] * length
+    for slot, place in zip(slots, places, strict=True):
+        after[place] = values[slot]
+    return after.index(1) if after != sorted(after) else length - sum(after)

@@ -1,0 +1,210 @@
+"""Examples as padded NumPy rows and back, by the fields that a container declares.
+
+Needs NumPy when it is imported; HDF5 and Parquet import it once they know that NumPy is there.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bertdata.config.settings import LONGEST_SEQUENCE
+from bertdata.errors import SettingsError, ShardError
+from bertdata.examples.columns import Array, lengths
+from bertdata.examples.fields import Field, Fields, columns_by_name
+from bertdata.records import Buffer, Column, ExampleBatch, ShardLayout
+
+LARGEST_ID = 2**31 - 1  # HDF5 and Parquet hold int32
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RecordCheck:
+    """Refuses examples of a batch by name: the shard's, and the number of the batch's first record."""
+
+    name: str
+    first: int
+
+    def refuse(self, wrong: Array, problem: Callable[[int], str]) -> None:
+        """Raise ShardError for the first example that is ``wrong``; ``problem`` describes it by its index."""
+        if wrong.any():
+            index = int(np.argmax(wrong))
+            raise self.error(index, problem(index))
+
+    def refuse_items(self, wrong: Array, ends: Array, problem: Callable[[int], str]) -> None:
+        """The same for items of a ragged column; ``problem`` takes the item's index."""
+        if wrong.any():
+            item = int(np.argmax(wrong))
+            raise self.error(int(np.searchsorted(ends, item, side="right")), problem(item))
+
+    def refuse_cells(self, field: str, found: Array, expected: Array, rule: str) -> None:
+        """Raise ShardError for the first row of ``found`` that differs from ``expected``."""
+        wrong = found != expected
+        if wrong.any():
+            row, column = (int(place[0]) for place in np.nonzero(wrong))
+            cell = f"{field}[{column}] is {found[row, column]}"
+            raise self.error(row, f"{cell}, expected {int(expected[row, column])}: {rule}")
+
+    def error(self, index: int, problem: str) -> ShardError:
+        return ShardError(f"{self.name}: record {self.first + index}: {problem}")
+
+
+def check_writable(layout: ShardLayout, container: str) -> None:
+    """SettingsError if the container has no place for the layout's order."""
+    if layout.remask:
+        raise SettingsError(
+            f"remask needs the container tfrecord: {container} holds examples in their usual order"
+        )
+
+
+def check_layout(layout: ShardLayout, name: str, *, has_masks: bool) -> None:
+    """ShardError if a shard declares sizes that no example can have."""
+    for what in ("max_seq_length", "max_predictions_per_seq")[: 1 + has_masks]:
+        size = getattr(layout, what)
+        if not 1 <= size <= LONGEST_SEQUENCE:
+            raise ShardError(f"{name}: {what} is {size}, expected 1 to {LONGEST_SEQUENCE}")
+
+
+def check(batch: ExampleBatch, layout: ShardLayout, record: RecordCheck, lowest_position: int = 0) -> None:
+    """ShardError naming the first example that breaks a rule of its columns or does not fit the layout.
+
+    Columns may be of any integer type, so a reader checks before it narrows. ``lowest_position`` is 1
+    where the container takes position 0 as the end of the masks.
+    """
+    length = lengths(batch.ends)
+    for ends, items in batch.ragged().items():
+        if ends == "ends":
+            _check_size(length, "ids", 1, layout.max_seq_length, record)
+        else:
+            sizes = lengths(getattr(batch, ends))
+            _check_size(sizes, "masked positions", 0, layout.max_predictions_per_seq, record)
+        for item in items:
+            values = getattr(batch, item.name)
+            if item.is_place:
+                _check_places(values, length, getattr(batch, ends), lowest_position, record)
+            else:
+                _check_ids(values, getattr(batch, ends), item, record)
+    for item in batch.columns():
+        if item.ends is None and item.name not in batch.ragged():
+            _check_single(getattr(batch, item.name), length, item, record)
+
+
+def _check_size(sizes: Array, what: str, lowest: int, highest: int, record: RecordCheck) -> None:
+    record.refuse(
+        (sizes < lowest) | (sizes > highest), lambda i: f"{sizes[i]} {what}, expected {lowest} to {highest}"
+    )
+
+
+def _check_ids(ids: Array, ends: Array, column: Column, record: RecordCheck) -> None:
+    most = min(column.most, LARGEST_ID)
+    what = column.name.removesuffix("s")  # one of them
+    record.refuse_items(
+        (ids < 0) | (ids > most), ends, lambda item: f"{what} {ids[item]}, expected 0 to {most}"
+    )
+
+
+def _check_single(values: Array, length: Array, column: Column, record: RecordCheck) -> None:
+    found = values.astype(np.int64)
+    most = length if column.is_place else np.full(len(found), column.most)
+    record.refuse(
+        (found < 0) | (found > most),
+        lambda i: f"{column.one.replace('_', ' ')} {found[i]}, expected 0 to {most[i]}",
+    )
+
+
+def _check_places(values: Array, length: Array, ends: Array, lowest: int, record: RecordCheck) -> None:
+    positions, masks = values.astype(np.int64), lengths(ends)
+    ends = np.cumsum(masks)
+    limits = np.repeat(length, masks)
+    record.refuse_items(
+        (positions < lowest) | (positions >= limits),
+        ends,
+        lambda item: f"masked position {positions[item]}, expected {lowest} to {limits[item] - 1}",
+    )
+    falls = np.diff(positions, prepend=-1) <= 0
+    falls[(ends - masks)[masks > 0]] = False  # an example's first position follows none
+    record.refuse_items(
+        falls,
+        ends,
+        lambda item: (
+            f"masked position {positions[item]} after {positions[item - 1]}, expected ascending positions"
+        ),
+    )
+
+
+def pad(batch: ExampleBatch, layout: ShardLayout, fields: Fields) -> dict[str, Array]:
+    """The padded rows of a checked batch, [N, S], [N, P] or [N], by field."""
+    columns = columns_by_name(type(batch))
+    return {
+        name: _padded(batch, field, columns[field.of], layout, np.dtype(field.type))
+        for name, field in fields.items()
+    }
+
+
+def _padded(
+    batch: ExampleBatch, field: Field, column: Column, layout: ShardLayout, kind: np.dtype[Any]
+) -> Array:
+    values: Array = getattr(batch, column.name)
+    if field.shape == "1":
+        return (lengths(batch.ends) - values if field.source == "rest" else values).astype(kind)
+    width = field.width(layout, 0)
+    if field.source == "after":
+        used = leading(lengths(batch.ends), width)
+        return (used & ~leading(values, width)).astype(kind)
+    assert column.ends is not None
+    used = leading(lengths(getattr(batch, column.ends)), width)
+    rows = np.full(used.shape, field.padding, dtype=kind)
+    rows[used] = 1 if field.source == "ones" else values
+    return rows
+
+
+def unpad(
+    rows: dict[str, Array], fields: Fields, batch_type: type[ExampleBatch], record: RecordCheck
+) -> ExampleBatch:
+    """The examples of padded rows, their columns in the rows' item types and not yet checked.
+
+    ShardError where a row holds more than an example can: a hole in the input mask, segment ids other
+    than zeros then ones, padding other than the declared one.
+    """
+    columns = columns_by_name(batch_type)
+    used = _used_cells(rows, fields, columns, record)
+    found: dict[str, Array] = {ends: np.cumsum(cells.sum(axis=1)) for ends, cells in used.items()}
+    ids = used["ends"]
+    for name, field in fields.items():
+        column, row = columns[field.of], rows[name]
+        if field.source == "after":
+            place = ids.sum(axis=1) - np.count_nonzero(row, axis=1)
+            expected = ids & ~leading(place, row.shape[1])
+            record.refuse_cells(name, row, expected, f"{name} are zeros, then ones, then zeros as padding")
+            found[column.name] = place
+        elif field.source == "values" and column.ends is None:
+            found[column.name] = row
+        elif field.source == "values":
+            cells = used[column.ends or ""]
+            rest = np.where(cells, field.padding, row)
+            expected = np.full_like(rest, field.padding)
+            record.refuse_cells(name, rest, expected, "padding follows the last value")
+            found[column.name] = row[cells]
+    return batch_type(**found)
+
+
+def _used_cells(
+    rows: dict[str, Array], fields: Fields, columns: dict[str, Column], record: RecordCheck
+) -> dict[str, Array]:
+    """By the column of end offsets: which cells of a row hold items."""
+    found: dict[str, Array] = {}
+    for name, field in fields.items():
+        ends = columns[field.of].ends
+        if ends is not None and field.source == "ones":
+            count = np.count_nonzero(rows[name], axis=1)
+            found[ends] = leading(count, rows[name].shape[1])
+            record.refuse_cells(name, rows[name], found[ends], f"{name} is ones, then zeros")
+        elif ends is not None and field.ends_at_padding:
+            found[ends] = np.logical_and.accumulate(rows[name] != field.padding, axis=1)
+    return found
+
+
+def leading(counts: Buffer, width: int) -> Array:
+    """Rows of ``width`` truth values, the first ``counts[i]`` true."""
+    truth: Array = np.arange(width) < np.asarray(counts, dtype=np.int64)[:, np.newaxis]
+    return truth

@@ -1,0 +1,206 @@
+"""The seam of objectives: another one goes through every command without a change to the package."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bertdata.cli.main import main
+from bertdata.errors import SettingsError
+from bertdata.examples.objective import Objective
+from bertdata.examples.objectives import OBJECTIVES, find_objective
+from bertdata.shards.containers import open_reader
+from schemas import load_schema
+from tests.support.commands import Program
+from tests.support.paths import ROOT
+from tests.support.plain_objective import NAME
+
+FORMATS = ("tfrecord", "hdf5", "parquet")
+
+
+@pytest.fixture(scope="module")
+def datasets(corpus: list[Path], small_vocabulary_file: Path, tmp_path_factory: Any) -> dict[str, Path]:
+    """The sample corpus as examples of ids alone, in each container, made by two workers."""
+    place = tmp_path_factory.mktemp("plain")
+    for format in FORMATS:
+        words = ["create", *map(str, corpus), "--output", str(place / format), "--objective", NAME]
+        words += ["--vocab", str(small_vocabulary_file), "--max-seq-length=48", "--format", format]
+        assert main([*words, "--sentences-per-example=3", "--workers=2"]) == 0
+    return {format: place / format for format in FORMATS}
+
+
+@pytest.fixture
+def bertdata(capsys: pytest.CaptureFixture[str]) -> Program:
+    return Program(capsys)
+
+
+def ids_of(path: Path, objective: str | None = NAME) -> Iterator[list[int]]:
+    with open_reader(str(path), objective=objective) as reader:
+        for batch in reader.batches(50):
+            yield from (example.ids for example in batch.examples())
+
+
+def shard(dataset: Path) -> Path:
+    return next(path for path in sorted(dataset.iterdir()) if path.name.startswith("part-00001"))
+
+
+def test_every_container_holds_the_same_examples(datasets):
+    found = {format: list(ids_of(shard(path))) for format, path in datasets.items()}
+    assert found["tfrecord"] == found["hdf5"] == found["parquet"]
+    assert len(found["tfrecord"]) > 10
+    assert all(0 < len(ids) <= 48 for ids in found["tfrecord"])
+
+
+def test_the_content_md5_is_that_of_the_canonical_tfrecord(datasets):
+    def content(format: str) -> list[str]:
+        manifest = json.loads((datasets[format] / "manifest.json").read_text())
+        return [entry["content_md5"] for entry in manifest["shards"]]
+
+    assert content("tfrecord") == content("hdf5") == content("parquet")
+    manifest = json.loads((datasets["tfrecord"] / "manifest.json").read_text())
+    assert content("tfrecord") == [entry["md5"] for entry in manifest["shards"]]
+    assert manifest["settings"]["objective"] == NAME
+    assert manifest["settings"]["sentences_per_example"] == 3
+    assert "max_predictions_per_seq" not in manifest["settings"]
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("content", [(), ("--content",)])
+def test_verify_md5_finds_it_sound(bertdata, datasets, format, content):
+    outcome = bertdata("verify-md5", datasets[format], *content)
+    assert outcome.status == 0, outcome.err
+    assert "3 files right, sound" in outcome.out
+
+
+def test_verify_md5_names_the_record_of_a_flipped_bit(bertdata, datasets, tmp_path):
+    whole = shard(datasets["tfrecord"]).read_bytes()
+    copy = tmp_path / "set"
+    copy.mkdir()
+    for path in datasets["tfrecord"].iterdir():
+        if path.is_file():
+            (copy / path.name).write_bytes(path.read_bytes())
+    (copy / shard(datasets["tfrecord"]).name).write_bytes(whole[:-5] + bytes((whole[-5] ^ 1,)) + whole[-4:])
+    outcome = bertdata("verify-md5", copy)
+    assert outcome.status == 1
+    last = len(list(ids_of(shard(datasets["tfrecord"])))) - 1
+    assert f"record {last}: the checksum of its data does not fit" in outcome.out
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_show_tells_words_and_nothing_of_segments_or_masks(bertdata, datasets, small_vocabulary_file, format):
+    outcome = bertdata("show", shard(datasets[format]), "--vocab", small_vocabulary_file, "--index=2")
+    assert outcome.status == 0, outcome.err
+    first, words = outcome.out.splitlines()
+    assert first.startswith("example 2: ")
+    assert first.endswith(" of padding")
+    assert words.split()[0] == "[CLS]"
+    assert "next sentence" not in outcome.out
+    assert "mask" not in outcome.out
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_stats_count_lengths_and_padding_only(bertdata, datasets, format):
+    outcome = bertdata("stats", datasets[format], "--json", "--workers=1")
+    assert outcome.status == 0, outcome.err
+    (found,) = json.loads(outcome.out)["datasets"]
+    lengths = [len(ids) for path in sorted(datasets[format].glob("part-*")) for ids in ids_of(path)]
+    assert found["examples"] == len(lengths)
+    assert found["tokens"] == sum(lengths)
+    assert found["lengths"]["max"] == max(lengths)
+    assert found["objective"] == NAME
+    assert not {"masks", "next_sentences"} & set(found)
+    text = bertdata("stats", datasets[format], "--workers=1").out
+    assert "padding" in text
+    assert "next sentence" not in text
+    assert "masked" not in text
+
+
+@pytest.mark.parametrize("source", FORMATS)
+@pytest.mark.parametrize("target", FORMATS)
+def test_convert_loses_nothing(bertdata, datasets, tmp_path, source, target):
+    converted = tmp_path / f"shard.{target}"
+    outcome = bertdata("convert", shard(datasets[source]), converted)
+    assert outcome.status == 0, outcome.err
+    assert list(ids_of(converted)) == list(ids_of(shard(datasets["tfrecord"])))
+    if target == "tfrecord":
+        assert converted.read_bytes() == shard(datasets["tfrecord"]).read_bytes()
+    back = tmp_path / "back.tfrecord"  # no manifest lies beside the converted file
+    assert bertdata("convert", converted, back, "--objective", NAME).status == 0
+    assert back.read_bytes() == shard(datasets["tfrecord"]).read_bytes()
+
+
+def test_a_parquet_file_tells_its_objective_by_itself(datasets, tmp_path):
+    copy = tmp_path / "alone.parquet"
+    copy.write_bytes(shard(datasets["parquet"]).read_bytes())
+    assert list(ids_of(copy, None)) == list(ids_of(shard(datasets["parquet"])))
+
+
+def test_both_engines_write_and_read_its_records_alike(datasets):
+    path = str(shard(datasets["tfrecord"]))
+    read = {}
+    for engine in ("native", "python"):
+        with open_reader(path, engine, NAME) as reader:
+            read[engine] = [example for batch in reader.batches(7) for example in batch.examples()]
+    assert read["native"] == read["python"]
+
+
+def test_a_setting_of_another_objective_is_refused(bertdata, corpus, small_vocabulary_file, tmp_path):
+    words = ["create", corpus[0], "--output", tmp_path / "out", "--vocab", small_vocabulary_file]
+    outcome = bertdata(*words, "--objective", NAME, "--masked-lm-prob=0.3")
+    outcome.assert_one_error(2, "unknown settings: masked_lm_prob")
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("gpt", "objective 'gpt' is not known; known is bert, one of your own is package.module:NAME"),
+        ("no.such.module:X", "No module named 'no'"),
+        ("json:NOTHING", "has no attribute 'NOTHING'"),
+        ("json:loads", "is no Objective"),
+        ("bertdata.examples.bert.objective:BERT", "its own name is 'bert'"),
+    ],
+)
+def test_a_name_that_is_no_objective_is_refused(name, words):
+    with pytest.raises(SettingsError) as refused:
+        find_objective(name)
+    assert words in str(refused.value)
+
+
+def test_every_objective_of_the_package_declares_its_fields_in_the_schema():
+    declared = {name for name, value in load_schema("example").items() if isinstance(value, dict)}
+    assert declared == set(OBJECTIVES)
+
+
+def test_a_field_of_no_column_is_a_mistake_that_is_named():
+    class Wrong(Objective):
+        def make(self, documents, vocabulary, settings, engine=None):
+            raise AssertionError
+
+    wrong = Wrong("x", {"tfrecord": {"a": {"type": "int64", "shape": "S", "of": "nothing"}}})
+    with pytest.raises(SettingsError, match="field a: is made of 'nothing'"):
+        wrong.fields("tfrecord")
+    with pytest.raises(SettingsError, match="no fields are declared for hdf5"):
+        Wrong("y", {}).fields("hdf5")
+
+
+WELDED = ("next_sentence", "next sentences", "next_label", "first_length", "second segment", "segment_ids")
+
+
+def test_nothing_but_its_own_module_knows_that_bert_has_two_segments_and_a_label():
+    """Documentation aside; the drop-in has the flags of a script that makes nothing else."""
+    own = [ROOT / "bertdata/examples/bert", ROOT / "bertdata/_native/examples"]
+    for path in sorted((ROOT / "bertdata").rglob("*")):
+        if path.suffix not in (".py", ".h", ".cpp") or any(path == one or one in path.parents for one in own):
+            continue
+        text = path.read_text(encoding="utf-8")
+        assert not [word for word in WELDED if word in text], path
+
+
+def test_fields_are_declared_in_the_schema_and_nowhere_in_the_kernels():
+    names = {name for form in load_schema("example")["bert"].values() for name in form}
+    assert len(names) > 10
+    for path in (ROOT / "bertdata/_native").rglob("*.[hc]*"):
+        text = path.read_text(encoding="utf-8")
+        assert not [name for name in names if f'"{name}"' in text], path
