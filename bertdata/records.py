@@ -8,6 +8,7 @@ A buffer is anything with the buffer protocol whose items are unsigned integers:
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
+from functools import cache
 from typing import Any, ClassVar, Literal, Protocol, TypeVar
 
 Buffer = Any  # collections.abc.Buffer exists from Python 3.12 on
@@ -139,10 +140,7 @@ class ExampleBatch:
     @classmethod
     def columns(cls) -> tuple[Column, ...]:
         """All columns, in the order in which kernels take and return them."""
-        return tuple(
-            Column(**{**item.metadata, "name": item.name, "one": item.metadata["one"] or item.name})
-            for item in fields(cls)
-        )
+        return _columns_of(cls)
 
     @classmethod
     def ragged(cls) -> dict[str, list[Column]]:
@@ -187,6 +185,14 @@ class ExampleBatch:
             for ends, items in groups.items():
                 made[ends].append(len(made[items[0].name]))
         return cls(**made)
+
+
+@cache
+def _columns_of(kind: Any) -> tuple[Column, ...]:
+    return tuple(
+        Column(**{**item.metadata, "name": item.name, "one": item.metadata["one"] or item.name})
+        for item in fields(kind)
+    )
 
 
 class ExampleSource(Protocol):
