@@ -1,4 +1,4 @@
-"""What can go wrong, and how a command ends.
+"""Exceptions, and the exit status of a command that ends with one.
 
     BertDataError
     ├── UsageError            exit status 2: the call is wrong

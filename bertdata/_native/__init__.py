@@ -9,7 +9,7 @@ Engine = Literal["native", "python"]
 
 
 def _load() -> tuple[Any, str | None]:
-    """The extension module, or None and why it is missing."""
+    """The extension module; or None, and the reason that it is missing."""
     try:
         return import_module("bertdata._native._kernels"), None
     except ImportError as error:
@@ -20,7 +20,7 @@ kernels, why_missing = _load()
 
 
 def available() -> bool:
-    """Whether the kernels can be used."""
+    """True where the kernels were built."""
     return kernels is not None
 
 

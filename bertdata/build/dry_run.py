@@ -56,7 +56,7 @@ def settings_line(plan: Plan) -> str:
 
 
 def preview(run: TaskPlan, parts: Sequence[str]) -> list[Preview]:
-    """What a run on these parts would make and keep in each target's directory.
+    """The shards that a run on these parts would make and keep, by target.
 
     A part may be yet to come. DatasetError for a directory that the run would refuse. A shard that may
     be kept is read, and its part; nothing else is.

@@ -1,4 +1,4 @@
-"""Where the programs that bertdata replaces differ from one another, as a table."""
+"""Dialects: a table of how the programs that bertdata replaces differ in reading text."""
 
 from dataclasses import dataclass
 from typing import Literal

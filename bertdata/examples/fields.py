@@ -29,7 +29,7 @@ SOURCES = (
     "used_slots",
     "rest",
 )
-"""How a field is made of its column, numbered as in _native/shards/record_format.h; rest: Parquet only."""
+"""Ways to make a field of its column, numbered as in _native/shards/record_format.h; rest: Parquet only."""
 
 Features = dict[str, Any]
 """Values by field: a list of ints, or an array of C floats."""

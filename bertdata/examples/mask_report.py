@@ -29,7 +29,7 @@ def describe_masks(example: Any, words: list[str], mask_id: int | None) -> Itera
 
 
 def mask_kind(example: Any, mask: int, mask_id: int | None) -> str:
-    """What stands at the example's mask number ``mask``: "[MASK]", "kept" or "random".
+    """The kind of the example's mask number ``mask``: "[MASK]", "kept" or "random".
 
     Where the id of [MASK] is not known, the first and the last are "changed".
     """

@@ -1,4 +1,4 @@
-"""Masked words: which positions of an example are masked, and what stands there instead.
+"""Masked words: choosing the positions of an example to mask, and their replacements.
 
 Shared by the objectives that mask as BERT does (Devlin et al. 2018); twin of the masks in
 _native/examples/bert.h.
@@ -46,7 +46,7 @@ def mask(
 
 
 def share_of(length: int, masked_lm_prob: float, most: int) -> int:
-    """How many of so many ids to mask: their share, rounded half to even, at least 1, at most ``most``."""
+    """Number of ids to mask: their share, rounded half to even, at least 1, at most ``most``."""
     return min(most, max(1, round(length * masked_lm_prob)))
 
 

@@ -1,4 +1,4 @@
-"""CRC-32C (Castagnoli) and the masked form that TFRecord frames carry; twin of _native/crc32c.h."""
+"""CRC-32C (Castagnoli) and the masked form that TFRecord frames carry; twin of _native/shards/crc32c.h."""
 
 _POLYNOMIAL = 0x82F63B78
 

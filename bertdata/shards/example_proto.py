@@ -1,8 +1,8 @@
 """``tf.train.Example`` messages without TensorFlow: parsed from any tool, written in canonical form.
 
 The canonical form is what protobuf's ``SerializeToString(deterministic=True)`` gives: features sorted
-by key, numbers packed, each number in its shortest encoding. Twin of _native/tfrecord.h (writing)
-and _native/record_reader.h (parsing).
+by key, numbers packed, each number in its shortest encoding. Twin of _native/shards/tfrecord.h (writing)
+and _native/shards/record_reader.h (parsing).
 """
 
 from array import array

@@ -12,7 +12,7 @@ _LONGEST_RECORD = 1 << 31
 
 
 class Source(Protocol):
-    """Where bytes come from, in order."""
+    """Source of bytes, read in order."""
 
     def read(self, size: int, /) -> bytes: ...
 

@@ -181,7 +181,7 @@ def _load_pyarrow() -> Any:
 
 
 def _pyarrow_errors() -> tuple[type[Exception], ...]:
-    """What pyarrow raises for a file that makes no sense."""
+    """Exceptions that pyarrow raises for a damaged file."""
     return _load_pyarrow().ArrowException, OSError, ValueError, TypeError, OverflowError, MemoryError
 
 

@@ -1,4 +1,4 @@
-"""What every container offers: a writer and a reader of example batches."""
+"""Writer and reader of example batches, as every container offers them."""
 
 from collections.abc import Iterator
 from typing import Protocol
@@ -7,7 +7,7 @@ from bertdata.records import ExampleBatch, ShardLayout
 
 
 class Sink(Protocol):
-    """Where a writer's bytes go, in order; never sought."""
+    """Destination of a writer's bytes, in order; never sought."""
 
     def write(self, data: bytes | memoryview, /) -> object: ...
 

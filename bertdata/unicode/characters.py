@@ -1,4 +1,4 @@
-"""What a character is and becomes, by Unicode 11.0 whatever Python runs; twin of _native/unicode.h."""
+"""Properties and mappings of characters in Unicode 11.0; twin of _native/unicode/unicode.h."""
 
 from bisect import bisect_right
 from collections.abc import Iterable
@@ -82,7 +82,7 @@ def is_decimal(character: str) -> bool:
 
 @cache
 def is_letter_like(character: str) -> bool:
-    r"""What ``\w`` matches and ``\d`` does not: letters, other numbers, the underscore."""
+    r"""True where ``\w`` matches and ``\d`` does not: letters, other numbers, the underscore."""
     return _among(unicode11.LETTER_LIKE, character)
 
 

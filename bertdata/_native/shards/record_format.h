@@ -1,4 +1,4 @@
-// How an objective's examples are written as tf.train.Example: its columns and the fields made of them.
+// Columns of an objective's examples, and the fields of tf.train.Example that are made of them.
 // Handed over from Python, which reads them in schemas/example.json; no field is named here.
 #pragma once
 
@@ -25,7 +25,7 @@ struct ColumnRule {
   uint32_t most;  // largest value
 };
 
-// What a field holds of its column; twin of examples/fields.py and examples/slots.py.
+// Ways to make a field of its column; twin of examples/fields.py and examples/slots.py.
 enum class Source : uint8_t {
   kValues,         // the items
   kOnes,           // 1 for each item

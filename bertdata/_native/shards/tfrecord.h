@@ -33,8 +33,8 @@ inline uint8_t* put_small_varint(uint8_t* out, uint32_t value) {
 }
 
 #ifdef BERTDATA_HAS_SSE42
-// How four values, each spread over the lowest three bytes of a lane, close up; by which of them need
-// two bytes (bits 0-3) and three (bits 4-7).
+// Shuffles that close up four values, each spread over the lowest three bytes of a lane; indexed by
+// the values that need two bytes (bits 0-3) and three (bits 4-7).
 struct PackTable {
   alignas(16) uint8_t order[256][16];
   uint8_t size[256];

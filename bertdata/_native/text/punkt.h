@@ -1,4 +1,4 @@
-// Sentence boundaries by Punkt, in the variants of nltk 3.4.5 and of today's; twin of text/punkt.py.
+// Sentence boundaries by Punkt, in the variants of nltk 3.4.5 and of today's; twin of text/punkt/boundaries.py.
 #pragma once
 
 #include <cstdint>
@@ -74,7 +74,7 @@ class Punkt {
   }
 
   // Candidates to decide on, each with the start of its context: of several within one word the
-  // last; see _contexts in text/punkt.py for how the variants see words.
+  // last; see _contexts in text/punkt/boundaries.py for how the variants see words.
   template <class Decide>
   void for_each_context(const uint8_t* first, const uint8_t* end, Decide&& decide) const {
     const uint8_t* start = first;

@@ -1,4 +1,4 @@
-// What Punkt learned about each word type, one look-up for all of it; twin of text/punkt_tables.py.
+// Punkt's tables by word type, one look-up for all of them; twin of text/punkt/tables.py.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Words around a candidate, and whether a sentence ends among them; twin of text/punkt_words.py.
+// Words around a candidate, and whether a sentence ends among them; twin of text/punkt/words.py.
 // All text is valid UTF-8.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace bertdata {
 
-// What a byte may be to Punkt. Lead bytes of white space beyond ASCII are kMaybeSpace.
+// Classes of bytes to Punkt. Lead bytes of white space beyond ASCII are kMaybeSpace.
 enum ByteKind : uint8_t {
   kAsciiSpace = 1,   // str.isspace()
   kPlainSpace = 2,   // string.whitespace

@@ -84,7 +84,7 @@ inline void append_mapping(const unicode11::Mapping* mapping, uint32_t cp, Text&
     if (to) out.push_back(to);
 }
 
-// Whether a capital sigma at place i ends a word: a cased character before it, none after it,
+// True where a capital sigma at place i ends a word: a cased character before it, none after it,
 // case-ignorable ones skipped.
 inline bool is_final_sigma(const Text& text, size_t i, const Properties& of) {
   size_t j = i;
@@ -197,7 +197,7 @@ inline void check_utf8(const uint8_t* text, size_t size) {
   }
 }
 
-// What Python's str.isspace() holds for; the same in every Unicode version since 6.3.
+// True where Python's str.isspace() is; the same in every Unicode version since 6.3.
 inline bool is_python_space(uint32_t cp) {
   return (cp >= 9 && cp <= 13) || (cp >= 0x1C && cp <= 0x20) || cp == 0x85 || cp == 0x2028 || cp == 0x2029 ||
          (Properties::get()[cp] & kClassMask) == kSpace;

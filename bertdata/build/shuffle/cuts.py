@@ -1,4 +1,4 @@
-"""Where the order of all keys is cut into shards of near equal numbers of tokens.
+"""Cuts of the order of all keys into shards of near equal numbers of tokens.
 
 A histogram of tokens over key prefixes is enough, so nobody sorts the whole corpus. It is sparse:
 ``{prefix: tokens}``. With some 256 prefixes a shard, a cut is off by a few documents at most.

@@ -1,4 +1,4 @@
-"""What command lines share: choosing a command, and how it ends."""
+"""Choosing a command, and ending it: exit status and error line."""
 
 import os
 import sys
@@ -26,7 +26,7 @@ def choose_command(words: list[str], usage: str, commands: Mapping[str, str]) ->
 
 
 def end(program: str, work: Callable[[], int], *, interrupted: str, place: str = "") -> int:
-    """The exit status of the work; what went wrong is told in one line, unless it has no message.
+    """The exit status of the work; an error is told in one line, unless it has no message.
 
     interrupted: what to say after Ctrl-C; place: goes before each error.
     """
@@ -56,6 +56,6 @@ def end(program: str, work: Callable[[], int], *, interrupted: str, place: str =
 
 
 def _forget_output() -> None:
-    """Let the interpreter not try again, at its end, to write what could not be written."""
+    """Point stdout at /dev/null so that the final flush cannot fail."""
     with suppress(OSError, ValueError):  # it may be no file at all
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,4 +1,4 @@
-"""What a person sees of long work: a bar on a terminal, a plain line for each finished thing elsewhere."""
+"""Progress of long work: a bar on a terminal, elsewhere a plain line for each finished piece."""
 
 import sys
 import time
@@ -64,7 +64,7 @@ class Progress:
             print(line, file=sys.stderr, flush=True)
 
     def complete(self) -> None:
-        """Let the bar end full: all is done, whatever was counted."""
+        """Fill the bar: all is done, whatever was counted."""
         if self._bar is not None:
             self._bar.update(self._task, completed=self._total)
 
@@ -83,7 +83,7 @@ class Progress:
 
 
 class ShardRate:
-    """How many shards are done, and how fast tokens are written to them."""
+    """Number of finished shards, and tokens written a second."""
 
     def __init__(self, total: int) -> None:
         self._total = total

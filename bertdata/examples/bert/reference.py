@@ -64,7 +64,7 @@ def make_example(
 
 
 def masks_wanted(length: int, settings: BertSettings) -> int:
-    """How many positions of an example of that many ids to mask."""
+    """Number of positions to mask in an example of so many ids."""
     wanted = share_of(length, settings.masked_lm_prob, settings.max_predictions_per_seq)
     if settings.habits.fills_predictions:
         wanted = max(wanted, length - settings.max_seq_length + settings.max_predictions_per_seq)

@@ -1,4 +1,4 @@
-"""English sentence boundaries as NLTK's Punkt places them: the specification of _native/punkt.h.
+"""English sentence boundaries as NLTK's Punkt places them: the specification of _native/text/punkt.h.
 
 Punkt (Kiss and Strunk 2006) decides for each candidate, a ``.``, ``?`` or ``!``, from the words on both
 sides of it. Two variants differ only in what is a candidate: "3.4.5" is the nltk that made the
