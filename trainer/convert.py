@@ -1,4 +1,4 @@
-"""Checkpoints to Hugging Face form and back."""
+"""Conversion of checkpoints to Hugging Face form and back."""
 
 from pathlib import Path
 
@@ -11,9 +11,9 @@ from trainer.runtime import read_weights_into
 
 
 def convert(source: str, target: str) -> str:
-    """One line about what was written: of a checkpoint or a run the other form, and the reverse."""
+    """Convert a checkpoint, or a run's newest, to Hugging Face form, or the reverse; returns a message."""
     if Path(target).exists() and any(Path(target).iterdir()):
-        raise DatasetError(f"{target}: is in use; name a directory that is not there yet")
+        raise DatasetError(f"{target}: is in use; name a directory that does not exist yet")
     if (Path(source) / "checkpoints").is_dir():
         source = str(choose_checkpoint(source))
     if (Path(source) / STATE).is_file():

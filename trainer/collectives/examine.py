@@ -1,4 +1,4 @@
-"""What the launchers on this machine can do, for doctor."""
+"""The launchers of this machine, for doctor."""
 
 import shutil
 from importlib.metadata import PackageNotFoundError, version
@@ -7,10 +7,10 @@ from importlib.util import find_spec
 import torch
 import torch.distributed as dist
 
-from trainer.devices import Finding
+from trainer.devices.finding import Finding
 
 
-def examine() -> list[Finding]:
+def examine_launchers() -> list[Finding]:
     """One finding for each launcher."""
     return [_torchrun(), _horovodrun(), _poprun()]
 
@@ -31,7 +31,7 @@ def _horovodrun() -> Finding:
     except ImportError:
         return Finding("horovodrun", False, f"{build} does not fit torch {torch.__version__}", remedy)
     built = {"gloo": hvd.gloo_built(), "NCCL": hvd.nccl_built(), "MPI": hvd.mpi_built()}
-    has = ", ".join(name for name, is_so in built.items() if is_so)
+    has = ", ".join(name for name, there in built.items() if there)
     return Finding("horovodrun", True, f"{build}: {has}; fits torch {torch.__version__}")
 
 
@@ -45,5 +45,5 @@ def find_version(package: str) -> str:
     """The installed version of a package that can be imported."""
     try:
         return version(package)
-    except PackageNotFoundError:  # it is only on the path
+    except PackageNotFoundError:  # on the path, but not installed
         return "of unknown version"

@@ -1,15 +1,15 @@
-"""Workers that Graphcore's poprun started, through Open MPI."""
+"""The collective for workers that Graphcore's poprun started, through Open MPI."""
 
 import os
 
 from trainer.collectives.torch_distributed import TorchDistributed
-from trainer.devices import Device
+from trainer.devices.device import Device
 
 
 class Poprun(TorchDistributed):
-    """torch.distributed under Open MPI's names; on several hosts MASTER_ADDR must say where rank 0 is.
+    """torch.distributed with Open MPI's variables; on several hosts MASTER_ADDR must be rank 0's address.
 
-    This is how the processes talk. Gradients go from IPU to IPU without it.
+    Only the processes use it; gradients go from IPU to IPU directly.
     """
 
     name = "poprun"

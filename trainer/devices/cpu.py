@@ -4,11 +4,12 @@ import platform
 
 import torch
 
-from trainer.devices import Device, Finding
+from trainer.devices.device import Device
+from trainer.devices.finding import Finding
 
 
 class Cpu(Device):
-    """What every device does, does it."""
+    """The base device with its name and a smaller bucket."""
 
     name = "cpu"
     process_group = "gloo"
@@ -20,11 +21,10 @@ class Cpu(Device):
 
 
 def examine() -> Finding:
-    """The processor is always there."""
+    """PyTorch's kernels on this processor, which is always there."""
     _, _, shown = torch.__config__.show().partition("CPU capability usage: ")
     kernels = f"torch {torch.__version__} with {shown.partition(chr(10))[0]} kernels"
     products = "oneDNN" if torch.backends.mkldnn.is_available() else "no oneDNN"  # type: ignore[no-untyped-call]
     fast = getattr(torch.cpu, "_is_avx512_bf16_supported", bool)()
-    return Finding(
-        "cpu", True, f"{kernels}, {products}, fused attention; bf16 {'' if fast else 'not '}in hardware"
-    )
+    bf16 = f"bf16 {'' if fast else 'not '}in hardware"
+    return Finding("cpu", True, f"{kernels}, {products}, fused attention; {bf16}")

@@ -13,11 +13,14 @@ import torch
 
 from bertdata.errors import MissingExtraError, SettingsError
 from tests.support.launching import ROOT, command_line, launch
-from trainer.collectives import find_collective, find_local_rank, force_weight_sync, watch
-from trainer.collectives.watch import Watch
+from trainer.collectives import heartbeat
+from trainer.collectives.collective import force_weight_sync
+from trainer.collectives.heartbeat import Heartbeat
+from trainer.collectives.launchers import find_local_rank
+from trainer.collectives.registry import find_collective
 from trainer.collectives.workers import _buckets
 from trainer.config import Config
-from trainer.devices import find_device
+from trainer.devices.registry import find_device
 from trainer.errors import WorkerLost
 
 WORKER = ROOT / "tests" / "support" / "collective_worker.py"
@@ -116,7 +119,7 @@ def _strike_when_ready(launcher, workers, task, victim, place, blow, patience=60
 
     outcome = launch(launcher, workers, WORKER, task, place, patience, seconds=90, meanwhile=strike)
     assert outcome.status == 1
-    why = "its process ended" if blow == "SIGKILL" else f"no sign of life for {patience} s"
+    why = "its process ended" if blow == "SIGKILL" else f"no heartbeat for {patience} s"
     survivors = set(range(workers)) - {victim}
     lines = [line for line in outcome.err.splitlines() if "trainer: error: " in line]
     assert len(lines) == len(survivors), outcome.err
@@ -141,12 +144,12 @@ def test_alone_everything_is_ones_own():
 def test_workers_that_do_not_meet_say_so():
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
-    with pytest.raises(WorkerLost, match="the workers did not meet: .*refused"):
-        Watch(1, 2).begin("", lambda _: [["127.0.0.1", port], "word"])
+    with pytest.raises(WorkerLost, match="the workers could not connect: .*refused"):
+        Heartbeat(1, 2).begin("", lambda _: [["127.0.0.1", port], "word"])
 
 
 def test_a_stranger_is_no_worker_and_another_error_no_loss(monkeypatch):
-    monkeypatch.setattr(watch, "_NEWS_SECONDS", 0)
+    monkeypatch.setattr(heartbeat, "_NEWS_SECONDS", 0)
     callers = []
 
     def share(meeting):
@@ -156,13 +159,13 @@ def test_a_stranger_is_no_worker_and_another_error_no_loss(monkeypatch):
             callers[-1].sendall(said.encode())
         return meeting
 
-    Watch(0, 2).begin("127.0.0.1", share)
+    Heartbeat(0, 2).begin("127.0.0.1", share)
     stranger, worker = callers
     with stranger, worker:
         assert worker.recv(1) == b"."
         assert stranger.recv(1) == b""
         worker.sendall(b".bye")
-    with pytest.raises(RuntimeError, match="something else"), Watch(0, 1).naming_losses():
+    with pytest.raises(RuntimeError, match="something else"), Heartbeat(0, 1).naming_lost_workers():
         raise RuntimeError("something else")
 
 

@@ -166,7 +166,7 @@ def test_the_log_names_the_kernel_that_pytorch_chooses(calls, monkeypatch, choic
 
 def test_a_kernel_that_cannot_be_had_is_refused_with_the_reason(calls):
     """PyTorch's own reason, which of all functions that judge only this one tells to Python."""
-    case = "attention flash cannot be had with precision bf16, heads of 16, dropout 0.1"
+    case = "attention flash cannot be used with precision bf16, heads of 16, dropout 0.1"
     with pytest.raises(SettingsError, match=f"^{case}: Both fused kernels do not support non-zero dropout.$"):
         device(attention="flash", precision="bf16").place(
             BertForPreTraining(replace(SHAPE, attention_probs_dropout_prob=0.1))
@@ -191,7 +191,7 @@ def test_the_reason_is_that_of_the_kernel_asked_for(calls, monkeypatch):
         raise RuntimeError("No available kernel. Aborting execution.")
 
     monkeypatch.setattr(torch, "_fused_sdp_choice", refuse)
-    case = "attention cudnn cannot be had with precision fp32, heads of 16, dropout 0"
+    case = "attention cudnn cannot be used with precision fp32, heads of 16, dropout 0"
     with pytest.raises(
         SettingsError, match=f"^{case}: cuDNN dropout probability resolution is limited to 1/16.$"
     ):

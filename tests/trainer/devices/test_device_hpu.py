@@ -63,7 +63,7 @@ REFUSALS = {
         {"PT_HPU_LAZY_MODE": "0"},
         "is 0, mode lazy needs 1",
     ),
-    "imported before": ([], {}, "imported before with PT_HPU_LAZY_MODE=1, mode graph needs 0; start with"),
+    "imported before": ([], {}, "already imported with PT_HPU_LAZY_MODE=1, mode graph needs 0; start with"),
     "no package": ([], {}, "is not there: habana_frameworks cannot be imported (No module named"),
     "no card": ([], {"BERTDATA_STAND_IN_CARDS": "0"}, "is not there: worker 0 has no card"),
     "too few cards": ([], {"BERTDATA_STAND_IN_CARDS": "1", "LOCAL_RANK": "1"}, "worker 1 has no card"),

@@ -21,11 +21,12 @@ from tests.support.device_records import compare
 from tests.support.launching import ROOT
 from tests.support.training_runs import Trainer, losses, refuse, tensors
 from trainer.__main__ import main
-from trainer.collectives import find_local_rank, find_rank
+from trainer.collectives.launchers import find_local_rank, find_rank
 from trainer.collectives.single import Single
 from trainer.config import device_option_properties
-from trainer.devices import find_device, ipu
-from trainer.devices.ipu import engine, options, stages
+from trainer.devices.ipu import device as ipu
+from trainer.devices.ipu import options, stages, updater
+from trainer.devices.registry import find_device
 from trainer.evaluate import Evaluation
 from trainer.flags import make_config, presets
 from trainer.model import BertForPreTraining, ModelConfig
@@ -133,8 +134,8 @@ MUTATIONS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
         *(stages, "plan_pipeline"),
         lambda plain: lambda *given: stages.Pipeline(("",), (0,)),
     ),
-    "the weights stay on the IPU": (engine.IpuEngine, "fetch", lambda plain: lambda self: None),
-    "the moments stay in the checkpoint": (engine.IpuEngine, "_restore", lambda plain: lambda self: None),
+    "the weights stay on the IPU": (updater.IpuUpdater, "fetch", lambda plain: lambda self: None),
+    "the moments stay in the checkpoint": (updater.IpuUpdater, "_restore", lambda plain: lambda self: None),
     "the loss is not marked": (
         *(stages.Pretraining, "__init__"),
         lambda plain: (
@@ -147,7 +148,7 @@ MUTATIONS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
         *(options, "_shared_options"),
         lambda plain: lambda poptorch, made, *rest: made.outputMode(poptorch.OutputMode.All),
     ),
-    "the rate is set after the update": (engine.IpuEngine, "update", lambda plain: late_update),
+    "the rate is set after the update": (updater.IpuUpdater, "update", lambda plain: late_update),
     "moments are kept in 16 bits": (
         *(options, "make_optimiser"),
         lambda plain: (
@@ -169,12 +170,12 @@ MUTATIONS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
 
 
 def late_update(self: Any, updates: Any, learning_rate: float, state: Any) -> list[torch.Tensor]:
-    values = engine_update(self, updates, learning_rate, state)
+    values = plain_update(self, updates, learning_rate, state)
     self._executor.setOptimizer(self.optimiser)
     return values
 
 
-engine_update = engine.IpuEngine.update
+plain_update = updater.IpuUpdater.update
 
 
 @pytest.mark.slow
@@ -255,7 +256,7 @@ def test_phase_2_goes_on_from_phase_1s_weights_and_moments_and_counts_anew(train
     forget()
     loaded = []
     monkeypatch.setattr(
-        engine.IpuEngine, "_restore", lambda self: loaded.append((self._moments, self.applied))
+        updater.IpuUpdater, "_restore", lambda self: loaded.append((self._moments, self.applied))
     )
     sizes = ["--max-seq-length=96", "--max-predictions-per-seq=12", "--phase2", "--steps-this-run=1"]
     assert trainer(*words(tmp_path / "run", *common, *sizes)).status == 0
@@ -315,12 +316,12 @@ def test_moments_that_poptorch_has_no_place_for_are_refused(trainer, tmp_path, m
     common = [*SMALL, "--generated-data", "--steps-this-run=1"]
     assert trainer(*words(tmp_path / "run", *common)).status == 0
     forget()
-    plain = engine.IpuEngine.load_moments
+    plain = updater.IpuUpdater.load_moments
 
     def with_another(self: Any, moments: dict[str, torch.Tensor], applied: int) -> None:
         plain(self, {**moments, "momentum_buffer/cls.predictions.bias": torch.zeros(2000)}, applied)
 
-    monkeypatch.setattr(engine.IpuEngine, "load_moments", with_another)
+    monkeypatch.setattr(updater.IpuUpdater, "load_moments", with_another)
     outcome = trainer(*words(tmp_path / "run", *common, "--resume"))
     refuse(outcome, 1, "PopTorch's LAMB differ in momentum_buffer/cls.predictions.bias")
 
@@ -480,13 +481,21 @@ def test_graphcores_configurations_are_compiled_unchanged_but_for_their_size(
 def test_stages_are_those_of_graphcores_keys(keys, layers, begins, on):
     names = {"heads": "bert.pooler.dense", "types": "bert.embeddings.token_type_embeddings", "": ""}
     pipeline = stages.plan_pipeline(keys, layers)
-    assert pipeline.begins == tuple(names.get(begin, f"bert.encoder.layer.{begin}") for begin in begins)
-    assert pipeline.on == tuple(on)
+    assert pipeline.first_modules == tuple(
+        names.get(begin, f"bert.encoder.layer.{begin}") for begin in begins
+    )
+    assert pipeline.ipus == tuple(on)
 
 
 def test_ipus_are_a_power_of_two_and_micro_batches_fill_the_pipeline():
     plan = stages.plan_pipeline
-    assert [plan({"hidden_layers_per_stage": 1}, count).ipus for count in (1, 2, 3, 4, 5)] == [1, 2, 4, 4, 8]
+    assert [plan({"hidden_layers_per_stage": 1}, count).ipus_per_replica for count in (1, 2, 3, 4, 5)] == [
+        1,
+        2,
+        4,
+        4,
+        8,
+    ]
     least = [plan({"hidden_layers_per_stage": 1}, count).least_accumulation for count in (1, 2, 4)]
     assert least == [1, 5, 9]  # stages that lie side by side on one IPU are one
 
@@ -588,12 +597,12 @@ def test_workers_that_poptorch_knows_nothing_of_are_refused():
     workers = Single(device)
     workers.size = 2
     model = device.place(BertForPreTraining(SHAPE))
-    with pytest.raises(SettingsError, match="2 processes that PopTorch knows nothing of; .* start by poprun"):
-        device.engine(workers, model)
+    with pytest.raises(SettingsError, match="2 processes that poprun did not start; .* start by poprun"):
+        device.updater(workers, model)
 
 
 def test_evaluation_needs_the_ipus_that_training_holds(trainer, tmp_path, monkeypatch, training_set):
-    monkeypatch.setattr(engine.IpuEngine, "off_the_ipus", lambda self: nullcontext())
+    monkeypatch.setattr(updater.IpuUpdater, "off_the_ipus", lambda self: nullcontext())
     data = ["--unverified", f"--train-data={training_set}", f"--eval-data={training_set}"]
     with pytest.raises(RuntimeError, match="no IPUs left: the training model holds them"):
         main(words(tmp_path / "run", *SMALL, *data, "--steps-this-run=1"))

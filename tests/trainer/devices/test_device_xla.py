@@ -16,7 +16,8 @@ from tests.support.launching import ROOT
 from tests.support.training_runs import losses, tensors
 from trainer.checkpoint import find_checkpoints, read_state
 from trainer.config import Config
-from trainer.devices import find_device, xla
+from trainer.devices import xla
+from trainer.devices.registry import find_device
 
 TINY = (
     *("--num-hidden-layers=1", "--hidden-size=32", "--num-attention-heads=2", "--intermediate-size=64"),
@@ -90,7 +91,7 @@ def test_the_stand_in_refuses_what_torch_xla_does_not_have(tmp_path, code):
 def test_a_tpu_that_is_not_there_is_refused_in_one_line(tmp_path):
     words = ("-m", "trainer", "pretrain", "--device=xla", "--generated-data", "--output-dir=run")
     for device, said in {
-        "": "torch_xla finds no TPU; PJRT_DEVICE=CPU tries it on the processor",
+        "": "torch_xla finds no TPU; PJRT_DEVICE=CPU runs it on the processor",
         "TPU": "device 'xla' is not there: TPU: libtpu not found; PJRT_DEVICE=CPU",
         "CUDA": "No PjRtPlugin registered for: CUDA",
     }.items():

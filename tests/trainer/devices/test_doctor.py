@@ -13,9 +13,11 @@ import torch
 
 from tests.support.launching import ROOT
 from tests.support.training_runs import Trainer, refuse
-from trainer import devices, doctor
+from trainer import doctor
 from trainer.collectives import examine as launchers
-from trainer.devices import CLASSES, Finding
+from trainer.collectives.examine import examine_launchers
+from trainer.devices.finding import Finding
+from trainer.devices.registry import DEVICES, examine_device
 
 
 @pytest.fixture
@@ -26,8 +28,8 @@ def trainer(capsys, monkeypatch) -> Trainer:
 
 def pretend(monkeypatch, **found: Finding) -> None:
     """Have the devices say this of themselves, and be all that are known."""
-    monkeypatch.setattr(doctor, "CLASSES", dict.fromkeys(found))
-    monkeypatch.setattr(doctor, "examine", lambda name: found[name])
+    monkeypatch.setattr(doctor, "DEVICES", dict.fromkeys(found))
+    monkeypatch.setattr(doctor, "examine_device", lambda name: found[name])
 
 
 CPU, GPUS = Finding("cpu", True, "slow"), Finding("cuda", True, "8 x fast", count=8)
@@ -42,7 +44,7 @@ def test_the_table_tells_of_devices_launchers_logs_and_machine_in_80_columns(tra
     groups = [line.split()[0] for line in lines[1:] if line[:1].strip()]
     assert groups == ["device", "launcher", "log", "machine", "Without"]
     rows = {match[1]: match[2] for line in lines if (match := re.match(r"[a-z ]{10}(\w+) +(yes|no)  ", line))}
-    assert {*CLASSES, "torchrun", "horovodrun", "poprun", "wandb", "cores", "memory", "kernels"} <= set(rows)
+    assert {*DEVICES, "torchrun", "horovodrun", "poprun", "wandb", "cores", "memory", "kernels"} <= set(rows)
     assert (rows["cpu"], rows["torchrun"], rows["horovodrun"], rows["kernels"]) == ("yes",) * 4
     assert "Without --device a run uses cpu." in lines[-2]
     assert lines[-1].startswith("  python -m trainer pretrain --device ")
@@ -50,7 +52,7 @@ def test_the_table_tells_of_devices_launchers_logs_and_machine_in_80_columns(tra
 
 def test_json_says_the_same(trainer):
     found = json.loads(trainer("doctor", "--json").out)
-    assert [one["name"] for one in found["device"]] == list(CLASSES)
+    assert [one["name"] for one in found["device"]] == list(DEVICES)
     assert found["device"][0]["there"] is True
     assert found["default"] == "cpu"
     for group in ("device", "launcher", "log", "machine"):
@@ -87,9 +89,9 @@ def test_one_device_alone(trainer, monkeypatch):
     refuse(trainer("doctor", "--device=tpu"), 2, "device 'tpu': no such device; known are cpu, cuda")
 
 
-@pytest.mark.parametrize("name", CLASSES)
+@pytest.mark.parametrize("name", DEVICES)
 def test_every_device_can_be_examined(name):
-    finding = importlib.import_module(f"trainer.devices.{name}").examine()
+    finding = importlib.import_module(f"trainer.devices.{DEVICES[name][0]}").examine()
     assert finding.name == name
     assert finding.found
     assert finding.there or finding.missing
@@ -101,7 +103,7 @@ def test_a_device_whose_packages_are_broken_hides_no_other(monkeypatch):
         raise OSError("libfast.so: cannot open\nand more")
 
     monkeypatch.setattr("trainer.devices.cuda.examine", examine)
-    assert devices.examine("cuda") == Finding("cuda", False, "OSError: libfast.so: cannot open")
+    assert examine_device("cuda") == Finding("cuda", False, "OSError: libfast.so: cannot open")
 
 
 @pytest.mark.parametrize(
@@ -119,7 +121,7 @@ def test_gpus_are_counted_and_named(monkeypatch, version, count, there, found, m
     monkeypatch.setattr(torch.version, "cuda", version)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: count)
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda index: About)
-    finding = devices.examine("cuda")
+    finding = examine_device("cuda")
     assert (finding.name, finding.there) == ("cuda", there)
     assert found in finding.found
     assert missing in finding.missing
@@ -127,7 +129,7 @@ def test_gpus_are_counted_and_named(monkeypatch, version, count, there, found, m
 
 
 def findings() -> dict[str, Finding]:
-    return {finding.name: finding for finding in launchers.examine()}
+    return {finding.name: finding for finding in examine_launchers()}
 
 
 def test_launchers_say_what_they_are_built_with():

@@ -18,7 +18,7 @@ from schemas import load_schema
 from trainer.batches import Batch
 from trainer.huggingface import export_model, import_weights, read_config
 from trainer.losses import cross_entropy, pretraining_loss
-from trainer.model import ACTIVATIONS, BertForPreTraining, Layout, ModelConfig
+from trainer.model import ACTIVATIONS, BertForPreTraining, ModelConfig, TokenLayout
 
 SMALL = {
     "vocab_size": 99,
@@ -255,7 +255,7 @@ def megatron(model: BertForPreTraining, ids: Tensor, types: Tensor) -> Tensor:
 def test_megatron_form_equals_the_written_out_one(scaled):
     batch = make_batch()
     model = ours(megatron_residual_connection=True, scale_query_key=scaled)
-    layout = Layout.of(batch.attention_mask, fixed_shapes=True)
+    layout = TokenLayout.of(batch.attention_mask, fixed_shapes=True)
     found = model.bert(batch.input_ids, batch.token_type_ids, layout)[0].view(B, S, -1)
     for row in range(B):
         length = int(batch.attention_mask[row].sum())
@@ -538,7 +538,7 @@ def test_a_real_encoder_says_what_it_says_in_transformers():
     with torch.no_grad():
         wanted = other(input_ids=ids, attention_mask=mask, token_type_ids=types)
         for fixed in (False, True):
-            rows, pooled = model.bert(ids, types, Layout.of(mask, fixed))
+            rows, pooled = model.bert(ids, types, TokenLayout.of(mask, fixed))
             rows = rows.view(2, len(first), -1)[mask.bool()] if fixed else rows
             torch.testing.assert_close(rows, wanted.last_hidden_state[mask.bool()], rtol=1e-4, atol=1e-5)
             torch.testing.assert_close(pooled, wanted.pooler_output, rtol=1e-4, atol=1e-5)

@@ -16,9 +16,9 @@ from bertdata.errors import MissingExtraError, MissingInputError, SettingsError,
 from tests.support.paths import ROOT
 from trainer.config import Config
 from trainer.curves import draw_curves
+from trainer.log_records import EvaluationRecord, Logger, StepRecord, Values
+from trainer.loggers import TRAINING_COLUMNS
 from trainer.report import Reporter, make_reporter
-from trainer.rows import EvaluationRecord, Sink, StepRecord, Values
-from trainer.sinks import TRAINING_COLUMNS
 
 
 class Clock:
@@ -31,7 +31,7 @@ class Clock:
         return self.now
 
 
-class Recorder(Sink):
+class Recorder(Logger):
     """Keeps everything it is given."""
 
     def __init__(self) -> None:

@@ -12,7 +12,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from bertdata.dataset.reader import open_data
+from bertdata.dataset.reader import open_dataset
 from tests.support.launching import ROOT
 from tests.support.training_runs import MODEL, errors, losses, refuse, start_workers, tensors, words
 from trainer import collectives
@@ -21,7 +21,7 @@ from trainer.checkpoint import State, find_checkpoints, read_state
 from trainer.collectives.single import Single
 from trainer.config import Config
 from trainer.data.order import Position
-from trainer.devices import find_device
+from trainer.devices.registry import find_device
 from trainer.loader import Loader, Update
 from trainer.losses import pretraining_loss
 from trainer.model import ModelConfig
@@ -99,7 +99,7 @@ def test_two_workers_resume_bit_for_bit_and_one_goes_on_at_the_same_example(
     # The same checkpoint, gone on with by one worker, to the end of the epoch.
     for path in seen.iterdir():
         path.unlink()
-    examples = open_data(str(training_set)).examples
+    examples = open_dataset(str(training_set)).examples
     rest = (examples - 5 * 8) // 4
     one = words(training_set, cut, "--resume-step=5", f"--steps={5 + rest}")
     assert start_workers("alone", 1, *one).status == 0
@@ -120,7 +120,7 @@ def _examples(dataset: Path) -> list[str]:
     """The digests of every example of the dataset, as the worker makes them."""
     from hashlib import md5
 
-    data = open_data(str(dataset))
+    data = open_dataset(str(dataset))
     loader = Loader(data, batch_size=data.examples)
     try:
         (batch,) = next(loader).batches
@@ -238,7 +238,7 @@ SHAPE = ModelConfig(
 
 
 def batches(dataset: Path, count: int, updates: int = 1) -> list[list[Batch]]:
-    loader = Loader(open_data(str(dataset)), batch_size=4, accumulation=count, seed=1)
+    loader = Loader(open_dataset(str(dataset)), batch_size=4, accumulation=count, seed=1)
     try:
         return [next(loader).batches for _ in range(updates)]
     finally:
@@ -249,7 +249,7 @@ def make_training(workers: Single, **settings: object) -> Training:
     defaults = {"optimiser": "sgd", "base_learning_rate": 0.5, "steps": 10, "lr_schedule": "custom"}
     config = Config(**{**defaults, "lr_schedule_by_step": {"0": 0.5}, **settings})
     runtime = Runtime(config=config, device=find_device(config), workers=workers)
-    fresh = State(step=0, seed=1, lanes=1, optimiser=config.optimiser, model=SHAPE.as_json(), config={})
+    fresh = State(step=0, seed=1, open_files=1, optimiser=config.optimiser, model=SHAPE.as_json(), config={})
     return Training(runtime, make_model(runtime, SHAPE), fresh)
 
 
@@ -531,7 +531,7 @@ def test_a_used_output_directory_is_refused(trainer, training_set, tmp_path):
     [
         (["--hidden-size=48"], "model's hidden_size is 32, this one's 48"),
         (["--seed=7"], "its seed is 42, this one's 7"),
-        (["--lanes=2"], "its lanes is 8, this one's 2"),
+        (["--open_files=2"], "its open_files is 8, this one's 2"),
         (["--optimiser=sgd"], "its optimiser is lamb-nvidia, this one's sgd"),
     ],
 )
