@@ -109,18 +109,18 @@ def test_numbers_are_the_same_on_every_machine_and_for_ever():
     ]
 
 
-def test_lanes_give_one_example_in_turn_and_the_longer_ones_go_on():
+def test_queues_give_one_example_in_turn_and_the_longer_ones_continue():
     files = [("a", 5), ("b", 2), ("none", 0), ("c", 4)]
     order = Order(files, seed=7, open_files=2)
     seen = {}
-    for file, own, places in order.pieces(Position(), np.arange(11)):
-        seen |= {int(place): (file, int(row)) for place, row in zip(places, own, strict=True)}
+    for file, own, targets in order.find(Position(), np.arange(11)):
+        seen |= {int(place): (file, int(row)) for place, row in zip(targets, own, strict=True)}
     assert sorted(seen.values()) == sorted((f, row) for f, (_, n) in enumerate(files) for row in range(n))
     dealt: list[list[int]] = [[], []]
     for file in dict.fromkeys(seen[place][0] for place in range(11)):
-        dealt[min((0, 1), key=lambda lane: sum(files[f][1] for f in dealt[lane]))].append(file)
-    turns = [[f for f in lane for _ in range(files[f][1])] for lane in dealt]
-    expected = [lane[turn] for turn in range(11) for lane in turns if turn < len(lane)]
+        dealt[min((0, 1), key=lambda queue: sum(files[f][1] for f in dealt[queue]))].append(file)
+    turns = [[f for f in queue for _ in range(files[f][1])] for queue in dealt]
+    expected = [queue[turn] for turn in range(11) for queue in turns if turn < len(queue)]
     assert [seen[place][0] for place in range(11)] == expected
 
 
@@ -209,7 +209,7 @@ class Recorder(GeneratedData):
         return super().batches(shard)
 
 
-def test_workers_that_divide_the_lanes_read_only_their_own_files():
+def test_workers_that_divide_the_open_files_read_only_their_own_files():
     data = Recorder.of(generated_data(LAYOUT, vocabulary_size=100, files=4, examples=4096))
     loader = Loader(data, batch_size=16, workers=2, rank=0, open_files=4)
     for _ in range(20):
@@ -227,7 +227,7 @@ def test_files_are_decoded_once_an_epoch_and_only_when_their_turn_is_near():
     for _ in range(250):
         next(loader)
     held = [shard for shard in map(loader._decoded.get, range(6)) if shard is not None]
-    assert len(held) <= 4  # a file and its successor in each lane
+    assert len(held) <= 4  # a file and its successor in each queue
     loader.close()
     assert len(Recorder.read) == len(set(Recorder.read)) == 6
 

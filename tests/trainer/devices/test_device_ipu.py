@@ -28,7 +28,7 @@ from trainer.devices.ipu import device as ipu
 from trainer.devices.ipu import options, stages, updater
 from trainer.devices.registry import find_device
 from trainer.evaluate import Evaluation
-from trainer.flags import make_config, presets
+from trainer.flags import make_config, shipped_configs
 from trainer.model import BertForPreTraining, ModelConfig
 from trainer.training import Training
 
@@ -443,7 +443,7 @@ def test_synthetic_data_reports_no_losses(trainer, tmp_path):
     assert losses(tmp_path / "run")[0]["mlm_loss"] == 0
 
 
-@pytest.mark.parametrize("name", [name for name in presets() if name.startswith("graphcore")])
+@pytest.mark.parametrize("name", [name for name in shipped_configs() if name.startswith("graphcore")])
 def test_graphcores_configurations_are_compiled_unchanged_but_for_their_size(
     trainer, tmp_path, monkeypatch, name
 ):

@@ -343,8 +343,8 @@ def test_weights_are_averaged_before_each_step_where_that_is_forced(training_set
 def test_an_overflow_leaves_the_update_out_and_halves_the_scale(training_set):
     training = make_training(Single(find_device(Config())), optimiser="lamb-nvidia", precision="fp16")
     before = {name: weight.clone() for name, weight in training._model.state_dict().items()}
-    training._engine.scale.value = float("inf")
-    training._engine.scale.scale = lambda loss: loss * float("inf")
+    training._updater.scale.value = float("inf")
+    training._updater.scale.scale = lambda loss: loss * float("inf")
     after = trained_weights(training, batches(training_set, 1))
     assert all(torch.equal(after[name], before[name]) for name in before)
     assert (training.state.step, training.state.applied) == (1, 0)
@@ -494,7 +494,7 @@ def test_a_loss_that_is_no_number_stops_with_update_and_rank(trainer, training_s
 
 def test_weights_that_are_no_numbers_are_not_saved(trainer, training_set, tmp_path):
     run = words(training_set, tmp_path, "--optimiser=sgd", "--base-learning-rate=1e38", "--warmup=0")
-    refuse(trainer(*run, "--steps-this-run=1"), 1, "update 1: a weight is no number, so nothing is saved")
+    refuse(trainer(*run, "--steps-this-run=1"), 1, "update 1: a weight is not a number, so nothing is saved")
     assert not find_checkpoints(str(tmp_path))
 
 
