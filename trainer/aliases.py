@@ -69,7 +69,9 @@ def _whole(name: str, value: Any) -> Any:
 
 def _meaning(name: str, given: dict[str, Any], below: dict[str, Any] | None, where: str) -> dict[str, Any]:
     """The keys that the name sets, with their values."""
-    value, rule, layers = given[name], translations().get(name), (given, below or {})
+    value = given[name]
+    rule = translations().get(name)
+    layers = (given, below or {})
     if rule is None:
         return {renamed().get(name, name): value}
     if name == "train_batch_size":

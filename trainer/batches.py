@@ -42,7 +42,8 @@ class Batch:
 
     def cut(self, start: int, stop: int) -> "Batch":
         """A view of examples ``start`` to ``stop``; position ids shared by all examples stay whole."""
-        cut, shared = self.map(lambda tensor: tensor[start:stop]), self.position_ids
+        cut = self.map(lambda tensor: tensor[start:stop])
+        shared = self.position_ids
         return replace(cut, position_ids=shared) if shared is not None and shared.dim() == 1 else cut
 
 

@@ -169,7 +169,8 @@ def read_state(path: Path) -> State:
 
 def read_tensors(path: Path, state: State, name: str = WEIGHTS) -> dict[str, Tensor]:
     """The weights or moments of a checkpoint, their md5 checked; CheckpointError where it is wrong."""
-    file, expected = path / name, state.files.get(name)
+    file = path / name
+    expected = state.files.get(name)
     if expected is None:
         raise CheckpointError(f"{path}: holds weights only, expected {name}; --start-from-ckpt takes it")
     if not file.is_file():

@@ -72,7 +72,8 @@ class Config(SimpleNamespace):
         """
         size, count, total = self.batch_size, self.accumulation, self.global_batch_size
         if total is None and self.replicas is not None:
-            total, count = (size or 32) * (count or 1) * self.replicas, None
+            total = (size or 32) * (count or 1) * self.replicas
+            count = None
         if total is not None:
             size = size or max(1, total // (workers * (count or 1)))
             count = count or max(1, total // (workers * size))
@@ -102,7 +103,7 @@ class Config(SimpleNamespace):
             settings["intermediate_size"] = 4 * inline["hidden_size"]
         return settings | inline
 
-    def without_meaning(self, device: str, idle_there: Iterable[str] = ()) -> list[str]:
+    def keys_without_effect(self, device: str, idle_there: Iterable[str] = ()) -> list[str]:
         """The given keys that have no effect on the device, for one line of the log.
 
         idle_there: keys that have an effect on other devices only.

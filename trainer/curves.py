@@ -19,7 +19,8 @@ def draw_curves(folder: Path) -> list[Path]:
     """Draw curves.svg and curves.png in the directory of the tables; returns their paths."""
     with naming_extra("matplotlib", "pictures"):
         from matplotlib.figure import Figure
-    training, evaluations = read_table(folder / "training.csv"), read_table(folder / "evaluation.csv")
+    training = read_table(folder / "training.csv")
+    evaluations = read_table(folder / "evaluation.csv")
     figure = Figure(figsize=(9, 4), layout="constrained")
     loss, accuracy = figure.subplots(1, 2)
     for axes, title, short in ((loss, "loss", "loss"), (accuracy, "accuracy", "acc")):

@@ -65,7 +65,8 @@ class Evaluation:
                 sums.append(torch.cat([losses.float(), guessed[None]]))
         totals = workers.sum_numbers(torch.stack(sums).double().sum(0).tolist())
         right, words, word_loss, pairs_right, pairs, pair_loss, guessed_right = totals
-        words, pairs = max(words, 1e-5), max(pairs, 1e-5)
+        words = max(words, 1e-5)
+        pairs = max(pairs, 1e-5)
         return EvaluationRecord(
             step=step,
             trained=trained,
@@ -81,7 +82,8 @@ class Evaluation:
 
 def most_frequent_label(data: OpenedDataset) -> int:
     """The most frequent label of the dataset's first examples; the smallest id among equals."""
-    counts, seen = Counter[int](), 0
+    counts = Counter[int]()
+    seen = 0
     for batch in (batch for shard in data.shards for batch in data.batches(shard)):
         assert isinstance(batch, BertBatch)
         counts.update(batch.labels.tolist())
@@ -103,7 +105,8 @@ def evaluate(config: Config, *, poll: bool = False, timeout: float = math.inf) -
     reached or no new one has appeared for ``timeout`` seconds. eval_results.txt holds the last result.
     """
     config.require("eval_data", "output_dir")
-    runtime, loggers = begin(config), list[Logger]()
+    runtime = begin(config)
+    loggers = list[Logger]()
     if runtime.workers.rank == 0:
         folder = Path(str(config.output_dir).removeprefix("file://"))
         folder.mkdir(parents=True, exist_ok=True)
@@ -130,12 +133,14 @@ def evaluate(config: Config, *, poll: bool = False, timeout: float = math.inf) -
 
 def _checkpoints(runtime: Runtime, poll: bool, timeout: float) -> Iterator[str]:
     """The paths of the checkpoints to evaluate, the same on every worker."""
-    config, output_dir = runtime.config, str(runtime.config.output_dir)
+    config = runtime.config
+    output_dir = str(runtime.config.output_dir)
     if config.start_from_ckpt is not None:
         yield config.start_from_ckpt
     elif not poll:
         yield runtime.share(lambda: str(choose_checkpoint(output_dir, config.resume_step)))
-    last, since = -1, time.monotonic()
+    last = -1
+    since = time.monotonic()
     while poll:
         new = [(number, str(path)) for number, path in find_checkpoints(output_dir).items() if number > last]
         new, is_late = runtime.workers.broadcast_object([new, time.monotonic() - since > timeout])
@@ -166,7 +171,8 @@ def _inspect(path: str) -> tuple[dict[str, Any] | None, int | None, int, bool]:
 
 def _prepare(runtime: Runtime, shape: dict[str, Any] | None) -> tuple[Evaluation, BertForPreTraining]:
     """The evaluation and a model of the checkpoint's shape, or of the configured one if it has none."""
-    config, model = runtime.config, ModelConfig.from_dict(shape) if shape else None
+    config = runtime.config
+    model = ModelConfig.from_dict(shape) if shape else None
     tokens = model.vocab_size if model else None
     data = open_configured(config, config.eval_data, tokens)
     training = open_configured(config, config.train_data, tokens) if config.train_data else None

@@ -107,14 +107,17 @@ def _flag(name: str) -> str:
 
 def _normal(arguments: Sequence[str]) -> list[str]:
     """The arguments with hyphens in flags, and negations as values; SettingsError for an unknown flag."""
-    flags, found = {_flag(name): name for name in known_names()}, []
+    flags = {_flag(name): name for name in known_names()}
+    found = []
     for argument in arguments:
         flag, equals, value = argument.partition("=")
         if argument.startswith("--"):
             flag = _flag(flag[2:])
             positive = "--" + flag[2:].removeprefix("no").removeprefix("-")
             if flag not in flags and "boolean" in types_of(known_names().get(flags.get(positive, ""), {})):
-                flag, equals, value = positive, "=", "false"
+                flag = positive
+                equals = "="
+                value = "false"
             check_names([flag], {"--config", "--help", *flags})
         found.append(f"{flag}{equals}{value}")
     return found

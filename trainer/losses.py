@@ -49,7 +49,8 @@ def pretraining_loss(logits: Logits, batch: Batch, row_losses: CrossEntropy | No
 def _mean_and_sums(losses: Tensor, right: Tensor, weights: Tensor) -> tuple[Tensor, list[Tensor]]:
     """The weighted mean loss, with gradients, and the three sums in the order of Losses."""
     weights = weights.float()
-    loss_sum, weight = (losses * weights).sum(), weights.sum()
+    loss_sum = (losses * weights).sum()
+    weight = weights.sum()
     mean = loss_sum / weight.clamp(min=1e-5)
     return mean, [(right * weights).sum(), weight, loss_sum.detach()]
 

@@ -231,7 +231,8 @@ class SelfAttention(nn.Module):
         )
         options: dict[str, Any] = {}
         if self.query_key_scale is not None:
-            query, key = query * self.query_key_scale, key * self.query_key_scale
+            query = query * self.query_key_scale
+            key = key * self.query_key_scale
             options["scale"] = 1.0  # only if needed: torch 2.0 lacks this argument
         dropout = self.dropout if self.training else 0.0
         attended = F.scaled_dot_product_attention(query, key, value, layout.mask, dropout, **options)
@@ -352,12 +353,14 @@ class BertForPreTraining(nn.Module):
 
         jagged: attention gets sequences without padding, where shapes are not fixed.
         """
-        length, longest = batch.input_ids.shape[1], self.config.max_position_embeddings
+        length = batch.input_ids.shape[1]
+        longest = self.config.max_position_embeddings
         if length > longest:
             raise SettingsError(f"sequences of {length} ids, at most max_position_embeddings ({longest})")
         layout = TokenLayout.of(batch.attention_mask, fixed_shapes, jagged)
         slots = layout.rows_of(batch.masked_lm_positions)
-        ids, weights = batch.masked_lm_ids.reshape(-1), batch.masked_lm_weights.reshape(-1)
+        ids = batch.masked_lm_ids.reshape(-1)
+        weights = batch.masked_lm_weights.reshape(-1)
         if not fixed_shapes:  # nonzero waits for the GPU, so it comes before the encoder's kernels are queued
             used = (weights > 0).nonzero().squeeze(1)
             slots, ids, weights = slots[used], ids[used], weights[used]

@@ -23,7 +23,10 @@ class PendingUpdates:
 
     def __init__(self, runtime: Runtime, report: Reporter, *, examples: int, step: int) -> None:
         self.stops = False
-        self._runtime, self._report, self._examples, self._reported = runtime, report, examples, step
+        self._runtime = runtime
+        self._report = report
+        self._examples = examples
+        self._reported = step
         self._waiting: list[tuple[Tensor, float, int]] = []
         self._interval = 1  # most updates until the next flush
         self.restart_clock()
@@ -49,7 +52,8 @@ class PendingUpdates:
         mine = self._runtime.device.to_host(torch.stack([values for values, _, _ in self._waiting])).tolist()
         seconds = (time.perf_counter() - self._since) / len(mine)
         gathered = workers.gather([mine, stop, max(1, int(_FLUSH_SECONDS / seconds))])
-        self.stops, self._interval = any(stops for _, stops, _ in gathered), gathered[0][2]
+        self.stops = any(stops for _, stops, _ in gathered)
+        self._interval = gathered[0][2]
         by_update = zip(*(rows for rows, _, _ in gathered), strict=True)
         for (_, learning_rate, epoch), by_rank in zip(self._waiting, by_update, strict=True):
             self._reported += 1

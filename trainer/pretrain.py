@@ -69,7 +69,8 @@ def train_phase(runtime: Runtime, data: OpenedDataset) -> bool:
     training = Training(runtime, model, fresh)
     if not config.compile_only:
         training.start(*runtime.share(lambda: find_start_point(config, fresh)))
-    evaluation, interval = None, config.evaluation_interval(runtime.copies)
+    evaluation = None
+    interval = config.evaluation_interval(runtime.copies)
     if config.eval_data is not None and not config.compile_only:
         evaluation = Evaluation(runtime, open_configured(config, config.eval_data, shape.vocab_size), data)
     loader = Loader(

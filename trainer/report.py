@@ -93,12 +93,14 @@ class Reporter(AbstractContextManager["Reporter"]):
         rows = [asdict(record) for record in self._waiting]
         row = rows[-1] | {name: fmean(row[name] for row in rows) for name in MEANS}
         row |= {"step_loss": rows[-1]["loss"], "total_time": self._summary["raw_train_time"]}
-        seconds, sequences = sum(self._timed), len(self._timed) * rows[-1]["sequences"]
+        seconds = sum(self._timed)
+        sequences = len(self._timed) * rows[-1]["sequences"]
         if seconds > 0:
             row |= {"seconds_per_update": fmean(self._timed), "sequences_per_second": sequences / seconds}
         self._timed_seconds += seconds
         self._timed_sequences += sequences
-        self._waiting, self._timed = [], []
+        self._waiting = []
+        self._timed = []
         self._each("row", row)
 
     def _each(self, method: str, *values: Any) -> None:

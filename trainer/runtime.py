@@ -75,8 +75,8 @@ def begin(config: Config) -> Runtime:
         runtime.stop_all(
             SettingsError(f"{found}: start as many workers, or, without a launcher, give --dist")
         )
-    if idle := config.without_meaning(config.device, device.idle):
-        runtime.log(f"accepted, without meaning on device {config.device}: {', '.join(idle)}")
+    if idle := config.keys_without_effect(config.device, device.idle):
+        runtime.log(f"accepted, without effect on device {config.device}: {', '.join(idle)}")
     return runtime
 
 
@@ -95,7 +95,7 @@ def make_model(runtime: Runtime, shape: ModelConfig) -> BertForPreTraining:
 
 
 def read_weights_into(model: BertForPreTraining, path: str) -> None:
-    """Fill the model from one of our checkpoints, or from anything in Hugging Face or PyTorch form."""
+    """Fill the model from a checkpoint of this trainer, or from weights in Hugging Face or PyTorch form."""
     if (Path(path) / STATE).is_file():
         read_tensors(Path(path), read_state(Path(path)))  # checks the md5
     import_weights(model, path)
@@ -108,7 +108,8 @@ def profiled(runtime: Runtime, calls: int) -> Iterator[Callable[[], None]]:
     The recorded updates follow the first four, or the first half of a shorter run. The trace is written
     to output_dir.
     """
-    config, activities = runtime.config, runtime.device.profile_activities()
+    config = runtime.config
+    activities = runtime.device.profile_activities()
     if not config.profile or runtime.workers.rank != 0:
         yield lambda: None
         return

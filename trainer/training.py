@@ -34,13 +34,16 @@ class Training:
         self.state = fresh
         self.start_point = "new"
         self.learning_rate = 0.0
-        self._runtime, self._model, self._config = runtime, model, runtime.config
+        self._runtime = runtime
+        self._model = model
+        self._config = runtime.config
         self._schedule = find_schedule(runtime.config, runtime.copies)
         self._updater = runtime.device.updater(runtime.workers, model)
 
     def start(self, kind: str, path: str) -> None:
         """Load weights, moments and state on all workers; the arguments are find_start_point's result."""
-        runtime, number = self._runtime, None
+        runtime = self._runtime
+        number = None
         self.start_point = f"{kind} {path}".strip()
         if kind == "weights":
             runtime.share(lambda: read_weights_into(self._model, path))
@@ -66,7 +69,8 @@ class Training:
             moments.update(read_tensors(path, saved, MOMENTS))
             return list(moments)
 
-        weights, moved = dict(self._model.named_parameters()), dict[str, Tensor]()
+        weights = dict(self._model.named_parameters())
+        moved = dict[str, Tensor]()
         for key in self._runtime.share(read):
             like = weights[key.partition("/")[2]]
             moved[key] = torch.zeros_like(like, dtype=torch.float32, requires_grad=False)
@@ -86,7 +90,9 @@ class Training:
 
     def advance(self, position: Position, examples: int) -> None:
         """Count one update of that many examples; position: the one after it."""
-        step, trained, applied = self.state.step + 1, self.state.trained + examples, self._updater.applied
+        step = self.state.step + 1
+        trained = self.state.trained + examples
+        applied = self._updater.applied
         self.state = replace(self.state, step=step, applied=applied, trained=trained, position=position)
 
     def save(self) -> None:
@@ -99,7 +105,8 @@ class Training:
             state = replace(self.state, loss_scale=updater.scale.state_dict())
             weights = {name: to_host(one) for name, one in self._model.state_dict().items()}
             moments = {name: to_host(one) for name, one in updater.moments().items()}
-            output_dir, keep = str(self._config.output_dir), self._config.keep_checkpoints
+            output_dir = str(self._config.output_dir)
+            keep = self._config.keep_checkpoints
             save_checkpoint(output_dir, state, weights, moments, keep)
         workers.barrier()
 

@@ -51,7 +51,10 @@ class Updater:
         self, config: Config, device: UpdateDevice, workers: Collective, model: BertForPreTraining
     ) -> None:
         self.applied = 0
-        self._config, self._device, self._workers, self._model = config, device, workers, model
+        self._config = config
+        self._device = device
+        self._workers = workers
+        self._model = model
         fixed = config.loss_scaling
         bounds = (config.init_loss_scale, config.min_loss_scale, config.max_loss_scale)
         initial, floor, ceiling = (fixed, fixed, fixed) if fixed else bounds
@@ -87,8 +90,10 @@ class Updater:
     def _accumulate(self, batches: Sequence[Batch], state: State) -> Tensor:
         """Leave the mean of the micro-batches' gradients, times the loss scale, in the weights' grad."""
         config, workers, device = self._config, self._workers, self._device
-        clips, count = config.clipping_point == "per_micro_batch", len(batches)
-        sums, values = list[Tensor](), list[Tensor]()
+        clips = config.clipping_point == "per_micro_batch"
+        count = len(batches)
+        sums = list[Tensor]()
+        values = list[Tensor]()
         for number, batch in enumerate(batches):
             # The seed follows the micro-batch, not the worker: dropout is the same for any number of workers.
             micro_batch = workers.rank + workers.size * number
@@ -144,7 +149,8 @@ class Updater:
     def load_moments(self, moments: dict[str, Tensor], applied: int) -> None:
         """Set the optimiser's tensors (KIND/NAME) and its count of updates."""
         self.applied = applied
-        weights, states = dict(self._model.named_parameters()), self.optimiser.state
+        weights = dict(self._model.named_parameters())
+        states = self.optimiser.state
         for key, moment in moments.items():
             kind, _, name = key.partition("/")
             states[weights[name]][kind] = moment

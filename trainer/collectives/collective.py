@@ -42,7 +42,7 @@ class Collective(Protocol):
         """Return when every worker has called this."""
 
     def close(self) -> None:
-        """Leave the group after the last call; a worker that fails just ends."""
+        """Leave the group after the last call; not needed after a failure."""
 
 
 def force_weight_sync(

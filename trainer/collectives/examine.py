@@ -25,7 +25,8 @@ def _torchrun() -> Finding:
 def _horovodrun() -> Finding:
     if find_spec("horovod") is None:
         return Finding("horovodrun", False, "Horovod is not installed", "make horovod builds it")
-    build, remedy = f"Horovod {find_version('horovod')}", "make horovod builds one that fits"
+    build = f"Horovod {find_version('horovod')}"
+    remedy = "make horovod builds one that fits"
     try:
         import horovod.torch as hvd
     except ImportError:

@@ -34,7 +34,9 @@ class Heartbeat:
         self._rank, self._size = rank, size
         self._connections: dict[int, socket.socket] = {}
         self._message = ""
-        self._lock, self._known, self._raised = threading.Lock(), threading.Event(), threading.Event()
+        self._lock = threading.Lock()
+        self._known = threading.Event()
+        self._raised = threading.Event()
 
     def start(self, address: str, share: Callable[[Any], Any]) -> None:
         """Connect to rank 0 and start the threads.

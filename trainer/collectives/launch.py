@@ -35,7 +35,9 @@ def launched(config: Config, *words: str) -> bool:
         return False
     config.require("world_size")
     with TemporaryDirectory() as folder:
-        reported, signals, workers = Path(folder, "reported"), list[int](), list[Popen[bytes]]()
+        reported = Path(folder, "reported")
+        signals = list[int]()
+        workers = list[Popen[bytes]]()
 
         def forward(number: int, _: object) -> None:
             signals.append(number)

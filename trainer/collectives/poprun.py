@@ -15,7 +15,8 @@ class Poprun(TorchDistributed):
     name = "poprun"
 
     def __init__(self, device: Device) -> None:
-        given, size = os.environ, os.environ["OMPI_COMM_WORLD_SIZE"]
+        given = os.environ
+        size = os.environ["OMPI_COMM_WORLD_SIZE"]
         if given.get("OMPI_COMM_WORLD_LOCAL_SIZE") == size:
             given.setdefault("MASTER_ADDR", "127.0.0.1")
         given.setdefault("MASTER_PORT", "29500")

@@ -18,7 +18,9 @@ class Workers(Collective, ABC):
 
     def __init__(self, rank: int, size: int, device: Device, address: str) -> None:
         """address: this worker's, as others reach it; only rank 0's is used."""
-        self.rank, self.size, self.local_rank = rank, size, find_local_rank()
+        self.rank = rank
+        self.size = size
+        self.local_rank = find_local_rank()
         self._device = device
         self._heartbeat = Heartbeat(rank, size)
         self._heartbeat.start(address, self.broadcast_object)

@@ -90,7 +90,8 @@ class Hpu(Device):
 
         FusedLamb clips gradients itself, once an update, and crashes on a group without parameters.
         """
-        config, settings = self.config, {"lr": preset.lr, "betas": preset.betas, "eps": preset.eps}
+        config = self.config
+        settings = {"lr": preset.lr, "betas": preset.betas, "eps": preset.eps}
         settings["bias_correction"] = preset.debias or preset.kind == "adamw"
         # Both keep the count of updates under "step", where a resumed run sets it.
         counted = [
@@ -184,7 +185,8 @@ def _refusal(message: str) -> SettingsError:
 
 def _load(mode: str) -> None:
     """Import the bridge in that mode; SettingsError if that fails or it was imported in another mode."""
-    wanted, found = MODES[mode], os.environ.get(VARIABLE)
+    wanted = MODES[mode]
+    found = os.environ.get(VARIABLE)
     remedy = f"start with {VARIABLE}={wanted}, or choose another --mode"
     if found not in (None, wanted):
         raise _refusal(f"{VARIABLE} is {found}, mode {mode} needs {wanted}; {remedy}")
@@ -192,7 +194,8 @@ def _load(mode: str) -> None:
     try:
         import_module("habana_frameworks.torch")
         is_lazy = import_module("habana_frameworks.torch.utils.internal").is_lazy()
-    except (ImportError, OSError, AssertionError, RuntimeError) as error:  # a library, the version of torch
+    except (ImportError, OSError, AssertionError, RuntimeError) as error:
+        # A library is missing, or torch has another version than the bridge.
         why = (str(error) or type(error).__name__).splitlines()[0]
         missing = f"habana_frameworks cannot be imported ({why})"
         raise SettingsError(f"device 'hpu' is not there: {missing}; {_INSTALL}") from None

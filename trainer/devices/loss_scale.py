@@ -21,7 +21,8 @@ class LossScale:
     """
 
     def __init__(self, initial: float = 1.0, floor: float = 1.0, ceiling: float = 1.0) -> None:
-        self.value, self._good = initial, 0
+        self.value = initial
+        self._good = 0
         self._floor, self._ceiling = floor, ceiling
 
     def scale(self, loss: torch.Tensor) -> torch.Tensor:
@@ -47,7 +48,8 @@ class LossScale:
         self._good = self._good + 1 if good else 0
         if not good or self._good >= _GROWTH_INTERVAL:
             changed = self.value * 2 if good else self.value / 2
-            self.value, self._good = min(max(changed, self._floor), self._ceiling), 0
+            self.value = min(max(changed, self._floor), self._ceiling)
+            self._good = 0
         return good
 
     def state_dict(self) -> dict[str, float]:

@@ -56,7 +56,8 @@ class Xla(Device):
     def join(self) -> None:
         importlib.import_module("torch_xla.distributed.xla_backend")  # registers the backend "xla"
         self._check(lambda: torch.distributed.init_process_group(self.process_group, init_method="xla://"))
-        joined, started = torch.distributed.get_world_size(), int(os.environ["WORLD_SIZE"])
+        joined = torch.distributed.get_world_size()
+        started = int(os.environ["WORLD_SIZE"])
         if joined != started:
             found = f"{started} workers share {joined} devices of {self._hardware}"
             raise SettingsError(f"device 'xla': {found}, expected one for each; PJRT_DEVICE=CPU has but one")

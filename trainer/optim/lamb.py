@@ -78,7 +78,8 @@ def update(w: list[Tensor], g: list[Tensor], m: list[Tensor], v: list[Tensor], g
     scale = 1.0
     if group["debias"]:
         root = math.sqrt(1 - beta2 ** group["step"])
-        scale, eps = root / (1 - beta1 ** group["step"]), eps * root
+        scale = root / (1 - beta1 ** group["step"])
+        eps = eps * root
     # u / scale, in the only temporary
     u = torch._foreach_sqrt(v)
     torch._foreach_add_(u, eps)
@@ -89,6 +90,7 @@ def update(w: list[Tensor], g: list[Tensor], m: list[Tensor], v: list[Tensor], g
     if not group["trust"]:
         torch._foreach_add_(w, u, alpha=-lr * scale)
         return
-    w_norms, u_norms = torch.stack(torch._foreach_norm(w)), torch.stack(torch._foreach_norm(u)) * scale
+    w_norms = torch.stack(torch._foreach_norm(w))
+    u_norms = torch.stack(torch._foreach_norm(u)) * scale
     ratios = torch.where((w_norms > 0) & (u_norms > 0), w_norms / u_norms, 1.0)
     torch._foreach_addcmul_(w, u, (ratios * (-lr * scale)).unbind())

@@ -233,7 +233,7 @@ def test_nvidias_command_line_is_understood():
         json_summary="run/log.json",
     )
     assert config.update_examples(8) == 65536
-    assert config.without_meaning("cuda") == ["bert_model", "local_rank", "use_env"]
+    assert config.keys_without_effect("cuda") == ["bert_model", "local_rank", "use_env"]
 
 
 def test_nvidias_phase_2_is_understood():
@@ -280,8 +280,8 @@ def test_a_files_micro_steps_count_for_flags_too(tmp_path):
 
 
 def test_data_that_generated_examples_stand_in_for_are_named():
-    assert Config(generated_data=True, train_data="shards").without_meaning("cpu") == ["train_data"]
-    assert Config(train_data="shards").without_meaning("cpu") == []
+    assert Config(generated_data=True, train_data="shards").keys_without_effect("cpu") == ["train_data"]
+    assert Config(train_data="shards").keys_without_effect("cpu") == []
 
 
 @pytest.mark.parametrize(
@@ -307,9 +307,9 @@ def test_graphcores_shipped_configs_hold_graphcores_keys_unchanged(name):
     assert config.precision == "fp16"
     assert config.update_examples(1) == given["batch_size"] * given["pipeline_depth"] * given["replicas"]
     assert config.update_examples(given["replicas"]) == config.update_examples(1)
-    ignored = config.without_meaning("cpu")
+    ignored = config.keys_without_effect("cpu")
     assert {"parallell_io_threads", "pipeline_schedule", "hidden_layers_per_stage"} <= set(ignored)
-    assert "hidden_layers_per_stage" not in config.without_meaning("ipu")
+    assert "hidden_layers_per_stage" not in config.keys_without_effect("ipu")
 
 
 def test_every_key_of_graphcores_files_is_read_and_all_but_a_few_reach_an_ipu(tmp_path):
@@ -328,7 +328,7 @@ def test_every_key_of_graphcores_files_is_read_and_all_but_a_few_reach_an_ipu(tm
         if name not in read and name not in renamed() and name not in translations():
             assert config.device_options[name] == value
     few = ["checkpoint_model", "do_validation", "duplication_factor", "log_dir", "parallell_io_threads"]
-    assert config.without_meaning("ipu") == few
+    assert config.keys_without_effect("ipu") == few
 
 
 @pytest.mark.parametrize(

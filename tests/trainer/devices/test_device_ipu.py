@@ -363,7 +363,7 @@ def compiled(trainer: Trainer, monkeypatch: pytest.MonkeyPatch, place: Path, *mo
 
 def test_keys_of_all_devices_that_an_ipu_has_no_use_for_are_named(trainer, monkeypatch, tmp_path):
     outcome, _ = compiled(trainer, monkeypatch, tmp_path, "--compile", "--deterministic")
-    (line,) = (line for line in outcome.err.splitlines() if "without meaning on device ipu" in line)
+    (line,) = (line for line in outcome.err.splitlines() if "without effect on device ipu" in line)
     assert "compile, deterministic," in line
 
 
@@ -452,7 +452,7 @@ def test_graphcores_configurations_are_compiled_unchanged_but_for_their_size(
     words_of = words(tmp_path / "run", f"--config={name}", *size, "--generated-data", "--compile-only")
     outcome = trainer(*words_of, "--pipeline-depth=10", f"--executable-cache-dir={tmp_path}")
     assert outcome.status == 0, outcome.err
-    idle = next(line for line in outcome.err.splitlines() if "without meaning" in line)
+    idle = next(line for line in outcome.err.splitlines() if "without effect" in line)
     assert idle.endswith("checkpoint_model, do_validation, log_dir, parallell_io_threads")
 
 

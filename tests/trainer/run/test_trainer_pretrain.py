@@ -163,7 +163,7 @@ def test_graphcores_tiny_configuration_trains_on_a_processor(trainer, training_s
     data = [f"--train-data={training_set}", f"--output-dir={tmp_path}", "--unverified"]
     outcome = trainer("pretrain", "--config=graphcore_tiny_128_lamb", "--device=cpu", *sizes, *short, *data)
     assert outcome.status == 0, outcome.err
-    idle = next(line for line in outcome.err.splitlines() if "without meaning on device cpu" in line)
+    idle = next(line for line in outcome.err.splitlines() if "without effect on device cpu" in line)
     assert "available_memory_proportion" in idle
     seen = losses(tmp_path)
     assert len(seen) == 30
@@ -671,7 +671,7 @@ def test_compile_only_needs_no_place_and_the_model_is_compiled(trainer, monkeypa
     assert torch._dynamo.utils.counters["stats"]["unique_graphs"] > 0
 
 
-def test_keys_without_meaning_are_named_once(trainer, training_set, tmp_path):
+def test_keys_without_effect_are_named_once(trainer, training_set, tmp_path):
     run = words(training_set, tmp_path, "--available-memory-proportion=0.3", "--steps=1", "--warmup=0")
     outcome = trainer(*run)
     assert outcome.status == 0, outcome.err

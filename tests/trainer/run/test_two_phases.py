@@ -276,7 +276,7 @@ def test_habanas_command_trains_both_phases_with_two_workers(whole, training_set
     assert outcome.status == 0, outcome.err
     assert "each of 2 workers x 1 micro-batches x 4 = 8 examples" in outcome.err
     assert "each of 2 workers x 2 micro-batches x 2 = 8 examples" in outcome.err
-    assert "accepted, without meaning on device cpu: mode" in outcome.err
+    assert "accepted, without effect on device cpu: mode" in outcome.err
     for ours, others in zip(losses(tmp_path), losses(whole), strict=True):
         assert ours == pytest.approx(others, abs=1e-5)
     assert list(find_checkpoints(str(tmp_path))) == [2, 3, 5, 7]

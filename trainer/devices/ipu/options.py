@@ -123,7 +123,8 @@ def _memory_shares(given: dict[str, Any], pipeline: Pipeline) -> dict[str, float
     """The memory proportion of each IPU, by its name; empty where none is given."""
     if "available_memory_proportion" not in given:
         return {}
-    count, shares = max(pipeline.ipus) + 1, given["available_memory_proportion"]
+    count = max(pipeline.ipus) + 1
+    shares = given["available_memory_proportion"]
     shares = shares if isinstance(shares, list) else [shares] * count
     if len(shares) != count:
         wanted = f"expected a number, or one for each of {count} IPUs"

@@ -82,7 +82,9 @@ def _layers_per_stage(wanted: int | list[int], layers: int, with_rest: bool) -> 
 
 def _named_stages(stages: Sequence[Sequence[str]], layers: int) -> list[str]:
     """The first module of each stage, from lists of emb, hid (once a layer), pool, enc_out and heads."""
-    flat, seen, begins = [name for stage in stages for name in stage], 0, list[str]()
+    flat = [name for stage in stages for name in stage]
+    seen = 0
+    begins = list[str]()
     for stage in stages:
         begins.append(_layer(seen) if stage[:1] == ["hid"] else _NAMES.get("".join(stage[:1]), "?"))
         seen += list(stage).count("hid")

@@ -63,7 +63,7 @@ class IpuUpdater(Updater):
         _, values = self._executor(*tensors)
         self.applied += len(updates)
         if self._config.device_options.get("synthetic_data"):
-            values = torch.zeros_like(values)  # PopTorch returns memory that it never wrote
+            values = torch.zeros_like(values)  # the IPU then sends no results back
         return [combine_losses(rows) for rows in values.reshape(len(updates), -1)]
 
     def compile(self, updates: Sequence[Sequence[Batch]], state: State) -> None:
@@ -88,7 +88,8 @@ class IpuUpdater(Updater):
 
     def _restore(self) -> None:
         """Fill PopTorch's state from the checkpoint; PopTorch names its tensors when it compiles."""
-        state, moments = self.optimiser.state_dict(), self._moments
+        state = self.optimiser.state_dict()
+        moments = self._moments
         held = {self._split(key): value for key, value in state["ipu_state"].items()}
         targets = {
             f"{self._kinds[kind]}/{name}": one for (kind, name), one in held.items() if kind in self._kinds
