@@ -141,11 +141,11 @@ def test_alone_everything_is_ones_own():
     collective.close()
 
 
-def test_workers_that_do_not_meet_say_so():
+def test_workers_that_cannot_connect_raise_an_error():
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
     with pytest.raises(WorkerLost, match="the workers could not connect: .*refused"):
-        Heartbeat(1, 2).begin("", lambda _: [["127.0.0.1", port], "word"])
+        Heartbeat(1, 2).start("", lambda _: [["127.0.0.1", port], "word"])
 
 
 def test_a_stranger_is_no_worker_and_another_error_no_loss(monkeypatch):
@@ -159,7 +159,7 @@ def test_a_stranger_is_no_worker_and_another_error_no_loss(monkeypatch):
             callers[-1].sendall(said.encode())
         return meeting
 
-    Heartbeat(0, 2).begin("127.0.0.1", share)
+    Heartbeat(0, 2).start("127.0.0.1", share)
     stranger, worker = callers
     with stranger, worker:
         assert worker.recv(1) == b"."

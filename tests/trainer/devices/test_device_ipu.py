@@ -534,7 +534,7 @@ def test_layers_that_do_not_divide_as_asked_are_refused(keys, said):
         (["--optimiser=lamb-mlperf"], "clipping per_micro_batch: .* give --clipping none"),
         (
             ["--optimiser=adamw", "--clipping=per_update", "--precision=fp16", "--loss-scaling=8"],
-            "gradients that still bear the loss scale; give --clipping none or --loss-scaling 1",
+            "gradients before it divides them by the loss scale; give --clipping none or --loss-scaling 1",
         ),
         (
             ["--optimiser=momentum", "--precision=fp16", "--loss-scaling=8"],
@@ -542,7 +542,7 @@ def test_layers_that_do_not_divide_as_asked_are_refused(keys, said):
         ),
         (["--force-weight-sync"], "force_weight_sync"),
         (["--allreduce-post-accumulation-fp16"], "allreduce_post_accumulation_fp16"),
-        (["--synthetic-data", "--no-generated-data"], "synthetic_data: .* give --generated-data too"),
+        (["--synthetic-data", "--no-generated-data"], "synthetic_data: .* add --generated-data"),
         (["--compile-only"], "compile_only: .* give --executable-cache-dir"),
         (
             ["--pipeline-schedule=Interleaved"],
