@@ -26,7 +26,7 @@ def main(arguments: list[str] | None = None) -> int:
     words = sys.argv[1:] if arguments is None else arguments
     rank, size = find_rank()
     place = f"rank {rank} of {size}: " if size > 1 else ""
-    interrupted = "interrupted; --resume goes on from the last checkpoint"
+    interrupted = "interrupted; --resume continues from the last checkpoint"
     return end("trainer", lambda: _run(words), interrupted=interrupted, place=place)
 
 

@@ -26,5 +26,5 @@ def convert(source: str, target: str) -> str:
     model = BertForPreTraining(read_config(source))
     missing = import_weights(model, source)
     write_checkpoint(Path(target), new_state(Config(), model.config), model.state_dict(), {})
-    lacks = f", without {len(missing)} tensors of the heads, which start anew" if missing else ""
+    lacks = f", without {len(missing)} tensors of the heads, which keep random values" if missing else ""
     return f"{target}: weights to start from (--start-from-ckpt){lacks}"

@@ -7,7 +7,7 @@ from bertdata.errors import BertDataError, DataError, MissingExtraError
 
 
 class TrainerError(BertDataError):
-    """Training cannot go on."""
+    """Training cannot continue."""
 
 
 class NotFiniteError(TrainerError):

@@ -11,7 +11,7 @@ from trainer.log_records import StepRecord
 from trainer.report import Reporter
 from trainer.runtime import Runtime
 
-REMEDY = "go on from the last checkpoint with a smaller learning rate or another precision"
+REMEDY = "continue from the last checkpoint with a smaller learning rate or another precision"
 _FLUSH_SECONDS = 1.0  # longest time between two flushes, unless one update takes longer
 
 

@@ -134,7 +134,7 @@ def train_phase(runtime: Runtime, data: OpenedDataset) -> bool:
         if saved != training.state.step:
             training.save()
         if pending.stops:
-            runtime.log(f"stopped after update {training.state.step} as asked; --resume goes on")
+            runtime.log(f"stopped after update {training.state.step} as requested; --resume continues")
         report.close()
     return training.state.step == config.steps and not pending.stops
 

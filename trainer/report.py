@@ -124,11 +124,11 @@ def make_reporter(
     """
     if rank != 0:
         return Reporter([], log_every=config.log_every, clock=clock)
-    place = str(config.output_dir)
-    if is_remote(place):
-        raise SettingsError(f"output_dir is {place}, expected a local directory: logs are appended to")
-    make_directory(place)
-    folder = Path(place.removeprefix("file://"))
+    output_dir = str(config.output_dir)
+    if is_remote(output_dir):
+        raise SettingsError(f"output_dir is {output_dir}, expected a local directory: logs are appended to")
+    make_directory(output_dir)
+    folder = Path(output_dir.removeprefix("file://"))
     wanted: list[Logger] = [Terminal(config.steps, resume_step or 0, bar=not config.no_progress_bar)]
     if config.mllog:
         wanted.append(Mllog(folder / "mllog.txt"))

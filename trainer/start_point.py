@@ -32,16 +32,16 @@ def find_start_point(config: Config, fresh: State) -> tuple[str, str]:
         try:
             path = choose_checkpoint(output_dir, config.phase1_end_step)
         except MissingInputError as error:
-            raise MissingInputError(f"--phase2 goes on from phase 1: {error}") from None
+            raise MissingInputError(f"--phase2 continues from phase 1: {error}") from None
         state = read_state(path)
         if state.phase != 1:
-            raise DatasetError(f"{path}: is in use: phase 2 has begun; give --resume to go on with it")
+            raise DatasetError(f"{path}: is in use: phase 2 has begun; give --resume to continue it")
         _check_fits(path, state, fresh, "optimiser")
         return "phase 2", str(path)
     used = [name for name in ("checkpoints", "training.csv") if (Path(output_dir) / name).exists()]
     if there or (used and not resuming):
         found = f"is in use: holds {used[0]}"
-        raise DatasetError(f"{output_dir}: {found}; give --resume to go on there, or another --output-dir")
+        raise DatasetError(f"{output_dir}: {found}; give --resume to continue there, or another --output-dir")
     return ("weights", config.start_from_ckpt) if config.start_from_ckpt else ("new", "")
 
 

@@ -1,4 +1,4 @@
-"""The interface of every collective: what the workers of a run exchange.
+"""The interface of every collective: communication between the workers of a run.
 
 Implementations: one worker alone, torch.distributed (torchrun, poprun; over gloo, NCCL or HCCL as the device
 has it) and Horovod (horovodrun).

@@ -105,7 +105,7 @@ class Heartbeat:
         except OSError:
             pass  # the process ended with data unread
         lost = f"worker {rank} of {self._size} was lost: {why}"
-        self._report(f"{lost}; training stops, --resume goes on from the last checkpoint")
+        self._report(f"{lost}; training stops, --resume continues from the last checkpoint")
 
     def _report(self, message: str) -> None:
         """Send the message to the others, then end this process unless its main thread does."""

@@ -51,5 +51,5 @@ def _module(name: str) -> ModuleType:
     try:
         return import_module(f"trainer.devices.{DEVICES[name][0]}")
     except (ImportError, AttributeError) as error:  # a vendor's packages are imported later
-        needs = f"needs what torch {torch.__version__} does not have ({error})"
+        needs = f"needs a part that torch {torch.__version__} lacks ({error})"
         raise SettingsError(f"device {name!r} {needs}; install a newer torch") from error

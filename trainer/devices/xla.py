@@ -123,8 +123,8 @@ def examine() -> Finding:
     try:
         torch_xla, runtime = import_torch_xla()
     except BertDataError as error:
-        told = str(error).removeprefix("device 'xla'").removeprefix(" is not there").removeprefix(": ")
-        found, _, remedy = told.partition("; ")
+        message = str(error).removeprefix("device 'xla'").removeprefix(" is not there").removeprefix(": ")
+        found, _, remedy = message.partition("; ")
         return Finding("xla", False, found, remedy)
     kind = runtime.device_type()
     return Finding(

@@ -1,4 +1,4 @@
-"""What workers tell one another, in processes of their own, and what becomes of them when one is lost."""
+"""Collectives of workers in processes of their own: every operation, and the loss of a worker."""
 
 import json
 import math
@@ -36,11 +36,11 @@ def launched_by_nobody(monkeypatch):
 
 @pytest.fixture(scope="module", params=LAUNCHERS)
 def results(request, tmp_path_factory):
-    """What each of two workers has after every operation."""
+    """The values of each of two workers after every operation."""
     place = tmp_path_factory.mktemp(request.param)
     outcome = launch(request.param, 2, WORKER, "operations", place)
     assert outcome.status == 0, outcome.err
-    assert "trainer: " not in outcome.err  # to take leave is no loss
+    assert "trainer: " not in outcome.err  # a worker that ends as planned is not lost
     found = [json.loads((place / f"{rank}.json").read_text(encoding="utf-8")) for rank in range(2)]
     assert [result["name"] for result in found] == [NAMES[request.param]] * 2
     assert [(result["local_rank"], result["size"]) for result in found] == [(0, 2), (1, 2)]
@@ -57,7 +57,7 @@ def test_broadcast_brings_rank_0s_bits_to_all(results):
     ("name", "dtype"), [("fp32", torch.float32), ("bf16", torch.bfloat16), ("fp16", torch.float16)]
 )
 def test_average_is_the_mean_to_the_bit(results, name, dtype):
-    # Two terms have one sum, whatever the order: what follows is exact, and so the same in every run.
+    # The sum of two terms is the same in either order, so the comparisons below are exact.
     for averaged, *gradients in zip(
         results[0]["averages"][name], *(result["gradients"] for result in results), strict=True
     ):
@@ -97,14 +97,14 @@ def test_when_a_worker_is_killed_the_others_name_it_and_end(launcher, workers, t
 
 @pytest.mark.slow
 def test_when_a_worker_hangs_the_other_names_it_and_ends(tmp_path):
-    # torchrun behaves alike, but itself waits 30 s more for the hanging one to obey
+    # torchrun behaves the same, but waits 30 s more for the hanging worker
     _strike_when_ready("horovodrun", 2, "steps", 1, tmp_path, "SIGSTOP", patience=3)
 
 
 def _strike_when_ready(launcher, workers, task, victim, place, blow, patience=60):
-    """When the victim was hit; the others' lines and the launcher's status are looked at.
+    """The time at which the victim was hit; checks the others' error lines and the launcher's status.
 
-    Not what a launcher tells of a survivor's status: it may kill one that has said its line and is ending.
+    A survivor's own status is not checked: the launcher may kill it after it has printed its line.
     """
     since = 0.0
 

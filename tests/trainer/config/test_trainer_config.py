@@ -1,4 +1,4 @@
-"""The trainer's configuration: order of its sources, names of other trainers, and what is refused."""
+"""The trainer's configuration: precedence of its sources, names of other trainers, and refusals."""
 
 import json
 from pathlib import Path
@@ -288,7 +288,7 @@ def test_data_that_generated_examples_stand_in_for_are_named():
     "path", [*SCHEMAS.glob("*.json"), *CONFIGS.glob("*.json")], ids=lambda path: path.name
 )
 def test_nothing_is_declared_twice(path):
-    """The second would count, and nobody would know of the first."""
+    """JSON keeps the second of two equal keys and drops the first without an error."""
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         assert len(dict(pairs)) == len(pairs), [name for name, _ in pairs]

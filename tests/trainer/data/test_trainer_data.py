@@ -1,4 +1,4 @@
-"""Training data: opened and checked, dealt to workers, and resumed, without loss or repetition."""
+"""Training data: opened and checked, divided among workers, and resumed, without loss or repetition."""
 
 import dataclasses
 import json
@@ -60,7 +60,7 @@ def dataset(tmp_path, corpus, small_vocabulary_file) -> Path:
 
 
 def small(files: int = 3, examples: int = 7) -> OpenedDataset:
-    """Generated examples, no two alike, in files of falling sizes."""
+    """Generated examples, all different, in files of decreasing sizes."""
     data = generated_data(LAYOUT, vocabulary_size=60000, files=files, examples=examples)
     shards = (dataclasses.replace(shard, examples=examples - i) for i, shard in enumerate(data.shards))
     return dataclasses.replace(data, shards=tuple(shards))
@@ -83,7 +83,7 @@ def updates(data: OpenedDataset, count: int, **settings: int) -> list[list[Batch
 
 
 def rows(batch: Batch) -> list[bytes]:
-    """What each example is, byte by byte."""
+    """The bytes of each example."""
     tensors = [getattr(batch, field.name) for field in dataclasses.fields(Batch)]
     tensors = [tensor for tensor in tensors if tensor is not None]
     return [b"".join(tensor[i].numpy().tobytes() for tensor in tensors) for i in range(len(batch))]
@@ -195,7 +195,7 @@ def test_a_position_outside_of_the_dataset_is_refused():
 
 
 class Recorder(GeneratedData):
-    """Generated data that notes which files are read."""
+    """Generated data that records the files read."""
 
     read: ClassVar[list[str]] = []
 

@@ -1,4 +1,4 @@
-"""IPUs against a stand-in for PopTorch: its calls, its arithmetic, and what is refused."""
+"""IPUs against a stand-in for PopTorch: its calls, its arithmetic, and refusals."""
 
 import os
 import re
@@ -47,7 +47,7 @@ LARGE = (
         "--eval-batch-size=5",
     ),
 )
-SMALL = (  # a moment's model, in numbers that can be compared with another device's
+SMALL = (  # a tiny model in a precision that can be compared with another device's
     *("--config=graphcore_tiny_128_lamb", "--precision=fp32", "--hidden-size=32", "--vocab-size=2000"),
     *("--hidden-dropout-prob=0", "--batch-size=2", "--pipeline-depth=2", "--warmup=1", "--steps=20"),
     *("--max-seq-length=64", "--max-predictions-per-seq=10", "--base-learning-rate=0.05"),
@@ -55,7 +55,7 @@ SMALL = (  # a moment's model, in numbers that can be compared with another devi
 
 
 def forget() -> None:
-    """As if the process had ended: the next start imports the stand-ins anew, and finds the IPUs free."""
+    """Pretend that the process ended: the next start imports the stand-ins again and finds free IPUs."""
     for name in [name for name in sys.modules if name.partition(".")[0] in PACKAGES]:
         del sys.modules[name]
     ipu._find_popdist.cache_clear()
@@ -71,7 +71,7 @@ def poptorch(monkeypatch: pytest.MonkeyPatch, one_thread: None) -> Iterator[None
 
 @pytest.fixture(scope="session")
 def long_set(corpus: list[Path], small_vocabulary_file: Path, tmp_path_factory: Any) -> Path:
-    """The sample corpus in examples as Graphcore's first phase has them."""
+    """The sample corpus in examples of the sizes of Graphcore's first phase."""
     from bertdata.cli.main import main
 
     place = tmp_path_factory.mktemp("long") / "set"
@@ -87,7 +87,7 @@ def words(place: Path, *more: object) -> list[str]:
 
 
 def recorded_run(monkeypatch: pytest.MonkeyPatch, place: Path, data: Path, *more: str) -> Path:
-    """Two updates, checkpoint, evaluation; then, as if started again, one more; the record of it all."""
+    """The record of two updates, checkpoint and evaluation, then, after a restart, one more update."""
     record = place / "record"
     monkeypatch.setenv("BERTDATA_STAND_IN_RECORD", str(record))
     from recording import mark
@@ -219,7 +219,7 @@ def test_losses_are_those_of_a_processor(trainer, tmp_path, training_set, more):
         assert row == pytest.approx(wanted, abs=1e-5)
     assert results(tmp_path / "ipu") == pytest.approx(results(tmp_path / "cpu"), abs=1e-5)
     weights, wanted = ({**load(tensors(tmp_path / name, 4)["model.safetensors"])} for name in ("ipu", "cpu"))
-    # Of a gradient that is all but 0, Adam makes a step of what rounding left.
+    # Adam scales a gradient near 0 up, so its rounding error becomes a whole step.
     assert all(torch.allclose(weights[name], wanted[name], atol=5e-4) for name in wanted)
     moments, wanted = (load(tensors(tmp_path / name, 4).get(MOMENTS, NOTHING)) for name in ("ipu", "cpu"))
     assert moments.keys() == wanted.keys()
@@ -344,14 +344,14 @@ def test_several_updates_are_made_in_one_call(trainer, tmp_path, monkeypatch):
     refuse(outcome, 2, "3 updates to make, expected a multiple of the 2 that the device makes at a time")
     phases = words(tmp_path / "phases", *SMALL, *constant, "--warmup=0", "--steps", "2", "3")
     refuse(trainer(*phases, "--batches-per-step=2"), 2, "3 updates to make, expected a multiple of the 2")
-    assert not (tmp_path / "phases").exists()  # phase 1 is not trained for nothing
+    assert not (tmp_path / "phases").exists()  # the error comes before phase 1 is trained
 
 
 COMPILED = ("--compile-only", "--generated-data", "--hidden-layers-per-stage=1", "--pipeline-depth=7")
 
 
 def compiled(trainer: Trainer, monkeypatch: pytest.MonkeyPatch, place: Path, *more: str) -> tuple[Any, str]:
-    """How a run with --compile-only ended, and its calls."""
+    """The outcome of a run with --compile-only, and its calls."""
     forget()
     record = place / "record"
     Path(f"{record}.0").unlink(missing_ok=True)
@@ -497,7 +497,7 @@ def test_ipus_are_a_power_of_two_and_micro_batches_fill_the_pipeline():
         8,
     ]
     least = [plan({"hidden_layers_per_stage": 1}, count).least_accumulation for count in (1, 2, 4)]
-    assert least == [1, 5, 9]  # stages that lie side by side on one IPU are one
+    assert least == [1, 5, 9]  # adjacent stages on one IPU count as one
 
 
 @pytest.mark.parametrize(
@@ -625,13 +625,13 @@ def test_poprun_is_recognised(monkeypatch):
     monkeypatch.setenv("OMPI_COMM_WORLD_RANK", "3")
     monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "4")
     monkeypatch.setenv("OMPI_COMM_WORLD_LOCAL_RANK", "1")
-    assert find_rank() == (0, 1)  # mpirun alone is none of ours
+    assert find_rank() == (0, 1)  # mpirun alone is not a known launcher
     monkeypatch.setenv("POPDIST_NUM_TOTAL_REPLICAS", "8")
     assert (find_rank(), find_local_rank()) == ((3, 4), 1)
 
 
 def poprun(place: Path, *arguments: object, instances: int = 2, replicas: int = 4, **more: str) -> list[Any]:
-    """How each process ended that poprun would start, with the variables that Open MPI and poprun set."""
+    """The outcomes of the processes that poprun would start, with Open MPI's and poprun's variables."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]

@@ -30,7 +30,7 @@ NO_DROPOUT = ("--hidden-dropout-prob=0", "--attention-probs-dropout-prob=0")
 
 
 def run(python: str, place: Path, *words: object, **variables: str) -> Outcome:
-    """How a Python process ended that has the trainer, torch_xla on the processor by default."""
+    """The outcome of a Python process with the trainer; torch_xla uses the processor by default."""
     path = os.pathsep.join(map(str, [ROOT, *([STAND_INS] if python == sys.executable else [])]))
     mine = {"PYTHONPATH": path, "OMP_NUM_THREADS": "1", "PJRT_DEVICE": "CPU"} | variables
     environment = {name: value for name, value in {**os.environ, **mine}.items() if value}
@@ -42,7 +42,7 @@ def run(python: str, place: Path, *words: object, **variables: str) -> Outcome:
 
 
 def recorded(training_set: Path, place: Path, **variables: str) -> Path:
-    """What the stand-in recorded of the whole short run."""
+    """The stand-in's record of the whole short run."""
     record = place / "record"
     outcome = run(
         sys.executable,
@@ -160,7 +160,7 @@ Xla(Config(device="xla")).join()
     outcome = run(sys.executable, tmp_path, "-c", code.replace("SIZE", "2"), **joined)
     assert outcome.status == 0, outcome.err
     assert outcome.out == "('xla',) {'init_method': 'xla://'}\n"
-    # The device is not touched before, or the processes would not be told apart.
+    # The device must not be opened before, or torch_xla would not know the processes.
     known = ["runtime.device_type()", "import torch_xla.distributed.xla_backend"]
     assert (tmp_path / "record.0").read_text().splitlines() == known
     outcome = run(sys.executable, tmp_path, "-c", code.replace("SIZE", "1"), WORLD_SIZE="2")

@@ -1,4 +1,4 @@
-"""Devices as far as this machine has them, and the loss scale's bounds."""
+"""The devices of this machine, and the loss scale's bounds."""
 
 import dataclasses
 import importlib

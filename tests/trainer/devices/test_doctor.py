@@ -1,4 +1,4 @@
-"""What doctor says of this machine, and of others."""
+"""The report of doctor, on this machine and on pretended ones."""
 
 import importlib
 import json
@@ -27,7 +27,7 @@ def trainer(capsys, monkeypatch) -> Trainer:
 
 
 def pretend(monkeypatch, **found: Finding) -> None:
-    """Have the devices say this of themselves, and be all that are known."""
+    """Replace the known devices by these findings."""
     monkeypatch.setattr(doctor, "DEVICES", dict.fromkeys(found))
     monkeypatch.setattr(doctor, "examine_device", lambda name: found[name])
 

@@ -1,4 +1,4 @@
-"""The model against transformers' BertForPreTraining, and against readable references of its own."""
+"""The model against transformers' BertForPreTraining, and against plain references in this module."""
 
 import json
 import math
@@ -58,7 +58,7 @@ def tensors_of(batch: Batch) -> dict[str, Tensor]:
 
 
 def labels_of(batch: Batch) -> Tensor:
-    """Labels as transformers wants them: -100 where nothing is masked."""
+    """Labels in transformers' form: -100 where nothing is masked."""
     labels = torch.full((B, S), -100)
     for row, slot in batch.masked_lm_weights.nonzero().tolist():
         labels[row, batch.masked_lm_positions[row, slot]] = int(batch.masked_lm_ids[row, slot])
@@ -425,7 +425,7 @@ def test_encoder_only_files_keep_the_heads_they_lack(tmp_path):
 
 
 def old_names(weights: dict[str, Tensor]) -> dict[str, Tensor]:
-    """As early PyTorch ports and NVIDIA's trainer wrote them, padded vocabulary and tied copy included."""
+    """The names of early PyTorch ports and NVIDIA's trainer, with padded vocabulary and tied copy."""
     renamed = {}
     for name, value in weights.items():
         name = name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta")

@@ -1,4 +1,4 @@
-"""A run's logs: exact lines and columns, what is timed and what is not, and what a resumed run does."""
+"""A run's logs: exact lines and columns, timed updates, and resumed runs."""
 
 import builtins
 import json
@@ -32,7 +32,7 @@ class Clock:
 
 
 class Recorder(Logger):
-    """Keeps everything it is given."""
+    """Records all calls."""
 
     def __init__(self) -> None:
         self.rows: list[Values] = []
@@ -307,7 +307,7 @@ def test_logs_that_cannot_be_written_are_an_error_with_the_path(tmp_path):
     reporter = make_reporter(Config(output_dir=str(tmp_path), log_every=1), rank=0, clock=Clock())
     (tmp_path / "training.csv").unlink()
     (tmp_path / "training.csv").mkdir()
-    with pytest.raises(IsADirectoryError) as caught:  # which the command line turns into one line
+    with pytest.raises(IsADirectoryError) as caught:  # which the command prints as one line
         reporter.step(record(1))
     assert caught.value.filename == str(tmp_path / "training.csv")
 

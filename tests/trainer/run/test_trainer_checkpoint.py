@@ -1,4 +1,4 @@
-"""Checkpoints: what is written comes back, and nothing that is damaged or foreign is taken."""
+"""Checkpoints: they are read as written, and damaged or foreign ones are refused."""
 
 import hashlib
 import json

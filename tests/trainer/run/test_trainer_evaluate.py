@@ -1,4 +1,4 @@
-"""Evaluation: the metrics as they are defined, over all workers, every example once."""
+"""Evaluation: the metrics by definition, over all workers, each example once."""
 
 import json
 import shutil
@@ -86,7 +86,7 @@ def plain_metrics(model: BertForPreTraining, batch: Batch) -> dict[str, float]:
 @pytest.mark.parametrize("batch_size", [7, 64, 1000])
 def test_metrics_are_as_defined_whatever_the_batches(training_set, batch_size):
     record, model = measured(training_set, eval_batch_size=batch_size)
-    assert model.training  # training can go on
+    assert model.training  # the model is in training mode again
     expected = plain_metrics(model, everything(training_set))
     for name, value in expected.items():
         assert getattr(record, name) == pytest.approx(value, rel=1e-5), name
@@ -124,7 +124,7 @@ def test_a_run_evaluates_as_often_as_asked_and_at_its_end(trainer, training_set,
     ]
     assert "always guessing the most frequent token: 0." in outcome.err
     assert results(tmp_path)["global_step"] == 10
-    # Evaluation takes no part in training.
+    # Evaluation does not change training.
     assert trainer(*words(training_set, tmp_path / "without")).status == 0
     for name in ("model", "optimizer"):
         one, other = (find_checkpoints(str(place))[10] for place in (tmp_path, tmp_path / "without"))

@@ -1,4 +1,4 @@
-"""Whole runs: resumed, handed over, stopped and broken; alone, under torchrun and under horovodrun."""
+"""Whole runs: resumed by other workers, stopped and failing; alone, under torchrun and horovodrun."""
 
 import json
 import os
@@ -38,7 +38,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 @pytest.fixture(scope="module")
 def whole(training_set, tmp_path_factory) -> Path:
-    """Ten updates in a row; what others are compared with."""
+    """Ten updates in one run, to compare others with."""
     from trainer.__main__ import main
 
     place = tmp_path_factory.mktemp("whole") / "run"
@@ -96,7 +96,7 @@ def test_two_workers_resume_bit_for_bit_and_one_goes_on_at_the_same_example(
     assert losses(cut) == losses(straight)
     assert tensors(cut, 10) == tensors(straight, 10)
 
-    # The same checkpoint, gone on with by one worker, to the end of the epoch.
+    # One worker continues from the same checkpoint to the end of the epoch.
     for path in seen.iterdir():
         path.unlink()
     examples = open_dataset(str(training_set)).examples
@@ -111,13 +111,13 @@ def test_two_workers_resume_bit_for_bit_and_one_goes_on_at_the_same_example(
 
 
 def _seen(place: Path, until: int = 10**9) -> list[str]:
-    """The digests of the examples that all workers were given."""
+    """The digests of the examples that all workers received."""
     lines = [line.split() for path in place.iterdir() for line in path.read_text().splitlines()]
     return [digest for number, digest in lines if int(number) <= until]
 
 
 def _examples(dataset: Path) -> list[str]:
-    """The digests of every example of the dataset, as the worker makes them."""
+    """The digest of every example of the dataset, computed as the worker does."""
     from hashlib import md5
 
     data = open_dataset(str(dataset))
@@ -185,7 +185,7 @@ def test_two_workers_are_one_that_accumulates(launcher, trainer, training_set, t
     assert len(one) == len(two) == 20
     for ours, others in zip(one, two, strict=True):
         assert ours == pytest.approx(others, abs=1e-5)
-    assert one[0]["mlm_loss"] - one[-1]["mlm_loss"] > 0.1  # something was learnt, by dropout's leave
+    assert one[0]["mlm_loss"] - one[-1]["mlm_loss"] > 0.1  # something was learnt, in spite of dropout
 
 
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
@@ -201,7 +201,7 @@ def test_16_bits_train_and_resume_bit_for_bit(trainer, training_set, tmp_path, p
     assert kept == ({"value": 1024.0, "good": 6} if precision == "fp16" else {"value": 1.0, "good": 0})
 
 
-# Gradients: what an update does, held against plain PyTorch
+# Gradients: an update compared with plain PyTorch
 
 
 class Pair(Single):
@@ -261,7 +261,7 @@ def trained_weights(training: Training, updates: list[list[Batch]]) -> dict[str,
 
 
 def trained_by_two(updates: list[list[Batch]], **settings: object) -> tuple[dict[str, torch.Tensor], Pair]:
-    """Micro-batches dealt out to two workers; weights of the second, which must be the first's."""
+    """The weights after two workers shared the micro-batches; checks that both have the same."""
     meeting, table = threading.Barrier(2, timeout=30), {}
     pair = [Pair(rank, meeting, table) for rank in range(2)]
     found: dict[int, dict[str, torch.Tensor]] = {}
@@ -280,7 +280,7 @@ def trained_by_two(updates: list[list[Batch]], **settings: object) -> tuple[dict
 
 
 def plain_weights(updates: list[list[Batch]], clipping: str) -> dict[str, torch.Tensor]:
-    """Gradient descent written out: mean over micro-batches, clipped where it says."""
+    """Plain gradient descent: mean over micro-batches, clipped at the given point."""
     training = make_training(Single(find_device(Config())))
     model = training._model
     weights = list(model.parameters())
@@ -380,7 +380,7 @@ def test_phase_2_keeps_weights_and_moments_and_begins_anew_otherwise(
     first = read_state(find_checkpoints(str(tmp_path))[5])
     assert (first.phase, first.phase_start, first.step, first.applied) == (2, 4, 1, 1)
     assert (first.position, first.trained) == ((0, 4), 4)
-    # Where the rate is 0 the weights stay; the moments are what phase 1 left, and one more gradient.
+    # With rate 0 the weights stay; the moments are phase 1's with one more gradient.
     after = find_checkpoints(str(tmp_path))[5]
     for name, weight in load_file(last / "model.safetensors").items():
         assert torch.equal(weight, load_file(after / "model.safetensors")[name])
@@ -408,7 +408,7 @@ def test_phase_2_is_resumed_as_phase_2(trainer, training_set, longer_set, tmp_pa
 
 def test_phase_2_without_phase_1_is_refused(trainer, training_set, tmp_path):
     run = words(training_set, tmp_path, "--phase2")
-    refuse(trainer(*run), 2, "--phase2 goes on from phase 1", "holds no checkpoint")
+    refuse(trainer(*run), 2, "--phase2 continues from phase 1", "holds no checkpoint")
     assert trainer(*words(training_set, tmp_path, "--steps=3", "--warmup=0")).status == 0
     refuse(trainer(*run, "--phase1-end-step=7"), 2, "holds no checkpoint 7; there are 3")
 
@@ -606,7 +606,7 @@ def test_the_rank_is_said_where_there_are_several(monkeypatch, trainer, training
     refuse(trainer("pretrain", "--train-data=x"), 2, "trainer: error: rank 1 of 2: output_dir is missing")
 
 
-# What else a run does
+# Other behaviour of a run
 
 
 @pytest.mark.parametrize("config", ["tiny", "trainer/configs/tiny.json"])

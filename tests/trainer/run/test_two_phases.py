@@ -30,7 +30,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def both(training_set: Path, longer_set: Path, place: Path, *more: object) -> list[str]:
-    """Habana's command with a model of a moment, on a processor: 3 updates, then 4 others."""
+    """Habana's command with a tiny model, on a processor: 3 updates, then 4 others."""
     shape = (
         "--config habana_large --device cpu --data_type fp32 --mode lazy --max_seq_length 64 96 --log-every 1"
     )
@@ -42,7 +42,7 @@ def both(training_set: Path, longer_set: Path, place: Path, *more: object) -> li
 
 @pytest.fixture(scope="module")
 def whole(training_set, longer_set, tmp_path_factory) -> Path:
-    """Both phases in one command, alone; what others are compared with."""
+    """Both phases in one command with one worker, to compare others with."""
     from trainer.__main__ import main
 
     place = tmp_path_factory.mktemp("whole") / "run"
@@ -61,7 +61,7 @@ def same(run: Path, other: Path) -> None:
     assert list(find_checkpoints(str(run))) == [2, 3, 5, 7]
 
 
-# What the command line means
+# Meaning of the command line
 
 
 def test_habanas_command_is_understood():
@@ -304,7 +304,7 @@ def test_a_signal_to_the_command_has_the_workers_save(tmp_path, number):
     process.send_signal(number)
     outcome = end(process)
     assert outcome.status == 0, outcome.err
-    assert outcome.err.count("as asked; --resume goes on") == 1
+    assert outcome.err.count("as requested; --resume continues") == 1
     (checkpoint,) = find_checkpoints(str(tmp_path))
     assert f"stopped after update {checkpoint} as asked" in outcome.err
 
@@ -319,8 +319,8 @@ def test_the_workers_end_with_a_command_that_was_killed(tmp_path):
     wait_for(process, ": updates 0 to 1000000")
     started = children(process)
     process.kill()
-    outcome = end(process)  # reads until the last worker has closed its end
-    assert outcome.err.count("as asked; --resume goes on") == 1
+    outcome = end(process)  # reads until the last worker has closed its pipe
+    assert outcome.err.count("as requested; --resume continues") == 1
     assert len(started) == 2
     assert len(find_checkpoints(str(tmp_path))) == 1
 

@@ -96,7 +96,7 @@ class IpuUpdater(Updater):
         }
         if foreign := sorted(moments.keys() ^ targets.keys()):
             whose = f"checkpoint and PopTorch's {type(self.optimiser).__name__} differ in {foreign[0]}"
-            raise CheckpointError(f"{whose}; go on with the checkpoint's optimiser, or --start-from-ckpt")
+            raise CheckpointError(f"{whose}; continue with the checkpoint's optimiser, or --start-from-ckpt")
         for key, target in targets.items():
             target.copy_(moments[key])
         for (kind, _), target in held.items():
