@@ -12,7 +12,7 @@ from bertdata.errors import SettingsError
 from bertdata.io.process_pool import available_cores
 from trainer.collectives.examine import examine_launchers, find_version
 from trainer.config import Config
-from trainer.devices.finding import Finding
+from trainer.devices.availability import Availability
 from trainer.devices.registry import DEVICES, examine_device
 
 EXTRAS = {"tensorboard": "tensorboard", "wandb": "wandb", "mlperf_logging": "mllog", "matplotlib": "pictures"}
@@ -39,7 +39,7 @@ def diagnose(device: str | None, *, as_json: bool) -> None:
         print(f"\nWithout --device a run uses {default}. The best device here:\n  {command}")
 
 
-def _print(groups: dict[str, list[Finding]]) -> None:
+def _print(groups: dict[str, list[Availability]]) -> None:
     from rich.console import Console
     from rich.table import Table
 
@@ -51,29 +51,29 @@ def _print(groups: dict[str, list[Finding]]) -> None:
     Console(highlight=False, markup=False).print(table)
 
 
-def _described(finding: Finding) -> str:
+def _described(finding: Availability) -> str:
     return "; ".join(filter(None, (finding.found, finding.missing)))
 
 
-def _logs() -> list[Finding]:
+def _logs() -> list[Availability]:
     findings = []
     for name, extra in EXTRAS.items():
         if find_spec(name):
-            findings.append(Finding(name, True, find_version(name)))
+            findings.append(Availability(name, True, find_version(name)))
         else:
-            findings.append(Finding(name, False, "not installed", f"pip install 'bertdata[{extra}]'"))
+            findings.append(Availability(name, False, "not installed", f"pip install 'bertdata[{extra}]'"))
     return findings
 
 
-def _machine() -> list[Finding]:
+def _machine() -> list[Availability]:
     threads = f"{available_cores()} for this process; threads of torch: {torch.get_num_threads()}"
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
-    kernels = Finding("kernels", True, "bertdata's native ones")
+    kernels = Availability("kernels", True, "bertdata's native ones")
     if not available():
         remedy = f"{why_missing}; pip install builds them where there is a C++17 compiler"
-        kernels = Finding("kernels", False, "bertdata's native ones are not built", remedy)
+        kernels = Availability("kernels", False, "bertdata's native ones are not built", remedy)
     return [
-        Finding("cores", True, threads),
-        Finding("memory", True, f"{memory:.1f} GiB"),
+        Availability("cores", True, threads),
+        Availability("memory", True, f"{memory:.1f} GiB"),
         kernels,
     ]

@@ -4,8 +4,8 @@ import platform
 
 import torch
 
+from trainer.devices.availability import Availability
 from trainer.devices.device import Device
-from trainer.devices.finding import Finding
 
 
 class Cpu(Device):
@@ -20,11 +20,11 @@ class Cpu(Device):
         return f"cpu: {platform.machine()}, {torch.get_num_threads()} threads{compiled}"
 
 
-def examine() -> Finding:
+def examine() -> Availability:
     """PyTorch's kernels on this processor, which is always there."""
     _, _, shown = torch.__config__.show().partition("CPU capability usage: ")
     kernels = f"torch {torch.__version__} with {shown.partition(chr(10))[0]} kernels"
     products = "oneDNN" if torch.backends.mkldnn.is_available() else "no oneDNN"  # type: ignore[no-untyped-call]
     fast = getattr(torch.cpu, "_is_avx512_bf16_supported", bool)()
     bf16 = f"bf16 {'' if fast else 'not '}in hardware"
-    return Finding("cpu", True, f"{kernels}, {products}, fused attention; {bf16}")
+    return Availability("cpu", True, f"{kernels}, {products}, fused attention; {bf16}")

@@ -10,8 +10,8 @@ from torch.nn.attention import SDPBackend
 from bertdata.errors import SettingsError
 from trainer.batches import Batch
 from trainer.config import Config
+from trainer.devices.availability import Availability
 from trainer.devices.device import Device
-from trainer.devices.finding import Finding
 from trainer.losses import Losses
 from trainer.model import BertForPreTraining
 
@@ -118,18 +118,18 @@ class Cuda(Device):
         return f"{self.torch_device}: {', '.join(parts)}"
 
 
-def examine() -> Finding:
+def examine() -> Availability:
     """The GPUs of this machine, by name."""
     if torch.version.cuda is None:
-        return Finding(
+        return Availability(
             "cuda", False, f"torch {torch.__version__} has no CUDA", "install a build of torch that has"
         )
     build = f"torch {torch.__version__} for CUDA {torch.version.cuda}"
     if not (count := torch.cuda.device_count()):
-        return Finding("cuda", False, f"{build} finds no GPU", "see nvidia-smi and CUDA_VISIBLE_DEVICES")
+        return Availability("cuda", False, f"{build} finds no GPU", "see nvidia-smi and CUDA_VISIBLE_DEVICES")
     about = torch.cuda.get_device_properties(0)
     gpus = f"{count} x {about.name}, {about.total_memory / 2**30:.0f} GiB"
-    return Finding("cuda", True, f"{gpus}; {build}; bf16, TF32, fused attention", count=count)
+    return Availability("cuda", True, f"{gpus}; {build}; bf16, TF32, fused attention", count=count)
 
 
 def _reason(kernel: str, messages: list[str]) -> str:

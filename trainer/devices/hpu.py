@@ -18,8 +18,8 @@ from torch.profiler import ProfilerActivity
 from bertdata.errors import SettingsError
 from trainer.batches import Batch
 from trainer.config import Config
+from trainer.devices.availability import Availability
 from trainer.devices.device import Device
-from trainer.devices.finding import Finding
 from trainer.model import BertForPreTraining
 from trainer.optim import Preset
 
@@ -138,21 +138,21 @@ class Hpu(Device):
         return f"hpu: {self._hpu.get_device_name()}, {_version()}, mode {self.mode}{compiled}"
 
 
-def examine() -> Finding:
+def examine() -> Availability:
     """The cards of this machine, which are not opened, the bridge, and its fused optimisers."""
     if find_spec("habana_frameworks") is None:
-        return Finding("hpu", False, "habana_frameworks is not installed", _INSTALL)
+        return Availability("hpu", False, "habana_frameworks is not installed", _INSTALL)
     mode = "lazy" if os.environ.get(VARIABLE) == MODES["lazy"] else "graph"
     try:
         _load(mode)
     except SettingsError as error:
-        return Finding("hpu", False, str(error))
+        return Availability("hpu", False, str(error))
     hpu = import_module("habana_frameworks.torch.hpu")
     if not (count := hpu.device_count() if hpu.is_available() else 0):
-        return Finding("hpu", False, f"{_version()} finds no card", _CARDS)
+        return Availability("hpu", False, f"{_version()} finds no card", _CARDS)
     fused = [name for module, names in _FUSED.items() for name in names if _find(module, name)]
     kernels = ", ".join(fused) or "nothing fused"
-    return Finding("hpu", True, f"{count} x Gaudi; {_version()}; mode {mode}; {kernels}", count=count)
+    return Availability("hpu", True, f"{count} x Gaudi; {_version()}; mode {mode}; {kernels}", count=count)
 
 
 def find_mode(options: dict[str, Any]) -> str:

@@ -8,8 +8,8 @@ import torch
 from bertdata.errors import SettingsError
 from trainer.collectives.launchers import find_local_rank
 from trainer.config import Config
+from trainer.devices.availability import Availability
 from trainer.devices.device import Device
-from trainer.devices.finding import Finding
 
 DEVICES = {
     "cpu": ("cpu", "Cpu"),
@@ -31,13 +31,13 @@ def find_device(config: Config) -> Device:
     return device
 
 
-def examine_device(name: str) -> Finding:
+def examine_device(name: str) -> Availability:
     """The device as found on this machine, without opening it; SettingsError for an unknown name."""
     _check(name)
     try:
-        finding: Finding = _module(name).examine()
+        finding: Availability = _module(name).examine()
     except Exception as error:  # a fault in one device's packages must not hide the other devices
-        return Finding(name, False, f"{type(error).__name__}: {str(error).partition(chr(10))[0]}")
+        return Availability(name, False, f"{type(error).__name__}: {str(error).partition(chr(10))[0]}")
     return finding
 
 

@@ -18,8 +18,8 @@ from trainer.batches import Batch
 from trainer.checkpoint import State
 from trainer.collectives.collective import Collective
 from trainer.config import Config
+from trainer.devices.availability import Availability
 from trainer.devices.device import Device
-from trainer.devices.finding import Finding
 from trainer.model import BertForPreTraining
 from trainer.optim import Preset
 from trainer.updater import Updater
@@ -118,16 +118,16 @@ class XlaUpdater(Updater):
         self._device.to_host(losses)  # waits until everything has run
 
 
-def examine() -> Finding:
+def examine() -> Availability:
     """The hardware that torch_xla would use, without opening it."""
     try:
         torch_xla, runtime = import_torch_xla()
     except BertDataError as error:
         message = str(error).removeprefix("device 'xla'").removeprefix(" is not there").removeprefix(": ")
         found, _, remedy = message.partition("; ")
-        return Finding("xla", False, found, remedy)
+        return Availability("xla", False, found, remedy)
     kind = runtime.device_type()
-    return Finding(
+    return Availability(
         "xla", True, f"{kind} by torch_xla {torch_xla.__version__}, torch {torch.__version__}; bf16"
     )
 

@@ -377,7 +377,7 @@ def test_shipped_configs_have_the_published_numbers(preset, batch, steps, warmup
 
 def test_the_table_of_shipped_configs_is_complete():
     table = test_shipped_configs_have_the_published_numbers.pytestmark[0].args[1]
-    both = ["habana_large"]  # tests/test_two_phases.py
+    both = ["habana_large"]  # tested in tests/trainer/run/test_two_phases.py
     assert sorted([*both, *(row[0] for row in table)]) == list(shipped_configs())
 
 

@@ -14,8 +14,8 @@ from bertdata.errors import SettingsError
 from trainer.batches import Batch
 from trainer.collectives.collective import Collective
 from trainer.config import Config
+from trainer.devices.availability import Availability
 from trainer.devices.device import Device
-from trainer.devices.finding import Finding
 from trainer.devices.ipu.options import check_training, inference_options, loss_scale, make_optimiser
 from trainer.devices.ipu.stages import (
     TENSORS,
@@ -160,17 +160,19 @@ class Ipu(Device):
         )
 
 
-def examine() -> Finding:
+def examine() -> Availability:
     """PopTorch and the IPUs of this machine; count stays 1, because one worker drives all replicas."""
     try:
         poptorch = import_module("poptorch")
     except ImportError as error:
-        return Finding("ipu", False, f"no PopTorch ({error})", _SDK)
+        return Availability("ipu", False, f"no PopTorch ({error})", _SDK)
     if not poptorch.ipuHardwareIsAvailable():
-        return Finding("ipu", False, f"PopTorch {poptorch.__version__} finds no IPU", _NO_IPU)
+        return Availability("ipu", False, f"PopTorch {poptorch.__version__} finds no IPU", _NO_IPU)
     pods = next(count for count in (64, 16, 4, 2, 1) if poptorch.ipuHardwareIsAvailable(count))
     generation = f"of generation {poptorch.ipuHardwareVersion()}"
-    return Finding("ipu", True, f"at least {pods} IPUs {generation}; PopTorch {poptorch.__version__}; fp16")
+    return Availability(
+        "ipu", True, f"at least {pods} IPUs {generation}; PopTorch {poptorch.__version__}; fp16"
+    )
 
 
 def _find_poptorch() -> ModuleType:

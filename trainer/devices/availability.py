@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Availability:
     """A device, launcher or package as found on this machine, and the remedy where something is missing."""
 
     name: str
