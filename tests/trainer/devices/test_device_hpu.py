@@ -67,7 +67,7 @@ REFUSALS = {
     "no package": ([], {}, "is not there: habana_frameworks cannot be imported (No module named"),
     "no card": ([], {"BERTDATA_STAND_IN_CARDS": "0"}, "is not there: worker 0 has no card"),
     "too few cards": ([], {"BERTDATA_STAND_IN_CARDS": "1", "LOCAL_RANK": "1"}, "worker 1 has no card"),
-    "horovodrun": ([], {"HOROVOD_RANK": "0", "HOROVOD_SIZE": "1"}, "start the workers by torchrun"),
+    "horovodrun": ([], {"HOROVOD_RANK": "0", "HOROVOD_SIZE": "1"}, "start the workers with torchrun"),
 }
 EXAMINED = {
     "cards": {},
