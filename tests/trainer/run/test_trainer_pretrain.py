@@ -15,9 +15,9 @@ from safetensors.torch import load_file
 from bertdata.dataset.reader import open_dataset
 from tests.support.launching import ROOT
 from tests.support.training_runs import MODEL, errors, losses, refuse, start_workers, tensors, words
-from trainer import collectives
 from trainer.batches import Batch
 from trainer.checkpoint import State, find_checkpoints, read_state
+from trainer.collectives.launchers import find_rank
 from trainer.collectives.single import Single
 from trainer.config import Config
 from trainer.data.order import Position
@@ -458,7 +458,7 @@ def test_sigterm_saves_and_exits_0(trainer, whole, training_set, tmp_path, monke
     run = words(training_set, tmp_path, "--accumulation=2", "--checkpoint-every=100")
     outcome = trainer(*run)
     assert outcome.status == 0
-    assert "stopped after update 7 as asked" in outcome.err
+    assert "stopped after update 7 as requested" in outcome.err
     assert list(find_checkpoints(str(tmp_path))) == [7]
     monkeypatch.undo()
     assert trainer(*run, "--resume").status == 0
@@ -471,7 +471,7 @@ def test_sigterm_to_one_worker_stops_all(launcher, training_set, tmp_path, monke
     accident(monkeypatch, "term", rank=1, update=4)
     outcome = start_workers(launcher, 2, *words(training_set, tmp_path))
     assert outcome.status == 0, outcome.err
-    assert "stopped after update 4 as asked" in outcome.err
+    assert "stopped after update 4 as requested" in outcome.err
     assert list(find_checkpoints(str(tmp_path))) == [4]
 
 
@@ -602,7 +602,7 @@ def test_a_shard_damaged_since_it_was_made_stops_the_run(trainer, training_set, 
 def test_the_rank_is_said_where_there_are_several(monkeypatch, trainer, training_set, tmp_path):
     monkeypatch.setenv("RANK", "1")
     monkeypatch.setenv("WORLD_SIZE", "2")
-    assert collectives.find_rank() == (1, 2)
+    assert find_rank() == (1, 2)
     refuse(trainer("pretrain", "--train-data=x"), 2, "trainer: error: rank 1 of 2: output_dir is missing")
 
 

@@ -15,8 +15,8 @@ from bertdata.errors import SettingsError
 from tests.support.commands import Outcome
 from tests.support.launching import ROOT, launch
 from tests.support.training_runs import MODEL, WORKER, errors, losses, refuse, tensors
-from trainer import collectives
 from trainer.checkpoint import find_checkpoints, read_state
+from trainer.collectives.launchers import find_launcher
 from trainer.flags import make_configs
 from trainer.training import Training
 
@@ -147,7 +147,9 @@ def test_a_files_lists_are_checked_too(tmp_path):
 
 def test_help_tells_of_two_values(trainer):
     helped = trainer("pretrain", "--help")
-    assert "two values are phase 1's and phase 2's, and both phases are run" in " ".join(helped.out.split())
+    assert "takes two values, phase 1's and phase 2's; then both phases are run" in " ".join(
+        helped.out.split()
+    )
     assert "--batch-size X [X ...]" in helped.out
     assert "--seed X  " in helped.out
 
@@ -226,7 +228,7 @@ def test_sigterm_in_phase_1_ends_the_run(trainer, training_set, longer_set, tmp_
     monkeypatch.setattr(Training, "update", interrupted)
     outcome = trainer(*both(training_set, longer_set, tmp_path))
     assert outcome.status == 0
-    assert "stopped after update 3 as asked" in outcome.err
+    assert "stopped after update 3 as requested" in outcome.err
     assert read_state(find_checkpoints(str(tmp_path))[3]).phase == 1
     assert max(find_checkpoints(str(tmp_path))) == 3
 
@@ -306,7 +308,7 @@ def test_a_signal_to_the_command_has_the_workers_save(tmp_path, number):
     assert outcome.status == 0, outcome.err
     assert outcome.err.count("as requested; --resume continues") == 1
     (checkpoint,) = find_checkpoints(str(tmp_path))
-    assert f"stopped after update {checkpoint} as asked" in outcome.err
+    assert f"stopped after update {checkpoint} as requested" in outcome.err
 
 
 def children(process: subprocess.Popen[str]) -> list[int]:
@@ -371,7 +373,7 @@ def test_under_a_launcher_the_number_is_checked(launcher, tmp_path):
 def test_no_launcher_is_taken_for_one(monkeypatch):
     for name in ("RANK", "WORLD_SIZE", "HOROVOD_RANK", "HOROVOD_SIZE"):
         monkeypatch.delenv(name, raising=False)
-    assert collectives.find_launcher() == "single"
+    assert find_launcher() == "single"
     monkeypatch.setenv("RANK", "0")
     monkeypatch.setenv("WORLD_SIZE", "1")
-    assert collectives.find_launcher() == "torch_distributed"
+    assert find_launcher() == "torch_distributed"
