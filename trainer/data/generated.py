@@ -7,9 +7,9 @@ import numpy as np
 
 from bertdata.dataset.reader import OpenedDataset, Shard
 from bertdata.errors import SettingsError
+from bertdata.examples import columns
 from bertdata.examples.bert.batch import BertBatch
 from bertdata.records import ExampleBatch, ShardLayout
-from bertdata.examples import columns
 from trainer.data.order import numbers
 
 
