@@ -163,7 +163,8 @@ def _verified(paths: list[str]) -> _Contents:
             raise DatasetError(f"{path}: was made with {found}, that of {paths[0]}")
     names = [field.name for field in fields(ShardLayout)]
     layouts = [
-        (path, ShardLayout(**{name: plan.settings[name] for name in names})) for path, plan, _ in opened
+        (path, ShardLayout(**{name: plan.settings[name] for name in names if name in plan.settings}))
+        for path, plan, _ in opened
     ]
     return layouts, [item for _, _, files in opened for item in files], vocabulary["tokens"]
 

@@ -10,6 +10,7 @@ from trainer.config import Config
 from trainer.data.generated import generated_data
 from trainer.model import ModelConfig
 
+_OBJECTIVE = "bert"
 _PADDING_TOKENS = 127  # a model's vocabulary may be rounded up to a multiple of 128
 
 
@@ -53,6 +54,7 @@ def open_for_training(
     where the dataset does not fit a given size.
     """
     dataset = open_dataset(paths, unverified=unverified)
+    _check_objective(dataset)
     _check_size(dataset, "max_seq_length", dataset.layout.max_seq_length, max_seq_length)
     _check_size(
         dataset, "max_predictions_per_seq", dataset.layout.max_predictions_per_seq, max_predictions_per_seq
@@ -62,6 +64,12 @@ def open_for_training(
         return dataset
     _check_vocabulary(dataset, vocabulary_size)
     return replace(dataset, vocabulary_size=vocabulary_size)
+
+
+def _check_objective(dataset: OpenedDataset) -> None:
+    found = dataset.layout.objective
+    if found != _OBJECTIVE:
+        raise SettingsError(f"{dataset.name}: has the objective {found}, the trainer needs {_OBJECTIVE}")
 
 
 def _check_size(dataset: OpenedDataset, key: str, found: int, expected: int | None) -> None:

@@ -26,6 +26,8 @@ from bertdata.examples import columns
 from bertdata.records import ShardLayout
 from bertdata.shards.example_proto import decode_example
 from bertdata.shards.framing import read_payloads
+from bertdata.shards.rows import RecordCheck, check
+from tests.support.plain_objective import NAME as PLAIN
 from trainer.batches import Batch
 from trainer.data.generated import GeneratedData, generated_data
 from trainer.data.opening import open_for_training
@@ -314,7 +316,7 @@ def test_generated_examples_are_valid_and_come_from_the_seed():
     data, other = (generated_data(layout, vocabulary_size=50, seed=seed, examples=100) for seed in (0, 1))
     for shard in data.shards:
         for batch in data.batches(shard):
-            columns.check(batch, layout, columns.Place(name=shard.name, first=0), lowest_position=1)
+            check(batch, layout, RecordCheck(name=shard.name, first=0), lowest_position=1)
             assert columns.lengths(batch.mask_ends).tolist() == [20] * 100
             assert max(batch.ids.max(), batch.labels.max()) < 50
     assert whole(data) != whole(other)
@@ -454,6 +456,13 @@ def test_a_dataset_that_does_not_suit_the_model_is_refused(datasets, wanted, mes
         open_for_training(str(datasets["hdf5"]), max_position_embeddings=512, **suits).vocabulary_size == 2048
     )
     assert open_dataset(str(datasets["hdf5"])).vocabulary_size == 2000
+
+
+def test_a_dataset_of_another_objective_is_refused(tmp_path, corpus, small_vocabulary_file):
+    words = ["create", str(corpus[0]), "--output", str(tmp_path / "set"), "--objective", PLAIN]
+    assert main([*words, "--vocab", str(small_vocabulary_file), "--max-seq-length=48", "--workers=1"]) == 0
+    with pytest.raises(SettingsError, match=r"set: has the objective .*, the trainer needs bert"):
+        open_for_training(str(tmp_path / "set"))
 
 
 def test_ids_beyond_the_models_vocabulary_are_refused_unverified(datasets):
