@@ -19,9 +19,10 @@ from bertdata.errors import BertDataError
 from trainer.batches import Batch
 from trainer.checkpoint import new_state
 from trainer.config import Config
-from trainer.devices import find_device
+from trainer.data.opening import open_configured
+from trainer.devices.registry import find_device
 from trainer.loader import Loader
-from trainer.runtime import begin, find_model_config, make_model, open_dataset
+from trainer.runtime import begin, find_model_config, make_model
 from trainer.training import Training
 
 PHASES = {
@@ -69,7 +70,7 @@ def measure(settings: dict[str, Any], updates: int) -> dict[str, Any]:
     given = {name: value for name, value in settings.items() if name != "padded"}
     config = Config(generated_data=True, optimiser="lamb-nvidia", **given)
     runtime = begin(config)
-    data = open_dataset(config, None)
+    data = open_configured(config, None)
     shape = find_model_config(config, data)
     training = Training(runtime, make_model(runtime, shape), new_state(config, shape, data.digest))
     ready = runtime.device.prepare

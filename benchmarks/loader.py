@@ -17,7 +17,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset, RandomSampler
 
 from benchmarks import corpus, measure
-from bertdata.dataset.reader import open_data
+from bertdata.dataset.reader import open_dataset
 from trainer.loader import Loader
 
 PART_BYTES = 4_000_000
@@ -57,7 +57,7 @@ def theirs(path: str) -> int:
 
 
 def ours(directory: str) -> int:
-    data = open_data(directory)
+    data = open_dataset(directory)
     loader, count = Loader(data, batch_size=BATCH), 0
     while count <= data.examples - BATCH:
         count += len(next(loader).batches[0])
@@ -67,7 +67,7 @@ def ours(directory: str) -> int:
 
 def waiting(directory: str) -> float:
     """Seconds that steps of 5 ms, 12,800 examples a second, waited for their batches, all steps together."""
-    loader = Loader(open_data(directory), batch_size=BATCH)
+    loader = Loader(open_dataset(directory), batch_size=BATCH)
     for _ in range(STEPS):
         next(loader)
         time.sleep(STEP_SECONDS)

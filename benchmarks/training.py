@@ -16,7 +16,7 @@ import torch
 import transformers
 
 from benchmarks import corpus, measure
-from bertdata.dataset.reader import open_data
+from bertdata.dataset.reader import open_dataset
 from trainer.batches import Batch
 from trainer.checkpoint import State
 from trainer.config import Config
@@ -48,7 +48,7 @@ def ours() -> Step:
     runtime = begin(config)
     shape = ModelConfig(**SHAPE)
     fresh = State(
-        step=0, seed=1, lanes=1, optimiser=OPTIMISER, model=shape.as_json(), config=config.as_json()
+        step=0, seed=1, open_files=1, optimiser=OPTIMISER, model=shape.as_json(), config=config.as_json()
     )
     training = Training(runtime, make_model(runtime, shape), fresh)
     return lambda batch: training.update([Update([batch], Position(0, 0))])
@@ -95,7 +95,7 @@ def _loss_at_masked_positions(model: transformers.BertForPreTraining, batch: Bat
 
 def fed_by_the_loader(step: Step, directory: str) -> tuple[float, float]:
     """Seconds of steps that take their batches from the loader, and seconds that they waited for it."""
-    loader = Loader(open_data(directory), batch_size=BATCH)
+    loader = Loader(open_dataset(directory), batch_size=BATCH)
     start = time.perf_counter()
     for _ in range(FED_STEPS):
         step(next(loader).batches[0])
@@ -118,7 +118,7 @@ def main() -> None:
         part.write_bytes(corpus.long_text(PART_BYTES)[:PART_BYTES].rpartition(b"\n\n")[0] + b"\n")
         words = ["--vocab", str(corpus.vocabulary()), "--recipe", "nvidia", "--phase", "1"]
         measure.command(sys.executable, "-m", "bertdata", "create", str(part), "--output", shards, *words)
-        loader = Loader(open_data(shards), batch_size=BATCH)
+        loader = Loader(open_dataset(shards), batch_size=BATCH)
         for _ in range(ROUNDS):
             batch = next(loader).batches[0]
             for name, step in runners.items():

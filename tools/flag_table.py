@@ -1,6 +1,6 @@
-"""Writes the table of other trainers' flags into docs/training.md: ``python -m tools.flag_table``.
+"""Write the table of other trainers' flags into docs/training.md: ``python -m tools.flag_table``.
 
-The table is made of ``schemas/trainer.json``; a test holds the page against it.
+The table is generated from ``schemas/trainer.json``; a test compares the page with it.
 """
 
 from pathlib import Path
@@ -13,20 +13,22 @@ BEGIN, END = "<!-- flags: python -m tools.flag_table -->\n", "<!-- end of flags 
 
 
 def table() -> str:
-    """Every foreign name and what it means here, in Markdown."""
+    """The table in Markdown: every foreign name with its meaning here."""
     meanings = {name: f"`{key}`" for name, key in renamed().items()}
     for name, item in translations().items():
-        meanings[name] = item["description"] + (" (a key here too)" if name in properties() else "")
+        meanings[name] = item["description"] + (
+            " (also a key of this trainer)" if name in properties() else ""
+        )
     rows = "".join(f"| `{name}` | {meaning} |\n" for name, meaning in sorted(meanings.items()))
     accepted = ", ".join(f"`{name}`" for name in sorted(device_option_properties()))
     return (
         f"| name elsewhere | here |\n|---|---|\n{rows}\n"
-        f"Accepted, and named once in the log where the device has no use for them: {accepted}.\n"
+        f"Also accepted, and named once in the log where they have no effect on the device: {accepted}.\n"
     )
 
 
 def replaced(page: str) -> str:
-    """The page with the table of today."""
+    """The page with the current table."""
     before, _, rest = page.partition(BEGIN)
     _, _, after = rest.partition(END)
     return before + BEGIN + table() + END + after

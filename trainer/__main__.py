@@ -1,4 +1,4 @@
-"""``python -m trainer COMMAND ...``: finds the command, runs it, turns errors into exit statuses."""
+"""``python -m trainer COMMAND ...``: runs the command and turns errors into exit statuses."""
 
 import math
 import sys
@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from bertdata.cli.common.dispatch import choose_command, end
 from bertdata.cli.common.parser import Parser
-from trainer.collectives import EXAMPLES, find_rank
 from trainer.collectives.launch import as_worker, launched
+from trainer.collectives.launchers import EXAMPLES, find_rank
 from trainer.errors import naming_extra
 from trainer.flags import make_config, make_configs
 
@@ -22,11 +22,11 @@ usage: python -m trainer COMMAND ...    (python -m trainer COMMAND --help explai
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command; the exit status: 0 done, 1 data or training at fault, 2 wrong usage."""
+    """Run one command; returns the exit status: 0 done, 1 data or training at fault, 2 wrong usage."""
     words = sys.argv[1:] if arguments is None else arguments
     rank, size = find_rank()
     place = f"rank {rank} of {size}: " if size > 1 else ""
-    interrupted = "interrupted; the last checkpoint is where --resume goes on"
+    interrupted = "interrupted; --resume continues from the last checkpoint"
     return end("trainer", lambda: _run(words), interrupted=interrupted, place=place)
 
 
@@ -40,7 +40,7 @@ def _run(words: list[str]) -> int:
 
 
 def pretrain(arguments: list[str]) -> None:
-    """train: phase 1, phase 2, resumed; alone or one of several workers"""
+    """train phase 1, phase 2 or both, with one worker or several"""
     phases = make_configs(arguments)
     if launched(phases[0], "pretrain", *arguments):
         return
@@ -50,15 +50,15 @@ def pretrain(arguments: list[str]) -> None:
 
 
 def evaluate(arguments: list[str]) -> None:
-    """accuracy and loss of a checkpoint, or of each that appears (--poll)"""
+    """measure accuracy and loss of a checkpoint, or of each that appears (--poll)"""
     start = "  python -m trainer evaluate --eval-data shards/eval --output-dir run"
     summary = """\
 Evaluates the newest checkpoint in --output-dir, that of --resume-step, or --start-from-ckpt; any key of
-pretrain may be given. With --train-data, the most frequent token is counted there."""
+pretrain may be given. With --train-data the most frequent token is that of the training data."""
     parser = Parser("python -m trainer evaluate", f"{start}\n{start} --start-from-ckpt bert-base", summary)
     parser.usage = "%(prog)s [--poll] [--poll-timeout X] [--config FILE] [--KEY VALUE ...]"
     parser.add_argument("--poll", action="store_true", help="evaluate checkpoints as they appear")
-    timeout = "seconds without a new one after which to end"
+    timeout = "with --poll: end after so many seconds without a new checkpoint"
     parser.add_argument("--poll-timeout", type=float, default=math.inf, metavar="X", help=timeout)
     given, rest = parser.parse_known_args(arguments)
     config = make_config(rest, parser.prog)
@@ -70,9 +70,9 @@ pretrain may be given. With --train-data, the most frequent token is counted the
 
 
 def convert(arguments: list[str]) -> None:
-    """a checkpoint to Hugging Face form, or back"""
+    """convert a checkpoint to Hugging Face form, or back"""
     summary = (
-        "Reads a checkpoint, or a run's newest, and writes config.json and model.safetensors; or the reverse."
+        "Converts a checkpoint, or a run's newest, to config.json and model.safetensors, or the reverse."
     )
     parser = Parser("python -m trainer convert", "  python -m trainer convert run bert-tiny", summary)
     parser.add_argument("source", help="run, checkpoint, or directory in Hugging Face form")
@@ -84,13 +84,13 @@ def convert(arguments: list[str]) -> None:
 
 
 def doctor(arguments: list[str]) -> None:
-    """what this machine has: devices, launchers, packages; and what is missing"""
+    """list the devices, launchers and packages of this machine, and those that are missing"""
     summary = (
-        "Prints a table of what is there for training, what would be used, and what to do about the rest."
+        "Prints a table of the devices, launchers and packages found, with a remedy for each missing one."
     )
     parser = Parser("python -m trainer doctor", "  python -m trainer doctor --json", summary)
-    parser.add_argument("--device", help="this one only; exit status 2 if it is not there")
-    parser.add_argument("--json", action="store_true", help="the same as JSON")
+    parser.add_argument("--device", help="report on this device only; exit status 2 if it is not there")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     given = parser.parse_args(arguments)
     from trainer.doctor import diagnose
 

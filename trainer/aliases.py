@@ -1,8 +1,12 @@
-"""Keys and flags of the trainers that this one replaces, as the keys that they stand for here.
+"""Translation of other trainers' keys and flags to keys of this one.
 
-Both kinds are declared in ``schemas/trainer.json``. A name that merely differs is among a key's
-``aliases``. One that differs in meaning too is among the ``translations``: it sets what ``sets`` says
-where its value is not false, 0 or empty, or else its ``key``, to the value changed as the other words say.
+Two kinds are declared in ``schemas/trainer.json``. A name for the same meaning is in a key's ``aliases``. A
+name with another meaning is in the ``translations``, which have one of two forms:
+
+- ``sets``: keys and values that hold where the given value is not false, 0 or empty.
+- ``key``: the key that gets the value, which the other words change first: ``values`` (``flag_values`` on the
+  command line) replaces it, ``divided_by`` and ``times`` name another key to divide or multiply by, and
+  ``power_of`` is the base that it is the exponent of.
 """
 
 from collections.abc import Sequence
@@ -14,24 +18,24 @@ from bertdata.errors import SettingsError
 from schemas import load_schema
 from trainer.config import device_option_properties, properties
 
-# Any of these says that train_batch_size is MLPerf's: all workers together, one micro-step.
+# With any of these train_batch_size has MLPerf's meaning: all workers together, one micro-step.
 _MLPERF_ONLY = {"input_file", "bert_config_file", "num_train_steps", "num_warmup_steps", "steps_per_update"}
 
 
 @cache
 def translations() -> dict[str, dict[str, Any]]:
-    """The schema of each name that differs in meaning, and what is to be made of its value."""
+    """The schema of each name with another meaning, and its translation."""
     return dict(load_schema("trainer")["translations"])
 
 
 def renamed() -> dict[str, str]:
-    """The key that each alias stands for."""
+    """The key of each alias."""
     return {alias: name for name, item in properties().items() for alias in item.get("aliases", ())}
 
 
 @cache
 def known_names() -> dict[str, dict[str, Any]]:
-    """The schema of every name that a file or a command line may give."""
+    """The schema of every name that a file or a command line may contain."""
     own = {name: item for name, item in properties().items() if name != "device_options"}
     aliases = {alias: own[name] for alias, name in renamed().items()}
     return {**own, **aliases, **device_option_properties(), **translations()}
@@ -40,7 +44,7 @@ def known_names() -> dict[str, dict[str, Any]]:
 def translate(given: dict[str, Any], where: str = "", below: dict[str, Any] | None = None) -> dict[str, Any]:
     """The values by the trainer's own keys and device options; SettingsError for a wrong name or value.
 
-    below: for a command line, the file's values that it overrides, by the file's names.
+    below: for a command line, the values of the file that it overrides, by the file's names.
     """
     check_names(given, known_names(), where)
     given = {name: _whole(name, value) for name, value in given.items()}
@@ -58,14 +62,16 @@ def translate(given: dict[str, Any], where: str = "", below: dict[str, Any] | No
 
 
 def _whole(name: str, value: Any) -> Any:
-    """A whole number as an integer where one may stand: JSON knows no difference."""
+    """A whole float as an integer where the key takes one: JSON has one type for both."""
     whole = isinstance(value, float) and value.is_integer() and "integer" in types_of(known_names()[name])
     return int(value) if whole else value
 
 
 def _meaning(name: str, given: dict[str, Any], below: dict[str, Any] | None, where: str) -> dict[str, Any]:
-    """The keys that the name stands for, with their values."""
-    value, rule, layers = given[name], translations().get(name), (given, below or {})
+    """The keys that the name sets, with their values."""
+    value = given[name]
+    rule = translations().get(name)
+    layers = (given, below or {})
     if rule is None:
         return {renamed().get(name, name): value}
     if name == "train_batch_size":
@@ -100,5 +106,5 @@ def _divide(name: str, value: int, by: Sequence[str], layers: Sequence[dict[str,
 
 
 def _find(names: Sequence[str], layers: Sequence[dict[str, Any]], default: int = 1) -> int:
-    """The value of the first of the names that the upper layer gives, else the lower one."""
+    """The value of the first name found in the upper layer, else in the lower one."""
     return next((int(layer[name]) for layer in layers for name in names if layer.get(name)), default)

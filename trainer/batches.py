@@ -1,4 +1,4 @@
-"""Batches of padded tensors, gathered from compact columns."""
+"""Batches of padded tensors, gathered from compactly held examples."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, replace
@@ -18,8 +18,8 @@ from bertdata.records import ShardLayout
 class Batch:
     """B examples as tensors: S ids and P masked slots each, padded with zeros.
 
-    int32, but for the weights, which are float32: 1, or 0 for a slot that masks nothing. A row that
-    only fills up a batch of fixed shape has weights 0 and the label -1.
+    All are int32 but the weights, which are float32: 1, or 0 for an unused slot. A padding row, which
+    fills a batch of fixed shape, has weights 0 and the label -1.
     """
 
     input_ids: torch.Tensor  # (B, S)
@@ -29,27 +29,28 @@ class Batch:
     masked_lm_ids: torch.Tensor  # (B, P)
     masked_lm_weights: torch.Tensor  # (B, P)
     next_sentence_labels: torch.Tensor  # (B,): 1 where the second segment is random
-    position_ids: torch.Tensor | None = None  # (S,) or (B, S); for a device that wants even these put in
+    position_ids: torch.Tensor | None = None  # (S,) or (B, S); only for devices that need them as input
 
     def __len__(self) -> int:
         return len(self.input_ids)
 
     def map(self, function: Callable[[torch.Tensor], torch.Tensor]) -> "Batch":
-        """The batch of what the function makes of each tensor that is there."""
-        found = {field.name: getattr(self, field.name) for field in fields(self)}
-        made: dict[str, Any] = {name: function(one) for name, one in found.items() if one is not None}
-        return Batch(**made)
+        """A batch with the function applied to each tensor that is there."""
+        tensors = {field.name: getattr(self, field.name) for field in fields(self)}
+        mapped: dict[str, Any] = {name: function(one) for name, one in tensors.items() if one is not None}
+        return Batch(**mapped)
 
     def cut(self, start: int, stop: int) -> "Batch":
-        """Examples ``start`` to ``stop``, not copied; position ids for all of them stay."""
-        cut, shared = self.map(lambda tensor: tensor[start:stop]), self.position_ids
+        """A view of examples ``start`` to ``stop``; position ids shared by all examples stay whole."""
+        cut = self.map(lambda tensor: tensor[start:stop])
+        shared = self.position_ids
         return replace(cut, position_ids=shared) if shared is not None and shared.dim() == 1 else cut
 
 
-class Columns:
-    """Examples held compactly (2 bytes an id, 4 a mask, 13 an example), from which rows are gathered.
+class CompactExamples:
+    """Decoded examples without padding (2 bytes an id, 4 a mask, 13 an example), to gather rows from.
 
-    An example's ids are the head of a window of S ids on all ids, so that a row is one copy.
+    An example's ids are the start of a window of S ids over the ids of all, so that one copy takes a row.
     """
 
     def __init__(self, batches: Iterable[Any], layout: ShardLayout) -> None:
@@ -63,27 +64,27 @@ class Columns:
         self.next_labels = held.next_labels
 
 
-def collate(pieces: Iterable[tuple[Columns, Array, Array]], count: int, layout: ShardLayout) -> Batch:
-    """``count`` examples: of each piece (columns, rows, places) the rows, at their places in the batch.
+def collate(pieces: Iterable[tuple[CompactExamples, Array, Array]], count: int, layout: ShardLayout) -> Batch:
+    """A batch of ``count`` rows; each piece is (examples, their rows, the targets of the rows in the batch).
 
-    A place that no piece fills is a row of zeros with the label -1.
+    A row that no piece fills is padding: zeros with the label -1.
     """
     ids = np.empty((count, layout.max_seq_length), np.int32)
     positions, labels = np.empty((2, count, layout.max_predictions_per_seq), np.int32)
     lengths, first_lengths, masks, next_labels = np.zeros((4, count), np.int32)
     next_labels[:] = -1
-    for held, rows, places in pieces:
+    for held, rows, targets in pieces:
         start, mask_start = held.bounds[rows], held.mask_bounds[rows]
-        ids[places] = held.ids[start]
-        positions[places] = held.positions[mask_start]
-        labels[places] = held.labels[mask_start]
-        lengths[places] = held.bounds[rows + 1] - start
-        masks[places] = held.mask_bounds[rows + 1] - mask_start
-        first_lengths[places] = held.first_lengths[rows]
-        next_labels[places] = held.next_labels[rows]
-    place = np.arange(layout.max_seq_length, dtype=np.int32)
-    used = place < lengths[:, np.newaxis]
-    second = used & (place >= first_lengths[:, np.newaxis])
+        ids[targets] = held.ids[start]
+        positions[targets] = held.positions[mask_start]
+        labels[targets] = held.labels[mask_start]
+        lengths[targets] = held.bounds[rows + 1] - start
+        masks[targets] = held.mask_bounds[rows + 1] - mask_start
+        first_lengths[targets] = held.first_lengths[rows]
+        next_labels[targets] = held.next_labels[rows]
+    slot = np.arange(layout.max_seq_length, dtype=np.int32)
+    used = slot < lengths[:, np.newaxis]
+    second = used & (slot >= first_lengths[:, np.newaxis])
     masked = np.arange(layout.max_predictions_per_seq, dtype=np.int32) < masks[:, np.newaxis]
     arrays = {
         "input_ids": np.multiply(ids, used, out=ids),

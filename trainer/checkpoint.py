@@ -1,11 +1,11 @@
-"""Checkpoints: a directory each, written whole or not at all, no byte of which changes unnoticed.
+"""Checkpoints: one directory each, written atomically, every byte under an md5.
 
     output_dir/checkpoints/step-00000100/
         model.safetensors       weights by name
         optimizer.safetensors   moments as KIND/NAME; absent where only weights were converted
         state.json              everything else, and the md5 of all three
 
-The number counts updates over both phases. Nothing is unpickled. No random state is kept: the loop
+The number counts updates over both phases. Nothing is pickled. No random state is kept: the updater
 seeds each micro-batch, so that dropout too is the same after a resume and for any number of workers.
 """
 
@@ -38,23 +38,23 @@ STATE, WEIGHTS, MOMENTS = "state.json", "model.safetensors", "optimizer.safetens
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class State:
-    """What a run needs beside tensors to go on where it was."""
+    """Everything but tensors that a run needs to resume."""
 
     phase: int = 1
     phase_start: int = 0  # number of the checkpoint that the phase began with
     step: int = 0  # updates of this phase
-    applied: int = 0  # those of them that were made, without the ones left out for an overflow
+    applied: int = 0  # updates of this phase without those skipped because of an overflow
     trained: int = 0  # examples of this phase
-    position: tuple[int, int] = (0, 0)  # epoch and examples of it that are consumed
-    data: str | None = None  # what the position is one of
+    position: tuple[int, int] = (0, 0)  # epoch, and examples of it that are consumed
+    data: str | None = None  # digest of the dataset that the position refers to
     seed: int
-    lanes: int
+    open_files: int
     optimiser: str
     loss_scale: dict[str, float] = field(default_factory=dict)
     model: dict[str, Any]
     config: dict[str, Any]
     versions: tuple[str, ...] = (f"bertdata {__version__}", f"torch {torch.__version__}")
-    files: dict[str, str] = field(default_factory=dict)  # the md5 of each
+    files: dict[str, str] = field(default_factory=dict)  # md5s by name
 
     @property
     def number(self) -> int:
@@ -63,12 +63,12 @@ class State:
 
 
 def new_state(config: Config, model: ModelConfig, data: str | None = None) -> State:
-    """The state of a run that is yet to begin."""
+    """The state before the first update."""
     return State(
         phase=2 if config.phase2 else 1,
         data=data,
         seed=config.seed,
-        lanes=config.lanes,
+        open_files=config.open_files,
         optimiser=config.optimiser,
         model=model.as_json(),
         config=config.as_json(),
@@ -78,7 +78,10 @@ def new_state(config: Config, model: ModelConfig, data: str | None = None) -> St
 def save_checkpoint(
     output_dir: str, state: State, weights: Mapping[str, Tensor], moments: Mapping[str, Tensor], keep: int
 ) -> Path:
-    """The checkpoint's directory; of this phase only the last ``keep`` stay. Tensors are on the host."""
+    """Write a checkpoint and return its path; of this phase only the last ``keep`` stay.
+
+    The tensors must be on the host.
+    """
     path = _folder(output_dir) / f"step-{state.number:08d}"
     write_checkpoint(path, state, weights, moments)
     found = find_checkpoints(output_dir)
@@ -90,8 +93,8 @@ def save_checkpoint(
 def write_checkpoint(
     path: Path, state: State, weights: Mapping[str, Tensor], moments: Mapping[str, Tensor]
 ) -> None:
-    """Write it under a name of its own, then rename; what was at the path is replaced."""
-    # Machines that share output_dir write at the same time.
+    """Write the checkpoint under a temporary name, then rename it; replaces an older one at the path."""
+    # The name is unique because machines that share output_dir write at the same time.
     partial = path.with_name(f".{path.name}.{socket.gethostname()}-{os.getpid()}.partial")
     files = {}
     try:
@@ -109,7 +112,7 @@ def write_checkpoint(
         try:
             partial.rename(path)
         except OSError:
-            if not (path / STATE).exists():  # another machine may just have put it there
+            if not (path / STATE).exists():  # else another machine was faster
                 raise
         _flush(path.parent)
     except (OSError, SafetensorError) as error:
@@ -119,13 +122,13 @@ def write_checkpoint(
 
 
 def find_checkpoints(output_dir: str) -> dict[int, Path]:
-    """The checkpoints of a run by number, in order; whether they are sound is not looked at."""
+    """The checkpoints of a run by number, in order, unchecked."""
     paths = sorted(_folder(output_dir).glob("step-*"))
     return {int(path.name[5:]): path for path in paths if path.name[5:].isdecimal()}
 
 
 def choose_checkpoint(output_dir: str, number: int | None = None) -> Path:
-    """The checkpoint of that number, else the newest; MissingInputError says which there are."""
+    """The checkpoint of that number, else the newest; MissingInputError lists those that exist."""
     found = find_checkpoints(output_dir)
     if not found or (number is not None and number not in found):
         wanted = "no checkpoint" if number is None else f"no checkpoint {number}"
@@ -135,7 +138,7 @@ def choose_checkpoint(output_dir: str, number: int | None = None) -> Path:
 
 
 def clean_up(output_dir: str, after: int | None = None) -> None:
-    """Remove what an interrupted save left, and checkpoints beyond the one that is gone back to."""
+    """Remove the files of an interrupted save, and checkpoints later than number ``after``."""
     last = math.inf if after is None else after
     later = [path for number, path in find_checkpoints(output_dir).items() if number > last]
     for path in (*_folder(output_dir).glob(".step-*.partial"), *later):
@@ -143,7 +146,7 @@ def clean_up(output_dir: str, after: int | None = None) -> None:
 
 
 def read_state(path: Path) -> State:
-    """The checkpoint's state; CheckpointError where it is damaged or none of ours."""
+    """The checkpoint's state; CheckpointError where it is damaged or not this trainer's."""
     where = path / STATE
     if not where.is_file():
         raise CheckpointError(f"{path}: no checkpoint of this trainer: found no {STATE}")
@@ -152,6 +155,8 @@ def read_state(path: Path) -> State:
         digest = values.pop("md5")
         found = _md5(values)
         made = values.pop("format")
+        if "lanes" in values:  # the older name
+            values["open_files"] = values.pop("lanes")
         state = State(**{**values, "position": tuple(values["position"])})
     except (ValueError, KeyError, AttributeError, TypeError):
         raise CheckpointError(f"{where}: is damaged or not this trainer's: expected {FORMAT!r}") from None
@@ -163,8 +168,9 @@ def read_state(path: Path) -> State:
 
 
 def read_tensors(path: Path, state: State, name: str = WEIGHTS) -> dict[str, Tensor]:
-    """The weights or moments of a checkpoint; CheckpointError unless each byte is as it was written."""
-    file, expected = path / name, state.files.get(name)
+    """The weights or moments of a checkpoint, their md5 checked; CheckpointError where it is wrong."""
+    file = path / name
+    expected = state.files.get(name)
     if expected is None:
         raise CheckpointError(f"{path}: holds weights only, expected {name}; --start-from-ckpt takes it")
     if not file.is_file():
@@ -177,7 +183,7 @@ def read_tensors(path: Path, state: State, name: str = WEIGHTS) -> dict[str, Ten
     try:
         return load_file(file)
     except SafetensorError as error:
-        raise CheckpointError(f"{file}: no safetensors: {error}") from None
+        raise CheckpointError(f"{file}: not a safetensors file: {error}") from None
 
 
 def _md5(values: Mapping[str, Any]) -> str:
@@ -185,7 +191,7 @@ def _md5(values: Mapping[str, Any]) -> str:
 
 
 def _flush(path: Path) -> None:
-    """Have the file, or the directory's names, on the disk, lest a power cut leave a renamed shell."""
+    """Flush a file or directory to disk, so that a power cut cannot leave a renamed but empty checkpoint."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

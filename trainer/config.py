@@ -1,7 +1,7 @@
-"""The trainer's configuration: one frozen object with every key.
+"""The trainer's configuration: one frozen object with all keys.
 
-Types, ranges, meanings, defaults and other names of the keys are declared in ``schemas/trainer.json``.
-Order: these defaults, then a JSON file, then the command line (``trainer.flags``).
+Types, ranges, meanings, defaults and aliases of the keys are declared in ``schemas/trainer.json``.
+Precedence: command line, JSON file (both read by ``trainer.flags``), defaults.
 """
 
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ from schemas import load_schema
 
 
 class Config(SimpleNamespace):
-    """Every key of the trainer as an attribute, checked; None stands for what the schema says of the key."""
+    """All keys as attributes, checked; the meaning of None is in the schema's description of the key."""
 
     def __init__(self, **given: Any) -> None:
         check_names(given, properties())
@@ -26,13 +26,13 @@ class Config(SimpleNamespace):
         self._check_together()
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise AttributeError(f"{name} cannot be set: a configuration never changes")
+        raise AttributeError(f"{name} cannot be set: a configuration is immutable")
 
     def _check_together(self) -> None:
-        """SettingsError for keys that are right each and do not go together."""
+        """SettingsError for values that are valid alone but not together."""
         wanted = "expected an integer (updates) or a share of steps, 0 <= x < 1"
         _check(isinstance(self.warmup, int) or self.warmup < 1, f"warmup is {self.warmup}, {wanted}")
-        wanted = f"expected fewer than steps ({self.steps}); a short trial run is had by steps_this_run"
+        wanted = f"expected fewer than steps ({self.steps}); for a short trial run give steps_this_run"
         _check(self.warmup_steps < self.steps, f"warmup is {self.warmup_steps} updates, {wanted}")
         for name in properties()["lr_schedule"]["needs"].get(self.schedule, ()):
             _check(getattr(self, name) is not None, f"lr_schedule {self.schedule} needs {name}")
@@ -44,17 +44,17 @@ class Config(SimpleNamespace):
 
     @property
     def schedule(self) -> str:
-        """The name of the learning-rate schedule, the optimiser's usual one unless given."""
+        """The name of the learning-rate schedule; by default the optimiser's usual one."""
         return str(self.lr_schedule or self._usual("schedule"))
 
     @property
     def clipping_point(self) -> str:
-        """Where gradients are clipped, the optimiser's usual place unless given."""
+        """The point at which gradients are clipped; by default the optimiser's usual one."""
         return self._usual("clipping") if self.clipping == "usual" else str(self.clipping)
 
-    def _usual(self, what: str) -> str:
-        """What the optimiser's authors combine it with."""
-        return str(properties()["optimiser"]["habits"][self.optimiser][what])
+    def _usual(self, kind: str) -> str:
+        """The schedule or clipping that the optimiser's authors use with it."""
+        return str(properties()["optimiser"]["habits"][self.optimiser][kind])
 
     @property
     def warmup_steps(self) -> int:
@@ -62,17 +62,18 @@ class Config(SimpleNamespace):
         return self.warmup if isinstance(self.warmup, int) else int(self.warmup * self.steps + 1e-9)
 
     def learning_rate(self, workers: int) -> float:
-        """The base learning rate; habana-tf's is meant for one worker and grows with their number."""
+        """The base learning rate; habana-tf's is that of one worker, multiplied by their number."""
         return float(self.base_learning_rate * (workers if self.schedule == "habana-tf" else 1))
 
     def micro_batches(self, workers: int) -> tuple[int, int]:
         """(examples of a micro-batch, micro-batches of a worker in an update).
 
-        What is not given follows from the global batch. SettingsError where that does not divide.
+        A number that is not given follows from the global batch. SettingsError where that does not divide.
         """
         size, count, total = self.batch_size, self.accumulation, self.global_batch_size
         if total is None and self.replicas is not None:
-            total, count = (size or 32) * (count or 1) * self.replicas, None
+            total = (size or 32) * (count or 1) * self.replicas
+            count = None
         if total is not None:
             size = size or max(1, total // (workers * (count or 1)))
             count = count or max(1, total // (workers * size))
@@ -88,24 +89,24 @@ class Config(SimpleNamespace):
         return workers * size * count
 
     def evaluation_interval(self, workers: int) -> int:
-        """Examples trained between two evaluations: eval_every's, else MLPerf's rule; 0: only at the end."""
+        """Examples trained between two evaluations, by eval_every or MLPerf's rule; 0: only at the end."""
         batch = self.update_examples(workers)
         if self.eval_every is not None:
             return int(self.eval_every * batch)
         return int(0.05 * (230.23 * batch + 3_000_000) / 25_000) * 25_000
 
     def model_settings(self) -> dict[str, Any]:
-        """The keys of the model: model_config's, overridden by the inline ones."""
+        """The keys of the model: those of the model_config file, overridden by inline keys."""
         settings = read_object(self.model_config) if self.model_config else {}
         inline = {name: value for name in model_keys() if (value := getattr(self, name)) is not None}
         if "hidden_size" in inline:
             settings["intermediate_size"] = 4 * inline["hidden_size"]
         return settings | inline
 
-    def without_meaning(self, device: str, idle_there: Iterable[str] = ()) -> list[str]:
-        """The given keys that are accepted and do nothing on the device, for one line of the log.
+    def keys_without_effect(self, device: str, idle_there: Iterable[str] = ()) -> list[str]:
+        """The given keys that have no effect on the device, for one line of the log.
 
-        idle_there: keys of all devices that this one has no use for.
+        idle_there: keys that have an effect on other devices only.
         """
         options = device_option_properties()
         idle = [name for name in self.device_options if device not in options[name]["devices"]]
@@ -133,10 +134,10 @@ def properties() -> dict[str, dict[str, Any]]:
 
 
 def model_keys() -> list[str]:
-    """The keys that describe the model, as bert_config.json has them."""
+    """The keys that describe the model, with bert_config.json's names."""
     return [name for name, item in properties().items() if item.get("model")]
 
 
 def device_option_properties() -> dict[str, dict[str, Any]]:
-    """The schema of each key that only some devices, or none, know."""
+    """The schema of each key that has an effect on some devices only, or on none."""
     return dict(properties()["device_options"]["properties"])

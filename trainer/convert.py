@@ -1,4 +1,4 @@
-"""Checkpoints to Hugging Face form and back."""
+"""Conversion of checkpoints to Hugging Face form and back."""
 
 from pathlib import Path
 
@@ -11,9 +11,9 @@ from trainer.runtime import read_weights_into
 
 
 def convert(source: str, target: str) -> str:
-    """One line about what was written: of a checkpoint or a run the other form, and the reverse."""
+    """Convert a checkpoint, or a run's newest, to Hugging Face form, or the reverse; returns a message."""
     if Path(target).exists() and any(Path(target).iterdir()):
-        raise DatasetError(f"{target}: is in use; name a directory that is not there yet")
+        raise DatasetError(f"{target}: is in use; name a directory that does not exist yet")
     if (Path(source) / "checkpoints").is_dir():
         source = str(choose_checkpoint(source))
     if (Path(source) / STATE).is_file():
@@ -26,5 +26,5 @@ def convert(source: str, target: str) -> str:
     model = BertForPreTraining(read_config(source))
     missing = import_weights(model, source)
     write_checkpoint(Path(target), new_state(Config(), model.config), model.state_dict(), {})
-    lacks = f", without {len(missing)} tensors of the heads, which start anew" if missing else ""
+    lacks = f", without {len(missing)} tensors of the heads, which keep random values" if missing else ""
     return f"{target}: weights to start from (--start-from-ckpt){lacks}"

@@ -1,4 +1,4 @@
-"""A picture of a run's loss and accuracy, drawn from its tables, so that it can be drawn again."""
+"""A picture of a run's loss and accuracy, drawn from training.csv and evaluation.csv."""
 
 import csv
 from pathlib import Path
@@ -10,16 +10,17 @@ HEADS = (("mlm", "masked_lm", "masked words"), ("nsp", "next_sentence", "next se
 
 
 def read_table(path: Path) -> list[dict[str, str]]:
-    """The table's whole rows; a row cut by a crash is left out."""
+    """The complete rows of the table; a row that a crash cut off is left out."""
     lines = storage.read_bytes(str(path)).decode().splitlines()
     return [row for row in csv.DictReader(lines) if None not in row.values()]
 
 
 def draw_curves(folder: Path) -> list[Path]:
-    """curves.svg and curves.png of the directory's training.csv and evaluation.csv; their paths."""
+    """Draw curves.svg and curves.png in the directory of the tables; returns their paths."""
     with naming_extra("matplotlib", "pictures"):
         from matplotlib.figure import Figure
-    training, evaluations = read_table(folder / "training.csv"), read_table(folder / "evaluation.csv")
+    training = read_table(folder / "training.csv")
+    evaluations = read_table(folder / "evaluation.csv")
     figure = Figure(figsize=(9, 4), layout="constrained")
     loss, accuracy = figure.subplots(1, 2)
     for axes, title, short in ((loss, "loss", "loss"), (accuracy, "accuracy", "acc")):

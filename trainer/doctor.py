@@ -1,4 +1,4 @@
-"""What this machine has for training, which device would be used, and what is missing."""
+"""A report on this machine: devices, launchers and packages for training, and remedies for missing ones."""
 
 import json
 import os
@@ -10,20 +10,20 @@ import torch
 from bertdata._native import available, why_missing
 from bertdata.errors import SettingsError
 from bertdata.io.process_pool import available_cores
-from trainer.collectives.examine import examine as examine_launchers
-from trainer.collectives.examine import find_version
+from trainer.collectives.examine import examine_launchers, find_version
 from trainer.config import Config
-from trainer.devices import CLASSES, Finding, examine
+from trainer.devices.availability import Availability
+from trainer.devices.registry import DEVICES, examine_device
 
 EXTRAS = {"tensorboard": "tensorboard", "wandb": "wandb", "mlperf_logging": "mllog", "matplotlib": "pictures"}
-"""The extra that brings each package which only some logs need."""
+"""The extra that installs each optional package."""
 
 
 def diagnose(device: str | None, *, as_json: bool) -> None:
-    """Print a table, or JSON; of one device alone where it is named: SettingsError if it is not there."""
-    devices = [examine(name) for name in ([device] if device else CLASSES)]
+    """Print the report as a table or JSON; with a device, only that: SettingsError if it is not there."""
+    devices = [examine_device(name) for name in ([device] if device else DEVICES)]
     if device and not devices[0].there:
-        raise SettingsError(f"device {device!r} is not there: {_told(devices[0])}")
+        raise SettingsError(f"device {device!r} is not there: {_described(devices[0])}")
     groups = {"device": devices}
     if not device:
         groups |= {"launcher": examine_launchers(), "log": _logs(), "machine": _machine()}
@@ -36,40 +36,44 @@ def diagnose(device: str | None, *, as_json: bool) -> None:
         print(json.dumps(found | {"default": default, "best": best.name, "command": command}, indent=1))
     else:
         _print(groups)
-        print(f"\nWithout --device a run uses {default}. The best that is here:\n  {command}")
+        print(f"\nWithout --device a run uses {default}. The best device here:\n  {command}")
 
 
-def _print(groups: dict[str, list[Finding]]) -> None:
+def _print(groups: dict[str, list[Availability]]) -> None:
     from rich.console import Console
     from rich.table import Table
 
     table = Table("", "", "there", "found", box=None, pad_edge=False, header_style="bold")
     for group, findings in groups.items():
         for number, finding in enumerate(findings):
-            words = "" if number else group, finding.name, "yes" if finding.there else "no", _told(finding)
-            table.add_row(*words, style="" if finding.there else "yellow")
+            there, style = ("yes", "") if finding.there else ("no", "yellow")
+            table.add_row("" if number else group, finding.name, there, _described(finding), style=style)
     Console(highlight=False, markup=False).print(table)
 
 
-def _told(finding: Finding) -> str:
+def _described(finding: Availability) -> str:
     return "; ".join(filter(None, (finding.found, finding.missing)))
 
 
-def _logs() -> list[Finding]:
-    return [
-        Finding(name, True, find_version(name))
-        if find_spec(name)
-        else Finding(name, False, "not installed", f"pip install 'bertdata[{extra}]'")
-        for name, extra in EXTRAS.items()
-    ]
+def _logs() -> list[Availability]:
+    findings = []
+    for name, extra in EXTRAS.items():
+        if find_spec(name):
+            findings.append(Availability(name, True, find_version(name)))
+        else:
+            findings.append(Availability(name, False, "not installed", f"pip install 'bertdata[{extra}]'"))
+    return findings
 
 
-def _machine() -> list[Finding]:
+def _machine() -> list[Availability]:
     threads = f"{available_cores()} for this process; threads of torch: {torch.get_num_threads()}"
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
-    remedy = "" if available() else f"{why_missing}; pip install builds them where there is a C++17 compiler"
+    kernels = Availability("kernels", True, "bertdata's native ones")
+    if not available():
+        remedy = f"{why_missing}; pip install builds them where there is a C++17 compiler"
+        kernels = Availability("kernels", False, "bertdata's native ones are not built", remedy)
     return [
-        Finding("cores", True, threads),
-        Finding("memory", True, f"{memory:.1f} GiB"),
-        Finding("kernels", available(), "bertdata's native ones" + " are not built" * bool(remedy), remedy),
+        Availability("cores", True, threads),
+        Availability("memory", True, f"{memory:.1f} GiB"),
+        kernels,
     ]

@@ -1,4 +1,4 @@
-"""What can go wrong in training and nowhere else; the tree itself is in bertdata.errors."""
+"""Errors of training; their base classes are in bertdata.errors."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,19 +7,19 @@ from bertdata.errors import BertDataError, DataError, MissingExtraError
 
 
 class TrainerError(BertDataError):
-    """Training cannot go on."""
+    """Training cannot continue."""
 
 
 class NotFiniteError(TrainerError):
-    """A loss or gradient is infinite or not a number; the message names step and rank."""
+    """A loss, gradient or weight is infinite or not a number; the message names the update."""
 
 
 class WorkerLost(TrainerError):
-    """Another worker died or hangs; the message names its rank."""
+    """Another worker died or stopped responding; the message names its rank."""
 
 
 class ReportedError(TrainerError):
-    """All workers stop for a reason that rank 0 has told already: no message."""
+    """All workers stop for a reason that one of them has already printed: no message."""
 
     def __init__(self, exit_status: int) -> None:
         super().__init__()
@@ -27,12 +27,12 @@ class ReportedError(TrainerError):
 
 
 class CheckpointError(DataError):
-    """A checkpoint is damaged or belongs to something else; the message names the file."""
+    """A checkpoint is damaged or belongs to another run; the message names the file."""
 
 
 @contextmanager
 def naming_extra(package: str, extra: str) -> Iterator[None]:
-    """MissingExtraError, with what to do, for an import that fails."""
+    """Turn an ImportError in the block into MissingExtraError with the remedy."""
     try:
         yield
     except ImportError as error:

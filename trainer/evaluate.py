@@ -1,4 +1,4 @@
-"""Evaluation: every example once, over all workers; while training, and of checkpoints as they appear."""
+"""Evaluation over all workers, each example once: during training, or of checkpoints as they appear."""
 
 import math
 import time
@@ -10,18 +10,19 @@ from typing import Any
 
 import torch
 
-from bertdata.dataset.reader import Data
+from bertdata.dataset.reader import OpenedDataset
 from bertdata.examples.bert.batch import BertBatch
 from trainer.checkpoint import STATE, choose_checkpoint, find_checkpoints, read_state
 from trainer.config import Config
+from trainer.data.opening import open_configured
 from trainer.errors import CheckpointError
 from trainer.huggingface import read_config
 from trainer.loader import evaluation_batches
+from trainer.log_records import EvaluationRecord, Logger
+from trainer.loggers import EvaluationResults
 from trainer.model import BertForPreTraining, ModelConfig
 from trainer.report import Reporter
-from trainer.rows import EvaluationRecord, Sink
-from trainer.runtime import Runtime, begin, find_model_config, make_model, open_dataset, read_weights_into
-from trainer.sinks import EvaluationResults
+from trainer.runtime import Runtime, begin, find_model_config, make_model, read_weights_into
 from trainer.terminal import Terminal
 
 _GUESS_EXAMPLES = 20_000
@@ -29,23 +30,23 @@ _PAUSE_SECONDS = 2.0
 
 
 class Evaluation:
-    """A dataset to evaluate on, and what always guessing one token would reach there.
+    """Evaluation on one dataset, compared with always guessing one token.
 
-    That token is the label that the first 20,000 examples of the training set, where there is one, have
-    most often; else those of the evaluation set itself.
+    That token is the most frequent label in the first 20,000 examples of the training set, or of the
+    evaluation set where there is no training set.
     """
 
-    def __init__(self, runtime: Runtime, data: Data, training: Data | None = None) -> None:
+    def __init__(self, runtime: Runtime, data: OpenedDataset, training: OpenedDataset | None = None) -> None:
         self._runtime, self._data = runtime, data
         self._guess: int = runtime.share(lambda: most_frequent_label(training or data))
         source = "training" if training else "evaluation"
-        runtime.say(
+        runtime.log(
             f"evaluating on {data.examples} examples of {data.name}; "
             f"the most frequent label of the {source} set is token {self._guess}"
         )
 
     def measure(self, model: BertForPreTraining, *, step: int, trained: int) -> EvaluationRecord:
-        """The metrics over all workers' shares; every masked slot counts by its weight."""
+        """The metrics over all workers' shares; masked slots are weighted."""
         config, device, workers = self._runtime.config, self._runtime.device, self._runtime.workers
         examples = min(self._data.examples, config.eval_examples or self._data.examples)
         batches = evaluation_batches(
@@ -64,7 +65,8 @@ class Evaluation:
                 sums.append(torch.cat([losses.float(), guessed[None]]))
         totals = workers.sum_numbers(torch.stack(sums).double().sum(0).tolist())
         right, words, word_loss, pairs_right, pairs, pair_loss, guessed_right = totals
-        words, pairs = max(words, 1e-5), max(pairs, 1e-5)
+        words = max(words, 1e-5)
+        pairs = max(pairs, 1e-5)
         return EvaluationRecord(
             step=step,
             trained=trained,
@@ -78,9 +80,10 @@ class Evaluation:
         )
 
 
-def most_frequent_label(data: Data) -> int:
-    """The token that the dataset's first examples mask most often; the smallest of equals."""
-    counts, seen = Counter[int](), 0
+def most_frequent_label(data: OpenedDataset) -> int:
+    """The most frequent label of the dataset's first examples; the smallest id among equals."""
+    counts = Counter[int]()
+    seen = 0
     for batch in (batch for shard in data.shards for batch in data.batches(shard)):
         assert isinstance(batch, BertBatch)
         counts.update(batch.labels.tolist())
@@ -91,28 +94,29 @@ def most_frequent_label(data: Data) -> int:
 
 
 def reached(config: Config, record: EvaluationRecord) -> bool:
-    """Whether the target accuracy is."""
+    """True if there is a target accuracy and the record reaches it."""
     return config.target_accuracy is not None and record.masked_lm_accuracy >= config.target_accuracy
 
 
 def evaluate(config: Config, *, poll: bool = False, timeout: float = math.inf) -> None:
-    """Evaluate a checkpoint: start_from_ckpt, else that of resume_step, else the newest in output_dir.
+    """Evaluate a checkpoint: start_from_ckpt, else the one of resume_step, else the newest in output_dir.
 
-    poll: evaluate each that appears in output_dir, until training is done, the target is reached or none
-    has come for ``timeout`` seconds. eval_results.txt holds the last result.
+    poll: evaluate each checkpoint that appears in output_dir, until training is done, the target is
+    reached or no new one has appeared for ``timeout`` seconds. eval_results.txt holds the last result.
     """
     config.require("eval_data", "output_dir")
-    runtime, sinks = begin(config), list[Sink]()
+    runtime = begin(config)
+    loggers = list[Logger]()
     if runtime.workers.rank == 0:
         folder = Path(str(config.output_dir).removeprefix("file://"))
         folder.mkdir(parents=True, exist_ok=True)
-        sinks = [Terminal(config.steps, 0, bar=False), EvaluationResults(folder)]
+        loggers = [Terminal(config.steps, 0, bar=False), EvaluationResults(folder)]
     evaluation, shape = None, None
-    with Reporter(sinks) as report:
+    with Reporter(loggers) as report:
         for path in _checkpoints(runtime, poll, timeout):
-            known, step, trained, is_last = runtime.share(partial(_look, path))
+            known, step, trained, is_last = runtime.share(partial(_inspect, path))
             if step is None:
-                continue  # pruned before it could be read
+                continue  # removed before it was read
             if evaluation is None or known != shape:
                 shape = known
                 evaluation, model = _prepare(runtime, shape)
@@ -128,13 +132,15 @@ def evaluate(config: Config, *, poll: bool = False, timeout: float = math.inf) -
 
 
 def _checkpoints(runtime: Runtime, poll: bool, timeout: float) -> Iterator[str]:
-    """The paths to evaluate, the same on every worker."""
-    config, output_dir = runtime.config, str(runtime.config.output_dir)
+    """The paths of the checkpoints to evaluate, the same on every worker."""
+    config = runtime.config
+    output_dir = str(runtime.config.output_dir)
     if config.start_from_ckpt is not None:
         yield config.start_from_ckpt
     elif not poll:
         yield runtime.share(lambda: str(choose_checkpoint(output_dir, config.resume_step)))
-    last, since = -1, time.monotonic()
+    last = -1
+    since = time.monotonic()
     while poll:
         new = [(number, str(path)) for number, path in find_checkpoints(output_dir).items() if number > last]
         new, is_late = runtime.workers.broadcast_object([new, time.monotonic() - since > timeout])
@@ -148,24 +154,26 @@ def _checkpoints(runtime: Runtime, poll: bool, timeout: float) -> Iterator[str]:
             time.sleep(min(_PAUSE_SECONDS, timeout))
 
 
-def _look(path: str) -> tuple[dict[str, Any] | None, int | None, int, bool]:
-    """Of a checkpoint model, step (None if it is gone), examples trained, and whether it is the last."""
-    place = Path(path)
-    if (place / STATE).is_file() or place.parent.name == "checkpoints":
+def _inspect(path: str) -> tuple[dict[str, Any] | None, int | None, int, bool]:
+    """(model, step, examples trained, is last) of a checkpoint; step is None if it has been removed."""
+    folder = Path(path)
+    if (folder / STATE).is_file() or folder.parent.name == "checkpoints":
         try:
-            state = read_state(place)
+            state = read_state(folder)
         except CheckpointError:
-            if place.exists():
+            if folder.exists():
                 raise
             return None, None, 0, False
         return state.model, state.step, state.trained, state.step >= state.config.get("steps", math.inf)
-    return (read_config(path).as_json() if (place / "config.json").is_file() else None), 0, 0, False
+    shape = read_config(path).as_json() if (folder / "config.json").is_file() else None
+    return shape, 0, 0, False
 
 
 def _prepare(runtime: Runtime, shape: dict[str, Any] | None) -> tuple[Evaluation, BertForPreTraining]:
-    """The evaluation and a model of the checkpoint's shape, or of the configuration's if it has none."""
-    config, model = runtime.config, ModelConfig.from_dict(shape) if shape else None
+    """The evaluation and a model of the checkpoint's shape, or of the configured one if it has none."""
+    config = runtime.config
+    model = ModelConfig.from_dict(shape) if shape else None
     tokens = model.vocab_size if model else None
-    data = open_dataset(config, config.eval_data, tokens)
-    training = open_dataset(config, config.train_data, tokens) if config.train_data else None
+    data = open_configured(config, config.eval_data, tokens)
+    training = open_configured(config, config.train_data, tokens) if config.train_data else None
     return Evaluation(runtime, data, training), make_model(runtime, model or find_model_config(config, data))

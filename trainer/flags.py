@@ -1,7 +1,7 @@
-"""The command line of the trainer: a flag for every key and every other trainer's name of it.
+"""The trainer's command line: a flag for every key and for other trainers' names of it.
 
-``-`` and ``_`` are the same in a flag's name; a switch stands alone (``--wandb``), takes a value
-(``--wandb=false``) or is negated (``--nowandb``, ``--no-wandb``).
+``-`` and ``_`` are equal in a flag's name; a switch is given alone (``--wandb``), with a value
+(``--wandb=false``) or negated (``--nowandb``, ``--no-wandb``).
 """
 
 from argparse import SUPPRESS
@@ -20,20 +20,21 @@ PRETRAIN = "python -m trainer pretrain"
 
 
 def make_config(arguments: Sequence[str], prog: str = PRETRAIN) -> Config:
-    """The configuration that the command line asks for, of two phases the second's."""
+    """The configuration of the command line; of two phases the second."""
     return make_configs(arguments, prog)[-1]
 
 
 def make_configs(arguments: Sequence[str], prog: str = PRETRAIN) -> list[Config]:
-    """What the command line asks for: defaults, then --config's file, then flags.
+    """The configurations of the command line: flags before --config's file before defaults.
 
     Two, phase 1's and phase 2's, where any key has two values; with --phase2 only phase 2's.
-    SettingsError, one line, names the flag, or the file and its key.
+    SettingsError names the flag, or the file and its key, in one line.
     """
     flags = vars(_parser(prog).parse_args(_normal(arguments)))
-    place = flags.pop("config", None)
-    where = f"{place}: " if place else ""
-    layers = _by_phase(read_object(presets().get(place, place)) if place else {}, where), _by_phase(flags)
+    path = flags.pop("config", None)
+    where = f"{path}: " if path else ""
+    in_file = read_object(shipped_configs().get(path, path)) if path else {}
+    layers = _by_phase(in_file, where), _by_phase(flags)
     configs = []
     for phase in range(max(map(len, layers))):
         below, above = (layer[phase % len(layer)] for layer in layers)
@@ -43,25 +44,28 @@ def make_configs(arguments: Sequence[str], prog: str = PRETRAIN) -> list[Config]
             keys |= {"phase2": True, "phase1_end_step": None, "start_from_ckpt": None}
         try:
             configs.append(Config(**keys, device_options=options))
-        except SettingsError as error:  # what fits alone and not together
+        except SettingsError as error:  # values valid alone but not together
             raise SettingsError(f"{where}{error}") from None
     return configs[-1:] if configs[0].phase2 else configs
 
 
 def _by_phase(given: dict[str, Any], where: str = "") -> list[dict[str, Any]]:
-    """What is given for the phases: two where a key that may differ between them has two values."""
-    may = {name for name, item in known_names().items() if "by_phase" in item}
-    several = {name: value for name, value in given.items() if name in may and isinstance(value, list)}
-    for name, values in several.items():
+    """The given values of each phase; two phases where a key that may differ has two values."""
+    may_differ = {name for name, item in known_names().items() if "by_phase" in item}
+    lists = {name: value for name, value in given.items() if name in may_differ and isinstance(value, list)}
+    for name, values in lists.items():
         if len(values) not in (1, 2):
             wanted = "expected one, or two: phase 1's and phase 2's"
             raise SettingsError(f"{where}{name} has {len(values)} values, {wanted}")
-    count = max(map(len, several.values()), default=1)
-    return [given | {name: of[phase % len(of)] for name, of in several.items()} for phase in range(count)]
+    count = max(map(len, lists.values()), default=1)
+    return [
+        given | {name: values[phase % len(values)] for name, values in lists.items()}
+        for phase in range(count)
+    ]
 
 
-def presets() -> dict[str, str]:
-    """The configurations that come with the trainer, by name; their paths."""
+def shipped_configs() -> dict[str, str]:
+    """The paths of the configurations that come with the trainer, by name."""
     return {path.stem: str(path) for path in sorted(Path(__file__).parent.glob("configs/*.json"))}
 
 
@@ -69,11 +73,13 @@ def _parser(prog: str) -> Parser:
     parser = Parser(
         prog,
         f"  {prog} --config tiny --train-data shards/phase1 --output-dir run",
-        "Every key below may also stand in the JSON file; - and _ are the same in a flag's name.\n"
-        "Where X [X ...] stands, two values are phase 1's and phase 2's, and both phases are run.",
+        "Every key below may also be in the JSON file; - and _ are equal in a flag's name.\n"
+        "A key with X [X ...] takes two values, phase 1's and phase 2's; then both phases are run.",
     )
     parser.usage = "%(prog)s [--config FILE] [--KEY VALUE ...]"
-    parser.add_argument("--config", metavar="FILE", help=f"JSON file, or one of {', '.join(presets())}")
+    parser.add_argument(
+        "--config", metavar="FILE", help=f"JSON file, or one of {', '.join(shipped_configs())}"
+    )
     for name, item in known_names().items():
         more: dict[str, Any] = {"nargs": "+"} if "by_phase" in item else {}
         if "boolean" in types_of(item):
@@ -85,11 +91,12 @@ def _parser(prog: str) -> Parser:
 
 
 def _help(name: str) -> str:
-    """What the name means: a key with its default, another trainer's, or one that only some devices know."""
+    """The help text of a key, of a key of some devices, or of another trainer's name."""
     if item := properties().get(name):
         return str(item["description"]) + (f" (default: {item['default']})" if item.get("default") else "")
     if item := device_option_properties().get(name):
-        return f"{item.get('description', 'accepted')}; of use on {', '.join(item['devices']) or 'no device'}"
+        devices = ", ".join(item["devices"]) or "no device"
+        return f"{item.get('description', 'accepted')}; has an effect on {devices}"
     item = translations().get(name, {"description": renamed().get(name)})
     return f"another trainer's name: {item['description']}"
 
@@ -99,15 +106,18 @@ def _flag(name: str) -> str:
 
 
 def _normal(arguments: Sequence[str]) -> list[str]:
-    """The arguments with flags spelt with hyphens, negations as values; SettingsError for an unknown flag."""
-    flags, found = {_flag(name): name for name in known_names()}, []
+    """The arguments with hyphens in flags, and negations as values; SettingsError for an unknown flag."""
+    flags = {_flag(name): name for name in known_names()}
+    found = []
     for argument in arguments:
         flag, equals, value = argument.partition("=")
         if argument.startswith("--"):
             flag = _flag(flag[2:])
             positive = "--" + flag[2:].removeprefix("no").removeprefix("-")
             if flag not in flags and "boolean" in types_of(known_names().get(flags.get(positive, ""), {})):
-                flag, equals, value = positive, "=", "false"
+                flag = positive
+                equals = "="
+                value = "false"
             check_names([flag], {"--config", "--help", *flags})
         found.append(f"{flag}{equals}{value}")
     return found

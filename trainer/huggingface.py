@@ -1,4 +1,4 @@
-"""Models from and to Hugging Face form: a directory with config.json and model.safetensors.
+"""Import and export of models in Hugging Face form: a directory with config.json and model.safetensors.
 
 Nothing is unpickled: weights come from safetensors, or from PyTorch's own format with
 ``weights_only=True``, which holds tensors and plain containers.
@@ -19,14 +19,15 @@ from bertdata.errors import DataError, SettingsError
 from bertdata.io import storage
 from trainer.model import BertForPreTraining, ModelConfig
 
-# What a directory may call its weights, best first.
 WEIGHT_FILES = ("model.safetensors", "pytorch_model.bin")
+"""Names of a directory's file of weights, in order of preference."""
+
 _WORDS = "bert.embeddings.word_embeddings.weight"
 _BIAS = "cls.predictions.bias"
-# Heads that an encoder-only file may lack; they then keep the weights they start with.
+# Parts that an encoder-only file may lack; they keep their initial weights.
 _HEADS = ("cls.", "bert.pooler.")
 _OLD_NAMES = {".dense_act.": ".dense.", ".gamma": ".weight", ".beta": ".bias", ".decoder.bias": ".bias"}
-# Copies of tied tensors, and tables that are no parameters.
+# Copies of tied tensors, and tables that are not parameters.
 _DROPPED = ("cls.predictions.decoder.", "bert.embeddings.position_ids")
 
 
@@ -37,10 +38,10 @@ def read_config(directory: str) -> ModelConfig:
 
 
 def import_weights(model: BertForPreTraining, path: str) -> list[str]:
-    """Fill the model from a file or directory; comes back with the heads' names that it lacks.
+    """Fill the model from a file or directory; returns the names of the heads' tensors that it lacks.
 
-    Names may lack the prefix ``bert.`` (encoder-only files) or have ``module.`` before them, norms may
-    be called gamma and beta, NVIDIA's layers ``dense_act``. Rows of zeros fill the vocabulary up.
+    Names may lack the prefix ``bert.`` (encoder-only files) or start with ``module.``; norms may have
+    gamma and beta, NVIDIA's layers the name ``dense_act``. The vocabulary is padded with rows of zeros.
     """
     found = rename(read_weights(path), model.config)
     own = model.state_dict()
@@ -59,10 +60,10 @@ def import_weights(model: BertForPreTraining, path: str) -> list[str]:
 
 
 def export_model(model: BertForPreTraining, directory: str) -> None:
-    """Write config.json and model.safetensors so that transformers' from_pretrained reads them."""
+    """Write config.json and model.safetensors for transformers' from_pretrained."""
     config = model.config
     if config.megatron_residual_connection:
-        raise SettingsError("megatron_residual_connection: transformers has no such model to export to")
+        raise SettingsError("megatron_residual_connection: transformers has no such model")
     weights = model.state_dict()
     for name in (_WORDS, _BIAS):
         weights[name] = weights[name][: config.vocab_size]
@@ -76,10 +77,10 @@ def export_model(model: BertForPreTraining, directory: str) -> None:
 
 
 def read_weights(path: str) -> dict[str, Tensor]:
-    """The tensors of a .safetensors file, of one of torch.save's, or of a directory with either."""
+    """The tensors of a .safetensors file, of a file of torch.save, or of a directory with either."""
     if storage.is_directory(path):
         paths = [storage.join(path, name) for name in WEIGHT_FILES]
-        path = next((place for place in paths if storage.exists(place)), paths[0])
+        path = next((one for one in paths if storage.exists(one)), paths[0])
     try:
         if path.endswith(".safetensors"):
             return safetensors.torch.load(storage.read_bytes(path))
@@ -88,7 +89,7 @@ def read_weights(path: str) -> dict[str, Tensor]:
     except (SafetensorError, RuntimeError, ValueError, EOFError, UnpicklingError) as error:
         reason = str(error).strip().split("\n")[0]
         raise DataError(f"{path}: not weights that can be read without unpickling: {reason}") from None
-    # NVIDIA's checkpoints keep the weights beside the optimiser's state.
+    # NVIDIA's checkpoints hold the weights under "model", beside the optimiser's state.
     values = values.get("model", values) if isinstance(values, Mapping) else values
     if not isinstance(values, Mapping) or not all(isinstance(item, Tensor) for item in values.values()):
         raise DataError(f"{path}: found {type(values).__name__}, expected tensors by name")
@@ -96,7 +97,7 @@ def read_weights(path: str) -> dict[str, Tensor]:
 
 
 def rename(weights: Mapping[str, Tensor], config: ModelConfig) -> dict[str, Tensor]:
-    """The tensors under this model's names, fp32, the vocabulary filled up; copies of tied ones left out."""
+    """The tensors in fp32 under this model's names, the vocabulary padded, without copies of tied ones."""
     found = {}
     for name, tensor in weights.items():
         name = name.removeprefix("module.")

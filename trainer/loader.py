@@ -1,4 +1,4 @@
-"""Updates for the training loop and batches for evaluation, made ahead of their use in a thread."""
+"""Batches for training and evaluation, prefetched in a thread."""
 
 import time
 from collections import deque
@@ -8,34 +8,34 @@ from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from bertdata.dataset.reader import Data
+from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import DatasetError
 from bertdata.examples import columns
-from trainer.batches import Batch, Columns, collate
-from trainer.data.order import Order, Piece, Position
+from trainer.batches import Batch, CompactExamples, collate
+from trainer.data.order import FileRows, Order, Position
 
 Item = TypeVar("Item")
 _ROWS_AT_ONCE = 1024  # small updates are gathered several at a time: a NumPy call costs a microsecond
-_UPDATES_AHEAD = 2
-_BATCHES_AHEAD = 4
-_DECODERS = 2
+_PREFETCHED_UPDATES = 2
+_PREFETCHED_BATCHES = 4
+_DECODER_THREADS = 2
 
 
-class Ahead(Generic[Item]):
-    """The items of an iterator, made in a thread, ``depth`` of them before they are asked for.
+class Prefetcher(Generic[Item]):
+    """The items of an iterator, ``depth`` of them computed in a thread before they are asked for.
 
-    What the iterator raises is raised here, in its turn.
+    An exception of the iterator is raised in place of its item.
     """
 
     def __init__(self, items: Iterator[Item], depth: int) -> None:
         self.waited = 0.0
         """Seconds that the caller spent waiting, without those for the first item."""
         self._items = items
-        self._maker = ThreadPoolExecutor(1)
-        self._coming = deque(self._maker.submit(next, items) for _ in range(depth))
+        self._thread = ThreadPoolExecutor(1)
+        self._coming = deque(self._thread.submit(next, items) for _ in range(depth))
         self._is_first = True
 
-    def __iter__(self) -> "Ahead[Item]":
+    def __iter__(self) -> "Prefetcher[Item]":
         return self
 
     def __next__(self) -> Item:
@@ -45,17 +45,17 @@ class Ahead(Generic[Item]):
         item = self._coming.popleft().result()
         self.waited += 0 if self._is_first else time.perf_counter() - start
         self._is_first = False
-        self._coming.append(self._maker.submit(next, self._items))
+        self._coming.append(self._thread.submit(next, self._items))
         return item
 
     def close(self) -> None:
-        """End the thread; there are no more items."""
+        """End the thread; no more items follow."""
         self._coming.clear()
-        self._maker.shutdown(wait=False, cancel_futures=True)
+        self._thread.shutdown(wait=False, cancel_futures=True)
 
 
 class Update(NamedTuple):
-    """What one optimiser step of one worker consumes, and where training stands after it."""
+    """One worker's micro-batches for one update, and the position in the order after it."""
 
     batches: list[Batch]
     position: Position
@@ -66,27 +66,27 @@ class Loader:
 
     An update is workers x accumulation x batch_size consecutive examples of the order; its example i
     belongs to micro-batch q = i mod (workers x accumulation), which worker q mod workers computes. An
-    epoch's last update continues in the next one. Each worker decodes the files that its own examples
-    come from: lanes/workers at a time where that divides evenly, else all lanes. A file's successor
-    in its lane is decoded when about a quarter of it is left, so up to twice as many are held.
-    ``prepare`` is called in the thread with many examples at once; it may pin their memory.
+    epoch's last update continues in the next epoch. Each worker decodes only the files that its own
+    examples come from: open_files / workers at a time where that divides evenly, else all open files. The
+    next file of a queue is decoded when about a quarter of the current one is left, so memory holds up to
+    twice as many files. ``prepare`` gets many examples at once, in the thread; it may pin their memory.
     """
 
     def __init__(
         self,
-        data: Data,
+        data: OpenedDataset,
         *,
         batch_size: int,
         accumulation: int = 1,
         workers: int = 1,
         rank: int = 0,
         seed: int = 0,
-        lanes: int = 8,
+        open_files: int = 8,
         position: tuple[int, int] = (0, 0),
         prepare: Callable[[Batch], Batch] = lambda batch: batch,
         warn: Callable[[str], None] = lambda message: None,
     ) -> None:
-        assert min(batch_size, accumulation, lanes) > 0 <= rank < workers
+        assert min(batch_size, accumulation, open_files) > 0 <= rank < workers
         start = Position(*position)
         if not (start.epoch >= 0 and 0 <= start.examples < data.examples):
             raise DatasetError(f"{data.name}: holds {data.examples} examples, no position {tuple(position)}")
@@ -97,75 +97,77 @@ class Loader:
         self._batch_size, self._accumulation, self._prepare = batch_size, accumulation, prepare
         self._update_examples = workers * accumulation * batch_size
         micro_batch = rank + workers * np.arange(accumulation)[:, np.newaxis]
-        self._mine = (micro_batch + workers * accumulation * np.arange(batch_size)).ravel()
-        at_once = min(max(_ROWS_AT_ONCE, 2 * lanes), data.examples // workers)
-        self._at_once = max(1, at_once // len(self._mine))
-        self._lead = min(lanes, files) * (data.examples // files) // 4
-        self._order = Order([(shard.name, shard.examples) for shard in data.shards], seed=seed, lanes=lanes)
-        self._shelf: dict[int, Future[Columns]] = {}
+        self._own_offsets = (micro_batch + workers * accumulation * np.arange(batch_size)).ravel()
+        at_once = min(max(_ROWS_AT_ONCE, 2 * open_files), data.examples // workers)
+        self._updates_at_once = max(1, at_once // len(self._own_offsets))
+        self._decode_ahead = min(open_files, files) * (data.examples // files) // 4
+        self._order = Order(
+            [(shard.name, shard.examples) for shard in data.shards], seed=seed, open_files=open_files
+        )
+        self._decoded: dict[int, Future[CompactExamples]] = {}
         self._in_use: set[int] = set()
-        self._decoders = ThreadPoolExecutor(_DECODERS)
-        self._ahead = Ahead(self._updates(start), _UPDATES_AHEAD)
+        self._decoders = ThreadPoolExecutor(_DECODER_THREADS)
+        self._prefetched = Prefetcher(self._updates(start), _PREFETCHED_UPDATES)
 
     def __iter__(self) -> "Loader":
         return self
 
     def __next__(self) -> Update:
-        return next(self._ahead)
+        return next(self._prefetched)
 
     @property
     def waited(self) -> float:
         """Seconds that the caller has waited for updates, without those for the first."""
-        return self._ahead.waited
+        return self._prefetched.waited
 
     def close(self) -> None:
         """End the threads."""
-        self._ahead.close()
+        self._prefetched.close()
         self._decoders.shutdown(wait=False, cancel_futures=True)
 
     def _updates(self, position: Position) -> Iterator[Update]:
-        updates = np.arange(self._at_once)[:, np.newaxis] * self._update_examples
-        offsets = (updates + self._mine).ravel()
-        lead = max(self._lead, self._at_once * self._update_examples)
+        updates = np.arange(self._updates_at_once)[:, np.newaxis] * self._update_examples
+        offsets = (updates + self._own_offsets).ravel()
+        ahead = max(self._decode_ahead, self._updates_at_once * self._update_examples)
         while True:
-            pieces = list(self._order.pieces(position, offsets))
-            self._fill_shelf(pieces, list(self._order.pieces(position, offsets + lead)))
-            held = ((self._shelf[piece.file].result(), piece.rows, piece.places) for piece in pieces)
-            gathered = self._prepare(collate(held, len(offsets), self._data.layout))
+            now = list(self._order.find(position, offsets))
+            self._start_decoding(now, list(self._order.find(position, offsets + ahead)))
+            pieces = ((self._decoded[part.file].result(), part.rows, part.targets) for part in now)
+            gathered = self._prepare(collate(pieces, len(offsets), self._data.layout))
             starts = range(0, len(offsets), self._batch_size)
             batches = [gathered.cut(start, start + self._batch_size) for start in starts]
             for first in range(0, len(batches), self._accumulation):
                 position = self._order.advance(position, self._update_examples)
                 yield Update(batches[first : first + self._accumulation], position)
 
-    def _fill_shelf(self, now: list[Piece], coming: list[Piece]) -> None:
-        """Have the files of both decoded; forget those that were used and are in neither."""
-        needed = dict.fromkeys(piece.file for piece in (*now, *coming))  # in this order
+    def _start_decoding(self, now: list[FileRows], coming: list[FileRows]) -> None:
+        """Start decoding the files of both; drop files that were used and are in neither."""
+        needed = dict.fromkeys(part.file for part in (*now, *coming))  # a set that keeps this order
         for file in self._in_use - needed.keys():
-            del self._shelf[file]
+            del self._decoded[file]
         for file in needed:
-            if file not in self._shelf:
-                self._shelf[file] = self._decoders.submit(self._decode, file)
-        self._in_use = {piece.file for piece in now}
+            if file not in self._decoded:
+                self._decoded[file] = self._decoders.submit(self._decode, file)
+        self._in_use = {part.file for part in now}
 
-    def _decode(self, file: int) -> Columns:
-        return Columns(self._data.batches(self._data.shards[file]), self._data.layout)
+    def _decode(self, file: int) -> CompactExamples:
+        return CompactExamples(self._data.batches(self._data.shards[file]), self._data.layout)
 
 
 def evaluation_batches(
-    data: Data,
+    data: OpenedDataset,
     *,
     batch_size: int,
     workers: int = 1,
     rank: int = 0,
     limit: int | None = None,
     fixed_shapes: bool = False,
-) -> Ahead[Batch]:
-    """This worker's share of the first ``limit`` examples (default: all), in the files' order.
+) -> Prefetcher[Batch]:
+    """This worker's share of the first ``limit`` examples (default: all), in the order of the files.
 
-    The shares are runs of examples that follow one another. A share's last batch is shorter, or, with
-    fixed_shapes, filled up with rows that count for nothing; then each worker also has as many batches
-    as any other, lest one wait for another in a program that they run together.
+    Each share is a run of consecutive examples. A share's last batch is shorter, or, with fixed_shapes,
+    padded with rows of weight 0; then each worker also gets the same number of batches, so that no
+    worker waits for another in a program that they run together.
     """
     total = data.examples if limit is None else min(limit, data.examples)
     share = range(total * rank // workers, total * (rank + 1) // workers)
@@ -178,8 +180,8 @@ def evaluation_batches(
             made += 1
             rows = np.arange(len(group))
             count = batch_size if fixed_shapes else len(group)
-            yield collate([(Columns([group], data.layout), rows, rows)], count, data.layout)
+            yield collate([(CompactExamples([group], data.layout), rows, rows)], count, data.layout)
         for _ in range(made, least):
             yield collate([], batch_size, data.layout)
 
-    return Ahead(batches(), _BATCHES_AHEAD)
+    return Prefetcher(batches(), _PREFETCHED_BATCHES)

@@ -1,4 +1,4 @@
-"""The pre-training loss, and the sums that its metrics are made of."""
+"""The pre-training loss, and the sums for its metrics."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -13,11 +13,11 @@ CrossEntropy = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 
 
 class Losses(NamedTuple):
-    """fp32 scalars on the model's device: three means, of which total is to be differentiated, and sums.
+    """fp32 scalars on the model's device: three means over the batch, then six sums.
 
-    masked_lm and next_sentence are means over this batch. Metrics over many batches are quotients of
-    the sums: masked_lm_correct / masked_lm_weight, masked_lm_loss_sum / masked_lm_weight, and
-    likewise nsp_correct and nsp_loss_sum by nsp_count.
+    Only total carries gradients. Metrics over many batches are quotients of the sums:
+    masked_lm_correct / masked_lm_weight, masked_lm_loss_sum / masked_lm_weight, nsp_correct / nsp_count
+    and nsp_loss_sum / nsp_count.
     """
 
     total: Tensor
@@ -31,40 +31,41 @@ class Losses(NamedTuple):
     nsp_loss_sum: Tensor
 
 
-def pretraining_loss(logits: Logits, batch: Batch, of_rows: CrossEntropy | None = None) -> Losses:
-    """Mean masked-word loss by weight, plus mean next-sentence loss.
+def pretraining_loss(logits: Logits, batch: Batch, row_losses: CrossEntropy | None = None) -> Losses:
+    """Weighted mean of the masked-word losses, plus mean of the next-sentence losses.
 
-    A negative next-sentence label leaves its sequence out (rows that only fill up a batch). Where
-    nothing counts at all the loss is 0. of_rows: a device's own way to compute what cross_entropy does.
+    A sequence with a negative next-sentence label (a padding row) is left out. Without any weight the
+    loss is 0. row_losses: a device's implementation in place of cross_entropy.
     """
-    of_rows = of_rows or cross_entropy
+    row_losses = row_losses or cross_entropy
     labels = batch.next_sentence_labels.long()
     words, word_sums = _mean_and_sums(
-        *of_rows(logits.masked_lm, logits.masked_lm_ids), logits.masked_lm_weights
+        *row_losses(logits.masked_lm, logits.masked_lm_ids), logits.masked_lm_weights
     )
-    pairs, pair_sums = _mean_and_sums(*of_rows(logits.next_sentence, labels.clamp(min=0)), labels >= 0)
+    pairs, pair_sums = _mean_and_sums(*row_losses(logits.next_sentence, labels.clamp(min=0)), labels >= 0)
     return Losses(words + pairs, words.detach(), pairs.detach(), *word_sums, *pair_sums)
 
 
 def _mean_and_sums(losses: Tensor, right: Tensor, weights: Tensor) -> tuple[Tensor, list[Tensor]]:
-    """The mean loss by weight, to be differentiated, and its three sums in the order of Losses."""
+    """The weighted mean loss, with gradients, and the three sums in the order of Losses."""
     weights = weights.float()
-    loss_sum, weight = (losses * weights).sum(), weights.sum()
+    loss_sum = (losses * weights).sum()
+    weight = weights.sum()
     mean = loss_sum / weight.clamp(min=1e-5)
     return mean, [(right * weights).sum(), weight, loss_sum.detach()]
 
 
 def cross_entropy(logits: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
-    """Of each row, -log softmax(logits)[id] and whether id has the largest logit (1.0 or 0.0), in fp32."""
+    """For each row -log softmax(logits)[id], and 1.0 where id has the largest logit, else 0.0; in fp32."""
     losses, best = _CrossEntropy.apply(logits, ids)  # type: ignore[no-untyped-call]
     return losses, (best == ids).float()
 
 
 class _CrossEntropy(torch.autograd.Function):
-    """Keeps the softmax and no other copy of the logits; PyTorch's own keeps and fills two more.
+    """Cross entropy that keeps the softmax and no other copy of the logits; PyTorch's keeps two more.
 
     Stable: with m the row's maximum and p the softmax, log p[id] = logits[id] - m + log max(p), and
-    max(p) is at least 1 over the row's length.
+    max(p) is at least 1 / (length of the row).
     """
 
     @staticmethod

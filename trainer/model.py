@@ -1,8 +1,8 @@
 """BERT with its two heads: masked words and next sentence (Devlin et al. 2018).
 
-Parameters carry Hugging Face's names. Three things keep it fast: the head is computed for masked
-positions only, attention is PyTorch's fused one, and where shapes may vary the padding is taken out,
-so that linear layers see real tokens only.
+Parameters have Hugging Face's names. Three things keep it fast: the head is computed for masked
+positions only, attention is PyTorch's fused one, and where shapes may vary the padding is removed,
+so that linear layers compute real tokens only.
 """
 
 import math
@@ -32,16 +32,16 @@ class ModelConfig:
     """The shape of a BERT: the keys of Google's bert_config.json, then those of other programs.
 
     Types and ranges are those of ``schemas/model.json``. The last three keys are RaNNC's, after
-    Megatron-LM. Where their authors leave the details open:
+    Megatron-LM. Their authors leave details open; here:
 
-    - ``megatron_residual_connection``: attention and feed-forward part get layer-normed input, and the
-      residual is taken before the norm. No parameter is added: a norm keeps its name and stands where
-      its output is used next, so that the embeddings' feeds the first attention, and the last layer's
-      is the final one.
+    - ``megatron_residual_connection``: attention and feed-forward part read layer-normed input, and the
+      residual is taken before the norm. No parameter is added: each norm keeps its name and is applied
+      where its output is read next, so that the norm of the embeddings feeds the first attention, and
+      the norm of the last layer is the final one.
     - ``scale_query_key``: query and key are each multiplied by (size of a head)^-1/4, instead of their
-      product by its ^-1/2; the same numbers but for rounding, and no overflow in 16 bits.
-    - ``deep_weight_init``: weights of the two projections that end in the residual start with the
-      deviation ``initializer_range / sqrt(2 * num_hidden_layers)``.
+      product by (size of a head)^-1/2; equal but for rounding, and without overflow in 16 bits.
+    - ``deep_weight_init``: the weights of the two projections that end in the residual start with the
+      standard deviation ``initializer_range / sqrt(2 * num_hidden_layers)``.
     """
 
     vocab_size: int = 30522  # tokens of the vocabulary
@@ -68,7 +68,7 @@ class ModelConfig:
 
     @property
     def padded_vocab_size(self) -> int:
-        """Rows of the word embeddings: the vocabulary, filled up to a multiple of 8 for the hardware."""
+        """Rows of the word embeddings: the vocabulary, padded to a multiple of 8 for the hardware."""
         return -(-self.vocab_size // 8) * 8
 
     @classmethod
@@ -88,27 +88,27 @@ class ModelConfig:
 
 @cache
 def _keys() -> dict[str, Any]:
-    """The schema of each key, and of those of other programs that change nothing here."""
+    """The schema of each key, and of other programs' keys that change nothing here."""
     return dict(load_schema("model")["properties"])
 
 
 @dataclass(frozen=True, slots=True)
 class Logits:
-    """What the heads say, and what the loss lines up with it; N slots, V the padded vocabulary."""
+    """The output of the heads, and the labels of its rows; N masked slots, V the padded vocabulary."""
 
-    masked_lm: Tensor  # (N, V); minus infinity where V goes beyond the vocabulary
+    masked_lm: Tensor  # (N, V); minus infinity for padding of the vocabulary
     next_sentence: Tensor  # (B, 2)
     masked_lm_ids: Tensor  # (N,) int64
     masked_lm_weights: Tensor  # (N,) float32
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
-    """Where the rows of a (tokens, width) matrix lie in B sequences of S places.
+class TokenLayout:
+    """The mapping between a (tokens, width) matrix and B sequences of length S.
 
-    real: the rows' places in the flattened sequences, or None when every place has its row;
-    mask: (B, 1, 1, S), true where attention may look, or None when it may look everywhere;
-    ends: (B + 1,), where each sequence's rows begin and end, if attention is to see them without padding.
+    real: the index of each row in the flattened sequences, or None when the rows include the padding.
+    mask: (B, 1, 1, S), true at positions that attention may read, or None when it may read all.
+    ends: (B + 1,), the bounds of each sequence's rows, for attention without padding; else None.
     """
 
     batch: int
@@ -118,32 +118,32 @@ class Layout:
     ends: Tensor | None = None
 
     @classmethod
-    def of(cls, attention_mask: Tensor, fixed_shapes: bool, jagged: bool = False) -> "Layout":
+    def of(cls, attention_mask: Tensor, fixed_shapes: bool, jagged: bool = False) -> "TokenLayout":
         batch, length = attention_mask.shape
         real = attention_mask.bool()
         if fixed_shapes:
-            # Rows that only fill up a batch look at their first place, lest their softmax be empty.
+            # Padding rows attend to their first position, because an empty softmax would not be finite.
             first = torch.arange(length, device=real.device) == 0
             return cls(batch, length, None, (real | first)[:, None, None])
-        places = real.flatten().nonzero().squeeze(1)
-        if len(places) == batch * length:
+        index = real.flatten().nonzero().squeeze(1)
+        if len(index) == batch * length:
             return cls(batch, length, None, None)
         if jagged:
-            return cls(batch, length, places, None, F.pad(real.sum(1).cumsum(0), (1, 0)))
-        return cls(batch, length, places, real[:, None, None])
+            return cls(batch, length, index, None, F.pad(real.sum(1).cumsum(0), (1, 0)))
+        return cls(batch, length, index, real[:, None, None])
 
-    def pack(self, places: Tensor) -> Tensor:
-        """The rows of a (B * S, width) tensor that are real."""
-        return places if self.real is None else places.index_select(0, self.real)
+    def pack(self, padded: Tensor) -> Tensor:
+        """The real rows of a (B * S, width) tensor."""
+        return padded if self.real is None else padded.index_select(0, self.real)
 
     def unpack(self, rows: Tensor) -> Tensor:
-        """(B * S, width): the rows in their places, zero elsewhere."""
+        """The inverse of pack: (B * S, width), zero in the padding."""
         if self.real is None:
             return rows
         return rows.new_zeros(self.batch * self.length, rows.shape[1]).index_copy_(0, self.real, rows)
 
     def heads_of(self, rows: Tensor, heads: int) -> Tensor:
-        """(B, heads, S, n): each head's part of (tokens, width) rows; S varies where there is no padding."""
+        """(B, heads, S, n) from (tokens, width): each head's part; S varies where there is no padding."""
         if self.ends is None:
             return self.unpack(rows).view(self.batch, self.length, heads, -1).transpose(1, 2)
         rows = rows.view(len(rows), heads, -1)
@@ -151,20 +151,22 @@ class Layout:
         return jagged.transpose(1, 2)
 
     def rows_of_heads(self, parts: Tensor) -> Tensor:
-        """What heads_of was given."""
+        """The inverse of heads_of."""
         parts = parts.transpose(1, 2)
         if self.ends is not None:
             return parts.values().flatten(1)
         return self.pack(parts.reshape(self.batch * self.length, -1))
 
     def rows_of(self, positions: Tensor) -> Tensor:
-        """The row numbers of (B, n) positions within their sequences, flattened."""
+        """The row number of each of (B, n) positions within the sequences, flattened."""
         starts = torch.arange(self.batch, device=positions.device) * self.length
-        places = (positions + starts[:, None]).reshape(-1)
-        return places if self.real is None else torch.searchsorted(self.real, places)
+        index = (positions + starts[:, None]).reshape(-1)
+        return index if self.real is None else torch.searchsorted(self.real, index)
 
 
 class Embeddings(nn.Module):
+    """The sum of word, segment and position embeddings; its norm is applied by Bert."""
+
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.word_embeddings = nn.Embedding(config.padded_vocab_size, config.hidden_size)
@@ -173,7 +175,11 @@ class Embeddings(nn.Module):
         self.LayerNorm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
 
     def forward(
-        self, input_ids: Tensor, token_type_ids: Tensor, layout: Layout, position_ids: Tensor | None = None
+        self,
+        input_ids: Tensor,
+        token_type_ids: Tensor,
+        layout: TokenLayout,
+        position_ids: Tensor | None = None,
     ) -> Tensor:
         if position_ids is None:
             position_ids = torch.arange(layout.length, device=input_ids.device)
@@ -185,7 +191,7 @@ class Embeddings(nn.Module):
 
 
 class Dense(nn.Module):
-    """A linear layer under Hugging Face's name for it."""
+    """A linear layer in a module of its own, for Hugging Face's names."""
 
     def __init__(self, inputs: int, outputs: int) -> None:
         super().__init__()
@@ -193,7 +199,7 @@ class Dense(nn.Module):
 
 
 class NormedDense(Dense):
-    """A linear layer and the norm that follows, with the residual between them where there is one."""
+    """A linear layer and a norm, with an optional residual between them."""
 
     def __init__(self, inputs: int, config: ModelConfig) -> None:
         super().__init__(inputs, config.hidden_size)
@@ -202,14 +208,14 @@ class NormedDense(Dense):
         self.norm_first = config.megatron_residual_connection
 
     def add(self, change: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """The next residual and what the next part reads: the same unless norms come first."""
+        """(the new residual, the input of the next part); the same tensor unless norms come first."""
         rows = rows + F.dropout(self.dense(change), self.dropout, self.training)
         normed = self.LayerNorm(rows)
         return (rows if self.norm_first else normed), normed
 
 
 class SelfAttention(nn.Module):
-    """Query, key and value apart: each has a LAMB trust ratio of its own."""
+    """Attention with separate query, key and value, each of which has its own LAMB trust ratio."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -219,20 +225,23 @@ class SelfAttention(nn.Module):
         self.query_key_scale = (width // self.heads) ** -0.25 if config.scale_query_key else None
         self.query, self.key, self.value = (nn.Linear(width, width) for _ in range(3))
 
-    def forward(self, rows: Tensor, layout: Layout) -> Tensor:
+    def forward(self, rows: Tensor, layout: TokenLayout) -> Tensor:
         query, key, value = (
             layout.heads_of(project(rows), self.heads) for project in (self.query, self.key, self.value)
         )
         options: dict[str, Any] = {}
         if self.query_key_scale is not None:
-            query, key = query * self.query_key_scale, key * self.query_key_scale
-            options["scale"] = 1.0  # which torch 2.0 does not know
+            query = query * self.query_key_scale
+            key = key * self.query_key_scale
+            options["scale"] = 1.0  # only if needed: torch 2.0 lacks this argument
         dropout = self.dropout if self.training else 0.0
-        seen = F.scaled_dot_product_attention(query, key, value, layout.mask, dropout, **options)
-        return layout.rows_of_heads(seen)
+        attended = F.scaled_dot_product_attention(query, key, value, layout.mask, dropout, **options)
+        return layout.rows_of_heads(attended)
 
 
 class Attention(nn.Module):
+    """Self-attention and its output projection."""
+
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.self = SelfAttention(config)
@@ -240,6 +249,8 @@ class Attention(nn.Module):
 
 
 class Layer(nn.Module):
+    """One layer of the encoder: attention and feed-forward part."""
+
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.attention = Attention(config)
@@ -247,20 +258,22 @@ class Layer(nn.Module):
         self.output = NormedDense(config.intermediate_size, config)
         self.activation = ACTIVATIONS[config.hidden_act]
 
-    def forward(self, rows: Tensor, normed: Tensor, layout: Layout) -> tuple[Tensor, Tensor]:
-        """The residual and what this layer's attention reads, to those of the next layer."""
+    def forward(self, rows: Tensor, normed: Tensor, layout: TokenLayout) -> tuple[Tensor, Tensor]:
+        """From this layer's residual and attention input to those of the next layer."""
         rows, normed = self.attention.output.add(self.attention.self(normed, layout), rows)
         return self.output.add(self.activation(self.intermediate.dense(normed)), rows)
 
 
 class Encoder(nn.Module):
+    """The layers, for Hugging Face's names; Bert runs them."""
+
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.layer = nn.ModuleList(Layer(config) for _ in range(config.num_hidden_layers))
 
 
 class Bert(nn.Module):
-    """The encoder, from ids to a vector for each real token and one for each sequence."""
+    """The encoder: from ids to a vector for each token and one for each sequence."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -271,9 +284,13 @@ class Bert(nn.Module):
         self.norm_first = config.megatron_residual_connection
 
     def forward(
-        self, input_ids: Tensor, token_type_ids: Tensor, layout: Layout, position_ids: Tensor | None = None
+        self,
+        input_ids: Tensor,
+        token_type_ids: Tensor,
+        layout: TokenLayout,
+        position_ids: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]:
-        """(tokens, hidden) and (B, hidden)."""
+        """(tokens, hidden) vectors of the tokens, (B, hidden) vectors of the sequences."""
         rows = self.embeddings(input_ids, token_type_ids, layout, position_ids)
         if self.norm_first:
             rows = F.dropout(rows, self.dropout, self.training)
@@ -287,7 +304,7 @@ class Bert(nn.Module):
 
 
 class Predictions(nn.Module):
-    """The masked-word head; its weights are the word embeddings, handed in at each call."""
+    """The masked-word head; its weights are the word embeddings, an argument of each call."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -295,7 +312,7 @@ class Predictions(nn.Module):
         self.bias = nn.Parameter(torch.zeros(config.padded_vocab_size))
         self.vocab_size = config.vocab_size
         self.activation = ACTIVATIONS[config.hidden_act]
-        # A device may have another way for so large a product.
+        # Devices may replace this large product by their own.
         self.project: Callable[[Tensor, Tensor, Tensor], Tensor] = F.linear
 
     def forward(self, rows: Tensor, words: Tensor) -> Tensor:
@@ -305,6 +322,8 @@ class Predictions(nn.Module):
 
 
 class Heads(nn.Module):
+    """The masked-word head and the next-sentence head."""
+
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.predictions = Predictions(config)
@@ -312,7 +331,7 @@ class Heads(nn.Module):
 
 
 class BertForPreTraining(nn.Module):
-    """The whole model; weights at the start are drawn from torch's generator, in the modules' order."""
+    """The whole model; initial weights come from torch's generator, in the order of the modules."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -330,17 +349,19 @@ class BertForPreTraining(nn.Module):
         nn.init.zeros_(self.bert.embeddings.word_embeddings.weight.detach()[config.vocab_size :])
 
     def forward(self, batch: Batch, *, fixed_shapes: bool = False, jagged: bool = False) -> Logits:
-        """Logits of the masked slots of weight above 0, or of all B * P slots where shapes are fixed.
+        """Logits of the masked slots with weight above 0, or of all B * P slots where shapes are fixed.
 
-        jagged: attention sees sequences without padding, where shapes are not fixed.
+        jagged: attention gets sequences without padding, where shapes are not fixed.
         """
-        length, longest = batch.input_ids.shape[1], self.config.max_position_embeddings
+        length = batch.input_ids.shape[1]
+        longest = self.config.max_position_embeddings
         if length > longest:
             raise SettingsError(f"sequences of {length} ids, at most max_position_embeddings ({longest})")
-        layout = Layout.of(batch.attention_mask, fixed_shapes, jagged)
+        layout = TokenLayout.of(batch.attention_mask, fixed_shapes, jagged)
         slots = layout.rows_of(batch.masked_lm_positions)
-        ids, weights = batch.masked_lm_ids.reshape(-1), batch.masked_lm_weights.reshape(-1)
-        if not fixed_shapes:  # before the encoder: a GPU is waited for, which has nothing to do yet
+        ids = batch.masked_lm_ids.reshape(-1)
+        weights = batch.masked_lm_weights.reshape(-1)
+        if not fixed_shapes:  # nonzero waits for the GPU, so it comes before the encoder's kernels are queued
             used = (weights > 0).nonzero().squeeze(1)
             slots, ids, weights = slots[used], ids[used], weights[used]
         rows, pooled = self.bert(batch.input_ids, batch.token_type_ids, layout, batch.position_ids)

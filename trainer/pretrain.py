@@ -1,4 +1,4 @@
-"""Pre-training, read downwards: workers, data, model, where to start, evaluation, the loop."""
+"""Pre-training, read downwards: workers, data, model, start point, evaluation, loop."""
 
 import signal
 from collections.abc import Iterator, Sequence
@@ -6,56 +6,60 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import partial
 
-from bertdata.dataset.reader import Data
+from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import SettingsError
 from trainer.checkpoint import new_state
 from trainer.config import Config
-from trainer.devices import Device, find_device
+from trainer.data.opening import open_configured
+from trainer.devices.device import Device
+from trainer.devices.registry import find_device
 from trainer.errors import WorkerLost
 from trainer.evaluate import Evaluation, evaluate, reached
-from trainer.ledger import Ledger
 from trainer.loader import Loader
-from trainer.origin import find_origin, is_over
+from trainer.pending_updates import PendingUpdates
 from trainer.report import make_reporter
-from trainer.runtime import Runtime, begin, find_model_config, make_model, open_dataset, profiled
+from trainer.runtime import Runtime, begin, find_model_config, make_model, profiled
+from trainer.start_point import find_start_point, is_phase_over
 from trainer.training import Training
 
 
 def pretrain(phases: Sequence[Config]) -> None:
-    """Train phase 1, phase 2, or one after the other; resumed, from the phase of the checkpoint on.
+    """Train phase 1, phase 2, or both; a resumed run starts in the phase of its checkpoint.
 
-    A phase ends when its steps are done, the target accuracy is reached, or SIGTERM or Ctrl-C asks to stop,
-    with a checkpoint in each of these cases. Only in the first is it followed by another.
+    A phase ends, with a checkpoint, when its steps are done, the target accuracy is reached, or SIGTERM or
+    Ctrl-C arrives. Only in the first case does the next phase follow.
     """
     if not phases[0].do_train:
         return evaluate(phases[-1])
     for config in phases:
-        unneeded = {"train_data": config.generated_data, "output_dir": config.compile_only}
-        config.require(*(name for name, is_so in unneeded.items() if not is_so))
+        if not config.generated_data:
+            config.require("train_data")
+        if not config.compile_only:
+            config.require("output_dir")
     runtime = begin(phases[0])
     datasets = [
-        open_dataset(config, None if config.generated_data else config.train_data) for config in phases
+        open_configured(config, None if config.generated_data else config.train_data) for config in phases
     ]
     for config in phases:
-        config.micro_batches(runtime.copies)  # what cannot be is found before the first phase is trained
+        config.micro_batches(runtime.copies)  # fails before the first phase is trained, not after
         if config.eval_data is not None:
-            open_dataset(config, config.eval_data)
-    later = len(phases) > 1 and runtime.share(partial(is_over, phases[0]))
-    if not later:
-        for config in phases[1:]:  # which begin at their first update
+            open_configured(config, config.eval_data)
+    skips_first = len(phases) > 1 and runtime.share(partial(is_phase_over, phases[0]))
+    if not skips_first:
+        for config in phases[1:]:  # they start at update 0
             count_calls(min(config.steps, config.steps_this_run or config.steps), runtime.device)
-    for config, data in list(zip(phases, datasets, strict=True))[later:]:
+    for config, data in list(zip(phases, datasets, strict=True))[skips_first:]:
         if config is not phases[0]:
             runtime.device.release()
-            config = config if later else Config(**vars(config) | {"resume_step": None})
+            config = config if skips_first else Config(**vars(config) | {"resume_step": None})
             runtime = replace(runtime, config=config, device=find_device(config))
         if not train_phase(runtime, data):
             break
     runtime.workers.close()
 
 
-def train_phase(runtime: Runtime, data: Data) -> bool:
-    """Whether all steps of the phase are done."""
+def train_phase(runtime: Runtime, data: OpenedDataset) -> bool:
+    """Train one phase; returns True when all its steps are done."""
     config, device, workers = runtime.config, runtime.device, runtime.workers
     batch_size, accumulation = config.micro_batches(runtime.copies)
     step_examples = config.update_examples(runtime.copies)
@@ -64,10 +68,11 @@ def train_phase(runtime: Runtime, data: Data) -> bool:
     fresh = new_state(config, shape, data.digest)
     training = Training(runtime, model, fresh)
     if not config.compile_only:
-        training.start(*runtime.share(lambda: find_origin(config, fresh)))
-    evaluation, interval = None, config.evaluation_interval(runtime.copies)
+        training.start(*runtime.share(lambda: find_start_point(config, fresh)))
+    evaluation = None
+    interval = config.evaluation_interval(runtime.copies)
     if config.eval_data is not None and not config.compile_only:
-        evaluation = Evaluation(runtime, open_dataset(config, config.eval_data, shape.vocab_size), data)
+        evaluation = Evaluation(runtime, open_configured(config, config.eval_data, shape.vocab_size), data)
     loader = Loader(
         data,
         batch_size=batch_size,
@@ -75,67 +80,67 @@ def train_phase(runtime: Runtime, data: Data) -> bool:
         workers=workers.size,
         rank=workers.rank,
         seed=config.seed,
-        lanes=config.lanes,
+        open_files=config.open_files,
         position=training.state.position,
         prepare=device.prepare,
-        warn=lambda message: runtime.say(f"warning: {message}"),
+        warn=lambda message: runtime.log(f"warning: {message}"),
     )
     if config.compile_only:
         with closing(loader):
             training.compile([next(loader) for _ in range(device.updates_per_call)])
         sizes = f"{batch_size} x {data.layout.max_seq_length}"
-        runtime.say(f"compiled for {device.describe()}, micro-batches of {sizes}; nothing was trained")
+        runtime.log(f"compiled for {device.describe()}, micro-batches of {sizes}; nothing was trained")
         return True
     saved = start = training.state.step
     last = min(config.steps, start + (config.steps_this_run or config.steps))
     calls = count_calls(last - start, device)
     weights = sum(weight.numel() for weight in model.parameters())
-    kind = training.origin.partition(" ")[0]
+    kind = training.start_point.partition(" ")[0]
     report = make_reporter(config, rank=workers.rank, resume_step=start if kind == "resumed" else None)
-    ledger = Ledger(runtime, report, examples=step_examples, step=start)
-    with closing(loader), report, stop_signals() as asked, profiled(runtime, calls) as note_update:
-        runtime.say(
-            f"{training.origin}: updates {start} to {last} of {config.steps}, each of {runtime.copies} "
+    pending = PendingUpdates(runtime, report, examples=step_examples, step=start)
+    with closing(loader), report, stop_signals() as received, profiled(runtime, calls) as count_update:
+        runtime.log(
+            f"{training.start_point}: updates {start} to {last} of {config.steps}, each of {runtime.copies} "
             f"workers x {accumulation} micro-batches x {batch_size} = {step_examples} examples out of"
             f" {data.examples}; {weights:,} weights; {device.describe()}"
         )
         report.begin()
-        while training.state.step < last and not ledger.stops:
+        while training.state.step < last and not pending.stops:
             updates = [next(loader) for _ in range(device.updates_per_call)]
             before = training.state
             for update, losses in zip(updates, training.update(updates), strict=True):
-                ledger.add(losses, training.learning_rate, update.position.epoch)
+                pending.add(losses, training.learning_rate, update.position.epoch)
                 training.advance(update.position, step_examples)
-            note_update()
+            count_update()
             step, trained = training.state.step, training.state.trained
             is_last = step == last
             evaluates = is_last or _passes(interval, before.trained, trained)
             saves = is_last or _passes(config.checkpoint_every, before.step, step)
-            if saves or evaluates or ledger.is_due(step, config.log_every):
-                ledger.settle(stop=bool(asked))
-            if saves or ledger.stops:
+            if saves or evaluates or pending.is_due(step, config.log_every):
+                pending.flush(stop=bool(received))
+            if saves or pending.stops:
                 training.save()
                 report.saved(step)
                 saved = step
-            if evaluation and evaluates and not ledger.stops:
+            if evaluation and evaluates and not pending.stops:
                 report.begin_evaluation()
                 record = evaluation.measure(model, step=step, trained=trained)
                 report.evaluation(record)
                 if reached(config, record):
-                    runtime.say(f"the target accuracy {config.target_accuracy} is reached")
+                    runtime.log(f"the target accuracy {config.target_accuracy} is reached")
                     last = step
             if saves or evaluates:
-                ledger.restart_clock()
+                pending.restart_clock()
         if saved != training.state.step:
             training.save()
-        if ledger.stops:
-            runtime.say(f"stopped after update {training.state.step} as asked; --resume goes on")
+        if pending.stops:
+            runtime.log(f"stopped after update {training.state.step} as requested; --resume continues")
         report.close()
-    return training.state.step == config.steps and not ledger.stops
+    return training.state.step == config.steps and not pending.stops
 
 
 def count_calls(updates: int, device: Device) -> int:
-    """How many times the device is asked for updates; SettingsError unless it makes so many."""
+    """The number of calls to the device for so many updates; SettingsError where it does not divide."""
     calls, rest = divmod(updates, device.updates_per_call)
     if rest:
         wanted = f"expected a multiple of the {device.updates_per_call} that the device makes at a time"
@@ -144,25 +149,25 @@ def count_calls(updates: int, device: Device) -> int:
 
 
 def _passes(interval: int, before: int, now: int) -> bool:
-    """Whether a multiple of the interval lies beyond ``before`` and not beyond ``now``; 0: never."""
+    """True if a multiple of the interval lies in (before, now]; never for interval 0."""
     return interval > 0 and now // interval > before // interval
 
 
 @contextmanager
 def stop_signals() -> Iterator[list[int]]:
-    """A list that SIGTERM and Ctrl-C append to; the second Ctrl-C interrupts at once."""
-    asked: list[int] = []
+    """A list of the SIGTERM and Ctrl-C signals received; a second Ctrl-C interrupts at once."""
+    received: list[int] = []
 
-    def note(number: int, _: object) -> None:
-        asked.append(number)
+    def receive(number: int, _: object) -> None:
+        received.append(number)
         if number == signal.SIGINT:
             signal.signal(signal.SIGINT, signal.default_int_handler)
 
-    before = {number: signal.signal(number, note) for number in (signal.SIGTERM, signal.SIGINT)}
+    before = {number: signal.signal(number, receive) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
-        yield asked
+        yield received
     except WorkerLost:
-        before.clear()  # SIGTERM is ignored by now: the launcher's must not come before the message
+        before.clear()  # keep ignoring SIGTERM: the launcher's must not end this process before the message
         raise
     finally:
         for number, handler in before.items():

@@ -1,4 +1,4 @@
-"""A run's report: one Reporter on rank 0 hands rows of means to every log that was asked for."""
+"""The report of a run: a Reporter on rank 0 sends rows of means to every configured logger."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -10,28 +10,30 @@ from typing import Any
 
 from bertdata.errors import SettingsError
 from bertdata.io.storage import is_remote, make_directory
-from trainer import sinks
 from trainer.config import Config
-from trainer.rows import EvaluationRecord, Sink, StepRecord, Values
+from trainer.log_records import EvaluationRecord, Logger, StepRecord, Values
+from trainer.loggers import Dllogger, EvaluationResults, Mllog, Tables, TensorBoard, WeightsAndBiases
 from trainer.terminal import Terminal
 
 Clock = Callable[[], float]
 
-SETTLING_UPDATES = 6  # first updates after the start and after each save: slower, so left out of timing
+SETTLING_UPDATES = 6
+"""Updates after the start and after each checkpoint that are not timed, because they are slower."""
+
 MEANS = ("loss", "mlm_loss", "nsp_loss", "mlm_accuracy", "nsp_accuracy", "seconds")
 
 
 class Reporter(AbstractContextManager["Reporter"]):
-    """Turns what the loop reports into rows every ``log_every`` updates, and hands them to the sinks.
+    """Collects the loop's records into a row every ``log_every`` updates and sends it to the loggers.
 
-    The events are MLPerf's: init until ``begin``, then blocks of training, each evaluation between two.
+    The events are MLPerf's: init until ``begin``, then blocks of training with evaluations between them.
     """
 
-    def __init__(self, sinks: Sequence[Sink], *, log_every: int = 1, clock: Clock = time.time) -> None:
-        self._sinks, self._log_every, self._clock = sinks, log_every, clock
+    def __init__(self, loggers: Sequence[Logger], *, log_every: int = 1, clock: Clock = time.time) -> None:
+        self._loggers, self._log_every, self._clock = loggers, log_every, clock
         self._start = clock()
         self._waiting: list[StepRecord] = []
-        self._timed: list[float] = []  # seconds of those of the waiting updates that are timed
+        self._timed: list[float] = []  # seconds of the waiting updates, without settling ones
         self._settling = SETTLING_UPDATES
         self._timed_seconds, self._timed_sequences = 0.0, 0
         self._summary = {"raw_train_time": 0.0}
@@ -39,11 +41,11 @@ class Reporter(AbstractContextManager["Reporter"]):
         self.event("init_start")
 
     def begin(self) -> None:
-        """Everything is loaded; training starts."""
+        """Write the events of the start of training."""
         self._enter("block", "run_start")
 
     def step(self, record: StepRecord) -> None:
-        """Count a record; a row is written where its step is a multiple of log_every."""
+        """Add a record; where its step is a multiple of log_every, write a row."""
         self._waiting.append(record)
         self._summary["final_loss"] = record.loss
         self._summary["raw_train_time"] += record.seconds
@@ -57,12 +59,12 @@ class Reporter(AbstractContextManager["Reporter"]):
         self._enter("eval")
 
     def evaluation(self, record: EvaluationRecord) -> None:
-        """The result of the evaluation that was begun; training goes on."""
+        """Write the result of the evaluation; training continues."""
         self._each("evaluation", asdict(record))
         self._enter("block")
 
     def saved(self, step: int) -> None:
-        """A checkpoint was written; the next updates settle again."""
+        """Write the event of a checkpoint; the next updates are not timed."""
         self._settling = SETTLING_UPDATES
         self.event("checkpoint", step)
 
@@ -70,7 +72,7 @@ class Reporter(AbstractContextManager["Reporter"]):
         self._each("event", name, value)
 
     def close(self, status: str = "success") -> Values:
-        """Write what is left and close every log; status is success or aborted. Returns the summary."""
+        """Write the last row and close every log; status is success or aborted. Returns the summary."""
         if self._waiting:
             self._write_row()
         self.event(f"{self._phase}_stop")
@@ -79,33 +81,35 @@ class Reporter(AbstractContextManager["Reporter"]):
         if self._timed_seconds > 0:
             summary["training_sequences_per_second"] = self._timed_sequences / self._timed_seconds
         self._each("close", summary, status)
-        self._sinks = []
+        self._loggers = []
         return summary
 
     def __exit__(self, *failure: object) -> None:
         """Close the logs of a run that ended before its close."""
-        if self._sinks:
+        if self._loggers:
             self.close("aborted")
 
     def _write_row(self) -> None:
         rows = [asdict(record) for record in self._waiting]
         row = rows[-1] | {name: fmean(row[name] for row in rows) for name in MEANS}
         row |= {"step_loss": rows[-1]["loss"], "total_time": self._summary["raw_train_time"]}
-        seconds, sequences = sum(self._timed), len(self._timed) * rows[-1]["sequences"]
+        seconds = sum(self._timed)
+        sequences = len(self._timed) * rows[-1]["sequences"]
         if seconds > 0:
             row |= {"seconds_per_update": fmean(self._timed), "sequences_per_second": sequences / seconds}
         self._timed_seconds += seconds
         self._timed_sequences += sequences
-        self._waiting, self._timed = [], []
+        self._waiting = []
+        self._timed = []
         self._each("row", row)
 
-    def _each(self, verb: str, *values: Any) -> None:
+    def _each(self, method: str, *values: Any) -> None:
         now = self._clock()
-        for sink in self._sinks:
-            getattr(sink, verb)(*values, now)
+        for logger in self._loggers:
+            getattr(logger, method)(*values, now)
 
     def _enter(self, phase: str, *between: str) -> None:
-        """End the phase that goes on and begin another."""
+        """Write the end of the current phase and the start of another, with events between them."""
         for name in (f"{self._phase}_stop", *between, f"{phase}_start"):
             self.event(name)
         self._phase = phase
@@ -114,25 +118,25 @@ class Reporter(AbstractContextManager["Reporter"]):
 def make_reporter(
     config: Config, *, rank: int, resume_step: int | None = None, clock: Clock = time.time
 ) -> Reporter:
-    """The reporter that the configuration asks for; without any log on ranks other than 0.
+    """The reporter with the configured loggers; on ranks other than 0 without any.
 
-    resume_step: the update that the run resumes after; what the logs hold beyond it is dropped.
+    resume_step: the update that the run resumes after; later rows in the logs are dropped.
     """
     if rank != 0:
         return Reporter([], log_every=config.log_every, clock=clock)
-    place = str(config.output_dir)
-    if is_remote(place):
-        raise SettingsError(f"output_dir is {place}, expected a local directory: logs are appended to")
-    make_directory(place)
-    folder = Path(place.removeprefix("file://"))
-    wanted: list[Sink] = [Terminal(config.steps, resume_step or 0, bar=not config.no_progress_bar)]
+    output_dir = str(config.output_dir)
+    if is_remote(output_dir):
+        raise SettingsError(f"output_dir is {output_dir}, expected a local directory: logs are appended to")
+    make_directory(output_dir)
+    folder = Path(output_dir.removeprefix("file://"))
+    wanted: list[Logger] = [Terminal(config.steps, resume_step or 0, bar=not config.no_progress_bar)]
     if config.mllog:
-        wanted.append(sinks.Mllog(folder / "mllog.txt"))
+        wanted.append(Mllog(folder / "mllog.txt"))
     if config.tensorboard:
-        wanted.append(sinks.TensorBoard(folder / "tensorboard", resume_step))
+        wanted.append(TensorBoard(folder / "tensorboard", resume_step))
     if config.wandb or config.wandb_offline:
-        wanted.append(sinks.WeightsAndBiases(folder, config))
-    if not config.no_logs:  # the tables last: what draws a picture at the end may fail
-        wanted.append(sinks.Dllogger(Path(config.json_summary or folder / "dllogger.json"), clock()))
-        wanted += [sinks.EvaluationResults(folder), sinks.Tables(folder, resume_step)]
+        wanted.append(WeightsAndBiases(folder, config))
+    if not config.no_logs:  # the tables last: drawing their picture may fail
+        wanted.append(Dllogger(Path(config.json_summary or folder / "dllogger.json"), clock()))
+        wanted += [EvaluationResults(folder), Tables(folder, resume_step)]
     return Reporter(wanted, log_every=config.log_every, clock=clock)

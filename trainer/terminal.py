@@ -1,12 +1,12 @@
-"""What a person sees of a run: a bar with loss and speed on a terminal, plain lines elsewhere."""
+"""Progress of a run on standard error: a bar with loss and speed on a terminal, plain lines elsewhere."""
 
-from trainer.rows import Sink, Values
+from trainer.log_records import Logger, Values
 
 
-class Terminal(Sink):
-    """A bar with the last row's numbers and the time left, results of evaluations above it.
+class Terminal(Logger):
+    """A bar with the last row's numbers and the time left; results of evaluations appear above it.
 
-    Lines where standard error is no terminal or no bar is wanted.
+    Plain lines where standard error is not a terminal, or bar is false.
     """
 
     def __init__(self, steps: int, done: int, *, bar: bool) -> None:

@@ -1,4 +1,4 @@
-"""What one worker trains: the state it is in, where it starts, and what a checkpoint keeps of it."""
+"""One worker's training: its start, its updates, its checkpoints."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, replace
@@ -25,37 +25,43 @@ _SCHEDULE_SETTINGS = {
 
 
 class Training:
-    """All workers' weights and moments are the same to the bit."""
+    """The model, its updater and its state, from the start point on.
+
+    Weights and moments have the same bits on all workers.
+    """
 
     def __init__(self, runtime: Runtime, model: BertForPreTraining, fresh: State) -> None:
         self.state = fresh
-        self.origin = "new"
+        self.start_point = "new"
         self.learning_rate = 0.0
-        self._runtime, self._model, self._config = runtime, model, runtime.config
+        self._runtime = runtime
+        self._model = model
+        self._config = runtime.config
         self._schedule = find_schedule(runtime.config, runtime.copies)
-        self._engine = runtime.device.engine(runtime.workers, model)
+        self._updater = runtime.device.updater(runtime.workers, model)
 
-    def start(self, kind: str, place: str) -> None:
-        """Take weights, moments and state from where the run starts, the same on all workers."""
-        runtime, path, number = self._runtime, Path(place), None
-        self.origin = f"{kind} {place}".strip()
+    def start(self, kind: str, path: str) -> None:
+        """Load weights, moments and state on all workers; the arguments are find_start_point's result."""
+        runtime = self._runtime
+        number = None
+        self.start_point = f"{kind} {path}".strip()
         if kind == "weights":
-            runtime.share(lambda: read_weights_into(self._model, place))
+            runtime.share(lambda: read_weights_into(self._model, path))
         elif kind != "new":
-            saved = State(**runtime.share(lambda: asdict(read_state(path))))
+            saved = State(**runtime.share(lambda: asdict(read_state(Path(path)))))
             if kind == "resumed":
                 self.state = replace(saved, position=Position(*saved.position), config=self._config.as_json())
-                self._engine.scale.load_state_dict(saved.loss_scale)
+                self._updater.scale.load_state_dict(saved.loss_scale)
                 number = saved.number
             else:
                 self.state = replace(self.state, phase_start=saved.number)
-            self._read(path, saved)
+            self._read(Path(path), saved)
         runtime.workers.broadcast(self._model.state_dict().values())
         if runtime.workers.local_rank == 0:
             clean_up(str(self._config.output_dir), after=number)
 
     def _read(self, path: Path, saved: State) -> None:
-        """Weights into rank 0's model; moments, as KIND/NAME, into every worker's engine."""
+        """Load weights into rank 0's model, and moments (KIND/NAME) into every worker's updater."""
         moments: dict[str, Tensor] = {}
 
         def read() -> list[str]:
@@ -63,41 +69,45 @@ class Training:
             moments.update(read_tensors(path, saved, MOMENTS))
             return list(moments)
 
-        weights, placed = dict(self._model.named_parameters()), dict[str, Tensor]()
+        weights = dict(self._model.named_parameters())
+        moved = dict[str, Tensor]()
         for key in self._runtime.share(read):
             like = weights[key.partition("/")[2]]
-            placed[key] = torch.zeros_like(like, dtype=torch.float32, requires_grad=False)
-            placed[key].copy_(moments.get(key, torch.zeros(())))
-        self._runtime.workers.broadcast(placed.values())
-        self._engine.load_moments(placed, self.state.applied)
+            moved[key] = torch.zeros_like(like, dtype=torch.float32, requires_grad=False)
+            moved[key].copy_(moments.get(key, torch.zeros(())))
+        self._runtime.workers.broadcast(moved.values())
+        self._updater.load_moments(moved, self.state.applied)
 
     def update(self, updates: Sequence[Update]) -> list[Tensor]:
-        """Change the weights once for each; this worker's losses (means) and counts (sums) of each."""
+        """Make the updates; returns this worker's Losses of each as a tensor."""
         self.learning_rate = self._schedule(self.state.step)
         batches = [update.batches for update in updates]
-        return self._engine.update(batches, self.learning_rate, self.state)
+        return self._updater.update(batches, self.learning_rate, self.state)
 
     def compile(self, updates: Sequence[Update]) -> None:
-        """Compile what such updates need, and no more."""
-        self._engine.compile([update.batches for update in updates], self.state)
+        """Compile for updates of these shapes, without training."""
+        self._updater.compile([update.batches for update in updates], self.state)
 
     def advance(self, position: Position, examples: int) -> None:
-        """Count an update of so many examples, after which training stands at the position."""
-        step, trained, applied = self.state.step + 1, self.state.trained + examples, self._engine.applied
+        """Count one update of that many examples; position: the one after it."""
+        step = self.state.step + 1
+        trained = self.state.trained + examples
+        applied = self._updater.applied
         self.state = replace(self.state, step=step, applied=applied, trained=trained, position=position)
 
     def save(self) -> None:
-        """Write a checkpoint on each machine; NotFiniteError where a weight is no number."""
-        to_host, workers, engine = self._runtime.device.to_host, self._runtime.workers, self._engine
-        engine.fetch()
+        """Write a checkpoint on each machine; NotFiniteError where a weight is not a number."""
+        to_host, workers, updater = self._runtime.device.to_host, self._runtime.workers, self._updater
+        updater.fetch()
         if not torch.stack(torch._foreach_norm(list(self._model.parameters()))).isfinite().all():
-            raise NotFiniteError(f"update {self.state.step}: a weight is no number, so nothing is saved")
+            raise NotFiniteError(f"update {self.state.step}: a weight is not a number, so nothing is saved")
         if workers.local_rank == 0:
-            state = replace(self.state, loss_scale=engine.scale.state_dict())
-            tensors = self._model.state_dict(), engine.moments()
-            weights, moments = ({name: to_host(one) for name, one in found.items()} for found in tensors)
-            place, keep = str(self._config.output_dir), self._config.keep_checkpoints
-            save_checkpoint(place, state, weights, moments, keep)
+            state = replace(self.state, loss_scale=updater.scale.state_dict())
+            weights = {name: to_host(one) for name, one in self._model.state_dict().items()}
+            moments = {name: to_host(one) for name, one in updater.moments().items()}
+            output_dir = str(self._config.output_dir)
+            keep = self._config.keep_checkpoints
+            save_checkpoint(output_dir, state, weights, moments, keep)
         workers.barrier()
 
 

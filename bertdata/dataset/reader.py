@@ -1,4 +1,4 @@
-"""A dataset opened for training: its files, how many examples each holds, and that they are as promised.
+"""Reader of a dataset: its shards, their sizes and examples, checked against the manifest.
 
 Needs NumPy once examples are read.
 """
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 
 from bertdata.dataset.discover import FoundShard, find_datasets, find_shards
 from bertdata.dataset.manifest import MANIFEST_NAME, Plan
-from bertdata.errors import DatasetError, SettingsError, ShardError
+from bertdata.errors import DatasetError, ShardError
 from bertdata.io import storage
 from bertdata.records import ExampleBatch, ShardLayout
 from bertdata.shards.containers import make_reader, open_reader
@@ -22,32 +22,34 @@ from bertdata.shards.containers import make_reader, open_reader
 if TYPE_CHECKING:
     from bertdata.shards.rows import RecordCheck
 
-# The layouts, each with the path that has it; the files with their examples; tokens of the vocabulary
+# Layouts with their paths; files with their numbers of examples; size of the vocabulary.
 _Contents = tuple[list[tuple[str, ShardLayout]], list[tuple[FoundShard, int]], int | None]
-_THREADS = 8  # they wait for the file system
+_THREADS = 8  # mostly waiting for the file system
 _ROWS = 4096
 _BLOCK_BYTES = 1 << 20
-_PADDED_TOKENS = 127  # a model's vocabulary may be rounded up to a multiple of 128
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shard:
-    """One file of examples; ``name`` is its path below the directory that holds all of them."""
+    """One file of examples; ``name`` is its path below the directory that all files share."""
 
     name: str
     path: str
     examples: int
-    md5: str | None = None  # None: no manifest vouches for it
+    md5: str | None = None  # None: listed in no manifest
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Data:
-    """The files of a dataset and what is known of them; nothing is decoded yet."""
+class OpenedDataset:
+    """The shards of a dataset with their layout; examples are decoded when they are asked for.
+
+    vocabulary_size: every id must be below it; None: unknown, and ids are not checked.
+    """
 
     name: str
     layout: ShardLayout
     shards: tuple[Shard, ...]
-    vocabulary_size: int | None  # the model's, else that in the manifest: ids are below it
+    vocabulary_size: int | None
 
     @property
     def examples(self) -> int:
@@ -55,12 +57,12 @@ class Data:
 
     @property
     def digest(self) -> str:
-        """What a checkpoint remembers of the dataset: a position means nothing in another one."""
+        """A digest of the shards' names, sizes and md5s; equal for the same dataset at another path."""
         found = [f"{shard.name} {shard.examples} {shard.md5}\n" for shard in self.shards]
         return hashlib.blake2b("".join(found).encode(), digest_size=16).hexdigest()
 
     def batches(self, shard: Shard) -> Iterator[ExampleBatch]:
-        """The shard's examples as NumPy columns; ShardError if they are not what was promised."""
+        """The shard's examples as NumPy columns; ShardError where they differ from the manifest or layout."""
         from bertdata.examples import columns
         from bertdata.shards.rows import RecordCheck
 
@@ -76,7 +78,7 @@ class Data:
             raise ShardError(f"{shard.path}: holds {found} examples, expected {shard.examples}")
 
     def run(self, share: range) -> Iterator[ExampleBatch]:
-        """The examples of the share, counted in the shards' order, from the shards that hold them."""
+        """The examples whose numbers, counted over all shards in order, are in the range."""
         from bertdata.examples import columns
 
         start = 0
@@ -94,7 +96,7 @@ class Data:
 
     @contextmanager
     def _opened(self, shard: Shard) -> Iterator[BinaryIO]:
-        """The shard's file, of the md5 that is promised; a remote one is fetched once, into a local file."""
+        """The shard's file, its md5 checked; a remote one is downloaded once, into a local file."""
         remote, md5 = storage.is_remote(shard.path), hashlib.md5(usedforsecurity=False)
         with (
             storage.open_input(shard.path) as source,
@@ -115,54 +117,31 @@ class Data:
         for column in batch.columns():
             ids = getattr(batch, column.name)
             if column.item == "id" and limit is not None and len(ids) and ids.max() >= limit:
-                problem = f"id {ids.max()}, expected less than {limit}, the model's vocab_size"
+                problem = f"id {ids.max()}, expected less than {limit}, the size of the vocabulary"
                 ends = getattr(batch, column.ends or "ends")
                 record.refuse_items(ids == ids.max(), ends, lambda _, problem=problem: problem)  # type: ignore[misc]
 
 
-def open_data(
-    paths: str | Sequence[str],
-    *,
-    unverified: bool = False,
-    max_seq_length: int | None = None,
-    max_predictions_per_seq: int | None = None,
-    max_position_embeddings: int | None = None,
-    vocabulary_size: int | None = None,
-) -> Data:
+def open_dataset(paths: str | Sequence[str], *, unverified: bool = False) -> OpenedDataset:
     """The dataset at the paths: directories, manifests, shards of a directory with a manifest, or patterns.
 
     Sizes are compared with the manifest now, md5s when a shard is decoded. unverified: take files of
-    any tool without a manifest, and count their examples. The other settings, where given, are what
-    model and configuration want of the data.
-
-    MissingInputError, DatasetError, ManifestError or ShardError say what is wrong with the dataset,
-    SettingsError where it does not suit the model.
+    any tool without a manifest, and count their examples. MissingInputError, DatasetError, ManifestError
+    or ShardError name the fault.
     """
     paths = [paths] if isinstance(paths, str) else list(paths)
     name = ", ".join(paths)
-    layouts, files, tokens = _unverified(paths) if unverified else _verified(paths)
+    layouts, files, vocabulary_size = _unverified(paths) if unverified else _verified(paths)
     if not any(examples for _, examples in files):
         raise DatasetError(f"{name}: holds no examples")
     layout = layouts[0][1]
     for path, found in layouts:
         _check_layout(path, found, layout)
-    wants = {"max_seq_length": max_seq_length, "max_predictions_per_seq": max_predictions_per_seq}
-    for what, wanted in wants.items():
-        if wanted is not None and getattr(layout, what) != wanted:
-            made = f"was made with {what} {getattr(layout, what)}"
-            raise SettingsError(f"{name}: {made}, the configuration says {wanted}")
-    if max_position_embeddings is not None and layout.max_seq_length > max_position_embeddings:
-        limit = f"the model has max_position_embeddings {max_position_embeddings}"
-        raise SettingsError(f"{name}: sequences of {layout.max_seq_length} ids, {limit}")
-    size = tokens if vocabulary_size is None else vocabulary_size
-    if tokens and size and not tokens <= size <= tokens + _PADDED_TOKENS:
-        made = f"was made with a vocabulary of {tokens} tokens"
-        raise SettingsError(f"{name}: {made}, the model has vocab_size {size}")
-    return Data(name=name, layout=layout, shards=_shards(files), vocabulary_size=size)
+    return OpenedDataset(name=name, layout=layout, shards=_shards(files), vocabulary_size=vocabulary_size)
 
 
 def _shards(files: list[tuple[FoundShard, int]]) -> tuple[Shard, ...]:
-    """A file is known by its path below the directory that holds all: the same wherever that lies."""
+    """The shards, each named by its path below the directory that all files share."""
     start = os.path.commonprefix([file.path for file, _ in files]).rfind("/") + 1  # noqa: RUF071
     return tuple(
         Shard(
@@ -176,7 +155,7 @@ def _shards(files: list[tuple[FoundShard, int]]) -> tuple[Shard, ...]:
 
 
 def _verified(paths: list[str]) -> _Contents:
-    opened = [(path, *_vouched_for(path)) for path in paths]
+    opened = [(path, *_listed(path)) for path in paths]
     vocabulary = opened[0][1].vocabulary
     for path, plan, _ in opened:
         if plan.vocabulary["md5"] != vocabulary["md5"]:
@@ -184,13 +163,14 @@ def _verified(paths: list[str]) -> _Contents:
             raise DatasetError(f"{path}: was made with {found}, that of {paths[0]}")
     names = [field.name for field in fields(ShardLayout)]
     layouts = [
-        (path, ShardLayout(**{name: plan.settings[name] for name in names})) for path, plan, _ in opened
+        (path, ShardLayout(**{name: plan.settings[name] for name in names if name in plan.settings}))
+        for path, plan, _ in opened
     ]
     return layouts, [item for _, _, files in opened for item in files], vocabulary["tokens"]
 
 
-def _vouched_for(path: str) -> tuple[Plan, list[tuple[FoundShard, int]]]:
-    """The plan of the one dataset that the path means, and its shards with their examples."""
+def _listed(path: str) -> tuple[Plan, list[tuple[FoundShard, int]]]:
+    """The plan of the one dataset at the path, and its shards with their numbers of examples."""
     found = find_datasets(path, exact=True)
     if found[0].path.startswith(storage.join(path, "")):
         inner = ", ".join(dataset.path for dataset in found)
@@ -198,7 +178,7 @@ def _vouched_for(path: str) -> tuple[Plan, list[tuple[FoundShard, int]]]:
     manifest, shards = found[0].manifest, found[0].shards
     if manifest is None:
         raise DatasetError(
-            f"{path}: no {MANIFEST_NAME} lists it, so nothing vouches for its examples; "
+            f"{path}: no {MANIFEST_NAME} lists it, so its examples cannot be verified; "
             "unverified takes files as they are"
         )
     return manifest.plan, [(shard, shard.entry.examples) for shard in shards if shard.entry]
@@ -213,7 +193,7 @@ def _unverified(paths: list[str]) -> _Contents:
 
 
 def _shards_of_one_kind(path: str) -> list[FoundShard]:
-    """The shards; DatasetError where a directory's training files have test files among them."""
+    """The shards; DatasetError where a directory holds both training and test files."""
     shards = find_shards(path)
     names = [storage.base_name(shard.path) for shard in shards]
     mixed = all(any(word in name for name in names) for word in ("training", "test"))

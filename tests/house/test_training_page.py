@@ -1,4 +1,4 @@
-"""docs/training.md and docs/devices.md against the code: table of flags, commands, presets, links."""
+"""docs/training.md and docs/devices.md against the code: table of flags, commands, configurations, links."""
 
 import re
 import shlex
@@ -7,7 +7,7 @@ import pytest
 
 from tools.flag_table import PAGE, replaced
 from trainer.config import Config
-from trainer.flags import make_config, make_configs, presets
+from trainer.flags import make_config, make_configs, shipped_configs
 
 TEXT = PAGE.read_text(encoding="utf-8")
 DEVICES = PAGE.with_name("devices.md").read_text(encoding="utf-8")
@@ -66,10 +66,10 @@ def test_every_device_has_its_section_and_its_line():
         assert used == {name}
 
 
-def test_nvidias_flags_mean_their_preset():
+def test_nvidias_flags_mean_their_configuration():
     (flags,) = (command for command in COMMANDS if "--warmup_proportion" in command)
     theirs = configured(flags)
-    preset = make_config(["--config", "nvidia_large_phase1"])
+    shipped = make_config(["--config", "nvidia_large_phase1"])
     for name in (
         "steps",
         "warmup",
@@ -79,11 +79,11 @@ def test_nvidias_flags_mean_their_preset():
         "device",
         "checkpoint_every",
     ):
-        assert getattr(theirs, name) == getattr(preset, name), name
-    assert theirs.micro_batches(8) == preset.micro_batches(8)
+        assert getattr(theirs, name) == getattr(shipped, name), name
+    assert theirs.micro_batches(8) == shipped.micro_batches(8)
 
 
-def test_every_preset_is_in_the_table():
-    table = TEXT.split("## The presets")[1].split("\n\n")[1]
+def test_every_shipped_configuration_is_in_the_table():
+    table = TEXT.split("## Configurations that come with the trainer")[1].split("\n\n")[1]
     full = re.sub(r"`(graphcore_\w+?)_(128|384)`, `_(\w+)`", r"`\1_\2`, `graphcore_\3`", table)
-    assert [name for name in presets() if f"`{name}`" not in full] == []
+    assert [name for name in shipped_configs() if f"`{name}`" not in full] == []

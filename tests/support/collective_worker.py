@@ -9,9 +9,11 @@ from pathlib import Path
 
 import torch
 
-from trainer.collectives import Collective, find_collective, force_weight_sync, watch
+from trainer.collectives import heartbeat
+from trainer.collectives.collective import Collective, force_weight_sync
+from trainer.collectives.registry import find_collective
 from trainer.config import Config
-from trainer.devices import find_device
+from trainer.devices.registry import find_device
 from trainer.errors import TrainerError
 
 
@@ -80,7 +82,7 @@ def stuck(collective: Collective, place: Path) -> None:
 def main(task: str, place: str, patience: str = "60") -> int:
     """Exit status, as the trainer's."""
     try:
-        watch.PATIENCE = float(patience)
+        heartbeat.TIMEOUT_SECONDS = float(patience)
         collective = find_collective(None, find_device(Config()))
         {"operations": operations, "steps": steps, "stuck": stuck}[task](collective, Path(place))
         collective.close()

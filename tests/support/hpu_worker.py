@@ -35,13 +35,14 @@ from bertdata.records import ShardLayout  # noqa: E402
 from trainer.__main__ import main  # noqa: E402
 from trainer.config import Config  # noqa: E402
 from trainer.data.generated import generated_data  # noqa: E402
-from trainer.devices import Device, find_device  # noqa: E402
 from trainer.devices import hpu as adapter  # noqa: E402
-from trainer.engine import Engine  # noqa: E402
+from trainer.devices.device import Device  # noqa: E402
+from trainer.devices.registry import find_device  # noqa: E402
 from trainer.evaluate import Evaluation  # noqa: E402
 from trainer.loader import Loader  # noqa: E402
 from trainer.model import BertForPreTraining, ModelConfig  # noqa: E402
 from trainer.training import Training  # noqa: E402
+from trainer.updater import Updater  # noqa: E402
 
 Hpu = adapter.Hpu
 
@@ -52,13 +53,13 @@ def leave_out(name: str) -> Callable[[], None]:
 
 
 def mark_step_before_the_step() -> None:
-    step, clip = Hpu.after_step, Engine._clip
+    step, clip = Hpu.after_step, Updater._clip
 
-    def clip_and_mark(self: Engine, *values: Any) -> bool:
+    def clip_and_mark(self: Updater, *values: Any) -> bool:
         step(self._device)  # type: ignore[arg-type]
         return clip(self, *values)
 
-    Engine._clip = clip_and_mark  # type: ignore[method-assign]
+    Updater._clip = clip_and_mark  # type: ignore[method-assign]
     leave_out("after_step")()
 
 
@@ -142,7 +143,7 @@ def tied_weights() -> None:
     print([name for name, weight in model.named_parameters() if weight.shape == (64, 16)])
     layout = ShardLayout(max_seq_length=16, max_predictions_per_seq=4)
     data = generated_data(layout, vocabulary_size=64, seed=1)
-    loader = Loader(data, batch_size=2, accumulation=1, workers=1, rank=0, seed=1, lanes=1)
+    loader = Loader(data, batch_size=2, accumulation=1, workers=1, rank=0, seed=1, open_files=1)
     (batch,) = next(loader).batches
     loader.close()
     device.losses(model, batch).total.backward()

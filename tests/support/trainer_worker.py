@@ -16,7 +16,7 @@ import torch
 
 from trainer.__main__ import main
 from trainer.batches import Batch
-from trainer.collectives import find_rank
+from trainer.collectives.launchers import find_rank
 from trainer.loader import Update
 from trainer.training import Training
 

@@ -1,4 +1,4 @@
-"""What the launchers on this machine can do, for doctor."""
+"""The launchers of this machine, for doctor."""
 
 import shutil
 from importlib.metadata import PackageNotFoundError, version
@@ -7,43 +7,44 @@ from importlib.util import find_spec
 import torch
 import torch.distributed as dist
 
-from trainer.devices import Finding
+from trainer.devices.availability import Availability
 
 
-def examine() -> list[Finding]:
+def examine_launchers() -> list[Availability]:
     """One finding for each launcher."""
     return [_torchrun(), _horovodrun(), _poprun()]
 
 
-def _torchrun() -> Finding:
+def _torchrun() -> Availability:
     built = {"gloo": "is_gloo_available", "NCCL": "is_nccl_available", "MPI": "is_mpi_available"}
     has = [name for name, test in built.items() if dist.is_available() and getattr(dist, test, bool)()]
     found = f"torch {torch.__version__}: {', '.join(has) or 'no backend'}; also --dist --world-size N"
-    return Finding("torchrun", bool(has), found, "" if has else "install a build of torch that has gloo")
+    return Availability("torchrun", bool(has), found, "" if has else "install a build of torch that has gloo")
 
 
-def _horovodrun() -> Finding:
+def _horovodrun() -> Availability:
     if find_spec("horovod") is None:
-        return Finding("horovodrun", False, "Horovod is not installed", "make horovod builds it")
-    build, remedy = f"Horovod {find_version('horovod')}", "make horovod builds one that fits"
+        return Availability("horovodrun", False, "Horovod is not installed", "make horovod builds it")
+    build = f"Horovod {find_version('horovod')}"
+    remedy = "make horovod builds one that fits"
     try:
         import horovod.torch as hvd
     except ImportError:
-        return Finding("horovodrun", False, f"{build} does not fit torch {torch.__version__}", remedy)
+        return Availability("horovodrun", False, f"{build} does not fit torch {torch.__version__}", remedy)
     built = {"gloo": hvd.gloo_built(), "NCCL": hvd.nccl_built(), "MPI": hvd.mpi_built()}
-    has = ", ".join(name for name, is_so in built.items() if is_so)
-    return Finding("horovodrun", True, f"{build}: {has}; fits torch {torch.__version__}")
+    has = ", ".join(name for name, there in built.items() if there)
+    return Availability("horovodrun", True, f"{build}: {has}; fits torch {torch.__version__}")
 
 
-def _poprun() -> Finding:
+def _poprun() -> Availability:
     if shutil.which("poprun") and find_spec("popdist"):
-        return Finding("poprun", True, f"popdist {find_version('popdist')}")
-    return Finding("poprun", False, "not installed", "for IPUs only: part of Graphcore's Poplar SDK")
+        return Availability("poprun", True, f"popdist {find_version('popdist')}")
+    return Availability("poprun", False, "not installed", "for IPUs only: part of Graphcore's Poplar SDK")
 
 
 def find_version(package: str) -> str:
     """The installed version of a package that can be imported."""
     try:
         return version(package)
-    except PackageNotFoundError:  # it is only on the path
+    except PackageNotFoundError:  # on the path, but not installed
         return "of unknown version"

@@ -1,4 +1,4 @@
-"""Workers that horovodrun started."""
+"""The collective for workers that horovodrun started."""
 
 import os
 import socket
@@ -8,11 +8,11 @@ import torch
 
 from bertdata.errors import MissingExtraError
 from trainer.collectives.workers import Workers
-from trainer.devices import Device
+from trainer.devices.device import Device
 
 
 class Horovod(Workers):
-    """Horovod's operations. Not its DistributedOptimizer: accumulation and clipping are the loop's."""
+    """Horovod's all-reduce; its DistributedOptimizer is not used, as the trainer accumulates and clips."""
 
     name = "horovod"
 
@@ -22,7 +22,7 @@ class Horovod(Workers):
         except ImportError as error:
             raise MissingExtraError(f"horovod is not installed ({error}); run make horovod") from None
         self._horovod = horovod.torch
-        # Buckets are made here; Horovod would join them as they happen to come, in another order each run.
+        # Buckets are made here; Horovod would fuse them in order of arrival, which differs from run to run.
         os.environ.setdefault("HOROVOD_FUSION_THRESHOLD", "0")
         self._horovod.init()
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:  # nothing is sent
@@ -31,8 +31,8 @@ class Horovod(Workers):
         super().__init__(self._horovod.rank(), self._horovod.size(), device, address)
 
     def _start_sum(self, tensor: torch.Tensor, name: str) -> Callable[[], torch.Tensor]:
-        near = tensor if self._horovod.nccl_built() else tensor.cpu()
-        if near.dtype == torch.bfloat16:  # Horovod has it not: rounded alike, sent and added in 32 bits
-            near = near.float()
-        handle = self._horovod.allreduce_async_(near, op=self._horovod.Sum, name=name)
-        return lambda: self._horovod.synchronize(handle).to(tensor)  # its type and place
+        sent = tensor if self._horovod.nccl_built() else tensor.cpu()
+        if sent.dtype == torch.bfloat16:  # Horovod lacks it: values stay rounded, sent and added in 32 bits
+            sent = sent.float()
+        handle = self._horovod.allreduce_async_(sent, op=self._horovod.Sum, name=name)
+        return lambda: self._horovod.synchronize(handle).to(tensor)  # with its type and device

@@ -1,21 +1,22 @@
-"""Workers that Graphcore's poprun started, through Open MPI."""
+"""The collective for workers that Graphcore's poprun started, through Open MPI."""
 
 import os
 
 from trainer.collectives.torch_distributed import TorchDistributed
-from trainer.devices import Device
+from trainer.devices.device import Device
 
 
 class Poprun(TorchDistributed):
-    """torch.distributed under Open MPI's names; on several hosts MASTER_ADDR must say where rank 0 is.
+    """torch.distributed with Open MPI's variables; on several hosts MASTER_ADDR must be rank 0's address.
 
-    This is how the processes talk. Gradients go from IPU to IPU without it.
+    Only the processes use it; gradients go from IPU to IPU directly.
     """
 
     name = "poprun"
 
     def __init__(self, device: Device) -> None:
-        given, size = os.environ, os.environ["OMPI_COMM_WORLD_SIZE"]
+        given = os.environ
+        size = os.environ["OMPI_COMM_WORLD_SIZE"]
         if given.get("OMPI_COMM_WORLD_LOCAL_SIZE") == size:
             given.setdefault("MASTER_ADDR", "127.0.0.1")
         given.setdefault("MASTER_PORT", "29500")

@@ -1,19 +1,19 @@
-"""One worker: its own mean, its own sum."""
+"""The collective of a single worker."""
 
 from typing import Any
 
-from trainer.collectives import Collective
-from trainer.devices import Device
+from trainer.collectives.collective import Collective
+from trainer.devices.device import Device
 
 
 class Single(Collective):
-    """No other worker: what asks for no answer, as the protocol has it, does nothing."""
+    """A group of one: values are returned as they are, all other calls do nothing."""
 
     name = "single"
     rank, size, local_rank = 0, 1, 0
 
     def __init__(self, device: Device) -> None:
-        """The device needs nothing."""
+        """The device is not used."""
 
     def broadcast_object(self, value: Any) -> Any:
         return value

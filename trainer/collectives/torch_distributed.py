@@ -1,4 +1,4 @@
-"""Workers that torchrun started, or anything else that sets its environment variables."""
+"""The collective for workers that torchrun started, or any launcher that sets the same variables."""
 
 import os
 from collections.abc import Callable
@@ -8,27 +8,27 @@ import torch.distributed as dist
 
 from bertdata.errors import SettingsError
 from trainer.collectives.workers import Workers
-from trainer.devices import Device
+from trainer.devices.device import Device
 from trainer.errors import WorkerLost
 
 
 class TorchDistributed(Workers):
-    """torch.distributed, through what the device communicates with."""
+    """torch.distributed over the device's backend."""
 
     name = "torch_distributed"
 
     def __init__(self, device: Device) -> None:
         try:
             device.join()
-        except ValueError as error:  # a variable is missing or no number
+        except ValueError as error:  # a variable is missing or not a number
             raise SettingsError(f"torch.distributed: {error}") from None
         except RuntimeError as error:
-            raise WorkerLost(f"the workers did not meet: {str(error).splitlines()[0]}") from error
+            raise WorkerLost(f"the workers could not connect: {str(error).splitlines()[0]}") from error
         super().__init__(dist.get_rank(), dist.get_world_size(), device, os.environ["MASTER_ADDR"])
 
     def _start_sum(self, tensor: torch.Tensor, name: str) -> Callable[[], torch.Tensor]:
         work = dist.all_reduce(tensor, async_op=True)
-        assert work is not None  # this process is of the group
+        assert work is not None  # this process belongs to the group
 
         def wait() -> torch.Tensor:
             work.wait()

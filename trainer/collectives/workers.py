@@ -1,4 +1,4 @@
-"""What all collectives of several workers share: buckets, JSON as numbers, and noticing lost workers."""
+"""Base of the collectives of several workers: buckets, JSON as numbers, detection of lost workers."""
 
 import json
 from abc import ABC, abstractmethod
@@ -7,23 +7,26 @@ from typing import Any
 
 import torch
 
-from trainer.collectives import Collective, find_local_rank
-from trainer.collectives.watch import Watch
-from trainer.devices import Device
+from trainer.collectives.collective import Collective
+from trainer.collectives.heartbeat import Heartbeat
+from trainer.collectives.launchers import find_local_rank
+from trainer.devices.device import Device
 
 
 class Workers(Collective, ABC):
-    """Made of one operation, the sum of flat tensors."""
+    """A collective built on one operation, the sum of flat tensors."""
 
     def __init__(self, rank: int, size: int, device: Device, address: str) -> None:
-        """address: under which the others can reach this worker; only rank 0's counts."""
-        self.rank, self.size, self.local_rank = rank, size, find_local_rank()
+        """address: this worker's, as others reach it; only rank 0's is used."""
+        self.rank = rank
+        self.size = size
+        self.local_rank = find_local_rank()
         self._device = device
-        self._watch = Watch(rank, size)
-        self._watch.begin(address, self.broadcast_object)
+        self._heartbeat = Heartbeat(rank, size)
+        self._heartbeat.start(address, self.broadcast_object)
 
     def broadcast(self, tensors: Iterable[torch.Tensor]) -> None:
-        # Whatever is added to -0.0 keeps its bits; 0.0 would not let -0.0 through.
+        # x + -0.0 keeps the bits of every x; 0.0 would turn -0.0 into 0.0.
         self._sum(tensors, lambda flat: flat if self.rank == 0 else torch.full_like(flat, -0.0))
 
     def broadcast_object(self, value: Any) -> Any:
@@ -34,12 +37,12 @@ class Workers(Collective, ABC):
         self._sum(tensors, lambda flat: flat.div_(self.size).to(dtype or flat.dtype))
 
     def sum_numbers(self, numbers: list[float]) -> list[float]:
-        # By rank, on each worker: float64 wherever the device has none, and the same bits everywhere.
+        # Added by rank on each host: float64 even where the device has none, the same bits everywhere.
         return [sum(column) for column in zip(*self.gather(numbers), strict=True)]
 
     def gather(self, value: Any) -> list[Any]:
         text = json.dumps(value).encode("ascii")
-        # A power of two, at least: devices that compile for each shape see but a few.
+        # Powers of two: devices that compile for each shape get only a few shapes.
         width = 2 ** max(6, (max(self._rows([len(text)], 1))[0] - 1).bit_length())
         return [json.loads(bytes(row).rstrip(b"\0")) for row in self._rows(list(text), width)]
 
@@ -48,19 +51,19 @@ class Workers(Collective, ABC):
 
     def close(self) -> None:
         self.barrier()
-        self._watch.close()
+        self._heartbeat.close()
 
     @abstractmethod
     def _start_sum(self, tensor: torch.Tensor, name: str) -> Callable[[], torch.Tensor]:
-        """Begin to add up over the workers; the result is called to wait for the sum.
+        """Start the sum over the workers; returns a function that waits for it.
 
-        The tensor may be overwritten. name: its own among those under way together.
+        The tensor may be overwritten. name: unique among the sums under way.
         """
 
     @torch.no_grad()
     def _sum(self, tensors: Iterable[torch.Tensor], term: Callable[[torch.Tensor], torch.Tensor]) -> None:
-        """Overwrite the tensors by the sum over the workers of the terms that each makes of them."""
-        with self._watch.naming_losses():
+        """Overwrite the tensors with sums over the workers; term: from a flat tensor to its summand."""
+        with self._heartbeat.naming_lost_workers():
             under_way = []
             for number, bucket in enumerate(_buckets(tensors, self._device.bucket_mb)):
                 flat = term(torch.cat([tensor.reshape(-1) for tensor in bucket]))
@@ -71,16 +74,16 @@ class Workers(Collective, ABC):
                 _overwrite(bucket, shaped)
 
     def _rows(self, row: list[int], width: int) -> list[list[int]]:
-        """Every worker's row, by rank, filled up with zeros: each adds its own to a table of zeros."""
+        """Every worker's row, by rank, padded with zeros: the sum of tables with one row filled."""
         table = torch.zeros(self.size, width, dtype=torch.int32)
         table[self.rank, : len(row)] = torch.tensor(row)
-        with self._watch.naming_losses():
+        with self._heartbeat.naming_lost_workers():
             rows: list[list[int]] = self._start_sum(table.to(self._device.torch_device), "table")().tolist()
         return rows
 
 
 def _overwrite(tensors: list[torch.Tensor], values: list[torch.Tensor]) -> None:
-    if hasattr(torch, "_foreach_copy_"):  # all at one go, from torch 2.1 on
+    if hasattr(torch, "_foreach_copy_"):  # one call for all, from torch 2.1 on
         torch._foreach_copy_(tensors, values)
         return
     for tensor, value in zip(tensors, values, strict=True):
@@ -88,7 +91,7 @@ def _overwrite(tensors: list[torch.Tensor], values: list[torch.Tensor]) -> None:
 
 
 def _buckets(tensors: Iterable[torch.Tensor], megabytes: int) -> Iterator[list[torch.Tensor]]:
-    """The tensors in their order, in runs of one type and at most that size, or of one tensor."""
+    """The tensors in order, grouped by type up to that size; a larger tensor is a bucket of its own."""
     bucket: list[torch.Tensor] = []
     room = 0
     for tensor in tensors:

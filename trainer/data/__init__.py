@@ -1,1 +1,1 @@
-"""Examples in training: their order, batches of them, and random ones where there is no dataset."""
+"""Training data: opening, random examples, and the order of the examples."""

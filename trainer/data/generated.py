@@ -1,27 +1,26 @@
-"""Random examples to train on: for trials of speed and size, where there is no dataset."""
+"""Random examples: for trials of speed and memory without a dataset."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from bertdata.dataset.reader import Data, Shard
+import numpy as np
+
+from bertdata.dataset.reader import OpenedDataset, Shard
 from bertdata.errors import SettingsError
+from bertdata.examples import columns
 from bertdata.examples.bert.batch import BertBatch
 from bertdata.records import ExampleBatch, ShardLayout
+from trainer.data.order import numbers
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class GeneratedData(Data):
-    """Random examples that come from the seed and the shard's name."""
+class GeneratedData(OpenedDataset):
+    """Random examples, a function of the seed and the shard's name."""
 
     seed: int
 
     def batches(self, shard: Shard) -> Iterator[ExampleBatch]:
         """The shard's examples as NumPy columns: full sequences, every slot masked."""
-        import numpy as np
-
-        from bertdata.examples import columns
-        from trainer.data.order import numbers
-
         assert self.vocabulary_size is not None
         rows, ids, masks = shard.examples, self.layout.max_seq_length, self.layout.max_predictions_per_seq
         drawn = numbers(rows * (ids + 2 * masks + 2), self.seed, shard.name)
@@ -44,8 +43,8 @@ class GeneratedData(Data):
 
 def generated_data(
     layout: ShardLayout, *, vocabulary_size: int, seed: int = 0, files: int = 8, examples: int = 4096
-) -> Data:
-    """Random examples without padding, ``examples`` to a file, made when they are needed."""
+) -> OpenedDataset:
+    """Random examples without padding, in ``files`` shards of ``examples`` each, made when they are read."""
     masks, ids = layout.max_predictions_per_seq, layout.max_seq_length
     if not 0 < masks <= ids - 2:
         raise SettingsError(

@@ -4,11 +4,12 @@ import platform
 
 import torch
 
-from trainer.devices import Device, Finding
+from trainer.devices.availability import Availability
+from trainer.devices.device import Device
 
 
 class Cpu(Device):
-    """What every device does, does it."""
+    """The base device with its name and a smaller bucket."""
 
     name = "cpu"
     process_group = "gloo"
@@ -19,12 +20,11 @@ class Cpu(Device):
         return f"cpu: {platform.machine()}, {torch.get_num_threads()} threads{compiled}"
 
 
-def examine() -> Finding:
-    """The processor is always there."""
+def examine() -> Availability:
+    """PyTorch's kernels on this processor, which is always there."""
     _, _, shown = torch.__config__.show().partition("CPU capability usage: ")
     kernels = f"torch {torch.__version__} with {shown.partition(chr(10))[0]} kernels"
     products = "oneDNN" if torch.backends.mkldnn.is_available() else "no oneDNN"  # type: ignore[no-untyped-call]
     fast = getattr(torch.cpu, "_is_avx512_bf16_supported", bool)()
-    return Finding(
-        "cpu", True, f"{kernels}, {products}, fused attention; bf16 {'' if fast else 'not '}in hardware"
-    )
+    bf16 = f"bf16 {'' if fast else 'not '}in hardware"
+    return Availability("cpu", True, f"{kernels}, {products}, fused attention; {bf16}")

@@ -10,20 +10,21 @@ from torch.nn.attention import SDPBackend
 from bertdata.errors import SettingsError
 from trainer.batches import Batch
 from trainer.config import Config
-from trainer.devices import Device, Finding
+from trainer.devices.availability import Availability
+from trainer.devices.device import Device
 from trainer.losses import Losses
 from trainer.model import BertForPreTraining
 
 _DETERMINISTIC = (":4096:8", ":16:8")
-"""What cuBLAS needs to be told for its sums to be the same each time; the first is the faster."""
+"""Values of CUBLAS_WORKSPACE_CONFIG that make cuBLAS deterministic; the first is the faster."""
 
 _KERNELS = {
     "flash": (backend.enable_flash_sdp, "flash attention"),
     "efficient": (backend.enable_mem_efficient_sdp, "memory efficient"),
     "cudnn": (backend.enable_cudnn_sdp, "cudnn attention"),
-    "math": (backend.enable_math_sdp, ""),  # can always be had
+    "math": (backend.enable_math_sdp, ""),  # always available
 }
-"""Of each attention kernel what allows it, and how PyTorch's warning that it cannot be used begins."""
+"""Each attention kernel's switch, and the start of PyTorch's warning that it cannot be used."""
 
 _NAMES = {
     SDPBackend.FLASH_ATTENTION: "flash",
@@ -34,14 +35,14 @@ _NAMES = {
 
 
 class Cuda(Device):
-    """One GPU; the worker's local rank says which."""
+    """One GPU: the one with the number of the worker's local rank."""
 
     name = "cuda"
     process_group = "nccl"
 
     def __init__(self, config: Config, local_rank: int = 0) -> None:
         if config.deterministic:
-            _tell_cublas()
+            _set_cublas_workspace()
         if local_rank >= (found := torch.cuda.device_count()):
             build = f"for CUDA {torch.version.cuda} finds {found}" if torch.version.cuda else "has no CUDA"
             lacks = f"worker {local_rank} has no GPU, torch {torch.__version__} {build}"
@@ -49,7 +50,7 @@ class Cuda(Device):
         super().__init__(config)
         self.torch_device = torch.device("cuda", local_rank)
         torch.cuda.set_device(self.torch_device)
-        torch.set_float32_matmul_precision("high")  # TF32 for what autocast leaves in fp32
+        torch.set_float32_matmul_precision("high")  # TF32 for products that autocast leaves in fp32
         self._graphs = bool(config.device_options.get("cuda_graphs"))
         if self._graphs:
             self.compiles, self.fixed_shapes, self.compile_mode = True, True, "reduce-overhead"
@@ -62,13 +63,13 @@ class Cuda(Device):
     def place(self, model: BertForPreTraining) -> BertForPreTraining:
         self._kernel = self._find_kernel(model)
         model = super().place(model)
-        if self._graphs:  # gradients that a graph makes are overwritten when it runs again
+        if self._graphs:  # the next run of a graph overwrites the gradients of this one
             for weight in model.parameters():
                 weight.register_hook(torch.clone)  # type: ignore[no-untyped-call]
         return model
 
     def prepare(self, batch: Batch) -> Batch:
-        torch.cuda.set_device(self.torch_device)  # this thread's; pinning would wake the first GPU
+        torch.cuda.set_device(self.torch_device)  # for this thread; pinning would initialise the first GPU
         return batch.map(lambda tensor: tensor.pin_memory())
 
     def move(self, batch: Batch) -> Batch:
@@ -76,14 +77,14 @@ class Cuda(Device):
 
     def losses(self, model: BertForPreTraining, batch: Batch) -> Losses:
         if self._graphs:
-            # What the last run left may be overwritten.
+            # Lets the graphs reuse the memory of the previous run.
             torch.compiler.cudagraph_mark_step_begin()  # type: ignore[no-untyped-call]
         return super().losses(model, batch)
 
     def _find_kernel(self, model: BertForPreTraining) -> str:
-        """The attention kernel for padded sequences; SettingsError where it is not the one asked for.
+        """The attention kernel that PyTorch chooses; SettingsError where the configured one cannot be used.
 
-        "flash" takes no mask, so it is asked for sequences without padding.
+        The case is padded sequences, except for "flash": it takes no mask, so sequences without padding.
         """
         if self.jagged and self.fixed_shapes:
             raise SettingsError("attention flash takes no padding, which compile and cuda_graphs need")
@@ -92,18 +93,18 @@ class Cuda(Device):
         length = self.config.max_seq_length or shape.max_position_embeddings
         head = shape.hidden_size // shape.num_attention_heads
         dropout = shape.attention_probs_dropout_prob
-        case = f"attention {self._attention} cannot be had with precision {precision}, heads of {head}"
-        if self.jagged and head % 8:  # PyTorch fills smaller ones up, but not where sequences vary
+        case = f"attention {self._attention} cannot be used with precision {precision}, heads of {head}"
+        if self.jagged and head % 8:  # PyTorch pads smaller heads, but not for jagged sequences
             raise SettingsError(f"{case}: expected a multiple of 8")
         sizes = (2, shape.num_attention_heads, length, head)
         query = torch.zeros(sizes, dtype=half, device=self.torch_device, requires_grad=True)
         mask = None if self.jagged else torch.ones(2, 1, 1, length, dtype=torch.bool, device=query.device)
-        with warnings.catch_warnings(record=True) as said:
+        with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
                 choice = torch._fused_sdp_choice(query, query, query, mask, dropout)
             except RuntimeError:
-                why = _reason(_KERNELS[self._attention][1], [str(one.message) for one in said])
+                why = _reason(_KERNELS[self._attention][1], [str(one.message) for one in caught])
                 raise SettingsError(f"{case}, dropout {dropout:g}: {why}") from None
         return _NAMES[SDPBackend(choice)]
 
@@ -117,30 +118,30 @@ class Cuda(Device):
         return f"{self.torch_device}: {', '.join(parts)}"
 
 
-def examine() -> Finding:
+def examine() -> Availability:
     """The GPUs of this machine, by name."""
     if torch.version.cuda is None:
-        return Finding(
+        return Availability(
             "cuda", False, f"torch {torch.__version__} has no CUDA", "install a build of torch that has"
         )
     build = f"torch {torch.__version__} for CUDA {torch.version.cuda}"
     if not (count := torch.cuda.device_count()):
-        return Finding("cuda", False, f"{build} finds no GPU", "see nvidia-smi and CUDA_VISIBLE_DEVICES")
+        return Availability("cuda", False, f"{build} finds no GPU", "see nvidia-smi and CUDA_VISIBLE_DEVICES")
     about = torch.cuda.get_device_properties(0)
     gpus = f"{count} x {about.name}, {about.total_memory / 2**30:.0f} GiB"
-    return Finding("cuda", True, f"{gpus}; {build}; bf16, TF32, fused attention", count=count)
+    return Availability("cuda", True, f"{gpus}; {build}; bf16, TF32, fused attention", count=count)
 
 
-def _reason(kernel: str, said: list[str]) -> str:
-    """Why the kernel cannot be used: what PyTorch said after the line that names it."""
-    lines = [line.partition(" (Triggered internally")[0] for line in said]
+def _reason(kernel: str, messages: list[str]) -> str:
+    """PyTorch's reason not to use the kernel: the warning after the one that names it."""
+    lines = [line.partition(" (Triggered internally")[0] for line in messages]
     heads = [number for number, line in enumerate(lines) if "kernel not used because" in line]
-    ours = (number + 1 for number in heads if lines[number].lower().startswith(kernel))
-    return next((lines[place] for place in ours if place not in heads and lines[place:]), "no reason given")
+    reasons = (number + 1 for number in heads if lines[number].lower().startswith(kernel))
+    return next((lines[one] for one in reasons if one not in heads and lines[one:]), "no reason given")
 
 
-def _tell_cublas() -> None:
-    """Have cuBLAS deterministic, which it learns when it starts; SettingsError if told the contrary."""
+def _set_cublas_workspace() -> None:
+    """Set CUBLAS_WORKSPACE_CONFIG before CUDA starts; SettingsError on conflict."""
     found = os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", _DETERMINISTIC[0])
     if found not in _DETERMINISTIC:
         wanted = f"expected {' or '.join(_DETERMINISTIC)}, or nothing"

@@ -1,6 +1,6 @@
 """Intel's Gaudi, through habana_frameworks, the PyTorch bridge of Intel's (Habana's) software.
 
-What is called, and in which order, is held against golden/devices/hpu_*.txt by a stand-in of the package.
+Tests compare the calls and their order with golden/devices/hpu_*.txt, through a stand-in of the package.
 """
 
 import os
@@ -18,13 +18,14 @@ from torch.profiler import ProfilerActivity
 from bertdata.errors import SettingsError
 from trainer.batches import Batch
 from trainer.config import Config
-from trainer.devices import Device, Finding
+from trainer.devices.availability import Availability
+from trainer.devices.device import Device
 from trainer.model import BertForPreTraining
 from trainer.optim import Preset
 
 VARIABLE = "PT_HPU_LAZY_MODE"
 MODES = {"graph": "0", "eager": "0", "lazy": "1"}
-"""What the variable is in each mode: the bridge reads it once, when it is imported."""
+"""The variable's value in each mode; the bridge reads it once, at import."""
 
 _INSTALL = "install the PyTorch packages of Intel Gaudi's software, or start in its container"
 _CARDS = "hl-smi lists the cards, HABANA_VISIBLE_MODULES those that may be used"
@@ -32,16 +33,16 @@ _FUSED = {"optimizers": ("FusedLamb", "FusedAdamW"), "normalization": ("FusedCli
 
 
 class Hpu(Device):
-    """One Gaudi card; which one the bridge chooses by the worker's local rank.
+    """One Gaudi card; the bridge chooses it by the worker's local rank.
 
     mode: "graph" compiles the model by hpu_backend, "eager" runs operation by operation, "lazy" collects
-    operations until mark_step. The weights that the masked-word head shares with the embeddings need not
-    be tied anew on the card: the model hands them to the head at each call.
+    operations until mark_step. The masked-word head's weights need not be tied to the embeddings again on
+    the card: the model passes the embeddings to the head at each call.
     """
 
     name = "hpu"
     process_group = "hccl"
-    collectives = ("single", "torch_distributed")  # Horovod knows Gaudi for TensorFlow only
+    collectives = ("single", "torch_distributed")  # Horovod supports Gaudi for TensorFlow only
     bucket_mb = 230
     fixed_shapes = True
 
@@ -80,18 +81,19 @@ class Hpu(Device):
         return model
 
     def move(self, batch: Batch) -> Batch:
-        """All integers are of 32 bits, and position ids are an input: nothing is made up on the card."""
+        """All integers have 32 bits, and position ids are an input, so that the card generates no tensor."""
         batch = replace(batch, position_ids=torch.arange(batch.input_ids.shape[1], dtype=torch.int32))
         return batch.map(lambda tensor: tensor.to(self.torch_device, non_blocking=True))
 
     def optimiser(self, preset: Preset, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
-        """The bridge's own where it has one that computes what the preset says, else ours.
+        """The bridge's optimiser if it has one with the preset's arithmetic, else ours.
 
-        FusedLamb clips by itself, once an update, and crashes on a group without parameters.
+        FusedLamb clips gradients itself, once an update, and crashes on a group without parameters.
         """
-        config, settings = self.config, {"lr": preset.lr, "betas": preset.betas, "eps": preset.eps}
+        config = self.config
+        settings = {"lr": preset.lr, "betas": preset.betas, "eps": preset.eps}
         settings["bias_correction"] = preset.debias or preset.kind == "adamw"
-        # Under "step" both keep the count of updates, which a resumed run sets.
+        # Both keep the count of updates under "step", where a resumed run sets it.
         counted = [
             {"params": group["params"], "weight_decay": group["weight_decay"], "step": 0}
             for group in groups
@@ -111,11 +113,11 @@ class Hpu(Device):
         fused = _find("normalization", "FusedClipNorm")
         if fused is None or not gradients:
             return super().clip_(gradients, max_norm)
-        # It takes parameters, and changes what lies in their grad.
+        # FusedClipNorm takes parameters and clips their grad.
         holders = [torch.nn.Parameter(gradient, requires_grad=False) for gradient in gradients]
         for holder, gradient in zip(holders, gradients, strict=True):
             holder.grad = gradient
-        if max_norm not in self._clippers:  # each keeps its norm on the card
+        if max_norm not in self._clippers:  # a clipper keeps its max_norm on the card
             self._clippers[max_norm] = fused(holders, max_norm)
         norm: Tensor = self._clippers[max_norm].clip_norm(holders)
         return norm.reshape(())
@@ -136,25 +138,25 @@ class Hpu(Device):
         return f"hpu: {self._hpu.get_device_name()}, {_version()}, mode {self.mode}{compiled}"
 
 
-def examine() -> Finding:
-    """The cards of this machine, which are not taken hold of, the bridge, and what it has fused."""
+def examine() -> Availability:
+    """The cards of this machine, which are not opened, the bridge, and its fused optimisers."""
     if find_spec("habana_frameworks") is None:
-        return Finding("hpu", False, "habana_frameworks is not installed", _INSTALL)
+        return Availability("hpu", False, "habana_frameworks is not installed", _INSTALL)
     mode = "lazy" if os.environ.get(VARIABLE) == MODES["lazy"] else "graph"
     try:
         _load(mode)
     except SettingsError as error:
-        return Finding("hpu", False, str(error))
+        return Availability("hpu", False, str(error))
     hpu = import_module("habana_frameworks.torch.hpu")
     if not (count := hpu.device_count() if hpu.is_available() else 0):
-        return Finding("hpu", False, f"{_version()} finds no card", _CARDS)
+        return Availability("hpu", False, f"{_version()} finds no card", _CARDS)
     fused = [name for module, names in _FUSED.items() for name in names if _find(module, name)]
     kernels = ", ".join(fused) or "nothing fused"
-    return Finding("hpu", True, f"{count} x Gaudi; {_version()}; mode {mode}; {kernels}", count=count)
+    return Availability("hpu", True, f"{count} x Gaudi; {_version()}; mode {mode}; {kernels}", count=count)
 
 
 def find_mode(options: dict[str, Any]) -> str:
-    """The mode that mode, or Habana's older use_lazy_mode, asks for; SettingsError where they disagree."""
+    """The mode that the key mode, or Habana's older use_lazy_mode, gives; SettingsError on conflict."""
     lazy = options.get("use_lazy_mode")
     mode = str(options.get("mode") or ("lazy" if lazy else "graph"))
     if lazy is not None and lazy != (mode == "lazy"):
@@ -164,11 +166,11 @@ def find_mode(options: dict[str, Any]) -> str:
 
 
 def find_fused(preset: Preset, groups: list[dict[str, Any]], use_lamb: bool = True) -> str | None:
-    """The name of the bridge's optimiser that computes what the preset says, if there is one.
+    """The name of the bridge's optimiser with the preset's arithmetic, if there is one.
 
-    FusedLamb gives trust ratios to what decays, and the ratio 0 to a weight of norm 0, which then never
-    changes: it fits where biases, zero at the start, have no ratio. FusedAdamW adds epsilon before the
-    bias is corrected, PyTorch's AdamW after; with epsilon 1e-8 no loss tells them apart.
+    FusedLamb uses trust ratios for weights that decay, and the ratio 0 for a weight of norm 0, which
+    then never changes: it fits where biases, zero at the start, have no ratio. FusedAdamW adds epsilon
+    before the bias correction, PyTorch's AdamW after it; with epsilon 1e-8 the losses are equal.
     """
     if preset.kind == "lamb" and preset.trust in ("decayed", "named") and use_lamb:
         follows = all(group["trust"] == (group["weight_decay"] != 0) for group in groups)
@@ -182,8 +184,9 @@ def _refusal(message: str) -> SettingsError:
 
 
 def _load(mode: str) -> None:
-    """Have the bridge imported in that mode; SettingsError where it cannot be, or was in another."""
-    wanted, found = MODES[mode], os.environ.get(VARIABLE)
+    """Import the bridge in that mode; SettingsError if that fails or it was imported in another mode."""
+    wanted = MODES[mode]
+    found = os.environ.get(VARIABLE)
     remedy = f"start with {VARIABLE}={wanted}, or choose another --mode"
     if found not in (None, wanted):
         raise _refusal(f"{VARIABLE} is {found}, mode {mode} needs {wanted}; {remedy}")
@@ -191,12 +194,13 @@ def _load(mode: str) -> None:
     try:
         import_module("habana_frameworks.torch")
         is_lazy = import_module("habana_frameworks.torch.utils.internal").is_lazy()
-    except (ImportError, OSError, AssertionError, RuntimeError) as error:  # a library, the version of torch
+    except (ImportError, OSError, AssertionError, RuntimeError) as error:
+        # A library is missing, or torch has another version than the bridge.
         why = (str(error) or type(error).__name__).splitlines()[0]
         missing = f"habana_frameworks cannot be imported ({why})"
         raise SettingsError(f"device 'hpu' is not there: {missing}; {_INSTALL}") from None
-    if is_lazy != (mode == "lazy"):  # torch, where it loads its devices by itself, was first
-        imported = f"habana_frameworks was imported before with {VARIABLE}={int(is_lazy)}"
+    if is_lazy != (mode == "lazy"):  # torch with device autoload imported the bridge first
+        imported = f"habana_frameworks was already imported with {VARIABLE}={int(is_lazy)}"
         raise _refusal(f"{imported}, mode {mode} needs {wanted}; {remedy}")
 
 

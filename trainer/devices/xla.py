@@ -1,7 +1,7 @@
 """TPUs, through torch_xla 2.9.
 
-Its tensors are lazy: what the model does is recorded as a graph, which each sync compiles, if it is new, and
-runs. So shapes are fixed, and what changes from update to update (rate, counts, seed) goes in as data.
+Its tensors are lazy: operations are recorded as a graph; each sync compiles the graph, if it is new, and runs
+it. So shapes are fixed, and values that change from update to update (rate, counts, seed) are inputs.
 """
 
 import importlib
@@ -16,22 +16,23 @@ import torch
 from bertdata.errors import BertDataError, MissingExtraError, SettingsError
 from trainer.batches import Batch
 from trainer.checkpoint import State
-from trainer.collectives import Collective
+from trainer.collectives.collective import Collective
 from trainer.config import Config
-from trainer.devices import Device, Finding
-from trainer.engine import Engine
+from trainer.devices.availability import Availability
+from trainer.devices.device import Device
 from trainer.model import BertForPreTraining
 from trainer.optim import Preset
+from trainer.updater import Updater
 
 PROFILE_PORT = 9012
-"""Where torch_xla's profiler listens under --profile."""
+"""The port of torch_xla's profiler under --profile."""
 
 _LEAST_RATE = 2.0**-126
-_TO_TRY = "PJRT_DEVICE=CPU tries it on the processor"
+_ON_PROCESSOR = "PJRT_DEVICE=CPU runs it on the processor"
 
 
 class Xla(Device):
-    """One TPU core, or with PJRT_DEVICE=CPU the processor as if it were one."""
+    """One TPU core; with PJRT_DEVICE=CPU the processor in its place."""
 
     name = "xla"
     process_group = "xla"
@@ -39,7 +40,7 @@ class Xla(Device):
     idle = ("compile",)
     fixed_shapes = True
     _server: object = None
-    """The profiler's, which ends when it is forgotten."""
+    """The profiler's server, which ends when the last reference to it goes."""
 
     def __init__(self, config: Config, local_rank: int = 0) -> None:
         self._xla, self._runtime = import_torch_xla()
@@ -49,13 +50,14 @@ class Xla(Device):
         self._hardware = str(self._runtime.device_type())
         if folder := config.device_options.get("executable_cache_dir"):
             _keep_programs(str(folder))
-        if "WORLD_SIZE" not in os.environ:  # else join must come before the device is touched
+        if "WORLD_SIZE" not in os.environ:  # with several workers, join must come before the first access
             self._check(self._xla.device)
 
     def join(self) -> None:
-        importlib.import_module("torch_xla.distributed.xla_backend")  # which makes "xla" known
+        importlib.import_module("torch_xla.distributed.xla_backend")  # registers the backend "xla"
         self._check(lambda: torch.distributed.init_process_group(self.process_group, init_method="xla://"))
-        joined, started = torch.distributed.get_world_size(), int(os.environ["WORLD_SIZE"])
+        joined = torch.distributed.get_world_size()
+        started = int(os.environ["WORLD_SIZE"])
         if joined != started:
             found = f"{started} workers share {joined} devices of {self._hardware}"
             raise SettingsError(f"device 'xla': {found}, expected one for each; PJRT_DEVICE=CPU has but one")
@@ -66,7 +68,9 @@ class Xla(Device):
             opens()
         except (RuntimeError, OSError) as error:
             found = str(error).splitlines()[0]
-            raise SettingsError(f"device 'xla' is not there: {self._hardware}: {found}; {_TO_TRY}") from error
+            raise SettingsError(
+                f"device 'xla' is not there: {self._hardware}: {found}; {_ON_PROCESSOR}"
+            ) from error
 
     def seed(self, seed: int) -> None:
         super().seed(seed)
@@ -77,13 +81,13 @@ class Xla(Device):
             from torch_xla.debug import profiler
 
             self._server = profiler.start_server(PROFILE_PORT)
-        return model.to(self.torch_device)  # compiled in any case, as it runs
+        return model.to(self.torch_device)  # always compiled, when it runs
 
     def move(self, batch: Batch) -> Batch:
         return batch.map(lambda tensor: tensor.to(self.torch_device))
 
-    def engine(self, workers: Collective, model: BertForPreTraining) -> Engine:
-        return _XlaEngine(self.config, self, workers, model)
+    def updater(self, workers: Collective, model: BertForPreTraining) -> Updater:
+        return XlaUpdater(self.config, self, workers, model)
 
     def optimiser(self, preset: Preset, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
         made = super().optimiser(preset, groups)
@@ -91,43 +95,48 @@ class Xla(Device):
         return made
 
     def after_backward(self) -> None:
-        self._xla.sync()  # a graph for each micro-batch, not one for all of them
+        self._xla.sync()  # one graph for each micro-batch instead of one for all
 
     def after_step(self) -> None:
         self._xla.sync()
 
     def release(self) -> None:
-        """Leave the profiler's port to the next phase."""
+        """Free the profiler's port for the next phase."""
         self._server = None
 
     def describe(self) -> str:
         return f"xla: {self._hardware}, torch_xla {self._xla.__version__}"
 
 
-class _XlaEngine(Engine):
+class XlaUpdater(Updater):
+    """Base updater; compiling takes two updates."""
+
     def compile(self, updates: Sequence[Sequence[Batch]], state: State) -> None:
-        """The second update has graphs of its own: it finds moments where the first makes them."""
+        """Make two updates: the first creates the moments, so the second has graphs of its own."""
         for _ in range(2):
             (losses,) = self.update(updates, 0.0, state)
-        self._device.to_host(losses)  # all is done by then
+        self._device.to_host(losses)  # waits until everything has run
 
 
-def examine() -> Finding:
-    """What torch_xla would compute on; the hardware itself is not opened."""
+def examine() -> Availability:
+    """The hardware that torch_xla would use, without opening it."""
     try:
         torch_xla, runtime = import_torch_xla()
     except BertDataError as error:
-        told = str(error).removeprefix("device 'xla'").removeprefix(" is not there").removeprefix(": ")
-        found, _, remedy = told.partition("; ")
-        return Finding("xla", False, found, remedy)
+        message = str(error).removeprefix("device 'xla'").removeprefix(" is not there").removeprefix(": ")
+        found, _, remedy = message.partition("; ")
+        return Availability("xla", False, found, remedy)
     kind = runtime.device_type()
-    return Finding(
+    return Availability(
         "xla", True, f"{kind} by torch_xla {torch_xla.__version__}, torch {torch.__version__}; bf16"
     )
 
 
 def import_torch_xla() -> tuple[ModuleType, ModuleType]:
-    """torch_xla and its runtime; an error where it is missing, or would take the processor by itself."""
+    """torch_xla and its runtime.
+
+    MissingExtraError where it is not installed; SettingsError where it would use the processor unasked.
+    """
     chosen = "PJRT_DEVICE" in os.environ
     try:
         import torch_xla
@@ -136,18 +145,18 @@ def import_torch_xla() -> tuple[ModuleType, ModuleType]:
         remedy = "it needs an environment of its own, see docs/devices.md"
         raise MissingExtraError(f"device 'xla': torch_xla is not installed ({error}); {remedy}") from None
     if not chosen and runtime.device_type() == "CPU":
-        del os.environ["PJRT_DEVICE"]  # which the import has set
-        raise SettingsError(f"device 'xla' is not there: torch_xla finds no TPU; {_TO_TRY}")
+        del os.environ["PJRT_DEVICE"]  # set by the import
+        raise SettingsError(f"device 'xla' is not there: torch_xla finds no TPU; {_ON_PROCESSOR}")
     return torch_xla, runtime
 
 
 @cache
 def _keep_programs(folder: str) -> None:
-    """Have what is compiled kept in the folder, which torch_xla is told once, whatever phases follow."""
+    """Keep compiled programs in the folder; cached, because torch_xla takes the setting once a process."""
     importlib.import_module("torch_xla.runtime").initialize_cache(folder, readonly=False)
 
 
 def _keep_rate_variable(optimiser: torch.optim.Optimizer, *_: Any) -> None:
-    """A rate of 0 would be a constant of the graph, which would be compiled for it alone."""
+    """Replace a rate of 0 by 2^-126: 0 would be a constant, for which a graph of its own is compiled."""
     for group in optimiser.param_groups:
         group["lr"] = group["lr"] or _LEAST_RATE

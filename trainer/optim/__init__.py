@@ -1,4 +1,4 @@
-"""Optimisers and learning-rate schedules by name, each with the habits of the program it comes from."""
+"""Optimisers and learning-rate schedules by name, each with the behaviour of its original program."""
 
 from trainer.optim.clipping import clip_
 from trainer.optim.lamb import Lamb

@@ -10,10 +10,10 @@ from bertdata.errors import SettingsError
 
 @torch.no_grad()
 def clip_(tensors: Sequence[Tensor], max_norm: float) -> Tensor:
-    """The norm of all tensors together; they are divided in place by max(1, norm / max_norm).
+    """Divide the tensors in place by max(1, norm / max_norm); returns the norm of all of them together.
 
-    This is TensorFlow's clip_by_global_norm, NVIDIA's max(1, norm / 1.0) and Graphcore's max(norm, 1)
-    alike. Nothing waits for the device. A norm that is not finite makes the tensors so too.
+    The result equals TensorFlow's clip_by_global_norm, NVIDIA's max(1, norm / 1.0) and Graphcore's
+    max(norm, 1). It does not wait for the device. If the norm is not finite, neither are the results.
     """
     if max_norm <= 0:
         raise SettingsError(f"max_norm is {max_norm}, expected more than 0")

@@ -1,4 +1,4 @@
-"""LAMB (You et al. 2020), of which Adam after BERT's habits is the form without trust ratios."""
+"""LAMB (You et al. 2020); without trust ratios it is the Adam of the original BERT."""
 
 import math
 from collections.abc import Callable, Iterable
@@ -12,7 +12,14 @@ from bertdata.config.value_check import check_names
 
 # Small enough for a processor's cache, large enough to keep a GPU busy.
 _CHUNK = 2**22
-_USUAL = {"lr": 1e-3, "betas": (0.9, 0.999), "eps": 1e-6, "weight_decay": 0.01, "debias": True, "trust": True}
+_DEFAULTS = {
+    "lr": 1e-3,
+    "betas": (0.9, 0.999),
+    "eps": 1e-6,
+    "weight_decay": 0.01,
+    "debias": True,
+    "trust": True,
+}
 _AVERAGES = ("exp_avg", "exp_avg_sq")  # PyTorch's names for them
 
 
@@ -22,23 +29,23 @@ class Lamb(torch.optim.Optimizer):
         u = m / (sqrt(v) + eps) + weight_decay * w
         w = w - lr * trust * u,  trust = |w| / |u|, 1 if either norm is 0 or the group has none
 
-    Parameter groups may set weight_decay and trust. A query, key and value that are parameters of
-    their own have a ratio each, as Graphcore gives to the parts of a fused one. The state is fp32;
-    state_dict holds tensors and plain numbers only.
+    Parameter groups may set weight_decay and trust. Separate query, key and value parameters have a
+    ratio each, as Graphcore gives one to each part of a fused parameter. The state is fp32; state_dict
+    holds tensors and plain numbers only.
 
-    A group's ``step`` counts the updates applied, from 1 at the first: no division by zero, and an
-    update that was left out for an overflow does not count. chunk: elements updated at a time, about,
-    which bounds temporary memory.
+    A group's ``step`` counts the updates applied, from 1 at the first, which avoids a division by zero;
+    an update skipped because of an overflow does not count. chunk: the approximate number of elements
+    updated at a time, which bounds temporary memory.
     """
 
     def __init__(self, params: Iterable[Any], *, chunk: int = _CHUNK, **settings: Any) -> None:
         self.chunk = chunk
-        check_names(settings, _USUAL, "lamb: ")
-        super().__init__(params, {**_USUAL, **settings, "step": 0})
+        check_names(settings, _DEFAULTS, "lamb: ")
+        super().__init__(params, {**_DEFAULTS, **settings, "step": 0})
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Update every parameter that has a gradient."""
+        """Update each parameter that has a gradient."""
         with torch.enable_grad():
             result = closure() if closure else None
         for group in self.param_groups:
@@ -62,7 +69,7 @@ class Lamb(torch.optim.Optimizer):
 
 
 def update(w: list[Tensor], g: list[Tensor], m: list[Tensor], v: list[Tensor], group: dict[str, Any]) -> None:
-    """One step in place on tensors that lie in one group."""
+    """One step, in place, on weights w, gradients g and averages m, v of one group."""
     (beta1, beta2), eps, decay, lr = group["betas"], group["eps"], group["weight_decay"], group["lr"]
     torch._foreach_lerp_(m, g, 1 - beta1)
     torch._foreach_mul_(v, beta2)
@@ -71,7 +78,8 @@ def update(w: list[Tensor], g: list[Tensor], m: list[Tensor], v: list[Tensor], g
     scale = 1.0
     if group["debias"]:
         root = math.sqrt(1 - beta2 ** group["step"])
-        scale, eps = root / (1 - beta1 ** group["step"]), eps * root
+        scale = root / (1 - beta1 ** group["step"])
+        eps = eps * root
     # u / scale, in the only temporary
     u = torch._foreach_sqrt(v)
     torch._foreach_add_(u, eps)
@@ -82,6 +90,7 @@ def update(w: list[Tensor], g: list[Tensor], m: list[Tensor], v: list[Tensor], g
     if not group["trust"]:
         torch._foreach_add_(w, u, alpha=-lr * scale)
         return
-    w_norms, u_norms = torch.stack(torch._foreach_norm(w)), torch.stack(torch._foreach_norm(u)) * scale
+    w_norms = torch.stack(torch._foreach_norm(w))
+    u_norms = torch.stack(torch._foreach_norm(u)) * scale
     ratios = torch.where((w_norms > 0) & (u_norms > 0), w_norms / u_norms, 1.0)
     torch._foreach_addcmul_(w, u, (ratios * (-lr * scale)).unbind())

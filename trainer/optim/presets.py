@@ -1,4 +1,4 @@
-"""Optimisers by name: what each program decays, trusts, corrects and clips."""
+"""Optimisers by name: each program's weight decay, trust ratios, bias correction and clipping."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, fields, replace
@@ -26,12 +26,13 @@ _RANGES = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Preset:
-    """Settings of an optimiser; a name is skipped when one of the given parts occurs in it.
+    """Settings of an optimiser.
 
-    trust: which parameters have a trust ratio: "all", "none", those that weight decay's names do not
-    skip ("named"), those whose decay is not 0 ("decayed"), or all but biases ("weights").
-    clip_norm, clip_each: gradients are clipped to this global norm, if any, in each micro-batch on its
-    worker or once an update, after the all-reduce. The caller clips: ``clip_``.
+    decay_skips: parameters whose name contains one of these do not decay.
+    trust: the parameters with a trust ratio: "all", "none", those that decay_skips does not match
+    ("named"), those whose decay is not 0 ("decayed"), or all but biases ("weights").
+    clip_norm: global norm to clip gradients to, or None. The caller clips, with ``clip_``.
+    clip_each: clip in each micro-batch on its worker, not once an update after the all-reduce.
     """
 
     kind: str = "lamb"
@@ -70,7 +71,7 @@ PRESETS = {
     "lamb-graphcore": Preset(debias=False),
     "lamb-graphcore-pytorch": Preset(decay_skips=("bias", "LayerNorm"), trust="weights"),
     "adamw-bert": Preset(decay_skips=_TENSORFLOW, trust="none", debias=False, clip_norm=1.0),
-    # The rest is as PyTorch has it.
+    # PyTorch's defaults in all else.
     "adamw": Preset(kind="adamw", eps=1e-8, trust="none"),
     "momentum": Preset(kind="sgd", weight_decay=0.0, momentum=0.9, trust="none"),
     "sgd": Preset(kind="sgd", weight_decay=0.0, trust="none"),
@@ -78,7 +79,7 @@ PRESETS = {
 
 
 def find_preset(name: str, **settings: Any) -> Preset:
-    """The preset of that name with some of its settings changed."""
+    """The preset of that name with the given settings changed."""
     check_names([name], PRESETS, "optimiser ")
     check_names(settings, {item.name for item in fields(Preset)} - {"kind"}, f"optimiser {name}: ")
     preset = replace(PRESETS[name], **settings)
@@ -90,7 +91,7 @@ def find_preset(name: str, **settings: Any) -> Preset:
 def make_optimiser(
     name: str, named_parameters: Iterable[tuple[str, nn.Parameter]], **settings: Any
 ) -> torch.optim.Optimizer:
-    """The optimiser of that name, some of its settings changed; the caller sets lr and clips."""
+    """The optimiser of that name with the given settings changed; the caller sets lr and clips."""
     preset = find_preset(name, **settings)
     return build_optimiser(preset, group_parameters(preset, named_parameters))
 
@@ -98,7 +99,7 @@ def make_optimiser(
 def group_parameters(
     preset: Preset, named_parameters: Iterable[tuple[str, nn.Parameter]]
 ) -> list[dict[str, Any]]:
-    """A group for each mix of decay and trust that occurs: its params, weight_decay and trust."""
+    """Parameter groups, one for each combination of decay and trust: params, weight_decay, trust."""
     groups: dict[tuple[bool, bool], list[nn.Parameter]] = {}
     for path, parameter in named_parameters:
         if parameter.requires_grad:
@@ -110,6 +111,6 @@ def group_parameters(
 
 
 def build_optimiser(preset: Preset, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
-    """Our LAMB or PyTorch's own AdamW or SGD over the groups."""
+    """This package's LAMB or PyTorch's AdamW or SGD over the groups."""
     make, names = _KINDS[preset.kind]
     return make(groups, lr=preset.lr, **{name: getattr(preset, name) for name in names})

@@ -1,4 +1,4 @@
-"""Learning-rate schedules by name: functions from the step, counted from 0, to a learning rate."""
+"""Learning-rate schedules by name: functions from the update, counted from 0, to a learning rate."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -15,9 +15,10 @@ _LEAST = 1e-7
 def make_schedule(
     name: str, *, learning_rate: float, steps: int, warmup: int | float = 0, **settings: Any
 ) -> Schedule:
-    """The schedule of that name over steps; warmup: steps if an integer, a share of them below 1.
+    """The schedule of that name over ``steps``.
 
-    What else may be set: see the functions below.
+    warmup: a number of steps if an integer, else a share of all steps, below 1. Further settings are the
+    arguments of the functions below.
     """
     check_names([name], SCHEDULES, "schedule ")
     if steps < 1:
@@ -31,7 +32,7 @@ def make_schedule(
 
 
 def warmup_steps(warmup: int | float, steps: int) -> int:
-    """Steps of warm-up: an integer itself, 0 <= x < 1 that share of all steps, rounded down."""
+    """The warm-up in steps; a share of all steps (0 <= x < 1) is rounded down."""
     if type(warmup) is int and 0 <= warmup <= steps:
         return warmup
     if type(warmup) is float and 0 <= warmup < 1:
@@ -45,23 +46,32 @@ def warmup_steps(warmup: int | float, steps: int) -> int:
 def mlperf(
     rate: float, steps: int, warmup: int | float, *, start_warmup_step: int = 0, power: float = 1.0
 ) -> Schedule:
-    """Warm-up counted from start_warmup_step, which may be negative; decay as if there were none."""
+    """Warm-up counted from start_warmup_step, which may be negative; the decay ignores the warm-up."""
     rising = warmup_steps(warmup, steps)
     return _warmed_up(rate, rising, _decay(rate, steps, power), start_warmup_step)
 
 
 def nvidia_poly(rate: float, steps: int, warmup: int | float, *, power: float = 0.5) -> Schedule:
-    """Progress counts the step under way as done; the rate jumps where warm-up ends."""
+    """NVIDIA's schedule: progress includes the current step, and the rate jumps where warm-up ends."""
     rising = warmup_steps(warmup, steps)
     share = rising / steps if type(warmup) is int else warmup
     after = _decay(rate, steps, power)
-    return lambda step: rate * ((step + 1) / steps) / share if (step + 1) / steps < share else after(step + 1)
+
+    def rate_at(step: int) -> float:
+        progress = (step + 1) / steps
+        return rate * progress / share if progress < share else after(step + 1)
+
+    return rate_at
 
 
 def habana_tf(
     rate: float, steps: int, warmup: int | float, *, adam: bool = False, workers: int = 1
 ) -> Schedule:
-    """The rate is per worker. With LAMB a square root, and a jump; with Adam a straight line, and none."""
+    """Habana's schedule, with the rate of one worker.
+
+    With LAMB the decay is a square root and the rate jumps after warm-up; with Adam it is linear, without
+    a jump.
+    """
     rising = warmup_steps(warmup, steps)
     rate *= workers
     start = rate / (1 - rising / steps) if adam and rising < steps else rate
@@ -69,7 +79,7 @@ def habana_tf(
 
 
 def polynomial_decay(rate: float, steps: int, warmup: int | float) -> Schedule:
-    """A straight line up to the rate, and one down to 1e-7."""
+    """Linear warm-up to the rate, then linear decay to 1e-7."""
     rising = warmup_steps(warmup, steps)
     falling = max(1, steps - rising)
     return _warmed_up(rate, rising, lambda step: max(_LEAST, rate * (steps - step) / falling))
@@ -78,7 +88,7 @@ def polynomial_decay(rate: float, steps: int, warmup: int | float) -> Schedule:
 def natural_exponential(
     rate: float, steps: int, warmup: int | float, *, decay_rate: float, decay_steps: int
 ) -> Schedule:
-    """Falls in stairs of decay_steps, each exp(-decay_rate) of the one before."""
+    """Decay in stairs: every decay_steps the rate is multiplied by exp(-decay_rate)."""
     rising = warmup_steps(warmup, steps)
     if type(decay_steps) is not int or decay_steps < 1:
         raise SettingsError(f"decay_steps is {decay_steps!r}, expected an integer of 1 or more")
@@ -92,7 +102,7 @@ def natural_exponential(
 def custom(
     rate: float, steps: int, warmup: int | float, *, lr_schedule_by_step: Mapping[str, float]
 ) -> Schedule:
-    """A table from the step, as text, from which a rate holds to that rate; nothing else counts."""
+    """Rates from a table {first step, as text: rate}; the other settings are ignored."""
     try:
         table = sorted((int(step), float(value)) for step, value in lr_schedule_by_step.items())
     except (ValueError, TypeError, AttributeError):
@@ -100,7 +110,7 @@ def custom(
             f"lr_schedule_by_step is {lr_schedule_by_step!r}, expected numbers of steps with their rates"
         ) from None
     if not table or table[0][0] != 0:
-        raise SettingsError('lr_schedule_by_step: the first step must be "0", and is not')
+        raise SettingsError('lr_schedule_by_step: the first step must be "0"')
     return lambda step: max((since, value) for since, value in table if since <= step)[1]
 
 
@@ -115,10 +125,10 @@ SCHEDULES: dict[str, Callable[..., Schedule]] = {
 
 
 def _warmed_up(rate: float, rising: int, after: Schedule, start: int = 0) -> Schedule:
-    """A straight line from 0 at step ``start`` up to the rate, ``rising`` steps later, and what follows."""
+    """Linear warm-up from 0 at step ``start`` to the rate after ``rising`` steps, then ``after``."""
     return lambda step: rate * (step - start) / rising if step - start < rising else after(step)
 
 
 def _decay(rate: float, steps: int, power: float) -> Schedule:
-    """From the rate at step 0 to 0 at the last."""
+    """Polynomial decay from the rate at step 0 to 0 at the last step."""
     return lambda step: rate * math.pow(max(0.0, 1 - step / steps), power)

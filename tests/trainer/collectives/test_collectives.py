@@ -1,4 +1,4 @@
-"""What workers tell one another, in processes of their own, and what becomes of them when one is lost."""
+"""Collectives of workers in processes of their own: every operation, and the loss of a worker."""
 
 import json
 import math
@@ -13,11 +13,14 @@ import torch
 
 from bertdata.errors import MissingExtraError, SettingsError
 from tests.support.launching import ROOT, command_line, launch
-from trainer.collectives import find_collective, find_local_rank, force_weight_sync, watch
-from trainer.collectives.watch import Watch
+from trainer.collectives import heartbeat
+from trainer.collectives.collective import force_weight_sync
+from trainer.collectives.heartbeat import Heartbeat
+from trainer.collectives.launchers import find_local_rank
+from trainer.collectives.registry import find_collective
 from trainer.collectives.workers import _buckets
 from trainer.config import Config
-from trainer.devices import find_device
+from trainer.devices.registry import find_device
 from trainer.errors import WorkerLost
 
 WORKER = ROOT / "tests" / "support" / "collective_worker.py"
@@ -33,11 +36,11 @@ def launched_by_nobody(monkeypatch):
 
 @pytest.fixture(scope="module", params=LAUNCHERS)
 def results(request, tmp_path_factory):
-    """What each of two workers has after every operation."""
+    """The values of each of two workers after every operation."""
     place = tmp_path_factory.mktemp(request.param)
     outcome = launch(request.param, 2, WORKER, "operations", place)
     assert outcome.status == 0, outcome.err
-    assert "trainer: " not in outcome.err  # to take leave is no loss
+    assert "trainer: " not in outcome.err  # a worker that ends as planned is not lost
     found = [json.loads((place / f"{rank}.json").read_text(encoding="utf-8")) for rank in range(2)]
     assert [result["name"] for result in found] == [NAMES[request.param]] * 2
     assert [(result["local_rank"], result["size"]) for result in found] == [(0, 2), (1, 2)]
@@ -54,7 +57,7 @@ def test_broadcast_brings_rank_0s_bits_to_all(results):
     ("name", "dtype"), [("fp32", torch.float32), ("bf16", torch.bfloat16), ("fp16", torch.float16)]
 )
 def test_average_is_the_mean_to_the_bit(results, name, dtype):
-    # Two terms have one sum, whatever the order: what follows is exact, and so the same in every run.
+    # The sum of two terms is the same in either order, so the comparisons below are exact.
     for averaged, *gradients in zip(
         results[0]["averages"][name], *(result["gradients"] for result in results), strict=True
     ):
@@ -94,14 +97,14 @@ def test_when_a_worker_is_killed_the_others_name_it_and_end(launcher, workers, t
 
 @pytest.mark.slow
 def test_when_a_worker_hangs_the_other_names_it_and_ends(tmp_path):
-    # torchrun behaves alike, but itself waits 30 s more for the hanging one to obey
+    # torchrun behaves the same, but waits 30 s more for the hanging worker
     _strike_when_ready("horovodrun", 2, "steps", 1, tmp_path, "SIGSTOP", patience=3)
 
 
 def _strike_when_ready(launcher, workers, task, victim, place, blow, patience=60):
-    """When the victim was hit; the others' lines and the launcher's status are looked at.
+    """The time at which the victim was hit; checks the others' error lines and the launcher's status.
 
-    Not what a launcher tells of a survivor's status: it may kill one that has said its line and is ending.
+    A survivor's own status is not checked: the launcher may kill it after it has printed its line.
     """
     since = 0.0
 
@@ -116,7 +119,7 @@ def _strike_when_ready(launcher, workers, task, victim, place, blow, patience=60
 
     outcome = launch(launcher, workers, WORKER, task, place, patience, seconds=90, meanwhile=strike)
     assert outcome.status == 1
-    why = "its process ended" if blow == "SIGKILL" else f"no sign of life for {patience} s"
+    why = "its process ended" if blow == "SIGKILL" else f"no heartbeat for {patience} s"
     survivors = set(range(workers)) - {victim}
     lines = [line for line in outcome.err.splitlines() if "trainer: error: " in line]
     assert len(lines) == len(survivors), outcome.err
@@ -138,15 +141,15 @@ def test_alone_everything_is_ones_own():
     collective.close()
 
 
-def test_workers_that_do_not_meet_say_so():
+def test_workers_that_cannot_connect_raise_an_error():
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
-    with pytest.raises(WorkerLost, match="the workers did not meet: .*refused"):
-        Watch(1, 2).begin("", lambda _: [["127.0.0.1", port], "word"])
+    with pytest.raises(WorkerLost, match="the workers could not connect: .*refused"):
+        Heartbeat(1, 2).start("", lambda _: [["127.0.0.1", port], "word"])
 
 
 def test_a_stranger_is_no_worker_and_another_error_no_loss(monkeypatch):
-    monkeypatch.setattr(watch, "_NEWS_SECONDS", 0)
+    monkeypatch.setattr(heartbeat, "_NEWS_SECONDS", 0)
     callers = []
 
     def share(meeting):
@@ -156,13 +159,13 @@ def test_a_stranger_is_no_worker_and_another_error_no_loss(monkeypatch):
             callers[-1].sendall(said.encode())
         return meeting
 
-    Watch(0, 2).begin("127.0.0.1", share)
+    Heartbeat(0, 2).start("127.0.0.1", share)
     stranger, worker = callers
     with stranger, worker:
         assert worker.recv(1) == b"."
         assert stranger.recv(1) == b""
         worker.sendall(b".bye")
-    with pytest.raises(RuntimeError, match="something else"), Watch(0, 1).naming_losses():
+    with pytest.raises(RuntimeError, match="something else"), Heartbeat(0, 1).naming_lost_workers():
         raise RuntimeError("something else")
 
 

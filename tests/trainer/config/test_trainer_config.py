@@ -1,4 +1,4 @@
-"""The trainer's configuration: order of its sources, names of other trainers, and what is refused."""
+"""The trainer's configuration: precedence of its sources, names of other trainers, and refusals."""
 
 import json
 from pathlib import Path
@@ -13,7 +13,7 @@ from schemas import load_schema
 from tests.support.paths import ROOT
 from trainer.aliases import known_names, renamed, translations
 from trainer.config import Config, model_keys
-from trainer.flags import make_config, presets
+from trainer.flags import make_config, shipped_configs
 
 CONFIGS = ROOT / "trainer" / "configs"
 SCHEMAS = ROOT / "schemas"
@@ -76,7 +76,7 @@ def test_the_schema_declares_every_key_with_its_meaning_its_type_and_a_default_o
 
 def test_a_configuration_never_changes():
     config = Config()
-    with pytest.raises(AttributeError, match="steps cannot be set: a configuration never changes"):
+    with pytest.raises(AttributeError, match="steps cannot be set: a configuration is immutable"):
         config.steps = 5
     config.as_json()["device_options"]["use_lazy_mode"] = True
     assert config == Config()
@@ -103,9 +103,14 @@ def test_defaults_are_valid_and_every_optimiser_has_habits():
 
 
 def test_the_command_line_overrides_the_file_and_the_file_the_defaults(tmp_path):
-    place = config_file(tmp_path, steps=50, seed=7, lanes=3)
-    config = make_config(["--config", place, "--seed=9", "--lanes", "2"])
-    assert (config.steps, config.seed, config.lanes, config.log_every) == (50, 9, 2, Config().log_every)
+    place = config_file(tmp_path, steps=50, seed=7, open_files=3)
+    config = make_config(["--config", place, "--seed=9", "--open-files", "2"])
+    assert (config.steps, config.seed, config.open_files, config.log_every) == (50, 9, 2, Config().log_every)
+
+
+def test_lanes_is_the_older_name_of_open_files(tmp_path):
+    assert make_config(["--lanes=3"]).open_files == 3
+    assert make_config(["--config", config_file(tmp_path, lanes=5)]).open_files == 5
 
 
 def test_an_alias_on_the_command_line_overrides_the_files_own_name(tmp_path):
@@ -228,7 +233,7 @@ def test_nvidias_command_line_is_understood():
         json_summary="run/log.json",
     )
     assert config.update_examples(8) == 65536
-    assert config.without_meaning("cuda") == ["bert_model", "local_rank", "use_env"]
+    assert config.keys_without_effect("cuda") == ["bert_model", "local_rank", "use_env"]
 
 
 def test_nvidias_phase_2_is_understood():
@@ -275,15 +280,15 @@ def test_a_files_micro_steps_count_for_flags_too(tmp_path):
 
 
 def test_data_that_generated_examples_stand_in_for_are_named():
-    assert Config(generated_data=True, train_data="shards").without_meaning("cpu") == ["train_data"]
-    assert Config(train_data="shards").without_meaning("cpu") == []
+    assert Config(generated_data=True, train_data="shards").keys_without_effect("cpu") == ["train_data"]
+    assert Config(train_data="shards").keys_without_effect("cpu") == []
 
 
 @pytest.mark.parametrize(
     "path", [*SCHEMAS.glob("*.json"), *CONFIGS.glob("*.json")], ids=lambda path: path.name
 )
 def test_nothing_is_declared_twice(path):
-    """The second would count, and nobody would know of the first."""
+    """JSON keeps the second of two equal keys and drops the first without an error."""
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         assert len(dict(pairs)) == len(pairs), [name for name, _ in pairs]
@@ -292,8 +297,8 @@ def test_nothing_is_declared_twice(path):
     json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=once)
 
 
-@pytest.mark.parametrize("name", [name for name in presets() if name.startswith("graphcore")])
-def test_graphcores_presets_hold_graphcores_keys_unchanged(name):
+@pytest.mark.parametrize("name", [name for name in shipped_configs() if name.startswith("graphcore")])
+def test_graphcores_shipped_configs_hold_graphcores_keys_unchanged(name):
     given = json.loads((CONFIGS / f"{name}.json").read_text(encoding="utf-8"))
     assert set(GRAPHCORE_KEYS) <= set(given)
     config = make_config(["--config", name])
@@ -302,9 +307,9 @@ def test_graphcores_presets_hold_graphcores_keys_unchanged(name):
     assert config.precision == "fp16"
     assert config.update_examples(1) == given["batch_size"] * given["pipeline_depth"] * given["replicas"]
     assert config.update_examples(given["replicas"]) == config.update_examples(1)
-    ignored = config.without_meaning("cpu")
+    ignored = config.keys_without_effect("cpu")
     assert {"parallell_io_threads", "pipeline_schedule", "hidden_layers_per_stage"} <= set(ignored)
-    assert "hidden_layers_per_stage" not in config.without_meaning("ipu")
+    assert "hidden_layers_per_stage" not in config.keys_without_effect("ipu")
 
 
 def test_every_key_of_graphcores_files_is_read_and_all_but_a_few_reach_an_ipu(tmp_path):
@@ -323,7 +328,7 @@ def test_every_key_of_graphcores_files_is_read_and_all_but_a_few_reach_an_ipu(tm
         if name not in read and name not in renamed() and name not in translations():
             assert config.device_options[name] == value
     few = ["checkpoint_model", "do_validation", "duplication_factor", "log_dir", "parallell_io_threads"]
-    assert config.without_meaning("ipu") == few
+    assert config.keys_without_effect("ipu") == few
 
 
 @pytest.mark.parametrize(
@@ -362,7 +367,7 @@ def test_files_with_graphcores_keys_are_read(tmp_path, more):
         ("tiny", 32, 800, 80, 1e-2, (None, None)),
     ],
 )
-def test_presets_have_the_published_numbers(preset, batch, steps, warmup, rate, shape):
+def test_shipped_configs_have_the_published_numbers(preset, batch, steps, warmup, rate, shape):
     config = make_config(["--config", preset])
     workers = 4 if preset.startswith("graphcore") and "tiny" not in preset else 2
     assert config.update_examples(1 if "tiny_128" in preset else workers) == batch
@@ -370,10 +375,10 @@ def test_presets_have_the_published_numbers(preset, batch, steps, warmup, rate, 
     assert (config.max_seq_length, config.max_predictions_per_seq) == shape
 
 
-def test_the_table_of_presets_is_complete():
-    table = test_presets_have_the_published_numbers.pytestmark[0].args[1]
-    both = ["habana_large"]  # tests/test_two_phases.py
-    assert sorted([*both, *(row[0] for row in table)]) == list(presets())
+def test_the_table_of_shipped_configs_is_complete():
+    table = test_shipped_configs_have_the_published_numbers.pytestmark[0].args[1]
+    both = ["habana_large"]  # tested in tests/trainer/run/test_two_phases.py
+    assert sorted([*both, *(row[0] for row in table)]) == list(shipped_configs())
 
 
 def test_mlperfs_preset_is_the_record_run():

@@ -1,4 +1,4 @@
-"""Training data: opened and checked, dealt to workers, and resumed, without loss or repetition."""
+"""Training data: opened and checked, divided among workers, and resumed, without loss or repetition."""
 
 import dataclasses
 import json
@@ -20,16 +20,19 @@ from hypothesis import strategies as st
 
 from bertdata.cli.main import main
 from bertdata.dataset.manifest import dump_json
-from bertdata.dataset.reader import Data, open_data
+from bertdata.dataset.reader import OpenedDataset, open_dataset
 from bertdata.errors import DatasetError, ManifestError, MissingInputError, SettingsError, ShardError
 from bertdata.examples import columns
 from bertdata.records import ShardLayout
 from bertdata.shards.example_proto import decode_example
 from bertdata.shards.framing import read_payloads
+from bertdata.shards.rows import RecordCheck, check
+from tests.support.plain_objective import NAME as PLAIN
 from trainer.batches import Batch
 from trainer.data.generated import GeneratedData, generated_data
+from trainer.data.opening import open_for_training
 from trainer.data.order import Order, Position, numbers
-from trainer.loader import Ahead, Loader, evaluation_batches
+from trainer.loader import Loader, Prefetcher, evaluation_batches
 
 LENGTH, PREDICTIONS = 64, 10
 CONTAINERS = ("tfrecord", "hdf5", "parquet")
@@ -58,18 +61,18 @@ def dataset(tmp_path, corpus, small_vocabulary_file) -> Path:
     return tmp_path / "set"
 
 
-def small(files: int = 3, examples: int = 7) -> Data:
-    """Generated examples, no two alike, in files of falling sizes."""
+def small(files: int = 3, examples: int = 7) -> OpenedDataset:
+    """Generated examples, all different, in files of decreasing sizes."""
     data = generated_data(LAYOUT, vocabulary_size=60000, files=files, examples=examples)
     shards = (dataclasses.replace(shard, examples=examples - i) for i, shard in enumerate(data.shards))
     return dataclasses.replace(data, shards=tuple(shards))
 
 
-def updates(data: Data, count: int, **settings: int) -> list[list[Batch]]:
+def updates(data: OpenedDataset, count: int, **settings: int) -> list[list[Batch]]:
     """The updates of all workers: the micro-batches of each, in their order."""
     workers = settings.pop("workers", 1)
     loaders = [
-        Loader(data, workers=workers, rank=rank, **{"batch_size": 2, "lanes": 2, **settings})
+        Loader(data, workers=workers, rank=rank, **{"batch_size": 2, "open_files": 2, **settings})
         for rank in range(workers)
     ]
     found = []
@@ -82,7 +85,7 @@ def updates(data: Data, count: int, **settings: int) -> list[list[Batch]]:
 
 
 def rows(batch: Batch) -> list[bytes]:
-    """What each example is, byte by byte."""
+    """The bytes of each example."""
     tensors = [getattr(batch, field.name) for field in dataclasses.fields(Batch)]
     tensors = [tensor for tensor in tensors if tensor is not None]
     return [b"".join(tensor[i].numpy().tobytes() for tensor in tensors) for i in range(len(batch))]
@@ -93,7 +96,7 @@ def all_rows(found: list[list[Batch]]) -> list[bytes]:
     return [row for update in found for batch in update for row in rows(batch)]
 
 
-def whole(data: Data) -> Counter:
+def whole(data: OpenedDataset) -> Counter:
     return Counter(row for batch in evaluation_batches(data, batch_size=5) for row in rows(batch))
 
 
@@ -108,18 +111,18 @@ def test_numbers_are_the_same_on_every_machine_and_for_ever():
     ]
 
 
-def test_lanes_give_one_example_in_turn_and_the_longer_ones_go_on():
+def test_queues_give_one_example_in_turn_and_the_longer_ones_continue():
     files = [("a", 5), ("b", 2), ("none", 0), ("c", 4)]
-    order = Order(files, seed=7, lanes=2)
+    order = Order(files, seed=7, open_files=2)
     seen = {}
-    for file, own, places in order.pieces(Position(), np.arange(11)):
-        seen |= {int(place): (file, int(row)) for place, row in zip(places, own, strict=True)}
+    for file, own, targets in order.find(Position(), np.arange(11)):
+        seen |= {int(place): (file, int(row)) for place, row in zip(targets, own, strict=True)}
     assert sorted(seen.values()) == sorted((f, row) for f, (_, n) in enumerate(files) for row in range(n))
     dealt: list[list[int]] = [[], []]
     for file in dict.fromkeys(seen[place][0] for place in range(11)):
-        dealt[min((0, 1), key=lambda lane: sum(files[f][1] for f in dealt[lane]))].append(file)
-    turns = [[f for f in lane for _ in range(files[f][1])] for lane in dealt]
-    expected = [lane[turn] for turn in range(11) for lane in turns if turn < len(lane)]
+        dealt[min((0, 1), key=lambda queue: sum(files[f][1] for f in dealt[queue]))].append(file)
+    turns = [[f for f in queue for _ in range(files[f][1])] for queue in dealt]
+    expected = [queue[turn] for turn in range(11) for queue in turns if turn < len(queue)]
     assert [seen[place][0] for place in range(11)] == expected
 
 
@@ -158,10 +161,10 @@ def test_order_changes_with_seed_and_epoch_only():
     accumulation=st.tuples(*[st.integers(1, 2)] * 2),
     done=st.integers(0, 4),
     files=st.integers(1, 4),
-    lanes=st.integers(1, 4),
+    open_files=st.integers(1, 4),
 )
 def test_resuming_with_any_number_of_workers_repeats_and_misses_nothing(
-    workers, accumulation, done, files, lanes
+    workers, accumulation, done, files, open_files
 ):
     data = small(files)
     position, examples = Position(), []
@@ -169,8 +172,8 @@ def test_resuming_with_any_number_of_workers_repeats_and_misses_nothing(
         step = workers[part] * accumulation[part]
         count = done if part == 0 else -(-2 * data.examples // step)
         fields = {"workers": workers[part], "accumulation": accumulation[part], "batch_size": 1}
-        examples += all_rows(updates(data, count, lanes=lanes, position=position, **fields))
-        position = Order([(s.name, s.examples) for s in data.shards], seed=0, lanes=lanes).advance(
+        examples += all_rows(updates(data, count, open_files=open_files, position=position, **fields))
+        position = Order([(s.name, s.examples) for s in data.shards], seed=0, open_files=open_files).advance(
             position, count * step
         )
     total = data.examples
@@ -179,11 +182,11 @@ def test_resuming_with_any_number_of_workers_repeats_and_misses_nothing(
 
 def test_the_position_after_an_update_is_where_the_next_loader_goes_on():
     data = small()
-    loader = Loader(data, batch_size=5, accumulation=2, lanes=2)
+    loader = Loader(data, batch_size=5, accumulation=2, open_files=2)
     seen = [next(loader) for _ in range(4)]
     loader.close()
     assert [update.position for update in seen] == [(0, 10), (1, 2), (1, 12), (2, 4)]
-    resumed = Loader(data, batch_size=5, accumulation=2, lanes=2, position=seen[1].position)
+    resumed = Loader(data, batch_size=5, accumulation=2, open_files=2, position=seen[1].position)
     assert [rows(b) for b in next(resumed).batches] == [rows(b) for b in seen[2].batches]
     resumed.close()
 
@@ -194,12 +197,12 @@ def test_a_position_outside_of_the_dataset_is_refused():
 
 
 class Recorder(GeneratedData):
-    """Generated data that notes which files are read."""
+    """Generated data that records the files read."""
 
     read: ClassVar[list[str]] = []
 
     @classmethod
-    def of(cls, data: Data) -> "Recorder":
+    def of(cls, data: OpenedDataset) -> "Recorder":
         cls.read.clear()
         return cls(**{field.name: getattr(data, field.name) for field in dataclasses.fields(data)})
 
@@ -208,9 +211,9 @@ class Recorder(GeneratedData):
         return super().batches(shard)
 
 
-def test_workers_that_divide_the_lanes_read_only_their_own_files():
+def test_workers_that_divide_the_open_files_read_only_their_own_files():
     data = Recorder.of(generated_data(LAYOUT, vocabulary_size=100, files=4, examples=4096))
-    loader = Loader(data, batch_size=16, workers=2, rank=0, lanes=4)
+    loader = Loader(data, batch_size=16, workers=2, rank=0, open_files=4)
     for _ in range(20):
         next(loader)
     loader.close()
@@ -219,14 +222,14 @@ def test_workers_that_divide_the_lanes_read_only_their_own_files():
 
 def test_files_are_decoded_once_an_epoch_and_only_when_their_turn_is_near():
     data = Recorder.of(generated_data(LAYOUT, vocabulary_size=100, files=6, examples=4096))
-    loader = Loader(data, batch_size=64, lanes=2)
+    loader = Loader(data, batch_size=64, open_files=2)
     for _ in range(50):  # 3200 examples of the first two files
         assert len(next(loader).batches[0]) == 64
     assert len(Recorder.read) == 2
     for _ in range(250):
         next(loader)
-    held = [shard for shard in map(loader._shelf.get, range(6)) if shard is not None]
-    assert len(held) <= 4  # a file and its successor in each lane
+    held = [shard for shard in map(loader._decoded.get, range(6)) if shard is not None]
+    assert len(held) <= 4  # a file and its successor in each queue
     loader.close()
     assert len(Recorder.read) == len(set(Recorder.read)) == 6
 
@@ -244,7 +247,7 @@ def test_fewer_files_than_workers_are_shared_with_a_warning():
 
 @pytest.mark.parametrize("container", CONTAINERS)
 def test_tensors_are_the_padded_features_of_the_hdf5_shards(datasets, container):
-    batches = list(evaluation_batches(open_data(str(datasets[container])), batch_size=100))
+    batches = list(evaluation_batches(open_dataset(str(datasets[container])), batch_size=100))
     names = ("input_ids", "token_type_ids", "attention_mask", "masked_lm_positions", "masked_lm_ids",
              "next_sentence_labels")  # fmt: skip
     written = ("input_ids", "segment_ids", "input_mask", "masked_lm_positions", "masked_lm_ids",
@@ -267,7 +270,7 @@ def hdf5_rows(directory: Path, name: str) -> np.ndarray:
 
 
 def test_shuffled_batches_hold_the_same_examples_as_the_files(datasets):
-    data = open_data(str(datasets["parquet"]))
+    data = open_dataset(str(datasets["parquet"]))
     loader = Loader(data, batch_size=data.examples)
     assert Counter(rows(next(loader).batches[0])) == whole(data)
     loader.close()
@@ -276,7 +279,7 @@ def test_shuffled_batches_hold_the_same_examples_as_the_files(datasets):
 def test_a_remote_dataset_gives_the_same_batches_as_a_local_one(datasets):
     files = fsspec.filesystem("memory")
     files.put(f"{datasets['hdf5']}/", "/trainer-set/", recursive=True)
-    remote, local = open_data("memory://trainer-set"), open_data(str(datasets["hdf5"]))
+    remote, local = open_dataset("memory://trainer-set"), open_dataset(str(datasets["hdf5"]))
     assert remote.digest == local.digest
     assert all_rows(updates(remote, 5)) == all_rows(updates(local, 5))
     files.rm("/trainer-set", recursive=True)
@@ -284,9 +287,9 @@ def test_a_remote_dataset_gives_the_same_batches_as_a_local_one(datasets):
 
 def test_several_datasets_and_chosen_shards_are_opened_as_one(datasets):
     first, rest = (f"{datasets['tfrecord']}/part-0000{i}*" for i in ("0", "[12]"))
-    all_of_it = open_data([first, rest])
-    assert all_of_it.digest == open_data(str(datasets["tfrecord"] / "manifest.json")).digest
-    assert open_data(first).examples + open_data(rest).examples == all_of_it.examples
+    all_of_it = open_dataset([first, rest])
+    assert all_of_it.digest == open_dataset(str(datasets["tfrecord"] / "manifest.json")).digest
+    assert open_dataset(first).examples + open_dataset(rest).examples == all_of_it.examples
 
 
 @pytest.mark.parametrize("fixed_shapes", [False, True])
@@ -313,7 +316,7 @@ def test_generated_examples_are_valid_and_come_from_the_seed():
     data, other = (generated_data(layout, vocabulary_size=50, seed=seed, examples=100) for seed in (0, 1))
     for shard in data.shards:
         for batch in data.batches(shard):
-            columns.check(batch, layout, columns.Place(name=shard.name, first=0), lowest_position=1)
+            check(batch, layout, RecordCheck(name=shard.name, first=0), lowest_position=1)
             assert columns.lengths(batch.mask_ends).tolist() == [20] * 100
             assert max(batch.ids.max(), batch.labels.max()) < 50
     assert whole(data) != whole(other)
@@ -331,8 +334,8 @@ def unpacked(kit: Path, name: str, target: Path) -> Path:
 def test_nvidias_hdf5_files_are_read_unverified(kit):
     path = next((kit / "outputs").glob("nvidia__*.hdf5"))
     with pytest.raises(DatasetError, match=r"no manifest.json lists it.*unverified takes files as they are"):
-        open_data(str(path))
-    data = open_data(str(path), unverified=True, max_seq_length=128, vocabulary_size=30522)
+        open_dataset(str(path))
+    data = open_for_training(str(path), unverified=True, max_seq_length=128, vocabulary_size=30522)
     with h5py.File(path) as file:
         batch = next(evaluation_batches(data, batch_size=50))
         np.testing.assert_array_equal(batch.input_ids, file["input_ids"][:50])
@@ -344,7 +347,7 @@ def test_mlperfs_files_without_ending_are_read_unverified(kit, tmp_path):
     name = "mlperf__eval.txt__s128__p20__d5__seed12345.tfrecord"
     for number in (0, 1):
         unpacked(kit, name, tmp_path / f"part-0000{number}-of-00500")
-    data = open_data(str(tmp_path), unverified=True, max_predictions_per_seq=20)
+    data = open_for_training(str(tmp_path), unverified=True, max_predictions_per_seq=20)
     assert data.examples == 2 * json.loads((kit / "expected.json").read_text())[name]["examples"]
     assert [shard.name for shard in data.shards] == ["part-00000-of-00500", "part-00001-of-00500"]
     with open(tmp_path / "part-00000-of-00500", "rb") as file:
@@ -357,7 +360,7 @@ def test_mlperfs_files_without_ending_are_read_unverified(kit, tmp_path):
 def test_graphcores_remasked_examples_come_in_reading_order(kit, tmp_path):
     name = "graphcore__eval.txt__s128__p20__d5__seed1984__remask.tfrecord"
     path = unpacked(kit, name, tmp_path / name)
-    batch = next(evaluation_batches(open_data(str(path), unverified=True), batch_size=40))
+    batch = next(evaluation_batches(open_dataset(str(path), unverified=True), batch_size=40))
     with open(path, "rb") as file:
         for row, payload in zip(range(40), read_payloads(file, name), strict=False):
             features = decode_example(payload)
@@ -378,13 +381,13 @@ def test_graphcores_remasked_examples_come_in_reading_order(kit, tmp_path):
 
 def test_a_missing_path_or_manifest_is_refused(dataset, tmp_path):
     with pytest.raises(MissingInputError, match="nothing: no such file"):
-        open_data(str(tmp_path / "nothing"))
+        open_dataset(str(tmp_path / "nothing"))
     with pytest.raises(DatasetError, match=rf"holds no manifest.json.*name one of its datasets: {dataset}"):
-        open_data(str(tmp_path))
+        open_dataset(str(tmp_path))
     (dataset / "manifest.json").unlink()
     with pytest.raises(DatasetError, match=r"no manifest.json lists it.*unverified"):
-        open_data(str(dataset))
-    assert open_data(str(dataset), unverified=True).examples > 0
+        open_dataset(str(dataset))
+    assert open_dataset(str(dataset), unverified=True).examples > 0
 
 
 def test_an_edited_manifest_is_refused(dataset):
@@ -393,10 +396,10 @@ def test_an_edited_manifest_is_refused(dataset):
     manifest["settings"]["random_seed"] += 1
     path.write_bytes(dump_json(manifest))
     with pytest.raises(ManifestError, match="manifest.json: was edited"):
-        open_data(str(dataset))
+        open_dataset(str(dataset))
     path.write_text("{}")
     with pytest.raises(ManifestError, match="required property"):
-        open_data(str(dataset))
+        open_dataset(str(dataset))
 
 
 def test_cut_and_missing_shards_are_refused_at_the_start(dataset):
@@ -405,13 +408,13 @@ def test_cut_and_missing_shards_are_refused_at_the_start(dataset):
     first.write_bytes(data[:-7])
     wanted = rf"{first}: found {len(data) - 7} bytes, expected {len(data)}$"
     with pytest.raises(ShardError, match=wanted):
-        open_data(str(dataset))
+        open_dataset(str(dataset))
     second.unlink()
     with pytest.raises(ShardError, match=r"part-00000.*found.*\(and 1 more files at fault\)"):
-        open_data(str(dataset))
+        open_dataset(str(dataset))
     first.write_bytes(data)
     with pytest.raises(ShardError, match=r"part-00001.*: is missing, manifest.json lists it with \d+ bytes"):
-        open_data(str(dataset))
+        open_dataset(str(dataset))
 
 
 def test_a_changed_shard_is_refused_when_it_is_read(dataset):
@@ -420,19 +423,19 @@ def test_a_changed_shard_is_refused_when_it_is_read(dataset):
     data[100] ^= 1
     first.write_bytes(data)
     with pytest.raises(ShardError, match=rf"{first}: found md5 \w+, expected \w+"):
-        list(Loader(open_data(str(dataset)), batch_size=1))
+        list(Loader(open_dataset(str(dataset)), batch_size=1))
     with pytest.raises(ShardError, match="part-00000.*record .*checksum"):
-        list(evaluation_batches(open_data(str(dataset), unverified=True), batch_size=100))
+        list(evaluation_batches(open_dataset(str(dataset), unverified=True), batch_size=100))
 
 
 def test_a_shard_that_is_cut_later_is_refused_unverified(dataset):
-    opened = open_data(str(dataset), unverified=True)
+    opened = open_dataset(str(dataset), unverified=True)
     last = max(dataset.glob("part-*"))
     last.write_bytes(last.read_bytes()[:-5])
     with pytest.raises(ShardError, match="part-00002.*truncated"):
         list(evaluation_batches(opened, batch_size=100))
     with pytest.raises(ShardError, match="part-00002.*truncated"):
-        open_data(str(dataset), unverified=True)
+        open_dataset(str(dataset), unverified=True)
 
 
 @pytest.mark.parametrize(
@@ -447,14 +450,23 @@ def test_a_shard_that_is_cut_later_is_refused_unverified(dataset):
 )
 def test_a_dataset_that_does_not_suit_the_model_is_refused(datasets, wanted, message):
     with pytest.raises(SettingsError, match=message):
-        open_data(str(datasets["hdf5"]), **wanted)
+        open_for_training(str(datasets["hdf5"]), **wanted)
     suits = {"max_seq_length": 64, "max_predictions_per_seq": 10, "vocabulary_size": 2048}
-    assert open_data(str(datasets["hdf5"]), max_position_embeddings=512, **suits).vocabulary_size == 2048
-    assert open_data(str(datasets["hdf5"])).vocabulary_size == 2000
+    assert (
+        open_for_training(str(datasets["hdf5"]), max_position_embeddings=512, **suits).vocabulary_size == 2048
+    )
+    assert open_dataset(str(datasets["hdf5"])).vocabulary_size == 2000
+
+
+def test_a_dataset_of_another_objective_is_refused(tmp_path, corpus, small_vocabulary_file):
+    words = ["create", str(corpus[0]), "--output", str(tmp_path / "set"), "--objective", PLAIN]
+    assert main([*words, "--vocab", str(small_vocabulary_file), "--max-seq-length=48", "--workers=1"]) == 0
+    with pytest.raises(SettingsError, match=r"set: has the objective .*, the trainer needs bert"):
+        open_for_training(str(tmp_path / "set"))
 
 
 def test_ids_beyond_the_models_vocabulary_are_refused_unverified(datasets):
-    data = open_data(str(datasets["hdf5"]), unverified=True, vocabulary_size=1000)
+    data = open_for_training(str(datasets["hdf5"]), unverified=True, vocabulary_size=1000)
     with pytest.raises(ShardError, match=r"part-00000.*record \d+: id \d+, expected less than 1000"):
         list(evaluation_batches(data, batch_size=10))
 
@@ -464,7 +476,7 @@ def test_datasets_of_different_lengths_are_refused(datasets, tmp_path, corpus, s
     assert main([*words, "--max-seq-length=32", "--max-predictions-per-seq=10", "--dupe-factor=1"]) == 0
     for unverified in (False, True):
         with pytest.raises(ShardError, match="max_seq_length is (32|64), expected (64|32)"):
-            open_data([str(datasets["tfrecord"]), str(tmp_path / "s")], unverified=unverified)
+            open_dataset([str(datasets["tfrecord"]), str(tmp_path / "s")], unverified=unverified)
 
 
 def test_datasets_of_different_vocabularies_are_refused(datasets, tmp_path, corpus, small_vocabulary_file):
@@ -473,7 +485,7 @@ def test_datasets_of_different_vocabularies_are_refused(datasets, tmp_path, corp
     other.write_text("".join(f"{token}\n" for token in [*tokens[:-2], *tokens[:-3:-1]]))
     create(corpus[:1], other, tmp_path / "other")
     with pytest.raises(DatasetError, match=r"other: was made with vocabulary \w+, expected \w+"):
-        open_data([str(datasets["hdf5"]), str(tmp_path / "other")])
+        open_dataset([str(datasets["hdf5"]), str(tmp_path / "other")])
 
 
 def test_empty_datasets_and_strange_directories_are_refused(dataset, tmp_path):
@@ -481,25 +493,25 @@ def test_empty_datasets_and_strange_directories_are_refused(dataset, tmp_path):
     manifest["shards"], manifest["totals"] = [], dict.fromkeys(manifest["totals"], 0)
     (dataset / "manifest.json").write_bytes(dump_json(manifest))
     with pytest.raises(DatasetError, match="set: holds no examples"):
-        open_data(str(dataset))
+        open_dataset(str(dataset))
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "read.me").write_text("hello")
     with pytest.raises(
         DatasetError, match="holds no dataset: neither .* nor any file that is named as a shard"
     ):
-        open_data(str(tmp_path / "notes"), unverified=True)
+        open_dataset(str(tmp_path / "notes"), unverified=True)
     for word in ("training", "test"):
         (tmp_path / f"wiki_{word}_0.hdf5").touch()
     (tmp_path / "set").rename(tmp_path.parent / f"{tmp_path.name}-set")
     with pytest.raises(DatasetError, match=r"training and test files; give a pattern"):
-        open_data(str(tmp_path), unverified=True)
+        open_dataset(str(tmp_path), unverified=True)
 
 
 def test_a_shard_that_the_manifest_does_not_list_is_refused(dataset):
     extra = dataset / "part-9.tfrecord"
     extra.write_bytes(min(dataset.glob("part-*")).read_bytes())
     with pytest.raises(DatasetError, match="part-9.tfrecord: no manifest.json lists it"):
-        open_data(str(extra))
+        open_dataset(str(extra))
 
 
 # --- the thread
@@ -510,7 +522,7 @@ def test_errors_come_in_their_turn_and_closing_ends_the_thread():
         yield 1
         raise ShardError("broken")
 
-    ahead = Ahead(items(), 2)
+    ahead = Prefetcher(items(), 2)
     assert next(ahead) == 1
     with pytest.raises(ShardError, match="broken"):
         next(ahead)
@@ -545,7 +557,7 @@ def test_waiting_is_counted_from_the_second_item_on():
             time.sleep(0.1)
             yield number
 
-    ahead = Ahead(slow(), 1)
+    ahead = Prefetcher(slow(), 1)
     next(ahead)
     assert ahead.waited == 0
     assert list(ahead) == [1, 2]

@@ -1,4 +1,4 @@
-"""What --device cuda asks of PyTorch, as far as it shows without a GPU; test_gpu.py runs on one."""
+"""The calls of --device cuda to PyTorch, without a GPU; test_gpu.py runs on one."""
 
 import os
 import warnings
@@ -48,7 +48,7 @@ class About:
 
 @pytest.fixture
 def calls(monkeypatch) -> list[str]:
-    """Two GPUs as torch.cuda tells of them, and the calls that would reach them; settings are put back."""
+    """Two pretended GPUs, and the recorded calls to them; settings are restored."""
     made: list[str] = []
 
     def counted() -> int:
@@ -74,7 +74,7 @@ def calls(monkeypatch) -> list[str]:
 
 
 def device(local_rank: int = 1, **settings: object) -> Cuda:
-    """The GPU, whose tensors are really on the processor."""
+    """The GPU, with tensors on the processor."""
     options = {name: settings.pop(name) for name in ("attention", "cuda_graphs") if name in settings}
     made = Cuda(Config(device="cuda", device_options=options, **settings), local_rank)
     assert made.torch_device == torch.device("cuda", local_rank)
@@ -121,7 +121,7 @@ def test_a_setting_that_contradicts_deterministic_is_an_error(calls, monkeypatch
     ):
         device(deterministic=True)
     assert calls == []
-    device()  # without it the setting is nobody's business
+    device()  # without it the setting is not touched
 
 
 def test_workers_join_through_nccl(calls, monkeypatch):
@@ -164,9 +164,9 @@ def test_the_log_names_the_kernel_that_pytorch_chooses(calls, monkeypatch, choic
     assert f", TF32, {name} attention" in made.describe()
 
 
-def test_a_kernel_that_cannot_be_had_is_refused_with_the_reason(calls):
-    """PyTorch's own reason, which of all functions that judge only this one tells to Python."""
-    case = "attention flash cannot be had with precision bf16, heads of 16, dropout 0.1"
+def test_a_kernel_that_cannot_be_used_is_refused_with_the_reason(calls):
+    """The reason is PyTorch's own; only this function reports it to Python."""
+    case = "attention flash cannot be used with precision bf16, heads of 16, dropout 0.1"
     with pytest.raises(SettingsError, match=f"^{case}: Both fused kernels do not support non-zero dropout.$"):
         device(attention="flash", precision="bf16").place(
             BertForPreTraining(replace(SHAPE, attention_probs_dropout_prob=0.1))
@@ -174,7 +174,7 @@ def test_a_kernel_that_cannot_be_had_is_refused_with_the_reason(calls):
 
 
 def test_the_reason_is_that_of_the_kernel_asked_for(calls, monkeypatch):
-    """As PyTorch says it on a GPU, of every kernel in turn."""
+    """The warnings are those that PyTorch gives on a GPU, for every kernel in turn."""
     said = [
         "Memory efficient kernel not used because: (Triggered internally at sdp_utils.cpp:1.)",
         "Memory Efficient attention has been runtime disabled. (Triggered internally at sdp_utils.h:2.)",
@@ -191,7 +191,7 @@ def test_the_reason_is_that_of_the_kernel_asked_for(calls, monkeypatch):
         raise RuntimeError("No available kernel. Aborting execution.")
 
     monkeypatch.setattr(torch, "_fused_sdp_choice", refuse)
-    case = "attention cudnn cannot be had with precision fp32, heads of 16, dropout 0"
+    case = "attention cudnn cannot be used with precision fp32, heads of 16, dropout 0"
     with pytest.raises(
         SettingsError, match=f"^{case}: cuDNN dropout probability resolution is limited to 1/16.$"
     ):
@@ -240,7 +240,7 @@ def test_without_padding_attention_sees_the_same(calls):
 
 
 def test_without_padding_pytorch_may_take_flash_attention(calls, monkeypatch):
-    """As far as it judges by shapes; what the hardware can is for a GPU to say."""
+    """Only the check of shapes; the check of the hardware needs a GPU."""
     judged = []
 
     def judge(query, key, value, mask, dropout) -> torch.Tensor:
@@ -257,7 +257,7 @@ def test_without_padding_pytorch_may_take_flash_attention(calls, monkeypatch):
 
 
 class Names(TorchDispatchMode):
-    """Notes the operations as they come."""
+    """Records the names of the operations."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -268,7 +268,7 @@ class Names(TorchDispatchMode):
         return function(*args, **kwargs or {})
 
 
-def test_a_gpu_is_waited_for_only_before_it_has_work():
+def test_the_host_waits_for_a_gpu_only_before_it_has_work():
     """nonzero makes the host wait; twice a micro-batch, and not between the encoder and the heads."""
     with Names() as names:
         examples = batch()
@@ -291,7 +291,7 @@ def test_batches_are_pinned_in_the_loaders_thread_and_copied_without_waiting(cal
     made = device(1)
     made.torch_device = torch.device("cuda", 1)
     made.prepare(examples)
-    # A thread has a current GPU of its own, the first: pinning there would take memory of it.
+    # A new thread's current GPU is the first one: pinning there would use its memory.
     assert calls[1:] == ["set_device cuda:1", "set_device cuda:1"] + ["pin_memory"] * 7
 
     def copy(tensor: torch.Tensor, place: object, **options: object) -> torch.Tensor:
@@ -330,7 +330,7 @@ def test_graphs_are_pytorchs_and_keep_no_gradient_in_their_memory(calls):
 
 @pytest.mark.slow
 def test_gradients_add_up_in_the_mode_of_graphs(calls, monkeypatch):
-    """Compiled for real; on the processor PyTorch leaves only the graphs themselves out."""
+    """Really compiled; on the processor PyTorch leaves out only the graphs."""
     monkeypatch.setattr(BertForPreTraining, "compile", torch.nn.Module.compile)
     plain, examples = BertForPreTraining(SHAPE), batch()
     made = device(cuda_graphs=True)
@@ -362,7 +362,7 @@ def test_the_benchmark_refuses_without_a_gpu_in_one_line(monkeypatch, capsys):
 
 
 def test_the_benchmarks_table_holds_figures_and_reasons(monkeypatch, capsys):
-    """On the processor, with a model of a moment."""
+    """On the processor, with a tiny model."""
     small = {"vocab_size": 100, "hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
     sizes = {"max_seq_length": 16, "max_predictions_per_seq": 2, "batch_size": 2}
     result = gpu.measure({"device": "cpu", **small, **sizes}, updates=2)

@@ -1,4 +1,4 @@
-"""Gaudi's adapter against a stand-in of habana_frameworks: what is called, in which order, with what result.
+"""Gaudi's adapter against a stand-in of habana_frameworks: calls, their order and their results.
 
 The golden files are written by hand after the vendor's documentation. All scenarios of one worker run in one
 process (hpu_worker.py), each forked from it; those of eight under torchrun.
@@ -63,11 +63,11 @@ REFUSALS = {
         {"PT_HPU_LAZY_MODE": "0"},
         "is 0, mode lazy needs 1",
     ),
-    "imported before": ([], {}, "imported before with PT_HPU_LAZY_MODE=1, mode graph needs 0; start with"),
+    "imported before": ([], {}, "already imported with PT_HPU_LAZY_MODE=1, mode graph needs 0; start with"),
     "no package": ([], {}, "is not there: habana_frameworks cannot be imported (No module named"),
     "no card": ([], {"BERTDATA_STAND_IN_CARDS": "0"}, "is not there: worker 0 has no card"),
     "too few cards": ([], {"BERTDATA_STAND_IN_CARDS": "1", "LOCAL_RANK": "1"}, "worker 1 has no card"),
-    "horovodrun": ([], {"HOROVOD_RANK": "0", "HOROVOD_SIZE": "1"}, "start the workers by torchrun"),
+    "horovodrun": ([], {"HOROVOD_RANK": "0", "HOROVOD_SIZE": "1"}, "start the workers with torchrun"),
 }
 EXAMINED = {
     "cards": {},
@@ -79,12 +79,12 @@ EXAMINED = {
 
 @dataclass(frozen=True)
 class Scenes:
-    """Where the scenarios ran, and what they left."""
+    """The directories of the scenarios' runs, and their results."""
 
     place: Path
 
     def run(self, name: str) -> Path:
-        """The run's output directory; AssertionError with what it said unless it ended well."""
+        """The run's output directory; AssertionError with its output if it failed."""
         assert self.status(name) == 0, self.said(name)
         return self.place / name
 
@@ -126,7 +126,7 @@ def short_run(dataset: Path, place: Path, name: str, *more: str) -> list[list[st
 
 
 def calls(dataset: Path, place: Path) -> list[dict[str, object]]:
-    """Short runs as they should be, what is refused, and what needs no run."""
+    """Correct short runs, refusals, and checks without a run."""
 
     def one(name: str, *more: str, **settings: object) -> dict[str, object]:
         return scenario(place, name, words(dataset, place, name, *more), **settings)
@@ -163,7 +163,7 @@ def mistakes(dataset: Path, place: Path) -> list[dict[str, object]]:
 
 
 def trainings(dataset: Path, place: Path) -> list[dict[str, object]]:
-    """Longer runs, for their results."""
+    """Longer runs, to compare their results."""
 
     def one(name: str, *more: str, **settings: object) -> dict[str, object]:
         return scenario(place, name, words(dataset, place, name, *more), **settings)
@@ -198,7 +198,7 @@ def start(place: Path, launcher: str, workers: int, work: list[dict[str, object]
 
 @pytest.fixture(scope="module", params=[calls])
 def scenes(training_set: Path, tmp_path_factory: pytest.TempPathFactory, request) -> Scenes:
-    """Where the scenarios that the test asks for have run."""
+    """The directory of the scenarios that the test needs."""
     place = tmp_path_factory.mktemp("hpu")
     start(place, "alone", 1, request.param(training_set, place), 300)
     return Scenes(place)
@@ -208,12 +208,12 @@ slow = pytest.mark.slow
 
 
 def of(work):
-    """Marks a test that looks at other scenarios than calls."""
+    """Mark a test that needs other scenarios than calls."""
     return pytest.mark.parametrize("scenes", [work], indirect=True, ids=[work.__name__])
 
 
 def compressed(record: str) -> str:
-    """The record with one line for tensors that are moved together, and without what chance decides."""
+    """The record with one line for tensors that are moved together, and without random values."""
     found = []
     for kind, lines in groupby(record.splitlines(), _kind):
         lines = list(lines)
@@ -230,7 +230,9 @@ def compressed(record: str) -> str:
 
 
 def _kind(line: str) -> str:
-    if re.search(r"int32\[8, \d+\]", line):  # how eight workers exchange texts; as wide as these are long
+    if re.search(
+        r"int32\[8, \d+\]", line
+    ):  # the table in which eight workers exchange texts; as wide as the longest text
         return "dist.all_reduce(int32 table, async_op=True)"
     return line.partition(" of ")[0] if line.startswith(("Tensor.to(", "Tensor.cpu(")) else line
 
@@ -258,10 +260,10 @@ def test_both_phases_in_one_command_are_what_two_make(scenes, mode):
 @of(mistakes)
 @pytest.mark.parametrize(("mode", "mistake"), [(mode, name) for mode in MISTAKES for name in MISTAKES[mode]])
 def test_a_mistake_in_the_adapter_is_seen(scenes, mode, mistake):
-    scenes.compare(GOLDEN[mode], f"{mode}, none")  # so it is the mistake that is seen
+    scenes.compare(GOLDEN[mode], f"{mode}, none")  # so the difference comes from the mistake
     with pytest.raises(AssertionError, match="recorded"):
         scenes.compare(GOLDEN[mode], f"{mode}, {mistake}")
-    refused = (mode, mistake) == ("lazy", "variable not set")  # every other run goes on to its end
+    refused = (mode, mistake) == ("lazy", "variable not set")  # every other run completes
     assert scenes.status(f"{mode}, {mistake}") == (2 if refused else 0), scenes.said(f"{mode}, {mistake}")
 
 
@@ -360,7 +362,7 @@ def test_the_stand_in_refuses_what_the_vendors_interface_has_not(scenes):
 def test_the_heads_weight_is_the_embeddings_on_the_card_too(scenes):
     assert scenes.status("tied weights") == 0, scenes.said("tied weights")
     plain, names, gradient = [line for line in scenes.said("tied weights").splitlines() if line]
-    assert plain == "1 then 2"  # as on the card, a tie of two modules does not outlive Module.to
+    assert plain == "1 then 2"  # as on the card, Module.to unties two modules
     assert names == "['bert.embeddings.word_embeddings.weight']"
     assert gradient.endswith("True")
 
@@ -395,7 +397,7 @@ def test_doctor_is_told_what_is_there_and_what_is_missing(scenes):
     assert "mode lazy; FusedLamb, FusedClipNorm'" in said["cards, lazily"]
     assert f"there=False, found='{version} finds no card', missing='hl-smi lists" in said["no cards"]
     assert "there=False, found='habana_frameworks is not installed', missing=" in said["no bridge"]
-    assert "get_device_name" not in scenes.record("cards")  # which takes hold of the card
+    assert "get_device_name" not in scenes.record("cards")  # which opens the card
 
 
 def test_importing_the_adapter_sets_and_imports_nothing():
@@ -448,8 +450,8 @@ def test_position_ids_may_be_an_input(fixed):
 
 
 @slow
-def test_habanas_presets_run_as_they_are(tmp_path):
-    """But for the size of model, batch and run."""
+def test_habanas_configurations_run_unchanged(tmp_path):
+    """Only the sizes of model, batch and run are reduced."""
     common = ["pretrain", *MODEL, "--generated-data", f"--output-dir={tmp_path}/run", "--steps-this-run=1"]
     first = [*common, "--config=habana_large_phase1", "--batch-size=2", "--global-batch-size=4"]
     second = [*common, "--config=habana_large_phase2", "--batch-size=1", "--global-batch-size=2"]

@@ -1,4 +1,4 @@
-"""IPUs against a stand-in for PopTorch: its calls, its arithmetic, and what is refused."""
+"""IPUs against a stand-in for PopTorch: its calls, its arithmetic, and refusals."""
 
 import os
 import re
@@ -21,13 +21,14 @@ from tests.support.device_records import compare
 from tests.support.launching import ROOT
 from tests.support.training_runs import Trainer, losses, refuse, tensors
 from trainer.__main__ import main
-from trainer.collectives import find_local_rank, find_rank
+from trainer.collectives.launchers import find_local_rank, find_rank
 from trainer.collectives.single import Single
 from trainer.config import device_option_properties
-from trainer.devices import find_device, ipu
-from trainer.devices.ipu import engine, options, stages
+from trainer.devices.ipu import device as ipu
+from trainer.devices.ipu import options, stages, updater
+from trainer.devices.registry import find_device
 from trainer.evaluate import Evaluation
-from trainer.flags import make_config, presets
+from trainer.flags import make_config, shipped_configs
 from trainer.model import BertForPreTraining, ModelConfig
 from trainer.training import Training
 
@@ -46,7 +47,7 @@ LARGE = (
         "--eval-batch-size=5",
     ),
 )
-SMALL = (  # a moment's model, in numbers that can be compared with another device's
+SMALL = (  # a tiny model in a precision that can be compared with another device's
     *("--config=graphcore_tiny_128_lamb", "--precision=fp32", "--hidden-size=32", "--vocab-size=2000"),
     *("--hidden-dropout-prob=0", "--batch-size=2", "--pipeline-depth=2", "--warmup=1", "--steps=20"),
     *("--max-seq-length=64", "--max-predictions-per-seq=10", "--base-learning-rate=0.05"),
@@ -54,7 +55,7 @@ SMALL = (  # a moment's model, in numbers that can be compared with another devi
 
 
 def forget() -> None:
-    """As if the process had ended: the next start imports the stand-ins anew, and finds the IPUs free."""
+    """Pretend that the process ended: the next start imports the stand-ins again and finds free IPUs."""
     for name in [name for name in sys.modules if name.partition(".")[0] in PACKAGES]:
         del sys.modules[name]
     ipu._find_popdist.cache_clear()
@@ -70,7 +71,7 @@ def poptorch(monkeypatch: pytest.MonkeyPatch, one_thread: None) -> Iterator[None
 
 @pytest.fixture(scope="session")
 def long_set(corpus: list[Path], small_vocabulary_file: Path, tmp_path_factory: Any) -> Path:
-    """The sample corpus in examples as Graphcore's first phase has them."""
+    """The sample corpus in examples of the sizes of Graphcore's first phase."""
     from bertdata.cli.main import main
 
     place = tmp_path_factory.mktemp("long") / "set"
@@ -86,7 +87,7 @@ def words(place: Path, *more: object) -> list[str]:
 
 
 def recorded_run(monkeypatch: pytest.MonkeyPatch, place: Path, data: Path, *more: str) -> Path:
-    """Two updates, checkpoint, evaluation; then, as if started again, one more; the record of it all."""
+    """The record of two updates, checkpoint and evaluation, then, after a restart, one more update."""
     record = place / "record"
     monkeypatch.setenv("BERTDATA_STAND_IN_RECORD", str(record))
     from recording import mark
@@ -133,8 +134,8 @@ MUTATIONS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
         *(stages, "plan_pipeline"),
         lambda plain: lambda *given: stages.Pipeline(("",), (0,)),
     ),
-    "the weights stay on the IPU": (engine.IpuEngine, "fetch", lambda plain: lambda self: None),
-    "the moments stay in the checkpoint": (engine.IpuEngine, "_restore", lambda plain: lambda self: None),
+    "the weights stay on the IPU": (updater.IpuUpdater, "fetch", lambda plain: lambda self: None),
+    "the moments stay in the checkpoint": (updater.IpuUpdater, "_restore", lambda plain: lambda self: None),
     "the loss is not marked": (
         *(stages.Pretraining, "__init__"),
         lambda plain: (
@@ -147,7 +148,7 @@ MUTATIONS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
         *(options, "_shared_options"),
         lambda plain: lambda poptorch, made, *rest: made.outputMode(poptorch.OutputMode.All),
     ),
-    "the rate is set after the update": (engine.IpuEngine, "update", lambda plain: late_update),
+    "the rate is set after the update": (updater.IpuUpdater, "update", lambda plain: late_update),
     "moments are kept in 16 bits": (
         *(options, "make_optimiser"),
         lambda plain: (
@@ -169,12 +170,12 @@ MUTATIONS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
 
 
 def late_update(self: Any, updates: Any, learning_rate: float, state: Any) -> list[torch.Tensor]:
-    values = engine_update(self, updates, learning_rate, state)
+    values = plain_update(self, updates, learning_rate, state)
     self._executor.setOptimizer(self.optimiser)
     return values
 
 
-engine_update = engine.IpuEngine.update
+plain_update = updater.IpuUpdater.update
 
 
 @pytest.mark.slow
@@ -218,7 +219,7 @@ def test_losses_are_those_of_a_processor(trainer, tmp_path, training_set, more):
         assert row == pytest.approx(wanted, abs=1e-5)
     assert results(tmp_path / "ipu") == pytest.approx(results(tmp_path / "cpu"), abs=1e-5)
     weights, wanted = ({**load(tensors(tmp_path / name, 4)["model.safetensors"])} for name in ("ipu", "cpu"))
-    # Of a gradient that is all but 0, Adam makes a step of what rounding left.
+    # Adam scales a gradient near 0 up, so its rounding error becomes a whole step.
     assert all(torch.allclose(weights[name], wanted[name], atol=5e-4) for name in wanted)
     moments, wanted = (load(tensors(tmp_path / name, 4).get(MOMENTS, NOTHING)) for name in ("ipu", "cpu"))
     assert moments.keys() == wanted.keys()
@@ -255,7 +256,7 @@ def test_phase_2_goes_on_from_phase_1s_weights_and_moments_and_counts_anew(train
     forget()
     loaded = []
     monkeypatch.setattr(
-        engine.IpuEngine, "_restore", lambda self: loaded.append((self._moments, self.applied))
+        updater.IpuUpdater, "_restore", lambda self: loaded.append((self._moments, self.applied))
     )
     sizes = ["--max-seq-length=96", "--max-predictions-per-seq=12", "--phase2", "--steps-this-run=1"]
     assert trainer(*words(tmp_path / "run", *common, *sizes)).status == 0
@@ -315,12 +316,12 @@ def test_moments_that_poptorch_has_no_place_for_are_refused(trainer, tmp_path, m
     common = [*SMALL, "--generated-data", "--steps-this-run=1"]
     assert trainer(*words(tmp_path / "run", *common)).status == 0
     forget()
-    plain = engine.IpuEngine.load_moments
+    plain = updater.IpuUpdater.load_moments
 
     def with_another(self: Any, moments: dict[str, torch.Tensor], applied: int) -> None:
         plain(self, {**moments, "momentum_buffer/cls.predictions.bias": torch.zeros(2000)}, applied)
 
-    monkeypatch.setattr(engine.IpuEngine, "load_moments", with_another)
+    monkeypatch.setattr(updater.IpuUpdater, "load_moments", with_another)
     outcome = trainer(*words(tmp_path / "run", *common, "--resume"))
     refuse(outcome, 1, "PopTorch's LAMB differ in momentum_buffer/cls.predictions.bias")
 
@@ -343,14 +344,14 @@ def test_several_updates_are_made_in_one_call(trainer, tmp_path, monkeypatch):
     refuse(outcome, 2, "3 updates to make, expected a multiple of the 2 that the device makes at a time")
     phases = words(tmp_path / "phases", *SMALL, *constant, "--warmup=0", "--steps", "2", "3")
     refuse(trainer(*phases, "--batches-per-step=2"), 2, "3 updates to make, expected a multiple of the 2")
-    assert not (tmp_path / "phases").exists()  # phase 1 is not trained for nothing
+    assert not (tmp_path / "phases").exists()  # the error comes before phase 1 is trained
 
 
 COMPILED = ("--compile-only", "--generated-data", "--hidden-layers-per-stage=1", "--pipeline-depth=7")
 
 
 def compiled(trainer: Trainer, monkeypatch: pytest.MonkeyPatch, place: Path, *more: str) -> tuple[Any, str]:
-    """How a run with --compile-only ended, and its calls."""
+    """The outcome of a run with --compile-only, and its calls."""
     forget()
     record = place / "record"
     Path(f"{record}.0").unlink(missing_ok=True)
@@ -362,7 +363,7 @@ def compiled(trainer: Trainer, monkeypatch: pytest.MonkeyPatch, place: Path, *mo
 
 def test_keys_of_all_devices_that_an_ipu_has_no_use_for_are_named(trainer, monkeypatch, tmp_path):
     outcome, _ = compiled(trainer, monkeypatch, tmp_path, "--compile", "--deterministic")
-    (line,) = (line for line in outcome.err.splitlines() if "without meaning on device ipu" in line)
+    (line,) = (line for line in outcome.err.splitlines() if "without effect on device ipu" in line)
     assert "compile, deterministic," in line
 
 
@@ -442,7 +443,7 @@ def test_synthetic_data_reports_no_losses(trainer, tmp_path):
     assert losses(tmp_path / "run")[0]["mlm_loss"] == 0
 
 
-@pytest.mark.parametrize("name", [name for name in presets() if name.startswith("graphcore")])
+@pytest.mark.parametrize("name", [name for name in shipped_configs() if name.startswith("graphcore")])
 def test_graphcores_configurations_are_compiled_unchanged_but_for_their_size(
     trainer, tmp_path, monkeypatch, name
 ):
@@ -451,7 +452,7 @@ def test_graphcores_configurations_are_compiled_unchanged_but_for_their_size(
     words_of = words(tmp_path / "run", f"--config={name}", *size, "--generated-data", "--compile-only")
     outcome = trainer(*words_of, "--pipeline-depth=10", f"--executable-cache-dir={tmp_path}")
     assert outcome.status == 0, outcome.err
-    idle = next(line for line in outcome.err.splitlines() if "without meaning" in line)
+    idle = next(line for line in outcome.err.splitlines() if "without effect" in line)
     assert idle.endswith("checkpoint_model, do_validation, log_dir, parallell_io_threads")
 
 
@@ -480,15 +481,23 @@ def test_graphcores_configurations_are_compiled_unchanged_but_for_their_size(
 def test_stages_are_those_of_graphcores_keys(keys, layers, begins, on):
     names = {"heads": "bert.pooler.dense", "types": "bert.embeddings.token_type_embeddings", "": ""}
     pipeline = stages.plan_pipeline(keys, layers)
-    assert pipeline.begins == tuple(names.get(begin, f"bert.encoder.layer.{begin}") for begin in begins)
-    assert pipeline.on == tuple(on)
+    assert pipeline.first_modules == tuple(
+        names.get(begin, f"bert.encoder.layer.{begin}") for begin in begins
+    )
+    assert pipeline.ipus == tuple(on)
 
 
 def test_ipus_are_a_power_of_two_and_micro_batches_fill_the_pipeline():
     plan = stages.plan_pipeline
-    assert [plan({"hidden_layers_per_stage": 1}, count).ipus for count in (1, 2, 3, 4, 5)] == [1, 2, 4, 4, 8]
+    assert [plan({"hidden_layers_per_stage": 1}, count).ipus_per_replica for count in (1, 2, 3, 4, 5)] == [
+        1,
+        2,
+        4,
+        4,
+        8,
+    ]
     least = [plan({"hidden_layers_per_stage": 1}, count).least_accumulation for count in (1, 2, 4)]
-    assert least == [1, 5, 9]  # stages that lie side by side on one IPU are one
+    assert least == [1, 5, 9]  # adjacent stages on one IPU count as one
 
 
 @pytest.mark.parametrize(
@@ -525,7 +534,7 @@ def test_layers_that_do_not_divide_as_asked_are_refused(keys, said):
         (["--optimiser=lamb-mlperf"], "clipping per_micro_batch: .* give --clipping none"),
         (
             ["--optimiser=adamw", "--clipping=per_update", "--precision=fp16", "--loss-scaling=8"],
-            "gradients that still bear the loss scale; give --clipping none or --loss-scaling 1",
+            "gradients before it divides them by the loss scale; give --clipping none or --loss-scaling 1",
         ),
         (
             ["--optimiser=momentum", "--precision=fp16", "--loss-scaling=8"],
@@ -533,7 +542,7 @@ def test_layers_that_do_not_divide_as_asked_are_refused(keys, said):
         ),
         (["--force-weight-sync"], "force_weight_sync"),
         (["--allreduce-post-accumulation-fp16"], "allreduce_post_accumulation_fp16"),
-        (["--synthetic-data", "--no-generated-data"], "synthetic_data: .* give --generated-data too"),
+        (["--synthetic-data", "--no-generated-data"], "synthetic_data: .* add --generated-data"),
         (["--compile-only"], "compile_only: .* give --executable-cache-dir"),
         (
             ["--pipeline-schedule=Interleaved"],
@@ -588,12 +597,12 @@ def test_workers_that_poptorch_knows_nothing_of_are_refused():
     workers = Single(device)
     workers.size = 2
     model = device.place(BertForPreTraining(SHAPE))
-    with pytest.raises(SettingsError, match="2 processes that PopTorch knows nothing of; .* start by poprun"):
-        device.engine(workers, model)
+    with pytest.raises(SettingsError, match="2 processes that poprun did not start; .* start by poprun"):
+        device.updater(workers, model)
 
 
 def test_evaluation_needs_the_ipus_that_training_holds(trainer, tmp_path, monkeypatch, training_set):
-    monkeypatch.setattr(engine.IpuEngine, "off_the_ipus", lambda self: nullcontext())
+    monkeypatch.setattr(updater.IpuUpdater, "off_the_ipus", lambda self: nullcontext())
     data = ["--unverified", f"--train-data={training_set}", f"--eval-data={training_set}"]
     with pytest.raises(RuntimeError, match="no IPUs left: the training model holds them"):
         main(words(tmp_path / "run", *SMALL, *data, "--steps-this-run=1"))
@@ -616,13 +625,13 @@ def test_poprun_is_recognised(monkeypatch):
     monkeypatch.setenv("OMPI_COMM_WORLD_RANK", "3")
     monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "4")
     monkeypatch.setenv("OMPI_COMM_WORLD_LOCAL_RANK", "1")
-    assert find_rank() == (0, 1)  # mpirun alone is none of ours
+    assert find_rank() == (0, 1)  # mpirun alone is not a known launcher
     monkeypatch.setenv("POPDIST_NUM_TOTAL_REPLICAS", "8")
     assert (find_rank(), find_local_rank()) == ((3, 4), 1)
 
 
 def poprun(place: Path, *arguments: object, instances: int = 2, replicas: int = 4, **more: str) -> list[Any]:
-    """How each process ended that poprun would start, with the variables that Open MPI and poprun set."""
+    """The outcomes of the processes that poprun would start, with Open MPI's and poprun's variables."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]

@@ -16,7 +16,8 @@ from tests.support.launching import ROOT
 from tests.support.training_runs import losses, tensors
 from trainer.checkpoint import find_checkpoints, read_state
 from trainer.config import Config
-from trainer.devices import find_device, xla
+from trainer.devices import xla
+from trainer.devices.registry import find_device
 
 TINY = (
     *("--num-hidden-layers=1", "--hidden-size=32", "--num-attention-heads=2", "--intermediate-size=64"),
@@ -29,7 +30,7 @@ NO_DROPOUT = ("--hidden-dropout-prob=0", "--attention-probs-dropout-prob=0")
 
 
 def run(python: str, place: Path, *words: object, **variables: str) -> Outcome:
-    """How a Python process ended that has the trainer, torch_xla on the processor by default."""
+    """The outcome of a Python process with the trainer; torch_xla uses the processor by default."""
     path = os.pathsep.join(map(str, [ROOT, *([STAND_INS] if python == sys.executable else [])]))
     mine = {"PYTHONPATH": path, "OMP_NUM_THREADS": "1", "PJRT_DEVICE": "CPU"} | variables
     environment = {name: value for name, value in {**os.environ, **mine}.items() if value}
@@ -41,7 +42,7 @@ def run(python: str, place: Path, *words: object, **variables: str) -> Outcome:
 
 
 def recorded(training_set: Path, place: Path, **variables: str) -> Path:
-    """What the stand-in recorded of the whole short run."""
+    """The stand-in's record of the whole short run."""
     record = place / "record"
     outcome = run(
         sys.executable,
@@ -90,7 +91,7 @@ def test_the_stand_in_refuses_what_torch_xla_does_not_have(tmp_path, code):
 def test_a_tpu_that_is_not_there_is_refused_in_one_line(tmp_path):
     words = ("-m", "trainer", "pretrain", "--device=xla", "--generated-data", "--output-dir=run")
     for device, said in {
-        "": "torch_xla finds no TPU; PJRT_DEVICE=CPU tries it on the processor",
+        "": "torch_xla finds no TPU; PJRT_DEVICE=CPU runs it on the processor",
         "TPU": "device 'xla' is not there: TPU: libtpu not found; PJRT_DEVICE=CPU",
         "CUDA": "No PjRtPlugin registered for: CUDA",
     }.items():
@@ -159,7 +160,7 @@ Xla(Config(device="xla")).join()
     outcome = run(sys.executable, tmp_path, "-c", code.replace("SIZE", "2"), **joined)
     assert outcome.status == 0, outcome.err
     assert outcome.out == "('xla',) {'init_method': 'xla://'}\n"
-    # The device is not touched before, or the processes would not be told apart.
+    # The device must not be opened before, or torch_xla would not know the processes.
     known = ["runtime.device_type()", "import torch_xla.distributed.xla_backend"]
     assert (tmp_path / "record.0").read_text().splitlines() == known
     outcome = run(sys.executable, tmp_path, "-c", code.replace("SIZE", "1"), WORLD_SIZE="2")

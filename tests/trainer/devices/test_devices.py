@@ -1,4 +1,4 @@
-"""Devices as far as this machine has them, and the loss scale's bounds."""
+"""The devices of this machine, and the loss scale's bounds."""
 
 import dataclasses
 import importlib
@@ -7,11 +7,11 @@ import pytest
 import torch
 
 from bertdata.errors import SettingsError
-from trainer import devices
 from trainer.batches import Batch
 from trainer.config import Config
-from trainer.devices import CLASSES, find_device, loss_scale
+from trainer.devices import loss_scale, registry
 from trainer.devices.loss_scale import LossScale
+from trainer.devices.registry import DEVICES, examine_device, find_device
 from trainer.errors import NotFiniteError
 
 INFINITE = float("inf")
@@ -31,9 +31,10 @@ PROTOCOL = [
 FACTS = ["name", "process_group", "bucket_mb", "fixed_shapes"]
 
 
-@pytest.mark.parametrize("name", CLASSES)
+@pytest.mark.parametrize("name", DEVICES)
 def test_every_device_offers_the_whole_protocol(name):
-    kind = getattr(importlib.import_module(f"trainer.devices.{name}"), CLASSES[name])
+    module, kind_name = DEVICES[name]
+    kind = getattr(importlib.import_module(f"trainer.devices.{module}"), kind_name)
     assert all(hasattr(kind, member) for member in PROTOCOL + FACTS)
     assert kind.name == name
 
@@ -53,10 +54,10 @@ def test_a_device_that_this_torch_is_too_old_for_is_refused_in_one_line(monkeypa
     def older(name: str) -> None:
         raise error
 
-    monkeypatch.setattr(devices, "import_module", older)
+    monkeypatch.setattr(registry, "import_module", older)
     with pytest.raises(SettingsError, match=f"'cuda' needs what torch .* does not have .{error}.; install a"):
         find_device(Config(device="cuda"))
-    assert not devices.examine("cuda").there
+    assert not examine_device("cuda").there
 
 
 def test_a_worker_without_a_gpu_of_its_own_is_refused(monkeypatch):
@@ -126,7 +127,7 @@ def test_scaling_changes_no_gradient():
 
 
 def test_the_scale_grows_after_good_updates_up_to_its_ceiling(monkeypatch):
-    monkeypatch.setattr(loss_scale, "_PATIENCE", 2)
+    monkeypatch.setattr(loss_scale, "_GROWTH_INTERVAL", 2)
     scale = LossScale(initial=2.0, floor=1.0, ceiling=8.0)
     seen = []
     for _ in range(8):

@@ -1,4 +1,4 @@
-"""What doctor says of this machine, and of others."""
+"""The report of doctor, on this machine and on pretended ones."""
 
 import importlib
 import json
@@ -13,9 +13,11 @@ import torch
 
 from tests.support.launching import ROOT
 from tests.support.training_runs import Trainer, refuse
-from trainer import devices, doctor
+from trainer import doctor
 from trainer.collectives import examine as launchers
-from trainer.devices import CLASSES, Finding
+from trainer.collectives.examine import examine_launchers
+from trainer.devices.availability import Availability
+from trainer.devices.registry import DEVICES, examine_device
 
 
 @pytest.fixture
@@ -24,13 +26,13 @@ def trainer(capsys, monkeypatch) -> Trainer:
     return Trainer(capsys)
 
 
-def pretend(monkeypatch, **found: Finding) -> None:
-    """Have the devices say this of themselves, and be all that are known."""
-    monkeypatch.setattr(doctor, "CLASSES", dict.fromkeys(found))
-    monkeypatch.setattr(doctor, "examine", lambda name: found[name])
+def pretend(monkeypatch, **found: Availability) -> None:
+    """Replace the known devices by these findings."""
+    monkeypatch.setattr(doctor, "DEVICES", dict.fromkeys(found))
+    monkeypatch.setattr(doctor, "examine_device", lambda name: found[name])
 
 
-CPU, GPUS = Finding("cpu", True, "slow"), Finding("cuda", True, "8 x fast", count=8)
+CPU, GPUS = Availability("cpu", True, "slow"), Availability("cuda", True, "8 x fast", count=8)
 
 
 def test_the_table_tells_of_devices_launchers_logs_and_machine_in_80_columns(trainer):
@@ -42,7 +44,7 @@ def test_the_table_tells_of_devices_launchers_logs_and_machine_in_80_columns(tra
     groups = [line.split()[0] for line in lines[1:] if line[:1].strip()]
     assert groups == ["device", "launcher", "log", "machine", "Without"]
     rows = {match[1]: match[2] for line in lines if (match := re.match(r"[a-z ]{10}(\w+) +(yes|no)  ", line))}
-    assert {*CLASSES, "torchrun", "horovodrun", "poprun", "wandb", "cores", "memory", "kernels"} <= set(rows)
+    assert {*DEVICES, "torchrun", "horovodrun", "poprun", "wandb", "cores", "memory", "kernels"} <= set(rows)
     assert (rows["cpu"], rows["torchrun"], rows["horovodrun"], rows["kernels"]) == ("yes",) * 4
     assert "Without --device a run uses cpu." in lines[-2]
     assert lines[-1].startswith("  python -m trainer pretrain --device ")
@@ -50,7 +52,7 @@ def test_the_table_tells_of_devices_launchers_logs_and_machine_in_80_columns(tra
 
 def test_json_says_the_same(trainer):
     found = json.loads(trainer("doctor", "--json").out)
-    assert [one["name"] for one in found["device"]] == list(CLASSES)
+    assert [one["name"] for one in found["device"]] == list(DEVICES)
     assert found["device"][0]["there"] is True
     assert found["default"] == "cpu"
     for group in ("device", "launcher", "log", "machine"):
@@ -60,11 +62,11 @@ def test_json_says_the_same(trainer):
 
 
 def test_the_best_device_is_told_with_what_to_type(trainer, monkeypatch):
-    pretend(monkeypatch, cpu=CPU, cuda=GPUS, hpu=Finding("hpu", True, "also"))
+    pretend(monkeypatch, cpu=CPU, cuda=GPUS, hpu=Availability("hpu", True, "also"))
     assert trainer("doctor").out.splitlines()[-1] == (
         "  python -m trainer pretrain --device cuda --dist --world-size 8 ..."
     )
-    pretend(monkeypatch, cpu=CPU, cuda=Finding("cuda", False, "no GPU", "buy one"))
+    pretend(monkeypatch, cpu=CPU, cuda=Availability("cuda", False, "no GPU", "buy one"))
     outcome = trainer("doctor")
     assert outcome.out.splitlines()[-1] == "  python -m trainer pretrain --device cpu ..."
     assert "cuda            no     no GPU; buy one" in outcome.out
@@ -81,15 +83,15 @@ def test_one_device_alone(trainer, monkeypatch):
         "best",
         "command",
     ]
-    pretend(monkeypatch, cpu=CPU, cuda=Finding("cuda", False, "no GPU", "buy one"))
+    pretend(monkeypatch, cpu=CPU, cuda=Availability("cuda", False, "no GPU", "buy one"))
     refuse(trainer("doctor", "--device=cuda"), 2, "device 'cuda' is not there: no GPU; buy one")
     monkeypatch.undo()
     refuse(trainer("doctor", "--device=tpu"), 2, "device 'tpu': no such device; known are cpu, cuda")
 
 
-@pytest.mark.parametrize("name", CLASSES)
+@pytest.mark.parametrize("name", DEVICES)
 def test_every_device_can_be_examined(name):
-    finding = importlib.import_module(f"trainer.devices.{name}").examine()
+    finding = importlib.import_module(f"trainer.devices.{DEVICES[name][0]}").examine()
     assert finding.name == name
     assert finding.found
     assert finding.there or finding.missing
@@ -97,11 +99,11 @@ def test_every_device_can_be_examined(name):
 
 
 def test_a_device_whose_packages_are_broken_hides_no_other(monkeypatch):
-    def examine() -> Finding:
+    def examine() -> Availability:
         raise OSError("libfast.so: cannot open\nand more")
 
     monkeypatch.setattr("trainer.devices.cuda.examine", examine)
-    assert devices.examine("cuda") == Finding("cuda", False, "OSError: libfast.so: cannot open")
+    assert examine_device("cuda") == Availability("cuda", False, "OSError: libfast.so: cannot open")
 
 
 @pytest.mark.parametrize(
@@ -119,15 +121,15 @@ def test_gpus_are_counted_and_named(monkeypatch, version, count, there, found, m
     monkeypatch.setattr(torch.version, "cuda", version)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: count)
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda index: About)
-    finding = devices.examine("cuda")
+    finding = examine_device("cuda")
     assert (finding.name, finding.there) == ("cuda", there)
     assert found in finding.found
     assert missing in finding.missing
     assert finding.count == max(count, 1)
 
 
-def findings() -> dict[str, Finding]:
-    return {finding.name: finding for finding in launchers.examine()}
+def findings() -> dict[str, Availability]:
+    return {finding.name: finding for finding in examine_launchers()}
 
 
 def test_launchers_say_what_they_are_built_with():
@@ -145,7 +147,7 @@ def test_horovod_that_is_missing_or_was_built_for_another_torch(monkeypatch):
     assert f"does not fit torch {torch.__version__}" in finding.found
     assert finding.missing == "make horovod builds one that fits"
     monkeypatch.setattr(launchers, "find_spec", lambda name: None)
-    assert findings()["horovodrun"] == Finding(
+    assert findings()["horovodrun"] == Availability(
         "horovodrun", False, "Horovod is not installed", "make horovod builds it"
     )
 
@@ -154,16 +156,16 @@ def test_poprun_is_there_with_its_package(monkeypatch):
     assert "Poplar SDK" in findings()["poprun"].missing
     monkeypatch.setattr(shutil, "which", lambda name: "/opt/poprun")
     monkeypatch.setattr(launchers, "find_spec", lambda name: None if name == "horovod" else object())
-    assert findings()["poprun"] == Finding("poprun", True, "popdist of unknown version")
+    assert findings()["poprun"] == Availability("poprun", True, "popdist of unknown version")
     monkeypatch.setattr(launchers, "version", lambda name: "3.4")
-    assert findings()["poprun"] == Finding("poprun", True, "popdist 3.4")
+    assert findings()["poprun"] == Availability("poprun", True, "popdist 3.4")
 
 
 def test_what_is_not_installed_has_its_remedy(monkeypatch):
     monkeypatch.setattr(doctor, "find_spec", lambda name: None)
     monkeypatch.setattr(doctor, "available", lambda: False)
     found = {finding.name: finding for finding in (*doctor._logs(), *doctor._machine())}
-    assert found["wandb"] == Finding("wandb", False, "not installed", "pip install 'bertdata[wandb]'")
+    assert found["wandb"] == Availability("wandb", False, "not installed", "pip install 'bertdata[wandb]'")
     assert found["mlperf_logging"].missing == "pip install 'bertdata[mllog]'"
     assert not found["kernels"].there
     assert "C++17 compiler" in found["kernels"].missing

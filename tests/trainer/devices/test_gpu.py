@@ -28,8 +28,8 @@ TF32 = 5e-3
 
 @pytest.fixture
 def train(training_set, tmp_path, monkeypatch):
-    """A run by arguments; its directory. Later arguments win."""
-    monkeypatch.setenv("NVIDIA_TF32_OVERRIDE", "0")  # fp32 is fp32, unless a test takes it back
+    """Run the trainer with the arguments; returns the output directory. Later arguments win."""
+    monkeypatch.setenv("NVIDIA_TF32_OVERRIDE", "0")  # full fp32 unless a test allows TF32
 
     def run(name: str, *more: str, launcher: str = "alone", workers: int = 1) -> Path:
         words = ["pretrain", "--device=cuda", *SIZES, *RUN, f"--train-data={training_set}", *more]
@@ -85,7 +85,7 @@ def test_deterministic_runs_are_the_same_to_the_bit(train):
 
 @pytest.mark.parametrize("option", ["--compile", "--cuda-graphs"])
 def test_compiled_losses_are_those_of_the_plain_run(train, option):
-    """Accumulation too: what a graph leaves must outlive the next run of it."""
+    """With accumulation: the gradients of one graph run must survive the next run."""
     plain, compiled = train("plain", *NO_DROPOUT), train("compiled", *NO_DROPOUT, option)
     assert word_losses(compiled) == pytest.approx(word_losses(plain), abs=EXACT)
 
@@ -129,7 +129,7 @@ def test_a_profile_shows_the_gpus_kernels(train):
 
 
 def test_a_worker_of_torchrun_learns_through_nccl_what_one_alone_does(train):
-    """NCCL's part on a machine with one GPU: tables of words, broadcasts, buckets, taking leave."""
+    """NCCL on a machine with one GPU: tables of bytes, broadcasts, buckets, closing."""
     one = train("one", *NO_DROPOUT)
     launched = train("launched", *NO_DROPOUT, launcher="torchrun", workers=1)
     assert word_losses(launched) == pytest.approx(word_losses(one), abs=EXACT)

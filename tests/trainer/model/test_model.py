@@ -1,4 +1,4 @@
-"""The model against transformers' BertForPreTraining, and against readable references of its own."""
+"""The model against transformers' BertForPreTraining, and against plain references in this module."""
 
 import json
 import math
@@ -18,7 +18,7 @@ from schemas import load_schema
 from trainer.batches import Batch
 from trainer.huggingface import export_model, import_weights, read_config
 from trainer.losses import cross_entropy, pretraining_loss
-from trainer.model import ACTIVATIONS, BertForPreTraining, Layout, ModelConfig
+from trainer.model import ACTIVATIONS, BertForPreTraining, ModelConfig, TokenLayout
 
 SMALL = {
     "vocab_size": 99,
@@ -58,7 +58,7 @@ def tensors_of(batch: Batch) -> dict[str, Tensor]:
 
 
 def labels_of(batch: Batch) -> Tensor:
-    """Labels as transformers wants them: -100 where nothing is masked."""
+    """Labels in transformers' form: -100 where nothing is masked."""
     labels = torch.full((B, S), -100)
     for row, slot in batch.masked_lm_weights.nonzero().tolist():
         labels[row, batch.masked_lm_positions[row, slot]] = int(batch.masked_lm_ids[row, slot])
@@ -255,7 +255,7 @@ def megatron(model: BertForPreTraining, ids: Tensor, types: Tensor) -> Tensor:
 def test_megatron_form_equals_the_written_out_one(scaled):
     batch = make_batch()
     model = ours(megatron_residual_connection=True, scale_query_key=scaled)
-    layout = Layout.of(batch.attention_mask, fixed_shapes=True)
+    layout = TokenLayout.of(batch.attention_mask, fixed_shapes=True)
     found = model.bert(batch.input_ids, batch.token_type_ids, layout)[0].view(B, S, -1)
     for row in range(B):
         length = int(batch.attention_mask[row].sum())
@@ -425,7 +425,7 @@ def test_encoder_only_files_keep_the_heads_they_lack(tmp_path):
 
 
 def old_names(weights: dict[str, Tensor]) -> dict[str, Tensor]:
-    """As early PyTorch ports and NVIDIA's trainer wrote them, padded vocabulary and tied copy included."""
+    """The names of early PyTorch ports and NVIDIA's trainer, with padded vocabulary and tied copy."""
     renamed = {}
     for name, value in weights.items():
         name = name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta")
@@ -538,7 +538,7 @@ def test_a_real_encoder_says_what_it_says_in_transformers():
     with torch.no_grad():
         wanted = other(input_ids=ids, attention_mask=mask, token_type_ids=types)
         for fixed in (False, True):
-            rows, pooled = model.bert(ids, types, Layout.of(mask, fixed))
+            rows, pooled = model.bert(ids, types, TokenLayout.of(mask, fixed))
             rows = rows.view(2, len(first), -1)[mask.bool()] if fixed else rows
             torch.testing.assert_close(rows, wanted.last_hidden_state[mask.bool()], rtol=1e-4, atol=1e-5)
             torch.testing.assert_close(pooled, wanted.pooler_output, rtol=1e-4, atol=1e-5)

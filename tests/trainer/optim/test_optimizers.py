@@ -1,4 +1,4 @@
-"""Every named optimiser against its formula written out, and LAMB against the original programs."""
+"""Every named optimiser against its formula, and LAMB against the original programs."""
 
 import json
 import math
@@ -13,7 +13,7 @@ from bertdata.errors import SettingsError
 from trainer.optim import PRESETS, Lamb, clip_, find_preset, make_optimiser
 
 RATES = [0.01, 0.02, 0.005, 0.01]
-# Where a norm is zero: of the weights at the start, of the update, or of both.
+# A norm of zero: of the initial weights, of the update, or of both.
 ZERO_WEIGHTS, ZERO_GRADIENTS, ZEROS = "fresh.weight", "still.weight", "dead.weight"
 SHAPES = {
     "bert.encoder.layer.0.attention.self.query.weight": (4, 6),

@@ -1,4 +1,4 @@
-"""Every schedule at tabled steps; the values are fractions worked out here, not by the code."""
+"""Every schedule at some steps; the expected fractions were computed by hand."""
 
 import math
 from fractions import Fraction as F
@@ -8,7 +8,7 @@ import pytest
 from bertdata.errors import SettingsError
 from trainer.optim import make_schedule
 
-# N = 1000 steps, W = 100 of warm-up, L = 1/1024 (exact in binary) unless told otherwise.
+# N = 1000 steps, W = 100 of warm-up, L = 1/1024 (exact in binary) unless stated.
 L = F(1, 1024)
 
 

@@ -1,4 +1,4 @@
-"""A run's logs: exact lines and columns, what is timed and what is not, and what a resumed run does."""
+"""A run's logs: exact lines and columns, timed updates, and resumed runs."""
 
 import builtins
 import json
@@ -16,9 +16,9 @@ from bertdata.errors import MissingExtraError, MissingInputError, SettingsError,
 from tests.support.paths import ROOT
 from trainer.config import Config
 from trainer.curves import draw_curves
+from trainer.log_records import EvaluationRecord, Logger, StepRecord, Values
+from trainer.loggers import TRAINING_COLUMNS
 from trainer.report import Reporter, make_reporter
-from trainer.rows import EvaluationRecord, Sink, StepRecord, Values
-from trainer.sinks import TRAINING_COLUMNS
 
 
 class Clock:
@@ -31,8 +31,8 @@ class Clock:
         return self.now
 
 
-class Recorder(Sink):
-    """Keeps everything it is given."""
+class Recorder(Logger):
+    """Records all calls."""
 
     def __init__(self) -> None:
         self.rows: list[Values] = []
@@ -307,7 +307,7 @@ def test_logs_that_cannot_be_written_are_an_error_with_the_path(tmp_path):
     reporter = make_reporter(Config(output_dir=str(tmp_path), log_every=1), rank=0, clock=Clock())
     (tmp_path / "training.csv").unlink()
     (tmp_path / "training.csv").mkdir()
-    with pytest.raises(IsADirectoryError) as caught:  # which the command line turns into one line
+    with pytest.raises(IsADirectoryError) as caught:  # which the command prints as one line
         reporter.step(record(1))
     assert caught.value.filename == str(tmp_path / "training.csv")
 

@@ -1,5 +1,6 @@
-"""Checkpoints: what is written comes back, and nothing that is damaged or foreign is taken."""
+"""Checkpoints: they are read as written, and damaged or foreign ones are refused."""
 
+import hashlib
 import json
 import pickle
 from dataclasses import replace
@@ -31,7 +32,7 @@ SOUND = State(
     position=(1, 5),
     data="d1",
     seed=7,
-    lanes=4,
+    open_files=4,
     optimiser="lamb-nvidia",
     loss_scale={"value": 2.0, "good": 1},
     model={"hidden_size": 4, "vocab_size": 8},
@@ -55,6 +56,16 @@ def test_what_is_saved_comes_back(tmp_path):
         found = read_tensors(path, state, name)
         assert found.keys() == saved.keys()
         assert all(torch.equal(found[name], saved[name]) for name in saved)
+
+
+def test_a_checkpoint_with_the_older_name_of_open_files_is_read(tmp_path):
+    path = save(tmp_path)
+    values = json.loads((path / STATE).read_text())
+    values["lanes"] = values.pop("open_files")
+    del values["md5"]
+    digest = hashlib.md5(json.dumps(values, sort_keys=True).encode()).hexdigest()
+    (path / STATE).write_text(json.dumps({**values, "md5": digest}))
+    assert read_state(path).open_files == SOUND.open_files
 
 
 def test_only_the_last_few_of_a_phase_are_kept(tmp_path):
@@ -164,7 +175,7 @@ def test_nothing_is_unpickled(tmp_path):
     text = json.dumps({**values, "md5": checkpoint._md5(values)})
     (path / STATE).write_text(text, encoding="utf-8")
     state = read_state(path)
-    with pytest.raises(CheckpointError, match=r"optimizer\.safetensors: no safetensors"):
+    with pytest.raises(CheckpointError, match=r"optimizer\.safetensors: not a safetensors file"):
         read_tensors(path, state, MOMENTS)
     assert not (tmp_path / "exploded").exists()
 

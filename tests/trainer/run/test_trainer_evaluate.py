@@ -1,4 +1,4 @@
-"""Evaluation: the metrics as they are defined, over all workers, every example once."""
+"""Evaluation: the metrics by definition, over all workers, each example once."""
 
 import json
 import shutil
@@ -11,17 +11,17 @@ import numpy as np
 import pytest
 import torch
 
-from bertdata.dataset.reader import open_data
+from bertdata.dataset.reader import open_dataset
 from tests.support.training_runs import refuse, start_workers, words
 from trainer.batches import Batch
 from trainer.checkpoint import find_checkpoints
 from trainer.collectives.single import Single
 from trainer.config import Config
-from trainer.devices import find_device
+from trainer.devices.registry import find_device
 from trainer.evaluate import Evaluation, most_frequent_label
 from trainer.loader import Loader
+from trainer.log_records import EvaluationRecord
 from trainer.model import BertForPreTraining, ModelConfig
-from trainer.rows import EvaluationRecord
 from trainer.runtime import Runtime, make_model
 
 SHAPE = ModelConfig(
@@ -52,11 +52,11 @@ def measured(dataset: Path, **settings: object) -> tuple[EvaluationRecord, BertF
     device = find_device(config)
     runtime = Runtime(config=config, device=device, workers=Single(device))
     model = make_model(runtime, SHAPE)
-    return Evaluation(runtime, open_data(str(dataset))).measure(model, step=3, trained=12), model
+    return Evaluation(runtime, open_dataset(str(dataset))).measure(model, step=3, trained=12), model
 
 
 def everything(dataset: Path) -> Batch:
-    data = open_data(str(dataset))
+    data = open_dataset(str(dataset))
     loader = Loader(data, batch_size=data.examples)
     try:
         return next(loader).batches[0]
@@ -86,13 +86,13 @@ def plain_metrics(model: BertForPreTraining, batch: Batch) -> dict[str, float]:
 @pytest.mark.parametrize("batch_size", [7, 64, 1000])
 def test_metrics_are_as_defined_whatever_the_batches(training_set, batch_size):
     record, model = measured(training_set, eval_batch_size=batch_size)
-    assert model.training  # training can go on
+    assert model.training  # the model is in training mode again
     expected = plain_metrics(model, everything(training_set))
     for name, value in expected.items():
         assert getattr(record, name) == pytest.approx(value, rel=1e-5), name
     assert record.loss == pytest.approx(record.masked_lm_loss + record.next_sentence_loss)
     assert (record.step, record.trained) == (3, 12)
-    assert record.examples == open_data(str(training_set)).examples
+    assert record.examples == open_dataset(str(training_set)).examples
 
 
 def test_padded_batches_change_nothing(training_set, monkeypatch):
@@ -110,7 +110,7 @@ def test_no_more_examples_than_asked_for(training_set):
 def test_the_most_frequent_label_is_counted_by_its_weight(training_set):
     batch = everything(training_set)
     counts = np.bincount(batch.masked_lm_ids[batch.masked_lm_weights > 0].numpy())
-    assert most_frequent_label(open_data(str(training_set))) == counts.argmax()
+    assert most_frequent_label(open_dataset(str(training_set))) == counts.argmax()
 
 
 def test_a_run_evaluates_as_often_as_asked_and_at_its_end(trainer, training_set, tmp_path):
@@ -124,7 +124,7 @@ def test_a_run_evaluates_as_often_as_asked_and_at_its_end(trainer, training_set,
     ]
     assert "always guessing the most frequent token: 0." in outcome.err
     assert results(tmp_path)["global_step"] == 10
-    # Evaluation takes no part in training.
+    # Evaluation does not change training.
     assert trainer(*words(training_set, tmp_path / "without")).status == 0
     for name in ("model", "optimizer"):
         one, other = (find_checkpoints(str(place))[10] for place in (tmp_path, tmp_path / "without"))

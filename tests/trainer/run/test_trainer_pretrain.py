@@ -1,4 +1,4 @@
-"""Whole runs: resumed, handed over, stopped and broken; alone, under torchrun and under horovodrun."""
+"""Whole runs: resumed by other workers, stopped and failing; alone, under torchrun and horovodrun."""
 
 import json
 import os
@@ -12,16 +12,16 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from bertdata.dataset.reader import open_data
+from bertdata.dataset.reader import open_dataset
 from tests.support.launching import ROOT
 from tests.support.training_runs import MODEL, errors, losses, refuse, start_workers, tensors, words
-from trainer import collectives
 from trainer.batches import Batch
 from trainer.checkpoint import State, find_checkpoints, read_state
+from trainer.collectives.launchers import find_rank
 from trainer.collectives.single import Single
 from trainer.config import Config
 from trainer.data.order import Position
-from trainer.devices import find_device
+from trainer.devices.registry import find_device
 from trainer.loader import Loader, Update
 from trainer.losses import pretraining_loss
 from trainer.model import ModelConfig
@@ -38,7 +38,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 @pytest.fixture(scope="module")
 def whole(training_set, tmp_path_factory) -> Path:
-    """Ten updates in a row; what others are compared with."""
+    """Ten updates in one run, to compare others with."""
     from trainer.__main__ import main
 
     place = tmp_path_factory.mktemp("whole") / "run"
@@ -96,10 +96,10 @@ def test_two_workers_resume_bit_for_bit_and_one_goes_on_at_the_same_example(
     assert losses(cut) == losses(straight)
     assert tensors(cut, 10) == tensors(straight, 10)
 
-    # The same checkpoint, gone on with by one worker, to the end of the epoch.
+    # One worker continues from the same checkpoint to the end of the epoch.
     for path in seen.iterdir():
         path.unlink()
-    examples = open_data(str(training_set)).examples
+    examples = open_dataset(str(training_set)).examples
     rest = (examples - 5 * 8) // 4
     one = words(training_set, cut, "--resume-step=5", f"--steps={5 + rest}")
     assert start_workers("alone", 1, *one).status == 0
@@ -111,16 +111,16 @@ def test_two_workers_resume_bit_for_bit_and_one_goes_on_at_the_same_example(
 
 
 def _seen(place: Path, until: int = 10**9) -> list[str]:
-    """The digests of the examples that all workers were given."""
+    """The digests of the examples that all workers received."""
     lines = [line.split() for path in place.iterdir() for line in path.read_text().splitlines()]
     return [digest for number, digest in lines if int(number) <= until]
 
 
 def _examples(dataset: Path) -> list[str]:
-    """The digests of every example of the dataset, as the worker makes them."""
+    """The digest of every example of the dataset, computed as the worker does."""
     from hashlib import md5
 
-    data = open_data(str(dataset))
+    data = open_dataset(str(dataset))
     loader = Loader(data, batch_size=data.examples)
     try:
         (batch,) = next(loader).batches
@@ -163,7 +163,7 @@ def test_graphcores_tiny_configuration_trains_on_a_processor(trainer, training_s
     data = [f"--train-data={training_set}", f"--output-dir={tmp_path}", "--unverified"]
     outcome = trainer("pretrain", "--config=graphcore_tiny_128_lamb", "--device=cpu", *sizes, *short, *data)
     assert outcome.status == 0, outcome.err
-    idle = next(line for line in outcome.err.splitlines() if "without meaning on device cpu" in line)
+    idle = next(line for line in outcome.err.splitlines() if "without effect on device cpu" in line)
     assert "available_memory_proportion" in idle
     seen = losses(tmp_path)
     assert len(seen) == 30
@@ -185,7 +185,7 @@ def test_two_workers_are_one_that_accumulates(launcher, trainer, training_set, t
     assert len(one) == len(two) == 20
     for ours, others in zip(one, two, strict=True):
         assert ours == pytest.approx(others, abs=1e-5)
-    assert one[0]["mlm_loss"] - one[-1]["mlm_loss"] > 0.1  # something was learnt, by dropout's leave
+    assert one[0]["mlm_loss"] - one[-1]["mlm_loss"] > 0.1  # something was learnt, in spite of dropout
 
 
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
@@ -201,7 +201,7 @@ def test_16_bits_train_and_resume_bit_for_bit(trainer, training_set, tmp_path, p
     assert kept == ({"value": 1024.0, "good": 6} if precision == "fp16" else {"value": 1.0, "good": 0})
 
 
-# Gradients: what an update does, held against plain PyTorch
+# Gradients: an update compared with plain PyTorch
 
 
 class Pair(Single):
@@ -238,7 +238,7 @@ SHAPE = ModelConfig(
 
 
 def batches(dataset: Path, count: int, updates: int = 1) -> list[list[Batch]]:
-    loader = Loader(open_data(str(dataset)), batch_size=4, accumulation=count, seed=1)
+    loader = Loader(open_dataset(str(dataset)), batch_size=4, accumulation=count, seed=1)
     try:
         return [next(loader).batches for _ in range(updates)]
     finally:
@@ -249,7 +249,7 @@ def make_training(workers: Single, **settings: object) -> Training:
     defaults = {"optimiser": "sgd", "base_learning_rate": 0.5, "steps": 10, "lr_schedule": "custom"}
     config = Config(**{**defaults, "lr_schedule_by_step": {"0": 0.5}, **settings})
     runtime = Runtime(config=config, device=find_device(config), workers=workers)
-    fresh = State(step=0, seed=1, lanes=1, optimiser=config.optimiser, model=SHAPE.as_json(), config={})
+    fresh = State(step=0, seed=1, open_files=1, optimiser=config.optimiser, model=SHAPE.as_json(), config={})
     return Training(runtime, make_model(runtime, SHAPE), fresh)
 
 
@@ -261,7 +261,7 @@ def trained_weights(training: Training, updates: list[list[Batch]]) -> dict[str,
 
 
 def trained_by_two(updates: list[list[Batch]], **settings: object) -> tuple[dict[str, torch.Tensor], Pair]:
-    """Micro-batches dealt out to two workers; weights of the second, which must be the first's."""
+    """The weights after two workers shared the micro-batches; checks that both have the same."""
     meeting, table = threading.Barrier(2, timeout=30), {}
     pair = [Pair(rank, meeting, table) for rank in range(2)]
     found: dict[int, dict[str, torch.Tensor]] = {}
@@ -280,7 +280,7 @@ def trained_by_two(updates: list[list[Batch]], **settings: object) -> tuple[dict
 
 
 def plain_weights(updates: list[list[Batch]], clipping: str) -> dict[str, torch.Tensor]:
-    """Gradient descent written out: mean over micro-batches, clipped where it says."""
+    """Plain gradient descent: mean over micro-batches, clipped at the given point."""
     training = make_training(Single(find_device(Config())))
     model = training._model
     weights = list(model.parameters())
@@ -343,8 +343,8 @@ def test_weights_are_averaged_before_each_step_where_that_is_forced(training_set
 def test_an_overflow_leaves_the_update_out_and_halves_the_scale(training_set):
     training = make_training(Single(find_device(Config())), optimiser="lamb-nvidia", precision="fp16")
     before = {name: weight.clone() for name, weight in training._model.state_dict().items()}
-    training._engine.scale.value = float("inf")
-    training._engine.scale.scale = lambda loss: loss * float("inf")
+    training._updater.scale.value = float("inf")
+    training._updater.scale.scale = lambda loss: loss * float("inf")
     after = trained_weights(training, batches(training_set, 1))
     assert all(torch.equal(after[name], before[name]) for name in before)
     assert (training.state.step, training.state.applied) == (1, 0)
@@ -380,7 +380,7 @@ def test_phase_2_keeps_weights_and_moments_and_begins_anew_otherwise(
     first = read_state(find_checkpoints(str(tmp_path))[5])
     assert (first.phase, first.phase_start, first.step, first.applied) == (2, 4, 1, 1)
     assert (first.position, first.trained) == ((0, 4), 4)
-    # Where the rate is 0 the weights stay; the moments are what phase 1 left, and one more gradient.
+    # With rate 0 the weights stay; the moments are phase 1's with one more gradient.
     after = find_checkpoints(str(tmp_path))[5]
     for name, weight in load_file(last / "model.safetensors").items():
         assert torch.equal(weight, load_file(after / "model.safetensors")[name])
@@ -408,7 +408,7 @@ def test_phase_2_is_resumed_as_phase_2(trainer, training_set, longer_set, tmp_pa
 
 def test_phase_2_without_phase_1_is_refused(trainer, training_set, tmp_path):
     run = words(training_set, tmp_path, "--phase2")
-    refuse(trainer(*run), 2, "--phase2 goes on from phase 1", "holds no checkpoint")
+    refuse(trainer(*run), 2, "--phase2 continues from phase 1", "holds no checkpoint")
     assert trainer(*words(training_set, tmp_path, "--steps=3", "--warmup=0")).status == 0
     refuse(trainer(*run, "--phase1-end-step=7"), 2, "holds no checkpoint 7; there are 3")
 
@@ -458,7 +458,7 @@ def test_sigterm_saves_and_exits_0(trainer, whole, training_set, tmp_path, monke
     run = words(training_set, tmp_path, "--accumulation=2", "--checkpoint-every=100")
     outcome = trainer(*run)
     assert outcome.status == 0
-    assert "stopped after update 7 as asked" in outcome.err
+    assert "stopped after update 7 as requested" in outcome.err
     assert list(find_checkpoints(str(tmp_path))) == [7]
     monkeypatch.undo()
     assert trainer(*run, "--resume").status == 0
@@ -471,7 +471,7 @@ def test_sigterm_to_one_worker_stops_all(launcher, training_set, tmp_path, monke
     accident(monkeypatch, "term", rank=1, update=4)
     outcome = start_workers(launcher, 2, *words(training_set, tmp_path))
     assert outcome.status == 0, outcome.err
-    assert "stopped after update 4 as asked" in outcome.err
+    assert "stopped after update 4 as requested" in outcome.err
     assert list(find_checkpoints(str(tmp_path))) == [4]
 
 
@@ -494,7 +494,7 @@ def test_a_loss_that_is_no_number_stops_with_update_and_rank(trainer, training_s
 
 def test_weights_that_are_no_numbers_are_not_saved(trainer, training_set, tmp_path):
     run = words(training_set, tmp_path, "--optimiser=sgd", "--base-learning-rate=1e38", "--warmup=0")
-    refuse(trainer(*run, "--steps-this-run=1"), 1, "update 1: a weight is no number, so nothing is saved")
+    refuse(trainer(*run, "--steps-this-run=1"), 1, "update 1: a weight is not a number, so nothing is saved")
     assert not find_checkpoints(str(tmp_path))
 
 
@@ -531,7 +531,7 @@ def test_a_used_output_directory_is_refused(trainer, training_set, tmp_path):
     [
         (["--hidden-size=48"], "model's hidden_size is 32, this one's 48"),
         (["--seed=7"], "its seed is 42, this one's 7"),
-        (["--lanes=2"], "its lanes is 8, this one's 2"),
+        (["--open_files=2"], "its open_files is 8, this one's 2"),
         (["--optimiser=sgd"], "its optimiser is lamb-nvidia, this one's sgd"),
     ],
 )
@@ -602,11 +602,11 @@ def test_a_shard_damaged_since_it_was_made_stops_the_run(trainer, training_set, 
 def test_the_rank_is_said_where_there_are_several(monkeypatch, trainer, training_set, tmp_path):
     monkeypatch.setenv("RANK", "1")
     monkeypatch.setenv("WORLD_SIZE", "2")
-    assert collectives.find_rank() == (1, 2)
+    assert find_rank() == (1, 2)
     refuse(trainer("pretrain", "--train-data=x"), 2, "trainer: error: rank 1 of 2: output_dir is missing")
 
 
-# What else a run does
+# Other behaviour of a run
 
 
 @pytest.mark.parametrize("config", ["tiny", "trainer/configs/tiny.json"])
@@ -671,7 +671,7 @@ def test_compile_only_needs_no_place_and_the_model_is_compiled(trainer, monkeypa
     assert torch._dynamo.utils.counters["stats"]["unique_graphs"] > 0
 
 
-def test_keys_without_meaning_are_named_once(trainer, training_set, tmp_path):
+def test_keys_without_effect_are_named_once(trainer, training_set, tmp_path):
     run = words(training_set, tmp_path, "--available-memory-proportion=0.3", "--steps=1", "--warmup=0")
     outcome = trainer(*run)
     assert outcome.status == 0, outcome.err

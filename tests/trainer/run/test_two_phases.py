@@ -15,8 +15,8 @@ from bertdata.errors import SettingsError
 from tests.support.commands import Outcome
 from tests.support.launching import ROOT, launch
 from tests.support.training_runs import MODEL, WORKER, errors, losses, refuse, tensors
-from trainer import collectives
 from trainer.checkpoint import find_checkpoints, read_state
+from trainer.collectives.launchers import find_launcher
 from trainer.flags import make_configs
 from trainer.training import Training
 
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def both(training_set: Path, longer_set: Path, place: Path, *more: object) -> list[str]:
-    """Habana's command with a model of a moment, on a processor: 3 updates, then 4 others."""
+    """Habana's command with a tiny model, on a processor: 3 updates, then 4 others."""
     shape = (
         "--config habana_large --device cpu --data_type fp32 --mode lazy --max_seq_length 64 96 --log-every 1"
     )
@@ -42,7 +42,7 @@ def both(training_set: Path, longer_set: Path, place: Path, *more: object) -> li
 
 @pytest.fixture(scope="module")
 def whole(training_set, longer_set, tmp_path_factory) -> Path:
-    """Both phases in one command, alone; what others are compared with."""
+    """Both phases in one command with one worker, to compare others with."""
     from trainer.__main__ import main
 
     place = tmp_path_factory.mktemp("whole") / "run"
@@ -61,7 +61,7 @@ def same(run: Path, other: Path) -> None:
     assert list(find_checkpoints(str(run))) == [2, 3, 5, 7]
 
 
-# What the command line means
+# Meaning of the command line
 
 
 def test_habanas_command_is_understood():
@@ -147,7 +147,9 @@ def test_a_files_lists_are_checked_too(tmp_path):
 
 def test_help_tells_of_two_values(trainer):
     helped = trainer("pretrain", "--help")
-    assert "two values are phase 1's and phase 2's, and both phases are run" in " ".join(helped.out.split())
+    assert "takes two values, phase 1's and phase 2's; then both phases are run" in " ".join(
+        helped.out.split()
+    )
     assert "--batch-size X [X ...]" in helped.out
     assert "--seed X  " in helped.out
 
@@ -226,7 +228,7 @@ def test_sigterm_in_phase_1_ends_the_run(trainer, training_set, longer_set, tmp_
     monkeypatch.setattr(Training, "update", interrupted)
     outcome = trainer(*both(training_set, longer_set, tmp_path))
     assert outcome.status == 0
-    assert "stopped after update 3 as asked" in outcome.err
+    assert "stopped after update 3 as requested" in outcome.err
     assert read_state(find_checkpoints(str(tmp_path))[3]).phase == 1
     assert max(find_checkpoints(str(tmp_path))) == 3
 
@@ -276,7 +278,7 @@ def test_habanas_command_trains_both_phases_with_two_workers(whole, training_set
     assert outcome.status == 0, outcome.err
     assert "each of 2 workers x 1 micro-batches x 4 = 8 examples" in outcome.err
     assert "each of 2 workers x 2 micro-batches x 2 = 8 examples" in outcome.err
-    assert "accepted, without meaning on device cpu: mode" in outcome.err
+    assert "accepted, without effect on device cpu: mode" in outcome.err
     for ours, others in zip(losses(tmp_path), losses(whole), strict=True):
         assert ours == pytest.approx(others, abs=1e-5)
     assert list(find_checkpoints(str(tmp_path))) == [2, 3, 5, 7]
@@ -304,9 +306,9 @@ def test_a_signal_to_the_command_has_the_workers_save(tmp_path, number):
     process.send_signal(number)
     outcome = end(process)
     assert outcome.status == 0, outcome.err
-    assert outcome.err.count("as asked; --resume goes on") == 1
+    assert outcome.err.count("as requested; --resume continues") == 1
     (checkpoint,) = find_checkpoints(str(tmp_path))
-    assert f"stopped after update {checkpoint} as asked" in outcome.err
+    assert f"stopped after update {checkpoint} as requested" in outcome.err
 
 
 def children(process: subprocess.Popen[str]) -> list[int]:
@@ -319,8 +321,8 @@ def test_the_workers_end_with_a_command_that_was_killed(tmp_path):
     wait_for(process, ": updates 0 to 1000000")
     started = children(process)
     process.kill()
-    outcome = end(process)  # reads until the last worker has closed its end
-    assert outcome.err.count("as asked; --resume goes on") == 1
+    outcome = end(process)  # reads until the last worker has closed its pipe
+    assert outcome.err.count("as requested; --resume continues") == 1
     assert len(started) == 2
     assert len(find_checkpoints(str(tmp_path))) == 1
 
@@ -371,7 +373,7 @@ def test_under_a_launcher_the_number_is_checked(launcher, tmp_path):
 def test_no_launcher_is_taken_for_one(monkeypatch):
     for name in ("RANK", "WORLD_SIZE", "HOROVOD_RANK", "HOROVOD_SIZE"):
         monkeypatch.delenv(name, raising=False)
-    assert collectives.find_launcher() == "single"
+    assert find_launcher() == "single"
     monkeypatch.setenv("RANK", "0")
     monkeypatch.setenv("WORLD_SIZE", "1")
-    assert collectives.find_launcher() == "torch_distributed"
+    assert find_launcher() == "torch_distributed"

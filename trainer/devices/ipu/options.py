@@ -1,4 +1,4 @@
-"""PopTorch's options and optimisers, of the configuration; what PopTorch has not is refused here."""
+"""PopTorch's options and optimisers for a configuration; settings that PopTorch lacks are refused here."""
 
 from types import ModuleType
 from typing import Any
@@ -17,9 +17,9 @@ _PIPELINED_RECOMPUTATION = 3  # popart.RecomputationType.Pipeline; PopTorch know
 
 
 def check_training(config: Config, pipeline: Pipeline, accumulation: int) -> None:
-    """SettingsError, with the remedy, for the first key that training cannot have.
+    """SettingsError, with the remedy, for the first setting that PopTorch cannot train with.
 
-    The options are made when all is ready for the first update; by then output_dir is in use.
+    Called early: the options themselves are made at the first update, when output_dir is already in use.
     """
     options = config.device_options
     refused = [
@@ -39,27 +39,27 @@ def check_training(config: Config, pipeline: Pipeline, accumulation: int) -> Non
         ),
         (
             options.get("synthetic_data", False) and not config.generated_data,
-            "synthetic_data: the IPUs make it up, but its shapes are the host's; give --generated-data too",
+            "synthetic_data: the IPUs generate it in shapes that the host gives; add --generated-data",
         ),
         (
             config.compile_only and "executable_cache_dir" not in options,
-            "compile_only: what is compiled would be kept nowhere; give --executable-cache-dir",
+            "compile_only: there is no cache to keep the program in; give --executable-cache-dir",
         ),
     ]
-    for is_so, message in refused:
-        if is_so:
+    for applies, message in refused:
+        if applies:
             raise SettingsError(f"device 'ipu': {message}")
     choose(options, "reduction_type", _REDUCTIONS, "mean")
     choose(options, "partials_type", _TYPES, "float")
     _memory_shares(options, pipeline)
     strategy = choose(options, "pipeline_schedule", _STRATEGIES, "Grouped")
     if strategy == "PipelinedExecution" and accumulation < pipeline.least_accumulation:
-        wanted = f"expected {pipeline.least_accumulation} or more to fill a pipeline of IPUs {pipeline.on}"
+        wanted = f"expected {pipeline.least_accumulation} or more to fill a pipeline of IPUs {pipeline.ipus}"
         raise SettingsError(f"device 'ipu': accumulation (pipeline_depth) is {accumulation}, {wanted}")
 
 
 def choose(options: dict[str, Any], key: str, choices: dict[str, Any], usual: str) -> Any:
-    """The choice that the key's value stands for."""
+    """PopTorch's value for the key's value; SettingsError lists the choices."""
     value = options.get(key, usual)
     if value not in choices:
         raise SettingsError(f"device 'ipu': {key} is {value!r}, expected one of {', '.join(choices)}")
@@ -69,7 +69,7 @@ def choose(options: dict[str, Any], key: str, choices: dict[str, Any], usual: st
 def training_options(
     poptorch: ModuleType, options: Any, config: Config, pipeline: Pipeline, *, accumulation: int, seed: int
 ) -> Any:
-    """The options, fresh with their replicas, made those of training."""
+    """The given fresh options with everything set for training."""
     given = config.device_options
     strategy = choose(given, "pipeline_schedule", _STRATEGIES, "Grouped")
     options.deviceIterations(given.get("batches_per_step", 1))
@@ -97,7 +97,7 @@ def training_options(
 
 
 def inference_options(poptorch: ModuleType, options: Any, config: Config, pipeline: Pipeline) -> Any:
-    """The options, fresh with their replicas, made those of evaluation: a batch through stage after stage."""
+    """The given fresh options with everything set for evaluation: the stages run one after another."""
     _shared_options(poptorch, options, config, pipeline, "ShardedExecution")
     return options
 
@@ -120,10 +120,11 @@ def _shared_options(
 
 
 def _memory_shares(given: dict[str, Any], pipeline: Pipeline) -> dict[str, float]:
-    """The share of each IPU's memory, by its name; empty where none is given."""
+    """The memory proportion of each IPU, by its name; empty where none is given."""
     if "available_memory_proportion" not in given:
         return {}
-    count, shares = max(pipeline.on) + 1, given["available_memory_proportion"]
+    count = max(pipeline.ipus) + 1
+    shares = given["available_memory_proportion"]
     shares = shares if isinstance(shares, list) else [shares] * count
     if len(shares) != count:
         wanted = f"expected a number, or one for each of {count} IPUs"
@@ -132,7 +133,7 @@ def _memory_shares(given: dict[str, Any], pipeline: Pipeline) -> dict[str, float
 
 
 def _optimiser_location(poptorch: ModuleType, given: dict[str, Any]) -> Any:
-    """Where the optimiser's state lies."""
+    """The location settings of the optimiser's state."""
     settings = poptorch.TensorLocationSettings()
     if "variable_offloading" in given:
         settings.useOnChipStorage(not given["variable_offloading"])
@@ -144,7 +145,7 @@ def _optimiser_location(poptorch: ModuleType, given: dict[str, Any]) -> Any:
 
 
 def loss_scales(config: Config) -> dict[int, float]:
-    """The loss scales by the update that each holds from."""
+    """The loss scales by the first update (counted from 0) that each applies to."""
     if config.precision != "fp16":
         return {0: 1.0}
     by_step = config.device_options.get("loss_scaling_by_step", {})
@@ -158,7 +159,7 @@ def loss_scale(config: Config, step: int) -> float:
 
 
 def make_optimiser(poptorch: ModuleType, config: Config, preset: Preset, groups: list[dict[str, Any]]) -> Any:
-    """PopTorch's LAMB, AdamW or SGD that computes what the preset does; SettingsError where there is none."""
+    """PopTorch's LAMB, AdamW or SGD with the preset's arithmetic; SettingsError where there is none."""
     half = torch.float16 if config.precision == "fp16" else torch.float32
     has_trust = any(group["trust"] for group in groups)
     made = [{name: group[name] for name in ("params", "weight_decay")} for group in groups]
@@ -168,12 +169,12 @@ def make_optimiser(poptorch: ModuleType, config: Config, preset: Preset, groups:
         if has_trust:
             raise SettingsError("device 'ipu': PopTorch's LAMB has no clipping; give --clipping none")
         if scaled:
-            why = "PopTorch clips gradients that still bear the loss scale"
+            why = "PopTorch clips gradients before it divides them by the loss scale"
             raise SettingsError(f"device 'ipu': clipping: {why}; give --clipping none or --loss-scaling 1")
         common["max_grad_norm"] = config.max_grad_norm
     if preset.kind == "sgd":
         if preset.momentum and scaled:
-            why = "PopTorch keeps velocities times the loss scale, which no checkpoint here has"
+            why = "PopTorch keeps velocities times the loss scale, and a checkpoint keeps them without it"
             raise SettingsError(f"device 'ipu': momentum: {why}; give --loss-scaling 1")
         return poptorch.optim.SGD(made, momentum=preset.momentum, **common)
     adaptive = {
@@ -187,5 +188,5 @@ def make_optimiser(poptorch: ModuleType, config: Config, preset: Preset, groups:
         return poptorch.optim.AdamW(made, **common, **adaptive)
     for group, asked in zip(made, groups, strict=True):
         if not asked["trust"]:
-            group["max_weight_norm"] = 0.0  # so the ratio is 1
+            group["max_weight_norm"] = 0.0  # makes the trust ratio 1
     return poptorch.optim.LAMB(made, **common, **adaptive)

@@ -1,4 +1,4 @@
-"""Which part of the model runs on which IPU: the stages of its pipeline, and the module that has the loss."""
+"""Stages of the model's pipeline on the IPUs, and the module of model and loss that PopTorch trains."""
 
 from collections.abc import Sequence
 from dataclasses import MISSING, dataclass, fields
@@ -24,38 +24,43 @@ _LEAST_LOGIT = -1e4
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
-    """The module that each stage begins with (the first with the model itself), and each stage's IPU."""
+    """first_modules: the first module of each stage (the first stage begins with the model itself).
 
-    begins: tuple[str, ...]
-    on: tuple[int, ...]
+    ipus: the number of each stage's IPU.
+    """
+
+    first_modules: tuple[str, ...]
+    ipus: tuple[int, ...]
 
     @property
-    def ipus(self) -> int:
-        """IPUs of one copy of the model, a power of 2 as PopTorch wants it."""
-        return 1 << max(self.on).bit_length()
+    def ipus_per_replica(self) -> int:
+        """IPUs of one copy of the model, a power of 2 as PopTorch requires."""
+        return 1 << max(self.ipus).bit_length()
 
     @property
     def least_accumulation(self) -> int:
-        """Micro-batches that fill the pipeline, forwards and back; stages side by side on one IPU are one."""
-        stages = len(list(groupby(self.on)))
+        """Micro-batches that fill the pipeline both ways; adjacent stages on one IPU count as one."""
+        stages = len(list(groupby(self.ipus)))
         return 2 * stages - 1
 
 
 def plan_pipeline(options: dict[str, Any], layers: int) -> Pipeline:
     """The pipeline that Graphcore's keys describe; the heads come last, on the word embeddings' IPU.
 
-    hidden_layers_per_stage: a number, what is left over goes first, beside the embeddings; or a list.
-    SettingsError where the layers do not divide as asked.
+    hidden_layers_per_stage is a list, or a number; with a number the remaining layers come first, beside
+    the embeddings. SettingsError where the layers do not divide.
     """
     if "pipeline_stages" in options:
         begins = _named_stages(options["pipeline_stages"], layers)
     else:
-        place = options.get("embeddings_placement", "same_as_hidden_layers")
+        placement = options.get("embeddings_placement", "same_as_hidden_layers")
         apart = {"same_as_hidden_layers": [], "same_ipu": [""], "two_ipus": ["", _SECOND_EMBEDDINGS]}
-        if place not in apart:
-            raise SettingsError(f"embeddings_placement is {place!r}, expected one of {', '.join(apart)}")
-        counts = _layers_per_stage(options.get("hidden_layers_per_stage", layers), layers, not apart[place])
-        begins = apart[place] + [_layer(first) for first in accumulate(counts[:-1], initial=0)]
+        if placement not in apart:
+            raise SettingsError(f"embeddings_placement is {placement!r}, expected one of {', '.join(apart)}")
+        counts = _layers_per_stage(
+            options.get("hidden_layers_per_stage", layers), layers, not apart[placement]
+        )
+        begins = apart[placement] + [_layer(first) for first in accumulate(counts[:-1], initial=0)]
         begins = ["", *begins[1:], _HEADS]
     on = options.get("device_mapping", [*range(len(begins) - 1), 0])
     if len(on) != len(begins) or sorted(set(on)) != list(range(max(on) + 1)):
@@ -76,8 +81,10 @@ def _layers_per_stage(wanted: int | list[int], layers: int, with_rest: bool) -> 
 
 
 def _named_stages(stages: Sequence[Sequence[str]], layers: int) -> list[str]:
-    """What each stage begins with, of lists of emb, hid (once for each layer), pool, enc_out and heads."""
-    flat, seen, begins = [name for stage in stages for name in stage], 0, list[str]()
+    """The first module of each stage, from lists of emb, hid (once a layer), pool, enc_out and heads."""
+    flat = [name for stage in stages for name in stage]
+    seen = 0
+    begins = list[str]()
     for stage in stages:
         begins.append(_layer(seen) if stage[:1] == ["hid"] else _NAMES.get("".join(stage[:1]), "?"))
         seen += list(stage).count("hid")
@@ -94,9 +101,9 @@ def _layer(number: int) -> str:
 
 
 class Pretraining(nn.Module):
-    """The model with its loss, as PopTorch wants both: of a batch's tensors, the loss and its Losses.
+    """The model with its loss, as PopTorch needs them: from a batch's tensors to the loss and the Losses.
 
-    The loss is fp32 whatever the weights are. Out of training the Losses come alone.
+    The loss is fp32 for weights of any type. In evaluation only the Losses are returned.
     """
 
     def __init__(self, poptorch: ModuleType, model: BertForPreTraining) -> None:
@@ -129,29 +136,29 @@ class Pretraining(nn.Module):
 
 
 def cross_entropy(logits: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
-    """What trainer.losses.cross_entropy gives, of plain operations: PopART differentiates by itself.
+    """trainer.losses.cross_entropy in plain operations, which PopART can differentiate.
 
-    Minus infinity, which stands where the vocabulary is filled up, would make 0 * inf of some of them.
+    Logits are clamped: the minus infinity of the padded vocabulary would give 0 * inf.
     """
     logits = logits.float().clamp(min=_LEAST_LOGIT)
     losses = F.cross_entropy(logits, ids, reduction="none")
     return losses, (logits.detach().argmax(dim=1) == ids).float()
 
 
-def average(values: Tensor) -> Tensor:
-    """Of rows of Losses, one for each micro-batch, the means averaged and the sums summed up."""
+def combine_losses(values: Tensor) -> Tensor:
+    """One row of Losses from one for each micro-batch: the means averaged, the sums added up."""
     rows = values.reshape(-1, len(Losses._fields)).float()
     return torch.cat([rows[:, :3].mean(0), rows[:, 3:].sum(0)])
 
 
 def make_stages(poptorch: ModuleType, pipeline: Pipeline, model: BertForPreTraining) -> None:
-    """Mark in the model where each stage begins."""
-    for number, (begin, ipu) in enumerate(zip(pipeline.begins, pipeline.on, strict=True)):
-        poptorch.BeginBlock(model.get_submodule(begin), user_id=f"Stage{number}", ipu_id=ipu)
+    """Mark the beginning of each stage in the model."""
+    for number, (first, ipu) in enumerate(zip(pipeline.first_modules, pipeline.ipus, strict=True)):
+        poptorch.BeginBlock(model.get_submodule(first), user_id=f"Stage{number}", ipu_id=ipu)
 
 
 def checkpoint_layers(poptorch: ModuleType, model: BertForPreTraining) -> None:
-    """Keep what each layer hands on; what lies between is computed again on the way back."""
+    """Keep only each layer's output; everything within a layer is recomputed in the backward pass."""
 
     def keep(layer: nn.Module, inputs: Any, outputs: tuple[Tensor, Tensor]) -> tuple[Tensor, ...]:
         return tuple(poptorch.recomputationCheckpoint(*outputs)) if layer.training else outputs
@@ -161,7 +168,7 @@ def checkpoint_layers(poptorch: ModuleType, model: BertForPreTraining) -> None:
 
 
 def serialize_projection(poptorch: ModuleType, model: BertForPreTraining, factor: int) -> None:
-    """Make the product with the word embeddings in so many parts, one after another."""
+    """Compute the product with the word embeddings in ``factor`` parts, one after another."""
     if factor < 1 or model.config.padded_vocab_size % factor:
         wanted = f"expected a divisor of the {model.config.padded_vocab_size} rows of the word embeddings"
         raise SettingsError(f"matmul_serialize_factor is {factor}, {wanted}")

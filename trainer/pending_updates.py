@@ -1,4 +1,4 @@
-"""What updates leave, kept on the device until all workers look at it together."""
+"""Losses of the last updates, kept on the device until all workers report them together."""
 
 import math
 import time
@@ -7,56 +7,64 @@ import torch
 from torch import Tensor
 
 from trainer.errors import NotFiniteError
+from trainer.log_records import StepRecord
 from trainer.report import Reporter
-from trainer.rows import StepRecord
 from trainer.runtime import Runtime
 
-REMEDY = "go on from the last checkpoint with a smaller learning rate or another precision"
-_LOOK_SECONDS = 1.0  # at least this often, unless one update takes longer
+REMEDY = "continue from the last checkpoint with a smaller learning rate or another precision"
+_FLUSH_SECONDS = 1.0  # longest time between two flushes, unless one update takes longer
 
 
-class Ledger:
-    """Losses of updates that are not reported yet, and whether to stop after them."""
+class PendingUpdates:
+    """Updates whose losses are not yet reported.
+
+    stops: any worker has been asked to stop.
+    """
 
     def __init__(self, runtime: Runtime, report: Reporter, *, examples: int, step: int) -> None:
         self.stops = False
-        self._runtime, self._report, self._examples, self._settled = runtime, report, examples, step
+        self._runtime = runtime
+        self._report = report
+        self._examples = examples
+        self._reported = step
         self._waiting: list[tuple[Tensor, float, int]] = []
-        self._patience = 1  # updates until the next look
+        self._interval = 1  # most updates until the next flush
         self.restart_clock()
 
     def restart_clock(self) -> None:
-        """Leave out of timing what was done since the last update."""
+        """Exclude the time since the last update from timing."""
         self._since = time.perf_counter()
 
     def add(self, values: Tensor, learning_rate: float, epoch: int) -> None:
-        """Note an update: means and counts as Training.update returns them."""
+        """Add an update: means and sums as Training.update returns them."""
         self._waiting.append((values, learning_rate, epoch))
 
     def is_due(self, step: int, log_every: int) -> bool:
-        return step // log_every > self._settled // log_every or step - self._settled >= self._patience
+        """True after log_every updates, or about a second."""
+        return step // log_every > self._reported // log_every or step - self._reported >= self._interval
 
-    def settle(self, *, stop: bool) -> None:
-        """Report the updates since last time, averaged over workers; agree whether any is asked to stop.
+    def flush(self, *, stop: bool) -> None:
+        """Report the updates since the last flush, averaged over workers; set ``stops`` on all of them.
 
-        NotFiniteError names the first update and rank whose loss is no number.
+        NotFiniteError names the first update and rank whose loss is not a number.
         """
         workers = self._runtime.workers
         mine = self._runtime.device.to_host(torch.stack([values for values, _, _ in self._waiting])).tolist()
         seconds = (time.perf_counter() - self._since) / len(mine)
-        everyones = workers.gather([mine, stop, max(1, int(_LOOK_SECONDS / seconds))])
-        self.stops, self._patience = any(stops for _, stops, _ in everyones), everyones[0][2]
-        by_update = zip(*(rows for rows, _, _ in everyones), strict=True)
+        gathered = workers.gather([mine, stop, max(1, int(_FLUSH_SECONDS / seconds))])
+        self.stops = any(stops for _, stops, _ in gathered)
+        self._interval = gathered[0][2]
+        by_update = zip(*(rows for rows, _, _ in gathered), strict=True)
         for (_, learning_rate, epoch), by_rank in zip(self._waiting, by_update, strict=True):
-            self._settled += 1
+            self._reported += 1
             for rank, values in enumerate(by_rank):
                 if not math.isfinite(values[0]):
-                    found = f"update {self._settled}: the loss of rank {rank} is {values[0]}"
+                    found = f"update {self._reported}: the loss of rank {rank} is {values[0]}"
                     self._runtime.stop_all(NotFiniteError(f"{found}; {REMEDY}"))
             sums = [sum(column) for column in zip(*by_rank, strict=True)]
             loss, mlm_loss, nsp_loss = (value / workers.size for value in sums[:3])
             record = StepRecord(
-                step=self._settled,
+                step=self._reported,
                 epoch=epoch,
                 loss=loss,
                 mlm_loss=mlm_loss,

@@ -14,27 +14,41 @@ from bertdata.io import storage
 from trainer import curves
 from trainer.config import Config
 from trainer.errors import naming_extra
-from trainer.rows import EvaluationRecord, Sink, Values
+from trainer.log_records import EvaluationRecord, Logger, Values
 
-# Names in the logs, and what a row of ours calls the same.
 TRAINING_COLUMNS = {
-    **{"step": "step", "iteration": "step", "epoch": "epoch", "lr": "learning_rate"},
-    **{"mlm_loss": "mlm_loss", "nsp_loss": "nsp_loss", "mlm_acc": "mlm_accuracy", "nsp_acc": "nsp_accuracy"},
-    **{"iter_time": "seconds", "samples_per_sec": "sequences_per_second", "total_time": "total_time"},
+    "step": "step",
+    "iteration": "step",
+    "epoch": "epoch",
+    "lr": "learning_rate",
+    "mlm_loss": "mlm_loss",
+    "nsp_loss": "nsp_loss",
+    "mlm_acc": "mlm_accuracy",
+    "nsp_acc": "nsp_accuracy",
+    "iter_time": "seconds",
+    "samples_per_sec": "sequences_per_second",
+    "total_time": "total_time",
 }
+"""The key of a row for each column of training.csv, which has Graphcore's names."""
+
 DLLOGGER_NAMES = {
-    **{"average_loss": "loss", "step_loss": "step_loss", "learning_rate": "learning_rate"},
-    **{"average_training_time_step": "seconds_per_update", "average_perf_per_step": "sequences_per_second"},
+    "average_loss": "loss",
+    "step_loss": "step_loss",
+    "learning_rate": "learning_rate",
+    "average_training_time_step": "seconds_per_update",
+    "average_perf_per_step": "sequences_per_second",
 }
-EVALUATION_COLUMNS = {item.name: item.name for item in fields(EvaluationRecord)}
+"""The key of a row for each of NVIDIA's names."""
+
+EVALUATION_COLUMNS = [item.name for item in fields(EvaluationRecord)]
 
 
-class Dllogger(Sink):
+class Dllogger(Logger):
     """NVIDIA's dllogger lines, appended: ``DLLL`` and one JSON object."""
 
     def __init__(self, path: Path, start: float) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = path.open("a", buffering=1, encoding="utf-8")  # a line is there when it is written
+        self._file = path.open("a", buffering=1, encoding="utf-8")  # flushed after each line
         self._start = start
 
     def row(self, row: Values, time: float) -> None:
@@ -52,21 +66,27 @@ class Dllogger(Sink):
         self._file.close()
 
     def _write(self, step: str | list[int], data: Values, time: float) -> None:
-        line: dict[str, Any] = {"timestamp": str(time), "datetime": str(datetime.fromtimestamp(time))}
-        line |= {"elapsedtime": str(time - self._start), "type": "LOG", "step": step, "data": data}
+        line = {
+            "timestamp": str(time),
+            "datetime": str(datetime.fromtimestamp(time)),
+            "elapsedtime": str(time - self._start),
+            "type": "LOG",
+            "step": step,
+            "data": data,
+        }
         self._file.write(f"DLLL {json.dumps(line)}\n")
 
 
-class Tables(Sink):
-    """Graphcore's training.csv, evaluation.csv, and at the end their picture.
+class Tables(Logger):
+    """Graphcore's training.csv and evaluation.csv, and at the end a picture of both.
 
-    A run that resumes goes on where its rows end.
+    A resumed run appends to its tables.
     """
 
     def __init__(self, folder: Path, resume_step: int | None) -> None:
         self._folder = folder
-        _keep(folder / "training.csv", TRAINING_COLUMNS, resume_step)
-        _keep(folder / "evaluation.csv", EVALUATION_COLUMNS, resume_step)
+        _begin_table(folder / "training.csv", TRAINING_COLUMNS, resume_step)
+        _begin_table(folder / "evaluation.csv", EVALUATION_COLUMNS, resume_step)
 
     def row(self, row: Values, time: float) -> None:
         self._append("training.csv", [row.get(name, "") for name in TRAINING_COLUMNS.values()])
@@ -76,7 +96,7 @@ class Tables(Sink):
 
     def close(self, summary: Values, status: str, time: float) -> None:
         if status != "success":
-            return  # a worker that ends for another's loss has seconds left to say so
+            return  # after the loss of a worker only seconds are left
         try:
             curves.draw_curves(self._folder)
         except MissingExtraError as error:
@@ -87,14 +107,15 @@ class Tables(Sink):
             file.write(_line(values))
 
 
-def _keep(path: Path, columns: Iterable[str], resume_step: int | None) -> None:
-    """Begin the table, or cut it after the resumed step. An earlier phase's is set aside."""
+def _begin_table(path: Path, columns: Iterable[str], resume_step: int | None) -> None:
+    """Begin the table, or cut it after the resumed step; an earlier phase's table is renamed."""
     lines = [_line(columns)]
     if path.exists() and resume_step is not None:
         rows = curves.read_table(path)
         lines += [_line(row.values()) for row in rows if int(row["step"]) <= resume_step]
     elif path.exists():
-        path.rename(path.with_suffix(f".{len(list(path.parent.glob(f'{path.stem}*.csv')))}.csv"))
+        number = len(list(path.parent.glob(f"{path.stem}*.csv")))
+        path.rename(path.with_suffix(f".{number}.csv"))
     with storage.open_output(str(path)) as file:
         file.write("".join(lines).encode())
 
@@ -103,7 +124,7 @@ def _line(values: Iterable[Any]) -> str:
     return ",".join(map(str, values)) + "\n"
 
 
-class EvaluationResults(Sink):
+class EvaluationResults(Logger):
     """The last evaluation as ``key = value`` lines, in the file that Google's trainer writes."""
 
     def __init__(self, folder: Path) -> None:
@@ -116,16 +137,16 @@ class EvaluationResults(Sink):
             file.write("".join(lines).encode())
 
 
-class Mllog(Sink):
-    """MLPerf's events, appended, by the package mlperf-logging; samples are counted as ``epoch_num``."""
+class Mllog(Logger):
+    """MLPerf's events, appended by the package mlperf-logging; ``epoch_num`` is the number of examples."""
 
     def __init__(self, path: Path) -> None:
         with naming_extra("mlperf-logging", "mllog"):
             from mlperf_logging.mllog import mllog
         self._file = logging.FileHandler(path, encoding="utf-8")
-        lines = logging.Logger(f"mllog {path}", logging.INFO)  # of its own: in no tree of loggers
-        lines.addHandler(self._file)
-        self._mllog = mllog.MLLogger(lines)
+        logger = logging.Logger(f"mllog {path}", logging.INFO)  # not registered with the root logger
+        logger.addHandler(self._file)
+        self._mllog = mllog.MLLogger(logger)
 
     def event(self, name: str, value: Any, time: float, **metadata: Any) -> None:
         write = {"start": self._mllog.start, "stop": self._mllog.end}.get(name.rpartition("_")[2])
@@ -140,8 +161,8 @@ class Mllog(Sink):
         self._file.close()
 
 
-class Curves(Sink):
-    """Numbers over updates, by the names that they have in TensorBoard and Weights & Biases."""
+class ScalarLogger(Logger):
+    """Base of TensorBoard and Weights & Biases: one scalar for each key, named KIND/KEY."""
 
     def row(self, row: Values, time: float) -> None:
         self.add("train", row, time)
@@ -150,17 +171,17 @@ class Curves(Sink):
         self.add("eval", results, time)
 
     def add(self, kind: str, values: Values, time: float) -> None:
-        """One point of each curve."""
+        """Write one value of each scalar; kind is "train" or "eval"."""
 
 
-class TensorBoard(Curves):
+class TensorBoard(ScalarLogger):
     """Scalars in TensorBoard's event files."""
 
     def __init__(self, folder: Path, resume_step: int | None) -> None:
         with naming_extra("tensorboard", "tensorboard"):
             from torch.utils.tensorboard import SummaryWriter
-        beyond = None if resume_step is None else resume_step + 1
-        self._writer: Any = SummaryWriter(str(folder), purge_step=beyond)
+        purge_step = None if resume_step is None else resume_step + 1
+        self._writer: Any = SummaryWriter(str(folder), purge_step=purge_step)
 
     def add(self, kind: str, values: Values, time: float) -> None:
         for name, value in values.items():
@@ -170,17 +191,21 @@ class TensorBoard(Curves):
         self._writer.close()
 
 
-class WeightsAndBiases(Curves):
-    """A run of Weights & Biases; one that resumes is another run of the same group, the directory."""
+class WeightsAndBiases(ScalarLogger):
+    """A run of Weights & Biases; a resumed run is another run in the same group, the output directory."""
 
     def __init__(self, folder: Path, config: Config) -> None:
         with naming_extra("wandb", "wandb"):
             import wandb
-        run: dict[str, Any] = {"dir": str(folder), "project": config.wandb_project}
-        run |= {"config": config.as_json(), "mode": "offline" if config.wandb_offline else "online"}
-        run |= {"group": str(folder), "settings": wandb.Settings(console="off", silent=True)}
         try:
-            self._run: Any = wandb.init(**run)
+            self._run: Any = wandb.init(
+                dir=str(folder),
+                project=config.wandb_project,
+                config=config.as_json(),
+                mode="offline" if config.wandb_offline else "online",
+                group=str(folder),
+                settings=wandb.Settings(console="off", silent=True),
+            )
         except wandb.errors.Error as error:
             raise SettingsError(f"wandb: {error}; --wandb-offline needs neither key nor network") from None
 

@@ -1,36 +1,60 @@
-"""Model and optimiser, and how an update changes them: forward, backward, reduce, clip, step."""
+"""One update of the weights: forward, backward, reduce, clip, optimiser step."""
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
 from trainer.batches import Batch
 from trainer.checkpoint import State
-from trainer.collectives import Collective, force_weight_sync
+from trainer.collectives.collective import Collective, force_weight_sync
 from trainer.config import Config
 from trainer.data.order import numbers
+from trainer.devices.loss_scale import LossScale
 from trainer.errors import NotFiniteError
+from trainer.losses import Losses
 from trainer.model import BertForPreTraining
-from trainer.optim import find_preset, group_parameters
-
-if TYPE_CHECKING:
-    from trainer.devices import Device
+from trainer.optim import Preset, find_preset, group_parameters
 
 
-class Engine:
-    """Updates with PyTorch's own autograd; devices that have another way put theirs in its place.
+class UpdateDevice(Protocol):
+    """The part of ``trainer.devices.device.Device`` that an update uses; see the methods there."""
 
-    applied: updates that were made, without those left out for an overflow.
+    clips_in_step: bool
+
+    def seed(self, seed: int) -> None: ...
+
+    def losses(self, model: BertForPreTraining, batch: Batch) -> Losses: ...
+
+    def optimiser(self, preset: Preset, groups: list[dict[str, Any]]) -> torch.optim.Optimizer: ...
+
+    def scaler(self, precision: str, *, initial: float, floor: float, ceiling: float) -> LossScale: ...
+
+    def clip_(self, gradients: Sequence[Tensor], max_norm: float) -> Tensor: ...
+
+    def after_backward(self) -> None: ...
+
+    def after_step(self) -> None: ...
+
+    def to_host(self, tensor: Tensor) -> Tensor: ...
+
+
+class Updater:
+    """Updates by PyTorch's autograd; a device that works in another way has a subclass.
+
+    applied: updates made, without those skipped because of an overflow.
     """
 
     def __init__(
-        self, config: Config, device: "Device", workers: Collective, model: BertForPreTraining
+        self, config: Config, device: UpdateDevice, workers: Collective, model: BertForPreTraining
     ) -> None:
         self.applied = 0
-        self._config, self._device, self._workers, self._model = config, device, workers, model
+        self._config = config
+        self._device = device
+        self._workers = workers
+        self._model = model
         fixed = config.loss_scaling
         bounds = (config.init_loss_scale, config.min_loss_scale, config.max_loss_scale)
         initial, floor, ceiling = (fixed, fixed, fixed) if fixed else bounds
@@ -40,9 +64,10 @@ class Engine:
         self._weights: list[Tensor] = [weight for weight in model.parameters() if weight.requires_grad]
 
     def update(self, updates: Sequence[Sequence[Batch]], learning_rate: float, state: State) -> list[Tensor]:
-        """Change the weights once for each update's micro-batches.
+        """Change the weights once for each update, which is a sequence of micro-batches.
 
-        Comes back with this worker's Losses of each update: the means averaged, the sums summed up.
+        Returns this worker's Losses of each update as one tensor: the means averaged over the
+        micro-batches, the sums added up.
         """
         (batches,) = updates
         config, workers = self._config, self._workers
@@ -65,10 +90,12 @@ class Engine:
     def _accumulate(self, batches: Sequence[Batch], state: State) -> Tensor:
         """Leave the mean of the micro-batches' gradients, times the loss scale, in the weights' grad."""
         config, workers, device = self._config, self._workers, self._device
-        clips, count = config.clipping_point == "per_micro_batch", len(batches)
-        sums, values = list[Tensor](), list[Tensor]()
+        clips = config.clipping_point == "per_micro_batch"
+        count = len(batches)
+        sums = list[Tensor]()
+        values = list[Tensor]()
         for number, batch in enumerate(batches):
-            # Micro-batch q is the same whichever worker computes it, dropout included.
+            # The seed follows the micro-batch, not the worker: dropout is the same for any number of workers.
             micro_batch = workers.rank + workers.size * number
             key = (config.seed, "dropout", state.phase, state.step, micro_batch)
             device.seed(int(numbers(1, *key)[0]) >> 1)
@@ -77,7 +104,7 @@ class Engine:
             device.after_backward()
             values.append(torch.stack([*(mean.detach() / count for mean in losses[:3]), *losses[3:]]))
             if config.allreduce_post_accumulation and not clips:
-                continue  # the gradients add up by themselves
+                continue  # backward adds to grad
             gradients = [weight.grad for weight in self._weights if weight.grad is not None]
             if clips:
                 device.clip_(gradients, config.max_grad_norm * self.scale.value / count)
@@ -92,26 +119,26 @@ class Engine:
         return torch.stack(values).sum(0)
 
     def _clip(self, gradients: list[Tensor], state: State) -> bool:
-        """Clip what was averaged, if now is the time; whether the update may be made."""
+        """Clip the averaged gradients if configured; returns whether to apply the update."""
         clips = self._config.clipping_point == "per_update" and not self._device.clips_in_step
-        judges = self._config.precision == "fp16"
-        if not clips and not judges:
+        checks_overflow = self._config.precision == "fp16"
+        if not clips and not checks_overflow:
             return True
         norm = self._device.clip_(gradients, self._config.max_grad_norm if clips else math.inf)
         try:
-            return not judges or self.scale.update(float(norm))
+            return not checks_overflow or self.scale.update(float(norm))
         except NotFiniteError as error:
             raise NotFiniteError(f"update {state.step + 1}: {error}") from None
 
     def compile(self, updates: Sequence[Sequence[Batch]], state: State) -> None:
-        """Compile for these shapes; the weights are of no use afterwards."""
+        """Compile for the shapes of these updates; the weights must not be used afterwards."""
         self.update(updates, 0.0, state)
 
     def fetch(self) -> None:
-        """Have the newest weights in the model's parameters."""
+        """Copy the newest weights into the model's parameters, where the device keeps them elsewhere."""
 
     def moments(self) -> dict[str, Tensor]:
-        """The optimiser's tensors as KIND/NAME; counts of updates are not among them."""
+        """The optimiser's tensors as KIND/NAME, without its counts of updates."""
         return {
             f"{kind}/{name}": value
             for name, weight in self._model.named_parameters()
@@ -120,14 +147,15 @@ class Engine:
         }
 
     def load_moments(self, moments: dict[str, Tensor], applied: int) -> None:
-        """Go on with these tensors after so many updates were made."""
+        """Set the optimiser's tensors (KIND/NAME) and its count of updates."""
         self.applied = applied
-        weights, states = dict(self._model.named_parameters()), self.optimiser.state
+        weights = dict(self._model.named_parameters())
+        states = self.optimiser.state
         for key, moment in moments.items():
             kind, _, name = key.partition("/")
             states[weights[name]][kind] = moment
         for group in self.optimiser.param_groups:
-            if "step" in group:  # ours counts once a group, PyTorch's AdamW once a tensor
+            if "step" in group:  # our LAMB counts once a group, PyTorch's AdamW once a tensor
                 group["step"] = applied
             elif "betas" in group:
                 for weight in group["params"]:
@@ -135,7 +163,7 @@ class Engine:
 
 
 def optimiser_settings(config: Config) -> dict[str, Any]:
-    """The optimiser's settings that are given."""
+    """The settings of the optimiser that the configuration gives; absent ones are the preset's."""
     beta1, beta2 = config.beta1, config.beta2
     betas = (0.9 if beta1 is None else beta1, 0.999 if beta2 is None else beta2)
     settings = {

@@ -1,4 +1,4 @@
-"""What travels from the training loop to the logs, and what every log is made of."""
+"""Records that go from the training loop to the logs, and the base class of all loggers."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -24,9 +24,9 @@ class StepRecord:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EvaluationRecord:
-    """One evaluation after update ``step``, of ``examples`` examples; ``trained`` were seen in training.
+    """One evaluation after update ``step``, on ``examples`` examples, after training on ``trained``.
 
-    most_frequent_accuracy: what always guessing the most frequent token would reach.
+    most_frequent_accuracy: the accuracy of always guessing the most frequent token.
     """
 
     step: int
@@ -40,13 +40,14 @@ class EvaluationRecord:
     most_frequent_accuracy: float
 
 
-class Sink:
-    """One log; each does what concerns it. Times are seconds since 1970.
+class Logger:
+    """Base of a log; subclasses override the methods that they have a use for.
 
-    A row has the fields of a StepRecord: of the last update, but means of losses, accuracies and seconds;
-    and also ``step_loss``, the last update's, ``total_time``, the seconds in updates so far, and, if
-    updates of it were timed, ``seconds_per_update`` and ``sequences_per_second``.
-    Results have the fields of an EvaluationRecord. The summary is named as in dllogger.
+    Times are seconds since 1970. A row has the fields of a StepRecord: the last update's, but losses,
+    accuracies and seconds are means over the row's updates. It also has ``step_loss`` (the last update's),
+    ``total_time`` (seconds in all updates so far) and, if any of its updates were timed,
+    ``seconds_per_update`` and ``sequences_per_second``. Results have the fields of an EvaluationRecord.
+    The keys of a summary are dllogger's.
     """
 
     def row(self, row: Values, time: float) -> None: ...

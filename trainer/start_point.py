@@ -1,4 +1,4 @@
-"""Where a run starts: what the settings ask for, and what the output directory holds."""
+"""The start point of a run, from the settings and the content of the output directory."""
 
 from pathlib import Path
 from typing import Any
@@ -9,52 +9,52 @@ from trainer.config import Config
 from trainer.errors import CheckpointError
 
 CHANGEABLE = ("hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range")
-"""Settings of a model that may differ from those of its checkpoint."""
+"""Settings of a model that may differ from those in its checkpoint."""
 
 
-def find_origin(config: Config, fresh: State) -> tuple[str, str]:
-    """How the run starts ("new", "weights", "phase 2" or "resumed"), and from where, if not new.
+def find_start_point(config: Config, fresh: State) -> tuple[str, str]:
+    """(kind, path): kind is "new" (without a path), "weights", "phase 2" or "resumed".
 
-    An error where the output directory and the settings disagree. Nothing is changed yet.
+    An error where the output directory does not fit the settings. Nothing is changed yet.
     """
-    place = str(config.output_dir)
-    there = find_checkpoints(place)
+    output_dir = str(config.output_dir)
+    there = find_checkpoints(output_dir)
     resuming = config.resume or config.resume_step is not None
     if resuming and (there or config.resume_step is not None):
-        path = choose_checkpoint(place, config.resume_step)
+        path = choose_checkpoint(output_dir, config.resume_step)
         state = read_state(path)
         if state.phase == fresh.phase:
-            _check_fits(path, state, fresh, "data", "seed", "lanes", "optimiser")
+            _check_fits(path, state, fresh, "data", "seed", "open_files", "optimiser")
             return "resumed", str(path)
         if state.phase > fresh.phase:
             raise SettingsError(f"{path}: is a checkpoint of phase 2; give --phase2 to resume it")
     if config.phase2 and config.start_from_ckpt is None:
         try:
-            path = choose_checkpoint(place, config.phase1_end_step)
+            path = choose_checkpoint(output_dir, config.phase1_end_step)
         except MissingInputError as error:
-            raise MissingInputError(f"--phase2 goes on from phase 1: {error}") from None
+            raise MissingInputError(f"--phase2 continues from phase 1: {error}") from None
         state = read_state(path)
         if state.phase != 1:
-            raise DatasetError(f"{path}: is in use: phase 2 has begun; give --resume to go on with it")
+            raise DatasetError(f"{path}: is in use: phase 2 has begun; give --resume to continue it")
         _check_fits(path, state, fresh, "optimiser")
         return "phase 2", str(path)
-    used = [name for name in ("checkpoints", "training.csv") if (Path(place) / name).exists()]
+    used = [name for name in ("checkpoints", "training.csv") if (Path(output_dir) / name).exists()]
     if there or (used and not resuming):
         found = f"is in use: holds {used[0]}"
-        raise DatasetError(f"{place}: {found}; give --resume to go on there, or another --output-dir")
+        raise DatasetError(f"{output_dir}: {found}; give --resume to continue there, or another --output-dir")
     return ("weights", config.start_from_ckpt) if config.start_from_ckpt else ("new", "")
 
 
-def is_over(config: Config) -> bool:
-    """Whether the checkpoint that is to be resumed from belongs to a later phase than the configuration."""
-    place = str(config.output_dir)
-    if not (config.resume and find_checkpoints(place)) and config.resume_step is None:
+def is_phase_over(config: Config) -> bool:
+    """True if the checkpoint to resume from belongs to a later phase than the configuration's."""
+    output_dir = str(config.output_dir)
+    if not (config.resume and find_checkpoints(output_dir)) and config.resume_step is None:
         return False
-    return read_state(choose_checkpoint(place, config.resume_step)).phase > (2 if config.phase2 else 1)
+    return read_state(choose_checkpoint(output_dir, config.resume_step)).phase > (2 if config.phase2 else 1)
 
 
 def _check_fits(path: Path, state: State, fresh: State, *names: str) -> None:
-    """CheckpointError that names the first difference between what was trained and what is to be."""
+    """CheckpointError names the first difference in the model or the given names of the state."""
 
     def identity(state: State) -> dict[str, Any]:
         model = {f"model's {name}": value for name, value in state.model.items() if name not in CHANGEABLE}

@@ -1,34 +1,51 @@
-"""Updates made on the IPUs: PopTorch is handed all of their micro-batches and an optimiser."""
+"""Updates made on the IPUs: PopTorch takes all micro-batches of an update and an optimiser."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from trainer.batches import Batch
 from trainer.checkpoint import State
-from trainer.collectives import Collective
+from trainer.collectives.collective import Collective
 from trainer.config import Config
 from trainer.devices.ipu.options import loss_scale, training_options
-from trainer.devices.ipu.stages import TENSORS, average
-from trainer.engine import Engine
+from trainer.devices.ipu.stages import TENSORS, Pipeline, Pretraining, combine_losses
 from trainer.errors import CheckpointError
 from trainer.model import BertForPreTraining
-
-if TYPE_CHECKING:
-    from trainer.devices.ipu import Ipu
+from trainer.updater import UpdateDevice, Updater
 
 _STEP = "Step"
 
 
-class IpuEngine(Engine):
-    """Compiled at the first update, when the weights to begin with are in the model."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Program:
+    """The parts of PopTorch's training program; fresh_options makes options with the replicas set."""
 
-    def __init__(self, config: Config, device: "Ipu", workers: Collective, model: BertForPreTraining) -> None:
+    poptorch: ModuleType
+    module: Pretraining
+    pipeline: Pipeline
+    replicas: int
+    fresh_options: Callable[[], Any]
+
+
+class IpuUpdater(Updater):
+    """Compiles at the first update, when the model holds the weights that the run starts from."""
+
+    def __init__(
+        self,
+        config: Config,
+        device: UpdateDevice,
+        workers: Collective,
+        model: BertForPreTraining,
+        program: Program,
+    ) -> None:
         super().__init__(config, device, workers, model)
-        self._ipu = device
+        self._program = program
         self._names = {name for name, _ in model.named_parameters()}
         kinds = ("exp_avg", "exp_avg_sq") if "betas" in self.optimiser.defaults else ("momentum_buffer",)
         self._kinds = dict(zip(("Accl1", "Accl2"), kinds, strict=False))
@@ -46,48 +63,49 @@ class IpuEngine(Engine):
         _, values = self._executor(*tensors)
         self.applied += len(updates)
         if self._config.device_options.get("synthetic_data"):
-            values = torch.zeros_like(values)  # nothing comes back
-        return [average(rows) for rows in values.reshape(len(updates), -1)]
+            values = torch.zeros_like(values)  # the IPU then sends no results back
+        return [combine_losses(rows) for rows in values.reshape(len(updates), -1)]
 
     def compile(self, updates: Sequence[Sequence[Batch]], state: State) -> None:
         self._compile(_joined(updates), len(updates[0]), state)
 
     def _compile(self, tensors: list[Tensor], micro_batches: int, state: State) -> None:
-        device = self._ipu
+        program = self._program
         options = training_options(
-            device.poptorch,
-            device.fresh_options(),
+            program.poptorch,
+            program.fresh_options(),
             self._config,
-            device.pipeline,
-            accumulation=micro_batches // device.replicas,
-            # What a start draws from its seed, the next must not draw again.
+            program.pipeline,
+            accumulation=micro_batches // program.replicas,
+            # Depends on the updates made, so that a resumed run does not repeat the dropout of the first.
             seed=self._config.seed + state.number,
         )
-        executor = device.poptorch.trainingModel(device.module, options, optimizer=self.optimiser)
+        executor = program.poptorch.trainingModel(program.module, options, optimizer=self.optimiser)
         executor.compile(*tensors)
         self._executor = executor
         if self._moments:
             self._restore()
 
     def _restore(self) -> None:
-        """Fill PopTorch's state by the checkpoint's; what it calls its tensors, it has said by now."""
-        state, moments = self.optimiser.state_dict(), self._moments
+        """Fill PopTorch's state from the checkpoint; PopTorch names its tensors when it compiles."""
+        state = self.optimiser.state_dict()
+        moments = self._moments
         held = {self._split(key): value for key, value in state["ipu_state"].items()}
-        places = {
+        targets = {
             f"{self._kinds[kind]}/{name}": one for (kind, name), one in held.items() if kind in self._kinds
         }
-        if foreign := sorted(moments.keys() ^ places.keys()):
+        if foreign := sorted(moments.keys() ^ targets.keys()):
             whose = f"checkpoint and PopTorch's {type(self.optimiser).__name__} differ in {foreign[0]}"
-            raise CheckpointError(f"{whose}; go on with the checkpoint's optimiser, or --start-from-ckpt")
-        for key, place in places.items():
-            place.copy_(moments[key])
-        for (kind, _), place in held.items():
+            raise CheckpointError(f"{whose}; continue with the checkpoint's optimiser, or --start-from-ckpt")
+        for key, target in targets.items():
+            target.copy_(moments[key])
+        for (kind, _), target in held.items():
             if kind == _STEP:
-                place.fill_(self.applied)
+                target.fill_(self.applied)
         self.optimiser.load_state_dict(state)
 
     def _split(self, key: str) -> tuple[str, str]:
-        """Kind and our name of a tensor: "Accl1___", names of wrappers, ours."""
+        """(kind, our name) of PopTorch's tensor: "Accl1___", the names of wrapping modules, our name."""
         kind, _, name = key.partition("___")
         while name not in self._names and name:
             name = name.partition(".")[2]
@@ -109,7 +127,7 @@ class IpuEngine(Engine):
 
     @contextmanager
     def off_the_ipus(self) -> Iterator[None]:
-        """Leave the IPUs to another program meanwhile; weights and moments are on the host then."""
+        """Detach from the IPUs, for another program to use them; weights and moments are on the host then."""
         if self._executor is not None:
             self._executor.detachFromDevice()
         yield
@@ -117,12 +135,12 @@ class IpuEngine(Engine):
             self._executor.attachToDevice()
 
     def release(self) -> None:
-        """Give up the IPUs and the program; there are no more updates."""
+        """Destroy the program and free the IPUs; no update may follow."""
         if self._executor is not None:
             self._executor.destroy()
 
 
 def _joined(updates: Sequence[Sequence[Batch]]) -> list[Tensor]:
-    """The tensors of all micro-batches: by update, then by accumulation, then by replica."""
+    """The tensors of all micro-batches, concatenated: by update, then by accumulation, then by replica."""
     batches = [batch for update in updates for batch in update]
     return [torch.cat([getattr(batch, name) for batch in batches]) for name in TENSORS]

@@ -1,0 +1,123 @@
+"""Detection of the worker that was lost, by heartbeats.
+
+The libraries only report that a connection broke, or wait without end. So each worker keeps a connection to
+rank 0, and both sides send a heartbeat now and then. When a process ends, the system closes its connection;
+when it hangs, its heartbeats stop. Rank 0 sends the others the lost worker's rank; each of them detects the
+loss of rank 0. A worker whose main thread is blocked in a library is ended by its heartbeat thread.
+"""
+
+import os
+import secrets
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from trainer.errors import WorkerLost
+
+TIMEOUT_SECONDS = 60.0
+"""Seconds without a heartbeat after which a worker counts as lost."""
+
+_NEWS_SECONDS = 3.0  # wait for the loss to be known after a library failed; horovodrun kills after 5
+_RAISE_SECONDS = 2.0  # for the main thread to raise WorkerLost
+_END_SECONDS = 10.0  # for the main thread to end after that
+
+
+class Heartbeat:
+    """This worker's heartbeats, in threads of their own."""
+
+    def __init__(self, rank: int, size: int) -> None:
+        self._rank, self._size = rank, size
+        self._connections: dict[int, socket.socket] = {}
+        self._message = ""
+        self._lock = threading.Lock()
+        self._known = threading.Event()
+        self._raised = threading.Event()
+
+    def start(self, address: str, share: Callable[[Any], Any]) -> None:
+        """Connect to rank 0 and start the threads.
+
+        address: rank 0's (ignored on other ranks); share: sends rank 0's value to all workers.
+        """
+        try:
+            with socket.create_server(("", 0), backlog=self._size) as listener:
+                listener.settimeout(TIMEOUT_SECONDS)
+                # The password keeps out other programs that connect to the port by chance.
+                server, password = share([(address, listener.getsockname()[1]), secrets.token_hex(8)])
+                if self._rank > 0:
+                    self._connections[0] = socket.create_connection(server, TIMEOUT_SECONDS)
+                    self._send(f"{password} {self._rank}")
+                while self._rank == 0 and len(self._connections) < self._size - 1:
+                    connection = listener.accept()[0]
+                    connection.settimeout(TIMEOUT_SECONDS)
+                    received = connection.recv(64).strip(b".")  # a heartbeat may follow at once
+                    found, _, number = received.partition(b" ")
+                    if found == password.encode():
+                        self._connections[int(number)] = connection
+        except OSError as error:
+            raise WorkerLost(f"the workers could not connect: {error}") from error
+        for rank, connection in self._connections.items():
+            # A forked child must not keep the connection open after the worker has ended.
+            os.register_at_fork(after_in_child=connection.close)
+            threading.Thread(target=self._receive, args=[rank, connection], daemon=True).start()
+        threading.Thread(target=self._send_heartbeats, daemon=True).start()
+
+    @contextmanager
+    def naming_lost_workers(self) -> Iterator[None]:
+        """Raise WorkerLost in place of the library's error, if a lost worker is the reason."""
+        try:
+            yield
+        except RuntimeError as error:
+            if not self._known.wait(_NEWS_SECONDS):
+                raise
+            # The launcher will send SIGTERM to the remaining workers; it must not hide the exit status.
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            self._raised.set()
+            raise WorkerLost(self._message) from error
+
+    def close(self) -> None:
+        """Announce that this process ends as planned."""
+        self._send("bye")
+
+    def _send(self, text: str) -> None:
+        for connection in self._connections.values():
+            with suppress(OSError):  # a broken connection is reported by the thread that receives
+                connection.sendall(text.encode())
+
+    def _send_heartbeats(self) -> None:
+        while True:
+            self._send(".")
+            time.sleep(TIMEOUT_SECONDS / 12)
+
+    def _receive(self, rank: int, connection: socket.socket) -> None:
+        """Receive from a worker until it says goodbye, ends, sends nothing, or reports a lost worker."""
+        why = "its process ended"
+        try:
+            while received := connection.recv(4096):
+                if news := received.decode().strip("."):
+                    return None if news == "bye" else self._report(news)
+        except TimeoutError:
+            why = f"no heartbeat for {TIMEOUT_SECONDS:g} s"
+        except OSError:
+            pass  # the process ended with data unread
+        lost = f"worker {rank} of {self._size} was lost: {why}"
+        self._report(f"{lost}; training stops, --resume continues from the last checkpoint")
+
+    def _report(self, message: str) -> None:
+        """Send the message to the others, then end this process unless its main thread does."""
+        with self._lock:
+            if self._message:
+                return  # the first report is the cause, later ones follow from it
+            self._message = message
+        self._send(message)
+        self._known.set()
+        if self._raised.wait(_RAISE_SECONDS):
+            time.sleep(_END_SECONDS)
+        else:
+            sys.stderr.write(f"trainer: error: {message}\n")  # one write: other processes write there too
+            sys.stderr.flush()
+        os._exit(WorkerLost.exit_status)

@@ -1,0 +1,92 @@
+"""Opening of a dataset for training: the checks of its sizes against configuration and model."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from bertdata.dataset.reader import OpenedDataset, open_dataset
+from bertdata.errors import SettingsError
+from bertdata.records import ShardLayout
+from trainer.config import Config
+from trainer.data.generated import generated_data
+from trainer.model import ModelConfig
+
+_OBJECTIVE = "bert"
+_PADDING_TOKENS = 127  # a model's vocabulary may be rounded up to a multiple of 128
+
+
+def open_configured(
+    config: Config, paths: str | None, model_vocabulary_size: int | None = None
+) -> OpenedDataset:
+    """The dataset at the paths (separated by commas; None: generated examples), fit for the configuration.
+
+    model_vocabulary_size: that of a given model, for a configuration without one.
+    """
+    model = config.model_settings()
+    vocabulary_size = model.get("vocab_size", model_vocabulary_size)
+    length, masks = config.max_seq_length, config.max_predictions_per_seq
+    if paths is None:
+        layout = ShardLayout(max_seq_length=length or 128, max_predictions_per_seq=masks or 20)
+        size = vocabulary_size or ModelConfig().vocab_size
+        return generated_data(layout, vocabulary_size=size, seed=config.seed)
+    longest = model.get("max_position_embeddings", ModelConfig().max_position_embeddings)
+    return open_for_training(
+        paths.split(","),
+        unverified=config.unverified,
+        max_seq_length=length,
+        max_predictions_per_seq=masks,
+        max_position_embeddings=longest,
+        vocabulary_size=vocabulary_size,
+    )
+
+
+def open_for_training(
+    paths: str | Sequence[str],
+    *,
+    unverified: bool = False,
+    max_seq_length: int | None = None,
+    max_predictions_per_seq: int | None = None,
+    max_position_embeddings: int | None = None,
+    vocabulary_size: int | None = None,
+) -> OpenedDataset:
+    """The dataset at the paths, with the model's vocabulary size, if given, in place of its own.
+
+    Errors about the dataset itself are those of ``bertdata.dataset.reader.open_dataset``. SettingsError
+    where the dataset does not fit a given size.
+    """
+    dataset = open_dataset(paths, unverified=unverified)
+    _check_objective(dataset)
+    _check_size(dataset, "max_seq_length", dataset.layout.max_seq_length, max_seq_length)
+    _check_size(
+        dataset, "max_predictions_per_seq", dataset.layout.max_predictions_per_seq, max_predictions_per_seq
+    )
+    _check_positions(dataset, max_position_embeddings)
+    if vocabulary_size is None:
+        return dataset
+    _check_vocabulary(dataset, vocabulary_size)
+    return replace(dataset, vocabulary_size=vocabulary_size)
+
+
+def _check_objective(dataset: OpenedDataset) -> None:
+    found = dataset.layout.objective
+    if found != _OBJECTIVE:
+        raise SettingsError(f"{dataset.name}: has the objective {found}, the trainer needs {_OBJECTIVE}")
+
+
+def _check_size(dataset: OpenedDataset, key: str, found: int, expected: int | None) -> None:
+    if expected is not None and found != expected:
+        made = f"was made with {key} {found}"
+        raise SettingsError(f"{dataset.name}: {made}, the configuration says {expected}")
+
+
+def _check_positions(dataset: OpenedDataset, max_position_embeddings: int | None) -> None:
+    length = dataset.layout.max_seq_length
+    if max_position_embeddings is not None and length > max_position_embeddings:
+        limit = f"the model has max_position_embeddings {max_position_embeddings}"
+        raise SettingsError(f"{dataset.name}: sequences of {length} ids, {limit}")
+
+
+def _check_vocabulary(dataset: OpenedDataset, size: int) -> None:
+    tokens = dataset.vocabulary_size
+    if tokens and not tokens <= size <= tokens + _PADDING_TOKENS:
+        made = f"was made with a vocabulary of {tokens} tokens"
+        raise SettingsError(f"{dataset.name}: {made}, the model has vocab_size {size}")

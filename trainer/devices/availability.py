@@ -1,0 +1,15 @@
+"""One line of doctor's report."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Availability:
+    """A device, launcher or package as found on this machine, and the remedy where something is missing."""
+
+    name: str
+    there: bool
+    found: str
+    missing: str = ""
+    count: int = 1
+    """Devices, each for a worker of its own."""

@@ -1,0 +1,138 @@
+"""The interface of every device, with plain PyTorch as its implementation."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.profiler import ProfilerActivity
+
+from bertdata.errors import SettingsError
+from trainer.batches import Batch
+from trainer.collectives.collective import Collective
+from trainer.config import Config
+from trainer.devices.loss_scale import LossScale
+from trainer.losses import Losses, pretraining_loss
+from trainer.model import BertForPreTraining
+from trainer.optim import Preset, build_optimiser, clip_
+from trainer.updater import Updater
+
+
+class Device:
+    """Base device: plain PyTorch; subclasses override the parts that their hardware does in another way.
+
+    process_group: the backend of torch.distributed.
+    collectives: those that the device works with.
+    bucket_mb: megabytes that are reduced in one call.
+    fixed_shapes: batches and masked slots keep their padded shape, as graphs and compilers need it.
+    replicas: copies of the model that one worker drives.
+    updates_per_call: updates that the updater makes in one call.
+    clips_in_step: the optimiser clips gradients itself, once an update.
+    jagged: attention gets sequences without padding, where shapes may vary.
+    compile_mode: torch.compile's mode, where it is used.
+    idle: configuration keys that have no effect on this device.
+    """
+
+    name: str
+    process_group: str
+    collectives: tuple[str, ...] = ("single", "torch_distributed", "horovod")
+    bucket_mb = 100
+    fixed_shapes = False
+    replicas = 1
+    updates_per_call = 1
+    clips_in_step = False
+    jagged = False
+    compile_mode: str | None = None
+    idle: tuple[str, ...] = ()
+
+    def __init__(self, config: Config, local_rank: int = 0) -> None:
+        """local_rank: the number of the device on this machine; SettingsError where it is not there."""
+        self.config = config
+        self.torch_device = torch.device(self.name)
+        self.compiles = config.compile or config.compile_only
+        self.fixed_shapes = self.fixed_shapes or self.compiles
+
+    def join(self) -> None:
+        """Join the process group of torch.distributed that the launcher's environment variables describe."""
+        torch.distributed.init_process_group(self.process_group)
+
+    def seed(self, seed: int) -> None:
+        """Seed every random generator that the model draws from."""
+        torch.manual_seed(seed)  # seeds every accelerator's generators too
+
+    def autocast(self, precision: str) -> AbstractContextManager[object]:
+        """The context of the forward pass: matrix products in ``precision``, "fp32", "bf16" or "fp16"."""
+        half = torch.float16 if precision == "fp16" else torch.bfloat16
+        return torch.autocast(self.torch_device.type, half, enabled=precision != "fp32")
+
+    def place(self, model: BertForPreTraining) -> BertForPreTraining:
+        """The model on the device, compiled if configured; tied weights stay tied."""
+        model = model.to(self.torch_device)
+        if self.compiles:
+            if not hasattr(model, "compile"):
+                raise SettingsError(f"compile: torch {torch.__version__} cannot compile modules; 2.2 can")
+            model.compile(mode=self.compile_mode, dynamic=False)
+        return model
+
+    def prepare(self, batch: Batch) -> Batch:
+        """Prepare many examples for the move to the device, as by pinning; called in the loader's thread."""
+        return batch
+
+    def move(self, batch: Batch) -> Batch:
+        """The batch on the device; the copy may still be under way."""
+        return batch
+
+    def losses(self, model: BertForPreTraining, batch: Batch) -> Losses:
+        """The losses of the model on a batch in host memory."""
+        batch = self.move(batch)
+        with self.autocast(self.config.precision):
+            logits = model(batch, fixed_shapes=self.fixed_shapes, jagged=self.jagged)
+        return pretraining_loss(logits, batch)
+
+    @contextmanager
+    def evaluating(self, model: BertForPreTraining) -> Iterator[Callable[[Batch], Losses]]:
+        """A function for losses without dropout and gradients; on exit the model is in training mode."""
+        model.eval()
+        with torch.no_grad():
+            yield lambda batch: self.losses(model, batch)
+        model.train()
+
+    def updater(self, workers: Collective, model: BertForPreTraining) -> Updater:
+        """The updater of the model's weights on this device."""
+        return Updater(self.config, self, workers, model)
+
+    def optimiser(self, preset: Preset, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
+        """The optimiser over groups that each hold params, weight_decay and trust."""
+        return build_optimiser(preset, groups)
+
+    def clip_(self, gradients: Sequence[Tensor], max_norm: float) -> Tensor:
+        """Clip the gradients in place to the global norm; returns their norm before."""
+        return clip_(gradients, max_norm)
+
+    def scaler(self, precision: str, *, initial: float, floor: float, ceiling: float) -> LossScale:
+        """The loss scale, which keeps small fp16 gradients from underflow; the bounds are for fp16."""
+        return LossScale(initial, floor, ceiling) if precision == "fp16" else LossScale()
+
+    def after_backward(self) -> None:
+        """Called after each backward pass."""
+
+    def after_step(self) -> None:
+        """Called after each step of the optimiser."""
+
+    def to_host(self, tensor: Tensor) -> Tensor:
+        """The tensor in host memory, detached from autograd."""
+        return tensor.detach().cpu()
+
+    def release(self) -> None:
+        """Free compiled programs; called between two phases, each of which has its own device object."""
+        if self.compiles:
+            torch.compiler.reset()  # compiled code keeps its memory otherwise
+
+    def profile_activities(self) -> list[ProfilerActivity] | None:
+        """The activities for torch's profiler to record; None: its default."""
+        return None
+
+    def describe(self) -> str:
+        """One line about the hardware and its use."""
+        return self.name
