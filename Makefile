@@ -40,8 +40,9 @@ check: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
+# Two peers that nothing else needs. --no-deps: what they need is installed, TensorFlow as tensorflow-cpu.
 bench: $(READY)
-	$(BIN)/python -m pip install --quiet --no-deps tensorflow-text==2.21.1
+	$(BIN)/python -m pip install --quiet --no-deps -c constraints.txt nanotoken tensorflow-text
 	$(BIN)/python -m benchmarks
 
 clean:
