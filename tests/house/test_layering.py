@@ -48,6 +48,12 @@ def test_no_module_lies_loose_in_the_toolkit():
     assert {path.name for path in (ROOT / "bertdata").glob("*.py")} == LOOSE_MODULES
 
 
+def test_every_folder_of_modules_is_a_package_that_setuptools_finds():
+    shipped = ("bertdata", "beam_pipelines", "schemas", "trainer")
+    folders = {path.parent for package in shipped for path in (ROOT / package).rglob("*.py")}
+    assert [folder for folder in sorted(folders) if not (folder / "__init__.py").exists()] == []
+
+
 def test_the_top_level_is_the_designs():
     designed = {name.partition(".")[0] for name in ORDER}
     assert set(packages(ROOT)) == designed
