@@ -6,17 +6,8 @@ import sys
 
 import pytest
 
-from tests.support.house import circles, draw, packages, read_sources, room, upward
+from tests.support.house import ORDER, circles, draw, packages, read_sources, room, upward
 from tests.support.paths import ROOT
-
-ORDER = (
-    *("tests", "tools", "benchmarks", "golden", "beam_pipelines", "trainer"),
-    *("bertdata.__main__", "bertdata.cli", "bertdata.report", "bertdata.build", "bertdata.dataset"),
-    *("bertdata.packing", "bertdata.shards", "bertdata.examples", "bertdata.tokens", "bertdata.text"),
-    *("bertdata.wiki", "bertdata.config", "bertdata.io", "bertdata._native", "bertdata.unicode"),
-    *("bertdata.records", "bertdata.errors", "bertdata", "schemas"),
-)
-"""The rooms, top first: a module imports modules of its own room and of rooms further down."""
 
 MOST_ROOMS = 26
 LOOSE_MODULES = {"__init__.py", "__main__.py", "errors.py", "records.py"}

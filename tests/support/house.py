@@ -16,6 +16,15 @@ Arrows = Mapping[str, set[str]]
 
 TOOLKIT = "bertdata"
 
+ORDER = (
+    *("tests", "tools", "benchmarks", "golden", "beam_pipelines", "trainer"),
+    *("bertdata.__main__", "bertdata.cli", "bertdata.report", "bertdata.build", "bertdata.dataset"),
+    *("bertdata.packing", "bertdata.shards", "bertdata.examples", "bertdata.tokens", "bertdata.text"),
+    *("bertdata.wiki", "bertdata.config", "bertdata.io", "bertdata._native", "bertdata.unicode"),
+    *("bertdata.records", "bertdata.errors", "bertdata", "schemas"),
+)
+"""The rooms, top first: a module imports modules of its own room and of rooms further down."""
+
 
 def packages(root: Path) -> list[str]:
     """The folders directly below ``root`` that hold Python files."""
