@@ -143,7 +143,7 @@ def test_moments_spread_over_the_whole_run_and_every_victim_has_its_turn() -> No
         played.append((expected, share, victim))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kills, "play", note)
+        patch.setattr(kills, "kill_and_resume", note)
         patch.setattr(kills, "make_parts", lambda place, parts, part_bytes: [])
         patch.setattr(kills, "run_undisturbed", lambda route, parts, output: route.name)
         list(kills.all_rounds(kills.ROUTES, 12 * len(kills.ROUTES), 1, Path(), 1, 1))
