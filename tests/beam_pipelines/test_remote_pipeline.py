@@ -40,7 +40,7 @@ def vocabulary(store: Store, small_vocabulary_file: Path) -> str:
 def made_here(
     corpus: list[Path], vocabulary: Path, place: Path, flags: tuple[str, ...] = SMALL
 ) -> dict[str, bytes]:
-    """What ``create`` makes on this machine."""
+    """The files of ``create`` on this machine."""
     words = ["create", *map(str, corpus), "--vocab", str(vocabulary), "--output", str(place), *flags]
     assert command_line([*words, "--workers", "1"]) == 0
     return contents(place)

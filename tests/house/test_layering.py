@@ -51,7 +51,7 @@ def test_the_top_level_is_the_designs():
 
 
 def uses_kernels(source: str) -> bool:
-    """Whether a name ``kernels`` is imported, or asked of a module ``_native``."""
+    """True where the source imports a name ``kernels``, or reads one as an attribute."""
     return any(
         (isinstance(node, ast.ImportFrom) and any(alias.name in KERNEL_NAMES for alias in node.names))
         or (isinstance(node, ast.Attribute) and node.attr in KERNEL_NAMES)
