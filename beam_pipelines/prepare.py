@@ -103,9 +103,7 @@ def preview_run(
         lines = preview_extraction(
             dump, articles, given_extract_settings(flags), report_file=f"{articles}.json"
         )
-        lines.append(
-            f"{flags.text}: parts, and from them the shards: how many, the extracted articles decide"
-        )
+        lines.append(f"{flags.text}: parts, then shards; their number depends on the extracted articles")
         lines += [
             f"{target.dataset.directory}: {settings_line(target.dataset.plan)}"
             for target in targets_for(parts=[])
