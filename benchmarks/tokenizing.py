@@ -30,7 +30,7 @@ def ours(text: bytes) -> Tokenize:
     dialect = find_dialect("google")
     vocabulary = parse_vocabulary(corpus.vocabulary().read_bytes(), "vocabulary", dialect)
     tokenizer = WordPieceTokenizer(vocabulary, dialect, lower_case=True, engine="native")
-    return lambda: len(tokenizer.tokenize([text], ["text"]).ids)
+    return lambda: len(tokenizer.encode([text], ["text"]).ids)
 
 
 def nanotoken(path: Path) -> Tokenize:
@@ -53,7 +53,7 @@ def tensorflow_text(text: bytes) -> float:
     words = corpus.vocabulary().read_text(encoding="utf-8").splitlines()
     tokenizer = tft.FastBertTokenizer(vocab=words, token_out_type=tf.int32, lower_case_nfd_strip_accents=True)
     lines = tf.constant(text.split(b"\n"))
-    return measure.best_cpu(lambda: tokenizer.encode(lines))
+    return measure.best_cpu(lambda: tokenizer.tokenize(lines))
 
 
 def tokenizers_library(text: bytes) -> float:
