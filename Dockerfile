@@ -1,4 +1,4 @@
-# A worker image for Dataflow, Flink and Spark: Beam's own, with this package and its kernels in it.
+# Worker image for Dataflow, Flink and Spark: Beam's own image with this package and its kernels.
 # Versions are those of constraints.txt; the entry point is Beam's.
 FROM apache/beam_python3.11_sdk:2.77.0 AS build
 WORKDIR /source
@@ -13,5 +13,5 @@ FROM apache/beam_python3.11_sdk:2.77.0
 COPY constraints.txt /tmp/constraints.txt
 COPY --from=build /wheels /wheels
 RUN pip install --no-cache-dir --constraint /tmp/constraints.txt --find-links /wheels 'bertdata[gcp,hdf5]'
-# A failed compilation leaves the slow engine, which no one wants to pay for.
+# A failed compilation would leave the slow Python engine.
 RUN python -c 'from bertdata import _native; assert _native.available(), _native.why_missing'

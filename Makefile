@@ -1,9 +1,9 @@
-# Everything happens in .venv; each target sets up what it needs. make PYTHON=python3.12 chooses another Python.
+# Each target installs what it needs into .venv. make PYTHON=python3.12 uses another Python.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
-# constraints.txt pins what was tested, for the Python it was tested with.
+# constraints.txt pins the tested versions, for the Python that they were tested with.
 CONSTRAINTS := $(shell $(PYTHON) -c 'import sys; print("-c constraints.txt" if sys.version_info[:2] == (3, 11) else "")')
 NATIVE := $(wildcard bertdata/_native/*.h bertdata/_native/*/*.h bertdata/_native/*.cpp)
 
@@ -16,7 +16,7 @@ $(READY): setup.py pyproject.toml constraints.txt $(NATIVE)
 	$(BIN)/python -m pip install --quiet $(CONSTRAINTS) --editable '.[dev]'
 	touch $@
 
-# Built once, then kept as a wheel in the user's cache; takes a moment when all is there.
+# The wheel is built once and kept in the user's cache.
 horovod: $(READY)
 	$(BIN)/python tools/install_horovod.py $(CONSTRAINTS)
 
@@ -29,7 +29,7 @@ test: horovod
 test-fast: horovod
 	$(BIN)/python -m pytest -q -n 2 -m 'not slow'
 
-# The trainer on torch_xla, on this processor, in an environment of its own: its torch is another.
+# The trainer on torch_xla on the CPU, in an environment of its own, because it needs another torch.
 xla: $(READY)
 	$(PYTHON) -m venv .venv-xla
 	.venv-xla/bin/python -m pip install --quiet torch==2.9.0 torch_xla==2.9.0 numpy safetensors jsonschema rich fsspec
@@ -40,8 +40,9 @@ check: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
+# Peers that only benchmarks need. --no-deps: their requirements are installed, TensorFlow as tensorflow-cpu.
 bench: $(READY)
-	$(BIN)/python -m pip install --quiet --no-deps tensorflow-text==2.21.1
+	$(BIN)/python -m pip install --quiet --no-deps -c constraints.txt nanotoken tensorflow-text
 	$(BIN)/python -m benchmarks
 
 clean:

@@ -1,4 +1,4 @@
-"""Packages, extras and the native extension; build requirements and tool settings: pyproject.toml."""
+"""Packages, extras and the native extension. Build requirements and tool settings are in pyproject.toml."""
 
 import sys
 from pathlib import Path
@@ -58,7 +58,7 @@ EXTRAS["dev"] = [
 
 
 def extensions():
-    """The kernels; none where pybind11 is missing. A failed build only leaves the slow engine."""
+    """The kernels; none without pybind11. Where their build fails, the package installs without them."""
     try:
         from pybind11.setup_helpers import Pybind11Extension
     except ImportError:

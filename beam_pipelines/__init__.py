@@ -1,1 +1,1 @@
-"""Apache Beam pipelines that string bertdata's steps together for any runner."""
+"""Apache Beam pipelines that run bertdata's steps on any runner."""

@@ -1,4 +1,4 @@
-"""The pipeline's own flags, and those left for Beam and its runner, parsed apart."""
+"""The pipeline's own flags, parsed apart from those of Beam and its runner."""
 
 import argparse
 from collections.abc import Sequence
@@ -26,25 +26,26 @@ EXAMPLE = """\
       --output shards --vocab vocab.txt --recipe habana"""
 
 SUMMARY = """\
-The shards, manifest.json and MD5SUMS of bertdata create, made on any Beam runner; from a dump or from
-extracted articles with what bertdata extract and bertdata segment make on the way: byte for byte the
-same. Flags that are not listed here go to Beam and its runner (--runner, --direct_num_workers,
---dask_workers, ...; docs/running.md).
-With --shuffle global, documents are mixed over the whole corpus first; the result then depends on
+Makes the shards, manifest.json and MD5SUMS of bertdata create on any Beam runner. From a dump or from
+extracted articles it also makes the files of bertdata extract and bertdata segment. All bytes are the
+same as theirs. Flags that are not listed here go to Beam and its runner (--runner,
+--direct_num_workers, --dask_workers, ...; docs/running.md).
+With --shuffle global, documents are first mixed over the whole corpus. The result then depends on
 --num-shards too, and on nothing else: not on the runner, its workers, or the order of the inputs."""
 
-KINDS = """\
+INPUT_KINDS = """\
 parts (default): text with one sentence a line; articles: extracted files, or directories of them, as
-bertdata extract writes them; dump: one Wikipedia dump, extracted by a single worker with processes of its
-own: the text directory must lie on a file system that all workers and this command share"""
+bertdata extract writes them; dump: one Wikipedia dump, extracted by one worker with several processes:
+the text directory must lie on a file system that all workers and this command share"""
 
 DUMP_FLAGS = ("date", "no_templates", "extract_workers")
 TEXT_FLAGS = ("text", "text_recipe", "punkt_tables")
 NVIDIA_TEXT = ("nvidia", "habana")
-"""The recipes whose own programs make their text as NVIDIA's do."""
+"""The recipes with NVIDIA's text stage; all others have MLPerf's."""
 
 
 def make_parser(arguments: Sequence[str] = ()) -> Parser:
+    """The parser of the pipeline's own flags."""
     parser = Parser(PROGRAM, EXAMPLE, SUMMARY)
     parser.add_argument(
         "--input",
@@ -54,7 +55,9 @@ def make_parser(arguments: Sequence[str] = ()) -> Parser:
         metavar="GLOB",
         help="input files, patterns or URLs; several by spaces, commas or repetition; sorted before use",
     )
-    parser.add_argument("--input-kind", choices=("dump", "articles", "parts"), default="parts", help=KINDS)
+    parser.add_argument(
+        "--input-kind", choices=("dump", "articles", "parts"), default="parts", help=INPUT_KINDS
+    )
     parser.add_argument("--output", required=True, metavar="DIR", help="directory of the dataset, or its URL")
     parser.add_argument(
         "--vocab",
@@ -67,7 +70,7 @@ def make_parser(arguments: Sequence[str] = ()) -> Parser:
         choices=("none", "global"),
         default="none",
         help="none (default): one shard for each part, as bertdata create makes it; global: documents of all "
-        "parts mixed by a stable hash, shards of near equal numbers of tokens",
+        "parts mixed by a stable hash into shards of nearly equal numbers of tokens",
     )
     parser.add_argument(
         "--num-shards", type=positive, metavar="N", help="shards to make, with --shuffle global"
@@ -81,21 +84,21 @@ def make_parser(arguments: Sequence[str] = ()) -> Parser:
 
 
 def _add_text_flags(parser: argparse.ArgumentParser) -> None:
-    text = parser.add_argument_group("text", "how articles become parts; for --input-kind articles and dump")
+    text = parser.add_argument_group("text", "from articles to parts; for --input-kind articles and dump")
     text.add_argument(
         "--text",
         metavar="DIR",
-        help="where the parts go, eval.txt and eval.md5, and from a dump the articles (extracted/) and the "
-        "report on its pages (extracted.json); default: OUTPUT.text beside the output",
+        help="directory of the parts, eval.txt and eval.md5, and from a dump of the articles (extracted/) "
+        "and the report on its pages (extracted.json); default: OUTPUT.text beside the output",
     )
     text.add_argument(
         "--text-recipe",
         choices=RECIPES,
-        help="whose text stage to follow (default: nvidia for the recipes nvidia and habana, else mlperf)",
+        help="recipe of the text stage (default: nvidia for the recipes nvidia and habana, else mlperf)",
     )
     add_segment_settings(text, skip=("recipe",))
     add_punkt_tables(text)
-    dump = parser.add_argument_group("extraction", "how a dump becomes articles; for --input-kind dump")
+    dump = parser.add_argument_group("extraction", "from a dump to articles; for --input-kind dump")
     add_extract_settings(dump)
     dump.add_argument(
         "--extract-workers",
@@ -106,28 +109,30 @@ def _add_text_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def parse_flags(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
-    """Our own flags, and the words left for Beam."""
-    flags, beam_words = make_parser(arguments).parse_known_args(arguments)
+    """Our own flags, and the arguments left for Beam."""
+    flags, beam_arguments = make_parser(arguments).parse_known_args(arguments)
     if flags.shuffle == "global" and flags.num_shards is None:
         raise SettingsError("--shuffle global needs --num-shards N, the number of shards to make")
     if flags.shuffle == "none" and flags.num_shards is not None:
-        raise SettingsError("--num-shards goes with --shuffle global; without it each part makes one shard")
-    flags.input = [pattern for given in flags.input for pattern in given.split(",") if pattern]
+        raise SettingsError(
+            "--num-shards goes with --shuffle global; without it, each part becomes one shard"
+        )
+    flags.input = [pattern for patterns in flags.input for pattern in patterns.split(",") if pattern]
     _refuse_flags_of_other_kinds(flags)
     if flags.skip_bad_inputs and flags.input_kind != "parts":
         raise SettingsError(
-            f"--skip-bad-inputs goes with --input-kind parts, not with {flags.input_kind}: what is left out "
-            "of a text decides where every other article goes; repair the file"
+            f"--skip-bad-inputs goes with --input-kind parts, not with {flags.input_kind}: skipping a file "
+            "would move every other article to another place; repair the file"
         )
     if flags.input_kind != "parts":
         flags.text = flags.text or f"{flags.output.rstrip('/')}.text"
     if flags.input_kind == "dump":
         _check_dump(flags)
-    return flags, beam_words
+    return flags, beam_arguments
 
 
 def _refuse_flags_of_other_kinds(flags: argparse.Namespace) -> None:
-    """A flag that this kind of input has no use for would silently change nothing."""
+    """Refuse flags that have no effect with this kind of input."""
     text = [name for name in TEXT_FLAGS if getattr(flags, name)]
     text += given_segment_settings(flags, skip=("recipe",))
     dump = [name for name in DUMP_FLAGS if getattr(flags, name)]
@@ -140,7 +145,7 @@ def _refuse_flags_of_other_kinds(flags: argparse.Namespace) -> None:
 
 
 def _check_dump(flags: argparse.Namespace) -> None:
-    """One dump, and a text directory on a file system; both without ``file://`` from now on."""
+    """Refuse several dumps and a remote text directory; strip ``file://`` from both paths."""
     if len(flags.input) != 1:
         raise SettingsError(f"--input-kind dump takes one dump, not {len(flags.input)}")
     if storage.is_remote(flags.text):
@@ -154,6 +159,6 @@ def _check_dump(flags: argparse.Namespace) -> None:
 
 
 def text_settings(flags: argparse.Namespace, recipe: Recipe) -> SegmentSettings:
-    """The settings of the text stage; whose it is follows from the recipe where no flag says it."""
+    """The settings of the text stage; its recipe follows from that of the shards where no flag gives it."""
     name = flags.text_recipe or ("nvidia" if recipe.name in NVIDIA_TEXT else "mlperf")
     return SegmentSettings(recipe=name, **given_segment_settings(flags, skip=("recipe",)))

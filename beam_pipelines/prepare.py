@@ -1,4 +1,4 @@
-"""``python -m beam_pipelines.prepare``: a dump, articles or parts to verified shards on any Beam runner."""
+"""A dump, articles or parts to shards on any Beam runner (``python -m beam_pipelines.prepare``)."""
 
 import argparse
 import sys
@@ -8,14 +8,14 @@ from functools import partial
 from typing import Any
 
 from beam_pipelines.options import PROGRAM, parse_flags, text_settings
-from beam_pipelines.report.counters import Figures, counted, table
+from beam_pipelines.report.counters import RunMetrics, run_metrics, table
 from beam_pipelines.report.errors import clear_error
-from beam_pipelines.report.logs import hush_lost_connections, show_warnings
-from beam_pipelines.report.progress import watching
+from beam_pipelines.report.logs import show_warnings, silence_lost_connections
+from beam_pipelines.report.progress import shown_progress
 from beam_pipelines.runners.pipeline import make_pipeline, runs_here
 from beam_pipelines.stages.text_stage import TextStage, plan_text_stage
-from beam_pipelines.transport.bundled_file import CarriedFile
-from beam_pipelines.transport.spill_files import ParcelRoom
+from beam_pipelines.transport.bundled_file import BundledFile
+from beam_pipelines.transport.spill_files import SpillFiles
 from bertdata import _native
 from bertdata.build.dry_run import NOTHING_WRITTEN, preview, settings_line, show_previews
 from bertdata.build.plan import chosen_settings, find_parts, plan_targets
@@ -47,7 +47,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def prepare(arguments: list[str]) -> int:
-    flags, beam_words = parse_flags(arguments)
+    """Run the pipeline and print its summary; errors and interrupts are raised."""
+    flags, beam_arguments = parse_flags(arguments)
     flags.vocab = find_vocabulary(flags.vocab)
     if not _native.available():
         print(
@@ -68,43 +69,41 @@ def prepare(arguments: list[str]) -> int:
         text = text_settings(flags, recipe)
         check_text(flags.text, flags.punkt_tables, targets_for(parts=[]))
     show_warnings()
-    hush_lost_connections()
+    silence_lost_connections()
     if flags.dry_run:
-        preview_run(flags, beam_words, text, targets_for)
+        preview_run(flags, beam_arguments, text, targets_for)
         return 0
-    figures = Figures()
+    metrics = RunMetrics()
     if flags.input_kind == "dump":
-        figures = extract_dump(flags, beam_words)
+        metrics = extract_dump(flags, beam_arguments)
     source = plan_source(flags, text)
     targets = targets_for(parts=source.parts)
-    pipeline = make_pipeline(beam_words, flags)
+    pipeline = make_pipeline(beam_arguments, flags)
     if not runs_here(pipeline) and not storage.is_remote(flags.vocab):
-        flags.vocab = CarriedFile(flags.vocab)
+        flags.vocab = BundledFile(flags.vocab)
     add_stages(pipeline, source, targets, flags)
-    figures += make_datasets(pipeline, source, targets)
+    metrics += make_datasets(pipeline, source, targets)
     for target in targets:
         path = storage.join(target.dataset.directory, MANIFEST_NAME)
         print(summary(target.dataset.directory, parse_json(storage.read_bytes(path), path)))
-    print(table(figures, flags.input_kind))
+    print(table(metrics, flags.input_kind))
     return 0
 
 
 def preview_run(
     flags: argparse.Namespace,
-    beam_words: list[str],
+    beam_arguments: list[str],
     text: SegmentSettings | None,
     targets_for: Callable[..., tuple[Target, ...]],
 ) -> None:
-    """Print what the run would make; errors as the run's own before it starts."""
-    make_pipeline(beam_words, flags)
+    """Print what the run would make; errors are those of the run before its start."""
+    make_pipeline(beam_arguments, flags)
     if flags.input_kind == "dump":
         (dump,), articles = flags.input, storage.join(flags.text, "extracted")
         lines = preview_extraction(
             dump, articles, given_extract_settings(flags), report_file=f"{articles}.json"
         )
-        lines.append(
-            f"{flags.text}: parts, and from them the shards: how many, the extracted articles decide"
-        )
+        lines.append(f"{flags.text}: parts, then shards; their number depends on the extracted articles")
         lines += [
             f"{target.dataset.directory}: {settings_line(target.dataset.plan)}"
             for target in targets_for(parts=[])
@@ -120,7 +119,7 @@ def preview_run(
 
 
 def check_text(directory: str, punkt_tables: str | None, targets: tuple[Target, ...]) -> None:
-    """What would end a run from a dump after hours, found before it starts."""
+    """Raise now the errors that would end a run from a dump after hours."""
     for target in targets:
         dataset = target.dataset
         if storage.join(directory, "").startswith(storage.join(dataset.directory, "")):
@@ -128,15 +127,15 @@ def check_text(directory: str, punkt_tables: str | None, targets: tuple[Target, 
                 f"--text {directory}: lies within the dataset {dataset.directory}; choose another"
             )
         dataset.refuse_others(inputs_known=False)
-    find_punkt_tables(punkt_tables)  # fetched once, before the workers look for them
+    find_punkt_tables(punkt_tables)  # fetched once, before the workers need them
 
 
-def extract_dump(flags: argparse.Namespace, beam_words: list[str]) -> Figures:
-    """Extract the dump, a pipeline of its own: how its files become parts is planned from their sizes.
+def extract_dump(flags: argparse.Namespace, beam_arguments: list[str]) -> RunMetrics:
+    """Extract the dump in a pipeline of its own, whose files' sizes the plan of the parts needs.
 
-    The input is the directory of the articles from then on; what was counted.
+    Afterwards the directory of the articles is the input. Returns the pipeline's metrics.
     """
-    pipeline = make_pipeline(beam_words, flags)
+    pipeline = make_pipeline(beam_arguments, flags)
     import apache_beam as beam
 
     from beam_pipelines.stages.extraction import ExtractArticles
@@ -156,7 +155,7 @@ def extract_dump(flags: argparse.Namespace, beam_words: list[str]) -> Figures:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Source:
-    """The parts to make shards of; ``stage`` makes them of ``files``, or is None where they are there."""
+    """The parts to make shards of; ``stage`` makes them from ``files``, or is None where they exist."""
 
     parts: list[str]
     files: list[str]
@@ -164,7 +163,7 @@ class Source:
 
 
 def plan_source(flags: argparse.Namespace, text: SegmentSettings | None) -> Source:
-    """The parts that are there, or those to be made of the extracted files that are."""
+    """Find the parts, or plan them from the extracted files."""
     if text is None:
         return Source(parts=find_parts(flags.input), files=[], stage=None)
     files = find_extracted_files(flags.input)
@@ -173,13 +172,13 @@ def plan_source(flags: argparse.Namespace, text: SegmentSettings | None) -> Sour
 
 
 def add_stages(pipeline: Any, source: Source, targets: tuple[Target, ...], flags: argparse.Namespace) -> None:
-    """From parts, or from articles, to finished datasets."""
-    # Imported here, as in runners: loading Beam takes seconds that --help and wrong usage can do without.
+    """Add the stages from parts, or from articles, to finished datasets."""
+    # Imported here, as in runners: importing Beam takes seconds, which --help and wrong usage do not need.
     import apache_beam as beam
 
     from beam_pipelines.stages.articles import make_parts
     from beam_pipelines.stages.shards import MakeShards, WriteManifests
-    from beam_pipelines.stages.shuffled import MakeShuffledShards, Shuffle
+    from beam_pipelines.stages.shuffled import MakeShuffledShards, ShuffleSettings
 
     if source.stage is None:
         parts = pipeline | "list parts" >> beam.Create(source.parts, reshuffle=False)
@@ -192,54 +191,54 @@ def add_stages(pipeline: Any, source: Source, targets: tuple[Target, ...], flags
     if flags.num_shards is None:
         make_shards = MakeShards(plan)
     else:
-        shuffle = Shuffle(shards=flags.num_shards, tasks=plan, room=parcel_room(targets))
+        shuffle = ShuffleSettings(num_shards=flags.num_shards, tasks=plan, spill_files=spill_files(targets))
         make_shards = MakeShuffledShards(shuffle)
     _ = parts | "make shards" >> make_shards | "write manifests" >> WriteManifests(targets)
 
 
-def parcel_room(targets: tuple[Target, ...]) -> ParcelRoom:
-    """Where documents wait between the stages of a global shuffle: workers who share the output share it."""
-    return ParcelRoom.in_directory(targets[0].dataset.unfinished)
+def spill_files(targets: tuple[Target, ...]) -> SpillFiles:
+    """The spill files of a global shuffle, in the output directory: workers that share it share them."""
+    return SpillFiles.below(targets[0].dataset.unfinished)
 
 
-def make_datasets(pipeline: Any, source: Source, targets: tuple[Target, ...]) -> Figures:
-    """Run the pipeline on directories made ready, and clear up behind it; what was counted."""
+def make_datasets(pipeline: Any, source: Source, targets: tuple[Target, ...]) -> RunMetrics:
+    """Prepare the datasets' directories, run the pipeline, clean up; the pipeline's metrics."""
     for target in targets:
         target.dataset.begin()
-    parcel_room(targets).clear()  # of an earlier run that was killed
+    spill_files(targets).remove_all()  # those of an earlier run that was killed
     try:
         if runs_here(pipeline):
             shards = (targets[0].dataset.plan.num_shards or len(source.parts)) * len(targets)
-            with watching([target.dataset for target in targets], shards):
-                figures = run_pipeline(pipeline)
+            with shown_progress([target.dataset for target in targets], shards):
+                metrics = run_pipeline(pipeline)
         else:
-            figures = run_pipeline(pipeline)
+            metrics = run_pipeline(pipeline)
     except BaseException as error:
         if runs_here(pipeline):
-            clear_away(source, targets)
+            clean_up(source, targets)
         elif isinstance(error, KeyboardInterrupt):
             print(f"{PROGRAM}: the job goes on where it runs; stop it there", file=sys.stderr)
         raise
     if source.stage is not None:
-        source.stage.clear_away()
-    return figures
+        source.stage.clean_up()
+    return metrics
 
 
-def run_pipeline(pipeline: Any) -> Figures:
-    """What was counted, when all is done."""
+def run_pipeline(pipeline: Any) -> RunMetrics:
+    """Run the pipeline to its end; its metrics, or our own error for its failure."""
     try:
         result = pipeline.run()
         result.wait_until_finish()
     except Exception as error:
         raise clear_error(error) from None
-    return counted(result)
+    return run_metrics(result)
 
 
-def clear_away(source: Source, targets: tuple[Target, ...]) -> None:
-    """Remove files that a worker process was writing when it was stopped."""
+def clean_up(source: Source, targets: tuple[Target, ...]) -> None:
+    """Remove the files that stopped worker processes were writing."""
     if source.stage is not None:
-        source.stage.clear_away()
-    parcel_room(targets).clear()
+        source.stage.clean_up()
+    spill_files(targets).remove_all()
     for target in targets:
         directory = target.dataset.unfinished
         for name in storage.list_files(directory):

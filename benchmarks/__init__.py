@@ -1,1 +1,1 @@
-"""Figures of speed, each beside its peer, measured in the same run: ``make bench``."""
+"""Benchmarks: each figure beside that of its peer from the same run (``make bench``)."""

@@ -1,4 +1,4 @@
-"""All figures of the README: ``make bench`` (some minutes). Each benchmark runs in a process of its own."""
+"""All benchmarks of docs/speed.md, each in a process of its own (``make bench``, some twenty minutes)."""
 
 import subprocess
 import sys
@@ -20,11 +20,11 @@ WITH_THE_KIT = ("punkt", "segmenting", "extract", "wikipedia", "cost_model", "le
 
 
 def main() -> None:
-    # A child's peak memory counts that of the parent it was forked from: this parent stays small.
+    # The peak memory of a child includes that of the parent at the fork, so this process stays small.
     for name in ALWAYS + (WITH_THE_KIT if corpus.kit() else ()):
         subprocess.run([sys.executable, "-m", f"benchmarks.{name}"], check=True)
     if corpus.kit() is None:
-        print("no reference kit (BERTDATA_REFERENCE_KIT): the text stages are left out")
+        print("no reference kit (BERTDATA_REFERENCE_KIT): benchmarks of the text stages were skipped")
 
 
 if __name__ == "__main__":

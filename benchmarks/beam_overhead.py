@@ -1,8 +1,8 @@
-"""What Beam adds on one local worker: wall seconds of the pipeline and of ``bertdata create``, same run.
+"""Beam's overhead on one local worker: wall seconds of the pipeline beside those of ``bertdata create``.
 
 Run as ``python -m benchmarks.beam_overhead``. Eight parts of 5 MB; the two take turns, and the least time
-of each counts: a shared machine only ever adds to it. Beam costs the same every time (its import), so
-its share depends on how long the recipe takes: TFRecord (mlperf) is the quickest, HDF5 (nvidia) slow.
+of each counts, because other work on the machine only adds to it. Beam's cost (its import) is the same
+every time, so its share depends on the recipe: TFRecord (mlperf) is the fastest, HDF5 (nvidia) slow.
 """
 
 import shutil

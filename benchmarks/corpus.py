@@ -1,8 +1,7 @@
-"""Text to measure on: the kit's parts (or the sample corpus) repeated, with new words in each copy.
+"""Text for benchmarks: the kit's parts (or the sample corpus) repeated, with new words in each copy.
 
-Plain repetition would flatter a cache of words. In each further copy the words that occur only once
-in the text get their letters rotated, so that unseen words keep coming about as often as in the
-first copy.
+Plain repetition would favour a cache of words. In each further copy the words that occur only once in
+the text have their letters rotated, so that new words stay about as frequent as in the first copy.
 """
 
 import os
@@ -15,7 +14,7 @@ WORD = re.compile(rb"[a-zA-Z]{4,}")
 
 
 def kit() -> Path | None:
-    """The reference kit, if it is at hand."""
+    """The directory of the reference kit, or None."""
     place = Path(os.environ.get("BERTDATA_REFERENCE_KIT", ROOT.parent / "shared" / "reference"))
     return place if place.is_dir() else None
 
@@ -35,7 +34,7 @@ def vocabulary() -> Path:
 
 
 def long_text(min_bytes: int) -> bytes:
-    """At least that many bytes, the words that occur once renewed in every copy."""
+    """Text of at least ``min_bytes`` bytes; words that occur once are changed in every copy."""
     base = text()
     counts = Counter(WORD.findall(base))
     once = {word for word, count in counts.items() if count == 1}
@@ -49,6 +48,7 @@ def long_text(min_bytes: int) -> bytes:
 
 
 def _rotation(places: int) -> bytes:
+    """A translation table that rotates each letter by so many places of the alphabet."""
     lower, upper = bytes(range(97, 123)), bytes(range(65, 91))
     places %= 26
     return bytes.maketrans(lower + upper, lower[places:] + lower[:places] + upper[places:] + upper[:places])

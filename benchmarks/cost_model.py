@@ -1,8 +1,7 @@
-"""Hours, bytes and money for corpora nobody measures twice, from rates measured now: docs/scale.md's tables.
+"""Cost model: hours, bytes and money for large corpora, from rates measured now (tables of docs/scale.md).
 
-Run as ``python -m benchmarks.cost_model`` (two minutes; needs the reference kit). CPU seconds of whole
-commands on one core, so another machine's model is one run away. Prices and disks are assumptions,
-written out below.
+Run as ``python -m benchmarks.cost_model`` (two minutes; needs the reference kit). Rates are those of CPU
+seconds of whole commands on one core. Prices and the disk's speed are assumptions, the constants below.
 """
 
 import sys
@@ -12,28 +11,28 @@ from pathlib import Path
 
 from benchmarks import corpus, measure
 from benchmarks.examples import create
+from benchmarks.extract import WITH_TEMPLATES, extraction_rates
 from benchmarks.segmenting import copies_of_the_kit, rate
-from benchmarks.wikipedia import extraction_rates
 from bertdata.build.shuffle.gather import gather_documents
 from bertdata.build.shuffle.keys import sort_documents
 from bertdata.tokens.load import load_tokenizer
 
 PART_MB = 10
 CORES = 16
-DISK_MB_S = 1000  # what a local SSD takes, written steadily
+DISK_MB_S = 1000  # steady writes to a local SSD
 MACHINE_DOLLARS_HOUR = 0.78  # a 16-core machine on demand
 VCPUS = 128
 # Dataflow batch, list prices of us-central1: a vCPU with 3.75 GB an hour, a GB through the shuffle service
 VCPU_DOLLARS_HOUR, SHUFFLE_DOLLARS_GB = 0.056 + 3.75 * 0.003557, 0.011
 STORE_DOLLARS_GB_MONTH = 0.02
-DATAFLOW_START_HOURS = 0.1  # machines up and the package built, each of them
+DATAFLOW_START_HOURS = 0.1  # until a machine is up and has built the package
 SHARDS_PER_TEXT = 391 / 13.7  # MLPerf's published shards of English Wikipedia; short articles make fewer
 VCPU_OF_CORE = 0.6  # a vCPU is a hardware thread: two of them do the work of some 1.2 cores
 
 
 @dataclass(frozen=True)
 class Rates:
-    """MB a CPU second: of each stage's input, of create's shards; bytes to shuffle for a byte of text."""
+    """MB a CPU second of each stage's input, and of create's shards; bytes shuffled for a byte of text."""
 
     extract: float
     segment: float
@@ -44,7 +43,7 @@ class Rates:
 
 @dataclass(frozen=True)
 class Corpus:
-    """Megabytes of XML (none: text is there already) and of sentences."""
+    """Megabytes of XML (0 for a corpus of text) and of sentences."""
 
     name: str
     xml_mb: float
@@ -58,13 +57,13 @@ CORPORA = (
 
 
 def measure_rates() -> Rates:
-    """The rates of this machine; extraction and sentences from the kit's Wikipedia articles."""
+    """Measure the rates of this machine: extraction on a dump with templates, the rest on English."""
     kit = corpus.kit()
     if kit is None:
         sys.exit("benchmarks.cost_model: no reference kit; set BERTDATA_REFERENCE_KIT")
     with tempfile.TemporaryDirectory() as directory:
         place = Path(directory)
-        extract, _ = extraction_rates(place, kit)
+        extract, _ = extraction_rates(place, kit / "dump" / WITH_TEMPLATES)
         segment = rate(copies_of_the_kit(place), "mlperf")
         part = place / "part"
         text = corpus.long_text(PART_MB * 1_000_000)
@@ -86,7 +85,7 @@ def measure_rates() -> Rates:
 
 
 def stages(rates: Rates, corpus: Corpus) -> list[tuple[str, float, float, float]]:
-    """Each stage: its name, CPU hours, GB it writes, GB it shuffles."""
+    """Name of each stage, its CPU hours, GB written, GB shuffled."""
     text, shards = corpus.text_mb, corpus.text_mb * SHARDS_PER_TEXT
     records = text * rates.shuffled_per_text
     xml = [("extract", corpus.xml_mb / rates.extract, text, 0.0)] if corpus.xml_mb else []
@@ -100,6 +99,7 @@ def stages(rates: Rates, corpus: Corpus) -> list[tuple[str, float, float, float]
 
 
 def main() -> None:
+    """Print the rates and the tables of all corpora."""
     rates = measure_rates()
     print(
         f"MB a CPU second: extract {rates.extract:.1f}, segment {rates.segment:.0f}, "
@@ -111,7 +111,7 @@ def main() -> None:
 
 
 def print_corpus(rates: Rates, wanted: Corpus) -> None:
-    """The tables of one corpus: by stage on one machine, and the whole on Dataflow."""
+    """Print the tables of one corpus: by stage on one machine, and in all on Dataflow."""
     print(f"\n{wanted.name}")
     print(f"{'stage':<32}{'CPU h':>9}{'GB out':>9}{'shuffled':>10}{'h, 16 cores':>13}{'h, disk':>9}")
     cpu_hours = alone = shuffled = machine_hours = 0.0

@@ -1,4 +1,4 @@
-"""Part to TFRecord shard: the native engine against the specification, whole commands, CPU seconds."""
+"""A part to a TFRecord shard: CPU seconds of ``bertdata create`` with the native and the Python engine."""
 
 import json
 import shutil
@@ -13,7 +13,7 @@ RECORD_REPEATS = 3
 
 
 def create(part: Path, output: Path, engine: str, workers: int = 1, *parts: Path) -> measure.Cost:
-    """What ``bertdata create`` costs at 512/76, dupe factor 10; the output stays."""
+    """Run ``bertdata create`` at 512/76, dupe factor 10, and keep its output; the cost."""
     shutil.rmtree(output, ignore_errors=True)
     words = [
         "create",

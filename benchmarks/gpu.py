@@ -1,9 +1,9 @@
-"""BERT-Large on one GPU: sequences a second and share of its arithmetic, with each option, as Markdown.
+"""BERT-Large on one GPU: sequences a second and share of the limit, for each option, as Markdown.
 
 ``python -m benchmarks.gpu [--only NAME,...] [--batch-sizes N N] [--updates N] [--tflops N]``. The updates are
-the trainer's own, in bf16, with dropout, on generated examples without padding, or, where a row says so, with
-every tenth example half as long: only then is padding taken out and put back. Each option runs in a process
-of its own. Fixed shapes come with a mask, which PyTorch's flash attention does not take.
+the trainer's own, in bf16, with dropout, on generated examples. These have no padding; in the rows that say
+so, every tenth example is half as long, and padding is removed and restored. Each option runs in a process of
+its own. Fixed shapes need an attention mask, which PyTorch's flash attention does not accept.
 """
 
 import argparse
@@ -30,7 +30,7 @@ PHASES = {
     "phase 2": {"max_seq_length": 512, "max_predictions_per_seq": 80, "batch_size": 64},
 }
 GFLOP = {"phase 1": 240.6, "phase 2": 1020.5}
-"""Work of one sequence, forward and backward, the head on masked positions only."""
+"""Work of one sequence, forward and backward, with the head on masked positions only."""
 
 TFLOPS = 989.0
 """Dense bf16 operations a second of an H100 or H200, in 10^12."""
@@ -43,7 +43,7 @@ LARGE = {
     "intermediate_size": 4096,
 }
 CUDNN = {"device_options": {"attention": "cudnn"}, "attention_probs_dropout_prob": 0.125}
-"""cuDNN refuses dropout that is no multiple of 1/16, and so BERT's 0.1."""
+"""cuDNN refuses dropout that is not a multiple of 1/16, and so BERT's 0.1."""
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "as it is": {},
@@ -65,8 +65,8 @@ WARM_UP = 5
 
 
 def measure(settings: dict[str, Any], updates: int) -> dict[str, Any]:
-    """Sequences a second over so many updates, most memory in GiB, and what the device says of itself."""
-    padded = settings.get("padded", False)  # no key of the trainer's
+    """Sequences a second over so many updates, peak memory in GiB, and the device's description."""
+    padded = settings.get("padded", False)  # not a key of the trainer
     given = {name: value for name, value in settings.items() if name != "padded"}
     config = Config(generated_data=True, optimiser="lamb-nvidia", **given)
     runtime = begin(config)
@@ -97,7 +97,7 @@ def measure(settings: dict[str, Any], updates: int) -> dict[str, Any]:
 
 
 def shorten(batch: Batch) -> Batch:
-    """The batch, every tenth example of which is now half as long, masks and all."""
+    """Make every tenth example of the batch half as long, its masks included."""
     half = batch.attention_mask.shape[1] // 2
     batch.attention_mask[::10, half:] = 0
     batch.masked_lm_positions[::10] %= half
@@ -110,7 +110,7 @@ def _wait() -> None:
 
 
 def row(option: str, found: dict[str, dict[str, Any]], tflops: float) -> str:
-    """A row of the table: of each phase speed, share of the limit and memory, or why there is none."""
+    """A row of the table: speed, share of the limit and memory of each phase, or its error."""
     cells = [option]
     for phase, result in found.items():
         if "error" in result:
@@ -122,7 +122,7 @@ def row(option: str, found: dict[str, dict[str, Any]], tflops: float) -> str:
 
 
 def head(phases: dict[str, dict[str, Any]]) -> str:
-    """The table's first two lines."""
+    """The first two lines of the table."""
     titles = ["option"]
     for name, settings in phases.items():
         titles += [f"{name}: sequences/s at batch {settings['batch_size']}", "of the limit", "memory"]
@@ -130,7 +130,7 @@ def head(phases: dict[str, dict[str, Any]]) -> str:
 
 
 def in_a_process(settings: dict[str, Any], updates: int) -> dict[str, Any]:
-    """What measure finds in a process of its own, or the reason why it found nothing, as "error"."""
+    """The result of ``measure`` in a process of its own; "error" and the reason where it failed."""
     given = json.dumps({"settings": settings, "updates": updates})
     command = [sys.executable, "-m", "benchmarks.gpu", "--measure", given]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -144,7 +144,7 @@ def in_a_process(settings: dict[str, Any], updates: int) -> dict[str, Any]:
 def table(
     base: dict[str, Any], phases: dict[str, dict[str, Any]], options: list[str], updates: int, tflops: float
 ) -> None:
-    """Measure and print, row by row."""
+    """Measure and print the table, row by row."""
     print(head(phases), flush=True)
     for option in options:
         found = {

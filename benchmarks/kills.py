@@ -1,10 +1,10 @@
-"""``python -m benchmarks.kills --rounds 25``: runs killed at random moments, and the same command again.
+"""Random kills: runs killed at random moments and resumed (``python -m benchmarks.kills --rounds 25``).
 
-Each round starts a run in a process group of its own, and at a moment somewhere in its usual duration
-sends SIGKILL to the whole group, to the launching process alone, or to one worker. Then the same command
-runs until it ends well. Its directory must hold the files of an undisturbed run, byte for byte, and no
-others; shards that were finished must not have been made again; no process may be left. One line a
-round; exit status 1 where anything differs. Reads /proc, so it needs Linux.
+Each round starts a run in a process group of its own. At a random moment of its usual duration it sends
+SIGKILL to the whole group, to the launching process alone, or to one worker. Then it runs the same command
+until that succeeds. The directory must hold exactly the files of an undisturbed run, byte for byte;
+finished shards must not have been made again; no process may be left. One line a round; exit status 1 where
+anything differs. Linux only: it reads /proc.
 """
 
 import argparse
@@ -23,16 +23,16 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 VICTIMS = ("run", "worker", "launcher")
 SETTINGS = ("--max-seq-length", "128", "--max-predictions-per-seq", "20", "--dupe-factor", "5")
-PATIENCE_SECONDS = 200
+TIMEOUT_SECONDS = 200
 ATTEMPTS = 3
-BOOKS = ("manifest.json", "MD5SUMS")
-SOONER = 0.8
-"""What a moment is shortened by when the run has ended before it."""
+LISTS = ("manifest.json", "MD5SUMS")
+SHORTEN = 0.8
+"""Factor for the moment of the kill when the run has ended before it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Route:
-    """A way to make the dataset: what follows ``python -m``, without inputs, output, vocabulary, settings."""
+    """A way to make the dataset: ``python -m`` and these words, then inputs, output, vocabulary, settings."""
 
     name: str
     words: tuple[str, ...]
@@ -59,7 +59,7 @@ ROUTES = (CREATE, BEAM, SHUFFLED)
 
 @dataclass(frozen=True, kw_only=True)
 class Undisturbed:
-    """What a route makes when nobody disturbs it, and how long that takes."""
+    """Files and duration of a route's run that is not killed."""
 
     route: Route
     files: dict[str, bytes]
@@ -68,7 +68,7 @@ class Undisturbed:
 
 @dataclass(frozen=True, kw_only=True)
 class Round:
-    """What was killed when, what the next runs kept and made, and every fault."""
+    """Result of one kill: victim, moment, shards kept and made again, faults."""
 
     route: str
     moment: float
@@ -88,7 +88,7 @@ HEADER = f"{'round':>5}  {'route':<8}  {'moment':>8}  {'':>4}  {'killed':<16}  k
 
 
 def make_parts(place: Path, parts: int, part_bytes: int) -> list[Path]:
-    """Parts of the sample corpus's documents, each in another order, repeated to the length."""
+    """Write parts of the sample corpus's documents, each in another order, repeated up to ``part_bytes``."""
     text = b"\n\n".join(path.read_bytes() for path in sorted((ROOT / "golden" / "corpus").glob("part-*")))
     documents = [document for document in text.split(b"\n\n") if document.strip()]
     paths = [place / f"part-{number:05d}-of-{parts:05d}" for number in range(parts)]
@@ -100,7 +100,7 @@ def make_parts(place: Path, parts: int, part_bytes: int) -> list[Path]:
 
 
 def start(command: list[str]) -> "subprocess.Popen[bytes]":
-    """The command in a process group of its own."""
+    """Start the command in a process group of its own."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     return subprocess.Popen(
         command,
@@ -112,40 +112,40 @@ def start(command: list[str]) -> "subprocess.Popen[bytes]":
 
 
 def run_undisturbed(route: Route, parts: Sequence[Path], output: Path) -> Undisturbed:
-    """The route's files and duration; the run's failure ends the program."""
+    """Run the route to its end. Exit with a message where it fails."""
     begin = time.monotonic()
-    status = start(route.command(parts, output)).wait(PATIENCE_SECONDS)
+    status = start(route.command(parts, output)).wait(TIMEOUT_SECONDS)
     if status:
-        sys.exit(f"{route.name}: exit status {status} of a run that nobody disturbed")
+        sys.exit(f"{route.name}: exit status {status} of an undisturbed run")
     return Undisturbed(route=route, files=contents(output), seconds=time.monotonic() - begin)
 
 
-def play(
+def kill_and_resume(
     expected: Undisturbed, parts: Sequence[Path], output: Path, share: float, victim: str, rng: random.Random
 ) -> Round:
-    """Kill a run when that share of its usual duration has passed, run it to its end, compare."""
+    """Kill a run after ``share`` of its usual duration, run it again to its end, compare the files."""
     command = expected.route.command(parts, output)
     moment = share * expected.seconds
     while (process := start_and_wait(command, moment)).poll() is not None:
-        shutil.rmtree(output)  # it was quicker this time
-        moment *= SOONER
+        shutil.rmtree(output)  # the run was faster this time
+        moment *= SHORTEN
     children = list(descendants(process.pid))
     killed = kill(process, children, victim, rng)
     faults = []
     try:
-        process.wait(PATIENCE_SECONDS)
+        process.wait(TIMEOUT_SECONDS)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-        faults.append(f"did not end within {PATIENCE_SECONDS} s")
+        faults.append(f"did not end within {TIMEOUT_SECONDS} s")
     finished = finished_shards(output)
     statuses = run_to_the_end(command)
     if statuses[-1]:
-        faults.append(f"run again, it ended with {statuses}")
+        faults.append(f"exit statuses of the runs after it: {statuses}")
     faults += [f"process {pid} is left" for pid in children if not ends_soon(pid)]
     found = contents(output)
     faults += differences(found, expected.files)
-    shards = [name for name in expected.files if name not in BOOKS]
+    shards = [name for name in expected.files if name not in LISTS]
     kept = [name for name in shards if name in finished and finished[name] == stamp(output / name)]
     faults += [f"{name} was finished and made again" for name in sorted(set(finished) - set(kept))]
     return Round(
@@ -160,7 +160,7 @@ def play(
 
 
 def start_and_wait(command: list[str], seconds: float) -> "subprocess.Popen[bytes]":
-    """The command so many seconds after its start, or when it has ended."""
+    """Start the command, and wait so many seconds or until it ends."""
     process, end = start(command), time.monotonic() + seconds
     while time.monotonic() < end and process.poll() is None:
         time.sleep(0.002)
@@ -168,7 +168,7 @@ def start_and_wait(command: list[str], seconds: float) -> "subprocess.Popen[byte
 
 
 def kill(process: "subprocess.Popen[bytes]", children: list[int], victim: str, rng: random.Random) -> str:
-    """Send SIGKILL; what got it, in words."""
+    """Send SIGKILL; a description of the victim."""
     if victim == "worker" and children:
         os.kill(rng.choice(children), signal.SIGKILL)
         return "worker"
@@ -180,7 +180,7 @@ def kill(process: "subprocess.Popen[bytes]", children: list[int], victim: str, r
 
 
 def descendants(pid: int) -> Iterator[int]:
-    """Processes below that one, but Python's own little helper."""
+    """Children and further descendants of the process, without multiprocessing's resource tracker."""
     for listed in Path(f"/proc/{pid}/task").glob("*/children"):
         for child in map(int, _read(listed).split()):
             if b"resource_tracker" not in _read(Path(f"/proc/{child}/cmdline")):
@@ -196,6 +196,7 @@ def _read(path: Path) -> bytes:
 
 
 def ends_soon(pid: int) -> bool:
+    """True if the process ends within ten seconds."""
     deadline = time.monotonic() + 10
     while (state := _read(Path(f"/proc/{pid}/stat")).rpartition(b")")[2].split()[:1]) not in ([], [b"Z"]):
         if time.monotonic() > deadline:
@@ -205,12 +206,12 @@ def ends_soon(pid: int) -> bool:
 
 
 def run_to_the_end(command: list[str]) -> list[int]:
-    """Exit statuses of the command, run until it ends well, but not for ever."""
+    """Run the command until it succeeds, at most ATTEMPTS times; its exit statuses."""
     statuses = []
     for _ in range(ATTEMPTS):
         process = start(command)
         try:
-            statuses.append(process.wait(PATIENCE_SECONDS))
+            statuses.append(process.wait(TIMEOUT_SECONDS))
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             statuses.append(process.wait())
@@ -220,15 +221,15 @@ def run_to_the_end(command: list[str]) -> list[int]:
 
 
 def finished_shards(output: Path) -> dict[str, tuple[int, int]]:
-    """The shards that the run had noted as finished, each with its stamp."""
+    """Inode and time of each shard that the run has noted as finished."""
     noted = [path.stem for path in (output / "unfinished").glob("*.json") if path.name != "plan.json"]
     if (output / "manifest.json").exists():
-        noted += [path.name for path in output.iterdir() if path.is_file() and path.name not in BOOKS]
+        noted += [path.name for path in output.iterdir() if path.is_file() and path.name not in LISTS]
     return {name: stamp(output / name) for name in noted}
 
 
 def stamp(path: Path) -> tuple[int, int]:
-    """What changes when the file is written anew, even with the same bytes."""
+    """Inode and time of modification: they change when the file is written again with the same bytes."""
     status = path.stat()
     return status.st_ino, status.st_mtime_ns
 
@@ -240,27 +241,27 @@ def contents(directory: Path) -> dict[str, bytes]:
 
 
 def differences(found: dict[str, bytes], expected: dict[str, bytes]) -> list[str]:
-    """Each file that is missing, stray or of other bytes."""
+    """A line for each file that is missing, unexpected or has other bytes."""
     faults = [f"{name} is missing" for name in expected if name not in found]
-    faults += [f"{name} is stray" for name in found if name not in expected]
+    faults += [f"{name} is unexpected" for name in found if name not in expected]
     faults += [f"{name} differs" for name in expected if found.get(name, expected[name]) != expected[name]]
     return faults
 
 
-def play_all(
+def all_rounds(
     routes: Sequence[Route], rounds: int, seed: int, place: Path, parts: int, part_bytes: int
 ) -> Iterator[Round]:
-    """The rounds, routes by turns, victims by turns, moments spread over each route's duration."""
+    """The rounds: routes and victims in turn, moments spread over each route's duration."""
     rng = random.Random(seed)
     inputs = make_parts(place, parts, part_bytes)
     known = [run_undisturbed(route, inputs, place / f"undisturbed-{n}") for n, route in enumerate(routes)]
     turns = -(-rounds // len(routes))
-    order = [rng.sample(range(turns), turns) for _ in routes]  # which stretch of the duration is whose turn
+    order = [rng.sample(range(turns), turns) for _ in routes]  # the order of the stretches of the duration
     for number in range(rounds):
         turn, which = divmod(number, len(routes))
         share = (order[which][turn] + rng.random()) / turns
         victim = VICTIMS[turn % len(VICTIMS)]
-        yield play(known[which], inputs, place / f"round-{number}", share, victim, rng)
+        yield kill_and_resume(known[which], inputs, place / f"round-{number}", share, victim, rng)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -275,8 +276,8 @@ def main(arguments: list[str] | None = None) -> int:
     print(HEADER, flush=True)
     faulty = 0
     with tempfile.TemporaryDirectory() as place:
-        played = play_all(routes, flags.rounds, flags.seed, Path(place), flags.parts, flags.part_bytes)
-        for number, one in enumerate(played, 1):
+        results = all_rounds(routes, flags.rounds, flags.seed, Path(place), flags.parts, flags.part_bytes)
+        for number, one in enumerate(results, 1):
             print(f"{number:>5}  {one}", flush=True)
             faulty += bool(one.faults)
     print(f"{flags.rounds} kills, seed {flags.seed}: {flags.rounds - faulty} times the same files")

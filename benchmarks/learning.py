@@ -1,9 +1,8 @@
-"""What a tiny model learns in a few CPU minutes: masked words of articles that it never saw.
+"""Learning of a tiny model in a few CPU minutes: masked words of articles that it never saw.
 
 The kit's text is used: two parts to train on, and six articles withheld from them. Shards at 128/20
-with the published vocabulary, the configuration ``tiny``, one worker. Beside the
-accuracy on the withheld articles stands that of always guessing the token that is masked most often
-in training.
+with the published vocabulary, the configuration ``tiny``, one worker. The accuracy on the withheld
+articles is printed beside that of always guessing the token that is masked most often in training.
 """
 
 import csv
@@ -22,7 +21,7 @@ def create(parts: list[Path], output: Path) -> None:
 
 
 def train(place: Path) -> measure.Cost:
-    """What the whole command cost, its evaluation included."""
+    """The cost of the whole command, evaluation included."""
     data = ["--train-data", str(place / "train"), "--eval-data", str(place / "eval")]
     how = ["--config", "tiny", "--checkpoint-every", "0"]
     words = [sys.executable, "-m", "trainer", "pretrain", *how, *data, "--output-dir", str(place / "run")]

@@ -1,8 +1,8 @@
-"""Shards to batches of tensors at 128/20: our loader against the loading pattern of NVIDIA's trainer.
+"""Shards to batches of tensors at 128/20: our loader beside the loading pattern of NVIDIA's trainer.
 
-Their pattern (written anew here): the HDF5 file read whole by h5py, one example at a time indexed in
-Python and turned field by field into tensors, which a DataLoader stacks. One epoch each, opening and
-reading included; examples per CPU second, all threads counted, so per core.
+NVIDIA's pattern (rewritten here): h5py reads the whole HDF5 file, Python indexes one example at a time
+and turns it field by field into tensors, which a DataLoader stacks. One epoch each, opening and reading
+included; examples per CPU second of all threads, so per core.
 """
 
 import sys
@@ -29,7 +29,7 @@ FIELDS = ("input_ids", "input_mask", "segment_ids", "masked_lm_positions", "mask
 
 
 class OneByOne(Dataset[list[torch.Tensor]]):
-    """The examples of one file, each made into tensors when it is asked for."""
+    """The examples of one file, converted to tensors one by one."""
 
     def __init__(self, path: str, predictions: int) -> None:
         with h5py.File(path) as file:
@@ -66,7 +66,7 @@ def ours(directory: str) -> int:
 
 
 def waiting(directory: str) -> float:
-    """Seconds that steps of 5 ms, 12,800 examples a second, waited for their batches, all steps together."""
+    """Seconds that all steps waited for their batches, at 5 ms a step (12,800 examples a second)."""
     loader = Loader(open_dataset(directory), batch_size=BATCH)
     for _ in range(STEPS):
         next(loader)

@@ -1,4 +1,4 @@
-"""Running a command or a function and reading what it cost."""
+"""Cost of a command or a function: CPU and wall seconds, memory."""
 
 import os
 import subprocess
@@ -18,7 +18,7 @@ class Cost:
 
 
 def command(*words: str) -> Cost:
-    """What the command cost, its children included; its failure ends the benchmark."""
+    """Run the command; its cost with all its children. Exit with a message where it fails."""
     start = time.perf_counter()
     process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)
@@ -29,7 +29,7 @@ def command(*words: str) -> Cost:
 
 
 def best_cpu(function: Callable[[], object], repeats: int = 3) -> float:
-    """Least CPU seconds of this process over the repeats; shared machines only ever add to it."""
+    """Least CPU seconds of this process over the repeats: other work on the machine only adds to them."""
     seconds = []
     for _ in range(repeats):
         start = time.process_time()

@@ -37,17 +37,17 @@ def kit_text_and_tables() -> tuple[bytes, PunktTables]:
 
 
 def nltk_rate() -> float:
-    """MB of text a second by nltk itself."""
+    """MB of text a CPU second of nltk."""
     text, tables = kit_text_and_tables()
     segment = _nltk(tables)
     return len(text) / 1e6 / min(_seconds(segment, text) for _ in range(2))
 
 
 def bench(text: bytes, tables: PunktTables) -> dict[str, float]:
-    """Megabytes a second, the best of several rounds, by program; each reads bytes and writes bytes."""
+    """MB a CPU second of each program, the best of several rounds; each turns bytes into bytes."""
     programs = {
         "nltk": _nltk(tables),
-        "specification (current)": SentenceSplitter(tables, "current", engine="python").segment_lines,
+        "python engine (current)": SentenceSplitter(tables, "current", engine="python").segment_lines,
         "kernel (current)": SentenceSplitter(tables, "current", engine="native").segment_lines,
         "kernel (3.4.5)": SentenceSplitter(tables, "3.4.5", engine="native").segment_lines,
     }
@@ -74,9 +74,9 @@ def _nltk(tables: PunktTables) -> Callable[[bytes], bytes]:
 
 
 def _seconds(segment: Callable[[bytes], bytes], text: bytes) -> float:
-    begun = time.process_time()
+    start = time.process_time()
     segment(text)
-    return time.process_time() - begun
+    return time.process_time() - start
 
 
 if __name__ == "__main__":

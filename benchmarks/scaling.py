@@ -1,8 +1,8 @@
-"""Whether time and memory of a Beam run grow with the corpus: 4, 8, 16, 32 parts of 5 MB, two processes.
+"""Growth of a Beam run's time and memory with the corpus: 4, 8, 16, 32 parts of 5 MB, two processes.
 
-Run as ``python -m benchmarks.scaling``. As many shards as parts, so that the largest shard stays the
-same. CPU seconds should grow in step with the corpus, and the memory of the launching process and of its
-workers not at all. Linux only: peaks are read from /proc.
+Run as ``python -m benchmarks.scaling``. There are as many shards as parts, so that the largest shard stays
+the same. CPU seconds should grow in proportion to the corpus, and the memory of the launching process and
+of its workers not at all. Linux only: peaks are read from /proc.
 """
 
 import os
@@ -32,7 +32,7 @@ class Growth:
 
 
 def run(words: list[str]) -> Growth:
-    """What the command cost, with the peak of each of its processes apart."""
+    """The cost of the command, with the peak memory of each process on its own."""
     start, before = time.perf_counter(), os.times()
     process = subprocess.Popen(words, stdout=subprocess.DEVNULL, start_new_session=True)
     peaks: dict[int, float] = {}
@@ -55,7 +55,7 @@ def members(session: int) -> list[int]:
         try:
             fields = Path("/proc", name, "stat").read_text().rpartition(") ")[2].split()
         except OSError:
-            continue  # it ended meanwhile
+            continue  # the process has ended
         if int(fields[3]) == session:
             found.append(int(name))
     return found
@@ -71,7 +71,7 @@ def peak_megabytes(pid: int) -> float:
 
 
 def prepare(parts: list[Path], output: Path, *flags: str) -> list[str]:
-    """The command of a run in two processes."""
+    """The command line of a run in two processes."""
     processes = ("--direct_running_mode", "multi_processing", "--direct_num_workers", "2")
     words = [sys.executable, "-m", "beam_pipelines.prepare", "--input", *map(str, parts)]
     return [*words, "--output", str(output), "--vocab", str(vocabulary()), *processes, *flags]

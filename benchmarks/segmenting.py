@@ -1,4 +1,4 @@
-"""``bertdata segment`` as a whole, one worker: MB of extracted text a CPU second, and memory."""
+"""Text stage as a whole (``bertdata segment``), one worker: MB of extracted text a CPU second, memory."""
 
 import sys
 import tempfile
@@ -26,7 +26,7 @@ def rate(source: Path, recipe: str) -> float:
 
 
 def copies_of_the_kit(place: Path, copies: int = MORE_COPIES) -> Path:
-    """Many extracted files under one directory."""
+    """Copies of the kit's extracted files under one directory."""
     kit = corpus.kit()
     if kit is None:
         sys.exit("benchmarks.segmenting: no reference kit; set BERTDATA_REFERENCE_KIT")

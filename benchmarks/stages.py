@@ -1,4 +1,4 @@
-"""Where the microseconds of an example go: each stage of making a shard, timed by itself in one process."""
+"""Microseconds an example of each stage of making a shard, in one process."""
 
 import hashlib
 import tempfile

@@ -1,9 +1,9 @@
-"""A training step at 128/20 on one core: ours against transformers' model with the same optimiser.
+"""Training step at 128/20 on one core: ours beside transformers' model with the same optimiser.
 
-The step is forward, backward, clipping and LAMB update, in fp32, dropout as usual; ours is the trainer's
-own, with its bookkeeping. transformers' BertForPreTraining computes the vocabulary's logits for every
-position; a third runner spares it that, to show what is left. They take turns on the same batches of a
-real shard, and the least CPU time of each counts: shared machines only ever add to it.
+A step is forward, backward, clipping and LAMB update, in fp32 with dropout; ours is the trainer's own, with
+its bookkeeping. transformers' BertForPreTraining computes the vocabulary's logits for every position; the
+third row computes them for masked positions only, to show the rest of the difference. All take turns on the
+same batches of a real shard, and the least CPU time of each counts, because other work only adds to it.
 """
 
 import sys
@@ -43,7 +43,7 @@ Step = Callable[[Batch], object]
 
 
 def ours() -> Step:
-    """A step of the trainer."""
+    """An update of the trainer."""
     config = Config(optimiser=OPTIMISER, batch_size=BATCH)
     runtime = begin(config)
     shape = ModelConfig(**SHAPE)
@@ -94,7 +94,7 @@ def _loss_at_masked_positions(model: transformers.BertForPreTraining, batch: Bat
 
 
 def fed_by_the_loader(step: Step, directory: str) -> tuple[float, float]:
-    """Seconds of steps that take their batches from the loader, and seconds that they waited for it."""
+    """Seconds of steps whose batches come from the loader, and the part of them spent waiting for it."""
     loader = Loader(open_dataset(directory), batch_size=BATCH)
     start = time.perf_counter()
     for _ in range(FED_STEPS):

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The whole route on the sample dump: articles, sentences, shards of both phases in two containers,
-# the same by one Beam command, verification, a look at one example; then a tiny model, trained by two workers.
+# The whole way on the sample dump: articles, sentences, shards of both phases in two containers, verified;
+# the same by one Beam command; one example printed; then two workers train a tiny model.
 set -eu
 OUT=demo-output
 rm -rf "$OUT" && mkdir "$OUT"
@@ -22,7 +22,7 @@ done
 echo "step by step and by one Beam command: the same bytes"
 say "$BIN/bertdata" show $OUT/hdf5/phase1/part-00000-of-00500.hdf5 --vocab $OUT/vocab.txt
 
-# Two workers on two cores: one thread each. The withheld articles are what the model is evaluated on.
+# Two workers on two cores: one thread each. The model is evaluated on the withheld articles.
 export OMP_NUM_THREADS=1
 for set in corpus=golden/corpus/part-\* eval=$OUT/text/eval.txt; do
   say "$BIN/bertdata" create ${set#*=} --output $OUT/${set%%=*} --vocab $OUT/vocab.txt --recipe habana --format hdf5

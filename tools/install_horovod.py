@@ -1,8 +1,8 @@
-"""Installs Horovod beside the torch of this Python: builds the wheel once, keeps it, reuses it.
+"""Horovod's wheel for the installed torch: built once, kept in the user's cache, installed from there.
 
-Horovod 0.28.1 asks for C++14, which the headers of PyTorch 2.1 and later refuse, so two lines of its source
-package are changed before it is built. The wheel lies in the user's cache (see bertdata.io.assets), in a
-directory named after what it fits: Horovod's version, torch's, and what it computes with on a GPU.
+Horovod 0.28.1 is compiled as C++14, which the headers of PyTorch 2.1 and later refuse, so two lines of its
+source package are changed before the build. The wheel is kept in the user's cache (bertdata.io.assets), in a
+directory named after Horovod's version, torch's, and the library for GPU operations.
 
     python tools/install_horovod.py [any option of pip install]
 """
@@ -36,7 +36,7 @@ BUILD_SETTINGS = {
 
 
 def main(pip_options: Sequence[str]) -> int:
-    """Exit status: 0 installed, 1 it could not be built or installed, 2 something it needs is missing."""
+    """Install Horovod; exit status 0 installed, 1 build or install failed, 2 a requirement is missing."""
     try:
         install(pip_options)
     except BertDataError as error:
@@ -46,11 +46,11 @@ def main(pip_options: Sequence[str]) -> int:
 
 
 def install(pip_options: Sequence[str]) -> None:
-    """Horovod installed from the wheel that fits, which is built where there is none."""
+    """Install Horovod from the wheel for this torch; build the wheel first where there is none."""
     wheel = kept_wheel() or build_wheel()
     if installed_from() == wheel.as_uri():
         return
-    if installed_from() is not None:  # the same version made for another torch: pip would keep it
+    if installed_from() is not None:  # pip would keep the same version built for another torch
         _pip("uninstall", "--yes", "horovod")
     _pip("install", *pip_options, str(wheel))
     _run(
@@ -60,7 +60,7 @@ def install(pip_options: Sequence[str]) -> None:
 
 
 def wheel_directory() -> Path:
-    """Where the wheel for this torch is kept."""
+    """The directory of the wheel for this torch."""
     try:
         torch = importlib.metadata.version("torch")
     except importlib.metadata.PackageNotFoundError:
@@ -73,7 +73,7 @@ def wheel_directory() -> Path:
 
 
 def kept_wheel() -> Path | None:
-    """The wheel in the cache for this Python and platform."""
+    """The wheel in the cache for this Python and platform, or None."""
     from packaging.tags import sys_tags
     from packaging.utils import parse_wheel_filename
 
@@ -85,7 +85,7 @@ def kept_wheel() -> Path | None:
 
 
 def installed_from() -> str | None:
-    """The URL that Horovod was installed from: "" if unknown, None if it is not installed."""
+    """The URL of the installed Horovod's wheel: "" if unknown, None if Horovod is not installed."""
     try:
         record = importlib.metadata.distribution("horovod").read_text("direct_url.json")
     except importlib.metadata.PackageNotFoundError:
@@ -96,7 +96,7 @@ def installed_from() -> str | None:
 
 
 def build_wheel() -> Path:
-    """The wheel, built from the patched source package and put into the cache."""
+    """Build the wheel from the patched source package and put it into the cache."""
     for program in (os.environ.get("CXX", "c++"), "make"):
         if shutil.which(program) is None:
             raise MissingExtraError(
@@ -104,7 +104,7 @@ def build_wheel() -> Path:
             )
     kept = wheel_directory()
     kept.mkdir(parents=True, exist_ok=True)
-    print(f"building Horovod {VERSION}: some minutes, once; log: {kept / 'build.log'}", flush=True)
+    print(f"building Horovod {VERSION}, once; it takes some minutes; log: {kept / 'build.log'}", flush=True)
     with tempfile.TemporaryDirectory(prefix="horovod-") as place, open(kept / "build.log", "w") as log:
         tools = Path(place, "tools")
         _pip("install", "--target", str(tools), *BUILD_TOOLS)
@@ -136,14 +136,14 @@ def build_wheel() -> Path:
             log=log.fileno(),
         )
         (wheel,) = Path(place).glob("horovod-*.whl")
-        # Copied beside its place, then renamed: another build may be doing the same.
+        # Copied under another name, then renamed: another build may run at the same time.
         shutil.copyfile(wheel, unfinished := kept / f"{wheel.name}.{os.getpid()}")
         os.replace(unfinished, kept / wheel.name)
     return kept / wheel.name
 
 
 def unpack(place: Path) -> Path:
-    """The directory of the source package that lies in ``place``."""
+    """Unpack the source package in ``place``; its directory."""
     (archive,) = place.glob("horovod-*.tar.gz")
     with tarfile.open(archive) as file:
         file.extractall(place, filter="data")
@@ -151,7 +151,7 @@ def unpack(place: Path) -> Path:
 
 
 def patch(source: Path) -> None:
-    """C++17 instead of C++14, once in each of the files; AssetError where that line is not there once."""
+    """Change C++14 to C++17 in each file; AssetError unless the line occurs exactly once."""
     for name in PATCHED:
         text = (source / name).read_text(encoding="utf-8")
         if (found := text.count(OLD_LINE)) != 1:
@@ -167,7 +167,7 @@ def _pip(command: str, *arguments: str, environment: dict[str, str] | None = Non
 def _run(
     command: list[str], failure: str, environment: dict[str, str] | None = None, log: int | None = None
 ) -> None:
-    """Run to the end; AssetError with ``failure`` and the last line of what it printed."""
+    """Run the command; where it fails, AssetError with ``failure`` and its last line of output."""
     done = subprocess.run(
         command,
         env=environment,

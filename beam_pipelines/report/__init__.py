@@ -1,1 +1,1 @@
-"""Counters, progress, logs and errors of a run."""
+"""Metrics, progress, log and errors of a run."""

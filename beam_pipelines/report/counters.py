@@ -1,4 +1,4 @@
-"""What the stages count, by name, and the table of it."""
+"""Counters and distributions of the stages, and the table of them that a run prints."""
 
 import re
 from dataclasses import dataclass, field, fields
@@ -13,56 +13,56 @@ SKIPPED = "dump_skipped_"
 DUMP_COUNTERS = {
     "dump_pages": "pages of the dump: written or skipped",
     "dump_written": "articles written",
-    "dump_empty": "those of them that hold nothing but their title",
+    "dump_empty": "articles written that hold nothing but their title",
     "dump_template_pages": "template pages read",
     "dump_files": "files of articles",
     "dump_bytes": "bytes of these files",
 }
-"""Of extraction; with them goes one for each reason to skip a page, SKIPPED and the reason."""
+"""Counters of extraction. One more for each reason to skip a page: SKIPPED and the reason."""
 
 TEXT_COUNTERS = tuple(f"text_{item.name}" for item in fields(SegmentCounts))
-"""Of the text stage; what each means: SegmentCounts."""
+"""Counters of the text stage; SegmentCounts documents each."""
 
 SHARD_COUNTERS = {
     "parts": "input parts done",
-    "parts_skipped": "input parts left out because they cannot be read",
-    "documents": "documents in them",
-    "sentences": "sentences in them",
-    "tokens": "token ids in them",
-    "examples": "examples in all shards, both phases of a recipe counted",
+    "parts_skipped": "input parts skipped because they cannot be read",
+    "documents": "documents of these parts",
+    "sentences": "sentences of these parts",
+    "tokens": "token ids of these parts",
+    "examples": "examples of all shards, of both phases where a recipe has two",
     "masked_tokens": "masked positions of these examples",
     "bytes": "bytes of all shards",
-    "shards_kept": "shards that an earlier run or attempt had finished",
+    "shards_kept": "shards kept from an earlier run or attempt",
 }
-"""Of making shards."""
+"""Counters of the stages that make shards."""
 
 DISTRIBUTIONS = {
     "part_bytes": "bytes of a part",
     "part_tokens": "token ids of a part",
-    "part_milliseconds": "what a part took one worker, its shards made or found whole",
+    "part_milliseconds": "time of one worker for a part, its shards made or kept",
     "shard_examples": "examples of a shard",
     "shard_tokens": "real positions of a shard's examples",
     "shard_bytes": "bytes of a shard",
 }
-"""Of making shards; left-out parts are not in them."""
+"""Distributions of the stages that make shards, without skipped parts."""
 
 COUNTERS_OF_KIND = {
     "dump": (*DUMP_COUNTERS, *TEXT_COUNTERS, *SHARD_COUNTERS),
     "articles": (*TEXT_COUNTERS, *SHARD_COUNTERS),
     "parts": tuple(SHARD_COUNTERS),
 }
-"""What a run from each kind of input counts, in the order of its stages."""
+"""The counters of a run from each kind of input, in the order of its stages."""
 
 
 def count(amounts: dict[str, int]) -> None:
     """Add to the running stage's counters."""
-    from apache_beam.metrics import Metrics  # imported here: the names above are needed without Beam
+    from apache_beam.metrics import Metrics  # imported here: the tables above are needed without Beam
 
     for name, amount in amounts.items():
         Metrics.counter(NAMESPACE, name).inc(amount)
 
 
-def spread(values: dict[str, list[int]]) -> None:
+def add_values(values: dict[str, list[int]]) -> None:
     """Add to the running stage's distributions."""
     from apache_beam.metrics import Metrics
 
@@ -73,28 +73,28 @@ def spread(values: dict[str, list[int]]) -> None:
 
 
 def report_amounts(report: ExtractReport) -> dict[str, int]:
-    """An extraction's report as counters."""
+    """Convert an extraction's report to counters."""
     amounts = {name: getattr(report, name.removeprefix("dump_")) for name in DUMP_COUNTERS}
     skipped = {SKIPPED + _slug(reason): number for reason, number in report.skipped.items()}
     return amounts | skipped
 
 
 def text_amounts(counts: SegmentCounts) -> dict[str, int]:
-    """The text stage's counts as counters."""
+    """Convert the text stage's counts to counters."""
     return {name: getattr(counts, name.removeprefix("text_")) for name in TEXT_COUNTERS}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Spread:
-    """How many values there were, and how they spread."""
+class Distribution:
+    """Count, sum, minimum and maximum of some values."""
 
     count: int
     sum: int
     min: int
     max: int
 
-    def __add__(self, other: "Spread") -> "Spread":
-        return Spread(
+    def __add__(self, other: "Distribution") -> "Distribution":
+        return Distribution(
             count=self.count + other.count,
             sum=self.sum + other.sum,
             min=min(self.min, other.min),
@@ -103,19 +103,21 @@ class Spread:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Figures:
-    """Totals of the counters and spreads of the distributions, by name."""
+class RunMetrics:
+    """Totals of the counters, and the distributions, by name."""
 
     totals: dict[str, int] = field(default_factory=dict)
-    spreads: dict[str, Spread] = field(default_factory=dict)
+    distributions: dict[str, Distribution] = field(default_factory=dict)
 
-    def __add__(self, other: "Figures") -> "Figures":
-        """Those of both; they share no name."""
-        return Figures(totals=self.totals | other.totals, spreads=self.spreads | other.spreads)
+    def __add__(self, other: "RunMetrics") -> "RunMetrics":
+        """The metrics of both pipelines, which share no name."""
+        return RunMetrics(
+            totals=self.totals | other.totals, distributions=self.distributions | other.distributions
+        )
 
 
-def counted(result: Any) -> Figures:
-    """What a finished pipeline counted."""
+def run_metrics(result: Any) -> RunMetrics:
+    """The metrics of a finished pipeline."""
     from apache_beam.metrics import MetricsFilter
 
     found = result.metrics().query(MetricsFilter().with_namespace(NAMESPACE))
@@ -123,36 +125,38 @@ def counted(result: Any) -> Figures:
     for counter in found["counters"]:
         name = counter.key.metric.name
         totals[name] = totals.get(name, 0) + counter.result
-    spreads: dict[str, Spread] = {}
+    distributions: dict[str, Distribution] = {}
     for one in found["distributions"]:
         name, value = one.key.metric.name, one.result
         if value.count:
-            here = Spread(count=value.count, sum=value.sum, min=value.min, max=value.max)
-            spreads[name] = spreads[name] + here if name in spreads else here
-    return Figures(totals=totals, spreads=spreads)
+            found_here = Distribution(count=value.count, sum=value.sum, min=value.min, max=value.max)
+            known = distributions.get(name)
+            distributions[name] = known + found_here if known else found_here
+    return RunMetrics(totals=totals, distributions=distributions)
 
 
-def table(figures: Figures, kind: str) -> str:
-    """One line for each counter of a run from that kind of input, zero where nothing was counted.
+def table(metrics: RunMetrics, kind: str) -> str:
+    """One line for each counter of a run from that kind of input, zeros included.
 
     Below them one line for each distribution: least, mean and greatest value.
     """
     names = list(COUNTERS_OF_KIND[kind])
     if kind == "dump":
         place = names.index("dump_empty") + 1
-        names[place:place] = sorted(name for name in figures.totals if name.startswith(SKIPPED))
-    rows = {name: figures.totals.get(name, 0) for name in names}
-    spreads = {name: found for name in DISTRIBUTIONS if (found := figures.spreads.get(name))}
-    label = max(14, *(len(name) + 2 for name in [*rows, *spreads]))
-    width = max(len(str(number)) for number in [*rows.values(), *(found.max for found in spreads.values())])
+        names[place:place] = sorted(name for name in metrics.totals if name.startswith(SKIPPED))
+    rows = {name: metrics.totals.get(name, 0) for name in names}
+    distributions = {name: found for name in DISTRIBUTIONS if (found := metrics.distributions.get(name))}
+    label = max(14, *(len(name) + 2 for name in [*rows, *distributions]))
+    greatest = [*rows.values(), *(found.max for found in distributions.values())]
+    width = max(len(str(number)) for number in greatest)
     lines = [f"  {name:<{label}}{total:>{width}}" for name, total in rows.items()]
-    if spreads:
+    if distributions:
         wide = max(width, len("least"))
         lines.append(f"  {'':<{label}}{'least':>{wide}}  {'mean':>{wide}}  {'greatest':>{max(wide, 8)}}")
         lines += [
             f"  {name:<{label}}{found.min:>{wide}}  {round(found.sum / found.count):>{wide}}"
             f"  {found.max:>{max(wide, 8)}}"
-            for name, found in spreads.items()
+            for name, found in distributions.items()
         ]
     return "\n".join(lines)
 

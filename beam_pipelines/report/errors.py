@@ -1,4 +1,4 @@
-"""What went wrong in a worker, found in what Beam makes of it."""
+"""Recover a worker's error from Beam's exception."""
 
 import re
 from collections.abc import Iterator
@@ -11,14 +11,13 @@ from bertdata.io.process_pool import WorkerDied
 _BEAM_NOTE = re.compile(r"( \[while running '[^\n]*'\])+$")
 _WORKER_ERROR = re.compile(r"^bertdata\.errors\.(\w+): (.*)$", re.MULTILINE)
 
-
 WORKER_DIED = "Channel closed prematurely"
-"""What Beam says where it misses a worker."""
+"""Part of Beam's message when a worker is gone."""
 
 
 @contextmanager
 def naming(path: str) -> Iterator[None]:
-    """Let an error that is none of our own name the element it happened at."""
+    """Add the element's path to errors that are not our own; ours name it already."""
     try:
         yield
     except BertDataError:
@@ -28,7 +27,7 @@ def naming(path: str) -> Iterator[None]:
 
 
 def clear_error(error: Exception) -> BaseException:
-    """What Beam raised, as the rest of this project says it."""
+    """Turn Beam's exception into one of ours where its cause is known; else return it."""
     if was_interrupted(error):
         return KeyboardInterrupt()
     if WORKER_DIED in str(error) or type(error).__name__ == "KilledWorker":
@@ -40,12 +39,12 @@ def clear_error(error: Exception) -> BaseException:
 
 
 def was_interrupted(error: BaseException | None) -> bool:
-    """Whether Ctrl-C is behind the error: Beam makes one of its own where a worker shares this process."""
+    """True where Ctrl-C caused the error: Beam raises its own where a worker shares this process."""
     return error is not None and (isinstance(error, KeyboardInterrupt) or was_interrupted(error.__context__))
 
 
 def worker_error(error: Exception) -> BertDataError | None:
-    """Our own error in what Beam raises for one in a worker: a copy of it, or the text of its traceback."""
+    """Recover our error that a worker raised: Beam re-raises a copy, or quotes its traceback."""
     if isinstance(error, BertDataError):
         return type(error)(_BEAM_NOTE.sub("", str(error)))
     if not (found := _WORKER_ERROR.findall(str(error))):
@@ -55,7 +54,7 @@ def worker_error(error: Exception) -> BertDataError | None:
 
 
 def _service_error(error: Exception) -> BertDataError | None:
-    """A cloud's refusal, or the end that it reports of a job, in one line."""
+    """One line for an error of Google Cloud, or for a Dataflow job that failed."""
     if type(error).__module__.startswith(("google.api_core.", "google.auth.")):
         return BertDataError(f"Google Cloud refuses: {' '.join(str(error).split())}")
     if type(error).__name__ == "DataflowRuntimeException":

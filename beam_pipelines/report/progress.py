@@ -1,4 +1,4 @@
-"""Progress of a run whose workers are other threads or processes: what they note of finished shards."""
+"""Progress of a run whose workers are other threads or processes, read from the datasets' directories."""
 
 import sys
 import threading
@@ -9,18 +9,18 @@ from bertdata.cli.common.progress import Progress, ShardRate
 from bertdata.dataset.writer import Dataset
 from bertdata.errors import BertDataError
 
-LOOK_EVERY_SECONDS = 0.5
+POLL_SECONDS = 0.5
 
 
-class Watcher:
-    """Finds out which shards of the datasets are finished."""
+class FinishedShards:
+    """The finished shards of the datasets, found by polling their directories."""
 
     def __init__(self, datasets: Sequence[Dataset]) -> None:
         self._datasets = datasets
         self._seen: list[set[str]] = [set() for _ in datasets]
 
-    def look(self) -> list[int]:
-        """The tokens of each shard noted since the last look."""
+    def new(self) -> list[int]:
+        """The number of tokens of each shard that was finished since the last call."""
         tokens = []
         for dataset, seen in zip(self._datasets, self._seen, strict=True):
             for name in dataset.noted_shards():
@@ -29,8 +29,8 @@ class Watcher:
                     tokens.append(entries[1].tokens)
         return tokens
 
-    def last_look(self) -> list[int]:
-        """The same when the datasets are finished, and the notes gone: of the manifests' shards."""
+    def rest(self) -> list[int]:
+        """The same once the datasets are finished, when only their manifests list shards."""
         tokens = []
         for dataset, seen in zip(self._datasets, self._seen, strict=True):
             manifest = dataset.found_manifest()
@@ -41,30 +41,30 @@ class Watcher:
 
 
 @contextmanager
-def watching(datasets: Sequence[Dataset], shards: int) -> Iterator[None]:
-    """On a terminal, show shards done, tokens per second and the time left while the block runs."""
+def shown_progress(datasets: Sequence[Dataset], shards: int) -> Iterator[None]:
+    """While the block runs, show finished shards, tokens per second and time left, on a terminal only."""
     if not sys.stderr.isatty():
         yield
         return
-    watcher, rate, end = Watcher(datasets), ShardRate(shards), threading.Event()
+    finished, rate, end = FinishedShards(datasets), ShardRate(shards), threading.Event()
     with Progress("creating shards", shards, unit="shards") as progress:
 
         def show(tokens: list[int], made: bool = True) -> None:
             rate.count(len(tokens), sum(tokens) if made else 0)
             progress.advance(len(tokens), "", rate.text())
 
-        def watch() -> None:
-            while not end.wait(LOOK_EVERY_SECONDS):
-                with suppress(BertDataError, OSError):  # a bar is no reason for a run to fail
-                    show(watcher.look())
+        def poll() -> None:
+            while not end.wait(POLL_SECONDS):
+                with suppress(BertDataError, OSError):  # progress must not make a run fail
+                    show(finished.new())
 
-        show(watcher.look(), made=False)
-        thread = threading.Thread(target=watch, daemon=True)
+        show(finished.new(), made=False)
+        thread = threading.Thread(target=poll, daemon=True)
         thread.start()
         try:
             yield
         finally:
             end.set()
             thread.join()
-        show(watcher.last_look())
+        show(finished.rest())
         progress.complete()

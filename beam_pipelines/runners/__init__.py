@@ -1,1 +1,1 @@
-"""Runners, and the worker processes of local ones."""
+"""Beam's runners, and the worker processes of local ones."""

@@ -1,9 +1,9 @@
-"""A pipeline as a graph of Dask tasks: each bundle of a DoFn is one task, and tells what it counted.
+"""A pipeline as a graph of Dask tasks: one task for each bundle of a DoFn.
 
-As Beam 2.77 translates a pipeline for Dask, the tagged outputs of a DoFn are mixed, what the last
-transform does not need is left out, a side input is made again in every task, and nothing is counted.
-Here a task gives back its outputs by tag, its metrics and its warnings; grouping and flattening are
-Beam's own translation.
+Beam 2.77's own translation for Dask mixes the tagged outputs of a DoFn, leaves out what the last
+transform does not need, computes a side input again in every task, and keeps no metrics. Here a task
+returns its outputs by tag, its metrics and its warnings; grouping and flattening are Beam's own
+translation.
 """
 
 import logging
@@ -29,24 +29,24 @@ from apache_beam.utils.counters import CounterFactory
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
-    """What a bundle counted, and the warnings it gave."""
+class BundleReport:
+    """Metrics and warnings of a bundle."""
 
     metrics: MetricUpdates
     warnings: list[str]
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """What a bundle made, by tag, None for the main output; and its tally."""
+class BundleResult:
+    """Outputs of a bundle by tag, None for the main output, and its report."""
 
     outputs: dict[str | None, list[Any]]
-    tally: Tally
+    report: BundleReport
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bundles:
-    """A DoFn as a function of a partition's elements and of its side inputs."""
+class BundleFunction:
+    """A DoFn as a function from a partition's elements, and its side inputs, to a bundle's result."""
 
     run: str
     label: str
@@ -57,11 +57,11 @@ class Bundles:
     views: tuple[tuple[type, dict[str, Any]], ...]
 
     def __dask_tokenize__(self) -> tuple[str, str]:
-        """No task of another run is ever taken for one of this."""
+        """A token of this run alone: Dask would take tasks with equal tokens for the same task."""
         return self.run, self.label
 
-    def __call__(self, elements: Iterable[Any], *sides: list[Any]) -> list[Outcome]:
-        """One outcome, in a list: a partition is a list."""
+    def __call__(self, elements: Iterable[Any], *sides: list[Any]) -> list[BundleResult]:
+        """One result, in a list: Dask's partitions are lists."""
         receivers = _Receivers()
         invoker = DoFnInvoker.create_invoker(
             DoFnSignature(self.fn),
@@ -84,7 +84,7 @@ class Bundles:
             user_state_context=None,
             bundle_finalizer_param=beam.DoFn.BundleFinalizerParam(),
         )
-        with _warnings_kept() as warnings, _counting(self.label) as container:
+        with _collected_warnings() as warnings, _metrics_container(self.label) as container:
             invoker.invoke_setup()
             try:
                 invoker.invoke_start_bundle()
@@ -94,7 +94,7 @@ class Bundles:
             finally:
                 invoker.invoke_teardown()
         outputs = {tag: receiver.values for tag, receiver in receivers.items()}
-        return [Outcome(outputs, Tally(container.get_cumulative(), warnings))]
+        return [BundleResult(outputs, BundleReport(container.get_cumulative(), warnings))]
 
 
 @dataclass
@@ -111,8 +111,8 @@ class _Receivers(defaultdict[str | None, _Receiver]):
 
 
 @contextmanager
-def _counting(label: str) -> Iterator[MetricsContainer]:
-    """Where this thread's metrics go."""
+def _metrics_container(label: str) -> Iterator[MetricsContainer]:
+    """The container of this thread's metrics inside the block."""
     container = MetricsContainer(label)
     sampler = statesampler.StateSampler("", CounterFactory())
     sampler.start()
@@ -124,36 +124,37 @@ def _counting(label: str) -> Iterator[MetricsContainer]:
 
 
 @contextmanager
-def _warnings_kept() -> Iterator[list[str]]:
-    """The warnings that this thread gives, which the launcher will print."""
-    handler = _Keeper(threading.get_ident())
+def _collected_warnings() -> Iterator[list[str]]:
+    """The warnings that this thread logs inside the block; the launcher prints them."""
+    handler = _WarningCollector(threading.get_ident())
     logger = logging.getLogger("beam_pipelines")
     logger.addHandler(handler)
     try:
-        yield handler.kept
+        yield handler.messages
     finally:
         logger.removeHandler(handler)
 
 
-class _Keeper(logging.Handler):
+class _WarningCollector(logging.Handler):
     def __init__(self, thread: int) -> None:
         super().__init__(logging.WARNING)
-        self.kept: list[str] = []
+        self.messages: list[str] = []
         self._thread = thread
 
     def emit(self, record: logging.LogRecord) -> None:
         if record.thread == self._thread:
-            self.kept.append(record.getMessage())
+            self.messages.append(record.getMessage())
 
 
 class Translation(PipelineVisitor):  # type: ignore[misc]
-    """The bags of a pipeline's collections; ``tallies`` are what to compute, and all there is to compute.
+    """A visitor that makes a Dask bag of each collection of a pipeline.
 
-    ``partitions`` tells in how many partitions so many elements go.
+    ``reports`` are the bags to compute, and computing them runs the whole pipeline. ``partitions``
+    gives the number of partitions for a number of elements.
     """
 
     def __init__(self, run: str, partitions: Any) -> None:
-        self.tallies: list[dask.bag.Bag] = []
+        self.reports: list[dask.bag.Bag] = []
         self._run = run
         self._partitions = partitions
         self._bags: dict[beam.pvalue.PValue, dask.bag.Bag] = {}
@@ -177,7 +178,7 @@ class Translation(PipelineVisitor):  # type: ignore[misc]
     def _add_bundles(self, node: AppliedPTransform, elements: dask.bag.Bag) -> None:
         arguments, keywords = node.transform.raw_side_inputs
         (main,) = node.main_inputs.values()
-        bundles = Bundles(
+        bundles = BundleFunction(
             run=self._run,
             label=node.full_label,
             fn=node.transform.fn,
@@ -186,15 +187,15 @@ class Translation(PipelineVisitor):  # type: ignore[misc]
             keywords=keywords,
             views=tuple((type(side), side._view_options()) for side in node.side_inputs),
         )
-        sides = [_whole(self._bags[side.pvalue]) for side in node.side_inputs]
-        outcomes = elements.map_partitions(bundles, *sides, token=node.full_label)
+        sides = [_all_elements(self._bags[side.pvalue]) for side in node.side_inputs]
+        results = elements.map_partitions(bundles, *sides, token=node.full_label)
         for output in node.outputs.values():
-            self._bags[output] = outcomes.map_partitions(_values, output.tag)
-        self.tallies.append(outcomes.map_partitions(_tally))
+            self._bags[output] = results.map_partitions(_values, output.tag)
+        self.reports.append(results.map_partitions(_reports))
 
 
-def _whole(bag: dask.bag.Bag) -> Any:
-    """The elements of all partitions, made once."""
+def _all_elements(bag: dask.bag.Bag) -> Any:
+    """The elements of all partitions as one list, computed once."""
     return dask.delayed(_concatenated, pure=True)(bag.to_delayed(optimize_graph=False))
 
 
@@ -202,9 +203,9 @@ def _concatenated(partitions: list[list[Any]]) -> list[Any]:
     return list(chain.from_iterable(partitions))
 
 
-def _values(outcomes: list[Outcome], tag: str | None) -> list[Any]:
-    return outcomes[0].outputs.get(tag, [])
+def _values(results: list[BundleResult], tag: str | None) -> list[Any]:
+    return results[0].outputs.get(tag, [])
 
 
-def _tally(outcomes: list[Outcome]) -> list[Tally]:
-    return [outcomes[0].tally]
+def _reports(results: list[BundleResult]) -> list[BundleReport]:
+    return [results[0].report]

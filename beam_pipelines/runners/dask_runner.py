@@ -1,4 +1,4 @@
-"""Beam's Dask runner on a cluster that is there, or on worker processes started for the run."""
+"""Dask runner for Beam: on a running cluster, or on worker processes started for the run."""
 
 import argparse
 import logging
@@ -19,18 +19,18 @@ from apache_beam.runners.dask import dask_runner
 from apache_beam.runners.dask.overrides import dask_overrides
 from apache_beam.runners.runner import PipelineResult, PipelineState
 
-from beam_pipelines.runners.dask_bundles import Tally, Translation
+from beam_pipelines.runners.dask_bundles import BundleReport, Translation
 from bertdata.errors import SettingsError
 from bertdata.io.process_pool import available_cores
 
 MOST_PARTITIONS = 500
-"""Where more elements come, several share a partition: grouping takes tasks by the square of these."""
+"""With more elements several share a partition: grouping takes tasks by the square of the partitions."""
 
 _LOGGER = logging.getLogger(__name__)
 
 
 class LocalOptions(PipelineOptions):  # type: ignore[misc]
-    """The flag for worker processes of our own; Beam's flags are for a cluster that is there."""
+    """The flag for worker processes of our own; Beam's flags are for a running cluster."""
 
     @classmethod
     def _add_argparse_args(cls, parser: argparse.ArgumentParser) -> None:
@@ -38,7 +38,7 @@ class LocalOptions(PipelineOptions):  # type: ignore[misc]
 
 
 class DaskRunner(dask_runner.DaskRunner):  # type: ignore[misc]
-    """Beam's runner, the translation to Dask and the cluster our own.
+    """Beam's runner with our translation to Dask and our local cluster.
 
     SettingsError for flags that exclude each other and for a scheduler that does not answer.
     """
@@ -57,9 +57,9 @@ class DaskRunner(dask_runner.DaskRunner):  # type: ignore[misc]
             )
         self._workers = workers or available_cores()
         self._connect: Callable[[], distributed.Client] = lambda: distributed.Client(**given)
-        self._client = None if self.runs_here else self._answering(given)
+        self._client = None if self.runs_here else self._connect_to_scheduler(given)
 
-    def _answering(self, given: dict[str, Any]) -> distributed.Client:
+    def _connect_to_scheduler(self, given: dict[str, Any]) -> distributed.Client:
         try:
             return distributed.Client(**given)
         except (OSError, ValueError) as error:
@@ -70,13 +70,13 @@ class DaskRunner(dask_runner.DaskRunner):  # type: ignore[misc]
         pipeline.replace_all(dask_overrides())
         translation = Translation(os.urandom(8).hex(), self._partitions)
         pipeline.visit(translation)
-        client = self._client or self._start()
-        tallies = [part for bag in translation.tallies for part in bag.to_delayed(optimize_graph=False)]
-        return DaskResult(client, client.compute(tallies), close_cluster=self.runs_here)
+        client = self._client or self._start_workers()
+        reports = [part for bag in translation.reports for part in bag.to_delayed(optimize_graph=False)]
+        return DaskResult(client, client.compute(reports), close_cluster=self.runs_here)
 
-    def _start(self) -> distributed.Client:
-        """A client of worker processes of one thread each, silent, whose tasks may start processes."""
-        with _interrupts_kept_from_children(), dask.config.set({"distributed.worker.daemon": False}):
+    def _start_workers(self) -> distributed.Client:
+        """Start worker processes of one thread each, without logs, whose tasks may start processes."""
+        with _children_ignore_interrupts(), dask.config.set({"distributed.worker.daemon": False}):
             cluster = distributed.LocalCluster(
                 n_workers=self._workers,
                 threads_per_worker=1,
@@ -88,19 +88,22 @@ class DaskRunner(dask_runner.DaskRunner):  # type: ignore[misc]
         return distributed.Client(cluster)
 
     def _partitions(self, elements: int) -> int:
-        """A partition for each element, so that a bundle that fails is little work lost."""
+        """The number of partitions: one for each element, so that a failed bundle loses little work."""
         if self._partition_size:
             return -(-elements // self._partition_size) or 1
         return min(elements, self._npartitions or MOST_PARTITIONS) or 1
 
 
 @contextmanager
-def _interrupts_kept_from_children() -> Iterator[None]:
-    """Ctrl-C reaches this process alone, which ends its children: each would tell of it at length."""
+def _children_ignore_interrupts() -> Iterator[None]:
+    """Block SIGINT in processes started inside the block: each would print a traceback on Ctrl-C.
+
+    This process gets the signal and stops them.
+    """
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    resource_tracker.ensure_running()  # started later, it would let the signal through again
+    resource_tracker.ensure_running()  # started inside the block, it would unblock the signal
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -109,7 +112,7 @@ def _interrupts_kept_from_children() -> Iterator[None]:
 
 
 class DaskResult(PipelineResult):  # type: ignore[misc]
-    """A run under way; its metrics are those of the bundles that have ended."""
+    """A running pipeline; its metrics are those of the finished bundles."""
 
     def __init__(
         self, client: distributed.Client, futures: list[distributed.Future], *, close_cluster: bool
@@ -121,13 +124,13 @@ class DaskResult(PipelineResult):  # type: ignore[misc]
         self._metrics = DaskMetrics()
 
     def wait_until_finish(self, duration: int | None = None) -> str:
-        """The state at the end; the error of a bundle that failed. Milliseconds."""
+        """Wait for the end, at most ``duration`` milliseconds; raise the error of a bundle that failed."""
         timeout = None if duration is None else duration / 1000
         try:
             done = distributed.as_completed(self._futures, with_results=True, timeout=timeout)
-            for _, (tally,) in done:
-                self._metrics.add(tally)
-                for warning in tally.warnings:
+            for _, (report,) in done:
+                self._metrics.add(report)
+                for warning in report.warnings:
                     _LOGGER.warning("%s", warning)
             self._state = PipelineState.DONE
         except BaseException:
@@ -153,17 +156,17 @@ class DaskResult(PipelineResult):  # type: ignore[misc]
 
 
 class DaskMetrics(MetricResults):  # type: ignore[misc]
-    """The sums of what bundles counted: each task's last, whole attempt and no other."""
+    """Sums of the metrics of bundles; of each task only the attempt that ended well counts."""
 
     def __init__(self) -> None:
         super().__init__()
         self._counters: dict[MetricKey, int] = {}
         self._distributions: dict[MetricKey, Any] = {}
 
-    def add(self, tally: Tally) -> None:
-        for key, amount in tally.metrics.counters.items():
+    def add(self, report: BundleReport) -> None:
+        for key, amount in report.metrics.counters.items():
             self._counters[key] = self._counters.get(key, 0) + amount
-        for key, data in tally.metrics.distributions.items():
+        for key, data in report.metrics.distributions.items():
             known = self._distributions.get(key)
             self._distributions[key] = data if known is None else known.combine(data)
 

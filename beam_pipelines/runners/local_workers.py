@@ -1,4 +1,4 @@
-"""Worker processes of a local run: started, told when to end, and what their death means to the run."""
+"""Worker processes of a local run: how the runner starts and stops them, and notices their death."""
 
 import os
 import subprocess
@@ -17,19 +17,19 @@ from apache_beam.transforms.environments import Environment, SubprocessSDKEnviro
 from google.protobuf import json_format, text_format
 
 from beam_pipelines.report.errors import WORKER_DIED
-from beam_pipelines.runners.worker import LAUNCHER
+from beam_pipelines.runners import worker
 
 URN = "bertdata:environment:local_worker:v1"
-COMMAND = "beam_pipelines.runners.worker"
+MODULE = worker.__name__
 GRACE_SECONDS = 10
-"""What a worker gets to end by itself when the run is over, or has failed."""
+"""The time that a worker gets to exit by itself when the run is over or has failed."""
 
-_TELL_EVERY_SECONDS = 0.2
+_ABORT_EVERY_SECONDS = 0.2
 
 
 @Environment.register_urn(URN, bytes)
 class LocalWorkers(SubprocessSDKEnvironment):  # type: ignore[misc]
-    """An environment of processes ``python -m beam_pipelines.runners.worker``."""
+    """A Beam environment of processes ``python -m beam_pipelines.runners.worker``."""
 
     def to_runner_api_parameter(self, context: Any) -> tuple[str, bytes]:
         return URN, self.command_string.encode()
@@ -43,15 +43,15 @@ class LocalWorkers(SubprocessSDKEnvironment):  # type: ignore[misc]
 
 @WorkerHandler.register_environment(URN, bytes)
 class LocalWorkerHandler(GrpcWorkerHandler):  # type: ignore[misc]
-    """One such process.
+    """The runner's handle on one such process.
 
-    Beam's own handler waits for ever for a process that died before it called, and at the end for one
-    that calls too late.
+    Beam's own handler waits for ever for a process that died before it connected, and at the end for
+    one that connects too late.
     """
 
-    def __init__(self, command: bytes, state: Any, provision_info: Any, grpc_server: Any) -> None:
+    def __init__(self, module: bytes, state: Any, provision_info: Any, grpc_server: Any) -> None:
         super().__init__(state, provision_info, grpc_server)
-        self._module = command.decode()
+        self._module = module.decode()
         self._stopping = False
 
     def start_worker(self) -> None:
@@ -62,19 +62,19 @@ class LocalWorkerHandler(GrpcWorkerHandler):  # type: ignore[misc]
             "CONTROL_API_SERVICE_DESCRIPTOR": text_format.MessageToString(control),
             "PIPELINE_OPTIONS": json_format.MessageToJson(options),
             "WORKER_ID": self.worker_id,
-            LAUNCHER: str(os.getpid()),
+            worker.LAUNCHER: str(os.getpid()),
         }
         with SUBPROCESS_LOCK:
             self._process = subprocess.Popen([sys.executable, "-m", self._module], env=environment)
         threading.Thread(target=self._watch, daemon=True).start()
 
     def _watch(self) -> None:
-        """Fail whatever is asked of the worker from its death on."""
+        """Wait for the worker's death, then fail every request to it."""
         self._process.wait()
         while not self._stopping:
             self.control_conn.abort(RuntimeError(WORKER_DIED))
             self.data_conn.close()
-            time.sleep(_TELL_EVERY_SECONDS)
+            time.sleep(_ABORT_EVERY_SECONDS)
 
     def stop_worker(self) -> None:
         self._stopping = True

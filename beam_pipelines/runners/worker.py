@@ -1,4 +1,4 @@
-"""The process of a Beam worker in a local run (``python -m beam_pipelines.runners.worker``)."""
+"""A worker process of a local run (``python -m beam_pipelines.runners.worker``)."""
 
 import os
 import signal
@@ -9,36 +9,36 @@ from contextlib import redirect_stderr
 from types import FrameType
 
 from beam_pipelines.report.logs import show_warnings
-from beam_pipelines.runners.pipeline import load_beam
+from beam_pipelines.runners.beam_import import import_beam
 
 LAUNCHER = "BERTDATA_LAUNCHER"
-"""The environment variable with the launcher's pid: a worker may begin when its parent is gone already."""
+"""The environment variable with the launcher's pid; ``getppid`` is too late where the launcher died early."""
 
-_LOOKS_PER_SECOND = 20
+_CHECKS_PER_SECOND = 20
 
 
 def main() -> None:
-    signal.signal(signal.SIGINT, _stop)
-    threading.Thread(target=_end_with, args=[int(os.environ[LAUNCHER])], daemon=True).start()
-    # Before Beam loads: it sets up logging of its own where it finds none.
+    signal.signal(signal.SIGINT, _exit_silently)
+    threading.Thread(target=_exit_with, args=[int(os.environ[LAUNCHER])], daemon=True).start()
+    # Before Beam is imported: Beam sets up logging of its own where it finds none.
     show_warnings(sys.stderr)
-    load_beam()
+    import_beam()
     from apache_beam.runners.worker import sdk_worker_main
 
-    # Beam prints the traceback of every error, and sends it to the runner as well: that one we show.
+    # Beam prints the traceback of every error and also sends it to the runner; the launcher shows that one.
     with open(os.devnull, "w") as nowhere, redirect_stderr(nowhere):
         sdk_worker_main.main(sys.argv)
 
 
-def _end_with(launcher: int) -> None:
-    """End at once when the launcher was killed: the run that comes after it must have the files to itself."""
+def _exit_with(launcher: int) -> None:
+    """Exit as soon as the launcher is gone, so that the next run has the files to itself."""
     while os.getppid() == launcher:
-        time.sleep(1 / _LOOKS_PER_SECOND)
+        time.sleep(1 / _CHECKS_PER_SECOND)
     os._exit(1)
 
 
-def _stop(signum: int, frame: FrameType | None) -> None:
-    """End at once and in silence on Ctrl-C: the launcher gets it too, tells of it and clears away."""
+def _exit_silently(signum: int, frame: FrameType | None) -> None:
+    """Exit on Ctrl-C without a message: the launcher gets the signal too, reports it and cleans up."""
     os._exit(0)
 
 

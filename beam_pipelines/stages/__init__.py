@@ -1,1 +1,1 @@
-"""The pipeline's labelled stages."""
+"""Labelled stages of the pipelines."""

@@ -1,7 +1,7 @@
-"""The stages from extracted articles to parts: clean and split, gather, write.
+"""Extracted articles to parts: clean and split, gather, write.
 
-The order of everything is that of numbers given at launch: of the files, of their parts, and for
-NVIDIA's shards of the articles' places. Elements are whole files, or one file's articles of one shard.
+Numbers given at launch decide the order: of the files, of their parts, and for NVIDIA's shards of the
+articles. Elements are whole files, or the articles of one file that belong to one shard.
 """
 
 from array import array
@@ -14,24 +14,24 @@ import apache_beam as beam
 from beam_pipelines.report.counters import count, text_amounts
 from beam_pipelines.report.errors import naming
 from beam_pipelines.stages.text_stage import TextStage
-from beam_pipelines.transport.spill_files import Parcel, collect
+from beam_pipelines.transport.spill_files import StageBytes, read
 from bertdata.text.evaluation import eval_md5, eval_text
 from bertdata.text.parts import part_text
 from bertdata.text.plan import EVAL_MD5, EVAL_TEXT, deal_out
 from bertdata.text.segment import MlperfStep, NvidiaStep
 
 NumberedFile = tuple[int, str]
-Places = tuple[Sequence[int], Sequence[int]]
-"""For each article of a file: its shard, and its place among that shard's articles."""
+ShardPositions = tuple[Sequence[int], Sequence[int]]
+"""For each article of a file: its shard, and its position among that shard's articles."""
 
 
 def make_parts(stage: TextStage) -> beam.PTransform:
-    """The stages that the text recipe needs."""
+    """The stages of the text recipe."""
     return MakeTextShards(stage) if stage.settings.recipe == "nvidia" else MakeParts(stage)
 
 
 class MakeParts(beam.PTransform):  # type: ignore[misc]
-    """Numbered extracted files to the paths of parts, eval.txt and eval.md5 written beside them (mlperf).
+    """Write MLPerf's parts, eval.txt and eval.md5 from numbered extracted files; the parts' paths.
 
     ::
 
@@ -62,7 +62,14 @@ class MakeParts(beam.PTransform):  # type: ignore[misc]
 
 
 class SplitFile(beam.DoFn):  # type: ignore[misc]
-    """(Number, path) of a file to (number of its part, (its number, text)); tagged: its withheld articles."""
+    """Split a file into sentences, and withhold its evaluation articles.
+
+    ::
+
+        (3, "extracted/AA/wiki_03") -> (0, (3, text)), and tagged "withheld": (0, (3, [article, ...]))
+
+    The first number of an output is that of the part; all withheld articles have key 0.
+    """
 
     def __init__(self, stage: TextStage) -> None:
         self._stage = stage
@@ -76,25 +83,25 @@ class SplitFile(beam.DoFn):  # type: ignore[misc]
         with naming(path):
             text = self._step(file)
         count(text_amounts(text.counts))
-        (parcel,) = self._stage.room.leave([part_text(text.training)])
-        yield self._stage.plan.part_of[number], (number, parcel)
+        (value,) = self._stage.spill_files.write([part_text(text.training)])
+        yield self._stage.plan.part_of[number], (number, value)
         yield beam.pvalue.TaggedOutput("withheld", (0, (number, text.withheld)))
 
 
 class WritePart(beam.DoFn):  # type: ignore[misc]
-    """(Number of a part, its texts by the files' numbers) to the path of the written part."""
+    """Write a part from the texts of its files, in the order of the files' numbers; its path."""
 
     def __init__(self, stage: TextStage) -> None:
         self._stage = stage
 
-    def process(self, gathered: tuple[int, Iterable[tuple[int, Parcel]]]) -> Iterator[str]:
+    def process(self, gathered: tuple[int, Iterable[tuple[int, StageBytes]]]) -> Iterator[str]:
         part, texts = gathered
         ordered = sorted(texts, key=itemgetter(0))
-        yield self._stage.write(self._stage.plan.names[part], (collect(parcel) for _, parcel in ordered))
+        yield self._stage.write(self._stage.plan.names[part], (read(value) for _, value in ordered))
 
 
 class WriteEvaluation(beam.DoFn):  # type: ignore[misc]
-    """All withheld articles by the files' numbers to eval.txt and eval.md5."""
+    """Write eval.txt and eval.md5 from all withheld articles, in the order of the files' numbers."""
 
     def __init__(self, stage: TextStage) -> None:
         self._stage = stage
@@ -106,9 +113,9 @@ class WriteEvaluation(beam.DoFn):  # type: ignore[misc]
 
 
 class MakeTextShards(beam.PTransform):  # type: ignore[misc]
-    """Numbered extracted files to the paths of NVIDIA's text shards.
+    """Write NVIDIA's text shards from numbered extracted files; the shards' paths.
 
-    The numbers of sentences of all articles decide, in one place, where each article goes.
+    One worker assigns articles to shards, from the numbers of sentences of all articles.
     """
 
     def __init__(self, stage: TextStage) -> None:
@@ -122,21 +129,22 @@ class MakeTextShards(beam.PTransform):  # type: ignore[misc]
             | "clean and split sentences"
             >> beam.ParDo(SplitArticles(self._stage)).with_outputs("sentences", main="articles")
         )
-        places = (
+        positions = (
             articles.sentences
             | "gather numbers of sentences" >> beam.GroupByKey()
-            | "deal out articles" >> beam.ParDo(DealOut(self._stage)).with_output_types(tuple[int, Places])
+            | "assign articles to shards"
+            >> beam.ParDo(AssignArticles(self._stage)).with_output_types(tuple[int, ShardPositions])
         )
         return (
             articles.articles
-            | "sort articles by shard" >> beam.ParDo(SortByShard(), beam.pvalue.AsDict(places))
+            | "sort articles by shard" >> beam.ParDo(SortByShard(), beam.pvalue.AsDict(positions))
             | "gather shards" >> beam.GroupByKey()
             | "write text shard" >> beam.ParDo(WriteTextShard(self._stage)).with_output_types(str)
         )
 
 
 class SplitArticles(beam.DoFn):  # type: ignore[misc]
-    """(Number, path) of a file to (number, its articles); tagged: how many sentences each of them has."""
+    """Split a file's articles into sentences; tagged: the number of sentences of each article."""
 
     def __init__(self, stage: TextStage) -> None:
         self._stage = stage
@@ -150,54 +158,59 @@ class SplitArticles(beam.DoFn):  # type: ignore[misc]
         with naming(path):
             text = self._step(path)
         count(text_amounts(text.counts))
-        yield number, self._stage.room.leave(text.articles)
+        yield number, self._stage.spill_files.write(text.articles)
         yield beam.pvalue.TaggedOutput("sentences", (0, (number, array("I", text.sentences))))
 
 
-class DealOut(beam.DoFn):  # type: ignore[misc]
-    """The numbers of sentences of all articles, by file, to (number of a file, places of its articles)."""
+class AssignArticles(beam.DoFn):  # type: ignore[misc]
+    """Assign every article to a shard, from the numbers of sentences of all articles, by file.
+
+    ::
+
+        (0, [(0, [12, 3]), (1, [7])]) -> (0, ([shard, shard], [position, position])), (1, ...)
+    """
 
     def __init__(self, stage: TextStage) -> None:
         self._settings = stage.settings
 
     def process(
         self, gathered: tuple[int, Iterable[tuple[int, Sequence[int]]]]
-    ) -> Iterator[tuple[int, Places]]:
+    ) -> Iterator[tuple[int, ShardPositions]]:
         by_file = sorted(gathered[1], key=lambda pair: pair[0])
         sentences = array("I")
         for _, found in by_file:
             sentences.extend(found)
-        shard_of, place_of = array("I", sentences), array("I", sentences)
+        shard_of, position_of = array("I", sentences), array("I", sentences)
         for shard, articles in enumerate(deal_out(sentences, self._settings)):
-            for place, article in enumerate(articles):
-                shard_of[article], place_of[article] = shard, place
+            for position, article in enumerate(articles):
+                shard_of[article], position_of[article] = shard, position
         start = 0
         for number, found in by_file:
             stop = start + len(found)
-            yield number, (shard_of[start:stop], place_of[start:stop])
+            yield number, (shard_of[start:stop], position_of[start:stop])
             start = stop
 
 
 class SortByShard(beam.DoFn):  # type: ignore[misc]
-    """(Number of a file, its articles) to (number of a shard, the file's articles for it by their place)."""
+    """Group a file's articles by shard: (number of a shard, [(position, article), ...])."""
 
     def process(
-        self, file: tuple[int, list[Parcel]], places: dict[int, Places]
-    ) -> Iterator[tuple[int, list[tuple[int, Parcel]]]]:
+        self, file: tuple[int, list[StageBytes]], positions: dict[int, ShardPositions]
+    ) -> Iterator[tuple[int, list[tuple[int, StageBytes]]]]:
         number, articles = file
-        by_shard: dict[int, list[tuple[int, Parcel]]] = {}
-        for article, shard, place in zip(articles, *places[number], strict=True):
-            by_shard.setdefault(shard, []).append((place, article))
+        by_shard: dict[int, list[tuple[int, StageBytes]]] = {}
+        for article, shard, position in zip(articles, *positions[number], strict=True):
+            by_shard.setdefault(shard, []).append((position, article))
         yield from by_shard.items()
 
 
 class WriteTextShard(beam.DoFn):  # type: ignore[misc]
-    """(Number of a shard, its articles by their place, in blocks) to the path of the written shard."""
+    """Write a text shard from the blocks of its articles, in the order of their positions; its path."""
 
     def __init__(self, stage: TextStage) -> None:
         self._stage = stage
 
-    def process(self, gathered: tuple[int, Iterable[list[tuple[int, Parcel]]]]) -> Iterator[str]:
+    def process(self, gathered: tuple[int, Iterable[list[tuple[int, StageBytes]]]]) -> Iterator[str]:
         shard, blocks = gathered
         articles = sorted((article for block in blocks for article in block), key=itemgetter(0))
-        yield self._stage.write(self._stage.plan.names[shard], (collect(parcel) for _, parcel in articles))
+        yield self._stage.write(self._stage.plan.names[shard], (read(value) for _, value in articles))

@@ -1,4 +1,4 @@
-"""The stage from a dump to extracted articles."""
+"""Extraction: a dump to extracted articles."""
 
 import logging
 from collections.abc import Iterator
@@ -15,10 +15,14 @@ _LOGGER = logging.getLogger(__name__)
 
 
 class ExtractArticles(beam.DoFn):  # type: ignore[misc]
-    """The path of a dump to the directory of its articles; calls ``bertdata.wiki.extract.extract``.
+    """Extract the dump at the path; calls ``bertdata.wiki.extract.extract``.
 
-    One dump is one element: the worker that gets it runs processes of its own (``workers``, default one
-    for each of its cores). Harmless when repeated: what is done is kept.
+    ::
+
+        "enwiki-20200101-pages-articles.xml.bz2" -> "text/extracted"
+
+    One dump is one element: the worker that gets it starts ``workers`` processes, by default one for
+    each of its cores. A repeated call keeps the files that are finished.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The last stages of the pipelines: parts to shards, shards to a finished dataset."""
+"""Parts to shards, shards to a finished dataset: the last stages of the pipelines."""
 
 import logging
 import threading
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import apache_beam as beam
 
-from beam_pipelines.report.counters import count, spread
+from beam_pipelines.report.counters import add_values, count
 from beam_pipelines.report.errors import naming
 from bertdata.build.task import Target, TaskPlan, run_task
 from bertdata.dataset.manifest import InputEntry, ShardEntry, SkippedEntry
@@ -15,23 +15,22 @@ from bertdata.io import storage
 
 Entry = InputEntry | ShardEntry | SkippedEntry
 NumberedEntry = tuple[int, Entry]
-"""An entry of a manifest, and the number of the target whose manifest it is for."""
+"""The number of a target, and an entry of its manifest."""
 
 ONE_AT_A_TIME = threading.Lock()
-"""A process makes one part's shards at a time, however many threads a runner gives it: the tokeniser
-and its cache of words are shared within the process, and memory stays that of one part."""
+"""Held while a process makes shards: its threads share the tokeniser and its cache of words, and memory
+stays that of one part."""
 
 _LOGGER = logging.getLogger(__name__)
 
 
 class MakeShards(beam.PTransform):  # type: ignore[misc]
-    """Paths of parts to (number of the target, entry) of each part and each shard; the shards are written.
-
-    For a part that is left out: what the manifest says of it, for each target.
+    """Write the shards of each part; the manifest entries of parts and shards, for each target.
 
     ::
 
         "results/part-00000-of-00500" -> (0, InputEntry(...)), (0, ShardEntry(...))
+        a part that is skipped        -> (0, SkippedEntry(...))
     """
 
     def __init__(self, plan: TaskPlan) -> None:
@@ -41,14 +40,14 @@ class MakeShards(beam.PTransform):  # type: ignore[misc]
     def expand(self, parts: beam.PCollection[str]) -> beam.PCollection[NumberedEntry]:
         return (
             parts
-            # Without it a runner may fuse this stage with the one that lists the parts: one worker.
+            # Without it a runner may fuse this stage with the one that lists the parts, on one worker.
             | "spread over workers" >> beam.Reshuffle()
             | "make shards of a part" >> beam.ParDo(MakeShard(self._plan))
         )
 
 
 class MakeShard(beam.DoFn):  # type: ignore[misc]
-    """Calls ``run_task``. Harmless when repeated: files appear whole, with the same bytes."""
+    """Call ``run_task``. Repeated calls are harmless: files appear whole, with the same bytes."""
 
     def __init__(self, plan: TaskPlan) -> None:
         self._plan = plan
@@ -71,21 +70,21 @@ class MakeShard(beam.DoFn):  # type: ignore[misc]
         shards = [shard for _, shard in result.entries]
         count(input_amounts(result.entries[0][0]))
         count(shard_amounts(shards, result.kept))
-        spread(input_values(result.entries[0][0], seconds))
-        spread(shard_values(shards))
+        add_values(input_values(result.entries[0][0], seconds))
+        add_values(shard_values(shards))
         for number, entries in enumerate(result.entries):
             yield from ((number, entry) for entry in entries)
 
 
 def input_amounts(part: InputEntry | SkippedEntry) -> dict[str, int]:
-    """A part that was read or left out, as counters."""
+    """Counters of a part that was read or skipped."""
     if isinstance(part, SkippedEntry):
         return {"parts_skipped": 1}
     return {"parts": 1, "documents": part.documents, "sentences": part.sentences, "tokens": part.tokens}
 
 
 def shard_amounts(shards: Sequence[ShardEntry], kept: int) -> dict[str, int]:
-    """Shards that were made or, so many of them, kept, as counters."""
+    """Counters of shards, ``kept`` of them from an earlier run."""
     return {
         "examples": sum(shard.examples for shard in shards),
         "masked_tokens": sum(shard.masked_tokens for shard in shards),
@@ -95,7 +94,7 @@ def shard_amounts(shards: Sequence[ShardEntry], kept: int) -> dict[str, int]:
 
 
 def input_values(part: InputEntry | SkippedEntry, seconds: float) -> dict[str, list[int]]:
-    """How much a part took, as distributions; a part left out is in none."""
+    """Values for the distributions of parts; none for a skipped part."""
     if isinstance(part, SkippedEntry):
         return {}
     return {
@@ -106,7 +105,7 @@ def input_values(part: InputEntry | SkippedEntry, seconds: float) -> dict[str, l
 
 
 def shard_values(shards: Sequence[ShardEntry]) -> dict[str, list[int]]:
-    """How much is in shards, as distributions."""
+    """Values for the distributions of shards."""
     return {
         "shard_examples": [shard.examples for shard in shards],
         "shard_tokens": [shard.tokens for shard in shards],
@@ -115,7 +114,7 @@ def shard_values(shards: Sequence[ShardEntry]) -> dict[str, list[int]]:
 
 
 class WriteManifests(beam.PTransform):  # type: ignore[misc]
-    """(Number of the target, entry) of all inputs and shards to the directories of the finished datasets."""
+    """Write the manifests from the entries of all inputs and shards; the datasets' directories."""
 
     def __init__(self, targets: tuple[Target, ...]) -> None:
         super().__init__()
@@ -130,7 +129,7 @@ class WriteManifests(beam.PTransform):  # type: ignore[misc]
 
 
 class WriteManifest(beam.DoFn):  # type: ignore[misc]
-    """Calls ``Dataset.finish``. Harmless when repeated: it writes the same bytes."""
+    """Call ``Dataset.finish``. Repeated calls are harmless: they write the same bytes."""
 
     def __init__(self, targets: tuple[Target, ...]) -> None:
         self._targets = targets
@@ -138,7 +137,7 @@ class WriteManifest(beam.DoFn):  # type: ignore[misc]
     def process(self, gathered: tuple[int, Iterable[Entry]]) -> Iterator[str]:
         number, entries = gathered[0], list(gathered[1])
         dataset = self._targets[number].dataset
-        storage.make_directory(dataset.unfinished)  # an earlier attempt that came this far removed it
+        storage.make_directory(dataset.unfinished)  # an earlier attempt that finished has removed it
         dataset.finish(
             [entry for entry in entries if isinstance(entry, InputEntry)],
             [entry for entry in entries if isinstance(entry, ShardEntry)],

@@ -1,6 +1,6 @@
-"""The stages of ``--shuffle global``: parts to sorted documents, dealt out to shards over the whole corpus.
+"""Global shuffle (``--shuffle global``): parts to sorted documents, documents to shards of the whole corpus.
 
-Elements are the documents of a whole part, or those of one part for one shard.
+Elements are the documents of a whole part, or those of one part that belong to one shard.
 """
 
 import logging
@@ -13,7 +13,7 @@ from typing import Any
 
 import apache_beam as beam
 
-from beam_pipelines.report.counters import count, spread
+from beam_pipelines.report.counters import add_values, count
 from beam_pipelines.report.errors import naming
 from beam_pipelines.stages.shards import (
     ONE_AT_A_TIME,
@@ -23,7 +23,7 @@ from beam_pipelines.stages.shards import (
     shard_amounts,
     shard_values,
 )
-from beam_pipelines.transport.spill_files import Parcel, ParcelRoom, collect, part_of
+from beam_pipelines.transport.spill_files import SpillFiles, StageBytes, cut, length, read
 from bertdata.build.shuffle.cuts import count_tokens, deal_out, find_cuts
 from bertdata.build.shuffle.part import sort_part
 from bertdata.build.task import TaskPlan, run_task
@@ -37,155 +37,163 @@ Histogram = dict[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Weight:
-    """Tokens by key prefix of some inputs, and what the manifest says of these."""
+class TokenCounts:
+    """Tokens of some inputs by key prefix, and the manifest entries of these inputs."""
 
     histogram: Histogram
     inputs: list[InputEntry | SkippedEntry]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Shuffle:
-    """What every stage of the shuffle needs to know."""
+class ShuffleSettings:
+    """Settings of the shuffle's stages."""
 
-    shards: int
+    num_shards: int
     tasks: TaskPlan
-    room: ParcelRoom
+    spill_files: SpillFiles
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ShufflePlan:
-    """What every shard's maker needs once all parts were read: where shards begin, all inputs as one."""
+    """Cuts between shards, and one manifest entry for all inputs; known once all parts are read."""
 
     cuts: Buffer
     corpus: InputEntry
 
 
 class MakeShuffledShards(beam.PTransform):  # type: ignore[misc]
-    """Paths of parts to (number of the target, entry) of each input and each shard; the shards are written.
+    """Write the shards of the shuffled corpus; the manifest entries of inputs and shards, for each target.
 
     ::
 
         "results/part-00000-of-00500" -> (0, InputEntry(...)), (0, ShardEntry(...)), ...
     """
 
-    def __init__(self, shuffle: Shuffle) -> None:
+    def __init__(self, settings: ShuffleSettings) -> None:
         super().__init__()
-        self._shuffle = shuffle
+        self._settings = settings
 
     def expand(self, parts: beam.PCollection[str]) -> beam.PCollection[NumberedEntry]:
         documents = (
             parts
             | "spread over workers" >> beam.Reshuffle()
-            | "tokenize parts" >> beam.ParDo(SortPart(self._shuffle)).with_outputs("weights", main="sorted")
+            | "tokenize parts" >> beam.ParDo(SortPart(self._settings)).with_outputs("counts", main="sorted")
         )
-        corpus = documents.weights | "weigh the corpus" >> beam.CombinePerKey(Weigh())
-        plan = corpus | "find cuts" >> beam.Map(plan_shuffle, self._shuffle.shards)
+        corpus = documents.counts | "add up token counts" >> beam.CombinePerKey(AddTokenCounts())
+        plan = corpus | "find cuts" >> beam.Map(plan_shuffle, self._settings.num_shards)
         once = beam.pvalue.AsSingleton(plan)
         shards = (
             documents.sorted
-            | "deal out documents" >> beam.ParDo(DealOut(self._shuffle.shards), once)
+            | "split parts by shard" >> beam.ParDo(SplitByShard(self._settings.num_shards), once)
             | "gather shards" >> beam.GroupByKey()
-            | "make shards" >> beam.ParDo(MakeShuffledShard(self._shuffle), once)
+            | "make shards" >> beam.ParDo(MakeShuffledShard(self._settings), once)
         )
-        inputs = corpus | "list inputs" >> beam.FlatMap(input_entries, len(self._shuffle.tasks.targets))
+        inputs = corpus | "list inputs" >> beam.FlatMap(input_entries, len(self._settings.tasks.targets))
         return (shards, inputs) | "entries" >> beam.Flatten()
 
 
 class SortPart(beam.DoFn):  # type: ignore[misc]
-    """A part's path to parcels of its sorted documents and of their index; tagged: what it weighs."""
+    """Tokenise a part and sort its documents by key; tagged: the part's token counts.
 
-    def __init__(self, shuffle: Shuffle) -> None:
-        self._shuffle = shuffle
+    ::
+
+        "results/part-00000-of-00500" -> (sorted documents, index), and tagged "counts": (0, TokenCounts)
+    """
+
+    def __init__(self, settings: ShuffleSettings) -> None:
+        self._settings = settings
 
     def setup(self) -> None:
-        self._shuffle.tasks.load()
+        self._settings.tasks.load()
 
     def process(self, part: str) -> Iterator[Any]:
         with naming(part), ONE_AT_A_TIME:
             start = time.monotonic()
-            found = sort_part(self._shuffle.tasks, part)
+            found = sort_part(self._settings.tasks, part)
             seconds = time.monotonic() - start
         for warning in found.warnings:
             _LOGGER.warning("%s", warning)
-        weights: Histogram = {}
+        histogram: Histogram = {}
         if (documents := found.documents) is not None:
             index = documents.prefixes.tobytes() + documents.starts.tobytes()
-            yield tuple(self._shuffle.room.leave([documents.records, index]))
-            weights = count_tokens(documents.prefixes, documents.tokens, self._shuffle.shards)
+            yield tuple(self._settings.spill_files.write([documents.records, index]))
+            histogram = count_tokens(documents.prefixes, documents.tokens, self._settings.num_shards)
         count(input_amounts(found.entry))
-        spread(input_values(found.entry, seconds))
-        yield beam.pvalue.TaggedOutput("weights", (0, Weight(weights, [found.entry])))
+        add_values(input_values(found.entry, seconds))
+        yield beam.pvalue.TaggedOutput("counts", (0, TokenCounts(histogram, [found.entry])))
 
 
-class Weigh(beam.CombineFn):  # type: ignore[misc]
-    """Adds up weights."""
+class AddTokenCounts(beam.CombineFn):  # type: ignore[misc]
+    """Add up the token counts of parts."""
 
-    def create_accumulator(self) -> Weight:
-        return Weight({}, [])
+    def create_accumulator(self) -> TokenCounts:
+        return TokenCounts({}, [])
 
-    def add_input(self, sum: Weight, part: Weight) -> Weight:
+    def add_input(self, sum: TokenCounts, part: TokenCounts) -> TokenCounts:
         for prefix, tokens in part.histogram.items():
             sum.histogram[prefix] = sum.histogram.get(prefix, 0) + tokens
         sum.inputs.extend(part.inputs)
         return sum
 
-    def merge_accumulators(self, sums: Iterable[Weight]) -> Weight:
+    def merge_accumulators(self, sums: Iterable[TokenCounts]) -> TokenCounts:
         return reduce(self.add_input, sums, self.create_accumulator())
 
-    def extract_output(self, sum: Weight) -> Weight:
+    def extract_output(self, sum: TokenCounts) -> TokenCounts:
         return sum
 
 
-def plan_shuffle(weighed: tuple[int, Weight], shards: int) -> ShufflePlan:
-    """The plan, from the corpus' weight, whose inputs may come in any order."""
-    weight = weighed[1]
-    read = [entry for entry in weight.inputs if isinstance(entry, InputEntry)]
-    skipped = [entry for entry in weight.inputs if isinstance(entry, SkippedEntry)]
+def plan_shuffle(corpus: tuple[int, TokenCounts], shards: int) -> ShufflePlan:
+    """Plan the shards from the corpus' token counts; the inputs may come in any order."""
+    counts = corpus[1]
+    read = [entry for entry in counts.inputs if isinstance(entry, InputEntry)]
+    skipped = [entry for entry in counts.inputs if isinstance(entry, SkippedEntry)]
     if not read:
         refuse_nothing(skipped)
     return ShufflePlan(
-        cuts=find_cuts(weight.histogram, shards),
+        cuts=find_cuts(counts.histogram, shards),
         corpus=corpus_entry(read, skipped),
     )
 
 
-def input_entries(weighed: tuple[int, Weight], targets: int) -> Iterator[NumberedEntry]:
-    """Each input's entry for each dataset."""
+def input_entries(corpus: tuple[int, TokenCounts], targets: int) -> Iterator[NumberedEntry]:
+    """The entry of each input, for each target."""
     for number in range(targets):
-        for entry in weighed[1].inputs:
+        for entry in corpus[1].inputs:
             yield number, entry
 
 
-class DealOut(beam.DoFn):  # type: ignore[misc]
-    """Parcels of a part's documents and of their index to (number of a shard, the documents for it)."""
+class SplitByShard(beam.DoFn):  # type: ignore[misc]
+    """Split a part's sorted documents at the cuts: (number of a shard, its documents)."""
 
     def __init__(self, shards: int) -> None:
         self._shards = shards
 
-    def process(self, part: tuple[Parcel, Parcel], plan: ShufflePlan) -> Iterator[tuple[int, Parcel]]:
+    def process(
+        self, part: tuple[StageBytes, StageBytes], plan: ShufflePlan
+    ) -> Iterator[tuple[int, StageBytes]]:
         records, packed = part
-        index = array("Q", collect(packed))
+        index = array("Q", read(packed))
         prefixes, starts = index[: len(index) // 2], index[len(index) // 2 :]
-        size = len(records) if isinstance(records, bytes) else records.length
-        for shard, start, stop in deal_out(prefixes, starts, size, plan.cuts, self._shards):
-            yield shard, part_of(records, start, stop)
+        for shard, start, stop in deal_out(prefixes, starts, length(records), plan.cuts, self._shards):
+            yield shard, cut(records, start, stop)
 
 
 class MakeShuffledShard(beam.DoFn):  # type: ignore[misc]
-    """(Number of a shard, its documents) to (number of the target, entry); calls ``run_task``."""
+    """Write a shard from its documents of all parts; calls ``run_task``."""
 
-    def __init__(self, shuffle: Shuffle) -> None:
-        self._shuffle = shuffle
+    def __init__(self, settings: ShuffleSettings) -> None:
+        self._settings = settings
 
-    def process(self, gathered: tuple[int, Iterable[Parcel]], plan: ShufflePlan) -> Iterator[NumberedEntry]:
-        number, parcels = gathered
-        task = self._shuffle.tasks.shuffled(
-            number, self._shuffle.shards, plan.corpus, partial(map, collect, parcels)
+    def process(
+        self, gathered: tuple[int, Iterable[StageBytes]], plan: ShufflePlan
+    ) -> Iterator[NumberedEntry]:
+        number, documents = gathered
+        task = self._settings.tasks.shuffled(
+            number, self._settings.num_shards, plan.corpus, partial(map, read, documents)
         )
         with naming(f"shard {number}"), ONE_AT_A_TIME:
             result = run_task(task)
         shards = [shard for _, shard in result.entries]
         count(shard_amounts(shards, result.kept))
-        spread(shard_values(shards))
+        add_values(shard_values(shards))
         yield from enumerate(shards)

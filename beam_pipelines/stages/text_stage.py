@@ -1,4 +1,4 @@
-"""What the text stage of a run is given, and how it writes its files."""
+"""The text stage of a run: its inputs, its settings, and how it writes its files."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from typing import cast
 
 from beam_pipelines.report.counters import count, text_amounts
 from beam_pipelines.report.errors import naming
-from beam_pipelines.transport.spill_files import ParcelRoom
+from beam_pipelines.transport.spill_files import SpillFiles
 from bertdata._native import Engine
 from bertdata.io import storage
 from bertdata.text.load_splitter import LoadSplitter
@@ -17,7 +17,7 @@ from bertdata.text.settings import SegmentCounts, SegmentSettings
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TextStage:
-    """What is to be made of so many extracted files, and in which directory."""
+    """Plan and settings of a text stage over ``files`` extracted files, written to ``directory``."""
 
     files: int
     directory: str
@@ -32,24 +32,24 @@ class TextStage:
 
     @property
     def unfinished(self) -> str:
-        """Where files grow; gone when the run is done."""
+        """The directory of files that are not whole yet; removed when the run is done."""
         return storage.join(self.directory, "unfinished")
 
     @property
-    def room(self) -> ParcelRoom:
-        """Where text waits between stages."""
-        return ParcelRoom.in_directory(self.unfinished)
+    def spill_files(self) -> SpillFiles:
+        """The spill files of text between stages."""
+        return SpillFiles.below(self.unfinished)
 
     def write(self, name: str, blocks: Iterable[bytes]) -> str:
-        """The path of a file in the directory, written whole."""
+        """Write a file of the directory, whole or not at all; its path."""
         path = storage.join(self.directory, name)
-        storage.make_directory(self.unfinished)  # an attempt that ended later than the run needs it again
+        storage.make_directory(self.unfinished)  # an attempt that outlives the run needs it again
         with naming(path), storage.open_output(path, temporary=self.unfinished) as file:
             count(text_amounts(SegmentCounts(bytes_out=sum(map(file.write, blocks)))))
         return path
 
-    def clear_away(self) -> None:
-        """Remove what is left of files that did not become whole."""
+    def clean_up(self) -> None:
+        """Remove files that did not become whole."""
         storage.remove_directory(self.unfinished)
 
 
@@ -60,9 +60,10 @@ def plan_text_stage(
     engine: Engine | None,
     punkt_tables: str | None = None,
 ) -> TextStage:
-    """The text stage for these extracted files.
+    """Plan the text stage for these extracted files.
 
-    InputError as from plan_text, DatasetError when the directory holds parts that will not be replaced.
+    InputError as from plan_text; DatasetError where the directory holds parts that this run
+    would not replace.
     """
     plan = plan_text(files, settings)
     plan.refuse_leftovers(directory)

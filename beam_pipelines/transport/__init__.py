@@ -1,1 +1,1 @@
-"""Bytes on their way between stages and machines."""
+"""Data on its way between stages and machines: spill files, files bundled with a job."""

@@ -1,7 +1,8 @@
-"""Bytes on their way between stages: by themselves, or left in a file and named.
+"""Spill files: large values between two stages, kept on disk instead of in the runner's memory.
 
-A runner on this machine holds what travels between two stages in the memory of the launching process.
-Where all workers share a file system with it, large values stay on disk, and the runner holds names.
+A runner on this machine holds everything between two stages in the memory of the launching process.
+Where all workers share a file system with it, stages write their values to files, and only the names
+of these files go through the runner.
 """
 
 import os
@@ -10,11 +11,11 @@ from dataclasses import dataclass
 
 from bertdata.io import storage
 
-SUFFIX = ".parcels"
+SUFFIX = ".spill"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class FileRange:
     """``length`` bytes of a file, from ``start`` on."""
 
     path: str
@@ -22,34 +23,38 @@ class Place:
     length: int
 
 
-Parcel = bytes | Place
+StageBytes = bytes | FileRange
+"""A value on its way to the next stage: the bytes themselves, or where a spill file holds them."""
 
 
 @dataclass(frozen=True, slots=True)
-class ParcelRoom:
-    """Where parcels wait: a directory that all workers share; None: they travel themselves."""
+class SpillFiles:
+    """The spill files of a run, in a directory that all workers share.
+
+    Without a directory nothing is spilled: the bytes themselves go through the runner.
+    """
 
     directory: str | None = None
 
     @classmethod
-    def in_directory(cls, directory: str) -> "ParcelRoom":
-        """A room in a directory of a file system; in an object store, a request for each would cost more."""
+    def below(cls, directory: str) -> "SpillFiles":
+        """Spill files in a directory of a file system; none in an object store, where requests cost more."""
         return cls(None if storage.is_remote(directory) else directory)
 
-    def leave(self, blobs: Sequence[bytes]) -> list[Parcel]:
-        """A parcel for each blob. A repeated call makes a file of its own, and harms no other."""
+    def write(self, values: Sequence[bytes]) -> list[StageBytes]:
+        """Write the values to one new file. A repeated call writes another file and changes no other."""
         if self.directory is None:
-            return list(blobs)
+            return list(values)
         storage.make_directory(self.directory)
         path = storage.join(self.directory, f"{os.urandom(12).hex()}{SUFFIX}")
         with storage.open_output(path) as file:
             starts = [0]
-            for blob in blobs:
-                starts.append(starts[-1] + file.write(blob))
-        return [Place(path, start, len(blob)) for start, blob in zip(starts, blobs, strict=False)]
+            for value in values:
+                starts.append(starts[-1] + file.write(value))
+        return [FileRange(path, start, len(value)) for start, value in zip(starts, values, strict=False)]
 
-    def clear(self) -> None:
-        """Remove all parcels."""
+    def remove_all(self) -> None:
+        """Remove every spill file in the directory."""
         if self.directory is None:
             return
         for name in storage.list_files(self.directory):
@@ -57,17 +62,22 @@ class ParcelRoom:
                 storage.remove(storage.join(self.directory, name), missing_ok=True)
 
 
-def part_of(parcel: Parcel, start: int, stop: int) -> Parcel:
-    """The parcel's bytes from start up to stop."""
-    if isinstance(parcel, bytes):
-        return parcel[start:stop]
-    return Place(parcel.path, parcel.start + start, stop - start)
+def length(value: StageBytes) -> int:
+    """The number of bytes."""
+    return len(value) if isinstance(value, bytes) else value.length
 
 
-def collect(parcel: Parcel) -> bytes:
+def cut(value: StageBytes, start: int, stop: int) -> StageBytes:
+    """The bytes from ``start`` up to ``stop``, without reading them."""
+    if isinstance(value, bytes):
+        return value[start:stop]
+    return FileRange(value.path, value.start + start, stop - start)
+
+
+def read(value: StageBytes) -> bytes:
     """The bytes themselves."""
-    if isinstance(parcel, bytes):
-        return parcel
-    with storage.open_input(parcel.path) as file:
-        file.seek(parcel.start)
-        return file.read(parcel.length)
+    if isinstance(value, bytes):
+        return value
+    with storage.open_input(value.path) as file:
+        file.seek(value.start)
+        return file.read(value.length)

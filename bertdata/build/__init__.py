@@ -1,1 +1,1 @@
-"""What is to be made, and making it: the unit of work of the command line and of Beam."""
+"""Plans of datasets, and the units of work that make their shards, for the command line and for Beam."""

@@ -14,11 +14,12 @@ import pytest
 
 from beam_pipelines.options import parse_flags
 from beam_pipelines.prepare import main
-from beam_pipelines.report.counters import Spread
+from beam_pipelines.report.counters import Distribution
 from beam_pipelines.report.errors import clear_error
-from beam_pipelines.report.progress import Watcher, watching
-from beam_pipelines.stages.shards import MakeShard, Making, WriteManifest
+from beam_pipelines.report.progress import FinishedShards, shown_progress
+from beam_pipelines.stages.shards import MakeShard, WriteManifest
 from bertdata.build.plan import chosen_settings, plan_targets
+from bertdata.build.task import TaskPlan
 from bertdata.cli.main import main as command_line
 from bertdata.dataset.manifest import ShardEntry
 from bertdata.errors import InputError
@@ -143,25 +144,25 @@ def test_counters_are_the_manifest_s_totals(
 
 
 def test_spreads_of_several_stages_become_one() -> None:
-    one, other = Spread(count=1, sum=5, min=5, max=5), Spread(count=2, sum=8, min=1, max=7)
-    assert one + other == Spread(count=3, sum=13, min=1, max=7)
+    one, other = Distribution(count=1, sum=5, min=5, max=5), Distribution(count=2, sum=8, min=1, max=7)
+    assert one + other == Distribution(count=3, sum=13, min=1, max=7)
 
 
-def test_the_watcher_sees_each_finished_shard_once_and_forgets_none(
+def test_progress_finds_each_finished_shard_once_and_misses_none(
     corpus: list[Path], small_vocabulary_file: Path, tmp_path: Path
 ) -> None:
     recipe, settings = chosen_settings("habana", None, {})
     parts, vocabulary = [str(part) for part in corpus], str(small_vocabulary_file)
     targets = plan_targets(str(tmp_path / "beam"), recipe, None, settings, parts, vocabulary)
-    watcher = Watcher([target.dataset for target in targets])
-    assert watcher.look() == []
-    stage = MakeShard(Making(vocabulary=vocabulary, targets=targets))
+    finished = FinishedShards([target.dataset for target in targets])
+    assert finished.new() == []
+    stage = MakeShard(TaskPlan(vocabulary=vocabulary, targets=targets))
     for target in targets:
         target.dataset.begin()
     for part in parts[:2]:
         entries = [entry for _, entry in stage.process(part) if isinstance(entry, ShardEntry)]
-        assert sorted(watcher.look()) == sorted(shard.tokens for shard in entries)
-        assert watcher.look() == []
+        assert sorted(finished.new()) == sorted(shard.tokens for shard in entries)
+        assert finished.new() == []
     last = WriteManifest(targets)
     gathered: list[list[Any]] = [[], []]
     for part in parts:
@@ -169,9 +170,9 @@ def test_the_watcher_sees_each_finished_shard_once_and_forgets_none(
             gathered[number].append(entry)
     for number in range(len(targets)):
         assert list(last.process((number, gathered[number])))
-    assert watcher.look() == []
+    assert finished.new() == []
     unseen = [entry for made in gathered for entry in made if entry.name.startswith(f"{corpus[2].name}.")]
-    assert sorted(watcher.last_look()) == sorted(shard.tokens for shard in unseen)
+    assert sorted(finished.rest()) == sorted(shard.tokens for shard in unseen)
 
 
 @pytest.mark.parametrize("flags", [(), pytest.param(PROCESSES, marks=pytest.mark.slow)])
@@ -191,7 +192,7 @@ def test_progress_is_a_bar_on_a_terminal_and_warnings_are_not_lost(
 def test_without_a_terminal_nobody_looks(corpus: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stderr", io.StringIO())
     before = threading.active_count()
-    with watching([], 3):
+    with shown_progress([], 3):
         assert threading.active_count() == before
 
 
@@ -205,7 +206,7 @@ def test_stages_run_twice_keep_what_is_there_and_write_the_same_bytes(
     vocabulary, output = str(small_vocabulary_file), str(tmp_path / "beam")
     targets = plan_targets(output, recipe, None, settings, parts, vocabulary)
     targets[0].dataset.begin()
-    stages = MakeShard(Making(vocabulary=vocabulary, targets=targets)), WriteManifest(targets)
+    stages = MakeShard(TaskPlan(vocabulary=vocabulary, targets=targets)), WriteManifest(targets)
     stages[0].setup()
     entries = [list(stages[0].process(part)) for part in parts]
     times = {path: path.stat().st_mtime_ns for path in (tmp_path / "beam").glob("part-*")}

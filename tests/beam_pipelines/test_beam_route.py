@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from beam_pipelines.prepare import main
-from beam_pipelines.stages.articles import DealOut, WritePart
+from beam_pipelines.stages.articles import AssignArticles, WritePart
 from beam_pipelines.stages.text_stage import plan_text_stage
 from bertdata.cli.main import main as command_line
 from bertdata.text.settings import SegmentSettings
@@ -87,7 +87,7 @@ def made(output: Path) -> tuple[dict[str, bytes], dict[str, bytes]]:
 
 @pytest.mark.slow
 def test_a_dump_becomes_both_phases_in_two_processes(kit: Path, vocabulary: Path, tmp_path: Path) -> None:
-    (dump,) = (kit / "dump").iterdir()
+    dump = kit / "dump" / "enwiki-p10-p30302-shortened.xml.bz2"
     create = ("--recipe", "habana", "--dupe-factor", "1")
     arguments = words("dump", dump, vocabulary, tmp_path / "beam", *create, *SHARDS, *PROCESSES)
     run = subprocess.run(
@@ -277,6 +277,6 @@ def test_the_order_of_arrival_does_not_matter(articles: Path, tmp_path: Path) ->
     settings = SegmentSettings(recipe="nvidia", training_shards=2, test_shards=1, test_fraction=0.3)
     stage = plan_text_stage(files, str(tmp_path / "nvidia"), settings, None)
     counts = [(0, [5, 1]), (1, [3]), (2, [4, 2, 2])]
-    dealt = list(DealOut(stage).process((0, counts)))
-    assert list(DealOut(stage).process((0, counts[::-1]))) == dealt
+    dealt = list(AssignArticles(stage).process((0, counts)))
+    assert list(AssignArticles(stage).process((0, counts[::-1]))) == dealt
     assert [number for number, _ in dealt] == [0, 1, 2]

@@ -121,7 +121,7 @@ def test_a_job_is_staged_with_our_sources_and_its_failure_is_told_in_one_line(
     check_package(staged["workflow.tar.gz"].download_as_bytes())
     assert (
         staged["requirements.txt"].download_as_bytes()
-        == (ROOT / "docs" / "worker-requirements.txt").read_bytes()
+        == (ROOT / "tools" / "worker-requirements.txt").read_bytes()
     )
     pipeline = beam_runner_api_pb2.Pipeline.FromString(staged["pipeline.pb"].download_as_bytes())
     names = {transform.unique_name for transform in pipeline.components.transforms.values()}

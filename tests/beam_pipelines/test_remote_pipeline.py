@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from beam_pipelines.prepare import main
-from beam_pipelines.stages.shards import MakeShard, Making, WriteManifest
-from beam_pipelines.transport.bundled_file import CarriedFile
+from beam_pipelines.stages.shards import MakeShard, WriteManifest
+from beam_pipelines.transport.bundled_file import BundledFile
 from bertdata.build.plan import chosen_settings, plan_targets
+from bertdata.build.task import TaskPlan
 from bertdata.cli.main import main as command_line
 from tests.beam_pipelines.test_beam_route import DUMP, GOLDEN, NVIDIA, commands
 from tests.support.commands import contents
@@ -39,7 +40,7 @@ def vocabulary(store: Store, small_vocabulary_file: Path) -> str:
 def made_here(
     corpus: list[Path], vocabulary: Path, place: Path, flags: tuple[str, ...] = SMALL
 ) -> dict[str, bytes]:
-    """What ``create`` makes on this machine."""
+    """The files of ``create`` on this machine."""
     words = ["create", *map(str, corpus), "--vocab", str(vocabulary), "--output", str(place), *flags]
     assert command_line([*words, "--workers", "1"]) == 0
     return contents(place)
@@ -127,7 +128,7 @@ def test_attempts_after_the_last_step_leave_no_stray_file(
     recipe, settings = chosen_settings(None, None, changes)
     paths = [f"{store.url}/text/{part.name}" for part in corpus]
     targets = plan_targets(out, recipe, None, settings, paths, vocabulary)
-    make, write = MakeShard(Making(vocabulary=vocabulary, targets=targets)), WriteManifest(targets)
+    make, write = MakeShard(TaskPlan(vocabulary=vocabulary, targets=targets)), WriteManifest(targets)
     make.setup()
     entries = [entry for path in paths for _, entry in make.process(path)]
     assert store.contents("out") == expected
@@ -162,7 +163,7 @@ def test_a_vocabulary_of_this_machine_travels_with_the_job(corpus, small_vocabul
     job.write_bytes(
         pickle.dumps(
             (
-                MakeShard(Making(vocabulary=CarriedFile(vocabulary), targets=targets)),
+                MakeShard(TaskPlan(vocabulary=BundledFile(vocabulary), targets=targets)),
                 WriteManifest(targets),
                 paths,
             )
@@ -192,12 +193,12 @@ def test_a_runner_elsewhere_gets_the_vocabulary_and_a_local_one_its_path(
 ):
     carried: list[object] = []
 
-    class Watched(CarriedFile):
+    class Watched(BundledFile):
         def __new__(cls, path: str) -> "Watched":
             carried.append(path)
             return super().__new__(cls, path)
 
-    monkeypatch.setattr("beam_pipelines.prepare.CarriedFile", Watched)
+    monkeypatch.setattr("beam_pipelines.prepare.BundledFile", Watched)
     words = ["--input", *map(str, corpus), "--vocab", str(small_vocabulary_file), *SMALL]
     assert main([*words, "--output", str(tmp_path / "local")]) == 0
     assert carried == []

@@ -134,7 +134,7 @@ def test_a_run_in_memory_has_larger_bundles(
 
 @pytest.fixture
 def bundles(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[int]]:
-    """How many elements each bundle of each of our DoFns holds, as they run in this process."""
+    """The number of elements of each bundle, by DoFn, of a run in this process."""
     sizes: dict[str, list[int]] = {}
     for kind in our_do_fns():
         count_bundles(kind, sizes, monkeypatch)

@@ -1,146 +1,90 @@
-"""The house has storeys: imports run downwards only, and the light package stays light."""
+"""The house drawn from its imports: they run downwards between rooms, and never in a circle."""
 
 import ast
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
+from tests.support.house import ORDER, circles, draw, packages, read_sources, room, upward
 from tests.support.paths import ROOT
 
-# Each module belongs to the longest prefix that fits it. A module may import modules of lower levels,
-# and of its own package.
-LEVELS = {
-    "schemas": 0,
-    "bertdata": 0,
-    "bertdata.errors": 0,
-    "bertdata.records": 0,
-    "trainer.data.order": 0,
-    "bertdata.config.dialects": 1,
-    "bertdata.config.recipes": 1,
-    "bertdata.io.remote": 1,
-    "bertdata.io.storage": 1,
-    "bertdata.dataset.published.tables": 1,
-    "bertdata.cli.common.example_flags": 1,
-    "bertdata.cli.common.parser": 1,
-    "bertdata.cli.common.dispatch": 1,
-    "bertdata.unicode": 1,
-    "bertdata.io.assets": 2,
-    "bertdata.config.value_check": 2,
-    "bertdata.io.process_pool": 2,
-    "bertdata._native": 2,
-    "bertdata.tokens": 3,
-    "bertdata.examples": 3,
-    "bertdata.text": 3,
-    "bertdata.build.shuffle": 3,
-    "bertdata.shards": 4,
-    "bertdata.dataset.manifest": 4,
-    "bertdata.text.load_splitter": 4,
-    "bertdata.examples.describe": 4,
-    "bertdata.tokens.train": 4,
-    "bertdata.shards.content": 5,
-    "bertdata.shards.pick": 5,
-    "bertdata.dataset.writer": 5,
-    "bertdata.report.count": 5,
-    "bertdata.dataset.discover": 6,
-    "bertdata.build.task": 6,
-    "bertdata.dataset.reader": 7,
-    "bertdata.report.summary": 7,
-    "bertdata.dataset.verify": 7,
-    "bertdata.build.plan": 7,
-    "bertdata.dataset.vocabulary": 7,
-    "trainer.data.generated": 8,
-    "bertdata.report.plot": 8,
-    "bertdata.build.shuffled_task": 7,
-    "bertdata.build.dry_run": 8,
-    "bertdata.cli.common.progress": 8,
-    "bertdata.cli": 9,
-    "bertdata.__main__": 10,
-    "beam_pipelines": 9,
-    "trainer": 9,
-}
-# Within level 1: recipes are made of dialects, flags of recipes; storage reaches URLs through remote.
-MAY_ALSO_IMPORT = {
-    "bertdata.io.storage": {"bertdata.io.remote"},
-    "bertdata.config.recipes": {"bertdata.config.dialects"},
-    "bertdata.cli.common.example_flags": {"bertdata.config.recipes", "bertdata.config.dialects"},
-}
-OURS = ("bertdata", "beam_pipelines", "trainer", "schemas")
-KERNEL_USERS = {"bertdata.tokens", "bertdata.examples", "bertdata.shards", "bertdata.text"}
-ENGINE_NAMES = {"Engine", "default_engine", "available", "why_missing"}
+MOST_ROOMS = 26
+LOOSE_MODULES = {"__init__.py", "__main__.py", "errors.py", "records.py"}
+KERNEL_NAMES = {"kernels", "_kernels"}
+ROOMS_WITH_KERNELS = {"bertdata.text", "bertdata.tokens", "bertdata.examples", "bertdata.shards"}
+SHARED_BY_COMMANDS = "bertdata.cli.common"
+
+SOURCES = read_sources(ROOT)
+ARROWS = draw(SOURCES)
 
 
-def modules() -> dict[str, Path]:
-    found = {}
-    for package in OURS:
-        for path in (ROOT / package).rglob("*.py"):
-            name = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
-            found[name] = path
-    return found
+def test_imports_run_downwards_between_rooms():
+    assert upward(ARROWS, ORDER) == []
 
 
-MODULES = modules()
+def test_no_modules_import_each_other_in_a_circle():
+    assert circles(ARROWS) == []
 
 
-def unit(module: str) -> str:
-    """The entry of LEVELS that the module belongs to."""
-    parts = module.split(".")
-    for length in range(len(parts), 0, -1):
-        prefix = ".".join(parts[:length])
-        if prefix in LEVELS and (length > 1 or len(parts) == 1 or prefix != "bertdata"):
-            return prefix
-    raise AssertionError(f"{module} has no place in the house: add it to LEVELS")
+def test_there_are_no_more_rooms_than_a_reader_keeps_in_mind():
+    assert len(set(map(room, SOURCES))) <= MOST_ROOMS
 
 
-def imports(path: Path) -> list[tuple[str, set[str]]]:
-    """(module, names taken from it) of every import of ours, at the top or inside a function."""
-    found = []
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            found += [(alias.name, set()) for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: relative import"
-            for alias in node.names:
-                inner = f"{node.module}.{alias.name}"
-                found.append((inner, set()) if inner in MODULES else (node.module, {alias.name}))
-    return [(module, names) for module, names in found if module.split(".")[0] in OURS]
+def test_every_room_has_its_place_in_the_order():
+    assert set(map(room, SOURCES)) <= set(ORDER)
 
 
-@pytest.mark.parametrize("module", sorted(MODULES))
-def test_imports_run_downwards(module):
-    here = unit(module)
-    for imported, _ in imports(MODULES[module]):
-        there = unit(imported)
-        allowed = here == there or LEVELS[there] < LEVELS[here] or there in MAY_ALSO_IMPORT.get(here, ())
-        assert allowed, f"{module} (level {LEVELS[here]}) imports {imported} (level {LEVELS[there]})"
+def test_no_module_lies_loose_in_the_toolkit():
+    assert {path.name for path in (ROOT / "bertdata").glob("*.py")} == LOOSE_MODULES
 
 
-@pytest.mark.parametrize("module", sorted(MODULES))
-def test_only_steps_with_a_kernel_import_the_kernels(module):
-    for imported, names in imports(MODULES[module]):
-        if imported.startswith("bertdata._native") and unit(module) not in KERNEL_USERS | {
-            "bertdata._native"
-        }:
-            assert names <= ENGINE_NAMES, f"{module} imports {names} from {imported}"
+def test_every_folder_of_modules_is_a_package_that_setuptools_finds():
+    shipped = ("bertdata", "beam_pipelines", "schemas", "trainer")
+    folders = {path.parent for package in shipped for path in (ROOT / package).rglob("*.py")}
+    assert [folder for folder in sorted(folders) if not (folder / "__init__.py").exists()] == []
 
 
-@pytest.mark.parametrize("module", sorted(name for name in MODULES if name.startswith("bertdata.cli.")))
-def test_commands_never_import_one_another(module):
-    # main finds a command's module by name; what commands share lies below them
-    shared = {"bertdata.cli.common.progress"}
-    others = {imported for imported, _ in imports(MODULES[module]) if imported.startswith("bertdata.cli.")}
-    assert others <= shared
+def test_the_top_level_is_the_designs():
+    designed = {name.partition(".")[0] for name in ORDER}
+    assert set(packages(ROOT)) == designed
 
 
-def test_toolkit_needs_none_of_the_heavy_packages():
+def uses_kernels(source: str) -> bool:
+    """True where the source imports a name ``kernels``, or reads one as an attribute."""
+    return any(
+        (isinstance(node, ast.ImportFrom) and any(alias.name in KERNEL_NAMES for alias in node.names))
+        or (isinstance(node, ast.Attribute) and node.attr in KERNEL_NAMES)
+        for node in ast.walk(ast.parse(source))
+    )
+
+
+def test_only_rooms_with_kernels_use_them():
+    users = {
+        room(module)
+        for module, source in SOURCES.items()
+        if room(module) not in ("tests", "bertdata._native") and uses_kernels(source)
+    }
+    assert users == ROOMS_WITH_KERNELS
+
+
+def test_commands_never_import_one_another():
+    # bertdata.cli.main finds a command's module by its name
+    for module, found in ARROWS.items():
+        if module.startswith("bertdata.cli.") and not module.startswith(SHARED_BY_COMMANDS):
+            others = {name for name in found if name.startswith("bertdata.cli.")}
+            assert {name for name in others if not name.startswith(SHARED_BY_COMMANDS)} == set(), module
+
+
+def test_the_toolkit_needs_none_of_the_heavy_packages():
     heavy = ["apache_beam", "tensorflow", "torch", "h5py", "pyarrow", "tokenizers", "numpy", "nltk"]
     heavy += ["wikiextractor", "matplotlib"]
-    names = [name for name in MODULES if name.startswith("bertdata") and "__main__" not in name]
-    lazy = {"trainer.data.order", "bertdata.shards.columns", "bertdata.unicode.generate_unicode11"}
+    # shared by the containers HDF5 and Parquet, and imported with them
+    numpy_users = {"bertdata.examples.columns", "bertdata.shards.rows"}
+    light = {name for name in SOURCES if name.startswith("bertdata")} - numpy_users - {"bertdata.__main__"}
     code = f"""
 import importlib, sys
-for name in {sorted(set(names) - lazy)!r}:
+for name in {sorted(light)!r}:
     importlib.import_module(name)
 print([name for name in {heavy!r} if name in sys.modules])
 """
@@ -148,6 +92,64 @@ print([name for name in {heavy!r} if name in sys.modules])
     assert done.stdout.strip() == "[]"
 
 
-def test_top_level_is_the_designs():
-    wanted = {"bertdata", "beam_pipelines", "trainer", "schemas", "tests", "golden", "setup.py"}
-    assert wanted <= {path.name for path in ROOT.iterdir()}
+# The checks themselves: a fault that is planted in the source text must be found.
+
+
+UPWARD = {
+    "at the top": "from bertdata.cli.main import main",
+    "a whole module": "import bertdata.cli.main",
+    "a package and a name": "from bertdata.cli import main",
+    "in a function": "def late():\n    from bertdata.cli.main import main\n    return main",
+    "for type checkers": "if TYPE_CHECKING:\n    from bertdata.cli.main import main",
+}
+
+
+@pytest.mark.parametrize("statement", UPWARD.values(), ids=UPWARD)
+def test_a_planted_upward_import_is_found(statement):
+    planted = SOURCES | {"bertdata.errors": f"{SOURCES['bertdata.errors']}\n{statement}\n"}
+    found = set(upward(draw(planted), ORDER)) - set(upward(ARROWS, ORDER))
+    assert found == {"bertdata.errors imports bertdata.cli.main"}
+
+
+@pytest.mark.parametrize("top", ["beam_pipelines", "trainer"])
+def test_neither_of_the_two_packages_on_top_is_below_the_toolkit(top):
+    imported = next(name for name in SOURCES if name.startswith(f"{top}."))
+    planted = SOURCES | {"bertdata.cli.show": f"import {imported}\n"}
+    assert f"bertdata.cli.show imports {imported}" in upward(draw(planted), ORDER)
+
+
+ROUNDABOUT = {
+    "room.a": "import room.b\n",
+    "room.b": "def late():\n    from room import c\n    return c\n",
+    "room.c": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from room.a import A\n",
+    "room.d": "import room.a\nimport sys\n",
+}
+"""Three modules of one room in a circle, each import of another kind, and one that only looks on."""
+
+
+def test_a_planted_circle_inside_a_room_is_found_however_it_is_hidden():
+    planted = draw(ROUNDABOUT)
+    assert circles(planted) == [["room.a", "room.b", "room.c"]]
+
+
+@pytest.mark.parametrize("module", sorted(ROUNDABOUT)[:3])
+def test_a_circle_opened_anywhere_is_none(module):
+    assert circles(draw(ROUNDABOUT | {module: "import sys\n"})) == []
+
+
+def test_a_circle_planted_in_a_copy_of_the_house_is_found(tmp_path):
+    for name, source in SOURCES.items():
+        if name.startswith(("bertdata", "schemas")):
+            is_package = any(other.startswith(f"{name}.") for other in SOURCES)
+            path = tmp_path / name.replace(".", "/") / "__init__.py"
+            path = path if is_package else path.parent.with_suffix(".py")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(source, encoding="utf-8")
+    before = draw(read_sources(tmp_path))
+    assert circles(before) == [circle for circle in circles(ARROWS) if circle[0].startswith("bertdata")]
+    with (tmp_path / "bertdata/io/remote.py").open("a", encoding="utf-8") as file:
+        file.write("\n\ndef late():\n    from bertdata.io import storage\n    return storage\n")
+    after = circles(draw(read_sources(tmp_path)))
+    assert [circle for circle in after if circle not in circles(before)] == [
+        ["bertdata.io.remote", "bertdata.io.storage"]
+    ]

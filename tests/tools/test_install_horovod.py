@@ -1,4 +1,4 @@
-"""The script of make horovod: what it changes, what it reuses, what it says when something is missing."""
+"""The script of ``make horovod``: the patch, the kept wheel, errors for missing programs."""
 
 import importlib.metadata
 import importlib.util
@@ -26,7 +26,7 @@ def script(monkeypatch, tmp_path):
 
 @pytest.fixture
 def commands(script, monkeypatch):
-    """What would be run."""
+    """The commands that the script would run."""
     seen = []
     monkeypatch.setattr(script, "_run", lambda command, *_, **__: seen.append(command))
     return seen

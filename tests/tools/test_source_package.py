@@ -1,4 +1,4 @@
-"""A remote worker compiles the source package by itself; the worker image is made of what is here."""
+"""Source package and worker image: complete, buildable, of the tested versions."""
 
 import os
 import re
@@ -15,7 +15,7 @@ DOCKERFILE = (ROOT / "Dockerfile").read_text()
 
 
 def run(*command: object, cwd: Path) -> str:
-    """What the command prints; it must succeed."""
+    """Run the command, which must succeed; its output."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run(list(map(str, command)), cwd=cwd, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -143,10 +143,10 @@ def test_moments_spread_over_the_whole_run_and_every_victim_has_its_turn() -> No
         played.append((expected, share, victim))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kills, "play", note)
+        patch.setattr(kills, "kill_and_resume", note)
         patch.setattr(kills, "make_parts", lambda place, parts, part_bytes: [])
         patch.setattr(kills, "run_undisturbed", lambda route, parts, output: route.name)
-        list(kills.play_all(kills.ROUTES, 12 * len(kills.ROUTES), 1, Path(), 1, 1))
+        list(kills.all_rounds(kills.ROUTES, 12 * len(kills.ROUTES), 1, Path(), 1, 1))
     for route in kills.ROUTES:
         shares = sorted(share for name, share, _ in played if name == route.name)
         assert [int(share * 12) for share in shares] == list(range(12))
@@ -156,7 +156,11 @@ def test_moments_spread_over_the_whole_run_and_every_victim_has_its_turn() -> No
 def test_a_difference_is_found_and_named() -> None:
     expected = {"a": b"1", "b": b"2"}
     assert kills.differences({"a": b"1", "b": b"2"}, expected) == []
-    assert kills.differences({"a": b"0", "c": b"2"}, expected) == ["b is missing", "c is stray", "a differs"]
+    assert kills.differences({"a": b"0", "c": b"2"}, expected) == [
+        "b is missing",
+        "c is unexpected",
+        "a differs",
+    ]
 
 
 @pytest.mark.slow
@@ -180,7 +184,7 @@ def test_a_beam_worker_killed_before_it_begins_ends_the_run(
 @pytest.mark.parametrize("route", kills.ROUTES, ids=lambda route: route.name)
 def test_random_kills_change_no_byte_and_leave_no_file(route: kills.Route, tmp_path: Path) -> None:
     seed = random.randrange(1 << 32)
-    for one in kills.play_all([route], 3, seed, tmp_path, parts=8, part_bytes=300_000):
+    for one in kills.all_rounds([route], 3, seed, tmp_path, parts=8, part_bytes=300_000):
         assert one.faults == (), f"seed {seed}: {one}"
 
 

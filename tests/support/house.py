@@ -1,0 +1,113 @@
+"""The house drawn from its source text: modules, their imports, the rooms they belong to.
+
+Nothing is imported to draw it, so a planted fault can be a changed copy of the source text.
+"""
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+Sources = Mapping[str, str]
+"""The source text of each module, by its dotted name; a package's is that of its ``__init__``."""
+
+Arrows = Mapping[str, set[str]]
+"""For each module the modules of ours that it imports."""
+
+TOOLKIT = "bertdata"
+
+ORDER = (
+    *("tests", "tools", "benchmarks", "golden", "beam_pipelines", "trainer"),
+    *("bertdata.__main__", "bertdata.cli", "bertdata.report", "bertdata.build", "bertdata.dataset"),
+    *("bertdata.packing", "bertdata.shards", "bertdata.examples", "bertdata.tokens", "bertdata.text"),
+    *("bertdata.wiki", "bertdata.config", "bertdata.io", "bertdata._native", "bertdata.unicode"),
+    *("bertdata.records", "bertdata.errors", "bertdata", "schemas"),
+)
+"""The rooms, top first: a module imports modules of its own room and of rooms further down."""
+
+
+def packages(root: Path) -> list[str]:
+    """The folders directly below ``root`` that hold Python files."""
+    return sorted(path.name for path in root.iterdir() if path.is_dir() and any(path.glob("*.py")))
+
+
+def read_sources(root: Path) -> Sources:
+    """All modules of all packages below ``root``."""
+    sources = {}
+    for package in packages(root):
+        for path in sorted((root / package).rglob("*.py")):
+            name = ".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__")
+            sources[name] = path.read_text(encoding="utf-8")
+    return sources
+
+
+def draw(sources: Sources) -> Arrows:
+    """Each module's imports of ours, wherever they stand: at the top, in a function, for type checkers."""
+    return {module: set(_imports(module, source, sources)) for module, source in sources.items()}
+
+
+def _imports(module: str, source: str, sources: Sources) -> Iterator[str]:
+    for name in _imported_names(source):
+        found = _nearest(name, sources)
+        if found and found != module:
+            yield found
+
+
+@cache
+def _imported_names(source: str) -> list[str]:
+    """Dotted names: ``import a.b`` gives a.b, ``from a.b import c`` gives a.b.c, a module or not."""
+    names = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"relative import: {ast.unparse(node)}"
+            names += [f"{node.module}.{alias.name}" for alias in node.names]
+    return names
+
+
+def _nearest(name: str, sources: Sources) -> str | None:
+    """The longest beginning of the name that is a module of ours, or None."""
+    while name and name not in sources:
+        name = name.rpartition(".")[0]
+    return name or None
+
+
+def room(module: str) -> str:
+    """A folder or module directly below ``bertdata/``, else the top-level package."""
+    parts = module.split(".")
+    return ".".join(parts[:2]) if parts[0] == TOOLKIT else parts[0]
+
+
+def upward(arrows: Arrows, order: Sequence[str]) -> list[str]:
+    """Each import of a room that does not stand below the importing one; ``order`` is top first."""
+    height = {name: number for number, name in enumerate(order)}
+    return [
+        f"{module} imports {imported}"
+        for module, found in sorted(arrows.items())
+        for imported in sorted(found)
+        if room(module) != room(imported) and height[room(imported)] <= height[room(module)]
+    ]
+
+
+def circles(arrows: Arrows) -> list[list[str]]:
+    """The sets of modules that import each other, directly or through others, each in alphabetical order."""
+    reached = {module: _reachable(module, arrows) for module in arrows}
+    found = {
+        frozenset(other for other in reached[module] if module in reached[other])
+        for module in arrows
+        if module in reached[module]
+    }
+    return sorted(sorted(circle) for circle in found)
+
+
+def _reachable(start: str, arrows: Arrows) -> set[str]:
+    """The modules that following imports from ``start`` leads to; ``start`` only if it lies in a circle."""
+    found: set[str] = set()
+    waiting = list(arrows[start])
+    while waiting:
+        module = waiting.pop()
+        if module not in found:
+            found.add(module)
+            waiting.extend(arrows[module])
+    return found
