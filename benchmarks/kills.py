@@ -25,7 +25,7 @@ VICTIMS = ("run", "worker", "launcher")
 SETTINGS = ("--max-seq-length", "128", "--max-predictions-per-seq", "20", "--dupe-factor", "5")
 PATIENCE_SECONDS = 200
 ATTEMPTS = 3
-BOOKS = ("manifest.json", "MD5SUMS")
+BOOKS = ("manifest.json", "MD5SUMS", "vocab.txt")
 SOONER = 0.8
 """What a moment is shortened by when the run has ended before it."""
 

@@ -230,6 +230,11 @@ def _kind(path: str) -> str | None:
             return None
 
 
+def is_link(path: str) -> bool:
+    """Whether the path is a symbolic link of the local file system."""
+    return not is_remote(path) and os.path.islink(_local(path))
+
+
 def size(path: str) -> int:
     """The file's size in bytes."""
     with _naming(path):
@@ -251,12 +256,17 @@ def make_directory(path: str) -> None:
             os.makedirs(_local(path), exist_ok=True)
 
 
-def remove_directory(path: str) -> None:
-    """Delete a directory of plain files, if it is there."""
+def remove_directory(path: str, *, only: Callable[[str], bool] = lambda name: True) -> None:
+    """Delete a directory of plain files, if it is there.
+
+    only: whether a file of that name may be deleted; where one may not, the directory stays.
+    """
     if not is_object_store(path) and not exists(path):
         return
-    each([join(path, name) for name in list_files(path)], lambda file: remove(file, missing_ok=True))
-    if is_object_store(path):
+    names = list_files(path)
+    mine = [name for name in names if only(name)]
+    each([join(path, name) for name in mine], lambda file: remove(file, missing_ok=True))
+    if is_object_store(path) or len(mine) < len(names):
         return
     with _naming(path):
         if is_remote(path):

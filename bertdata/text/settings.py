@@ -1,12 +1,17 @@
 """Settings of the text stage, and what a run counts."""
 
 from dataclasses import dataclass, fields
+from typing import Any
 
 from bertdata.config.settings import setting
 from bertdata.errors import SettingsError
 
 RECIPES = ("mlperf", "nvidia")
 PUNKT_VARIANTS = ("3.4.5", "current")
+_OF_RECIPE = {
+    "mlperf": ("eval_articles", "block_size"),
+    "nvidia": ("training_shards", "test_shards", "test_fraction", "prefix"),
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -44,6 +49,11 @@ class SegmentSettings:
             bool(self.prefix) and not set(self.prefix) & set("/\\"),
             f"prefix is {self.prefix!r}, expected the beginning of a file name",
         )
+
+    def as_json(self) -> dict[str, Any]:
+        """The settings that count for the recipe, but ``punkt``, as a manifest holds them."""
+        names = ("recipe", *_OF_RECIPE[self.recipe])
+        return {name: getattr(self, name) for name in names}
 
 
 def _check(holds: bool, message: str) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 from bertdata.errors import InputError
-from bertdata.io.block_pool import Pool
+from bertdata.io.process_pool import ProcessPool
 
 BLOCK_MAGIC = 0x314159265359
 END_MAGIC = 0x177245385090
@@ -60,14 +60,14 @@ class Block:
         )
 
 
-def read_bzip2(file: BinaryIO, name: str, pool: Pool) -> Iterator[tuple[bytes, int]]:
+def read_bzip2(file: BinaryIO, name: str, pool: ProcessPool) -> Iterator[tuple[bytes, int]]:
     """The decompressed text, a block at a time, and the offset in the file that it reaches to.
 
     Every checksum is compared. InputError for a truncated or damaged file, with the offset.
     """
     combined = 0
     waiting: Block | None = None
-    for block, text in pool.map(decompress_block, find_blocks(file, name)):
+    for block, text in pool.in_order(decompress_block, find_blocks(file, name)):
         if waiting is not None:
             block = waiting.joined(block)
             text = decompress_block(block)

@@ -92,9 +92,9 @@ def wikiextractor_files(dump: Path, directory: Path, day: str, *options: str) ->
 
 
 def files(directory: Path) -> dict[str, bytes]:
-    """Every file below the directory, by its path there."""
+    """Every file below the directory but the manifest and MD5SUMS, by its path there."""
     return {
         path.relative_to(directory).as_posix(): path.read_bytes()
         for path in sorted(directory.rglob("*"))
-        if path.is_file()
+        if path.is_file() and path.name not in ("manifest.json", "MD5SUMS")
     }
