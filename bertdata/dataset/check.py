@@ -1,4 +1,4 @@
-"""Whether a shard's file fits its entry: the one place where resume, dry run, verify and readers ask."""
+"""Comparison of a shard's file with its entry, for resume, dry run, verify, discover and readers."""
 
 from collections.abc import Sequence
 from typing import Literal

@@ -1,4 +1,4 @@
-"""Where shards are: datasets with their manifests, and the files of other tools, which have none."""
+"""Search for shards: datasets with their manifests, and the files of other tools, which have none."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""The manifest of a dataset directory: what it holds, made from what, with which settings.
+"""The manifest of a dataset directory: contents, inputs and settings.
 
 Deterministic: no clock, no host, no path. Declared in ``schemas/manifest.json``.
 """
@@ -177,7 +177,7 @@ def summary(directory: str, manifest: dict[str, Any]) -> str:
 
 
 def left_out(inputs: int) -> str:
-    """What a summary says of so many skipped inputs; nothing of none."""
+    """The end of a summary for so many skipped inputs; empty for none."""
     return f", {inputs} bad {'input' if inputs == 1 else 'inputs'} left out" if inputs else ""
 
 

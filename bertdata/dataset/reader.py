@@ -57,7 +57,7 @@ class Data:
 
     @property
     def digest(self) -> str:
-        """What a checkpoint remembers of the dataset: a position means nothing in another one."""
+        """Identity of the dataset for a checkpoint, whose position means nothing in another one."""
         found = [f"{shard.name} {shard.examples} {shard.md5}\n" for shard in self.shards]
         return hashlib.blake2b("".join(found).encode(), digest_size=16).hexdigest()
 

@@ -48,6 +48,6 @@ def _check_candidate(directory: str, name: str, row: PublishedFile) -> Finding:
 
 
 def _is_at(name: str, pattern: str) -> bool:
-    """Whether the path ends in the pattern's components."""
+    """True if the path ends in the pattern's components."""
     parts, wanted = name.split("/"), pattern.split("/")
     return len(parts) >= len(wanted) and all(map(fnmatch, parts[-len(wanted) :], wanted))

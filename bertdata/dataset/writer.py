@@ -83,7 +83,7 @@ class Dataset:
         return entries if self.why_made(shard, lambda: input_md5, entries) is None else None
 
     def why_made(self, shard: str, input_md5: Callable[[], str], entries: Entries | None) -> str | None:
-        """Why a run would make a shard of those entries anew; None where it would keep it.
+        """The reason to make a shard of those entries anew; None where a run keeps it.
 
         input_md5 is asked only where the answer hangs on it.
         """

@@ -125,7 +125,7 @@ class Commit:
 
     @contextmanager
     def open_path(self, path: str) -> Iterator[BinaryIO]:
-        """The same for a path in the directory."""
+        """A file of the directory by its path, opened for writing; it appears when the block ends well."""
         storage.make_directory(self.unfinished)  # an attempt later than the release needs it again
         with storage.open_output(path, temporary=self.unfinished) as file:
             yield file
@@ -220,7 +220,7 @@ class Commit:
 
 
 def differences(ours: Terms, theirs: Terms) -> list[str]:
-    """Where the terms of two plans differ, as a person reads it."""
+    """Differences between the terms of two plans, in words."""
     found = []
     for name in ours:
         value, other = ours[name], theirs.get(name)

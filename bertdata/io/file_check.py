@@ -43,7 +43,7 @@ def check_file(path: str, size: int, md5: str, *, size_only: bool = False) -> Mi
 
 
 def fits(directory: str, entry: FileEntry) -> bool:
-    """Whether the directory's file of that name has the entry's bytes and md5."""
+    """True if the directory's file of that name has the entry's bytes and md5."""
     return check_file(storage.join(directory, entry.name), entry.bytes, entry.md5) is None
 
 

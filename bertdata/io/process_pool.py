@@ -41,6 +41,13 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 class WorkerDied(BertDataError):
     """A worker process was killed, for example by the system for want of memory."""
 
+    def __init__(
+        self,
+        message: str = "a worker process died before its work was done (killed, or out of memory); "
+        "run the same command again: what is finished is kept",
+    ) -> None:
+        super().__init__(message)
+
 
 def available_cores() -> int:
     """Processor cores that this process may use."""
@@ -284,10 +291,7 @@ class _Worker:
                 raise EOFError
             result, failure, trace = self._connection.recv()
         except (EOFError, OSError):
-            raise WorkerDied(
-                "a worker process died before its work was done (killed, or out of memory); "
-                "run the same command again: what is finished is kept"
-            ) from None
+            raise WorkerDied from None
         if failure is not None:
             failure.__cause__ = _WorkerTraceback(trace)
         return result, failure

@@ -22,7 +22,7 @@ _REQUESTS = 16
 
 
 def is_remote(path: str) -> bool:
-    """Whether the path names a file system other than the local one (``gs://``, ``s3://``, ``memory://``)."""
+    """True for a path on a file system other than the local one (``gs://``, ``s3://``, ``memory://``)."""
     return "://" in path and not path.startswith("file://")
 
 
@@ -211,12 +211,12 @@ def remove(path: str, *, missing_ok: bool = False) -> None:
 
 
 def exists(path: str) -> bool:
-    """Whether a file or directory of that path is there."""
+    """True if a file or directory of that path exists."""
     return _kind(path) is not None if is_remote(path) else os.path.exists(_local(path))
 
 
 def is_directory(path: str) -> bool:
-    """Whether the path is a directory (in an object store: a prefix of files)."""
+    """True for a directory (in an object store: a prefix of files)."""
     return _kind(path) == "directory" if is_remote(path) else os.path.isdir(_local(path))
 
 
@@ -231,7 +231,7 @@ def _kind(path: str) -> str | None:
 
 
 def is_link(path: str) -> bool:
-    """Whether the path is a symbolic link of the local file system."""
+    """True for a symbolic link of the local file system."""
     return not is_remote(path) and os.path.islink(_local(path))
 
 
@@ -259,7 +259,7 @@ def make_directory(path: str) -> None:
 def remove_directory(path: str, *, only: Callable[[str], bool] = lambda name: True) -> None:
     """Delete a directory of plain files, if it is there.
 
-    only: whether a file of that name may be deleted; where one may not, the directory stays.
+    only: decides by its name whether a file may be deleted; where one may not, the directory stays.
     """
     if not is_object_store(path) and not exists(path):
         return
@@ -310,7 +310,9 @@ def expand(patterns: list[str]) -> list[str]:
     for pattern in patterns:
         found = [pattern] if exists(pattern) else _matches(pattern)
         if not found:
-            raise MissingInputError(f"{pattern}: no such file or directory")
+            bucket = missing_bucket(pattern)
+            missing = "no such file or directory" if bucket is None else f"there is no bucket {bucket}"
+            raise MissingInputError(f"{pattern}: {missing}")
         paths.update(found)
     return sorted(paths)
 

@@ -50,7 +50,7 @@ class GroupedRun:
         self._progress = progress
 
     def has_same_inputs(self, finished: TextManifest) -> bool:
-        """Whether the files are those that the manifest lists, to the byte."""
+        """True if the files are those that the manifest lists, to the byte."""
         listed = [entry.md5 for entry in finished.inputs]
         if [md5 for _, md5 in self._pool.in_order(file_md5, self.files)] != listed:
             return False

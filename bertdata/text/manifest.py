@@ -62,7 +62,7 @@ class TextManifest:
 
     @property
     def counts(self) -> SegmentCounts:
-        """What the run that made it read and wrote."""
+        """Counts of the run that made it."""
         return count_text(self.inputs, self.files)
 
     def terms(self) -> dict[str, Any]:

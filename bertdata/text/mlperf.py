@@ -24,7 +24,7 @@ class MlperfText:
 
     @property
     def counts(self) -> SegmentCounts:
-        """What reading this file adds to a run's counts."""
+        """The file's share of a run's counts."""
         return SegmentCounts(
             files=1,
             articles=self.articles,

@@ -72,7 +72,7 @@ class NvidiaText:
 
     @property
     def counts(self) -> SegmentCounts:
-        """What reading this file adds to a run's counts."""
+        """The file's share of a run's counts."""
         return SegmentCounts(
             files=1,
             articles=len(self.articles),

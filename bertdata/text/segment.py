@@ -13,7 +13,7 @@ from bertdata.text.write_parts import write_parts
 from bertdata.text.write_shards import write_shards
 
 Progress = Callable[[int], None]
-"""Told of each file that is done: its bytes."""
+"""Called after each file with its bytes."""
 
 
 def segment(

@@ -1,4 +1,4 @@
-"""Settings of the text stage, and what a run counts."""
+"""Settings and counts of the text stage."""
 
 from dataclasses import dataclass, fields
 from typing import Any
@@ -63,7 +63,7 @@ def _check(holds: bool, message: str) -> None:
 
 @dataclass(kw_only=True, slots=True)
 class SegmentCounts:
-    """What a run read and wrote.
+    """Counts of a run's input and output.
 
     withheld: articles in eval.txt (mlperf). empty: articles without text, which make no output, and
     lines_outside: lines of text that no article holds (both nvidia; the original drops them too).
@@ -79,6 +79,6 @@ class SegmentCounts:
     bytes_out: int = 0
 
     def add(self, other: "SegmentCounts") -> None:
-        """Count what the other one counted as well."""
+        """Add the other counts to these."""
         for item in fields(self):
             setattr(self, item.name, getattr(self, item.name) + getattr(other, item.name))

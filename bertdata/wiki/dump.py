@@ -36,7 +36,7 @@ _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SiteInfo:
-    """What a dump's head says that rendering needs, characters such as ``&`` escaped as in the dump."""
+    """Facts of a dump's head that rendering needs, characters such as ``&`` escaped as in the dump."""
 
     url_base: str
     namespaces: frozenset[str]
@@ -127,7 +127,7 @@ class Dump:
             yield PageBlock(data=data[start:], position=self._position)
 
     def _pass_over(self, buffer: bytes) -> bytes:
-        """What follows the next closing tag; the bytes before it are let go as they are read."""
+        """Read on to the next closing tag, forgetting the bytes before it; the bytes behind it."""
         while (end := buffer.find(_CLOSE)) < 0:
             read = next(self._texts, None)
             if read is None:

@@ -23,7 +23,7 @@ _BLOBS = ("records", "titles", "contents")
 
 @dataclass(kw_only=True)
 class FirstPass:
-    """What the pages seen so far hold: templates and redirects between them, the newest revision's day."""
+    """Contents of the pages so far: templates, redirects between them, the newest revision's day."""
 
     site: SiteInfo
     templates_wanted: bool

@@ -85,7 +85,7 @@ def multistream(xml: bytes, cuts: list[int]) -> bytes:
 
 
 def wikiextractor_files(dump: Path, directory: Path, day: str, *options: str) -> dict[str, bytes]:
-    """What wikiextractor's own command writes, run at midnight of that day."""
+    """The files of wikiextractor's own command, run at midnight of that day."""
     command = [sys.executable, "-c", _PINNED, day, str(dump), "-o", str(directory), "--processes", "1", "-q"]
     subprocess.run([*command, *options], check=True, timeout=300)
     return files(directory)

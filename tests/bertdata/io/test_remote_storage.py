@@ -50,7 +50,7 @@ def local(corpus: list[Path], small_vocabulary_file: Path, tmp_path: Path) -> "L
 
 
 class LocalDatasets:
-    """What ``create`` makes on this machine."""
+    """The files of ``create`` on this machine."""
 
     def __init__(self, parts: list[Path], vocabulary: Path, place: Path) -> None:
         self._words = ["create", *map(str, parts), "--vocab", str(vocabulary)]

@@ -461,7 +461,7 @@ def test_without_wikiextractor_the_error_says_how_to_install_it(
 
 
 class _PulledOut(Exception):
-    """What stands for a crash."""
+    """Stands for a crash."""
 
 
 def test_a_run_after_a_crash_goes_on_and_ends_with_the_same_bytes(
