@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from bertdata.io import storage
 
-SUFFIX = ".parcels"
+SUFFIX = ".parcels.tmp"
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,8 +58,8 @@ def find_datasets(path: str, *, exact: bool = False, objective: str | None = Non
     if MANIFEST_NAME in names:
         return _listed(storage.join(path, MANIFEST_NAME), exact)
     refuse_unfinished(path, names)
-    inner = [f"{name}/{MANIFEST_NAME}" for name in datasets_below(names)]
-    found = [_listed(storage.join(path, name), exact) for name in inner]
+    inner = [storage.join(path, f"{name}/{MANIFEST_NAME}") for name in datasets_below(names)]
+    found = [_listed(where, exact) for where in inner if _kind(storage.read_bytes(where), where) == KIND]
     return [one for listed in found for one in listed] or [_unlisted(path, objective)]
 
 
@@ -114,7 +114,9 @@ def _unlisted(path: str, objective: str | None) -> FoundDataset:
 def _listed(where: str, exact: bool, chosen: Sequence[str] = ()) -> list[FoundDataset]:
     """The manifest's dataset, of the chosen shards if some are; none if it does not list all of them."""
     data = storage.read_bytes(where)
-    if (kind := parse_json(data, where).get("kind", KIND)) != KIND:
+    if (kind := _kind(data, where)) != KIND:
+        if chosen:
+            return []
         raise DatasetError(f"{where}: is the manifest of a directory of {kind}, expected one of a {KIND}")
     manifest = parse_manifest(data, where)
     if exact and manifest.dump() != data:
@@ -140,6 +142,10 @@ def _listed(where: str, exact: bool, chosen: Sequence[str] = ()) -> list[FoundDa
         for file in files
     ]
     return [FoundDataset(path=directory, manifest=manifest, shards=tuple(shards))]
+
+
+def _kind(manifest: bytes, where: str) -> str:
+    return str(parse_json(manifest, where).get("kind", KIND))
 
 
 def _fault(path: str, misfit: Misfit, entry: ShardEntry) -> str:

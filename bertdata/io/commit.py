@@ -2,11 +2,11 @@
 
 ::
 
-    DIR/part-00000.tfrecord        a piece; appears whole
-    DIR/unfinished/plan.json       what DIR is being made for; there from the claim to the release
+    DIR/part-00000.tfrecord        a piece, as any file that is made for good; appears whole
+    DIR/unfinished/plan.json       the plan that DIR is being made for; from the claim to the release
     DIR/unfinished/NAME.json       note of a finished piece, sealed with an md5
     DIR/unfinished/*.tmp           files that are being written (none in an object store)
-    DIR/unfinished/*.piece         what a later step of the same run needs
+    DIR/unfinished/*.scratch       files for a later step of the run
     DIR/MD5SUMS DIR/manifest.json  written last, in this order; then unfinished/ goes
 
 A run that finds the directory of an earlier one with the same plan keeps what is noted and fits, and
@@ -36,8 +36,8 @@ PLAN_NAME = "plan.json"
 Terms = Mapping[str, Any]
 """A plan: JSON values by name, in the words of an error message. Equal terms make equal bytes."""
 
-_GROWING = (".tmp", ".parcels")
-_OURS = (*_GROWING, ".json", ".piece")
+_GROWING = ".tmp"
+_OURS = (_GROWING, ".json", ".scratch")
 
 
 class Commit:
@@ -64,9 +64,9 @@ class Commit:
         """The path of a piece."""
         return storage.join(self.directory, name)
 
-    def piece_name(self, name: str) -> str:
+    def scratch_name(self, name: str) -> str:
         """The name, in the directory, of a file for later steps of the run; gone after the release."""
-        return f"{UNFINISHED}/{quote(name, safe='')}.piece"
+        return f"{UNFINISHED}/{quote(name, safe='')}.scratch"
 
     def claim(self) -> None:
         """Take the directory, or take up an earlier run of the same plan; DatasetError if it is another's."""
@@ -194,7 +194,7 @@ class Commit:
     def sweep(self) -> None:
         """Remove files that were being written when a process was stopped."""
         for name in storage.list_files(self.unfinished):
-            if name.endswith(".tmp"):
+            if name.endswith(_GROWING):
                 storage.remove(storage.join(self.unfinished, name), missing_ok=True)
 
     def _refuse_strange_files(self) -> None:

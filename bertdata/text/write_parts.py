@@ -33,7 +33,7 @@ class MlperfStep:
 def write_parts(run: GroupedRun) -> list[FileEntry]:
     """Write parts and evaluation set; their entries.
 
-    The withheld articles of each part wait in pieces of their own, so that a later run has them.
+    The withheld articles of each part wait in scratch files of their own, so that a later run has them.
     """
     plan, commit = run.text.plan, run.text.commit
     step = MlperfStep(len(run.files), plan.settings.eval_articles, run.load_splitter)
@@ -41,11 +41,11 @@ def write_parts(run: GroupedRun) -> list[FileEntry]:
     groups = [Group(name=plan.names[part], numbers=list(numbers)) for part, numbers in numbered]
 
     def make(group: Group, texts: Iterator[MlperfText]) -> Note:
-        text_piece, md5_piece = f"{group.name}.{EVAL_TEXT}", f"{group.name}.{EVAL_MD5}"
+        text_scratch, md5_scratch = f"{group.name}.{EVAL_TEXT}", f"{group.name}.{EVAL_MD5}"
         with (
             run.text.open(group.name) as part,
-            open_piece(commit, text_piece) as eval_file,
-            open_piece(commit, md5_piece) as md5_file,
+            open_scratch(commit, text_scratch) as eval_file,
+            open_scratch(commit, md5_scratch) as md5_file,
         ):
             for text in texts:
                 part.write(part_text(text.training))
@@ -53,8 +53,8 @@ def write_parts(run: GroupedRun) -> list[FileEntry]:
                 md5_file.write(eval_md5(text.withheld))
         entries = [
             part.entry(group.name),
-            eval_file.entry(commit.piece_name(text_piece)),
-            md5_file.entry(commit.piece_name(md5_piece)),
+            eval_file.entry(commit.scratch_name(text_scratch)),
+            md5_file.entry(commit.scratch_name(md5_scratch)),
         ]
         return {"files": [asdict(entry) for entry in entries]}
 
@@ -62,14 +62,14 @@ def write_parts(run: GroupedRun) -> list[FileEntry]:
     for name in (EVAL_TEXT, EVAL_MD5):
         with run.text.open(name) as file:
             for group in groups:
-                piece = commit.piece_name(f"{group.name}.{name}")
-                file.write(storage.read_bytes(commit.path(piece)))
+                scratch = commit.scratch_name(f"{group.name}.{name}")
+                file.write(storage.read_bytes(commit.path(scratch)))
         made.append(file.entry(name))
     return made
 
 
 @contextmanager
-def open_piece(commit: Commit, name: str) -> Iterator[HashingSink]:
-    """A piece for a later step, opened for writing; it appears when the block ends well."""
-    with commit.open(commit.piece_name(name)) as file:
+def open_scratch(commit: Commit, name: str) -> Iterator[HashingSink]:
+    """A scratch file for a later step, opened for writing; it appears when the block ends well."""
+    with commit.open(commit.scratch_name(name)) as file:
         yield HashingSink(file.write)

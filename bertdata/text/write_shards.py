@@ -1,4 +1,4 @@
-"""NVIDIA's text shards: articles wait in pieces until it is known which shard each goes to."""
+"""NVIDIA's text shards: articles wait in scratch files until it is known which shard each goes to."""
 
 from array import array
 from collections.abc import Iterator
@@ -41,7 +41,7 @@ def write_shards(run: GroupedRun) -> list[FileEntry]:
 
 
 def _write_shards(run: GroupedRun, place: str | None) -> list[FileEntry]:
-    """place: the directory of the pieces; None: among the unfinished files, where a later run keeps them."""
+    """Write the shards; place: directory of the scratch files, None: ``unfinished/``, for a later run."""
     commit, plan = run.text.commit, run.text.plan
     starts = range(0, len(run.files), GROUP_FILES)
     groups = [
@@ -50,8 +50,8 @@ def _write_shards(run: GroupedRun, place: str | None) -> list[FileEntry]:
     ]
 
     def path_of(group: Group) -> str:
-        piece = commit.piece_name(group.name)
-        return commit.path(piece) if place is None else storage.join(place, storage.base_name(piece))
+        name = commit.scratch_name(group.name)
+        return commit.path(name) if place is None else storage.join(place, storage.base_name(name))
 
     def make(group: Group, texts: Iterator[NvidiaText]) -> Note:
         path = path_of(group)
@@ -63,7 +63,7 @@ def _write_shards(run: GroupedRun, place: str | None) -> list[FileEntry]:
                     sink.write(article)
                 lengths.extend(map(len, text.articles))
                 sentences.extend(text.sentences)
-        entry = sink.entry(commit.piece_name(group.name))
+        entry = sink.entry(commit.scratch_name(group.name))
         return {"files": [asdict(entry)], "lengths": list(lengths), "sentences": list(sentences)}
 
     sentences = array("I")

@@ -290,6 +290,29 @@ def test_wrong_usage_is_refused(bertdata: Program, made: Path) -> None:
     bertdata("verify-md5", made / "shards" / "MD5SUMS", "--chain").assert_one_error(1, "has no chain")
 
 
+def test_both_phases_of_a_recipe_have_their_chain(bertdata: Program, place: Path) -> None:
+    shutil.rmtree(place / "shards")
+    parts = sorted((place / "results").glob("part-*"))
+    words = ("--vocab", GOLDEN / "vocab.txt", "--recipe", "habana", "--dupe-factor=1", "--workers=1")
+    assert bertdata("create", *parts, "--output", place / "shards", *words).status == 0
+    outcome = chain(bertdata, place, place / "results")
+    assert outcome.status == 0, outcome.out
+    assert outcome.out.count("  <- dump: ") == 2
+    path = place / "shards" / "phase2" / "sources" / "parts.json"
+    edit(path, lambda value: value["totals"].update(files=7))
+    outcome = chain(bertdata, place)
+    assert outcome.status == 1
+    assert f"{path}: wrong md5: " in outcome.out
+
+
+def test_only_the_datasets_below_a_directory_are_read(bertdata: Program, made: Path) -> None:
+    outcome = bertdata("stats", made, "--json")
+    assert outcome.status == 0, outcome.err
+    assert [one["path"] for one in json.loads(outcome.out)["datasets"]] == [str(made / "shards")]
+    sound = bertdata("verify-md5", made)
+    assert (sound.status, sound.out) == (0, f"{made}: 5 files right, sound\n")
+
+
 def test_only_a_dataset_is_read_for_training_or_statistics(bertdata: Program, made: Path) -> None:
     for directory, kind in (("results", "text"), ("extracted", "articles")):
         bertdata("stats", made / directory).assert_one_error(

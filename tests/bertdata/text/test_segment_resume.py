@@ -120,7 +120,7 @@ def test_what_was_damaged_after_a_crash_is_made_again(
     run(articles, tmp_path / "whole", settings)
     run(articles, tmp_path / "out", settings, 10)
     out = tmp_path / "out"
-    made = [*out.glob("part-*"), *out.glob("unfinished/*.piece"), *out.glob("unfinished/*-*.json")]
+    made = [*out.glob("part-*"), *out.glob("unfinished/*.scratch"), *out.glob("unfinished/*-*.json")]
     for path in sorted(made)[::2]:
         data = path.read_bytes()
         path.write_bytes(data[: len(data) // 2] + b"!" + data[len(data) // 2 + 1 :])
