@@ -17,8 +17,9 @@ from beam_pipelines.prepare import main
 from beam_pipelines.report.counters import Spread
 from beam_pipelines.report.errors import clear_error
 from beam_pipelines.report.progress import Watcher, watching
-from beam_pipelines.stages.shards import MakeShard, Making, WriteManifest
+from beam_pipelines.stages.shards import MakeShard, WriteManifest
 from bertdata.build.plan import chosen_settings, plan_targets
+from bertdata.build.task import TaskPlan
 from bertdata.cli.main import main as command_line
 from bertdata.dataset.manifest import ShardEntry
 from bertdata.errors import InputError
@@ -155,7 +156,7 @@ def test_the_watcher_sees_each_finished_shard_once_and_forgets_none(
     targets = plan_targets(str(tmp_path / "beam"), recipe, None, settings, parts, vocabulary)
     watcher = Watcher([target.dataset for target in targets])
     assert watcher.look() == []
-    stage = MakeShard(Making(vocabulary=vocabulary, targets=targets))
+    stage = MakeShard(TaskPlan(vocabulary=vocabulary, targets=targets))
     for target in targets:
         target.dataset.begin()
     for part in parts[:2]:
@@ -206,7 +207,7 @@ def test_stages_run_twice_keep_what_is_there_and_write_the_same_bytes(
     targets = plan_targets(output, recipe, None, settings, parts, vocabulary)
     targets[0].dataset.begin()
     stages = (
-        MakeShard(Making(vocabulary=vocabulary, targets=targets)),
+        MakeShard(TaskPlan(vocabulary=vocabulary, targets=targets)),
         WriteManifest(targets, vocabulary),
     )
     stages[0].setup()

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from beam_pipelines.prepare import main
-from beam_pipelines.stages.shards import MakeShard, Making, WriteManifest
+from beam_pipelines.stages.shards import MakeShard, WriteManifest
 from beam_pipelines.transport.bundled_file import CarriedFile
 from bertdata.build.plan import chosen_settings, plan_targets
+from bertdata.build.task import TaskPlan
 from bertdata.cli.main import main as command_line
 from tests.beam_pipelines.test_beam_route import DUMP, GOLDEN, NVIDIA, commands
 from tests.support.commands import contents
@@ -127,7 +128,7 @@ def test_attempts_after_the_last_step_leave_no_stray_file(
     recipe, settings = chosen_settings(None, None, changes)
     paths = [f"{store.url}/text/{part.name}" for part in corpus]
     targets = plan_targets(out, recipe, None, settings, paths, vocabulary)
-    make = MakeShard(Making(vocabulary=vocabulary, targets=targets))
+    make = MakeShard(TaskPlan(vocabulary=vocabulary, targets=targets))
     write = WriteManifest(targets, vocabulary)
     make.setup()
     entries = [entry for path in paths for _, entry in make.process(path)]
@@ -163,7 +164,7 @@ def test_a_vocabulary_of_this_machine_travels_with_the_job(corpus, small_vocabul
     job.write_bytes(
         pickle.dumps(
             (
-                MakeShard(Making(vocabulary=CarriedFile(vocabulary), targets=targets)),
+                MakeShard(TaskPlan(vocabulary=CarriedFile(vocabulary), targets=targets)),
                 WriteManifest(targets, CarriedFile(vocabulary)),
                 paths,
             )
