@@ -8,12 +8,12 @@ from functools import partial
 from typing import Any
 
 from beam_pipelines.options import PROGRAM, parse_flags, text_settings
-from beam_pipelines.report.counters import RunMetrics, run_metrics, table
+from beam_pipelines.report.counters import RunMetrics, run_metrics, table, text_amounts
 from beam_pipelines.report.errors import clear_error
 from beam_pipelines.report.logs import show_warnings, silence_lost_connections
 from beam_pipelines.report.progress import shown_progress
 from beam_pipelines.runners.pipeline import make_pipeline, runs_here
-from beam_pipelines.stages.text_stage import TextStage, plan_text_stage
+from beam_pipelines.stages.text_stage import TextStage, finished_text, plan_text_stage
 from beam_pipelines.transport.bundled_file import BundledFile
 from beam_pipelines.transport.spill_files import SpillFiles
 from bertdata import _native
@@ -22,12 +22,14 @@ from bertdata.build.plan import chosen_settings, find_parts, plan_targets
 from bertdata.build.task import Target, TaskPlan
 from bertdata.cli.common.example_flags import given_settings
 from bertdata.cli.common.text_flags import given_extract_settings
-from bertdata.dataset.manifest import MANIFEST_NAME, parse_json, summary
+from bertdata.dataset.manifest import summary
+from bertdata.dataset.sources import find_sources
 from bertdata.errors import BertDataError, SettingsError
 from bertdata.io import storage
 from bertdata.io.assets import find_punkt_tables, find_vocabulary
+from bertdata.io.manifest_file import MANIFEST_NAME, parse_json
 from bertdata.text.reading import find_extracted_files
-from bertdata.text.settings import SegmentSettings
+from bertdata.text.settings import SegmentCounts, SegmentSettings
 from bertdata.wiki.extract import preview_extraction
 
 
@@ -82,6 +84,8 @@ def prepare(arguments: list[str]) -> int:
     if not runs_here(pipeline) and not storage.is_remote(flags.vocab):
         flags.vocab = BundledFile(flags.vocab)
     add_stages(pipeline, source, targets, flags)
+    if source.counts is not None:
+        metrics += RunMetrics(totals=text_amounts(source.counts))
     metrics += make_datasets(pipeline, source, targets)
     for target in targets:
         path = storage.join(target.dataset.directory, MANIFEST_NAME)
@@ -100,10 +104,10 @@ def preview_run(
     make_pipeline(beam_arguments, flags)
     if flags.input_kind == "dump":
         (dump,), articles = flags.input, storage.join(flags.text, "extracted")
-        lines = preview_extraction(
-            dump, articles, given_extract_settings(flags), report_file=f"{articles}.json"
+        lines = preview_extraction(dump, articles, given_extract_settings(flags))
+        lines.append(
+            f"{flags.text}: parts, and from them the shards: how many, the extracted articles decide"
         )
-        lines.append(f"{flags.text}: parts, then shards; their number depends on the extracted articles")
         lines += [
             f"{target.dataset.directory}: {settings_line(target.dataset.plan)}"
             for target in targets_for(parts=[])
@@ -114,7 +118,7 @@ def preview_run(
     plan = TaskPlan(vocabulary=flags.vocab, targets=targets_for(parts=source.parts), engine=flags.engine)
     previews = preview(plan, source.parts)
     if source.stage is not None:
-        print("\n".join(source.stage.plan.lines(source.files, flags.text, source.stage.settings)))
+        print("\n".join(source.stage.plan.lines(source.files, flags.text)))
     show_previews(previews)
 
 
@@ -141,9 +145,7 @@ def extract_dump(flags: argparse.Namespace, beam_arguments: list[str]) -> RunMet
     from beam_pipelines.stages.extraction import ExtractArticles
 
     articles = storage.join(flags.text, "extracted")
-    stage = ExtractArticles(
-        articles, f"{articles}.json", given_extract_settings(flags), flags.extract_workers
-    )
+    stage = ExtractArticles(articles, given_extract_settings(flags), flags.extract_workers)
     _ = (
         pipeline
         | "list dump" >> beam.Create(flags.input, reshuffle=False)
@@ -155,11 +157,15 @@ def extract_dump(flags: argparse.Namespace, beam_arguments: list[str]) -> RunMet
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Source:
-    """The parts to make shards of; ``stage`` makes them from ``files``, or is None where they exist."""
+    """The parts to make shards of; ``stage`` makes them of ``files``, or is None where they are there.
+
+    counts: of an earlier run of the text stage, whose finished directory is used.
+    """
 
     parts: list[str]
     files: list[str]
     stage: TextStage | None
+    counts: SegmentCounts | None = None
 
 
 def plan_source(flags: argparse.Namespace, text: SegmentSettings | None) -> Source:
@@ -168,6 +174,8 @@ def plan_source(flags: argparse.Namespace, text: SegmentSettings | None) -> Sour
         return Source(parts=find_parts(flags.input), files=[], stage=None)
     files = find_extracted_files(flags.input)
     stage = plan_text_stage(files, flags.text, text, flags.engine, flags.punkt_tables)
+    if (finished := finished_text(stage, files)) is not None:
+        return Source(parts=stage.parts, files=files, stage=None, counts=finished.counts)
     return Source(parts=stage.parts, files=files, stage=stage)
 
 
@@ -182,9 +190,11 @@ def add_stages(pipeline: Any, source: Source, targets: tuple[Target, ...], flags
 
     if source.stage is None:
         parts = pipeline | "list parts" >> beam.Create(source.parts, reshuffle=False)
+        cited = find_sources(source.parts)
+        sources = pipeline | "list sources" >> beam.Create([cited], reshuffle=False)
     else:
         files = pipeline | "list files" >> beam.Create(list(enumerate(source.files)), reshuffle=False)
-        parts = files | "make parts" >> make_parts(source.stage)
+        parts, sources = files | "make parts" >> make_parts(source.stage)
     plan = TaskPlan(
         vocabulary=flags.vocab, targets=targets, engine=flags.engine, skip_bad=flags.skip_bad_inputs
     )
@@ -193,7 +203,8 @@ def add_stages(pipeline: Any, source: Source, targets: tuple[Target, ...], flags
     else:
         shuffle = ShuffleSettings(num_shards=flags.num_shards, tasks=plan, spill_files=spill_files(targets))
         make_shards = MakeShuffledShards(shuffle)
-    _ = parts | "make shards" >> make_shards | "write manifests" >> WriteManifests(targets)
+    entries = parts | "make shards" >> make_shards
+    _ = (entries, sources) | "write manifests" >> WriteManifests(targets, flags.vocab)
 
 
 def spill_files(targets: tuple[Target, ...]) -> SpillFiles:
@@ -202,10 +213,13 @@ def spill_files(targets: tuple[Target, ...]) -> SpillFiles:
 
 
 def make_datasets(pipeline: Any, source: Source, targets: tuple[Target, ...]) -> RunMetrics:
-    """Prepare the datasets' directories, run the pipeline, clean up; the pipeline's metrics."""
+    """Run the pipeline on directories made ready, and clear up behind it; what was counted."""
+    if source.stage is not None:
+        source.stage.text.commit.claim()
+        source.stage.spill_files.remove_all()  # of an earlier run that was killed
     for target in targets:
         target.dataset.begin()
-    spill_files(targets).remove_all()  # those of an earlier run that was killed
+    spill_files(targets).remove_all()
     try:
         if runs_here(pipeline):
             shards = (targets[0].dataset.plan.num_shards or len(source.parts)) * len(targets)
@@ -220,7 +234,7 @@ def make_datasets(pipeline: Any, source: Source, targets: tuple[Target, ...]) ->
             print(f"{PROGRAM}: the job goes on where it runs; stop it there", file=sys.stderr)
         raise
     if source.stage is not None:
-        source.stage.clean_up()
+        source.stage.text.commit.release()
     return metrics
 
 
@@ -240,10 +254,6 @@ def clean_up(source: Source, targets: tuple[Target, ...]) -> None:
         source.stage.clean_up()
     spill_files(targets).remove_all()
     for target in targets:
-        directory = target.dataset.unfinished
-        for name in storage.list_files(directory):
-            if name.endswith(".tmp"):
-                storage.remove(storage.join(directory, name), missing_ok=True)
         target.dataset.give_up()
 
 

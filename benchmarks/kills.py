@@ -25,7 +25,7 @@ VICTIMS = ("run", "worker", "launcher")
 SETTINGS = ("--max-seq-length", "128", "--max-predictions-per-seq", "20", "--dupe-factor", "5")
 TIMEOUT_SECONDS = 200
 ATTEMPTS = 3
-LISTS = ("manifest.json", "MD5SUMS")
+LISTS = ("manifest.json", "MD5SUMS", "vocab.txt")
 SHORTEN = 0.8
 """Factor for the moment of the kill when the run has ended before it."""
 

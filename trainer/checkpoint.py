@@ -11,9 +11,7 @@ seeds each micro-batch, so that dropout too is the same after a resume and for a
 
 import json
 import math
-import os
 import shutil
-import socket
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import md5
@@ -26,8 +24,9 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from bertdata import __version__
-from bertdata.dataset.writer import file_md5
 from bertdata.errors import MissingInputError, StorageError
+from bertdata.io.file_check import file_md5
+from bertdata.io.whole_directory import open_directory, sweep_directories
 from trainer.config import Config
 from trainer.errors import CheckpointError
 from trainer.model import ModelConfig
@@ -93,32 +92,19 @@ def save_checkpoint(
 def write_checkpoint(
     path: Path, state: State, weights: Mapping[str, Tensor], moments: Mapping[str, Tensor]
 ) -> None:
-    """Write the checkpoint under a temporary name, then rename it; replaces an older one at the path."""
-    # The name is unique because machines that share output_dir write at the same time.
-    partial = path.with_name(f".{path.name}.{socket.gethostname()}-{os.getpid()}.partial")
+    """Write a checkpoint that appears whole; what was at the path is replaced."""
     files = {}
     try:
-        partial.mkdir(parents=True)
-        for name, tensors in {WEIGHTS: weights, MOMENTS: moments}.items():
-            if tensors:
-                save_file({key: tensor.contiguous() for key, tensor in tensors.items()}, partial / name)
-                files[name] = file_md5(str(partial / name))
-        values = {"format": FORMAT, **asdict(replace(state, files=files))}
-        text = json.dumps({**values, "md5": _md5(values)}, indent=1)
-        (partial / STATE).write_text(f"{text}\n", encoding="utf-8")
-        for file in (*partial.iterdir(), partial):
-            _flush(file)
-        shutil.rmtree(path, ignore_errors=True)
-        try:
-            partial.rename(path)
-        except OSError:
-            if not (path / STATE).exists():  # else another machine was faster
-                raise
-        _flush(path.parent)
-    except (OSError, SafetensorError) as error:
+        with open_directory(path) as growing:
+            for name, tensors in {WEIGHTS: weights, MOMENTS: moments}.items():
+                if tensors:
+                    save_file({key: tensor.contiguous() for key, tensor in tensors.items()}, growing / name)
+                    files[name] = file_md5(str(growing / name))
+            values = {"format": FORMAT, **asdict(replace(state, files=files))}
+            text = json.dumps({**values, "md5": _md5(values)}, indent=1)
+            (growing / STATE).write_text(f"{text}\n", encoding="utf-8")
+    except SafetensorError as error:
         raise StorageError(f"{path}: cannot be written: {error}") from None
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
 
 
 def find_checkpoints(output_dir: str) -> dict[int, Path]:
@@ -141,7 +127,8 @@ def clean_up(output_dir: str, after: int | None = None) -> None:
     """Remove the files of an interrupted save, and checkpoints later than number ``after``."""
     last = math.inf if after is None else after
     later = [path for number, path in find_checkpoints(output_dir).items() if number > last]
-    for path in (*_folder(output_dir).glob(".step-*.partial"), *later):
+    sweep_directories(_folder(output_dir))
+    for path in later:
         shutil.rmtree(path, ignore_errors=True)
 
 
@@ -188,15 +175,6 @@ def read_tensors(path: Path, state: State, name: str = WEIGHTS) -> dict[str, Ten
 
 def _md5(values: Mapping[str, Any]) -> str:
     return md5(json.dumps(values, sort_keys=True).encode(), usedforsecurity=False).hexdigest()
-
-
-def _flush(path: Path) -> None:
-    """Flush a file or directory to disk, so that a power cut cannot leave a renamed but empty checkpoint."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _folder(output_dir: str) -> Path:

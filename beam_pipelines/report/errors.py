@@ -31,10 +31,7 @@ def clear_error(error: Exception) -> BaseException:
     if was_interrupted(error):
         return KeyboardInterrupt()
     if WORKER_DIED in str(error) or type(error).__name__ == "KilledWorker":
-        return WorkerDied(
-            "a worker process died before its work was done (killed, or out of memory); "
-            "run the same command again: finished shards are kept"
-        )
+        return WorkerDied()
     return worker_error(error) or _service_error(error) or error
 
 

@@ -1,4 +1,4 @@
-"""Extracted articles to parts: clean and split, gather, write.
+"""The stages from extracted articles to parts and their manifest: clean and split, gather, write.
 
 Numbers given at launch decide the order: of the files, of their parts, and for NVIDIA's shards of the
 articles. Elements are whole files, or the articles of one file that belong to one shard.
@@ -13,12 +13,16 @@ import apache_beam as beam
 
 from beam_pipelines.report.counters import count, text_amounts
 from beam_pipelines.report.errors import naming
+from beam_pipelines.stages.text_manifest import WriteTextManifest, input_entry
 from beam_pipelines.stages.text_stage import TextStage
 from beam_pipelines.transport.spill_files import StageBytes, read
+from bertdata.dataset.sources import Sources
+from bertdata.io.file_check import FileEntry
 from bertdata.text.evaluation import eval_md5, eval_text
 from bertdata.text.parts import part_text
 from bertdata.text.plan import EVAL_MD5, EVAL_TEXT, deal_out
-from bertdata.text.segment import MlperfStep, NvidiaStep
+from bertdata.text.write_parts import MlperfStep
+from bertdata.text.write_shards import NvidiaStep
 
 NumberedFile = tuple[int, str]
 ShardPositions = tuple[Sequence[int], Sequence[int]]
@@ -26,12 +30,14 @@ ShardPositions = tuple[Sequence[int], Sequence[int]]
 
 
 def make_parts(stage: TextStage) -> beam.PTransform:
-    """The stages of the text recipe."""
-    return MakeTextShards(stage) if stage.settings.recipe == "nvidia" else MakeParts(stage)
+    """The stages that the text recipe needs."""
+    return MakeTextShards(stage) if stage.plan.settings.recipe == "nvidia" else MakeParts(stage)
 
 
 class MakeParts(beam.PTransform):  # type: ignore[misc]
     """Write MLPerf's parts, eval.txt and eval.md5 from numbered extracted files; the parts' paths.
+
+    Second result: the manifests, when all is written.
 
     ::
 
@@ -42,38 +48,38 @@ class MakeParts(beam.PTransform):  # type: ignore[misc]
         super().__init__()
         self._stage = stage
 
-    def expand(self, files: beam.PCollection[NumberedFile]) -> beam.PCollection[str]:
+    def expand(
+        self, files: beam.PCollection[NumberedFile]
+    ) -> tuple[beam.PCollection[str], beam.PCollection[Sources]]:
         texts = (
             files
             | "spread files over workers" >> beam.Reshuffle()
             | "clean and split sentences"
-            >> beam.ParDo(SplitFile(self._stage)).with_outputs("withheld", main="texts")
+            >> beam.ParDo(SplitFile(self._stage)).with_outputs("withheld", "entries", main="texts")
         )
-        _ = (
+        evaluation = (
             texts.withheld
             | "gather withheld articles" >> beam.GroupByKey()
             | "write evaluation set" >> beam.ParDo(WriteEvaluation(self._stage))
         )
-        return (
+        parts = (
             texts.texts
             | "gather parts" >> beam.GroupByKey()
-            | "write part" >> beam.ParDo(WritePart(self._stage)).with_output_types(str)
+            | "write part" >> beam.ParDo(WritePart(self._stage)).with_outputs("entries", main="parts")
         )
+        entries = (texts.entries, evaluation, parts.entries)
+        return parts.parts, entries | "write text manifest" >> WriteTextManifest(self._stage)
 
 
 class SplitFile(beam.DoFn):  # type: ignore[misc]
-    """Split a file into sentences, and withhold its evaluation articles.
+    """(Number, path) of a file to (number of its part, (its number, text)).
 
-    ::
-
-        (3, "extracted/AA/wiki_03") -> (0, (3, text)), and tagged "withheld": (0, (3, [article, ...]))
-
-    The first number of an output is that of the part; all withheld articles have key 0.
+    Tagged: its withheld articles, its entry in the manifest.
     """
 
     def __init__(self, stage: TextStage) -> None:
         self._stage = stage
-        self._step = MlperfStep(stage.files, stage.settings.eval_articles, stage.load_splitter)
+        self._step = MlperfStep(stage.files, stage.plan.settings.eval_articles, stage.load_splitter)
 
     def setup(self) -> None:
         self._stage.load_splitter()
@@ -86,34 +92,40 @@ class SplitFile(beam.DoFn):  # type: ignore[misc]
         (value,) = self._stage.spill_files.write([part_text(text.training)])
         yield self._stage.plan.part_of[number], (number, value)
         yield beam.pvalue.TaggedOutput("withheld", (0, (number, text.withheld)))
+        yield input_entry(self._stage, number, text)
 
 
 class WritePart(beam.DoFn):  # type: ignore[misc]
-    """Write a part from the texts of its files, in the order of the files' numbers; its path."""
+    """(Number of a part, its texts by the files' numbers) to the path of the part; tagged: its entry."""
 
     def __init__(self, stage: TextStage) -> None:
         self._stage = stage
 
-    def process(self, gathered: tuple[int, Iterable[tuple[int, StageBytes]]]) -> Iterator[str]:
+    def process(self, gathered: tuple[int, Iterable[tuple[int, StageBytes]]]) -> Iterator[Any]:
         part, texts = gathered
         ordered = sorted(texts, key=itemgetter(0))
-        yield self._stage.write(self._stage.plan.names[part], (read(value) for _, value in ordered))
+        name = self._stage.plan.names[part]
+        entry = self._stage.write(name, (read(value) for _, value in ordered))
+        yield self._stage.text.commit.path(name)
+        yield beam.pvalue.TaggedOutput("entries", (0, entry))
 
 
 class WriteEvaluation(beam.DoFn):  # type: ignore[misc]
-    """Write eval.txt and eval.md5 from all withheld articles, in the order of the files' numbers."""
+    """All withheld articles by the files' numbers to the entries of eval.txt and eval.md5."""
 
     def __init__(self, stage: TextStage) -> None:
         self._stage = stage
 
-    def process(self, gathered: tuple[int, Iterable[tuple[int, list[bytes]]]]) -> None:
+    def process(
+        self, gathered: tuple[int, Iterable[tuple[int, list[bytes]]]]
+    ) -> Iterator[tuple[int, FileEntry]]:
         withheld = [articles for _, articles in sorted(gathered[1])]
-        self._stage.write(EVAL_TEXT, map(eval_text, withheld))
-        self._stage.write(EVAL_MD5, map(eval_md5, withheld))
+        yield 0, self._stage.write(EVAL_TEXT, map(eval_text, withheld))
+        yield 0, self._stage.write(EVAL_MD5, map(eval_md5, withheld))
 
 
 class MakeTextShards(beam.PTransform):  # type: ignore[misc]
-    """Write NVIDIA's text shards from numbered extracted files; the shards' paths.
+    """Numbered extracted files to the paths of NVIDIA's text shards; second result as from MakeParts.
 
     One worker assigns articles to shards, from the numbers of sentences of all articles.
     """
@@ -122,12 +134,14 @@ class MakeTextShards(beam.PTransform):  # type: ignore[misc]
         super().__init__()
         self._stage = stage
 
-    def expand(self, files: beam.PCollection[NumberedFile]) -> beam.PCollection[str]:
+    def expand(
+        self, files: beam.PCollection[NumberedFile]
+    ) -> tuple[beam.PCollection[str], beam.PCollection[Sources]]:
         articles = (
             files
             | "spread files over workers" >> beam.Reshuffle()
             | "clean and split sentences"
-            >> beam.ParDo(SplitArticles(self._stage)).with_outputs("sentences", main="articles")
+            >> beam.ParDo(SplitArticles(self._stage)).with_outputs("sentences", "entries", main="articles")
         )
         positions = (
             articles.sentences
@@ -135,16 +149,22 @@ class MakeTextShards(beam.PTransform):  # type: ignore[misc]
             | "assign articles to shards"
             >> beam.ParDo(AssignArticles(self._stage)).with_output_types(tuple[int, ShardPositions])
         )
-        return (
+        shards = (
             articles.articles
             | "sort articles by shard" >> beam.ParDo(SortByShard(), beam.pvalue.AsDict(positions))
             | "gather shards" >> beam.GroupByKey()
-            | "write text shard" >> beam.ParDo(WriteTextShard(self._stage)).with_output_types(str)
+            | "write text shard"
+            >> beam.ParDo(WriteTextShard(self._stage)).with_outputs("entries", main="shards")
         )
+        entries = (articles.entries, shards.entries)
+        return shards.shards, entries | "write text manifest" >> WriteTextManifest(self._stage)
 
 
 class SplitArticles(beam.DoFn):  # type: ignore[misc]
-    """Split a file's articles into sentences; tagged: the number of sentences of each article."""
+    """(Number, path) of a file to (number, its articles).
+
+    Tagged: the number of sentences of each article, the file's entry in the manifest.
+    """
 
     def __init__(self, stage: TextStage) -> None:
         self._stage = stage
@@ -156,10 +176,11 @@ class SplitArticles(beam.DoFn):  # type: ignore[misc]
     def process(self, file: NumberedFile) -> Iterator[Any]:
         number, path = file
         with naming(path):
-            text = self._step(path)
+            text = self._step(file)
         count(text_amounts(text.counts))
         yield number, self._stage.spill_files.write(text.articles)
         yield beam.pvalue.TaggedOutput("sentences", (0, (number, array("I", text.sentences))))
+        yield input_entry(self._stage, number, text)
 
 
 class AssignArticles(beam.DoFn):  # type: ignore[misc]
@@ -171,7 +192,7 @@ class AssignArticles(beam.DoFn):  # type: ignore[misc]
     """
 
     def __init__(self, stage: TextStage) -> None:
-        self._settings = stage.settings
+        self._settings = stage.plan.settings
 
     def process(
         self, gathered: tuple[int, Iterable[tuple[int, Sequence[int]]]]
@@ -205,12 +226,15 @@ class SortByShard(beam.DoFn):  # type: ignore[misc]
 
 
 class WriteTextShard(beam.DoFn):  # type: ignore[misc]
-    """Write a text shard from the blocks of its articles, in the order of their positions; its path."""
+    """(Number of a shard, its articles by their place, in blocks) to its path; tagged: its entry."""
 
     def __init__(self, stage: TextStage) -> None:
         self._stage = stage
 
-    def process(self, gathered: tuple[int, Iterable[list[tuple[int, StageBytes]]]]) -> Iterator[str]:
+    def process(self, gathered: tuple[int, Iterable[list[tuple[int, StageBytes]]]]) -> Iterator[Any]:
         shard, blocks = gathered
         articles = sorted((article for block in blocks for article in block), key=itemgetter(0))
-        yield self._stage.write(self._stage.plan.names[shard], (read(value) for _, value in articles))
+        name = self._stage.plan.names[shard]
+        entry = self._stage.write(name, (read(value) for _, value in articles))
+        yield self._stage.text.commit.path(name)
+        yield beam.pvalue.TaggedOutput("entries", (0, entry))

@@ -9,7 +9,8 @@ from beam_pipelines.report.counters import count, report_amounts
 from beam_pipelines.report.errors import naming
 from bertdata.io import storage
 from bertdata.io.process_pool import available_cores
-from bertdata.wiki.extract import ExtractSettings, extract
+from bertdata.wiki.extract import extract
+from bertdata.wiki.settings import ExtractSettings
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -25,11 +26,8 @@ class ExtractArticles(beam.DoFn):  # type: ignore[misc]
     each of its cores. A repeated call keeps the files that are finished.
     """
 
-    def __init__(
-        self, directory: str, report_file: str, settings: ExtractSettings, workers: int | None
-    ) -> None:
+    def __init__(self, directory: str, settings: ExtractSettings, workers: int | None) -> None:
         self._directory = directory
-        self._report_file = report_file
         self._settings = settings
         self._workers = workers
 
@@ -37,11 +35,7 @@ class ExtractArticles(beam.DoFn):  # type: ignore[misc]
         storage.make_directory(storage.parent(self._directory))
         with naming(dump):
             report = extract(
-                dump,
-                self._directory,
-                self._settings,
-                workers=self._workers or available_cores(),
-                report_file=self._report_file,
+                dump, self._directory, self._settings, workers=self._workers or available_cores()
             )
         for fault in report.faults:
             _LOGGER.warning("%s: %s", dump, fault)

@@ -11,11 +11,11 @@ from beam_pipelines.report.counters import add_values, count
 from beam_pipelines.report.errors import naming
 from bertdata.build.task import Target, TaskPlan, run_task
 from bertdata.dataset.manifest import InputEntry, ShardEntry, SkippedEntry
-from bertdata.io import storage
+from bertdata.dataset.sources import NO_SOURCES, Sources
 
-Entry = InputEntry | ShardEntry | SkippedEntry
+Entry = InputEntry | ShardEntry | SkippedEntry | Sources
 NumberedEntry = tuple[int, Entry]
-"""The number of a target, and an entry of its manifest."""
+"""An entry of a manifest, or the manifests that it cites, and the number of the target it is for."""
 
 ONE_AT_A_TIME = threading.Lock()
 """Held while a process makes shards: its threads share the tokeniser and its cache of words, and memory
@@ -114,33 +114,47 @@ def shard_values(shards: Sequence[ShardEntry]) -> dict[str, list[int]]:
 
 
 class WriteManifests(beam.PTransform):  # type: ignore[misc]
-    """Write the manifests from the entries of all inputs and shards; the datasets' directories."""
+    """Entries of all inputs and shards, and the sources, to the directories of the finished datasets."""
 
-    def __init__(self, targets: tuple[Target, ...]) -> None:
+    def __init__(self, targets: tuple[Target, ...], vocabulary: str) -> None:
         super().__init__()
         self._targets = targets
+        self._vocabulary = vocabulary
 
-    def expand(self, entries: beam.PCollection[NumberedEntry]) -> beam.PCollection[str]:
+    def expand(
+        self, given: tuple[beam.PCollection[NumberedEntry], beam.PCollection[Sources]]
+    ) -> beam.PCollection[str]:
+        entries, sources = given
+        cited = sources | "sources of each dataset" >> beam.FlatMap(numbered, len(self._targets))
         return (
-            entries
+            (entries, cited)
+            | "entries and sources" >> beam.Flatten()
             | "gather by dataset" >> beam.GroupByKey()
-            | "write manifest" >> beam.ParDo(WriteManifest(self._targets)).with_output_types(str)
+            | "write manifest"
+            >> beam.ParDo(WriteManifest(self._targets, self._vocabulary)).with_output_types(str)
         )
+
+
+def numbered(sources: Sources, targets: int) -> Iterator[NumberedEntry]:
+    """The sources for each target."""
+    yield from ((number, sources) for number in range(targets))
 
 
 class WriteManifest(beam.DoFn):  # type: ignore[misc]
     """Call ``Dataset.finish``. Repeated calls are harmless: they write the same bytes."""
 
-    def __init__(self, targets: tuple[Target, ...]) -> None:
+    def __init__(self, targets: tuple[Target, ...], vocabulary: str) -> None:
         self._targets = targets
+        self._vocabulary = vocabulary
 
     def process(self, gathered: tuple[int, Iterable[Entry]]) -> Iterator[str]:
         number, entries = gathered[0], list(gathered[1])
         dataset = self._targets[number].dataset
-        storage.make_directory(dataset.unfinished)  # an earlier attempt that finished has removed it
         dataset.finish(
             [entry for entry in entries if isinstance(entry, InputEntry)],
             [entry for entry in entries if isinstance(entry, ShardEntry)],
             [entry for entry in entries if isinstance(entry, SkippedEntry)],
+            vocabulary=self._vocabulary,
+            sources=next((entry for entry in entries if isinstance(entry, Sources)), NO_SOURCES),
         )
         yield dataset.directory

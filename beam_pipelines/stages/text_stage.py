@@ -1,4 +1,4 @@
-"""The text stage of a run: its inputs, its settings, and how it writes its files."""
+"""The text stage of a run: its settings, and the directory it writes to."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,10 @@ from beam_pipelines.report.errors import naming
 from beam_pipelines.transport.spill_files import SpillFiles
 from bertdata._native import Engine
 from bertdata.io import storage
+from bertdata.io.file_check import FileEntry, file_md5
+from bertdata.text.directory import TextDirectory
 from bertdata.text.load_splitter import LoadSplitter
+from bertdata.text.manifest import TextManifest
 from bertdata.text.plan import TextPlan, plan_text
 from bertdata.text.punkt.boundaries import Variant
 from bertdata.text.settings import SegmentCounts, SegmentSettings
@@ -17,40 +20,38 @@ from bertdata.text.settings import SegmentCounts, SegmentSettings
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TextStage:
-    """Plan and settings of a text stage over ``files`` extracted files, written to ``directory``."""
+    """The directory to make of so many extracted files."""
 
     files: int
-    directory: str
-    plan: TextPlan
-    settings: SegmentSettings
+    text: TextDirectory
     load_splitter: LoadSplitter
+
+    @property
+    def plan(self) -> TextPlan:
+        return self.text.plan
 
     @property
     def parts(self) -> list[str]:
         """The paths of the parts, or of NVIDIA's text shards."""
-        return [storage.join(self.directory, name) for name in self.plan.names]
-
-    @property
-    def unfinished(self) -> str:
-        """The directory of files that are not whole yet; removed when the run is done."""
-        return storage.join(self.directory, "unfinished")
+        return [self.text.commit.path(name) for name in self.plan.names]
 
     @property
     def spill_files(self) -> SpillFiles:
         """The spill files of text between stages."""
-        return SpillFiles.below(self.unfinished)
+        return SpillFiles.below(self.text.commit.unfinished)
 
-    def write(self, name: str, blocks: Iterable[bytes]) -> str:
-        """Write a file of the directory, whole or not at all; its path."""
-        path = storage.join(self.directory, name)
-        storage.make_directory(self.unfinished)  # an attempt that outlives the run needs it again
-        with naming(path), storage.open_output(path, temporary=self.unfinished) as file:
-            count(text_amounts(SegmentCounts(bytes_out=sum(map(file.write, blocks)))))
-        return path
+    def write(self, name: str, blocks: Iterable[bytes]) -> FileEntry:
+        """Write a file of the directory; its entry."""
+        with naming(self.text.commit.path(name)), self.text.open(name) as file:
+            for block in blocks:
+                file.write(block)
+        count(text_amounts(SegmentCounts(bytes_out=file.bytes)))
+        return file.entry(name)
 
     def clean_up(self) -> None:
-        """Remove files that did not become whole."""
-        storage.remove_directory(self.unfinished)
+        """Remove the spill files, and free the directory where nothing was finished."""
+        self.spill_files.remove_all()
+        self.text.commit.give_up()
 
 
 def plan_text_stage(
@@ -62,15 +63,20 @@ def plan_text_stage(
 ) -> TextStage:
     """Plan the text stage for these extracted files.
 
-    InputError as from plan_text; DatasetError where the directory holds parts that this run
-    would not replace.
+    InputError as from plan_text, DatasetError for a directory of other settings.
     """
-    plan = plan_text(files, settings)
-    plan.refuse_leftovers(directory)
+    text = TextDirectory(directory, plan_text(files, settings))
+    text.commit.refuse_others()
     return TextStage(
         files=len(files),
-        directory=directory,
-        plan=plan,
-        settings=settings,
+        text=text,
         load_splitter=LoadSplitter(cast(Variant, settings.punkt), engine, punkt_tables),
     )
+
+
+def finished_text(stage: TextStage, files: Sequence[str]) -> TextManifest | None:
+    """The manifest of an earlier run of the same plan on the same files, if it is finished."""
+    finished = stage.text.finished()
+    if finished is None or storage.each(list(files), file_md5) != [entry.md5 for entry in finished.inputs]:
+        return None
+    return finished

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from bertdata.io import storage
 
-SUFFIX = ".spill"
+SUFFIX = ".spill.tmp"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,5 @@
 """The documents that a shard is made of: those of one part, or those gathered from the whole corpus."""
 
-import hashlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol
@@ -13,6 +12,7 @@ from bertdata.dataset.manifest import InputEntry, SkippedEntry
 from bertdata.errors import InputError
 from bertdata.examples.objectives import find_objective
 from bertdata.io import storage
+from bertdata.io.file_check import md5_of
 from bertdata.records import Documents
 from bertdata.tokens.load import load_tokenizer, load_vocabulary
 
@@ -66,7 +66,7 @@ class PartSource:
         return self._text
 
     def input_md5(self) -> str:
-        return hashlib.md5(self._read(), usedforsecurity=False).hexdigest()
+        return md5_of(self._read())
 
     def load(self, settings: ExampleSettings) -> LoadedDocuments:
         text = self._read()

@@ -6,8 +6,8 @@ from functools import cache, partial
 
 from bertdata.build.task import ShardTask, TaskPlan
 from bertdata.dataset.manifest import InputEntry, Plan, corpus_md5
-from bertdata.dataset.writer import file_md5
 from bertdata.io import storage
+from bertdata.io.file_check import file_md5
 
 NOTHING_WRITTEN = "dry run: nothing was written"
 

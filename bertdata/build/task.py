@@ -16,7 +16,8 @@ from bertdata.dataset.writer import Dataset
 from bertdata.errors import InputError
 from bertdata.examples.objectives import find_objective
 from bertdata.io import storage
-from bertdata.shards.write import HashingSink, write_examples
+from bertdata.io.file_check import HashingSink
+from bertdata.shards.write import write_examples
 from bertdata.tokens.load import load_tokenizer, load_vocabulary
 
 
@@ -134,8 +135,7 @@ def _make_shard(task: ShardTask, target: Target, loaded: LoadedDocuments) -> Sha
     settings, engine, name = task.settings(target), task.plan.engine, task.shard(target)
     vocabulary = load_vocabulary(task.plan.vocabulary, settings.dialect)
     examples = find_objective(settings.objective).make(loaded.documents, vocabulary, settings, engine)
-    path = storage.join(target.dataset.directory, name)
-    with storage.open_output(path, temporary=target.dataset.unfinished) as file:
+    with target.dataset.open_shard(name) as file:
         sink = HashingSink(file.write)
         content_md5 = write_examples(examples, settings, sink, engine=engine)
     entry = ShardEntry(

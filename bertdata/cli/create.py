@@ -9,6 +9,7 @@ from bertdata.cli.common.example_flags import add_settings, given_settings
 from bertdata.cli.common.parser import Parser, add_dry_run, add_engine, add_skip_bad_inputs, add_workers
 from bertdata.cli.common.progress import Progress, ShardRate
 from bertdata.dataset.manifest import Manifest, summary
+from bertdata.dataset.sources import Sources, find_sources
 from bertdata.io import storage
 from bertdata.io.assets import find_vocabulary
 from bertdata.io.process_pool import available_cores, run_all
@@ -52,11 +53,12 @@ def run(arguments: list[str]) -> int:
     if args.dry_run:
         show_previews(preview(plan, parts))
         return 0
+    sources = find_sources(parts)
     for target in targets:
         target.dataset.begin()
     try:
         results = run_tasks([plan.part(part) for part in parts], args.workers or available_cores())
-        manifests = finish(plan, results)
+        manifests = finish(plan, results, sources)
     except BaseException:
         for target in targets:
             target.dataset.give_up()
@@ -66,14 +68,16 @@ def run(arguments: list[str]) -> int:
     return 0
 
 
-def finish(plan: TaskPlan, results: list[TaskResult]) -> list[Manifest]:
+def finish(plan: TaskPlan, results: list[TaskResult], sources: Sources) -> list[Manifest]:
     """The manifests of the datasets, finished."""
     skipped = [result.skipped for result in results if result.skipped is not None]
     manifests = []
     for index, target in enumerate(plan.targets):
         entries = [result.entries[index] for result in results if result.skipped is None]
         inputs, shards = [entry for entry, _ in entries], [shard for _, shard in entries]
-        manifests.append(target.dataset.finish(inputs, shards, skipped))
+        manifests.append(
+            target.dataset.finish(inputs, shards, skipped, vocabulary=plan.vocabulary, sources=sources)
+        )
     return manifests
 
 

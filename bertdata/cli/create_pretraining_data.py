@@ -13,8 +13,9 @@ from bertdata.examples.bert.objective import BERT
 from bertdata.examples.bert.settings import BertSettings
 from bertdata.io import storage
 from bertdata.io.assets import find_vocabulary
+from bertdata.io.file_check import HashingSink
 from bertdata.records import ExampleSource
-from bertdata.shards.write import HashingSink, write_examples
+from bertdata.shards.write import write_examples
 from bertdata.tokens.load import load_tokenizer, load_vocabulary
 
 EXAMPLE = """\

@@ -15,8 +15,9 @@ EXAMPLE = """\
 
 SUMMARY = """\
 Writes the articles of a Wikipedia dump (.xml, .xml.bz2, multistream too) into DIR/AA/wiki_00 and so on:
-the bytes of wikiextractor's own command run on the date given, for any number of workers. Every page is
-counted as written or as skipped for a named reason. Run again after a crash, it goes on where it was."""
+the bytes of wikiextractor's own command run on the date given, for any number of workers; then
+manifest.json and MD5SUMS. Every page is counted as written or as skipped for a named reason. Run again
+after a crash, it goes on where it was."""
 
 STAGES = {"templates": "collecting templates", "articles": "extracting articles"}
 

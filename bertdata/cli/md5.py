@@ -1,10 +1,10 @@
 """``bertdata md5``: md5 of files or of their content."""
 
 from bertdata.cli.common.parser import Parser, add_engine
-from bertdata.dataset.manifest import md5sum_line
-from bertdata.dataset.writer import file_md5
 from bertdata.errors import BertDataError, MissingInputError
 from bertdata.io import storage
+from bertdata.io.file_check import file_md5
+from bertdata.io.manifest_file import md5sum_line
 from bertdata.shards.content import content_md5
 
 EXAMPLE = """\

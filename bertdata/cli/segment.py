@@ -9,6 +9,7 @@ from bertdata.cli.common.text_flags import add_punkt_tables, add_segment_setting
 from bertdata.io import storage
 from bertdata.io.assets import find_punkt_tables
 from bertdata.io.process_pool import available_cores
+from bertdata.text.directory import TextDirectory
 from bertdata.text.load_splitter import LoadSplitter
 from bertdata.text.plan import plan_text
 from bertdata.text.punkt.boundaries import Variant
@@ -23,7 +24,8 @@ EXAMPLE = """\
 SUMMARY = """\
 Cleans extracted articles (files AA/wiki_00 ... as bertdata extract writes them), splits them into
 sentences, and gathers them: mlperf into part-00000-of-00500 ..., eval.txt and eval.md5; nvidia into
-<prefix>_training_<i>.txt and <prefix>_test_<i>.txt. The same bytes for any number of workers."""
+<prefix>_training_<i>.txt and <prefix>_test_<i>.txt; then manifest.json and MD5SUMS. The same bytes for
+any number of workers. Run again after a crash, it makes only what is missing."""
 
 
 def make_parser() -> Parser:
@@ -64,7 +66,9 @@ def run(arguments: list[str]) -> int:
 
 def show_plan(files: list[str], directory: str, settings: SegmentSettings) -> None:
     """Print what would be read and written; errors as from segment."""
-    print("\n".join([*plan_text(files, settings).lines(files, directory, settings), NOTHING_WRITTEN]))
+    plan = plan_text(files, settings)
+    TextDirectory(directory, plan).commit.refuse_others()
+    print("\n".join([*plan.lines(files, directory), NOTHING_WRITTEN]))
 
 
 def summary(directory: str, settings: SegmentSettings, counts: SegmentCounts) -> str:

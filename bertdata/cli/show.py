@@ -14,8 +14,8 @@ EXAMPLE = "  bertdata show shards/part-00000-of-00500.tfrecord --vocab vocab.txt
 
 SUMMARY = """\
 Prints words, masks (position, what stands there: [MASK], kept or random, and the label) and padding
-of examples in a shard of any container. Without --vocab it prints ids, and cannot tell [MASK] from a
-random word."""
+of examples in a shard of any container. Words come from the vocabulary beside the shard's manifest. For
+another tool's shard give --vocab: without it ids are printed, and [MASK] looks like a random word."""
 
 
 def make_parser() -> Parser:
@@ -49,10 +49,6 @@ def run(arguments: list[str]) -> int:
 
 
 def _words(dataset: FoundDataset, vocab: str | None) -> tuple[list[str], int | None]:
-    """The word of each id and the id of [MASK]; nothing of both without a vocabulary.
-
-    Without --vocab, a named vocabulary serves that the md5 in the shard's manifest tells, if it is in the
-    cache.
-    """
-    vocabulary = known_vocabulary(vocab, dataset.manifest.plan if dataset.manifest else None)
+    """The word of each id and the id of [MASK]; nothing of both where no vocabulary is known."""
+    vocabulary = known_vocabulary(vocab, dataset)
     return (list(vocabulary.words), vocabulary.mask) if vocabulary else ([], None)

@@ -21,9 +21,10 @@ EXAMPLE = """\
 SUMMARY = """\
 Reads every record of a dataset and prints lengths, padding, the balance of its shards, and the
 statistics of its objective (BERT's: masks by kind, segments, random pairs). DIR may hold one dataset,
-several (phase1, phase2) or another tool's shards. Without --vocab the id of [MASK] is that of a known
-vocabulary of the manifest's md5, else the id that stands at most masked positions, and the output says
-so. A masked position with the original token is kept, also where that token was drawn at random."""
+several (phase1, phase2) or another tool's shards. The id of [MASK] comes from the vocabulary beside the
+manifest; for another tool's shards from --vocab, else it is the id that stands at most masked positions,
+and the output says so. A masked position with the original token is kept, also where that token was
+drawn at random."""
 
 _LABEL_WIDTH = 18
 _TEXT_BINS = 16
@@ -68,7 +69,7 @@ def run(arguments: list[str]) -> int:
 
 
 def _mask_id(vocab: str | None, dataset: FoundDataset) -> int | None:
-    vocabulary = known_vocabulary(vocab, dataset.manifest.plan if dataset.manifest else None)
+    vocabulary = known_vocabulary(vocab, dataset)
     return vocabulary.mask if vocabulary else None
 
 

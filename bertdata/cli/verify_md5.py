@@ -1,27 +1,36 @@
-"""``bertdata verify-md5``: is the data what it should be?"""
+"""``bertdata verify-md5``: files held against their manifest, md5sum file or published table."""
 
 import json
 
 from bertdata.cli.common.parser import Parser
 from bertdata.cli.common.progress import Progress
+from bertdata.dataset.chain import verify_chain
+from bertdata.dataset.findings import LEFT_OUT, Report
 from bertdata.dataset.manifest import left_out
 from bertdata.dataset.published.tables import table_names
-from bertdata.dataset.verify import LEFT_OUT, Report, verify, verify_table
+from bertdata.dataset.verify import verify
+from bertdata.dataset.verify_table import verify_table
 from bertdata.io import storage
 
 EXAMPLE = """\
   bertdata verify-md5 shards
+  bertdata verify-md5 shards --chain --source results --source extracted
   bertdata verify-md5 results --table mlperf-v1.0"""
 
 SUMMARY = """\
-Checks a dataset directory, a manifest.json or an md5sum file; with --table, searches a directory for
-the files of a published table. Each fault is one line; exit status 0 sound, 1 not, 2 wrong usage."""
+Checks a directory with a manifest.json (dataset, sentence parts, extracted articles), a manifest.json
+or an md5sum file; with --table, searches a directory for the files of a published table; with --chain,
+follows the manifests that each step cites back to the dump, one line a link: a chain that ends early is
+no fault, a link that does not fit is one. Each fault is one line; exit status 0 sound, 1 not, 2 wrong
+usage."""
 
 
 def make_parser() -> Parser:
     parser = Parser("bertdata verify-md5", EXAMPLE, SUMMARY)
     parser.add_argument(
-        "path", metavar="PATH", help="dataset directory, manifest, md5sum file, or directory to search"
+        "path",
+        metavar="PATH",
+        help="directory with a manifest, manifest, md5sum file, directory to search",
     )
     parser.add_argument(
         "--table", choices=table_names(), help="published table to hold the directory against"
@@ -30,6 +39,18 @@ def make_parser() -> Parser:
         "--content",
         action="store_true",
         help="compare examples, not bytes: files that another tool wrote pass if they hold the same examples",
+    )
+    parser.add_argument(
+        "--chain",
+        action="store_true",
+        help="check every link back to the dump: parts, articles, dump",
+    )
+    parser.add_argument(
+        "--source",
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="with --chain: directory of the parts or of the articles, or the dump; checked too (repeatable)",
     )
     parser.add_argument("--json", action="store_true", help="print the whole report as JSON")
     return parser
@@ -40,7 +61,14 @@ def run(arguments: list[str]) -> int:
     args = parser.parse_args(arguments)
     if args.table and args.content:
         parser.error("--table and --content exclude each other: tables were published for the original bytes")
-    report = verify_table(args.path, args.table) if args.table else _verify(args.path, args.content)
+    if args.table and args.chain:
+        parser.error("--table and --chain exclude each other: a published table has no chain")
+    if args.source and not args.chain:
+        parser.error("--source goes with --chain")
+    if args.chain:
+        report = verify_chain(args.path, args.source, content=args.content)
+    else:
+        report = verify_table(args.path, args.table) if args.table else _verify(args.path, args.content)
     if args.json:
         print(json.dumps(report.as_json(), indent=1))
     else:
@@ -59,6 +87,8 @@ def _verify(path: str, content: bool) -> Report:
 
 
 def _print(report: Report, *, every: bool) -> None:
+    for line in report.chain:
+        print(line)
     for finding in report.findings:
         if finding.is_fault or every:
             print(finding)

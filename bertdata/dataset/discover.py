@@ -1,12 +1,15 @@
-"""Where shards are: datasets with their manifests, and the files of other tools, which have none."""
+"""Search for shards: datasets with their manifests, and the files of other tools, which have none."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from bertdata.dataset.manifest import MANIFEST_NAME, MD5SUMS_NAME, Manifest, ShardEntry, parse_manifest
-from bertdata.dataset.writer import UNFINISHED
+from bertdata.dataset.check import check_sizes
+from bertdata.dataset.manifest import KIND, Manifest, ShardEntry, parse_manifest
 from bertdata.errors import DatasetError, ManifestError, MissingInputError, ShardError
 from bertdata.io import storage
+from bertdata.io.commit import UNFINISHED
+from bertdata.io.file_check import Misfit
+from bertdata.io.manifest_file import MANIFEST_NAME, MD5SUMS_NAME, parse_json
 from bertdata.shards.containers import format_of_name
 
 
@@ -55,8 +58,8 @@ def find_datasets(path: str, *, exact: bool = False, objective: str | None = Non
     if MANIFEST_NAME in names:
         return _listed(storage.join(path, MANIFEST_NAME), exact)
     refuse_unfinished(path, names)
-    inner = [f"{name}/{MANIFEST_NAME}" for name in datasets_below(names)]
-    found = [_listed(storage.join(path, name), exact) for name in inner]
+    inner = [storage.join(path, f"{name}/{MANIFEST_NAME}") for name in datasets_below(names)]
+    found = [_listed(where, exact) for where in inner if _kind(storage.read_bytes(where), where) == KIND]
     return [one for listed in found for one in listed] or [_unlisted(path, objective)]
 
 
@@ -111,6 +114,10 @@ def _unlisted(path: str, objective: str | None) -> FoundDataset:
 def _listed(where: str, exact: bool, chosen: Sequence[str] = ()) -> list[FoundDataset]:
     """The manifest's dataset, of the chosen shards if some are; none if it does not list all of them."""
     data = storage.read_bytes(where)
+    if (kind := _kind(data, where)) != KIND:
+        if chosen:
+            return []
+        raise DatasetError(f"{where}: is the manifest of a directory of {kind}, expected one of a {KIND}")
     manifest = parse_manifest(data, where)
     if exact and manifest.dump() != data:
         raise ManifestError(f"{where}: was edited: it is not what its own entries make")
@@ -119,36 +126,33 @@ def _listed(where: str, exact: bool, chosen: Sequence[str] = ()) -> list[FoundDa
     if not entries.keys() >= set(chosen):
         return []
     files = list(chosen or entries)
-    found = list(zip(files, storage.each(files, _size), strict=True))
-    faults = [fault for file, size in found if (fault := _fault(file, size, entries[file], exact))]
-    if faults:
-        more = f" (and {len(faults) - 1} more files at fault)" if faults[1:] else ""
-        raise ShardError(faults[0] + more)
+    misfits = zip(files, check_sizes(directory, [entries[file] for file in files]), strict=True)
+    wrong = [(file, misfit) for file, misfit in misfits if misfit and (exact or misfit.status == "missing")]
+    if wrong:
+        more = f" (and {len(wrong) - 1} more files at fault)" if wrong[1:] else ""
+        raise ShardError(_fault(*wrong[0], entries[wrong[0][0]]) + more)
     shards = [
         FoundShard(
             path=file,
             name=entries[file].name,
-            bytes=size or 0,
+            bytes=entries[file].bytes,
             entry=entries[file],
             objective=manifest.plan.objective,
         )
-        for file, size in found
+        for file in files
     ]
     return [FoundDataset(path=directory, manifest=manifest, shards=tuple(shards))]
 
 
-def _size(path: str) -> int | None:
-    try:
-        return storage.size(path)
-    except MissingInputError:
-        return None
+def _kind(manifest: bytes, where: str) -> str:
+    return str(parse_json(manifest, where).get("kind", KIND))
 
 
-def _fault(path: str, size: int | None, entry: ShardEntry, exact: bool) -> str | None:
-    if size is None:
+def _fault(path: str, misfit: Misfit, entry: ShardEntry) -> str:
+    if misfit.status == "missing":
         listed = f"{MANIFEST_NAME} lists it with {entry.bytes} bytes and {entry.examples} examples"
         return f"{path}: is missing, {listed}"
-    return f"{path}: found {size} bytes, expected {entry.bytes}" if exact and size != entry.bytes else None
+    return f"{path}: found {misfit.found}, expected {misfit.expected}"
 
 
 def _shard_names(path: str, names: list[str]) -> list[str]:

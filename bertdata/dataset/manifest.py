@@ -1,4 +1,4 @@
-"""The manifest of a dataset directory: what it holds, made from what, with which settings.
+"""The manifest of a dataset directory: contents, inputs and settings.
 
 Deterministic: no clock, no host, no path. Declared in ``schemas/manifest.json``.
 """
@@ -10,10 +10,10 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from bertdata.errors import ManifestError
+from bertdata.io.file_check import md5_of
+from bertdata.io.manifest_file import FORMAT_VERSION, dump_json, md5sum_line, md5sums, parse_checked
 
-FORMAT_VERSION = 1
-MANIFEST_NAME = "manifest.json"
-MD5SUMS_NAME = "MD5SUMS"
+KIND = "dataset"
 UNICODE_VERSION = "11.0.0"
 
 
@@ -78,48 +78,49 @@ class Plan:
     def as_json(self) -> dict[str, Any]:
         return {
             "format_version": FORMAT_VERSION,
+            "kind": KIND,
             "recipe": self.recipe,
             "phase": self.phase,
             "settings": self.settings,
             "settings_digest": settings_digest(self.settings),
             "unicode_version": UNICODE_VERSION,
-            "punkt_version": None,
             "vocabulary": self.vocabulary,
             **({} if self.num_shards is None else {"shuffle": "global", "num_shards": self.num_shards}),
         }
 
-    def differences(self, other: "Plan") -> list[str]:
-        """Where the other plan differs, as a person reads it."""
-        found = [
-            f"{name} {theirs!r}, now {ours!r}"
-            for name in self.settings
-            if (ours := self.settings[name]) != (theirs := other.settings.get(name))
-        ]
-        if self.vocabulary != other.vocabulary:
-            found.append(f"vocabulary {other.vocabulary.get('md5')}, now {self.vocabulary.get('md5')}")
-        if self.recipe != other.recipe or self.phase != other.phase:
-            found.append(f"recipe {other.title}, now {self.title}")
-        if self.num_shards != other.num_shards:
-            found.append(f"{_shuffle(other.num_shards)}, now {_shuffle(self.num_shards)}")
-        if self.inputs != other.inputs:
-            changed = sorted(set(self.inputs) ^ set(other.inputs))
-            found.append(f"other inputs ({', '.join(changed[:3])}{' ...' if len(changed) > 3 else ''})")
-        return found
+    def terms(self) -> dict[str, Any]:
+        """The plan as the commit protocol compares it with another: flat, in words for a person."""
+        shards = self.num_shards
+        return {
+            **self.settings,
+            "vocabulary": self.vocabulary["md5"],
+            "recipe": self.title,
+            "shuffle": "none" if shards is None else f"global, {shards} shards",
+            "inputs": list(self.inputs),
+        }
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Manifest:
-    """A finished dataset; the plan's inputs are those in it and those skipped."""
+    """A finished dataset; the plan's inputs are those in it and those skipped.
+
+    parts_manifest: md5 of the manifest that bertdata segment wrote beside the inputs; punkt: variant
+    and md5s of the tables in that manifest. None for inputs without one.
+    """
 
     plan: Plan
     inputs: tuple[InputEntry, ...]
     shards: tuple[ShardEntry, ...]
     skipped: tuple[SkippedEntry, ...] = ()
+    parts_manifest: str | None = None
+    punkt: dict[str, Any] | None = None
 
     def as_json(self) -> dict[str, Any]:
         skipped = {"skipped": [asdict(entry) for entry in self.skipped]} if self.skipped else {}
         return {
             **self.plan.as_json(),
+            "punkt": self.punkt,
+            "parts_manifest": self.parts_manifest,
             "inputs": [asdict(entry) for entry in self.inputs],
             **skipped,
             "shards": [asdict(entry) for entry in self.shards],
@@ -145,11 +146,7 @@ class Manifest:
 
     def md5sums(self) -> bytes:
         """Lines as md5sum prints and checks them."""
-        return "".join(md5sum_line(shard.md5, shard.name) for shard in self.shards).encode()
-
-
-def _shuffle(num_shards: int | None) -> str:
-    return "--shuffle none" if num_shards is None else f"--shuffle global --num-shards {num_shards}"
+        return md5sums(self.shards)
 
 
 def corpus_entry(inputs: Iterable[InputEntry], skipped: Iterable[SkippedEntry]) -> InputEntry:
@@ -166,7 +163,7 @@ def corpus_entry(inputs: Iterable[InputEntry], skipped: Iterable[SkippedEntry]) 
 def corpus_md5(md5s: Mapping[str, str]) -> str:
     """The md5 of the inputs' lines as md5sum prints them, sorted by name."""
     lines = "".join(md5sum_line(md5s[name], name) for name in sorted(md5s))
-    return hashlib.md5(lines.encode(), usedforsecurity=False).hexdigest()
+    return md5_of(lines.encode())
 
 
 def summary(directory: str, manifest: dict[str, Any]) -> str:
@@ -180,7 +177,7 @@ def summary(directory: str, manifest: dict[str, Any]) -> str:
 
 
 def left_out(inputs: int) -> str:
-    """What a summary says of so many skipped inputs; nothing of none."""
+    """The end of a summary for so many skipped inputs; empty for none."""
     return f", {inputs} bad {'input' if inputs == 1 else 'inputs'} left out" if inputs else ""
 
 
@@ -190,40 +187,9 @@ def settings_digest(settings: dict[str, Any]) -> str:
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
-def dump_json(value: dict[str, Any]) -> bytes:
-    return (json.dumps(value, indent=1, ensure_ascii=False) + "\n").encode()
-
-
-def md5sum_line(md5: str, name: str) -> str:
-    """One line of an md5sum file; a name with a newline or backslash is escaped as md5sum does."""
-    if "\\" in name or "\n" in name:
-        escaped = name.replace("\\", "\\\\").replace("\n", "\\n")
-        return f"\\{md5}  {escaped}\n"
-    return f"{md5}  {name}\n"
-
-
-def parse_plan(value: dict[str, Any], where: str, inputs: tuple[str, ...] | None = None) -> Plan:
-    """The plan in a manifest's or journal's JSON."""
-    try:
-        _check_version(value["format_version"], where)
-        names = inputs if inputs is not None else tuple(value["inputs"])
-        return Plan(
-            recipe=value["recipe"],
-            phase=value["phase"],
-            settings=value["settings"],
-            vocabulary=value["vocabulary"],
-            inputs=names,
-            num_shards=value.get("num_shards"),
-        )
-    except (KeyError, TypeError) as error:
-        raise ManifestError(f"{where}: lacks {error}") from None
-
-
 def parse_manifest(data: bytes, where: str) -> Manifest:
     """The manifest in ``data``, checked against its schema; ManifestError says what does not fit."""
-    value = parse_json(data, where)
-    _check_version(value.get("format_version", FORMAT_VERSION), where)  # a later one may have another schema
-    _check_schema(value, where)
+    value = parse_checked(data, where, "manifest")
     inputs = tuple(_entry(InputEntry, item) for item in value["inputs"])
     shards = tuple(_entry(ShardEntry, item) for item in value["shards"])
     skipped = tuple(_entry(SkippedEntry, item) for item in value.get("skipped", ()))
@@ -236,40 +202,26 @@ def parse_manifest(data: bytes, where: str) -> Manifest:
     given = tuple(entry.name for entry in inputs)
     if skipped:
         given = tuple(sorted((*given, *(entry.name for entry in skipped))))
-    return Manifest(plan=parse_plan(value, where, given), inputs=inputs, shards=shards, skipped=skipped)
+    return Manifest(
+        plan=_plan(value, given),
+        inputs=inputs,
+        shards=shards,
+        skipped=skipped,
+        parts_manifest=value["parts_manifest"],
+        punkt=value["punkt"],
+    )
 
 
-def _check_version(found: Any, where: str) -> None:
-    if found != FORMAT_VERSION:
-        raise ManifestError(
-            f"{where}: format version {found}, this program reads {FORMAT_VERSION}; "
-            "use the bertdata that wrote it"
-        )
-
-
-def parse_json(data: bytes, where: str) -> dict[str, Any]:
-    """The JSON object in ``data``."""
-    try:
-        value = json.loads(data)
-    except ValueError as error:
-        raise ManifestError(f"{where}: is not JSON: {error}") from None
-    if not isinstance(value, dict):
-        raise ManifestError(f"{where}: is not a JSON object")
-    return value
+def _plan(value: dict[str, Any], inputs: tuple[str, ...]) -> Plan:
+    return Plan(
+        recipe=value["recipe"],
+        phase=value["phase"],
+        settings=value["settings"],
+        vocabulary=value["vocabulary"],
+        inputs=inputs,
+        num_shards=value.get("num_shards"),
+    )
 
 
 def _entry(kind: type[Any], item: dict[str, Any]) -> Any:
     return kind(**{column.name: item[column.name] for column in fields(kind)})
-
-
-def _check_schema(value: dict[str, Any], where: str) -> None:
-    import jsonschema  # slow to import, needed only where a manifest is read
-
-    from schemas import load_schema
-
-    error = jsonschema.exceptions.best_match(
-        jsonschema.Draft202012Validator(load_schema("manifest")).iter_errors(value)
-    )
-    if error is not None:
-        place = "/".join(map(str, error.absolute_path)) or "top level"
-        raise ManifestError(f"{where}: {place}: {error.message}")

@@ -12,10 +12,12 @@ from dataclasses import dataclass, fields
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, BinaryIO, cast
 
+from bertdata.dataset.check import refuse_changed
 from bertdata.dataset.discover import FoundShard, find_datasets, find_shards
-from bertdata.dataset.manifest import MANIFEST_NAME, Plan
+from bertdata.dataset.manifest import Plan
 from bertdata.errors import DatasetError, ShardError
 from bertdata.io import storage
+from bertdata.io.manifest_file import MANIFEST_NAME
 from bertdata.records import ExampleBatch, ShardLayout
 from bertdata.shards.containers import make_reader, open_reader
 
@@ -106,9 +108,7 @@ class OpenedDataset:
                 md5.update(block)
                 if remote:
                     file.write(block)
-            if shard.md5 and md5.hexdigest() != shard.md5:
-                found = f"found md5 {md5.hexdigest()}, expected {shard.md5}"
-                raise ShardError(f"{shard.path}: {found}: it was damaged or changed since it was made")
+            refuse_changed(shard.path, md5.hexdigest(), shard.md5)
             file.seek(0)
             yield file
 

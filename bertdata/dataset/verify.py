@@ -1,88 +1,44 @@
-"""Hold files against what a manifest, an md5sum file or a published table says of them.
+"""Hold the files of a directory against its manifest, or against an md5sum file.
 
-Every check collects all faults and reports each; nothing stops at the first.
+A directory is a dataset, sentence parts or extracted articles. Every check collects all faults and
+reports each; nothing stops at the first.
 """
 
 import re
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
-from fnmatch import fnmatch
 from typing import Any
 
 from bertdata.config.settings import FORMATS
+from bertdata.dataset.any_manifest import AnyManifest, parse_any_manifest
+from bertdata.dataset.check import check_shard
 from bertdata.dataset.discover import datasets_below, refuse_unfinished
-from bertdata.dataset.manifest import (
-    MANIFEST_NAME,
-    MD5SUMS_NAME,
-    Manifest,
-    ShardEntry,
-    parse_json,
-    parse_manifest,
-    settings_digest,
+from bertdata.dataset.findings import (
+    LEFT_OUT,
+    Finding,
+    Report,
+    compare,
+    in_parallel,
+    of_misfit,
+    right,
 )
-from bertdata.dataset.published.tables import PublishedFile, load_table
-from bertdata.dataset.writer import file_md5
-from bertdata.errors import BertDataError, ManifestError, MissingInputError, ShardError, UsageError
+from bertdata.dataset.manifest import Manifest, ShardEntry, settings_digest
+from bertdata.dataset.sources import PARTS_COPY
+from bertdata.dataset.writer import VOCABULARY_NAME
+from bertdata.errors import BertDataError, ManifestError, MissingInputError, ShardError
 from bertdata.io import storage
+from bertdata.io.commit import nested_directories
+from bertdata.io.file_check import FileEntry, check_file, file_md5
+from bertdata.io.manifest_file import MANIFEST_NAME, MD5SUMS_NAME, parse_json
 from bertdata.shards.content import check_readable, content_md5
+from bertdata.text.manifest import ARTICLES_COPY, TextManifest
 
-LEFT_OUT = "left out"
-"""Status of an input that the manifest lists as skipped."""
-
-_WORKERS = 4  # hashing releases the GIL
 _MD5SUM_LINE = re.compile(r"(\\?)([0-9a-fA-F]{32}) [ *](.+)")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Finding:
-    """What is to be said of one file; status is right, missing, extra, wrong size, wrong md5, damaged ..."""
-
-    file: str
-    status: str
-    found: str | None = None
-    expected: str | None = None
-    detail: str | None = None
-    is_fault: bool = True
-
-    def __str__(self) -> str:
-        text = f"{self.file}: {self.status}"
-        if self.found is not None:
-            text += f": found {self.found}, expected {self.expected}"
-        return f"{text}; {self.detail}" if self.detail else text
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Report:
-    """All findings of one verification."""
-
-    path: str
-    findings: tuple[Finding, ...] = field(default=())
-
-    @property
-    def faults(self) -> list[Finding]:
-        return [finding for finding in self.findings if finding.is_fault]
-
-    @property
-    def sound(self) -> bool:
-        return not self.faults
-
-    def count(self, status: str) -> int:
-        return sum(finding.status == status for finding in self.findings)
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "path": self.path,
-            "sound": self.sound,
-            "right": self.count("right"),
-            "findings": [asdict(finding) for finding in self.findings],
-        }
-
-
 def verify(path: str, *, content: bool = False, on_file: Callable[[], None] = lambda: None) -> Report:
-    """Check a dataset directory, a manifest or an md5sum file.
+    """Check a directory that has a manifest, several below it, a manifest or an md5sum file.
 
-    content: compare content md5s, so that another tool's files of the same examples pass.
+    content: compare content md5s of shards, so that another tool's files of the same examples pass.
     """
     if storage.is_directory(path):
         return _verify_directory(path, content, on_file)
@@ -113,34 +69,75 @@ def _verify_directory(path: str, content: bool, on_file: Callable[[], None]) -> 
 
 def _verify_manifest(path: str, directory: str, content: bool, on_file: Callable[[], None]) -> Report:
     data = storage.read_bytes(path)
-    manifest = parse_manifest(data, path)
+    manifest = parse_any_manifest(data, path)
 
-    def check(shard: ShardEntry) -> Finding:
-        finding = _check_shard(directory, shard, content, manifest.plan.objective)
+    objective = manifest.plan.objective if isinstance(manifest, Manifest) else None
+
+    def check(entry: ShardEntry | FileEntry) -> Finding:
+        finding = (
+            _check_shard(directory, entry, content, objective)
+            if isinstance(entry, ShardEntry)
+            else _check_plain(directory, entry)
+        )
         on_file()
         return finding
 
-    findings = [*_check_manifest_itself(manifest, data, path), *_in_parallel(check, manifest.shards)]
+    files: tuple[Any, ...] = manifest.shards if isinstance(manifest, Manifest) else manifest.files
+    findings = [*_check_manifest_itself(manifest, data, path), *in_parallel(check, files)]
     findings += _check_md5sums_of(manifest, directory)
-    findings += [
-        Finding(file=entry.name, status=LEFT_OUT, detail=entry.reason, is_fault=False)
-        for entry in manifest.skipped
-    ]
-    known = {MANIFEST_NAME, MD5SUMS_NAME, *(shard.name for shard in manifest.shards)}
+    companions = list(_companions(manifest))
+    for name, md5, must_be_there in companions:
+        findings += _check_companion(storage.join(directory, name), md5, must_be_there)
+    if isinstance(manifest, Manifest):
+        findings += [
+            Finding(file=entry.name, status=LEFT_OUT, detail=entry.reason, is_fault=False)
+            for entry in manifest.skipped
+        ]
+    known = {MANIFEST_NAME, MD5SUMS_NAME, *(file.name for file in files), *(name for name, *_ in companions)}
     findings += [
         Finding(file=storage.join(directory, name), status="extra", detail="the manifest does not list it")
-        for name in storage.list_files(directory)
+        for name in _files_of(directory)
         if name not in known
     ]
     return Report(path=directory, findings=tuple(findings))
 
 
-def _check_manifest_itself(manifest: Manifest, data: bytes, path: str) -> list[Finding]:
-    """A manifest that was edited by hand no longer is what its own parts make."""
-    recorded = str(parse_json(data, path)["settings_digest"])
-    digest = settings_digest(manifest.plan.settings)
-    if recorded != digest:
-        return [Finding(file=path, status="wrong settings digest", found=recorded, expected=digest)]
+def _companions(manifest: AnyManifest) -> Iterable[tuple[str, str | None, bool]]:
+    """Small files beside the listed ones: name, md5 where the manifest has it, whether it must be there.
+
+    The articles' manifest is copied from the parts' directory, which may lack it; of what md5 a dataset's
+    copy should be, only the parts' manifest says.
+    """
+    if isinstance(manifest, Manifest):
+        yield VOCABULARY_NAME, str(manifest.plan.vocabulary["md5"]), True
+        if manifest.parts_manifest is not None:
+            yield PARTS_COPY, manifest.parts_manifest, True
+            yield ARTICLES_COPY, None, False
+    elif isinstance(manifest, TextManifest) and manifest.articles_manifest is not None:
+        yield ARTICLES_COPY, manifest.articles_manifest, False
+
+
+def _check_companion(path: str, md5: str | None, must_be_there: bool) -> list[Finding]:
+    if not storage.exists(path):
+        return [Finding(file=path, status="missing")] if must_be_there else []
+    found = file_md5(path)
+    return [] if md5 in (None, found) else [compare(path, "wrong md5", found, str(md5))]
+
+
+def _files_of(directory: str) -> list[str]:
+    """The files of the directory, without those of other directories of ours within it."""
+    names = storage.list_files(directory)
+    inner = tuple(f"{name}/" for name in nested_directories(names))
+    return [name for name in names if not name.startswith(inner)] if inner else names
+
+
+def _check_manifest_itself(manifest: AnyManifest, data: bytes, path: str) -> list[Finding]:
+    """Fault of a manifest that was edited by hand and no longer is what its own parts make."""
+    if isinstance(manifest, Manifest):
+        recorded = str(parse_json(data, path)["settings_digest"])
+        digest = settings_digest(manifest.plan.settings)
+        if recorded != digest:
+            return [Finding(file=path, status="wrong settings digest", found=recorded, expected=digest)]
     if manifest.dump() != data:
         return [
             Finding(
@@ -152,7 +149,7 @@ def _check_manifest_itself(manifest: Manifest, data: bytes, path: str) -> list[F
     return []
 
 
-def _check_md5sums_of(manifest: Manifest, directory: str) -> list[Finding]:
+def _check_md5sums_of(manifest: AnyManifest, directory: str) -> list[Finding]:
     path = storage.join(directory, MD5SUMS_NAME)
     if not storage.exists(path):
         return [Finding(file=path, status="missing")]
@@ -161,34 +158,31 @@ def _check_md5sums_of(manifest: Manifest, directory: str) -> list[Finding]:
     return []
 
 
+def _check_plain(directory: str, entry: FileEntry) -> Finding:
+    path = storage.join(directory, entry.name)
+    try:
+        misfit = check_file(path, entry.bytes, entry.md5)
+    except BertDataError as error:
+        return Finding(file=path, status="unreadable", detail=_without(path, error))
+    return of_misfit(path, misfit) if misfit else right(path)
+
+
 def _check_shard(directory: str, shard: ShardEntry, content: bool, objective: str | None) -> Finding:
     path = storage.join(directory, shard.name)
-    if not storage.exists(path):
-        return Finding(file=path, status="missing")
     try:
-        if content:
-            return _compare(path, "wrong content md5", content_md5(path, None, objective), shard.content_md5)
-        found = storage.size(path)
-        if found != shard.bytes:
-            sizes = f"{found} bytes", f"{shard.bytes} bytes"
-            return _compare(path, "wrong size", *sizes, _damage(path, objective))
-        md5 = file_md5(path)
-        damage = _damage(path, objective) if md5 != shard.md5 else None
-        return _compare(path, "wrong md5", md5, shard.md5, damage)
+        misfit = check_shard(directory, shard, "examples" if content else "bytes", objective)
+        if misfit is None:
+            return right(path)
+        damage = None if content or misfit.status == "missing" else _damage(path, objective)
+        return of_misfit(path, misfit, damage)
     except ShardError as error:
         return Finding(file=path, status="damaged", detail=_without(path, error))
     except BertDataError as error:
         return Finding(file=path, status="unreadable", detail=_without(path, error))
 
 
-def _compare(path: str, wrong: str, found: str, expected: str, detail: str | None = None) -> Finding:
-    if found == expected:
-        return Finding(file=path, status="right", is_fault=False)
-    return Finding(file=path, status=wrong, found=found, expected=expected, detail=detail)
-
-
 def _damage(path: str, objective: str | None = None) -> str:
-    """Which record is at fault, for a person who has to find it."""
+    """The record that is at fault, for a person who has to find it."""
     if not storage.size(path):
         return "it is empty"
     try:
@@ -206,11 +200,6 @@ def _without(path: str, error: Exception) -> str:
     return str(error).removeprefix(f"{path}: ")
 
 
-def _in_parallel(check: Callable[[Any], Finding], items: Iterable[Any]) -> list[Finding]:
-    with ThreadPoolExecutor(_WORKERS) as pool:
-        return list(pool.map(check, items))
-
-
 def _verify_md5sums(path: str, directory: str, content: bool, on_file: Callable[[], None]) -> Report:
     expected = list(parse_md5sums(storage.read_bytes(path), path))
 
@@ -222,16 +211,16 @@ def _verify_md5sums(path: str, directory: str, content: bool, on_file: Callable[
             return Finding(file=file, status="missing")
         try:
             if content:
-                return _compare(file, "wrong content md5", content_md5(file), md5)
+                return compare(file, "wrong content md5", content_md5(file), md5)
             found = file_md5(file)
             damage = _damage(file) if found != md5 and _named_as_shard(file) else None
-            return _compare(file, "wrong md5", found, md5, damage)
+            return compare(file, "wrong md5", found, md5, damage)
         except ShardError as error:
             return Finding(file=file, status="damaged", detail=_without(file, error))
         except BertDataError as error:
             return Finding(file=file, status="unreadable", detail=_without(file, error))
 
-    return Report(path=path, findings=tuple(_in_parallel(check, expected)))
+    return Report(path=path, findings=tuple(in_parallel(check, expected)))
 
 
 def parse_md5sums(data: bytes, where: str) -> Iterable[tuple[str, str]]:
@@ -258,47 +247,3 @@ def parse_md5sums(data: bytes, where: str) -> Iterable[tuple[str, str]]:
     if not entries:
         raise ManifestError(f"{where}: lists no file")
     return entries
-
-
-def verify_table(directory: str, table: str) -> Report:
-    """Hold a directory tree against a published table: right, wrong size, wrong md5 or missing, for each row.
-
-    A missing file is reported but no fault, so that any stage's directory can be checked; a tree that
-    holds none of the files is a fault.
-    """
-    rows = load_table(table)
-    if not storage.is_directory(directory):
-        raise UsageError(f"{directory}: is not a directory, expected one to search for the files of {table}")
-    names = storage.list_files(directory)
-    findings = _in_parallel(lambda row: _check_published(directory, names, row), rows)
-    if all(finding.status == "missing" for finding in findings):
-        findings.append(Finding(file=directory, status=f"holds no file of the table {table}"))
-    return Report(path=directory, findings=tuple(findings))
-
-
-def _check_published(directory: str, names: list[str], row: PublishedFile) -> Finding:
-    matches = [(name, pattern) for pattern in row.paths for name in names if _is_at(name, pattern)]
-    if not matches:
-        return Finding(file=row.label, status="missing", is_fault=False)
-    if any("*" in pattern for _, pattern in matches):
-        pattern = matches[0][1]
-        total = sum(storage.size(storage.join(directory, name)) for name, p in matches if p == pattern)
-        return _compare(row.label, "wrong size", f"{total} bytes", f"{row.bytes} bytes")
-    findings = [_check_candidate(directory, name, row) for name, _ in matches]
-    return next((finding for finding in findings if not finding.is_fault), findings[0])
-
-
-def _check_candidate(directory: str, name: str, row: PublishedFile) -> Finding:
-    path = storage.join(directory, name)
-    size = storage.size(path)
-    if size != row.bytes:
-        return _compare(path, "wrong size", f"{size} bytes", f"{row.bytes} bytes")
-    if row.md5 is None:
-        return Finding(file=path, status="right", detail="only its size was published", is_fault=False)
-    return _compare(path, "wrong md5", file_md5(path), row.md5)
-
-
-def _is_at(name: str, pattern: str) -> bool:
-    """Whether the path ends in the pattern's components."""
-    parts, wanted = name.split("/"), pattern.split("/")
-    return len(parts) >= len(wanted) and all(map(fnmatch, parts[-len(wanted) :], wanted))

@@ -1,24 +1,37 @@
-"""The vocabulary that shards were made with, as far as it is given or here already."""
+"""The vocabulary that shards were made with, as far as it is given or at hand."""
 
+from bertdata.dataset.discover import FoundDataset
 from bertdata.dataset.manifest import Plan
+from bertdata.dataset.writer import VOCABULARY_NAME
 from bertdata.errors import UsageError
+from bertdata.io import storage
 from bertdata.io.assets import cached_vocabulary, find_vocabulary
+from bertdata.io.file_check import file_md5
 from bertdata.records import Vocabulary
 from bertdata.tokens.load import load_vocabulary
 
 
-def known_vocabulary(path_or_name: str | None, plan: Plan | None) -> Vocabulary | None:
-    """The given vocabulary, else a named one in the cache whose md5 the plan tells, else None.
+def known_vocabulary(path_or_name: str | None, dataset: FoundDataset) -> Vocabulary | None:
+    """The given vocabulary, else the dataset's own copy, else a named one in the cache, else None.
 
-    UsageError if the given one is not that of the plan.
+    The latter two only with the manifest's md5. UsageError if the given one has another.
     """
-    if path_or_name is None:
-        path = cached_vocabulary(plan.vocabulary["md5"]) if plan else None
-        if path is None:
-            return None
-    else:
-        path = find_vocabulary(path_or_name)
+    plan = dataset.manifest.plan if dataset.manifest else None
+    path = find_vocabulary(path_or_name) if path_or_name is not None else _at_hand(dataset, plan)
+    if path is None:
+        return None
     vocabulary = load_vocabulary(path, plan.settings["dialect"] if plan else "mlperf")
     if plan and vocabulary.md5 != plan.vocabulary["md5"]:
         raise UsageError(f"{path}: md5 {vocabulary.md5}, the shard was made with {plan.vocabulary['md5']}")
     return vocabulary
+
+
+def _at_hand(dataset: FoundDataset, plan: Plan | None) -> str | None:
+    if plan is None:
+        return None
+    md5 = plan.vocabulary["md5"]
+    for directory in {storage.parent(shard.path) for shard in dataset.shards}:
+        copy = storage.join(directory, VOCABULARY_NAME)
+        if storage.exists(copy) and file_md5(copy) == md5:
+            return copy
+    return cached_vocabulary(md5)

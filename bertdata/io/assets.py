@@ -25,7 +25,7 @@ _SERVER_SECONDS = 10
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Source:
-    """Where an asset may come from: a file of a URL or of a wheel; ``folder`` is where in the archive."""
+    """A source of an asset: a URL, or a wheel; ``folder`` is the place in the archive."""
 
     url: str | None = None
     requirement: str | None = None
@@ -79,7 +79,7 @@ PUNKT = Asset(
 
 
 def cache_directory() -> Path:
-    """Where assets are kept."""
+    """The cache of assets."""
     if place := os.environ.get("BERTDATA_CACHE"):
         return Path(place)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "bertdata"

@@ -1,28 +1,52 @@
-"""Run independent work in several processes, results as they come or in order."""
+"""A pool of worker processes: results as they come, or in order with a bounded window.
+
+One rule for all work that is spread over processes:
+
+- **Start**: fork where this process has one thread, else spawn. Each worker has a pipe of its own.
+- **Signals**: a worker ignores SIGINT, which is the parent's to handle. SIGTERM ends it, after the
+  ``finally`` blocks of the item in work have run.
+- **End of the parent**: a worker ends when the parent is gone, however that ended.
+- **Death of a worker**: its sentinel and its pipe tell of it at once; the pass ends with WorkerDied.
+- **Stop**: an error, or a reader that leaves early, terminates all workers; one that has not ended
+  after a few seconds is killed.
+"""
 
 import os
 import signal
 import sys
+import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from queue import SimpleQueue
+from time import monotonic, sleep
+from traceback import format_exception
 from types import FrameType
-from typing import TYPE_CHECKING, TypeVar
+from typing import Any, TypeVar
 
 from bertdata.errors import BertDataError
-
-if TYPE_CHECKING:
-    from concurrent.futures import Future, ProcessPoolExecutor
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-RESULTS_AHEAD = 3
-"""Results that each worker may be ahead of the reader of run_in_order."""
+WINDOW = 3
+"""Items for each worker between the source and the reader of a pass in order: one in work, others waiting."""
+
+GRACE_SECONDS = 5.0
+"""Time that a terminated worker has for its ``finally`` blocks before it is killed."""
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class WorkerDied(BertDataError):
-    """A worker process was killed, by the system for want of memory for instance."""
+    """A worker process was killed, for example by the system for want of memory."""
+
+    def __init__(
+        self,
+        message: str = "a worker process died before its work was done (killed, or out of memory); "
+        "run the same command again: what is finished is kept",
+    ) -> None:
+        super().__init__(message)
 
 
 def available_cores() -> int:
@@ -33,9 +57,9 @@ def available_cores() -> int:
 
 
 def start_method() -> str:
-    """How workers start: fork, at once, where that is safe (this process has one thread), else spawn.
+    """Start method of workers: fork, which is quick, where it is safe (one thread), else spawn.
 
-    Asked of Linux itself, which also counts the threads of libraries.
+    Linux itself is asked, which also counts the threads of libraries.
     """
     try:
         return "fork" if len(os.listdir("/proc/self/task")) == 1 else "spawn"
@@ -44,104 +68,297 @@ def start_method() -> str:
 
 
 def run_all(function: Callable[[Item], Result], items: Iterable[Item], workers: int) -> Iterator[Result]:
-    """``function(item)`` of every item, in the order in which they finish.
-
-    With one worker everything happens in this process. The first error ends the run: work under way
-    is stopped, and cleans up behind itself.
-    """
+    """``function(item)`` of every item, in the order in which they finish; see ProcessPool.as_done."""
     work = list(items)
-    workers = min(workers, len(work))
-    if workers <= 1:
-        yield from map(function, work)
-        return
-    from concurrent.futures import as_completed
-
-    with _worker_pool(workers) as pool:
-        for future in as_completed([pool.submit(_work, function, item) for item in work]):
-            yield future.result()
+    with ProcessPool(min(workers, len(work))) as pool:
+        yield from pool.as_done(function, work)
 
 
 def run_in_order(
     function: Callable[[Item], Result], items: Iterable[Item], workers: int
 ) -> Generator[Result, None, None]:
-    """``function(item)`` of every item, in the order of the items; else as run_all.
-
-    Workers get a few results ahead of the reader and no more, so memory does not grow with the items.
-    """
+    """``function(item)`` of every item, in the order of the items; see ProcessPool.in_order."""
     work = list(items)
-    workers = min(workers, len(work))
-    if workers <= 1:
-        yield from map(function, work)
-        return
-    with _worker_pool(workers) as pool:
-        ahead: deque[Future[Result]] = deque()
-        for item in work:
-            ahead.append(pool.submit(_work, function, item))
-            if len(ahead) > workers * RESULTS_AHEAD:
-                yield ahead.popleft().result()
-        while ahead:
-            yield ahead.popleft().result()
+    with ProcessPool(min(workers, len(work))) as pool:
+        for _, result in pool.in_order(function, work):
+            yield result
+
+
+class _Task:
+    """One item on its way: waiting, in work, or done with a result or an error."""
+
+    def __init__(self, function: Callable[[Any], Any], item: Any) -> None:
+        self.function = function
+        self.item = item
+        self.dropped = False
+        self.done = False
+        self.result: Any = None
+        self.error: BaseException | None = None
+
+    def value(self) -> Any:
+        """The result; raises the worker's error."""
+        if self.error is not None:
+            raise self.error
+        return self.result
+
+
+class ProcessPool:
+    """Worker processes, started at the first item; with one worker everything happens in this process.
+
+    A pool serves several passes, also one whose items come from another pass of the same pool.
+    """
+
+    def __init__(self, workers: int) -> None:
+        self._size = workers
+        self._workers: list[_Worker] = []
+        self._threads: list[threading.Thread] = []
+        self._waiting: SimpleQueue[_Task | None] = SimpleQueue()
+        self._changed = threading.Condition()
+        self._death: WorkerDied | None = None
+
+    def in_order(
+        self, function: Callable[[Item], Result], items: Iterable[Item]
+    ) -> Generator[tuple[Item, Result], None, None]:
+        """Each item with ``function(item)``, in the items' order.
+
+        Items are taken as the window moves on, so that they may be endless: memory does not grow.
+        """
+        if self._size <= 1:
+            for item in items:
+                yield item, function(item)
+            return
+        under_way: deque[_Task] = deque()
+        try:
+            for item in items:
+                under_way.append(self._submit(function, item))
+                if len(under_way) >= WINDOW * self._size:
+                    yield self._first(under_way)
+            while under_way:
+                yield self._first(under_way)
+        finally:
+            _drop(under_way)
+
+    def as_done(
+        self, function: Callable[[Item], Result], items: Iterable[Item]
+    ) -> Generator[Result, None, None]:
+        """``function(item)`` of every item, in the order in which they finish."""
+        if self._size <= 1:
+            yield from map(function, items)
+            return
+        under_way = [self._submit(function, item) for item in items]
+        try:
+            while under_way:
+                self._wait_for_any(under_way)
+                finished = [task for task in under_way if task.done]
+                under_way = [task for task in under_way if not task.done]
+                for task in finished:
+                    yield task.value()
+        finally:
+            _drop(under_way)
+
+    def _first(self, under_way: deque[_Task]) -> tuple[Any, Any]:
+        self._wait_for_any([under_way[0]])
+        task = under_way.popleft()
+        return task.item, task.value()
+
+    def _wait_for_any(self, tasks: list[_Task]) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._death is not None or any(task.done for task in tasks))
+        if self._death is not None:
+            raise self._death
+
+    def _submit(self, function: Callable[[Any], Any], item: Any) -> _Task:
+        if not self._workers:
+            self._start()
+        task = _Task(function, item)
+        self._waiting.put(task)
+        return task
+
+    def _start(self) -> None:
+        """Start all workers, then their threads: forking is safe only before there are threads."""
+        import multiprocessing  # imported here: one worker needs none of it
+
+        context: Any = multiprocessing.get_context(start_method())
+        with _signals_blocked():
+            for _ in range(self._size):
+                self._workers.append(_Worker(context, self._workers))
+        for worker in self._workers:
+            thread = threading.Thread(target=self._serve, args=[worker], daemon=True)
+            self._threads.append(thread)
+            thread.start()
+
+    def _serve(self, worker: "_Worker") -> None:
+        """Hand tasks to one worker, one after another, until None comes."""
+        while (task := self._waiting.get()) is not None:
+            if task.dropped:
+                continue
+            try:
+                task.result, task.error = worker.do(task.function, task.item)
+            except WorkerDied as death:
+                with self._changed:
+                    self._death = self._death or death
+                    self._changed.notify_all()
+                return
+            with self._changed:
+                task.done = True
+                self._changed.notify_all()
+
+    def close(self) -> None:
+        """End the workers when they have done what they are at."""
+        for _ in self._workers:
+            self._waiting.put(None)
+        for thread in self._threads:
+            thread.join()
+        for worker in self._workers:
+            worker.close()
+        self._forget()
+
+    def terminate(self) -> None:
+        """Stop the workers now; what they are at cleans up behind itself, for GRACE_SECONDS at most."""
+        for _ in self._workers:
+            self._waiting.put(None)
+        for worker in self._workers:
+            worker.process.terminate()
+        deadline = monotonic() + GRACE_SECONDS
+        for worker in self._workers:
+            worker.process.join(max(0.0, deadline - monotonic()))
+            if worker.process.is_alive():
+                worker.process.kill()
+        for thread in self._threads:
+            thread.join()
+        for worker in self._workers:
+            worker.close()
+        self._forget()
+
+    def _forget(self) -> None:
+        self._workers, self._threads = [], []
+        self._waiting, self._death = SimpleQueue(), None
+
+    def __enter__(self) -> "ProcessPool":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *failure: object) -> None:
+        if kind is None and self._death is None:
+            self.close()
+        else:
+            self.terminate()
+
+
+def _drop(tasks: Iterable[_Task]) -> None:
+    for task in tasks:
+        task.dropped = True
 
 
 @contextmanager
-def _worker_pool(workers: int) -> Iterator["ProcessPoolExecutor"]:
-    """Processes that are stopped when the block ends with an error, or is left early."""
-    # Imported here: one worker needs none of it, and it takes as long to load as a small part to make.
-    import multiprocessing
-    from concurrent.futures import ProcessPoolExecutor
-    from concurrent.futures.process import BrokenProcessPool
-
-    others = set(multiprocessing.active_children())
-    context = multiprocessing.get_context(start_method())
-    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_prepare_worker)
+def _signals_blocked() -> Iterator[None]:
+    """Hold SIGINT and SIGTERM back, so that none reaches a worker before its handlers are set."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
     try:
-        yield pool
-    except BrokenProcessPool:
-        raise WorkerDied(
-            "a worker process died before its work was done (killed, or out of memory); "
-            "run the same command again: finished shards are kept"
-        ) from None
-    except BaseException:
-        pool.shutdown(wait=False, cancel_futures=True)
-        for child in set(multiprocessing.active_children()) - others:
-            child.terminate()
-        raise
+        yield
     finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _prepare_worker() -> None:
-    """Leave Ctrl-C to the parent; end when it is gone."""
+class _Worker:
+    """One worker process and this process's end of its pipe."""
+
+    def __init__(self, context: Any, others: list["_Worker"]) -> None:
+        self._connection, theirs = context.Pipe()
+        # A forked worker inherits the ends of all pipes so far. It closes them, so that each pipe is at its
+        # end when the one process at either side is gone.
+        inherited = [worker._connection for worker in [*others, self]]
+        forked = context.get_start_method() == "fork"
+        self.process = context.Process(target=_work, args=[theirs, inherited if forked else []], daemon=True)
+        self.process.start()
+        theirs.close()
+
+    def do(self, function: Callable[[Any], Any], item: Any) -> tuple[Any, BaseException | None]:
+        """Result and error of ``function(item)``, one of them None.
+
+        WorkerDied where the process ends before it has sent them.
+        """
+        from multiprocessing.connection import wait
+        from multiprocessing.reduction import ForkingPickler
+
+        try:
+            work = ForkingPickler.dumps((function, item))
+        except Exception as error:
+            return None, error
+        try:
+            self._connection.send_bytes(work)
+            wait([self._connection, self.process.sentinel])
+            if not self._connection.poll():
+                raise EOFError
+            result, failure, trace = self._connection.recv()
+        except (EOFError, OSError):
+            raise WorkerDied from None
+        if failure is not None:
+            failure.__cause__ = _WorkerTraceback(trace)
+        return result, failure
+
+    def close(self) -> None:
+        """Close the pipe, which ends an idle worker, and wait for its end."""
+        self._connection.close()
+        self.process.join()
+
+
+class _WorkerTraceback(Exception):
+    """The traceback in the worker, shown as the cause of its error."""
+
+    def __str__(self) -> str:
+        return f"\n{self.args[0]}"
+
+
+def _work(connection: Any, inherited: list[Any]) -> None:
+    """The worker: take items from the pipe and send results until the pipe ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    from threading import Thread, get_ident
-
-    Thread(target=_end_with_parent, args=[get_ident()], daemon=True).start()
-
-
-def _end_with_parent(thread: int) -> None:
-    """Tell the worker's main thread to end when the parent is gone; else it would wait for work for ever."""
-    from multiprocessing import parent_process
-
-    if (parent := parent_process()) is not None:
-        parent.join()
-        signal.pthread_kill(thread, signal.SIGTERM)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+    for other in inherited:
+        other.close()
+    threading.Thread(target=_end_with_parent, args=[threading.get_ident()], daemon=True).start()
+    with suppress(EOFError, OSError):  # the parent closed the pipe, or is gone
+        while True:
+            function, item = connection.recv()
+            connection.send_bytes(_outcome(function, item))
+            del function, item
 
 
-def _work(function: Callable[[Item], Result], item: Item) -> Result:
-    """``function(item)``; on SIGTERM the end of this worker, with every ``finally`` run.
+def _outcome(function: Callable[[Any], Any], item: Any) -> Any:
+    """Result, error and traceback of ``function(item)``, pickled.
 
-    The pool must not see that end: it would take it for a result, and give the worker the next item.
+    On SIGTERM the process ends, when every ``finally`` has run.
     """
+    import pickle
+    from multiprocessing.reduction import ForkingPickler
+
     try:
         try:
             signal.signal(signal.SIGTERM, _exit)
-            return function(item)
+            return ForkingPickler.dumps((function(item), None, ""))
         finally:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)  # between items there is nothing to clean up
     except SystemExit as end:
         os._exit(end.code if isinstance(end.code, int) else 1)
+    except BaseException as error:
+        trace = "".join(format_exception(error))
+        try:
+            return pickle.dumps((None, pickle.loads(pickle.dumps(error)), trace))
+        except Exception:  # an error that cannot travel as it is
+            return pickle.dumps((None, RuntimeError(f"{type(error).__name__}: {error}"), trace))
 
 
 def _exit(signum: int, frame: FrameType | None) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second one must not disturb the cleaning up
     sys.exit(128 + signum)
+
+
+def _end_with_parent(main_thread: int) -> None:
+    """End this worker when the parent is gone, however it ended: by SIGTERM, in the end by force."""
+    from multiprocessing import parent_process
+
+    if (parent := parent_process()) is not None:
+        parent.join()
+        signal.pthread_kill(main_thread, signal.SIGTERM)
+        sleep(GRACE_SECONDS)
+        os._exit(1)

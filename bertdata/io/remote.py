@@ -14,18 +14,18 @@ from bertdata.errors import MissingExtraError, MissingInputError
 _PACKAGES = {"gs": "gcsfs", "gcs": "gcsfs", "s3": "s3fs", "s3a": "s3fs"}
 _EXTRAS = {"gcsfs": "gcs", "s3fs": "s3"}
 _REFUSED = re.compile(r"^Forbidden|\((401|403|AccessDenied)\)")
-"""How gcsfs and botocore begin, or number, a refusal that they make a plain OSError of."""
+"""Text by which gcsfs and botocore mark a refusal that they raise as a plain OSError."""
 _CHUNK_BYTES = 8 << 20
 """Of an upload: some of them are held in memory."""
 
 
 def scheme(path: str) -> str:
-    """What stands before ``://``."""
+    """The part of a URL before ``://``."""
     return path.partition("://")[0]
 
 
 def is_object_store(path: str) -> bool:
-    """Whether the path lies in an object store: no directories, and files that appear whole or not at all."""
+    """True for a path in an object store: no directories, and files that appear whole or not at all."""
     return scheme(path) in _PACKAGES
 
 
@@ -100,7 +100,7 @@ def missing_bucket(path: str) -> str | None:
 
 
 def reason(error: Exception) -> str:
-    """What a back end's exception says, in one line; most of them are no OSError."""
+    """The message of a back end's exception in one line; most of them are no OSError."""
     plain = type(error).__module__ == "builtins"  # others know more than their strerror: the host, say
     text = " ".join(str((plain and getattr(error, "strerror", None)) or error).split())
     if type(error).__name__ in ("NoCredentialsError", "DefaultCredentialsError", "RefreshError"):

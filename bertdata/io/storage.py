@@ -22,7 +22,7 @@ _REQUESTS = 16
 
 
 def is_remote(path: str) -> bool:
-    """Whether the path names a file system other than the local one (``gs://``, ``s3://``, ``memory://``)."""
+    """True for a path on a file system other than the local one (``gs://``, ``s3://``, ``memory://``)."""
     return "://" in path and not path.startswith("file://")
 
 
@@ -211,12 +211,12 @@ def remove(path: str, *, missing_ok: bool = False) -> None:
 
 
 def exists(path: str) -> bool:
-    """Whether a file or directory of that path is there."""
+    """True if a file or directory of that path exists."""
     return _kind(path) is not None if is_remote(path) else os.path.exists(_local(path))
 
 
 def is_directory(path: str) -> bool:
-    """Whether the path is a directory (in an object store: a prefix of files)."""
+    """True for a directory (in an object store: a prefix of files)."""
     return _kind(path) == "directory" if is_remote(path) else os.path.isdir(_local(path))
 
 
@@ -228,6 +228,11 @@ def _kind(path: str) -> str | None:
             return str(file_system.info(inner)["type"])
         except FileNotFoundError:
             return None
+
+
+def is_link(path: str) -> bool:
+    """True for a symbolic link of the local file system."""
+    return not is_remote(path) and os.path.islink(_local(path))
 
 
 def size(path: str) -> int:
@@ -251,12 +256,17 @@ def make_directory(path: str) -> None:
             os.makedirs(_local(path), exist_ok=True)
 
 
-def remove_directory(path: str) -> None:
-    """Delete a directory of plain files, if it is there."""
+def remove_directory(path: str, *, only: Callable[[str], bool] = lambda name: True) -> None:
+    """Delete a directory of plain files, if it is there.
+
+    only: decides by its name whether a file may be deleted; where one may not, the directory stays.
+    """
     if not is_object_store(path) and not exists(path):
         return
-    each([join(path, name) for name in list_files(path)], lambda file: remove(file, missing_ok=True))
-    if is_object_store(path):
+    names = list_files(path)
+    mine = [name for name in names if only(name)]
+    each([join(path, name) for name in mine], lambda file: remove(file, missing_ok=True))
+    if is_object_store(path) or len(mine) < len(names):
         return
     with _naming(path):
         if is_remote(path):
@@ -300,7 +310,9 @@ def expand(patterns: list[str]) -> list[str]:
     for pattern in patterns:
         found = [pattern] if exists(pattern) else _matches(pattern)
         if not found:
-            raise MissingInputError(f"{pattern}: no such file or directory")
+            bucket = missing_bucket(pattern)
+            missing = "no such file or directory" if bucket is None else f"there is no bucket {bucket}"
+            raise MissingInputError(f"{pattern}: {missing}")
         paths.update(found)
     return sorted(paths)
 

@@ -7,11 +7,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from bertdata.dataset.discover import FoundDataset, FoundShard
-from bertdata.dataset.manifest import MANIFEST_NAME
 from bertdata.errors import ShardError, UsageError
 from bertdata.examples.counting import rounded, share, spread, weighted_sum
 from bertdata.examples.objective import Findings, Totals
 from bertdata.examples.objectives import find_objective
+from bertdata.io.manifest_file import MANIFEST_NAME
 from bertdata.records import ShardLayout
 from bertdata.report.count import ShardCounts, count_shard, merged
 

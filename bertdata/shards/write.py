@@ -1,35 +1,16 @@
 """Writing examples as one container, hashed on the way."""
 
 import hashlib
-from collections.abc import Callable
-from typing import Any
 
 from bertdata._native import Engine
 from bertdata.config.settings import ExampleSettings
+from bertdata.io.file_check import HashingSink
 from bertdata.records import ExampleSource
 from bertdata.shards.containers import make_writer
 from bertdata.shards.tfrecord import encode_batch
 
 BATCH = 128
 """Examples encoded at a time: enough to amortise a call, few enough for the cache."""
-
-
-class HashingSink:
-    """Passes bytes on to a file, counting and hashing them."""
-
-    def __init__(self, write: Callable[[bytes | memoryview], Any]) -> None:
-        self._write = write
-        self._digest = hashlib.md5(usedforsecurity=False)
-        self.bytes = 0
-
-    def write(self, data: bytes | memoryview) -> None:
-        self._write(data)
-        self._digest.update(data)
-        self.bytes += len(data)
-
-    @property
-    def md5(self) -> str:
-        return self._digest.hexdigest()
 
 
 def write_examples(

@@ -23,7 +23,7 @@ class SeparatedText:
 
 
 def quota(index: int, files: int, eval_articles: int) -> int:
-    """How many articles the file ``index`` (from 0) of ``files`` gives to the evaluation set."""
+    """Number of articles that file ``index`` (from 0) of ``files`` gives to the evaluation set."""
     return int((index + 1) * eval_articles / files) - int(index * eval_articles / files)
 
 

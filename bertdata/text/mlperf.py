@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from bertdata.io.file_check import md5_of
 from bertdata.text.cleaning import clean
 from bertdata.text.doc_tags import strip_frame
 from bertdata.text.evaluation import withhold
@@ -19,10 +20,11 @@ class MlperfText:
     articles: int
     sentences: int
     bytes_in: int
+    md5: str
 
     @property
     def counts(self) -> SegmentCounts:
-        """What reading this file adds to a run's counts."""
+        """The file's share of a run's counts."""
         return SegmentCounts(
             files=1,
             articles=self.articles,
@@ -49,4 +51,5 @@ def make_sentences(
         articles=stripped.articles,
         sentences=count_sentences(sentences),
         bytes_in=len(data),
+        md5=md5_of(data),
     )

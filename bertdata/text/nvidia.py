@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from bertdata.errors import InputError
+from bertdata.io.file_check import md5_of
 from bertdata.text.doc_tags import FrameWatch
 from bertdata.text.reading import check_utf8, count_sentences
 from bertdata.text.settings import SegmentCounts
@@ -67,10 +68,11 @@ class NvidiaText:
     empty: int
     outside: int
     bytes_in: int
+    md5: str
 
     @property
     def counts(self) -> SegmentCounts:
-        """What reading this file adds to a run's counts."""
+        """The file's share of a run's counts."""
         return SegmentCounts(
             files=1,
             articles=len(self.articles),
@@ -96,6 +98,7 @@ def make_articles(data: bytes, name: str, split: Callable[..., bytes]) -> Nvidia
         empty=len(formatted.articles) - len(articles),
         outside=formatted.outside,
         bytes_in=len(data),
+        md5=md5_of(data),
     )
 
 

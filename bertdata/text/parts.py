@@ -38,6 +38,6 @@ def plan_parts(sizes: Sequence[int], block_size: float, names: Sequence[str]) ->
 
 
 def part_text(training: bytes) -> bytes:
-    """What a file's training text adds to its part: no byte order mark, one of two last newlines."""
+    """A file's training text as its part holds it: no byte order mark, one of two last newlines."""
     text = training.removeprefix(_BOM)
     return text[:-1] if text.endswith(b"\n\n") else text

@@ -1,46 +1,40 @@
-"""What the text stage will write: names, and what goes where."""
+"""The plan of the text stage: names of its files, and which extracted file goes into which of them."""
 
-import re
+import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
-from bertdata.errors import DatasetError
+from bertdata.errors import InputError, MissingInputError
 from bertdata.io import storage
+from bertdata.io.manifest_file import MANIFEST_NAME, parse_json
 from bertdata.text.nvidia_sharding import distribute
 from bertdata.text.parts import part_name, plan_parts
 from bertdata.text.settings import SegmentSettings
+from bertdata.wiki.manifest import KIND as ARTICLES
+from bertdata.wiki.manifest import parse_articles_manifest
 
 EVAL_TEXT = "eval.txt"
 EVAL_MD5 = "eval.md5"
-_OUTPUT_NAMES = re.compile(r"part-\d+-of-\d+|eval\.txt|eval\.md5|[^/]+_(training|test)_\d+\.txt")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TextPlan:
-    """What the text stage writes, as far as names and sizes of the extracted files tell.
+    """The plan, as far as names and sizes of the extracted files tell.
 
     names: of the parts, or of the training and then the test shards; part_of: for each file the index
-    of its part among them, empty for nvidia, where each article goes its own way.
+    of its part among them, empty for nvidia, where each article goes its own way. inputs: names of the
+    files for the manifest; articles: the manifest that lists them, None where they have none.
     """
 
+    settings: SegmentSettings
     names: list[str]
     part_of: list[int]
+    inputs: list[str]
+    articles: bytes | None
 
-    def refuse_leftovers(self, directory: str) -> None:
-        """DatasetError for parts or shards in the directory that this plan will not replace."""
-        planned = {*self.names, *((EVAL_TEXT, EVAL_MD5) if self.part_of else ())}
-        names = storage.list_files(directory)
-        left = [name for name in names if _OUTPUT_NAMES.fullmatch(name) and name not in planned]
-        if left:
-            raise DatasetError(
-                f"{directory}: holds {left[0]}{' and others' if left[1:] else ''}, which these inputs "
-                "and settings do not make; remove the files of the other run, or choose another directory"
-            )
-
-    def lines(self, files: Sequence[str], directory: str, settings: SegmentSettings) -> list[str]:
-        """What a run on these files would write, for a person; DatasetError as from refuse_leftovers."""
-        self.refuse_leftovers(directory)
-        given = ", ".join(f"{name} {value}" for name, value in asdict(settings).items())
+    def lines(self, files: Sequence[str], directory: str) -> list[str]:
+        """The work of a run on these files, for a person."""
+        given = ", ".join(f"{name} {value}" for name, value in asdict(self.settings).items())
         written = [*self.names, *((EVAL_TEXT, EVAL_MD5) if self.part_of else ())]
         there = set(storage.list_files(directory))
         return [
@@ -53,11 +47,58 @@ class TextPlan:
 
 
 def plan_text(files: Sequence[str], settings: SegmentSettings) -> TextPlan:
-    """The plan for these files; InputError for a first file that is larger than a block (mlperf)."""
+    """The plan for these files.
+
+    InputError for a first file that is larger than a block (mlperf), and for a file of another size than
+    the manifest of its directory lists.
+    """
+    inputs, articles = find_articles(files)
     if settings.recipe == "nvidia":
-        return TextPlan(names=shard_names(settings), part_of=[])
-    part_of = plan_parts(storage.each(files, storage.size), settings.block_size, files)
-    return TextPlan(names=[part_name(number) for number in range(max(part_of) + 1)], part_of=part_of)
+        names, part_of = shard_names(settings), []
+    else:
+        part_of = plan_parts(storage.each(files, storage.size), settings.block_size, files)
+        names = [part_name(number) for number in range(max(part_of) + 1)]
+    return TextPlan(settings=settings, names=names, part_of=part_of, inputs=inputs, articles=articles)
+
+
+def find_articles(files: Sequence[str]) -> tuple[list[str], bytes | None]:
+    """Names of the files, and the manifest of extracted articles that lists them all.
+
+    The manifest lies in the deepest directory that holds all files, or in its parent. Names are relative
+    to the manifest's directory, without one to the former: they do not depend on where that lies.
+    """
+    split = [path.split("/") for path in files]
+    common = os.path.commonprefix([components[:-1] for components in split])  # noqa: RUF071 - of lists
+    for depth in (len(common), len(common) - 1):
+        if depth < 0:
+            continue
+        root = "/".join(common[:depth]) or ("/" if common[:1] == [""] else ".")
+        names = ["/".join(components[depth:]) for components in split]
+        articles = _listing_of(root, files, names)
+        if articles is not None:
+            return names, articles
+    return ["/".join(components[len(common) :]) for components in split], None
+
+
+def _listing_of(root: str, files: Sequence[str], names: list[str]) -> bytes | None:
+    """The manifest in the directory, if it is one of articles and lists all names."""
+    path = storage.join(root, MANIFEST_NAME)
+    try:
+        data = storage.read_bytes(path)
+    except MissingInputError:
+        return None
+    if parse_json(data, path).get("kind") != ARTICLES:
+        return None
+    listed = {entry.name: entry.bytes for entry in parse_articles_manifest(data, path).files}
+    if not listed.keys() >= set(names):
+        return None
+    for file, name, size in zip(files, names, storage.each(files, storage.size), strict=True):
+        if size != listed[name]:
+            raise InputError(
+                f"{file}: found {size} bytes, expected {listed[name]} as {path} lists it; extract the "
+                f"articles again, or remove that {MANIFEST_NAME} if they were changed on purpose"
+            )
+    return data
 
 
 def shard_names(settings: SegmentSettings) -> list[str]:

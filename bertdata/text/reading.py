@@ -51,5 +51,5 @@ def universal_newlines(data: bytes) -> bytes:
 
 
 def count_sentences(text: bytes) -> int:
-    """How many lines of the text are not empty."""
+    """Number of lines that are not empty."""
     return sum(map(bool, text.split(b"\n")))

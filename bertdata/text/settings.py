@@ -1,12 +1,17 @@
-"""Settings of the text stage, and what a run counts."""
+"""Settings and counts of the text stage."""
 
 from dataclasses import dataclass, fields
+from typing import Any
 
 from bertdata.config.settings import setting
 from bertdata.errors import SettingsError
 
 RECIPES = ("mlperf", "nvidia")
 PUNKT_VARIANTS = ("3.4.5", "current")
+_OF_RECIPE = {
+    "mlperf": ("eval_articles", "block_size"),
+    "nvidia": ("training_shards", "test_shards", "test_fraction", "prefix"),
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,6 +50,11 @@ class SegmentSettings:
             f"prefix is {self.prefix!r}, expected the beginning of a file name",
         )
 
+    def as_json(self) -> dict[str, Any]:
+        """The settings that count for the recipe, but ``punkt``, as a manifest holds them."""
+        names = ("recipe", *_OF_RECIPE[self.recipe])
+        return {name: getattr(self, name) for name in names}
+
 
 def _check(holds: bool, message: str) -> None:
     if not holds:
@@ -53,7 +63,7 @@ def _check(holds: bool, message: str) -> None:
 
 @dataclass(kw_only=True, slots=True)
 class SegmentCounts:
-    """What a run read and wrote.
+    """Counts of a run's input and output.
 
     withheld: articles in eval.txt (mlperf). empty: articles without text, which make no output, and
     lines_outside: lines of text that no article holds (both nvidia; the original drops them too).
@@ -69,6 +79,6 @@ class SegmentCounts:
     bytes_out: int = 0
 
     def add(self, other: "SegmentCounts") -> None:
-        """Count what the other one counted as well."""
+        """Add the other counts to these."""
         for item in fields(self):
             setattr(self, item.name, getattr(self, item.name) + getattr(other, item.name))

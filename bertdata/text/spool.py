@@ -1,50 +1,44 @@
 """Articles kept on disk until it is known which shard each goes to."""
 
-import tempfile
 from array import array
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack
 from typing import BinaryIO
 
-from bertdata.errors import StorageError
 from bertdata.io import storage
 
 
-@contextmanager
-def open_spool(directory: str) -> Iterator["Spool"]:
-    """An empty spool in the directory, or in the system's temporary one where that is remote.
-
-    Its file has no name, so nothing is left of it, however the run ends.
-    """
-    place = None if storage.is_remote(directory) else directory.removeprefix("file://")
-    with tempfile.TemporaryFile(dir=place) as file:
-        yield Spool(file, place or tempfile.gettempdir())
-
-
 class Spool:
-    """All articles in one file, each read back by its number; memory holds eight bytes for each."""
+    """Articles in several files, each read back by its number; memory holds eight bytes for each."""
 
-    def __init__(self, file: BinaryIO, place: str) -> None:
-        self._file = file
-        self._place = place
-        self._starts = array("Q", [0])
+    def __init__(self) -> None:
+        self._stack = ExitStack()
+        self._files: list[BinaryIO] = []
+        self._firsts: list[int] = []
+        self._starts: list[array[int]] = []
+        self._articles = 0
 
-    @property
-    def size(self) -> int:
-        return self._starts[-1]
-
-    def add(self, articles: Iterable[bytes]) -> None:
-        """Keep articles, numbered on from those before."""
-        try:
-            for article in articles:
-                self._file.write(article)
-                self._starts.append(self._starts[-1] + len(article))
-        except OSError as error:
-            raise StorageError(f"{self._place}: no room for the articles: {error.strerror}") from error
+    def add(self, path: str, lengths: Iterable[int]) -> None:
+        """Take a file of articles of these lengths, numbered on from those before."""
+        starts = array("Q", [0])
+        for length in lengths:
+            starts.append(starts[-1] + length)
+        self._files.append(self._stack.enter_context(storage.open_input(path)))
+        self._firsts.append(self._articles)
+        self._starts.append(starts)
+        self._articles += len(starts) - 1
 
     def articles(self, numbers: Iterable[int]) -> Iterator[bytes]:
         """The articles of these numbers, in this order."""
         for number in numbers:
-            start = self._starts[number]
-            self._file.seek(start)
-            yield self._file.read(self._starts[number + 1] - start)
+            index = bisect_right(self._firsts, number) - 1
+            starts, place = self._starts[index], number - self._firsts[index]
+            self._files[index].seek(starts[place])
+            yield self._files[index].read(starts[place + 1] - starts[place])
+
+    def __enter__(self) -> "Spool":
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self._stack.close()

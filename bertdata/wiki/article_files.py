@@ -1,11 +1,12 @@
 """Extracted articles in files of a megabyte, as wikiextractor writes them: AA/wiki_00 to ZZ/wiki_99."""
 
-import os
 from collections.abc import Callable
-from pathlib import Path
-from typing import BinaryIO
+from contextlib import ExitStack
 
 from bertdata.errors import StorageError
+from bertdata.io import storage
+from bertdata.io.commit import Commit
+from bertdata.io.file_check import FileEntry, HashingSink
 
 FILE_BYTES = 1 << 20
 _FILES_PER_DIRECTORY = 100
@@ -16,67 +17,50 @@ class ArticleFiles:
     """Writes articles one after another; a file appears under its name when it is complete.
 
     An article that would bring a file over FILE_BYTES starts the next (so an article larger than that,
-    coming first, leaves an empty file before it: wikiextractor's rule, kept). ``completed`` is called
-    after each complete file but the last. ``files`` and ``bytes`` (``size`` at the start, from an earlier
-    run) count what is complete, and the last one from ``close`` on.
+    coming first, leaves an empty file before it: wikiextractor's rule, kept). ``files`` holds the
+    entries of the complete files, at the start those of an earlier run. ``completed`` is called after
+    each of them but the last.
     """
 
     def __init__(
-        self,
-        directory: Path,
-        growing: Path,
-        completed: Callable[["ArticleFiles"], None],
-        *,
-        files: int = 0,
-        size: int = 0,
+        self, commit: Commit, files: list[FileEntry], completed: Callable[[FileEntry], None]
     ) -> None:
-        self._directory = directory
-        self._growing = growing
-        self._completed = completed
         self.files = files
-        self.bytes = size
-        self._size = 0
-        self._file = self._open()
+        self._commit = commit
+        self._completed = completed
+        self._growing = ExitStack()
+        self._sink = self._open()
+
+    @property
+    def total_bytes(self) -> int:
+        """The size of all complete files."""
+        return sum(entry.bytes for entry in self.files)
 
     def write(self, article: bytes) -> None:
         """Add one article."""
-        if self._size + len(article) > FILE_BYTES:
-            self._finish_file()
-            self._completed(self)
-            self._file, self._size = self._open(), 0
-        try:
-            self._file.write(article)
-        except OSError as error:
-            raise self._refused(error) from error
-        self._size += len(article)
+        if self._sink.bytes + len(article) > FILE_BYTES:
+            self._completed(self.close())
+            self._sink = self._open()
+        self._sink.write(article)
 
-    def close(self) -> None:
-        """Complete the last file."""
-        self._finish_file()
+    def close(self) -> FileEntry:
+        """Complete the file that grows; its entry."""
+        self._growing.close()
+        self.files.append(self._sink.entry(file_name(len(self.files))))
+        return self.files[-1]
 
-    def abandon(self) -> None:
-        """Close the file that grows and leave it incomplete."""
-        self._file.close()
+    def _open(self) -> HashingSink:
+        path = self._commit.path(file_name(len(self.files)))
+        storage.make_directory(storage.parent(path))
+        self._growing = ExitStack()
+        return HashingSink(self._growing.enter_context(self._commit.open_path(path)).write)
 
-    def _open(self) -> BinaryIO:
-        try:
-            return self._growing.open("wb")
-        except OSError as error:
-            raise self._refused(error) from error
+    def __enter__(self) -> "ArticleFiles":
+        return self
 
-    def _finish_file(self) -> None:
-        path = self._directory / file_name(self.files)
-        try:
-            self._file.close()
-            path.parent.mkdir(exist_ok=True)
-            os.replace(self._growing, path)
-        except OSError as error:
-            raise self._refused(error) from error
-        self.files += 1
-        self.bytes += self._size
-
-    def _refused(self, error: OSError) -> StorageError:
-        return StorageError(f"{self._directory / file_name(self.files)}: {error.strerror or error}")
+    def __exit__(self, *failure: object) -> None:
+        if failure[0] is not None:
+            self._growing.__exit__(*failure)  # type: ignore[arg-type]
 
 
 def file_name(number: int) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 from bertdata.errors import InputError
-from bertdata.io.block_pool import Pool
+from bertdata.io.process_pool import ProcessPool
 
 BLOCK_MAGIC = 0x314159265359
 END_MAGIC = 0x177245385090
@@ -60,14 +60,14 @@ class Block:
         )
 
 
-def read_bzip2(file: BinaryIO, name: str, pool: Pool) -> Iterator[tuple[bytes, int]]:
+def read_bzip2(file: BinaryIO, name: str, pool: ProcessPool) -> Iterator[tuple[bytes, int]]:
     """The decompressed text, a block at a time, and the offset in the file that it reaches to.
 
     Every checksum is compared. InputError for a truncated or damaged file, with the offset.
     """
     combined = 0
     waiting: Block | None = None
-    for block, text in pool.map(decompress_block, find_blocks(file, name)):
+    for block, text in pool.in_order(decompress_block, find_blocks(file, name)):
         if waiting is not None:
             block = waiting.joined(block)
             text = decompress_block(block)
@@ -142,7 +142,7 @@ def find_blocks(file: BinaryIO, name: str) -> Iterator[Block]:
 
 
 def _only_zeros(window: "_Window", position: int) -> bool:
-    """Whether nothing but padding follows, as tapes and some downloads leave it."""
+    """True if nothing but padding follows, as tapes and some downloads leave it."""
     while window.bytes_at(position, 1) == b"\0":
         position += 1
         if not window.fill(position):
@@ -166,7 +166,7 @@ class _Window:
         return self._start + len(self._data)
 
     def fill(self, position: int) -> bool:
-        """Have the bytes around position in the window; whether there are any."""
+        """Read until the window holds the bytes around position; False if the file ends before it."""
         while not self._at_end and self.end < position + _LOOKAHEAD_BYTES:
             self._read()
         return position < self.end
@@ -202,7 +202,7 @@ class _Window:
         return self.bits(bit, 48)
 
     def next_mark(self, bit: int) -> tuple[bool, int] | None:
-        """Whether it is an end mark, and where: the first mark from that bit on, None at the file's end."""
+        """The first mark from that bit on: whether it is an end mark, and its bit; None at the file's end."""
         while True:
             while self._marks:
                 found, is_end = self._marks.pop()
@@ -213,7 +213,7 @@ class _Window:
             self._read()
 
     def _ends_stream(self, bit: int) -> bool:
-        """Whether a stream may end here: another follows, or nothing (chance matches do not pass)."""
+        """True if a stream may end here: another follows, or nothing (chance matches do not pass)."""
         following = (bit + 80 + 7) // 8
         if not self.fill(following):
             return following == self.end

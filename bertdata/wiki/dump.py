@@ -5,6 +5,7 @@ says where, or a page that is skipped by name; the end of the dump must be there
 """
 
 import gzip
+import hashlib
 import io
 import re
 import zlib
@@ -18,7 +19,7 @@ from xml.sax.saxutils import escape
 
 from bertdata.errors import InputError, MissingInputError, StorageError
 from bertdata.io import storage
-from bertdata.io.block_pool import Pool
+from bertdata.io.process_pool import ProcessPool
 from bertdata.wiki.bzip2 import read_bzip2
 from bertdata.wiki.pages import CUT_OFF, TOO_LARGE, Skipped, page_name
 
@@ -35,7 +36,7 @@ _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SiteInfo:
-    """What a dump's head says that rendering needs, characters such as ``&`` escaped as in the dump."""
+    """Facts of a dump's head that rendering needs, characters such as ``&`` escaped as in the dump."""
 
     url_base: str
     namespaces: frozenset[str]
@@ -55,12 +56,13 @@ class PageBlock:
 
 
 class Dump:
-    """One opened dump: ``site`` from its head, then ``blocks()`` once."""
+    """One opened dump: ``site`` from its head, then ``blocks()`` once, then ``md5()``."""
 
-    def __init__(self, file: BinaryIO, name: str, pool: Pool, *, max_page_bytes: int) -> None:
+    def __init__(self, file: BinaryIO, name: str, pool: ProcessPool, *, max_page_bytes: int) -> None:
         self._name = name
         self._max_page_bytes = max_page_bytes
-        self._texts = _universal_newlines(_read_texts(file, name, pool))
+        self._file = _HashedFile(file)
+        self._texts = _universal_newlines(_read_texts(cast(BinaryIO, self._file), name, pool))
         self._position = 0
         head = self._read_head()
         self.site = _parse_head(head, name)
@@ -111,6 +113,10 @@ class Dump:
             yield from self._cut(buffer[: end + len(_CLOSE)])
         self._check_end(buffer[end + len(_CLOSE) if end >= 0 else 0 :])
 
+    def md5(self) -> str:
+        """The md5 of the whole file, which was computed while it was read; the rest of it is read now."""
+        return self._file.md5()
+
     def _cut(self, data: bytes) -> Iterator[PageBlock]:
         """The data as blocks of about BLOCK_BYTES: one read may bring several."""
         start = 0
@@ -121,7 +127,7 @@ class Dump:
             yield PageBlock(data=data[start:], position=self._position)
 
     def _pass_over(self, buffer: bytes) -> bytes:
-        """What follows the next closing tag; the bytes before it are let go as they are read."""
+        """Read on to the next closing tag, forgetting the bytes before it; the bytes behind it."""
         while (end := buffer.find(_CLOSE)) < 0:
             read = next(self._texts, None)
             if read is None:
@@ -145,7 +151,7 @@ class Dump:
 
 
 @contextmanager
-def open_dump(path: str, pool: Pool, *, max_page_bytes: int) -> Iterator[Dump]:
+def open_dump(path: str, pool: ProcessPool, *, max_page_bytes: int) -> Iterator[Dump]:
     """The dump of a path or a URL, its head read and checked."""
     with _open_remote(path) if storage.is_remote(path) else _open_local(Path(path)) as file:
         yield Dump(file, path, pool, max_page_bytes=max_page_bytes)
@@ -194,7 +200,38 @@ class _NamedFile(io.RawIOBase):
             raise StorageError(f"{self._path}: {error.strerror or error}") from error
 
 
-def _read_texts(file: BinaryIO, name: str, pool: Pool) -> Iterator[tuple[bytes, int]]:
+class _HashedFile:
+    """A file that is read from its beginning, each byte hashed when it is first read."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._digest = hashlib.md5(usedforsecurity=False)
+        self._position = self._hashed = 0
+
+    def read(self, size: int = -1) -> bytes:
+        data = self._file.read(size)
+        start, self._position = self._position, self._position + len(data)
+        if self._position > self._hashed:
+            self._digest.update(memoryview(data)[self._hashed - start :])
+            self._hashed = self._position
+        return data
+
+    def tell(self) -> int:
+        return self._position
+
+    def seek(self, offset: int) -> int:
+        """Go back; bytes not yet read are not passed over, so that none stays out of the digest."""
+        assert offset <= self._hashed
+        self._position = self._file.seek(offset)
+        return self._position
+
+    def md5(self) -> str:
+        while self.read(_READ_BYTES):
+            pass
+        return self._digest.hexdigest()
+
+
+def _read_texts(file: BinaryIO, name: str, pool: ProcessPool) -> Iterator[tuple[bytes, int]]:
     """The dump's text in pieces, each with the offset in the file that it reaches to."""
     first = file.read(4)
     file.seek(0)

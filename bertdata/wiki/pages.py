@@ -100,7 +100,7 @@ def read_page(page: RawPage, template_namespace: str) -> Page | Skipped:
 
 
 def head(content: str) -> str:
-    """What stands before the page's text."""
+    """The part of a page before its text."""
     text = _TEXT.search(content)
     return content if text is None else content[: text.start()]
 
@@ -119,7 +119,7 @@ def page_text(content: str) -> str | None:
 
 
 def page_name(data: bytes) -> str:
-    """What a person may find the page by: title and id, as far as they are there."""
+    """Title and id of a page, as far as they can be read, for a person who looks for it."""
     header = head(data[:4096].decode(errors="replace"))
     title, page_id = _TITLE.search(header), _ID.search(header)
     return f"{title[1] if title else 'untitled page'!r} (id {page_id[1] if page_id else 'unknown'})"

@@ -1,4 +1,4 @@
-"""What became of every page of a dump."""
+"""The report on every page of a dump: written, or skipped for a reason."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ _MAX_FAULTS = 1000
 
 @dataclass(kw_only=True, slots=True)
 class ExtractReport:
-    """What became of every page: ``pages == written + sum(skipped.values())``.
+    """Counts of all pages: ``pages == written + sum(skipped.values())``.
 
     ``empty`` of the written articles hold nothing but their title. ``faults`` has a line for each page
     skipped because it is damaged or failed, the first thousand of them. ``files``, ``bytes``: the output.

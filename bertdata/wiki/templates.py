@@ -12,6 +12,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+from bertdata.io import storage
 from bertdata.wiki.dump import PageBlock, SiteInfo
 from bertdata.wiki.pages import RawPage, page_text, split_pages
 from bertdata.wiki.wikiextractor import load_wikiextractor
@@ -22,7 +23,7 @@ _BLOBS = ("records", "titles", "contents")
 
 @dataclass(kw_only=True)
 class FirstPass:
-    """What the pages seen so far hold: templates and redirects between them, the newest revision's day."""
+    """Contents of the pages so far: templates, redirects between them, the newest revision's day."""
 
     site: SiteInfo
     templates_wanted: bool
@@ -73,7 +74,8 @@ class FirstPass:
         """Keep templates and redirects in files for ``map_templates``."""
         for kind, builder in (("templates", self.templates), ("redirects", self.redirects)):
             for name, blob in zip(_BLOBS, builder.finish(), strict=True):
-                (directory / f"{kind}.{name}").write_bytes(blob)
+                with storage.open_output(str(_blob_path(directory, kind, name))) as file:
+                    file.write(blob)
 
 
 def _title_and_text(page: RawPage) -> tuple[str, str] | None:
@@ -88,8 +90,12 @@ def _title_and_text(page: RawPage) -> tuple[str, str] | None:
 
 def map_templates(directory: Path, kind: str) -> Any:
     """A read-only mapping of the templates (or redirects) in the directory, by title."""
-    blobs = [_map(directory / f"{kind}.{name}") for name in _BLOBS]
+    blobs = [_map(_blob_path(directory, kind, name)) for name in _BLOBS]
     return load_wikiextractor().CompactedTemplates(*blobs, records_len=len(blobs[0]))
+
+
+def _blob_path(directory: Path, kind: str, name: str) -> Path:
+    return directory / f"{kind}-{name}.tmp"
 
 
 def _map(path: Path) -> mmap.mmap | bytes:

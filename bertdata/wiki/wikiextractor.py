@@ -105,5 +105,5 @@ class Renderer:
 
 
 def is_empty(article: bytes) -> bool:
-    """Whether nothing but the title is left of a rendered article."""
+    """True if nothing but the title is left of a rendered article."""
     return not article.split(b"\n", 2)[2].removesuffix(b"</doc>\n").strip()

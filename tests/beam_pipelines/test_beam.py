@@ -163,7 +163,7 @@ def test_progress_finds_each_finished_shard_once_and_misses_none(
         entries = [entry for _, entry in stage.process(part) if isinstance(entry, ShardEntry)]
         assert sorted(finished.new()) == sorted(shard.tokens for shard in entries)
         assert finished.new() == []
-    last = WriteManifest(targets)
+    last = WriteManifest(targets, vocabulary)
     gathered: list[list[Any]] = [[], []]
     for part in parts:
         for number, entry in stage.process(part):
@@ -206,7 +206,10 @@ def test_stages_run_twice_keep_what_is_there_and_write_the_same_bytes(
     vocabulary, output = str(small_vocabulary_file), str(tmp_path / "beam")
     targets = plan_targets(output, recipe, None, settings, parts, vocabulary)
     targets[0].dataset.begin()
-    stages = MakeShard(TaskPlan(vocabulary=vocabulary, targets=targets)), WriteManifest(targets)
+    stages = (
+        MakeShard(TaskPlan(vocabulary=vocabulary, targets=targets)),
+        WriteManifest(targets, vocabulary),
+    )
     stages[0].setup()
     entries = [list(stages[0].process(part)) for part in parts]
     times = {path: path.stat().st_mtime_ns for path in (tmp_path / "beam").glob("part-*")}

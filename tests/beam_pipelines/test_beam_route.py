@@ -1,5 +1,6 @@
 """From a dump, or from articles, to shards by one Beam command: the bytes of the commands in a row."""
 
+import hashlib
 import re
 import subprocess
 import sys
@@ -23,6 +24,7 @@ SHARDS = ("--training-shards", "3", "--test-shards", "2")
 NVIDIA = ("--text-recipe", "nvidia", *SHARDS)
 MLPERF = ("--eval-articles", "3", "--block-size", "0.003")
 KIT_PARTS = ("--eval-articles", "6", "--block-size", "1.2")
+PARTS = ("part-00000-of-00500", "part-00001-of-00500")
 PROCESSES = ("--direct_running_mode", "multi_processing", "--direct_num_workers", "2")
 
 
@@ -79,10 +81,8 @@ def commands(
 
 
 def made(output: Path) -> tuple[dict[str, bytes], dict[str, bytes]]:
-    """The text files and the dataset's that a pipeline left, without the extraction's own report."""
-    text = contents(output.with_name(f"{output.name}.text"))
-    text.pop("extracted.json", None)
-    return text, contents(output)
+    """The text files and the dataset's that a pipeline left, manifests and all."""
+    return contents(output.with_name(f"{output.name}.text")), contents(output)
 
 
 @pytest.mark.slow
@@ -109,10 +109,10 @@ def test_the_kit_s_articles_become_its_parts_and_their_shards(
 ) -> None:
     assert prepare("articles", kit / "extracted", vocabulary, tmp_path / "beam", *KIT_PARTS, *SMALL) == 0
     text, shards = made(tmp_path / "beam")
-    for name in ("eval.txt", "eval.md5", "part-00000-of-00500", "part-00001-of-00500"):
-        assert text.pop(name) == (kit / "results" / name).read_bytes()
-    assert text == {}
-    assert shards == commands(kit / "extracted", vocabulary, tmp_path / "row", KIT_PARTS, SMALL)[1]
+    for name in ("eval.txt", "eval.md5", *PARTS):
+        assert text[name] == (kit / "results" / name).read_bytes()
+    assert set(text) == {"MD5SUMS", "manifest.json", "eval.txt", "eval.md5", *PARTS}
+    assert (text, shards) == commands(kit / "extracted", vocabulary, tmp_path / "row", KIT_PARTS, SMALL)
 
 
 @pytest.mark.parametrize(
@@ -156,6 +156,19 @@ def test_a_dump_equals_the_commands_in_a_row_and_a_second_run_keeps_everything(
     assert made(tmp_path / "beam") == expected
     assert extracted.stat().st_mtime_ns == time
     assert counters(capsys.readouterr().out) == {**first, "shards_kept": 1}
+    assert_chain_is_whole(tmp_path / "beam", DUMP, capsys)
+
+
+def assert_chain_is_whole(output: Path, dump: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The manifests lead from the dataset back to the dump, and all that is upstream fits."""
+    text = output.with_name(f"{output.name}.text")
+    assert command_line(["verify-md5", str(text / "extracted")]) == 0
+    capsys.readouterr()
+    sources = [word for place in (text, text / "extracted", dump) for word in ("--source", str(place))]
+    assert command_line(["verify-md5", str(output), "--chain", *sources]) == 0
+    printed = capsys.readouterr().out
+    digest = hashlib.md5(dump.read_bytes()).hexdigest()
+    assert f"  <- dump: {dump.name}, {dump.stat().st_size} bytes, md5 {digest}, date 2020-01-01\n" in printed
 
 
 def counters(printed: str) -> dict[str, int]:
@@ -265,14 +278,15 @@ def test_parts_of_another_run_are_not_mixed_in(
     text.mkdir()
     (text / "part-00077-of-00500").write_bytes(b"A sentence.\n")
     assert prepare("articles", articles, vocabulary, tmp_path / "beam", *MLPERF, *SMALL) == 2
-    assert "beam.text: holds part-00077-of-00500" in capsys.readouterr().err
+    expected = "beam.text: is not empty and no text of ours (it holds part-00077-of-00500)"
+    assert expected in capsys.readouterr().err
     assert not (tmp_path / "beam").exists()
 
 
 def test_the_order_of_arrival_does_not_matter(articles: Path, tmp_path: Path) -> None:
     files = [str(path) for path in sorted((articles / "AA").iterdir())]
-    stage = plan_text_stage(files, str(tmp_path), SegmentSettings(), None)
-    (path,) = WritePart(stage).process((0, [(2, b"c\n"), (0, b"a\n"), (1, b"b\n")]))
+    stage = plan_text_stage(files, str(tmp_path / "mlperf"), SegmentSettings(), None)
+    path, _ = WritePart(stage).process((0, [(2, b"c\n"), (0, b"a\n"), (1, b"b\n")]))
     assert Path(path).read_bytes() == b"a\nb\nc\n"
     settings = SegmentSettings(recipe="nvidia", training_shards=2, test_shards=1, test_fraction=0.3)
     stage = plan_text_stage(files, str(tmp_path / "nvidia"), settings, None)

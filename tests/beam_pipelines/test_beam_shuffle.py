@@ -31,7 +31,7 @@ def test_shards_are_those_of_the_specification(expected: dict[str, bytes]) -> No
     assert {shard["name"]: shard["content_md5"] for shard in shards} == {
         name: values["content_md5"] for name, values in golden.items()
     }
-    assert set(expected) == {"manifest.json", "MD5SUMS", *golden}
+    assert set(expected) == {"manifest.json", "MD5SUMS", "vocab.txt", *golden}
 
 
 def test_the_manifest_says_how_it_was_shuffled_and_verifies(
@@ -121,9 +121,9 @@ def test_a_directory_of_another_shuffle_is_refused(
     capsys.readouterr()
     without = FLAGS[FLAGS.index("--num-shards") + 2 :]
     assert prepare(corpus, VOCABULARY, output, *without) == 2
-    assert f"--shuffle global --num-shards {SHARDS}, now --shuffle none" in capsys.readouterr().err
+    assert f"shuffle 'global, {SHARDS} shards', now 'none'" in capsys.readouterr().err
     assert prepare(corpus, VOCABULARY, output, "--shuffle", "global", "--num-shards", "3", *without) == 2
-    assert "now --shuffle global --num-shards 3" in capsys.readouterr().err
+    assert "now 'global, 3 shards'" in capsys.readouterr().err
 
 
 def test_more_shards_than_documents_are_refused_in_one_line(

@@ -262,7 +262,7 @@ def test_a_task_whose_workers_all_died_ends_with_the_line_for_a_dead_worker() ->
     last = SimpleNamespace(address="tcp://worker:1")
     found = clear_error(KilledWorker(task="t", last_worker=last, allowed_failures=3))  # type: ignore[arg-type]
     assert isinstance(found, WorkerDied)
-    assert "run the same command again: finished shards are kept" in str(found)
+    assert "run the same command again: what is finished is kept" in str(found)
 
 
 @pytest.mark.parametrize(

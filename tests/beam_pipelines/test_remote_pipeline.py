@@ -128,7 +128,8 @@ def test_attempts_after_the_last_step_leave_no_stray_file(
     recipe, settings = chosen_settings(None, None, changes)
     paths = [f"{store.url}/text/{part.name}" for part in corpus]
     targets = plan_targets(out, recipe, None, settings, paths, vocabulary)
-    make, write = MakeShard(TaskPlan(vocabulary=vocabulary, targets=targets)), WriteManifest(targets)
+    make = MakeShard(TaskPlan(vocabulary=vocabulary, targets=targets))
+    write = WriteManifest(targets, vocabulary)
     make.setup()
     entries = [entry for path in paths for _, entry in make.process(path)]
     assert store.contents("out") == expected
@@ -164,7 +165,7 @@ def test_a_vocabulary_of_this_machine_travels_with_the_job(corpus, small_vocabul
         pickle.dumps(
             (
                 MakeShard(TaskPlan(vocabulary=BundledFile(vocabulary), targets=targets)),
-                WriteManifest(targets),
+                WriteManifest(targets, BundledFile(vocabulary)),
                 paths,
             )
         )

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from bertdata.io.file_check import HashingSink
 from bertdata.shards.containers import open_reader
 from bertdata.shards.content import content_md5
-from bertdata.shards.write import HashingSink, write_examples
+from bertdata.shards.write import write_examples
 from golden.cases import as_expected, as_text, case_names, load_case, make
 
 DIALECTS = {"mlperf", "google", "nvidia", "graphcore"}

@@ -85,16 +85,16 @@ def multistream(xml: bytes, cuts: list[int]) -> bytes:
 
 
 def wikiextractor_files(dump: Path, directory: Path, day: str, *options: str) -> dict[str, bytes]:
-    """What wikiextractor's own command writes, run at midnight of that day."""
+    """The files of wikiextractor's own command, run at midnight of that day."""
     command = [sys.executable, "-c", _PINNED, day, str(dump), "-o", str(directory), "--processes", "1", "-q"]
     subprocess.run([*command, *options], check=True, timeout=300)
     return files(directory)
 
 
 def files(directory: Path) -> dict[str, bytes]:
-    """Every file below the directory, by its path there."""
+    """Every file below the directory but the manifest and MD5SUMS, by its path there."""
     return {
         path.relative_to(directory).as_posix(): path.read_bytes()
         for path in sorted(directory.rglob("*"))
-        if path.is_file()
+        if path.is_file() and path.name not in ("manifest.json", "MD5SUMS")
     }

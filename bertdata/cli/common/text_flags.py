@@ -6,7 +6,7 @@ from dataclasses import fields
 from typing import Any
 
 from bertdata.text.settings import PUNKT_VARIANTS, RECIPES, SegmentSettings
-from bertdata.wiki.extract import ExtractSettings
+from bertdata.wiki.settings import ExtractSettings
 
 _CHOICES = {"recipe": RECIPES, "punkt": PUNKT_VARIANTS}
 _METAVARS = {int: "N", float: "X", str: "NAME"}

@@ -1,4 +1,4 @@
-"""What Punkt learned about a language: the four files of an NLTK ``punkt_tab`` folder as one record."""
+"""Punkt's tables of a language: the four files of an NLTK ``punkt_tab`` folder as one record."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass

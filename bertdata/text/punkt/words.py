@@ -34,7 +34,7 @@ class _Word(NamedTuple):
 
 
 def contains_sentence_end(context: str, tables: PunktTables) -> bool:
-    """Whether a sentence ends with a word of the context, its last word not counted."""
+    """True if a sentence ends with a word of the context, its last word not counted."""
     return any(
         _ends_between(word, following, tables) for word, following in pairwise(_words(context, tables))
     )
@@ -66,7 +66,7 @@ def _is_number(lowered: str) -> bool:
 
 
 def _ends_between(word: _Word, following: _Word, tables: PunktTables) -> bool:
-    """Whether a sentence ends with the word, given the one that follows."""
+    """True if a sentence ends with the word, given the one that follows."""
     if not word.text.endswith("."):
         return word.ends_sentence
     word_type = _without_period(word.type)
@@ -89,7 +89,7 @@ def _ends_between(word: _Word, following: _Word, tables: PunktTables) -> bool:
 
 
 def _starts_sentence(word: _Word, context: int) -> bool | None:
-    """Whether the case of a word, held against its use in training, shows a start; None: it does not tell."""
+    """True if a word's case, against its use in training, shows a sentence start; None: undecided."""
     if word.text in _PUNCTUATION:
         return False
     first = word.text[0]

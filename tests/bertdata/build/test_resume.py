@@ -59,7 +59,8 @@ def make_entries(output: Path, manifest: Path) -> None:
 
     found = parse_manifest(manifest.read_bytes(), str(manifest))
     dataset = Dataset(str(output), found.plan)
-    (output / "MD5SUMS").rename(manifest.with_name("MD5SUMS"))
+    for name in ("MD5SUMS", "vocab.txt"):
+        (output / name).rename(manifest.with_name(name))
     shards = [path.rename(manifest.with_name(path.name)) for path in output.glob("part-*")]
     dataset.begin()
     for path in shards:

@@ -112,7 +112,13 @@ def test_an_empty_part_costs_no_other_part_its_shard(create, part, tmp_path, cor
     again = create(corpus[0], empty)
     assert again.status == 0
     assert f"kept {shard}" in again.err
-    assert files_below(tmp_path / "out") == ["MD5SUMS", "manifest.json", shard, "part.txt.tfrecord"]
+    assert files_below(tmp_path / "out") == [
+        "MD5SUMS",
+        "manifest.json",
+        shard,
+        "part.txt.tfrecord",
+        "vocab.txt",
+    ]
 
 
 def test_a_part_of_one_document_warns_of_its_labels_and_is_made(create, part, tmp_path):
@@ -317,8 +323,8 @@ def test_an_unknown_recipe_is_answered_with_the_known(bertdata):
     [
         (["--dupe-factor=2"], "dupe_factor 1, now 2"),
         (["--format=hdf5"], "format 'tfrecord', now 'hdf5'"),
-        (["--recipe=google"], "dialect 'mlperf', now 'google'; recipe mlperf, now google"),
-        (["--recipe=graphcore", "--phase=1"], "recipe mlperf, now graphcore phase 1"),
+        (["--recipe=google"], "dialect 'mlperf', now 'google'; recipe 'mlperf', now 'google'"),
+        (["--recipe=graphcore", "--phase=1"], "recipe 'mlperf', now 'graphcore phase 1'"),
     ],
 )
 def test_a_directory_of_other_settings_is_refused_untouched(flags, words, create, part, tmp_path):
@@ -446,7 +452,7 @@ def test_a_full_disk_leaves_no_half_file_and_the_next_run_goes_on(
     left = files_below(tmp_path / "out")
     assert not [file for file in left if file.endswith(".tmp") or file == "manifest.json"]
     assert create(*arguments).status == 0
-    assert files_below(tmp_path / "out") == ["MD5SUMS", "manifest.json", f"part.txt.{kind}"]
+    assert files_below(tmp_path / "out") == ["MD5SUMS", "manifest.json", f"part.txt.{kind}", "vocab.txt"]
 
 
 @pytest.mark.parametrize("kind", list(ENDINGS))
@@ -690,7 +696,7 @@ def test_an_edited_manifest_is_found_out(change, words, dataset, bertdata):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda m: m.update(format_version=2, future="x"), "format version 2, this program reads 1"),
+        (lambda m: m.update(format_version=3, future="x"), "format version 3, this program reads 2"),
         (
             lambda m: m["inputs"].pop(),
             "part-00002-of-00003.tfrecord is made from 'part-00002-of-00003', which is no",

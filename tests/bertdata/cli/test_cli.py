@@ -117,7 +117,7 @@ def test_recipes_are_listed_and_printed_as_json(bertdata):
 def test_a_part_becomes_a_shard_of_its_name_and_a_line_on_standard_error(made, bertdata, corpus):
     for kind in KINDS:
         names = [f"{part.name}.{kind}" for part in corpus]
-        assert files_below(made / kind) == ["MD5SUMS", "manifest.json", *names]
+        assert files_below(made / kind) == ["MD5SUMS", "manifest.json", *names, "vocab.txt"]
 
 
 def test_create_prints_what_it_made_and_what_it_kept(bertdata, corpus, small_vocabulary_file, tmp_path):
@@ -423,8 +423,26 @@ def test_an_example_reads_the_same_in_every_container(bertdata, made, small_voca
     assert "  [MASK]  " in text
 
 
-def test_without_a_vocabulary_ids_are_shown_and_no_kind_of_mask_is_guessed(bertdata, made):
-    text = bertdata("show", made / "tfrecord" / f"{SHARD}.tfrecord").out
+def test_the_vocabulary_beside_the_manifest_gives_the_words(bertdata, made, small_vocabulary_file):
+    shard = made / "tfrecord" / f"{SHARD}.tfrecord"
+    assert bertdata("show", shard).out == bertdata("show", shard, "--vocab", small_vocabulary_file).out
+    assert "[MASK]" in bertdata("show", shard).out
+
+
+def test_a_vocabulary_of_another_md5_beside_the_manifest_is_not_believed(bertdata, made, tmp_path):
+    copy = Path(shutil.copytree(made / "tfrecord", tmp_path / "copy"))
+    (copy / "vocab.txt").write_text("[MASK]\n")
+    assert "  A  <2> " in bertdata("show", copy / f"{SHARD}.tfrecord").out
+    outcome = bertdata("verify-md5", copy)
+    assert outcome.status == 1
+    assert f"{copy / 'vocab.txt'}: wrong md5: found " in outcome.out
+    (copy / "vocab.txt").unlink()
+    assert f"{copy / 'vocab.txt'}: missing" in bertdata("verify-md5", copy).out.splitlines()
+
+
+def test_without_a_vocabulary_ids_are_shown_and_no_kind_of_mask_is_guessed(bertdata, made, tmp_path):
+    shard = shutil.copy(made / "tfrecord" / f"{SHARD}.tfrecord", tmp_path)
+    text = bertdata("show", shard).out
     assert "  A  <2> " in text
     assert "changed <" in text
     assert "random  <" not in text

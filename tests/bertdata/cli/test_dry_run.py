@@ -195,11 +195,12 @@ def test_segment_tells_its_parts_and_refuses_those_of_another_run(
     assert f"  read  {articles}/AA/wiki_00 (" in outcome.out
     assert "text: recipe mlperf, eval_articles 3, block_size 26.92, " in outcome.out
     assert bertdata(*words, "--workers=1").status == 0
-    assert sorted(os.listdir(tmp_path / "text")) == sorted(made)
+    assert sorted(os.listdir(tmp_path / "text")) == sorted([*made, "MD5SUMS", "manifest.json"])
     assert ", 3 of them in place of one that is there" in bertdata(*words, "--dry-run").out
-    (tmp_path / "text" / "part-00077-of-00500").write_text("of another run")
     before = tree(tmp_path)
-    bertdata(*words, "--dry-run").assert_one_error(2, "holds part-00077-of-00500")
+    other = ("--eval-articles", 4)
+    for dry in ((), ("--dry-run",)):
+        bertdata(*words, *other, *dry).assert_one_error(2, "made with other settings: eval_articles 3, now 4")
     assert tree(tmp_path) == before
 
 
@@ -211,12 +212,17 @@ def test_extract_tells_what_is_there_and_refuses_the_directory_of_another_dump(
     outcome = bertdata(*words, "--dry-run")
     assert (outcome.status, outcome.err) == (0, "")
     assert list(tmp_path.iterdir()) == []
-    assert f"articles to extract: dump {DUMP.name}, dump_bytes {DUMP.stat().st_size}, " in outcome.out
+    assert f"articles to extract: dump {DUMP.name}, dump bytes {DUMP.stat().st_size}, " in outcome.out
     assert outcome.out.splitlines()[-1] == NOTHING
     assert bertdata(*words, "--workers=1").status == 0
     before = tree(tmp_path)
-    bertdata(*words, "--dry-run").assert_one_error(2, "is not empty (AA)")
-    bertdata(*words).assert_one_error(2, "is not empty (AA)")
+    assert f"articles of {DUMP.name} are there, 1 files" in bertdata(*words, "--dry-run").out
+    other = Path(shutil.copy(DUMP, tmp_path / "otherwiki-20200101-pages-articles.xml"))
+    before = tree(tmp_path)
+    for dry in ((), ("--dry-run",)):
+        words = ("extract", other, "--output", tmp_path / "out", *dry)
+        message = f"was made with other settings: dump '{DUMP.name}', now '{other.name}'"
+        bertdata(*words).assert_one_error(2, message)
     assert tree(tmp_path) == before
 
 

@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from bertdata.dataset.published.tables import load_table
-from bertdata.dataset.verify import verify_table
+from bertdata.dataset.verify_table import verify_table
 
 TABLE = "mlperf-v1.0"
 EVAL_10K_BYTES = 25_382_591

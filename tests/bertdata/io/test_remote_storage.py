@@ -50,7 +50,7 @@ def local(corpus: list[Path], small_vocabulary_file: Path, tmp_path: Path) -> "L
 
 
 class LocalDatasets:
-    """What ``create`` makes on this machine."""
+    """The files of ``create`` on this machine."""
 
     def __init__(self, parts: list[Path], vocabulary: Path, place: Path) -> None:
         self._words = ["create", *map(str, parts), "--vocab", str(vocabulary)]
@@ -288,7 +288,8 @@ def test_attempts_that_come_or_end_late_change_nothing(store, text, local, bertd
         dataset.record(*result.entries[0])  # ended late: recorded after the last step
     assert store.contents("out") == expected
     for _ in range(2):  # the last step itself, twice
-        manifest = dataset.finish(*zip(*(result.entries[0] for result in results), strict=True))
+        entries = zip(*(result.entries[0] for result in results), strict=True)
+        manifest = dataset.finish(*entries, vocabulary=vocabulary)
         assert summary(out, manifest.as_json())
         assert store.contents("out") == expected
 

@@ -232,7 +232,7 @@ def test_another_tools_shards_need_no_manifest(ending, bertdata, made, tmp_path)
     for number, path in enumerate(sorted((made / "tfrecord").glob("*.tfrecord"))):
         shutil.copy(path, tmp_path / f"part-{number}{'.' if ending else ''}{ending}")
     (tmp_path / "notes.txt").write_text("made by another tool\n")
-    [other], [ours] = stats_of(bertdata, tmp_path), stats_of(bertdata, made / "tfrecord")
+    [other], [ours] = stats_of(bertdata, tmp_path), stats_of(bertdata, without_vocabulary(made, tmp_path))
     assert other.pop("title") == "no manifest"
     for one in (other, ours):
         for key in ("title", "path", "shard_list"):
@@ -243,14 +243,27 @@ def test_another_tools_shards_need_no_manifest(ending, bertdata, made, tmp_path)
 # --- what is said of [MASK] -----------------------------------------------------------------------
 
 
-def test_without_a_vocabulary_the_id_of_mask_is_taken_from_the_data_and_said_so(
-    bertdata, made, small_vocabulary_file
-):
+def without_vocabulary(made, place):
+    """A dataset that lost the copy of its vocabulary."""
+    copy = shutil.copytree(made / "tfrecord", place.with_name(f"{place.name}-copy") / "tfrecord")
+    (copy / "vocab.txt").unlink()
+    return copy
+
+
+def test_the_vocabulary_beside_the_manifest_tells_the_id_of_mask(bertdata, made, small_vocabulary_file):
     [known] = stats_of(bertdata, made / "tfrecord", "--vocab", small_vocabulary_file)
-    [taken] = stats_of(bertdata, made / "tfrecord")
+    assert stats_of(bertdata, made / "tfrecord") == [known]
+
+
+def test_without_a_vocabulary_the_id_of_mask_is_taken_from_the_data_and_said_so(
+    bertdata, made, small_vocabulary_file, tmp_path
+):
+    dataset = without_vocabulary(made, tmp_path)
+    [known] = stats_of(bertdata, dataset, "--vocab", small_vocabulary_file)
+    [taken] = stats_of(bertdata, dataset)
     assert taken["masks"].pop("mask_id") == {"id": known["masks"].pop("mask_id")["id"], "source": "data"}
     assert taken == known
-    text = bertdata("stats", made / "tfrecord").out
+    text = bertdata("stats", dataset).out
     assert "by the data, it stands at most masked positions; --vocab makes it certain" in text
     text = bertdata("stats", made / "tfrecord", "--vocab", small_vocabulary_file).out
     assert "by the vocabulary" in text

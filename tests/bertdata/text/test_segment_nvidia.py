@@ -15,6 +15,7 @@ from bertdata.text.nvidia_sharding import distribute
 from bertdata.text.reading import find_extracted_files
 from bertdata.text.segment import segment
 from bertdata.text.settings import SegmentSettings
+from tests.support.commands import contents
 from tests.support.fake_splitters import load_no_splitter, load_period_splitter, load_shard_splitter, read_kit
 
 KIT_SETTINGS = SegmentSettings(
@@ -37,11 +38,11 @@ def test_shards_equal_the_kit(kit: Path, tmp_path: Path, workers: int) -> None:
     files = find_extracted_files([str(kit / "extracted")])
     load = partial(load_shard_splitter, kit)
     counts = segment(files, str(tmp_path), KIT_SETTINGS, load, workers=workers)
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(SHARDS)
+    assert sorted(contents(tmp_path)) == ["MD5SUMS", "manifest.json", *sorted(SHARDS)]
     for name in SHARDS:
         assert (tmp_path / name).read_bytes() == read_kit(kit, f"nvidia/{name}")
     assert (counts.files, counts.articles, counts.empty, counts.lines_outside) == (2, 78, 0, 0)
-    assert counts.bytes_out == sum(path.stat().st_size for path in tmp_path.iterdir())
+    assert counts.bytes_out == sum((tmp_path / name).stat().st_size for name in SHARDS)
 
 
 def deal_as_the_original(

@@ -2,8 +2,9 @@
 
 import bz2
 import gzip
+import hashlib
+import json
 import multiprocessing
-import os
 import random
 from collections.abc import Iterator
 from datetime import date
@@ -21,12 +22,15 @@ from bertdata.errors import (
     SettingsError,
     StorageError,
 )
-from bertdata.io import block_pool as pool
-from bertdata.io.block_pool import Pool
+from bertdata.io import process_pool, storage
+from bertdata.io.commit import Commit
+from bertdata.io.process_pool import ProcessPool
 from bertdata.wiki import bzip2, dump, wikiextractor
 from bertdata.wiki.article_files import ArticleFiles, file_name
-from bertdata.wiki.extract import ExtractSettings, extract, name_date
+from bertdata.wiki.extract import extract
 from bertdata.wiki.report import ExtractReport
+from bertdata.wiki.settings import ExtractSettings, name_date
+from tests.support.commands import contents
 from tests.support.dumps import HEAD, TAIL, files, multistream, page, wikiextractor_files, write_dump
 from tests.support.paths import ROOT
 
@@ -160,7 +164,7 @@ def _some_text(draw: random.Random) -> bytes:
 
 
 def _decompressed(data: bytes) -> bytes:
-    with Pool(1) as pool:
+    with ProcessPool(1) as pool:
         return b"".join(text for text, _ in bzip2.read_bzip2(BytesIO(data), "test", pool))
 
 
@@ -457,7 +461,7 @@ def test_without_wikiextractor_the_error_says_how_to_install_it(
 
 
 class _PulledOut(Exception):
-    """What stands for a crash."""
+    """Stands for a crash."""
 
 
 def test_a_run_after_a_crash_goes_on_and_ends_with_the_same_bytes(
@@ -485,25 +489,97 @@ def test_a_run_after_a_crash_goes_on_and_ends_with_the_same_bytes(
     assert not (tmp_path / "ours" / "unfinished").exists()
 
 
-def test_a_kept_report_ends_a_repeated_run_at_once(sample: Path, tmp_path: Path) -> None:
-    kept = tmp_path / "report.json"
-    report = extract(sample, tmp_path / "out", ON_DAY, report_file=kept)
-    expected = files(tmp_path / "out")
+def test_a_finished_directory_is_known_by_its_manifest(sample: Path, tmp_path: Path) -> None:
+    report = extract(sample, tmp_path / "out", ON_DAY)
+    expected = contents(tmp_path / "out")
+    first = tmp_path / "out" / "AA" / "wiki_00"
+    written = first.stat().st_mtime_ns
     (tmp_path / "out" / "unfinished").mkdir()  # as if killed while it removed this
-    assert extract(sample, tmp_path / "out", ON_DAY, report_file=kept) == report
-    assert files(tmp_path / "out") == expected
+    assert extract(sample, tmp_path / "out", ON_DAY) == report
+    assert contents(tmp_path / "out") == expected
+    assert first.stat().st_mtime_ns == written
     assert not (tmp_path / "out" / "unfinished").exists()
-    with pytest.raises(DatasetError, match="is not empty"):
-        extract(sample, tmp_path / "out", ExtractSettings(date=date(2020, 2, 2)), report_file=kept)
-    (tmp_path / "out" / "AA" / "wiki_00").write_bytes(b"damaged")
-    with pytest.raises(DatasetError, match="is not empty"):
-        extract(sample, tmp_path / "out", ON_DAY, report_file=kept)
+    with pytest.raises(
+        DatasetError, match="was made with other settings: date '2020-01-01', now '2020-02-02'"
+    ):
+        extract(sample, tmp_path / "out", ExtractSettings(date=date(2020, 2, 2)))
 
 
-def test_a_directory_begun_with_other_settings_is_refused(sample: Path, tmp_path: Path) -> None:
+def test_a_finished_directory_that_lost_a_file_is_made_whole(sample: Path, tmp_path: Path) -> None:
+    extract(sample, tmp_path / "out", ON_DAY)
+    expected = contents(tmp_path / "out")
+    (tmp_path / "out" / "AA" / "wiki_00").unlink()
+    extract(sample, tmp_path / "out", ON_DAY)
+    assert contents(tmp_path / "out") == expected
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_the_manifest_names_the_dump_with_its_md5_and_every_file(
+    sample: Path, tmp_path: Path, packed: bool, workers: int
+) -> None:
+    source = sample
+    if packed:
+        source = sample.with_suffix(".xml.bz2")
+        source.write_bytes(bz2.compress(sample.read_bytes()))
+    for templates in (True, False):
+        out = tmp_path / f"out-{templates}"
+        report = extract(source, out, ExtractSettings(templates=templates), workers=workers)
+        manifest = json.loads((out / "manifest.json").read_bytes())
+        assert manifest["dump"] == entry(source, source.name)
+        assert manifest["date"] == manifest["settings"]["date"] == "2019-12-31"
+        assert manifest["settings"]["templates"] is templates
+        assert manifest["extractor"] == {"name": "wikiextractor", "version": "3.1.0"}
+        assert manifest["files"] == [entry(out / "AA" / "wiki_00", "AA/wiki_00")]
+        assert manifest["pages"]["skipped"] == report.skipped
+        assert (out / "MD5SUMS").read_text() == f"{manifest['files'][0]['md5']}  AA/wiki_00\n"
+
+
+def entry(path: Path, name: str) -> dict[str, object]:
+    data = path.read_bytes()
+    return {"name": name, "bytes": len(data), "md5": hashlib.md5(data).hexdigest()}
+
+
+def test_a_dump_that_changed_after_a_crash_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pages = [page(f"Page {n}", f"{n} " + WORDS * 500, number=n) for n in range(1, 80)]
+    source = write_dump(tmp_path / "dump.xml", *pages)
+
+    def pull_out(stage: str, done: int, total: int) -> None:
+        if stage == "articles" and (tmp_path / "out/AA/wiki_00").exists():
+            raise _PulledOut
+
+    with pytest.raises(_PulledOut):
+        extract(source, tmp_path / "out", ON_DAY, progress=pull_out)
+    source.write_bytes(source.read_bytes().replace(b"Page 70", b"Page 07"))
+    with pytest.raises(InputError, match="dump.xml: was changed since the earlier run began"):
+        extract(source, tmp_path / "out", ON_DAY)
+
+
+def test_complete_files_that_were_damaged_after_a_crash_are_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pages = [page(f"Page {n}", f"{n} " + WORDS * 500, number=n) for n in range(1, 80)]
+    source = write_dump(tmp_path / "dump.xml", *pages)
+    expected = extracted(source, tmp_path / "whole")
+
+    def pull_out(stage: str, done: int, total: int) -> None:
+        if stage == "articles" and (tmp_path / "out/AA/wiki_01").exists():
+            raise _PulledOut
+
+    with pytest.raises(_PulledOut):
+        extract(source, tmp_path / "out", ON_DAY, progress=pull_out)
+    (tmp_path / "out/AA/wiki_00").write_bytes(b"damaged")
+    assert extracted(source, tmp_path / "out") == expected
+
+
+def test_a_directory_begun_with_other_settings_is_refused(
+    sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def pull_out(stage: str, done: int, total: int) -> None:
         raise _PulledOut
 
+    monkeypatch.setattr(Commit, "give_up", lambda self: None)  # as if it was killed
     with pytest.raises(_PulledOut):
         extract(sample, tmp_path / "ours", ON_DAY, progress=pull_out)
     with pytest.raises(DatasetError, match="date '2020-01-01', now '2003-04-05'"):
@@ -511,9 +587,11 @@ def test_a_directory_begun_with_other_settings_is_refused(sample: Path, tmp_path
 
 
 def test_a_directory_that_holds_something_is_refused(sample: Path, tmp_path: Path) -> None:
-    extract(sample, tmp_path / "ours")
-    with pytest.raises(DatasetError, match="not empty"):
+    (tmp_path / "ours").mkdir()
+    (tmp_path / "ours" / "thesis.tex").write_text("precious")
+    with pytest.raises(DatasetError, match="is not empty and no articles of ours .it holds thesis.tex."):
         extract(sample, tmp_path / "ours")
+    assert contents(tmp_path / "ours") == {"thesis.tex": b"precious"}
 
 
 def test_a_full_disk_is_an_error_that_names_the_file(
@@ -521,7 +599,8 @@ def test_a_full_disk_is_an_error_that_names_the_file(
 ) -> None:
     if not Path("/dev/full").exists():
         pytest.skip("no /dev/full here")
-    monkeypatch.setattr(ArticleFiles, "_open", lambda self: open("/dev/full", "wb", buffering=0))  # noqa: SIM115
+    create = storage._create
+    monkeypatch.setattr(storage, "_create", lambda path: create("/dev/full" if "wiki_00" in path else path))
     with pytest.raises(StorageError, match="AA/wiki_00: No space left"):
         extract(sample, tmp_path / "ours")
 
@@ -552,38 +631,14 @@ def test_progress_reaches_the_end_in_both_passes(sample: Path, tmp_path: Path) -
 # Workers
 
 
-def _die(item: int) -> int:
-    os._exit(9)
-
-
-def test_a_worker_that_dies_is_an_error_not_a_hang() -> None:
-    with Pool(2) as pool, pytest.raises(BertDataError, match="worker process ended"):
-        list(pool.map(_die, range(10)))
-
-
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
 def test_workers_started_in_any_way_give_the_same_bytes(
     sample: Path, tmp_path: Path, method: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if method not in multiprocessing.get_all_start_methods():
         pytest.skip(f"{method} does not exist here")
-    monkeypatch.setattr(pool, "start_method", lambda: method)
+    monkeypatch.setattr(process_pool, "start_method", lambda: method)
     assert extracted(sample, tmp_path / "ours", workers=2) == extracted(sample, tmp_path / "one")
-
-
-def test_no_more_than_a_window_of_items_is_taken_ahead() -> None:
-    taken = []
-
-    def items() -> Iterator[int]:
-        for item in range(100):
-            taken.append(item)
-            yield item
-
-    with Pool(2) as pool:
-        results = pool.map(abs, items())
-        assert next(results) == (0, 0)
-        assert len(taken) <= 8
-        results.close()  # type: ignore[attr-defined]
 
 
 def test_nesting_deeper_than_python_recurses_does_not_depend_on_the_caller(tmp_path: Path) -> None:
@@ -607,7 +662,7 @@ def test_nesting_deeper_than_python_recurses_does_not_depend_on_the_caller(tmp_p
 def test_blocks_end_with_a_page_and_are_small(tmp_path: Path) -> None:
     pages = [page(f"Page {n}", WORDS * 100, number=n) for n in range(400)]
     source = write_dump(tmp_path / "dump.xml", *pages)
-    with Pool(1) as one, dump.open_dump(str(source), one, max_page_bytes=1 << 20) as opened:
+    with ProcessPool(1) as one, dump.open_dump(str(source), one, max_page_bytes=1 << 20) as opened:
         blocks = list(opened.blocks())
     assert len(blocks) > 5
     assert all(block.data.endswith(b"</page>") for block in blocks)

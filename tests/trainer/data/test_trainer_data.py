@@ -19,10 +19,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bertdata.cli.main import main
-from bertdata.dataset.manifest import dump_json
 from bertdata.dataset.reader import OpenedDataset, open_dataset
 from bertdata.errors import DatasetError, ManifestError, MissingInputError, SettingsError, ShardError
 from bertdata.examples import columns
+from bertdata.io.manifest_file import dump_json
 from bertdata.records import ShardLayout
 from bertdata.shards.example_proto import decode_example
 from bertdata.shards.framing import read_payloads

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from bertdata.dataset.writer import file_md5
 from bertdata.errors import MissingInputError, StorageError
+from bertdata.io.file_check import file_md5
 from trainer import checkpoint
 from trainer.checkpoint import (
     MOMENTS,

@@ -1,0 +1,52 @@
+"""The last stage from extracted articles to parts: their manifest."""
+
+from collections.abc import Iterable, Iterator
+
+import apache_beam as beam
+
+from beam_pipelines.stages.text_stage import TextStage
+from bertdata.dataset.sources import Sources
+from bertdata.io.file_check import FileEntry
+from bertdata.text.manifest import TextInput, text_input
+from bertdata.text.mlperf import MlperfText
+from bertdata.text.nvidia import NvidiaText
+
+Entry = tuple[int, TextInput] | FileEntry
+"""An entry of the text manifest: of an input with its number, or of a file that was written."""
+
+
+def input_entry(stage: TextStage, number: int, text: MlperfText | NvidiaText) -> beam.pvalue.TaggedOutput:
+    """The entry of a file in the text manifest."""
+    entry = text_input(stage.plan.inputs[number], text.md5, text.counts)
+    return beam.pvalue.TaggedOutput("entries", (0, (number, entry)))
+
+
+class WriteTextManifest(beam.PTransform):  # type: ignore[misc]
+    """Collections of (0, entry) of all inputs and files to the manifests that a dataset cites."""
+
+    def __init__(self, stage: TextStage) -> None:
+        super().__init__()
+        self._stage = stage
+
+    def expand(self, entries: tuple[beam.PCollection[tuple[int, Entry]], ...]) -> beam.PCollection[Sources]:
+        return (
+            entries
+            | "all entries" >> beam.Flatten()
+            | "gather entries" >> beam.GroupByKey()
+            | "write manifest of the parts" >> beam.ParDo(FinishText(self._stage))
+        )
+
+
+class FinishText(beam.DoFn):  # type: ignore[misc]
+    """Calls ``TextDirectory.finish``. Harmless when repeated: it writes the same bytes."""
+
+    def __init__(self, stage: TextStage) -> None:
+        self._text = stage.text
+
+    def process(self, gathered: tuple[int, Iterable[Entry]]) -> Iterator[Sources]:
+        entries = list(gathered[1])
+        files = [entry for entry in entries if isinstance(entry, FileEntry)]
+        inputs = dict(entry for entry in entries if not isinstance(entry, FileEntry))
+        ordered = [inputs[number] for number in sorted(inputs)]
+        manifest = self._text.finish(ordered, files, release=False)
+        yield Sources(parts=manifest.dump(), articles=self._text.plan.articles)

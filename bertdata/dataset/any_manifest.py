@@ -1,0 +1,26 @@
+"""Manifests of all kinds, read by what they say of themselves."""
+
+from bertdata.dataset.manifest import KIND, Manifest, parse_manifest
+from bertdata.errors import ManifestError
+from bertdata.io.manifest_file import check_version, parse_json
+from bertdata.text.manifest import KIND as TEXT
+from bertdata.text.manifest import TextManifest, parse_text_manifest
+from bertdata.wiki.manifest import KIND as ARTICLES
+from bertdata.wiki.manifest import ArticlesManifest, parse_articles_manifest
+
+AnyManifest = Manifest | TextManifest | ArticlesManifest
+
+
+def parse_any_manifest(data: bytes, where: str) -> AnyManifest:
+    """The manifest in ``data``; ManifestError says what does not fit."""
+    value = parse_json(data, where)
+    if "format_version" in value:
+        check_version(value["format_version"], where)
+    kind = value.get("kind", KIND)
+    if kind == TEXT:
+        return parse_text_manifest(data, where)
+    if kind == ARTICLES:
+        return parse_articles_manifest(data, where)
+    if kind != KIND:
+        raise ManifestError(f"{where}: kind {kind!r}, expected {KIND}, {TEXT} or {ARTICLES}")
+    return parse_manifest(data, where)

@@ -1,0 +1,205 @@
+"""Walk from a dataset back to its dump by the manifests that each step cites.
+
+::
+
+    dataset <- parts <- articles <- dump
+
+A dataset holds copies of the manifests of its parts and of their articles, a directory of parts one of
+its articles', so no path needs to be known. The upstream directories themselves are checked where they
+are named.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from bertdata.dataset.any_manifest import AnyManifest, parse_any_manifest
+from bertdata.dataset.discover import datasets_below
+from bertdata.dataset.findings import Finding, Report, compare, of_misfit
+from bertdata.dataset.manifest import Manifest
+from bertdata.dataset.sources import PARTS_COPY
+from bertdata.dataset.verify import verify
+from bertdata.errors import ManifestError, MissingInputError
+from bertdata.io import storage
+from bertdata.io.file_check import FileEntry, check_file, md5_of
+from bertdata.io.manifest_file import MANIFEST_NAME
+from bertdata.text.manifest import ARTICLES_COPY, TextManifest
+from bertdata.wiki.manifest import ArticlesManifest
+
+
+class _File(Protocol):
+    @property
+    def name(self) -> str: ...
+    @property
+    def bytes(self) -> int: ...
+    @property
+    def md5(self) -> str: ...
+
+
+def verify_chain(path: str, sources: Sequence[str] = (), *, content: bool = False) -> Report:
+    """Check a directory as ``verify`` does, then each link from it back to the dump.
+
+    sources: directories of parts or of articles, or the dump itself, to be checked too. A chain that
+    ends early is no fault; a digest, an input or a source that does not fit is one.
+    """
+    report = verify(path, content=content)
+    walks = [_Walk(directory, sources) for directory in _directories(path)]
+    for walk in walks:
+        walk.run()
+    findings = [*report.findings, *(finding for walk in walks for finding in walk.findings)]
+    for source in sources:
+        if storage.is_directory(source):
+            findings += verify(source).findings
+        if not any(source in walk.used for walk in walks):
+            findings.append(
+                Finding(file=source, status="no source", detail=f"nothing in the chain of {path} cites it")
+            )
+    return replace(
+        report,
+        findings=tuple(dict.fromkeys(findings)),  # both phases of a recipe have the same parts
+        chain=tuple(line for walk in walks for line in walk.lines),
+    )
+
+
+def _directories(path: str) -> list[str]:
+    if not storage.is_directory(path):
+        if storage.base_name(path) != MANIFEST_NAME:
+            raise ManifestError(f"{path}: has no chain; give a directory with a {MANIFEST_NAME}")
+        return [storage.parent(path)]
+    if storage.exists(storage.join(path, MANIFEST_NAME)):
+        return [path]
+    inner = datasets_below(storage.list_files(path))
+    if not inner:
+        raise ManifestError(f"{path}: holds no {MANIFEST_NAME}, so it has no chain")
+    return [storage.join(path, name) for name in inner]
+
+
+class _Walk:
+    """The links of one directory: a line for each, findings, and the sources that it led to."""
+
+    def __init__(self, directory: str, sources: Sequence[str]) -> None:
+        self.lines: list[str] = []
+        self.findings: list[Finding] = []
+        self.used: set[str] = set()
+        self._directory = directory
+        self._sources = sources
+        self._manifests = _manifests_of(sources)
+
+    def run(self) -> None:
+        path = storage.join(self._directory, MANIFEST_NAME)
+        data = storage.read_bytes(path)
+        manifest = parse_any_manifest(data, path)
+        self.lines.append(f"{self._directory}: {_description(manifest)}; manifest md5 {md5_of(data)}")
+        if isinstance(manifest, Manifest):
+            parts = self._follow(manifest.parts_manifest, PARTS_COPY, "parts", TextManifest)
+            if not isinstance(parts, TextManifest):
+                return
+            self._check_inputs([*manifest.inputs, *manifest.skipped], parts.files, "parts", PARTS_COPY)
+            if manifest.punkt != parts.punkt:
+                self._fault(path, "punkt", str(manifest.punkt), str(parts.punkt))
+            manifest = parts
+        if isinstance(manifest, TextManifest):
+            articles = self._follow(manifest.articles_manifest, ARTICLES_COPY, "articles", ArticlesManifest)
+            if not isinstance(articles, ArticlesManifest):
+                return
+            self._check_inputs(manifest.inputs, articles.files, "articles", ARTICLES_COPY)
+            manifest = articles
+        if isinstance(manifest, ArticlesManifest):
+            self._reach_dump(manifest)
+
+    def _follow(self, cited: str | None, copy: str, step: str, kind: type[AnyManifest]) -> AnyManifest | None:
+        """The cited manifest, from the copy or from a source; None where the chain ends."""
+        if cited is None:
+            self._end(f"no manifest was beside the {step} when they were read")
+            return None
+        path = storage.join(self._directory, copy)
+        source = self._manifests.get(cited)
+        if source is not None:
+            self.used.add(storage.parent(source[0]))
+        data = _read(path)
+        if data is None:
+            if source is None:
+                self._end(f"the manifest of the {step}, md5 {cited}, is not at hand ({copy} is missing)")
+                return None
+            path, data = source
+        if md5_of(data) != cited:
+            self.findings.append(compare(path, "wrong md5", md5_of(data), cited))
+            self._end(f"{copy} is not the manifest that is cited")
+            return None
+        manifest = parse_any_manifest(data, path)
+        if not isinstance(manifest, kind):
+            self._fault(path, "wrong kind", type(manifest).__name__, kind.__name__)
+            return None
+        self.lines.append(f"  <- {step}: {_description(manifest)}; manifest md5 {cited}")
+        return manifest
+
+    def _check_inputs(
+        self, inputs: Sequence[_File], files: Sequence[FileEntry], step: str, copy: str
+    ) -> None:
+        """Each input must be a file that the upstream manifest lists, with the same bytes and md5."""
+        listed = {entry.name: entry for entry in files}
+        for item in inputs:
+            entry = listed.get(item.name)
+            found = f"{item.bytes} bytes, md5 {item.md5}"
+            expected = "not listed" if entry is None else f"{entry.bytes} bytes, md5 {entry.md5}"
+            if found != expected:
+                where = f"{self._directory}: input {item.name}"
+                self.findings.append(
+                    Finding(
+                        file=where,
+                        status=f"not of these {step}",
+                        found=found,
+                        expected=expected,
+                        detail=f"as {copy} says",
+                    )
+                )
+
+    def _reach_dump(self, articles: ArticlesManifest) -> None:
+        dump = articles.source
+        self.lines.append(
+            f"  <- dump: {dump.name}, {dump.bytes} bytes, md5 {dump.md5}, date {articles.report.date}"
+        )
+        for source in self._sources:
+            if not storage.is_directory(source):
+                self.used.add(source)
+                if misfit := check_file(source, dump.bytes, dump.md5):
+                    self.findings.append(of_misfit(source, misfit, "it is not the dump of the articles"))
+
+    def _end(self, reason: str) -> None:
+        self.lines.append(f"  the chain ends here: {reason}")
+
+    def _fault(self, file: str, status: str, found: str, expected: str) -> None:
+        self.findings.append(Finding(file=file, status=status, found=found, expected=expected))
+
+
+def _manifests_of(sources: Sequence[str]) -> Mapping[str, tuple[str, bytes]]:
+    """Path and bytes of each named directory's manifest, by md5."""
+    found = {}
+    for source in sources:
+        if not storage.exists(source):
+            raise MissingInputError(f"{source}: no such file or directory")
+        if storage.is_directory(source):
+            path = storage.join(source, MANIFEST_NAME)
+            data = storage.read_bytes(path)
+            found[md5_of(data)] = path, data
+    return found
+
+
+def _description(manifest: AnyManifest) -> str:
+    if isinstance(manifest, Manifest):
+        return f"dataset, {manifest.plan.title}, {_count(len(manifest.shards), 'shard')}"
+    files = _count(len(manifest.files), "file")
+    if isinstance(manifest, TextManifest):
+        return f"text, {manifest.settings['recipe']}, Punkt {manifest.punkt['variant']}, {files}"
+    return f"articles, {manifest.extractor['name']} {manifest.extractor['version']}, {files}"
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+
+
+def _read(path: str) -> bytes | None:
+    try:
+        return storage.read_bytes(path)
+    except MissingInputError:
+        return None

@@ -1,0 +1,85 @@
+"""Findings of a verification: one for each file, collected in a report."""
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from bertdata.io.file_check import Misfit
+
+LEFT_OUT = "left out"
+"""Status of an input that the manifest lists as skipped."""
+
+_WORKERS = 4  # hashing releases the GIL
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Finding:
+    """A statement on one file; status is right, missing, extra, wrong size, wrong md5, damaged ..."""
+
+    file: str
+    status: str
+    found: str | None = None
+    expected: str | None = None
+    detail: str | None = None
+    is_fault: bool = True
+
+    def __str__(self) -> str:
+        text = f"{self.file}: {self.status}"
+        if self.found is not None:
+            text += f": found {self.found}, expected {self.expected}"
+        return f"{text}; {self.detail}" if self.detail else text
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Report:
+    """All findings of one verification; chain: lines on the links from the dataset back to its dump."""
+
+    path: str
+    findings: tuple[Finding, ...] = field(default=())
+    chain: tuple[str, ...] = ()
+
+    @property
+    def faults(self) -> list[Finding]:
+        return [finding for finding in self.findings if finding.is_fault]
+
+    @property
+    def sound(self) -> bool:
+        return not self.faults
+
+    def count(self, status: str) -> int:
+        return sum(finding.status == status for finding in self.findings)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "path": self.path,
+            "sound": self.sound,
+            "right": self.count("right"),
+            "findings": [asdict(finding) for finding in self.findings],
+            **({"chain": list(self.chain)} if self.chain else {}),
+        }
+
+
+def right(file: str, detail: str | None = None) -> Finding:
+    """The finding of a file that is what it should be."""
+    return Finding(file=file, status="right", detail=detail, is_fault=False)
+
+
+def of_misfit(file: str, misfit: Misfit, detail: str | None = None) -> Finding:
+    """The finding of a file that does not fit its entry."""
+    return Finding(
+        file=file, status=misfit.status, found=misfit.found, expected=misfit.expected, detail=detail
+    )
+
+
+def compare(file: str, wrong: str, found: str, expected: str, detail: str | None = None) -> Finding:
+    """Right where found is what was expected, else of that status."""
+    if found == expected:
+        return right(file)
+    return Finding(file=file, status=wrong, found=found, expected=expected, detail=detail)
+
+
+def in_parallel(check: Callable[[Any], Finding], items: Iterable[Any]) -> list[Finding]:
+    """The finding of every item, in order."""
+    with ThreadPoolExecutor(_WORKERS) as pool:
+        return list(pool.map(check, items))

@@ -1,0 +1,98 @@
+"""The manifests that a dataset cites: of its parts, and through that of the extracted articles."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bertdata.dataset.manifest import InputEntry, SkippedEntry
+from bertdata.errors import InputError, MissingInputError
+from bertdata.io import storage
+from bertdata.io.file_check import md5_of
+from bertdata.io.manifest_file import MANIFEST_NAME, parse_json
+from bertdata.text.manifest import ARTICLES_COPY, KIND, TextManifest, parse_text_manifest
+
+PARTS_COPY = "sources/parts.json"
+"""A dataset's copy of its parts' manifest; ARTICLES_COPY is that of the articles'."""
+
+SOURCE_NAMES = (PARTS_COPY, ARTICLES_COPY)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sources:
+    """Upstream manifests, as bytes; articles is None where the parts' directory holds no copy of it."""
+
+    parts: bytes | None = None
+    articles: bytes | None = None
+
+    @property
+    def parts_md5(self) -> str | None:
+        """The digest that a dataset cites."""
+        return None if self.parts is None else md5_of(self.parts)
+
+    @property
+    def punkt(self) -> dict[str, Any] | None:
+        """Variant and tables of the sentence splitter."""
+        return None if self.parts is None else self._listing().punkt
+
+    def files(self) -> Mapping[str, bytes]:
+        """The copies that a dataset keeps, by name."""
+        both = {PARTS_COPY: self.parts, ARTICLES_COPY: self.articles}
+        return {name: data for name, data in both.items() if data is not None}
+
+    def check_inputs(self, inputs: Sequence[InputEntry | SkippedEntry]) -> None:
+        """InputError for an input that is not what the parts' manifest lists."""
+        if self.parts is None:
+            return
+        listed = {entry.name: entry for entry in self._listing().files}
+        for item in inputs:
+            entry = listed.get(item.name)
+            if entry is None or (entry.bytes, entry.md5) != (item.bytes, item.md5):
+                expected = (
+                    "nothing of that name" if entry is None else f"{entry.bytes} bytes, md5 {entry.md5}"
+                )
+                raise InputError(
+                    f"{item.name}: found {item.bytes} bytes, md5 {item.md5}, but the {MANIFEST_NAME} beside "
+                    f"it lists {expected}; run bertdata segment again, or remove that {MANIFEST_NAME} if the "
+                    "parts were changed on purpose"
+                )
+
+    def _listing(self) -> TextManifest:
+        assert self.parts is not None
+        return parse_text_manifest(self.parts, PARTS_COPY)
+
+
+NO_SOURCES = Sources()
+"""Inputs without a manifest."""
+
+
+def find_sources(parts: Sequence[str]) -> Sources:
+    """The manifest beside the parts, where one directory holds all of them and its manifest lists them.
+
+    InputError for a part of another size than is listed.
+    """
+    directories = {storage.parent(part) for part in parts}
+    if len(directories) != 1:
+        return NO_SOURCES
+    (directory,) = directories
+    path = storage.join(directory, MANIFEST_NAME)
+    data = _read(path)
+    if data is None or parse_json(data, path).get("kind") != KIND:
+        return NO_SOURCES
+    listed = {entry.name: entry.bytes for entry in parse_text_manifest(data, path).files}
+    names = list(map(storage.base_name, parts))
+    if not listed.keys() >= set(names):
+        return NO_SOURCES
+    for part, name, size in zip(parts, names, storage.each(list(parts), storage.size), strict=True):
+        if size != listed[name]:
+            raise InputError(
+                f"{part}: found {size} bytes, but the {MANIFEST_NAME} beside it lists {listed[name]}; run "
+                f"bertdata segment again, or remove that {MANIFEST_NAME} if the parts were changed on purpose"
+            )
+    return Sources(parts=data, articles=_read(storage.join(directory, ARTICLES_COPY)))
+
+
+def _read(path: str) -> bytes | None:
+    try:
+        return storage.read_bytes(path)
+    except MissingInputError:
+        return None

@@ -1,0 +1,250 @@
+"""The protocol by which every directory is made: plan, claim, write, resume, release.
+
+::
+
+    DIR/part-00000.tfrecord        a piece, as any file that is made for good; appears whole
+    DIR/unfinished/plan.json       the plan that DIR is being made for; from the claim to the release
+    DIR/unfinished/NAME.json       note of a finished piece, sealed with an md5
+    DIR/unfinished/*.tmp           files that are being written (none in an object store)
+    DIR/unfinished/*.scratch       files for a later step of the run
+    DIR/MD5SUMS DIR/manifest.json  written last, in this order; then unfinished/ goes
+
+A run that finds the directory of an earlier one with the same plan keeps what is noted and fits, and
+makes the rest. A plan of other settings is refused. Everything may be done twice, by two attempts of a
+runner: pieces appear whole with the same bytes, and a note that comes after the manifest is taken back.
+"""
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any, BinaryIO
+from urllib.parse import quote, unquote
+
+from bertdata.errors import BertDataError, DatasetError, ManifestError, MissingInputError
+from bertdata.io import storage
+from bertdata.io.manifest_file import (
+    MANIFEST_NAME,
+    MD5SUMS_NAME,
+    parse_json,
+    seal,
+    unseal,
+)
+
+UNFINISHED = "unfinished"
+PLAN_NAME = "plan.json"
+
+Terms = Mapping[str, Any]
+"""A plan: JSON values by name, in the words of an error message. Equal terms make equal bytes."""
+
+_GROWING = ".tmp"
+_OURS = (_GROWING, ".json", ".scratch")
+
+
+class Commit:
+    """A directory that is made for one plan; picklable, cheap to make, shared by all workers.
+
+    kind: of the manifest (dataset, text, articles). manifest_terms: the terms in a finished
+    directory's manifest of that kind, from its bytes and its path.
+    """
+
+    def __init__(
+        self, directory: str, kind: str, terms: Terms, manifest_terms: Callable[[bytes, str], Terms]
+    ) -> None:
+        self.directory = directory
+        self.terms = dict(terms)
+        self._kind = kind
+        self._manifest_terms = manifest_terms
+
+    @property
+    def unfinished(self) -> str:
+        """The directory of growing files and notes."""
+        return storage.join(self.directory, UNFINISHED)
+
+    def path(self, name: str) -> str:
+        """The path of a piece."""
+        return storage.join(self.directory, name)
+
+    def scratch_name(self, name: str) -> str:
+        """The name, in the directory, of a file for later steps of the run; gone after the release."""
+        return f"{UNFINISHED}/{quote(name, safe='')}.scratch"
+
+    def claim(self) -> None:
+        """Take the directory, or take up an earlier run of the same plan; DatasetError if it is another's."""
+        self.refuse_others()
+        storage.make_directory(self.unfinished)
+        self.sweep()
+        self._write(self._plan_path, seal({"kind": self._kind, **self.terms}))
+
+    def refuse_others(self, *, unknown: tuple[str, ...] = ()) -> None:
+        """DatasetError for a directory of another plan, or of something else; nothing is changed.
+
+        unknown: names of terms that are yet to come, and may be any.
+        """
+        if storage.exists(self.directory) and not storage.is_directory(self.directory):
+            raise DatasetError(f"{self.directory}: is a file, expected a directory or nothing")
+        if storage.is_link(self.unfinished):
+            raise DatasetError(f"{self.unfinished}: is a link, expected a directory of ours; remove it")
+        found = self.found_terms()
+        if found is None:
+            self._refuse_strange_files()
+            return
+        ours = {"kind": self._kind, **self.terms}
+        different = differences({name: ours[name] for name in ours if name not in unknown}, found)
+        if different:
+            raise DatasetError(
+                f"{self.directory}: was made with other settings: {'; '.join(different)}; "
+                "choose another directory or remove this one"
+            )
+
+    def found_terms(self) -> dict[str, Any] | None:
+        """The terms of the finished directory that is there, else of the run that was begun in it."""
+        if (manifest := self.manifest()) is not None:
+            where = self.path(MANIFEST_NAME)
+            kind = parse_json(manifest, where).get("kind", self._kind)
+            terms = self._manifest_terms(manifest, where) if kind == self._kind else {}
+            return {"kind": kind, **terms}
+        try:
+            return unseal(storage.read_bytes(self._plan_path), self._plan_path)
+        except MissingInputError:
+            return None
+        except ManifestError as error:  # what the pieces there were made for is not known any more
+            raise ManifestError(f"{error}; remove {self.directory}, then run again") from None
+
+    def manifest(self) -> bytes | None:
+        """The manifest that is there."""
+        try:
+            return storage.read_bytes(self.path(MANIFEST_NAME))
+        except MissingInputError:
+            return None
+
+    @contextmanager
+    def open(self, name: str) -> Iterator[BinaryIO]:
+        """A piece, opened for writing; it appears when the block ends well."""
+        with self.open_path(self.path(name)) as file:
+            yield file
+
+    @contextmanager
+    def open_path(self, path: str) -> Iterator[BinaryIO]:
+        """A file of the directory by its path, opened for writing; it appears when the block ends well."""
+        storage.make_directory(self.unfinished)  # an attempt later than the release needs it again
+        with storage.open_output(path, temporary=self.unfinished) as file:
+            yield file
+
+    def write(self, name: str, data: bytes) -> None:
+        """Write a small piece."""
+        storage.make_directory(storage.parent(self.path(name)))
+        self._write(self.path(name), data)
+
+    def note(self, name: str, value: dict[str, Any]) -> None:
+        """Note that a piece is finished."""
+        self._write(self._note_path(name), seal(value))
+
+    def read_note(self, name: str) -> dict[str, Any] | None:
+        """The note of a piece; None where there is none, or none that is whole."""
+        path = self._note_path(name)
+        try:
+            return unseal(storage.read_bytes(path), path)
+        except (MissingInputError, ManifestError):
+            return None
+
+    def noted(self) -> list[str]:
+        """The pieces that are noted, whether or not they still fit."""
+        names = storage.list_files(self.unfinished)
+        return [unquote(n[: -len(".json")]) for n in names if n.endswith(".json") and n != PLAN_NAME]
+
+    def forget(self, name: str) -> None:
+        """Remove a note."""
+        storage.remove(self._note_path(name), missing_ok=True)
+
+    def finish(
+        self,
+        manifest: bytes,
+        md5sums: bytes,
+        others: Mapping[str, bytes] | None = None,
+        *,
+        release: bool = True,
+    ) -> None:
+        """Write the other small files, MD5SUMS and the manifest, and release the directory."""
+        for name, data in {**(others or {}), MD5SUMS_NAME: md5sums, MANIFEST_NAME: manifest}.items():
+            self.write(name, data)
+        if release:
+            self.release()
+
+    def release(self) -> None:
+        """Remove ``unfinished/``."""
+        storage.remove_directory(self.unfinished, only=_is_ours)
+
+    def give_up(self) -> None:
+        """Free the directory for other plans if not one piece was finished in it.
+
+        A directory that was finished before, and in which nothing was made anew, is so again.
+        """
+        with suppress(BertDataError):  # whatever made the run fail is more worth telling
+            self.sweep()
+            plan = f"{UNFINISHED}/{PLAN_NAME}"
+            files = storage.list_files(self.directory)
+            if [name for name in files if name.startswith(f"{UNFINISHED}/") and name != plan]:
+                return
+            if MANIFEST_NAME in files or not _strange(files):
+                self.release()
+            if not storage.is_remote(self.directory):
+                with suppress(OSError):  # not empty
+                    os.rmdir(self.directory.removeprefix("file://"))
+
+    def sweep(self) -> None:
+        """Remove files that were being written when a process was stopped."""
+        for name in storage.list_files(self.unfinished):
+            if name.endswith(_GROWING):
+                storage.remove(storage.join(self.unfinished, name), missing_ok=True)
+
+    def _refuse_strange_files(self) -> None:
+        names = storage.list_files(self.directory)
+        strange = _strange(names)
+        strange += [n for n in names if n.startswith(f"{UNFINISHED}/") and not n.endswith(_GROWING)]
+        if strange:
+            raise DatasetError(
+                f"{self.directory}: is not empty and no {self._kind} of ours (it holds {strange[0]}); "
+                "choose another directory"
+            )
+
+    @property
+    def _plan_path(self) -> str:
+        return storage.join(self.unfinished, PLAN_NAME)
+
+    def _note_path(self, name: str) -> str:
+        return storage.join(self.unfinished, f"{quote(name, safe='')}.json")
+
+    def _write(self, path: str, data: bytes) -> None:
+        with self.open_path(path) as file:
+            file.write(data)
+
+
+def differences(ours: Terms, theirs: Terms) -> list[str]:
+    """Differences between the terms of two plans, in words."""
+    found = []
+    for name in ours:
+        value, other = ours[name], theirs.get(name)
+        if value == other:
+            continue
+        if isinstance(value, list) and isinstance(other, list):
+            changed = sorted(set(map(str, value)) ^ set(map(str, other)))
+            found.append(f"other {name} ({', '.join(changed[:3])}{' ...' if changed[3:] else ''})")
+        else:
+            found.append(f"{name} {other!r}, now {value!r}")
+    return found
+
+
+def nested_directories(names: list[str]) -> list[str]:
+    """Directories of ours within a directory, by the names of its files: finished ones and begun ones."""
+    marks = (f"/{MANIFEST_NAME}", f"/{UNFINISHED}/{PLAN_NAME}")
+    return sorted({name.removesuffix(mark) for name in names for mark in marks if name.endswith(mark)})
+
+
+def _strange(names: list[str]) -> list[str]:
+    """Files that belong to no directory of ours."""
+    inner = tuple(f"{name}/" for name in [UNFINISHED, *nested_directories(names)])
+    return [name for name in names if not name.startswith(inner)]
+
+
+def _is_ours(name: str) -> bool:
+    return "/" not in name and name.endswith(_OURS)

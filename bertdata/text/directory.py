@@ -1,0 +1,99 @@
+"""The directory that the text stage makes, by the commit protocol; the same for every runner."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from operator import attrgetter
+from typing import Any
+
+from bertdata.errors import InputError
+from bertdata.io import storage
+from bertdata.io.assets import PUNKT
+from bertdata.io.commit import Commit
+from bertdata.io.file_check import FileEntry, HashingSink, check_file, md5_of
+from bertdata.io.manifest_file import MANIFEST_NAME
+from bertdata.text.manifest import (
+    ARTICLES_COPY,
+    KIND,
+    TextInput,
+    TextManifest,
+    parse_text_manifest,
+    plan_terms,
+)
+from bertdata.text.plan import TextPlan
+from bertdata.wiki.manifest import parse_articles_manifest
+
+
+class TextDirectory:
+    """A directory of parts, or of NVIDIA's shards, for one plan; picklable, shared by all workers."""
+
+    def __init__(self, directory: str, plan: TextPlan) -> None:
+        self.plan = plan
+        self._punkt = {"variant": plan.settings.punkt, "tables": dict(sorted(PUNKT.files.items()))}
+        self._cited = None if plan.articles is None else md5_of(plan.articles)
+        terms = plan_terms(plan.settings.as_json(), self._punkt, self._cited, plan.inputs)
+        self.commit = Commit(directory, KIND, terms, _manifest_terms)
+
+    @contextmanager
+    def open(self, name: str) -> Iterator[HashingSink]:
+        """One of the files, opened for writing; it appears when the block ends well."""
+        with self.commit.open(name) as file:
+            yield HashingSink(file.write)
+
+    def finished(self) -> TextManifest | None:
+        """The manifest of the directory, where it is finished and its files have their sizes."""
+        self.commit.refuse_others()
+        data = self.commit.manifest()
+        if data is None:
+            return None
+        manifest = parse_text_manifest(data, self.commit.path(MANIFEST_NAME))
+        by_path = {self.commit.path(entry.name): entry for entry in manifest.files}
+
+        def is_there(path: str) -> bool:
+            return check_file(path, by_path[path].bytes, by_path[path].md5, size_only=True) is None
+
+        return manifest if all(storage.each(list(by_path), is_there)) else None
+
+    def finish(
+        self, inputs: Sequence[TextInput], files: Iterable[FileEntry], *, release: bool = True
+    ) -> TextManifest:
+        """Write manifest and MD5SUMS, and the copy of the articles' manifest; release the directory.
+
+        inputs: in the order of the plan. Without release the unfinished files stay, for attempts of a
+        runner that come late. InputError for one that is not what the articles' manifest lists.
+        """
+        plan = self.plan
+        if plan.articles is not None:
+            _check_inputs(inputs, plan.articles)
+        manifest = TextManifest(
+            settings=plan.settings.as_json(),
+            punkt=self._punkt,
+            articles_manifest=self._cited,
+            inputs=tuple(inputs),
+            files=tuple(sorted(files, key=attrgetter("name"))),
+        )
+        old = self.commit.manifest()
+        listed = parse_text_manifest(old, MANIFEST_NAME).files if old is not None else ()
+        stale = {*self.commit.noted(), *(entry.name for entry in listed)}
+        for name in stale - {entry.name for entry in manifest.files}:  # of inputs that were other ones
+            storage.remove(self.commit.path(name), missing_ok=True)
+        if plan.articles is None:  # copied by an earlier run, whose articles had a manifest
+            storage.remove(self.commit.path(ARTICLES_COPY), missing_ok=True)
+        copies = {} if plan.articles is None else {ARTICLES_COPY: plan.articles}
+        self.commit.finish(manifest.dump(), manifest.md5sums(), copies, release=release)
+        return manifest
+
+
+def _check_inputs(inputs: Sequence[TextInput], articles: bytes) -> None:
+    listed = {entry.name: entry for entry in parse_articles_manifest(articles, ARTICLES_COPY).files}
+    for item in inputs:
+        entry = listed[item.name]
+        if (entry.bytes, entry.md5) != (item.bytes, item.md5):
+            raise InputError(
+                f"{item.name}: found {item.bytes} bytes, md5 {item.md5}, expected {entry.bytes} bytes, md5 "
+                f"{entry.md5} by the articles' {MANIFEST_NAME}; extract the articles again, or remove that "
+                f"{MANIFEST_NAME} if they were changed on purpose"
+            )
+
+
+def _manifest_terms(data: bytes, where: str) -> dict[str, Any]:
+    return parse_text_manifest(data, where).terms()

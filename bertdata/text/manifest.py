@@ -1,0 +1,134 @@
+"""The manifest of a text directory: its parts, made of which extracted files, with which settings.
+
+Deterministic: no clock, no host, no path. Declared in ``schemas/text_manifest.json``.
+"""
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from bertdata.io.file_check import FileEntry, entries_json, parse_entries
+from bertdata.io.manifest_file import FORMAT_VERSION, dump_json, md5sums, parse_checked
+from bertdata.text.settings import SegmentCounts
+
+KIND = "text"
+
+ARTICLES_COPY = "sources/articles.json"
+"""A text directory's copy of the articles' manifest that it cites."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TextInput:
+    """One extracted file and what the text stage found in it; counts as in SegmentCounts."""
+
+    name: str
+    bytes: int
+    md5: str
+    articles: int
+    sentences: int
+    withheld: int
+    empty: int
+    lines_outside: int
+
+
+def text_input(name: str, md5: str, counts: SegmentCounts) -> TextInput:
+    """The entry of a file with these counts."""
+    return TextInput(
+        name=name,
+        bytes=counts.bytes_in,
+        md5=md5,
+        articles=counts.articles,
+        sentences=counts.sentences,
+        withheld=counts.withheld,
+        empty=counts.empty,
+        lines_outside=counts.lines_outside,
+    )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TextManifest:
+    """A finished text directory.
+
+    settings: those that count for the recipe; punkt: ``variant`` and md5s of ``tables`` by file name;
+    articles_manifest: md5 of the manifest of the extracted articles, None where they have none; inputs
+    in the order in which they were read.
+    """
+
+    settings: dict[str, Any]
+    punkt: dict[str, Any]
+    articles_manifest: str | None
+    inputs: tuple[TextInput, ...]
+    files: tuple[FileEntry, ...]
+
+    @property
+    def counts(self) -> SegmentCounts:
+        """Counts of the run that made it."""
+        return count_text(self.inputs, self.files)
+
+    def terms(self) -> dict[str, Any]:
+        """The plan as the commit protocol compares it with another."""
+        return plan_terms(
+            self.settings, self.punkt, self.articles_manifest, [one.name for one in self.inputs]
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "format_version": FORMAT_VERSION,
+            "kind": KIND,
+            "settings": self.settings,
+            "punkt": self.punkt,
+            "articles_manifest": self.articles_manifest,
+            "inputs": [asdict(entry) for entry in self.inputs],
+            "files": entries_json(self.files),
+            "totals": asdict(self.counts),
+        }
+
+    def dump(self) -> bytes:
+        return dump_json(self.as_json())
+
+    def md5sums(self) -> bytes:
+        """Lines as md5sum prints and checks them."""
+        return md5sums(self.files)
+
+
+def plan_terms(
+    settings: dict[str, Any], punkt: dict[str, Any], articles_manifest: str | None, inputs: list[str]
+) -> dict[str, Any]:
+    """All that a text directory's bytes depend on, but the contents of files without a manifest."""
+    return {
+        **settings,
+        "punkt": punkt["variant"],
+        "punkt tables": punkt["tables"],
+        "articles' manifest": articles_manifest,
+        "inputs": inputs,
+    }
+
+
+def count_text(inputs: Iterable[TextInput], files: Iterable[FileEntry]) -> SegmentCounts:
+    """The counts of a run that read these inputs and wrote these files."""
+    counts = SegmentCounts(bytes_out=sum(file.bytes for file in files))
+    for entry in inputs:
+        counts.add(
+            SegmentCounts(
+                files=1,
+                articles=entry.articles,
+                sentences=entry.sentences,
+                withheld=entry.withheld,
+                empty=entry.empty,
+                lines_outside=entry.lines_outside,
+                bytes_in=entry.bytes,
+            )
+        )
+    return counts
+
+
+def parse_text_manifest(data: bytes, where: str) -> TextManifest:
+    """The manifest in ``data``, checked against its schema; ManifestError says what does not fit."""
+    value = parse_checked(data, where, "text_manifest")
+    return TextManifest(
+        settings=value["settings"],
+        punkt=value["punkt"],
+        articles_manifest=value["articles_manifest"],
+        inputs=tuple(TextInput(**item) for item in value["inputs"]),
+        files=parse_entries(value["files"]),
+    )

@@ -1,0 +1,93 @@
+"""``extract`` and ``segment`` whose processes are killed: one line, nothing left running, the same bytes."""
+
+import os
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from benchmarks.kills import descendants, ends_soon
+from tests.support.commands import contents, files_below, finish, start
+from tests.support.dumps import page, write_dump
+
+WORDS = "Water runs down the old stone steps. It leaves by the garden below, and Mr. Smith looks on. "
+Start = Callable[[Path], "subprocess.Popen[str]"]
+
+
+@pytest.fixture
+def extraction(tmp_path: Path) -> Start:
+    """Some seconds of work for two workers."""
+    pages = [
+        page(f"Page {n}", f"{n} '''bold''' " + f"[[a|{WORDS}]]\n\n" * 200, number=n) for n in range(1, 500)
+    ]
+    dump = write_dump(tmp_path / "enwiki-20200101-pages.xml", *pages)
+    return lambda out: start("extract", dump, "--output", out, "--workers", 2)
+
+
+@pytest.fixture
+def segmentation(tmp_path: Path, kit: Path, monkeypatch: pytest.MonkeyPatch) -> Start:
+    """The same, in parts of two files."""
+    monkeypatch.setenv("NLTK_DATA", str(kit / "nltk_data"))
+    article = f'<doc id="1" url="x" title="T">\nT\n\n{WORDS * 12}\n\n</doc>\n'
+    folder = tmp_path / "extracted" / "AA"
+    folder.mkdir(parents=True)
+    for number in range(60):
+        (folder / f"wiki_{number:02d}").write_text(article * 40)
+    words = ("--eval-articles", 50, "--block-size", 0.1, "--workers", 2, "--engine", "python")
+    return lambda out: start("segment", folder, "--output", out, *words)
+
+
+KILLED = [("extraction", signal.SIGKILL), ("segmentation", signal.SIGTERM)]
+
+
+def workers_of(process: "subprocess.Popen[str]", out: Path, moment: float) -> list[int]:
+    """The workers, when work has begun and the moment has passed."""
+    deadline = time.monotonic() + 30
+    while len(found := list(descendants(process.pid))) < 2 or not (out / "unfinished").is_dir():
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    time.sleep(moment)
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("step", "how"), KILLED)
+def test_a_worker_that_dies_ends_the_run_and_the_next_one_goes_on(
+    request: pytest.FixtureRequest, tmp_path: Path, step: str, how: signal.Signals
+) -> None:
+    run: Start = request.getfixturevalue(step)
+    whole = finish(run(tmp_path / "whole"))
+    assert whole.status == 0, whole.err
+    seed = random.randrange(1 << 32)
+    process = run(tmp_path / "out")
+    workers = workers_of(process, tmp_path / "out", random.Random(seed).random())
+    os.kill(workers[0], how)
+    outcome = finish(process)
+    assert outcome.status == 1, seed
+    last = outcome.err.splitlines()[-1]
+    assert last.startswith("bertdata: error: a worker process died before its work was done"), (seed, last)
+    assert all(map(ends_soon, workers)), seed
+    assert not [name for name in files_below(tmp_path / "out") if name.endswith(".tmp")], seed
+    assert finish(run(tmp_path / "out")).status == 0
+    assert contents(tmp_path / "out") == contents(tmp_path / "whole"), seed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("step", "how"), KILLED)
+def test_a_launcher_that_ends_leaves_no_worker(
+    request: pytest.FixtureRequest, tmp_path: Path, step: str, how: signal.Signals
+) -> None:
+    run: Start = request.getfixturevalue(step)
+    process = run(tmp_path / "out")
+    workers = workers_of(process, tmp_path / "out", 0.3)
+    process.send_signal(how)
+    outcome = finish(process)
+    assert outcome.status == (-how if how == signal.SIGKILL else 128 + how)
+    assert all(map(ends_soon, workers))
+    assert finish(run(tmp_path / "out")).status == 0
+    assert not [name for name in files_below(tmp_path / "out") if "unfinished" in name]
