@@ -55,7 +55,7 @@ def test_a_device_that_this_torch_is_too_old_for_is_refused_in_one_line(monkeypa
         raise error
 
     monkeypatch.setattr(registry, "import_module", older)
-    with pytest.raises(SettingsError, match=f"'cuda' needs what torch .* does not have .{error}.; install a"):
+    with pytest.raises(SettingsError, match=f"'cuda' needs a part that torch .* lacks .{error}.; install a"):
         find_device(Config(device="cuda"))
     assert not examine_device("cuda").there
 
