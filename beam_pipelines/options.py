@@ -88,7 +88,7 @@ def _add_text_flags(parser: argparse.ArgumentParser) -> None:
     text.add_argument(
         "--text",
         metavar="DIR",
-        help="where the parts go, eval.txt and eval.md5, and from a dump the articles (extracted/); "
+        help="directory of the parts, eval.txt and eval.md5, and from a dump of the articles (extracted/); "
         "default: OUTPUT.text beside the output",
     )
     text.add_argument(

@@ -105,9 +105,7 @@ def preview_run(
     if flags.input_kind == "dump":
         (dump,), articles = flags.input, storage.join(flags.text, "extracted")
         lines = preview_extraction(dump, articles, given_extract_settings(flags))
-        lines.append(
-            f"{flags.text}: parts, and from them the shards: how many, the extracted articles decide"
-        )
+        lines.append(f"{flags.text}: parts, then shards; their number depends on the extracted articles")
         lines += [
             f"{target.dataset.directory}: {settings_line(target.dataset.plan)}"
             for target in targets_for(parts=[])
@@ -157,7 +155,7 @@ def extract_dump(flags: argparse.Namespace, beam_arguments: list[str]) -> RunMet
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Source:
-    """The parts to make shards of; ``stage`` makes them of ``files``, or is None where they are there.
+    """The parts to make shards of; ``stage`` makes them from ``files``, or is None where they exist.
 
     counts: of an earlier run of the text stage, whose finished directory is used.
     """
@@ -213,13 +211,11 @@ def spill_files(targets: tuple[Target, ...]) -> SpillFiles:
 
 
 def make_datasets(pipeline: Any, source: Source, targets: tuple[Target, ...]) -> RunMetrics:
-    """Run the pipeline on directories made ready, and clear up behind it; what was counted."""
+    """Claim the directories, run the pipeline, clean up; the pipeline's metrics."""
     if source.stage is not None:
         source.stage.text.commit.claim()
-        source.stage.spill_files.remove_all()  # of an earlier run that was killed
     for target in targets:
         target.dataset.begin()
-    spill_files(targets).remove_all()
     try:
         if runs_here(pipeline):
             shards = (targets[0].dataset.plan.num_shards or len(source.parts)) * len(targets)

@@ -1,4 +1,4 @@
-"""The stages from extracted articles to parts and their manifest: clean and split, gather, write.
+"""Extracted articles to parts and their manifest: clean and split, gather, write.
 
 Numbers given at launch decide the order: of the files, of their parts, and for NVIDIA's shards of the
 articles. Elements are whole files, or the articles of one file that belong to one shard.
@@ -30,7 +30,7 @@ ShardPositions = tuple[Sequence[int], Sequence[int]]
 
 
 def make_parts(stage: TextStage) -> beam.PTransform:
-    """The stages that the text recipe needs."""
+    """The stages of the text recipe."""
     return MakeTextShards(stage) if stage.plan.settings.recipe == "nvidia" else MakeParts(stage)
 
 
@@ -72,9 +72,14 @@ class MakeParts(beam.PTransform):  # type: ignore[misc]
 
 
 class SplitFile(beam.DoFn):  # type: ignore[misc]
-    """(Number, path) of a file to (number of its part, (its number, text)).
+    """Split a file into sentences, and withhold its evaluation articles.
 
-    Tagged: its withheld articles, its entry in the manifest.
+    ::
+
+        (3, "extracted/AA/wiki_03") -> (0, (3, text)), and tagged "withheld": (0, (3, [article, ...])),
+        "entries": (0, (3, TextInput(...)))
+
+    The first number of an output is that of the part; all withheld articles and entries have key 0.
     """
 
     def __init__(self, stage: TextStage) -> None:
@@ -96,7 +101,10 @@ class SplitFile(beam.DoFn):  # type: ignore[misc]
 
 
 class WritePart(beam.DoFn):  # type: ignore[misc]
-    """(Number of a part, its texts by the files' numbers) to the path of the part; tagged: its entry."""
+    """Write a part from the texts of its files, in the order of the files' numbers.
+
+    Its path; tagged "entries": its entry.
+    """
 
     def __init__(self, stage: TextStage) -> None:
         self._stage = stage
@@ -111,7 +119,7 @@ class WritePart(beam.DoFn):  # type: ignore[misc]
 
 
 class WriteEvaluation(beam.DoFn):  # type: ignore[misc]
-    """All withheld articles by the files' numbers to the entries of eval.txt and eval.md5."""
+    """Write eval.txt and eval.md5 from all withheld articles, in the files' order; their entries."""
 
     def __init__(self, stage: TextStage) -> None:
         self._stage = stage
@@ -125,7 +133,7 @@ class WriteEvaluation(beam.DoFn):  # type: ignore[misc]
 
 
 class MakeTextShards(beam.PTransform):  # type: ignore[misc]
-    """Numbered extracted files to the paths of NVIDIA's text shards; second result as from MakeParts.
+    """Write NVIDIA's text shards from numbered extracted files; results as from MakeParts.
 
     One worker assigns articles to shards, from the numbers of sentences of all articles.
     """
@@ -161,9 +169,9 @@ class MakeTextShards(beam.PTransform):  # type: ignore[misc]
 
 
 class SplitArticles(beam.DoFn):  # type: ignore[misc]
-    """(Number, path) of a file to (number, its articles).
+    """Split a file's articles into sentences.
 
-    Tagged: the number of sentences of each article, the file's entry in the manifest.
+    Tagged "sentences": the number of sentences of each article; "entries": the file's entry.
     """
 
     def __init__(self, stage: TextStage) -> None:
@@ -226,7 +234,10 @@ class SortByShard(beam.DoFn):  # type: ignore[misc]
 
 
 class WriteTextShard(beam.DoFn):  # type: ignore[misc]
-    """(Number of a shard, its articles by their place, in blocks) to its path; tagged: its entry."""
+    """Write a text shard from the blocks of its articles, in the order of their positions.
+
+    Its path; tagged "entries": its entry.
+    """
 
     def __init__(self, stage: TextStage) -> None:
         self._stage = stage

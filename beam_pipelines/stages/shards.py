@@ -15,7 +15,7 @@ from bertdata.dataset.sources import NO_SOURCES, Sources
 
 Entry = InputEntry | ShardEntry | SkippedEntry | Sources
 NumberedEntry = tuple[int, Entry]
-"""An entry of a manifest, or the manifests that it cites, and the number of the target it is for."""
+"""The number of a target, and an entry of its manifest or the manifests that it cites."""
 
 ONE_AT_A_TIME = threading.Lock()
 """Held while a process makes shards: its threads share the tokeniser and its cache of words, and memory
@@ -114,7 +114,7 @@ def shard_values(shards: Sequence[ShardEntry]) -> dict[str, list[int]]:
 
 
 class WriteManifests(beam.PTransform):  # type: ignore[misc]
-    """Entries of all inputs and shards, and the sources, to the directories of the finished datasets."""
+    """Write the manifests from the entries of all inputs and shards, and the sources; the directories."""
 
     def __init__(self, targets: tuple[Target, ...], vocabulary: str) -> None:
         super().__init__()

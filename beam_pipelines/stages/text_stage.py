@@ -20,7 +20,7 @@ from bertdata.text.settings import SegmentCounts, SegmentSettings
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TextStage:
-    """The directory to make of so many extracted files."""
+    """The directory to make from ``files`` extracted files."""
 
     files: int
     text: TextDirectory
@@ -41,7 +41,7 @@ class TextStage:
         return SpillFiles.below(self.text.commit.unfinished)
 
     def write(self, name: str, blocks: Iterable[bytes]) -> FileEntry:
-        """Write a file of the directory; its entry."""
+        """Write a file of the directory, whole or not at all; its entry."""
         with naming(self.text.commit.path(name)), self.text.open(name) as file:
             for block in blocks:
                 file.write(block)
@@ -49,8 +49,7 @@ class TextStage:
         return file.entry(name)
 
     def clean_up(self) -> None:
-        """Remove the spill files, and free the directory where nothing was finished."""
-        self.spill_files.remove_all()
+        """Remove spill files and growing files; free the directory where nothing was finished."""
         self.text.commit.give_up()
 
 

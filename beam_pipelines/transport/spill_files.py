@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from bertdata.io import storage
 
 SUFFIX = ".spill.tmp"
+"""The commit protocol sweeps files of this ending from a directory that is begun again or given up."""
 
 
 @dataclass(frozen=True, slots=True)
