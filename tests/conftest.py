@@ -60,6 +60,44 @@ def kit() -> Path:
 
 
 @pytest.fixture(scope="session")
+def nltk_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory as NLTK keeps its data, with the English Punkt tables: the kit's, else fetched."""
+    if (place := find_kit()) is not None:
+        return place / "nltk_data"
+    from bertdata.io import assets
+
+    place = tmp_path_factory.mktemp("nltk_data")
+    tables = place / str(assets.PUNKT.nltk_folder)
+    tables.mkdir(parents=True)
+    for name, data in assets.find_punkt_tables().items():
+        (tables / name).write_bytes(data)
+    return place
+
+
+@pytest.fixture(scope="session")
+def punkt_folder(nltk_data: Path) -> Path:
+    """The directory of the English Punkt tables themselves."""
+    return nltk_data / "tokenizers" / "punkt_tab" / "english"
+
+
+@pytest.fixture
+def punkt_tables(nltk_data: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Commands find the Punkt tables in NLTK's directory, and nothing in a cache."""
+    monkeypatch.setenv("NLTK_DATA", str(nltk_data))
+    monkeypatch.setenv("BERTDATA_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture(scope="session")
+def published_vocabulary() -> Path:
+    """The file of bert-base-uncased: the kit's, else fetched."""
+    if (place := find_kit()) is not None:
+        return place / "vocab" / "bert-base-uncased.txt"
+    from bertdata.io.assets import find_vocabulary
+
+    return Path(find_vocabulary("bert-base-uncased"))
+
+
+@pytest.fixture(scope="session")
 def dask_cluster() -> Iterator[Any]:
     """A Dask scheduler with two worker processes, shared by the tests that do them no harm."""
     from tests.support.dask_processes import worker_processes

@@ -28,16 +28,12 @@ PARTS = ("part-00000-of-00500", "part-00001-of-00500")
 PROCESSES = ("--direct_running_mode", "multi_processing", "--direct_num_workers", "2")
 
 
-@pytest.fixture(autouse=True)
-def punkt_tables(kit: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The kit's Punkt tables are the ones at hand."""
-    monkeypatch.setenv("NLTK_DATA", str(kit / "nltk_data"))
-    monkeypatch.setenv("BERTDATA_CACHE", str(tmp_path / "cache"))
+pytestmark = pytest.mark.usefixtures("punkt_tables")
 
 
 @pytest.fixture
-def vocabulary(kit: Path) -> Path:
-    return kit / "vocab" / "bert-base-uncased.txt"
+def vocabulary(published_vocabulary: Path) -> Path:
+    return published_vocabulary
 
 
 @pytest.fixture

@@ -118,18 +118,16 @@ def articles(tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("punkt_tables")
 @pytest.mark.parametrize("segment", [pytest.param(MLPERF, id="mlperf"), pytest.param(NVIDIA, id="nvidia")])
 def test_articles_become_the_same_text_shards_and_counts(
-    kit: Path,
     articles: Path,
     small_vocabulary_file: Path,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     on_dask: tuple[str, ...],
     segment: tuple[str, ...],
 ) -> None:
-    monkeypatch.setenv("NLTK_DATA", str(kit / "nltk_data"))
     made, printed = [], []
     for name, runner in (("direct", ()), ("dask", on_dask)):
         flags = ("--input-kind", "articles", *segment, *SMALL, *runner)
@@ -142,10 +140,8 @@ def test_articles_become_the_same_text_shards_and_counts(
 
 
 @pytest.mark.slow
-def test_a_dump_is_extracted_by_processes_of_a_worker(
-    kit: Path, small_vocabulary_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("NLTK_DATA", str(kit / "nltk_data"))
+@pytest.mark.usefixtures("punkt_tables")
+def test_a_dump_is_extracted_by_processes_of_a_worker(small_vocabulary_file: Path, tmp_path: Path) -> None:
     (dump,) = (ROOT / "golden" / "dump").glob("*.xml")
     flags = ("--input-kind", "dump", "--extract-workers", "2", "--eval-articles", "3", *SMALL)
     assert main(words([dump], small_vocabulary_file, tmp_path / "direct", *flags)) == 0

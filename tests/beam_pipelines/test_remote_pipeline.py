@@ -82,16 +82,13 @@ def test_worker_processes_make_the_same_bytes(
     ],
 )
 def test_articles_become_parts_and_shards_on_the_store(
-    store, vocabulary, small_vocabulary_file, kit, monkeypatch, tmp_path, segment
+    store, vocabulary, small_vocabulary_file, punkt_folder, punkt_tables, monkeypatch, tmp_path, segment
 ):
-    tables = kit / "nltk_data" / "tokenizers" / "punkt_tab" / "english"
-    monkeypatch.setenv("NLTK_DATA", str(kit / "nltk_data"))
-    monkeypatch.setenv("BERTDATA_CACHE", str(tmp_path / "cache"))
     articles = store.put_files("articles/AA", sorted((GOLDEN / "extracted" / "AA").glob("wiki_*")))
     here = tmp_path / "here"
     text, shards = commands(GOLDEN / "extracted", small_vocabulary_file, here, segment, SMALL)
     places = ["--output", f"{store.url}/out", "--text", f"{store.url}/parts"]
-    punkt = ["--punkt-tables", store.put_files("punkt", sorted(tables.iterdir()))]
+    punkt = ["--punkt-tables", store.put_files("punkt", sorted(punkt_folder.iterdir()))]
     monkeypatch.setenv("NLTK_DATA", "")
     words = ["--input-kind", "articles", "--input", articles.removesuffix("/AA"), "--vocab", vocabulary]
     for _ in range(2):
@@ -101,10 +98,8 @@ def test_articles_become_parts_and_shards_on_the_store(
 
 
 def test_a_remote_dump_becomes_shards_on_the_store(
-    store, vocabulary, small_vocabulary_file, kit, monkeypatch, tmp_path
+    store, vocabulary, small_vocabulary_file, punkt_tables, tmp_path
 ):
-    monkeypatch.setenv("NLTK_DATA", str(kit / "nltk_data"))
-    monkeypatch.setenv("BERTDATA_CACHE", str(tmp_path / "cache"))
     segment = ("--eval-articles", "3", "--block-size", "0.1")
     text, shards = commands(DUMP, small_vocabulary_file, tmp_path / "here", segment, SMALL)
     dump = store.put(DUMP.name, DUMP.read_bytes())

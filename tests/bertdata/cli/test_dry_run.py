@@ -173,11 +173,6 @@ def test_the_pipeline_refuses_a_word_that_beam_does_not_know(
 
 
 @pytest.fixture
-def punkt_tables(kit: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("NLTK_DATA", str(kit / "nltk_data"))
-
-
-@pytest.fixture
 def articles(tmp_path: Path) -> Path:
     return Path(shutil.copytree(GOLDEN / "extracted", tmp_path / "articles"))
 
