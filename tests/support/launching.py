@@ -4,10 +4,10 @@ import importlib.util
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Callable
 
 from tests.support.commands import Outcome
+from tests.support.fork_server import forking_python
 from tests.support.paths import ROOT
 
 
@@ -15,10 +15,10 @@ def command_line(launcher: str, workers: int, *script: object) -> list[str]:
     """What a user types to start that many workers of a Python script on this machine; alone: just one."""
     words = list(map(str, script))
     if launcher == "alone":
-        return [sys.executable, *words]
+        return [forking_python(), *words]
     if launcher == "torchrun":
         return [
-            sys.executable,
+            forking_python(),
             "-m",
             "torch.distributed.run",
             "--standalone",
@@ -28,8 +28,9 @@ def command_line(launcher: str, workers: int, *script: object) -> list[str]:
     assert launcher == "horovodrun"
     if importlib.util.find_spec("horovod") is None:
         raise AssertionError("Horovod is not installed: run make horovod")
-    horovodrun = [sys.executable, "-m", "horovod.runner.launch"]
-    return [*horovodrun, "--gloo", "-np", str(workers), "-H", f"localhost:{workers}", sys.executable, *words]
+    python = forking_python()
+    horovodrun = [python, "-m", "horovod.runner.launch"]
+    return [*horovodrun, "--gloo", "-np", str(workers), "-H", f"localhost:{workers}", python, *words]
 
 
 def launch(
