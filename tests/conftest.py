@@ -1,6 +1,8 @@
 """Fixtures that several test modules share, and how hard hypothesis tries."""
 
+import gc
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -11,6 +13,10 @@ from hypothesis import settings
 
 from tests.support.object_stores import Store, clean_environment, gcs_emulator, s3_emulator
 from tests.support.paths import ROOT, find_kit
+
+gc.disable()  # while modules are loaded, of which none is garbage
+sys.dont_write_bytecode = False  # else each process of each test would compile our modules anew
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 settings.register_profile("default", deadline=None, derandomize="CI" in os.environ, max_examples=50)
 settings.register_profile("thorough", settings.get_profile("default"), max_examples=20 * 50)
@@ -31,6 +37,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     config.stash[LEFT_OUT] = len(wanting)
     if hasattr(config, "workeroutput"):  # pytest-xdist: the process that reports is another
         config.workeroutput["left_out"] = len(wanting)
+
+
+def pytest_collection_finish() -> None:
+    gc.enable()
+    gc.freeze()  # modules and tests stay: a collection need not look at them
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Keep a module's tests in one process, so that what they share is made once."""
+    from xdist.scheduler import LoadFileScheduling
+
+    return LoadFileScheduling(config, log) if config.option.dist == "load" else None
 
 
 @pytest.hookimpl(optionalhook=True)

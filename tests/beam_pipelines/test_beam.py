@@ -2,10 +2,7 @@
 
 import io
 import json
-import os
 import re
-import subprocess
-import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -24,7 +21,8 @@ from bertdata.cli.main import main as command_line
 from bertdata.dataset.manifest import ShardEntry
 from bertdata.errors import InputError
 from tests.support.commands import on_a_terminal
-from tests.support.paths import ROOT
+from tests.support.fork_server import forking_python
+from tests.support.pipelines import prepare_in_new_process
 
 SMALL = ("--max-seq-length", "64", "--max-predictions-per-seq", "10", "--dupe-factor", "2")
 SPREADS = [
@@ -49,22 +47,13 @@ def create(corpus: list[Path], vocabulary: Path, output: Path, *flags: str) -> d
     return files(output)
 
 
+def words(corpus: list[Path], vocabulary: Path, output: Path, *flags: str) -> list[str]:
+    return ["--input", *map(str, corpus), "--output", str(output), "--vocab", str(vocabulary), *flags]
+
+
 def prepare(corpus: list[Path], vocabulary: Path, output: Path, *flags: str) -> int:
     """Exit status of the pipeline, run in this process."""
-    return main(["--input", *map(str, corpus), "--output", str(output), "--vocab", str(vocabulary), *flags])
-
-
-def prepare_in_new_process(
-    corpus: list[Path], vocabulary: Path, output: Path, *flags: str
-) -> subprocess.CompletedProcess[str]:
-    words = ["--input", *map(str, corpus), "--output", str(output), "--vocab", str(vocabulary), *flags]
-    return subprocess.run(
-        [sys.executable, "-m", "beam_pipelines.prepare", *words],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    return main(words(corpus, vocabulary, output, *flags))
 
 
 @pytest.fixture
@@ -95,7 +84,7 @@ def test_a_run_in_several_processes_equals_create_and_prints_only_its_result(
     corpus: list[Path], small_vocabulary_file: Path, tmp_path: Path
 ) -> None:
     expected = create(corpus, small_vocabulary_file, tmp_path / "create", *SMALL)
-    run = prepare_in_new_process(corpus, small_vocabulary_file, tmp_path / "beam", *SMALL, *PROCESSES)
+    run = prepare_in_new_process(words(corpus, small_vocabulary_file, tmp_path / "beam", *SMALL, *PROCESSES))
     assert (run.returncode, run.stderr) == (0, "")
     assert files(tmp_path / "beam") == expected
 
@@ -182,7 +171,9 @@ def test_progress_is_a_bar_on_a_terminal_and_warnings_are_not_lost(
     part = tmp_path / "one-document"
     part.write_text("the house is old .\nit stands by a river .\n")
     words = ["--output", tmp_path / "out", "--vocab", small_vocabulary_file, *SMALL, *flags]
-    seen = on_a_terminal("--input", *corpus, part, *words, module="beam_pipelines.prepare")
+    seen = on_a_terminal(
+        "--input", *corpus, part, *words, module="beam_pipelines.prepare", python=forking_python("beam")
+    )
     assert "creating shards" in seen
     assert "━" in seen
     assert re.search(r"4/4 shards, [\d,]+ tokens/s", seen)
@@ -248,7 +239,7 @@ def test_a_bad_part_fails_a_run_in_several_processes_with_one_line(
     lone = tmp_path / "part-lone"
     lone.write_text("One sentence.\nAnother sentence.\n")
     parts = [bad_part, lone]
-    run = prepare_in_new_process(parts, small_vocabulary_file, tmp_path / "beam", *SMALL, *PROCESSES)
+    run = prepare_in_new_process(words(parts, small_vocabulary_file, tmp_path / "beam", *SMALL, *PROCESSES))
     assert run.returncode == 1
     errors = [line for line in run.stderr.splitlines() if ": warning: " not in line]
     assert len(errors) == 1
@@ -258,7 +249,7 @@ def test_a_bad_part_fails_a_run_in_several_processes_with_one_line(
 def test_a_warning_of_a_worker_process_is_printed_once(small_vocabulary_file: Path, tmp_path: Path) -> None:
     lone = tmp_path / "part-lone"
     lone.write_text("One sentence.\nAnother sentence.\n")
-    run = prepare_in_new_process([lone], small_vocabulary_file, tmp_path / "beam", *SMALL, *PROCESSES)
+    run = prepare_in_new_process(words([lone], small_vocabulary_file, tmp_path / "beam", *SMALL, *PROCESSES))
     assert run.returncode == 0
     (line,) = run.stderr.splitlines()
     assert line.startswith(f"beam_pipelines.prepare: warning: {lone}: no blank line")

@@ -2,8 +2,6 @@
 
 import hashlib
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +14,7 @@ from bertdata.text.settings import SegmentSettings
 from tests.support.commands import contents, files_below
 from tests.support.dumps import TAIL, page, write_dump
 from tests.support.paths import ROOT
+from tests.support.pipelines import prepare_in_new_process
 
 GOLDEN = ROOT / "golden" / "dump"
 DUMP = next(GOLDEN.glob("*.xml"))
@@ -86,13 +85,7 @@ def test_a_dump_becomes_both_phases_in_two_processes(kit: Path, vocabulary: Path
     dump = kit / "dump" / "enwiki-p10-p30302-shortened.xml.bz2"
     create = ("--recipe", "habana", "--dupe-factor", "1")
     arguments = words("dump", dump, vocabulary, tmp_path / "beam", *create, *SHARDS, *PROCESSES)
-    run = subprocess.run(
-        [sys.executable, "-m", "beam_pipelines.prepare", *arguments, "--extract-workers", "2"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    run = prepare_in_new_process([*arguments, "--extract-workers", "2"])
     assert (run.returncode, run.stderr) == (0, "")
     expected = commands(dump, vocabulary, tmp_path / "row", NVIDIA, create)
     assert made(tmp_path / "beam") == expected

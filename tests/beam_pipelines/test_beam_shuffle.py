@@ -8,7 +8,8 @@ import pytest
 from bertdata.dataset.verify import verify
 from golden.cases import GOLDEN, VOCABULARY
 from golden.shuffled import SETTINGS, SHARDS
-from tests.beam_pipelines.test_beam import PROCESSES, files, prepare, prepare_in_new_process
+from tests.beam_pipelines.test_beam import PROCESSES, files, prepare, words
+from tests.support.pipelines import prepare_in_new_process
 
 FLAGS = (
     *("--shuffle", "global", "--num-shards", str(SHARDS)),
@@ -64,7 +65,7 @@ def test_nothing_but_text_and_settings_matters(
 def test_several_processes_make_the_same_and_print_only_the_result(
     corpus: list[Path], expected: dict[str, bytes], tmp_path: Path
 ) -> None:
-    run = prepare_in_new_process(corpus, VOCABULARY, tmp_path / "beam", *FLAGS, *PROCESSES)
+    run = prepare_in_new_process(words(corpus, VOCABULARY, tmp_path / "beam", *FLAGS, *PROCESSES))
     assert (run.returncode, run.stderr) == (0, "")
     assert files(tmp_path / "beam") == expected
 

@@ -29,6 +29,7 @@ from bertdata.io.process_pool import WorkerDied
 from tests.support.commands import contents
 from tests.support.dask_processes import worker_processes
 from tests.support.paths import ROOT
+from tests.support.pipelines import prepare_in_new_process
 
 SMALL = ("--max-seq-length", "64", "--max-predictions-per-seq", "10", "--dupe-factor", "1")
 MLPERF = ("--eval-articles", "3", "--block-size", "0.02")
@@ -42,16 +43,6 @@ def on_dask(dask_cluster: Any) -> tuple[str, ...]:
 
 def words(parts: list[Path], vocabulary: Path, output: Path, *flags: str) -> list[str]:
     return ["--input", *map(str, parts), "--output", str(output), "--vocab", str(vocabulary), *flags]
-
-
-def in_new_process(arguments: list[str]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "beam_pipelines.prepare", *arguments],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
 
 
 class Sort(beam.DoFn):
@@ -158,14 +149,14 @@ def test_a_warning_and_a_bad_part_are_one_line_each_from_processes_of_the_run_s_
     lone, bad, output = tmp_path / "part-lone", tmp_path / "part-bad", tmp_path / "out"
     lone.write_text("One sentence.\nAnother sentence.\n")
     flags = (*SMALL, "--runner", "apache_beam.runners.dask.dask_runner.DaskRunner", "--dask_workers", "2")
-    done = in_new_process(words([lone], small_vocabulary_file, output, *flags))
+    done = prepare_in_new_process(words([lone], small_vocabulary_file, output, *flags))
     assert done.returncode == 0
     (line,) = done.stderr.splitlines()
     assert line.startswith(f"beam_pipelines.prepare: warning: {lone}: no blank line")
 
     bad.write_bytes(b"A good line.\n\nA line with \xff in it.\n")
     output = tmp_path / "bad"
-    done = in_new_process(words([bad, lone], small_vocabulary_file, output, *flags))
+    done = prepare_in_new_process(words([bad, lone], small_vocabulary_file, output, *flags))
     assert done.returncode == 1
     (line,) = [line for line in done.stderr.splitlines() if ": warning: " not in line]
     assert line.startswith(f"beam_pipelines.prepare: error: {bad}: line 3: ")
@@ -293,6 +284,8 @@ def test_a_relative_path_is_refused_on_a_cluster_whose_workers_may_be_elsewhere(
 
 
 def test_a_flag_of_dask_without_its_runner_is_refused(corpus: list[Path], tmp_path: Path) -> None:
-    run = in_new_process(words(corpus, ROOT / "golden" / "vocab.txt", tmp_path / "out", "--dask_workers=2"))
+    run = prepare_in_new_process(
+        words(corpus, ROOT / "golden" / "vocab.txt", tmp_path / "out", "--dask_workers=2")
+    )
     assert run.returncode == 2
     assert "--dask_workers=2: neither a flag of ours nor of Beam" in run.stderr

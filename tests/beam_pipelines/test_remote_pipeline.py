@@ -19,6 +19,7 @@ from tests.beam_pipelines.test_beam_route import DUMP, GOLDEN, NVIDIA, commands
 from tests.support.commands import contents
 from tests.support.object_stores import Store
 from tests.support.paths import ROOT
+from tests.support.pipelines import prepare_in_new_process
 
 SMALL = ("--max-seq-length", "64", "--max-predictions-per-seq", "10", "--dupe-factor", "1")
 TWICE = "--direct_runner_bundle_repeat=1"
@@ -63,13 +64,7 @@ def test_worker_processes_make_the_same_bytes(
 ):
     expected = made_here(corpus, small_vocabulary_file, tmp_path / "here")
     words = ["--input", parts, "--vocab", vocabulary, "--output", f"{store.url}/out", *SMALL]
-    run = subprocess.run(
-        [sys.executable, "-m", "beam_pipelines.prepare", *words, *PROCESSES],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    run = prepare_in_new_process([*words, *PROCESSES])
     assert (run.returncode, run.stderr) == (0, "")
     assert store.contents("out") == expected
 

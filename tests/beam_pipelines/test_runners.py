@@ -4,6 +4,7 @@ import importlib
 import pkgutil
 import random
 import re
+import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 import beam_pipelines
 from beam_pipelines.prepare import main
 from tests.support.commands import contents
+from tests.support.fork_server import forking_python
 from tests.support.paths import ROOT, find_kit
 
 SMALL = ("--max-seq-length", "64", "--max-predictions-per-seq", "10", "--dupe-factor", "1")
@@ -83,8 +85,14 @@ def expected(
     ],
 )
 def test_the_direct_runner_s_ways_make_the_same_files(
-    run: Run, shuffle: tuple[str, ...], expected: dict[str, bytes], tmp_path: Path, flags: tuple[str, ...]
+    run: Run,
+    shuffle: tuple[str, ...],
+    expected: dict[str, bytes],
+    tmp_path: Path,
+    flags: tuple[str, ...],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(sys, "executable", forking_python("beam"))
     assert run(tmp_path / "out", *shuffle, *flags) == expected
 
 

@@ -51,11 +51,15 @@ class Program:
 
 
 def start(
-    *arguments: object, module: str = "bertdata", environment: dict[str, str] | None = None, **options: Any
+    *arguments: object,
+    module: str = "bertdata",
+    python: str = sys.executable,
+    environment: dict[str, str] | None = None,
+    **options: Any,
 ) -> "subprocess.Popen[str]":
     """The program as a process of its own."""
     return subprocess.Popen(
-        [sys.executable, "-m", module, *map(str, arguments)],
+        [python, "-m", module, *map(str, arguments)],
         stdout=subprocess.PIPE,
         text=True,
         env={**os.environ, "PYTHONPATH": str(ROOT), **(environment or {})},
@@ -72,11 +76,15 @@ def finish(process: "subprocess.Popen[str]") -> Outcome:
     return Outcome(process.returncode, out, err)
 
 
-def on_a_terminal(*arguments: object, module: str = "bertdata") -> str:
+def on_a_terminal(*arguments: object, module: str = "bertdata", python: str = sys.executable) -> str:
     """What the command writes to standard error where that is a terminal."""
     terminal, end = pty.openpty()
     process = start(
-        *arguments, module=module, stderr=end, environment={"TERM": "xterm-256color", "COLUMNS": "100"}
+        *arguments,
+        module=module,
+        python=python,
+        stderr=end,
+        environment={"TERM": "xterm-256color", "COLUMNS": "100"},
     )
     os.close(end)
     seen = b""

@@ -1,4 +1,4 @@
-"""Fork Python programs from one process that has imported PyTorch: each start is seconds less.
+"""Fork Python programs from one process that has imported PyTorch, or Beam: each start is seconds less.
 
 ``forking_python()`` is the path of an executable that is called as Python is: ``-m MODULE``, ``-c CODE`` or
 ``SCRIPT``, each with arguments. It hands its arguments, environment, directory and standard files to the
@@ -61,16 +61,16 @@ os._exit(status)
 """
 
 
-@lru_cache(maxsize=1)
-def forking_python() -> str:
-    """The executable; the first call starts the server, which ends with this process."""
+@lru_cache
+def forking_python(preloaded: str = "trainer") -> str:
+    """The executable for programs of the trainer or of Beam; the server starts at the first call for each."""
     place = tempfile.TemporaryDirectory(prefix="fork-server-")
     path, stub = f"{place.name}/socket", Path(place.name, "python")
     stub.write_text(STUB.format(python=sys.executable, path=path), encoding="utf-8")
     stub.chmod(0o755)
     own = {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}  # threads of OpenMP do not outlive a fork
     server = subprocess.Popen(
-        [sys.executable, __file__, place.name],
+        [sys.executable, __file__, place.name, preloaded],
         env={**os.environ, **own},
         stdout=subprocess.PIPE,
         stdin=subprocess.PIPE,  # its end says that this process is gone
@@ -82,9 +82,9 @@ def forking_python() -> str:
     return str(stub)
 
 
-def program_behind(stub: int) -> int:
+def program_behind(stub: int, preloaded: str = "trainer") -> int:
     """The pid of the program that the executable with this pid stands for."""
-    return int(Path(forking_python()).with_name(f"{stub}.pid").read_text())
+    return int(Path(forking_python(preloaded)).with_name(f"{stub}.pid").read_text())
 
 
 def _end(server: "subprocess.Popen[bytes]", place: "tempfile.TemporaryDirectory[str]") -> None:
@@ -93,9 +93,11 @@ def _end(server: "subprocess.Popen[bytes]", place: "tempfile.TemporaryDirectory[
     place.cleanup()
 
 
-def serve(place: Path) -> None:
+def serve(place: Path, preloaded: str) -> None:
     """Fork a program for each caller; returns in the programs only."""
-    warm_up(place)
+    PRELOADS[preloaded](place)
+    gc.collect()
+    gc.freeze()  # memory that nobody writes to is shared with the programs
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(str(place / "socket"))
     listener.listen(64)
@@ -161,7 +163,7 @@ def _kill(pid: int) -> None:
         os.killpg(pid, signal.SIGKILL)
 
 
-def warm_up(place: Path) -> None:
+def load_trainer(place: Path) -> None:
     """Import what a run of the trainer imports, on its way too."""
     import horovod.torch  # noqa: F401
     import torch.distributed.run  # noqa: F401
@@ -178,8 +180,26 @@ def warm_up(place: Path) -> None:
     if status:
         raise AssertionError("the trainer does not run on the processor")
     del sys.modules["trainer.__main__"]
-    gc.collect()
-    gc.freeze()  # memory that nobody writes to is shared with the programs
+
+
+def load_beam(place: Path) -> None:
+    """Import what a run of a pipeline imports, but for Dask, which gives Beam more flags."""
+    from beam_pipelines.runners import pipeline
+
+    pipeline.load_beam()
+    from apache_beam.options import pipeline_options  # noqa: F401
+    from apache_beam.runners.portability import fn_api_runner  # noqa: F401
+    from apache_beam.runners.worker import sdk_worker_main  # noqa: F401
+
+    import beam_pipelines.prepare
+    import beam_pipelines.runners.local_workers
+    import beam_pipelines.stages.articles
+    import beam_pipelines.stages.extraction
+    import beam_pipelines.stages.shards
+    import beam_pipelines.stages.text_stage  # noqa: F401
+
+
+PRELOADS = {"trainer": load_trainer, "beam": load_beam}
 
 
 def become(
@@ -249,5 +269,5 @@ def run_program() -> None:
 
 
 if __name__ == "__main__":
-    serve(Path(sys.argv[1]))
+    serve(Path(sys.argv[1]), sys.argv[2])
     run_and_exit()

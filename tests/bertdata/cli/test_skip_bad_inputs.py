@@ -12,6 +12,7 @@ import pytest
 
 from beam_pipelines.prepare import main as prepare
 from tests.support.commands import SMALL, Program, contents, files_below
+from tests.support.fork_server import forking_python
 from tests.support.paths import ROOT
 
 SETTINGS = SMALL[:-1]  # --workers is no flag of the pipeline
@@ -44,11 +45,15 @@ def run(route: str, parts: list[Path], vocabulary: Path, output: Path, *flags: s
     common = ["--output", str(output), "--vocab", str(vocabulary), *SETTINGS, *flags]
     names = [str(path) for path in parts]
     if route.startswith("create"):
-        command = ["bertdata", "create", *names, "--workers", "2" if "two" in route else "1"]
+        python, command = (
+            sys.executable,
+            ["bertdata", "create", *names, "--workers", "2" if "two" in route else "1"],
+        )
     else:
+        python = forking_python("beam")
         command = ["beam_pipelines.prepare", "--input", *names, *(PROCESSES if "two" in route else ())]
     done = subprocess.run(
-        [sys.executable, "-m", *command, *common],
+        [python, "-m", *command, *common],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
