@@ -49,7 +49,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Keep a module's tests in one process, so that what they share is made once."""
     from xdist.scheduler import LoadFileScheduling
 
-    return LoadFileScheduling(config, log) if config.option.dist == "load" else None
+    class Scheduling(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            path = nodeid.split("::")[0]
+            return "dask" if Path(path).name in ("test_dask.py", "test_runners.py") else path
+
+    return Scheduling(config, log) if config.option.dist == "load" else None
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -171,9 +171,8 @@ def test_progress_is_a_bar_on_a_terminal_and_warnings_are_not_lost(
     part = tmp_path / "one-document"
     part.write_text("the house is old .\nit stands by a river .\n")
     words = ["--output", tmp_path / "out", "--vocab", small_vocabulary_file, *SMALL, *flags]
-    seen = on_a_terminal(
-        "--input", *corpus, part, *words, module="beam_pipelines.prepare", python=forking_python("beam")
-    )
+    program = {"module": "beam_pipelines.prepare", "python": forking_python("beam")}
+    seen = on_a_terminal("--input", *corpus, part, *words, **program)
     assert "creating shards" in seen
     assert "━" in seen
     assert re.search(r"4/4 shards, [\d,]+ tokens/s", seen)

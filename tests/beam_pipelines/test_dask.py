@@ -284,8 +284,7 @@ def test_a_relative_path_is_refused_on_a_cluster_whose_workers_may_be_elsewhere(
 
 
 def test_a_flag_of_dask_without_its_runner_is_refused(corpus: list[Path], tmp_path: Path) -> None:
-    run = prepare_in_new_process(
-        words(corpus, ROOT / "golden" / "vocab.txt", tmp_path / "out", "--dask_workers=2")
-    )
+    flags = words(corpus, ROOT / "golden" / "vocab.txt", tmp_path / "out", "--dask_workers=2")
+    run = prepare_in_new_process(flags)
     assert run.returncode == 2
     assert "--dask_workers=2: neither a flag of ours nor of Beam" in run.stderr
