@@ -1,9 +1,9 @@
 """Settings as flags of ``bertdata create`` and of the script that create-pretraining-data replaces."""
 
-from bertdata.config.recipes import ExampleSettings
+from bertdata.examples.bert.settings import BertSettings
 
 
-def create_flags(settings: ExampleSettings) -> list[str]:
+def create_flags(settings: BertSettings) -> list[str]:
     return [
         f"--dialect={settings.dialect}",
         f"--max-seq-length={settings.max_seq_length}",
@@ -19,7 +19,7 @@ def create_flags(settings: ExampleSettings) -> list[str]:
     ]
 
 
-def script_flags(settings: ExampleSettings) -> list[str]:
+def script_flags(settings: BertSettings) -> list[str]:
     return [
         f"--dialect={settings.dialect}",
         f"--max_seq_length={settings.max_seq_length}",
