@@ -1,4 +1,4 @@
-"""Fixtures that several test modules share, and how hard hypothesis tries."""
+"""Fixtures that several test modules share, and hypothesis's number of examples."""
 
 import gc
 import os
@@ -24,7 +24,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
 LEFT_OUT = pytest.StashKey[int]()
-"""How many tests want a GPU that is not there."""
+"""The number of tests that need a GPU, where there is none."""
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -169,6 +169,14 @@ def _dataset(corpus: list[Path], vocabulary: Path, place: Path, length: int, mas
 
 
 @pytest.fixture
+def bertdata(capsys: pytest.CaptureFixture[str]) -> Any:
+    """The program's command line within this process."""
+    from tests.support.commands import Program
+
+    return Program(capsys)
+
+
+@pytest.fixture
 def trainer(capsys: pytest.CaptureFixture[str]) -> Any:
     """The trainer's command line within this process."""
     from tests.support.training_runs import Trainer
@@ -178,7 +186,7 @@ def trainer(capsys: pytest.CaptureFixture[str]) -> Any:
 
 @pytest.fixture
 def one_thread(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Sums in one order, as in processes that are compared with this one; no picture, half a second a run."""
+    """One thread, so that sums have one order, as in the other processes; no picture, half a second a run."""
     import torch
 
     monkeypatch.setattr("trainer.curves.draw_curves", lambda folder: [])

@@ -13,18 +13,14 @@ from bertdata.cli.main import main as command_line
 from bertdata.text.settings import SegmentSettings
 from tests.support.commands import contents, files_below
 from tests.support.dumps import TAIL, page, write_dump
-from tests.support.paths import ROOT
-from tests.support.pipelines import prepare_in_new_process
+from tests.support.paths import DUMP, EXTRACTED, ROOT
+from tests.support.pipelines import PROCESSES, SMALL, prepare_in_new_process, write_articles
 
-GOLDEN = ROOT / "golden" / "dump"
-DUMP = next(GOLDEN.glob("*.xml"))
-SMALL = ("--max-seq-length", "64", "--max-predictions-per-seq", "10", "--dupe-factor", "1")
 SHARDS = ("--training-shards", "3", "--test-shards", "2")
 NVIDIA = ("--text-recipe", "nvidia", *SHARDS)
 MLPERF = ("--eval-articles", "3", "--block-size", "0.003")
 KIT_PARTS = ("--eval-articles", "6", "--block-size", "1.2")
 PARTS = ("part-00000-of-00500", "part-00001-of-00500")
-PROCESSES = ("--direct_running_mode", "multi_processing", "--direct_num_workers", "2")
 
 
 pytestmark = pytest.mark.usefixtures("punkt_tables")
@@ -38,13 +34,7 @@ def vocabulary(published_vocabulary: Path) -> Path:
 @pytest.fixture
 def articles(tmp_path: Path) -> Path:
     """The golden dump's articles, three a file."""
-    whole = (GOLDEN / "extracted" / "AA" / "wiki_00").read_bytes()
-    found = re.findall(rb"<doc .*?</doc>\n", whole, re.DOTALL)
-    directory = tmp_path / "articles" / "AA"
-    directory.mkdir(parents=True)
-    for number, start in enumerate(range(0, len(found), 3)):
-        (directory / f"wiki_{number:02d}").write_bytes(b"".join(found[start : start + 3]))
-    return directory.parent
+    return write_articles(tmp_path / "articles", 3)
 
 
 def prepare(kind: str, source: Path, vocabulary: Path, output: Path, *flags: str) -> int:
@@ -238,7 +228,7 @@ def test_wrong_usage_exits_2_with_one_line_and_makes_nothing(
     message: str,
 ) -> None:
     output = tmp_path / "beam"
-    source = DUMP if kind == "dump" else GOLDEN / "extracted"
+    source = DUMP if kind == "dump" else EXTRACTED
     given = [flag.replace("OUTPUT", str(output)) for flag in flags]
     assert prepare(kind, source, vocabulary, output, *given) == 2
     (line,) = capsys.readouterr().err.splitlines()

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -28,10 +27,9 @@ from bertdata.errors import SettingsError
 from bertdata.io.process_pool import WorkerDied
 from tests.support.commands import contents
 from tests.support.dask_processes import worker_processes
-from tests.support.paths import ROOT
-from tests.support.pipelines import prepare_in_new_process
+from tests.support.paths import DUMP, ROOT
+from tests.support.pipelines import SMALL, prepare_in_new_process, words, write_articles
 
-SMALL = ("--max-seq-length", "64", "--max-predictions-per-seq", "10", "--dupe-factor", "1")
 MLPERF = ("--eval-articles", "3", "--block-size", "0.02")
 NVIDIA = ("--text-recipe", "nvidia", "--training-shards", "3", "--test-shards", "2")
 
@@ -39,10 +37,6 @@ NVIDIA = ("--text-recipe", "nvidia", "--training-shards", "3", "--test-shards", 
 @pytest.fixture
 def on_dask(dask_cluster: Any) -> tuple[str, ...]:
     return ("--runner", "DaskRunner", "--dask_client_address", dask_cluster.scheduler_address)
-
-
-def words(parts: list[Path], vocabulary: Path, output: Path, *flags: str) -> list[str]:
-    return ["--input", *map(str, parts), "--output", str(output), "--vocab", str(vocabulary), *flags]
 
 
 class Sort(beam.DoFn):
@@ -99,13 +93,7 @@ def test_each_element_has_a_partition_until_there_are_very_many() -> None:
 @pytest.fixture
 def articles(tmp_path: Path) -> Path:
     """The golden dump's articles, ten a file."""
-    whole = (ROOT / "golden" / "dump" / "extracted" / "AA" / "wiki_00").read_bytes()
-    found = re.findall(rb"<doc .*?</doc>\n", whole, re.DOTALL)
-    directory = tmp_path / "articles" / "AA"
-    directory.mkdir(parents=True)
-    for number, start in enumerate(range(0, len(found), 10)):
-        (directory / f"wiki_{number:02d}").write_bytes(b"".join(found[start : start + 10]))
-    return directory.parent
+    return write_articles(tmp_path / "articles", 10)
 
 
 @pytest.mark.slow
@@ -133,11 +121,10 @@ def test_articles_become_the_same_text_shards_and_counts(
 @pytest.mark.slow
 @pytest.mark.usefixtures("punkt_tables")
 def test_a_dump_is_extracted_by_processes_of_a_worker(small_vocabulary_file: Path, tmp_path: Path) -> None:
-    (dump,) = (ROOT / "golden" / "dump").glob("*.xml")
     flags = ("--input-kind", "dump", "--extract-workers", "2", "--eval-articles", "3", *SMALL)
-    assert main(words([dump], small_vocabulary_file, tmp_path / "direct", *flags)) == 0
+    assert main(words([DUMP], small_vocabulary_file, tmp_path / "direct", *flags)) == 0
     flags = (*flags, "--runner", "DaskRunner", "--dask_workers", "1")
-    assert main(words([dump], small_vocabulary_file, tmp_path / "dask", *flags)) == 0
+    assert main(words([DUMP], small_vocabulary_file, tmp_path / "dask", *flags)) == 0
     assert contents(tmp_path / "dask") == contents(tmp_path / "direct")
     assert contents(tmp_path / "dask.text") == contents(tmp_path / "direct.text")
 

@@ -19,11 +19,9 @@ from tests.beam_pipelines.test_beam_route import DUMP, GOLDEN, NVIDIA, commands
 from tests.support.commands import contents
 from tests.support.object_stores import Store
 from tests.support.paths import ROOT
-from tests.support.pipelines import prepare_in_new_process
+from tests.support.pipelines import PROCESSES, SMALL, prepare_in_new_process
 
-SMALL = ("--max-seq-length", "64", "--max-predictions-per-seq", "10", "--dupe-factor", "1")
 TWICE = "--direct_runner_bundle_repeat=1"
-PROCESSES = ("--direct_running_mode", "multi_processing", "--direct_num_workers", "2")
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Running the program, in this process where possible, and looking at what it leaves."""
+"""Run commands, in this process where possible, and read the files that they leave."""
 
 import os
 import pty
@@ -18,7 +18,7 @@ SMALL = ("--max-seq-length=64", "--max-predictions-per-seq=10", "--dupe-factor=1
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a command ended and what it printed."""
+    """Exit status and output of a command."""
 
     status: int
     out: str
@@ -67,17 +67,17 @@ def start(
     )
 
 
-def finish(process: "subprocess.Popen[str]") -> Outcome:
-    """The end of the process, which must come soon."""
+def finish(process: "subprocess.Popen[str]", seconds: float = 30) -> Outcome:
+    """Wait that long for the process's end."""
     try:
-        out, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=seconds)
     finally:
         process.kill()
     return Outcome(process.returncode, out, err)
 
 
 def on_a_terminal(*arguments: object, module: str = "bertdata", python: str = sys.executable) -> str:
-    """What the command writes to standard error where that is a terminal."""
+    """The command's standard error where that is a terminal."""
     terminal, end = pty.openpty()
     process = start(
         *arguments,

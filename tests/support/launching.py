@@ -1,4 +1,4 @@
-"""Starting several workers as users do, and looking at how they end."""
+"""Start several workers as users do, and report how they end."""
 
 import importlib.util
 import os
@@ -12,7 +12,7 @@ from tests.support.paths import ROOT
 
 
 def command_line(launcher: str, workers: int, *script: object) -> list[str]:
-    """What a user types to start that many workers of a Python script on this machine; alone: just one."""
+    """The command that starts that many workers of a Python script here; alone: one, without a launcher."""
     words = list(map(str, script))
     if launcher == "alone":
         return [forking_python(), *words]
@@ -40,7 +40,10 @@ def launch(
     seconds: float = 60,
     meanwhile: Callable[[], None] = lambda: None,
 ) -> Outcome:
-    """How they ended; ``meanwhile`` is called once they are started. All are killed after ``seconds``."""
+    """Start the workers and wait for their end.
+
+    meanwhile is called once they are started. All are killed after that many seconds.
+    """
     process = subprocess.Popen(
         command_line(launcher, workers, *script),
         stdout=subprocess.PIPE,

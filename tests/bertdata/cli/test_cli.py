@@ -20,16 +20,11 @@ from bertdata.dataset.published.tables import load_table
 from bertdata.shards.example_proto import decode_example, encode_example, varint
 from bertdata.shards.framing import frame, read_payloads
 from bertdata.tokens.wordpiece import WordPieceTokenizer
-from tests.support.commands import SMALL, Program, contents, files_below, finish, on_a_terminal, start
+from tests.support.commands import SMALL, contents, files_below, finish, on_a_terminal, start
 from tests.support.paths import GOLDEN
 
 SHARD = "part-00000-of-00003"
 KINDS = ("tfrecord", "hdf5", "parquet")
-
-
-@pytest.fixture
-def bertdata(capsys: pytest.CaptureFixture[str]) -> Program:
-    return Program(capsys)
 
 
 @pytest.fixture(scope="session")

@@ -14,19 +14,14 @@ from beam_pipelines.prepare import main as prepare
 from tests.support.commands import SMALL, Program, contents, files_below
 from tests.support.fork_server import forking_python
 from tests.support.paths import ROOT
+from tests.support.pipelines import PROCESSES
 
 SETTINGS = SMALL[:-1]  # --workers is no flag of the pipeline
-PROCESSES = ("--direct_running_mode", "multi_processing", "--direct_num_workers", "2")
 PARTS, BAD = 50, 17
 BAD_BYTES = b"A good line.\n\nA line with \xff in it.\n"
 REASON = "line 3: byte 0xff at offset 26 is not UTF-8"
 ROUTES = ("create", "create in two processes", "Beam in memory", "Beam in two processes")
 WITH_SLOW = [*ROUTES[:3], pytest.param(ROUTES[3], marks=pytest.mark.slow)]
-
-
-@pytest.fixture
-def bertdata(capsys: pytest.CaptureFixture[str]) -> Program:
-    return Program(capsys)
 
 
 @pytest.fixture

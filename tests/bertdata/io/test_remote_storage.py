@@ -24,16 +24,10 @@ from bertdata.text.load_splitter import LoadSplitter
 from tests.support.commands import SMALL, Program, contents, finish, start
 from tests.support.dumps import page, write_dump
 from tests.support.object_stores import Store, free_port
-from tests.support.paths import ROOT
+from tests.support.paths import EXTRACTED, ROOT
 
-EXTRACTED = ROOT / "golden" / "dump" / "extracted"
 LARGE = bytes(range(256)) * (20 << 12)
 """20 MiB: more than one piece of any upload."""
-
-
-@pytest.fixture
-def bertdata(capsys: pytest.CaptureFixture[str]) -> Program:
-    return Program(capsys)
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from bertdata.errors import SettingsError
+from tests.support import commands
 from tests.support.commands import Outcome
 from tests.support.fork_server import forking_python, program_behind
 from tests.support.launching import ROOT, launch
@@ -252,23 +253,12 @@ def test_what_phase_2_lacks_is_found_before_phase_1(trainer, training_set, longe
 # Workers that the command starts
 
 
-def start(*arguments: str, cwd: Path = ROOT) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [forking_python(), "-m", "trainer", *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=cwd,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )
+def start(*arguments: object) -> subprocess.Popen[str]:
+    return commands.start(*arguments, module="trainer", python=forking_python(), cwd=ROOT)
 
 
 def end(process: subprocess.Popen[str]) -> Outcome:
-    try:
-        out, err = process.communicate(timeout=120)
-    finally:
-        process.kill()
-    return Outcome(process.returncode, out, err)
+    return commands.finish(process, seconds=120)
 
 
 @pytest.mark.slow
