@@ -15,10 +15,10 @@ from beam_pipelines.transport.bundled_file import BundledFile
 from bertdata.build.plan import chosen_settings, plan_targets
 from bertdata.build.task import TaskPlan
 from bertdata.cli.main import main as command_line
-from tests.beam_pipelines.test_beam_route import DUMP, GOLDEN, NVIDIA, commands
+from tests.beam_pipelines.test_beam_route import NVIDIA, commands
 from tests.support.commands import contents
 from tests.support.object_stores import Store
-from tests.support.paths import ROOT
+from tests.support.paths import DUMP, EXTRACTED, ROOT
 from tests.support.pipelines import PROCESSES, SMALL, prepare_in_new_process
 
 TWICE = "--direct_runner_bundle_repeat=1"
@@ -77,9 +77,9 @@ def test_worker_processes_make_the_same_bytes(
 def test_articles_become_parts_and_shards_on_the_store(
     store, vocabulary, small_vocabulary_file, punkt_folder, punkt_tables, monkeypatch, tmp_path, segment
 ):
-    articles = store.put_files("articles/AA", sorted((GOLDEN / "extracted" / "AA").glob("wiki_*")))
+    articles = store.put_files("articles/AA", sorted((EXTRACTED / "AA").glob("wiki_*")))
     here = tmp_path / "here"
-    text, shards = commands(GOLDEN / "extracted", small_vocabulary_file, here, segment, SMALL)
+    text, shards = commands(EXTRACTED, small_vocabulary_file, here, segment, SMALL)
     places = ["--output", f"{store.url}/out", "--text", f"{store.url}/parts"]
     punkt = ["--punkt-tables", store.put_files("punkt", sorted(punkt_folder.iterdir()))]
     monkeypatch.setenv("NLTK_DATA", "")

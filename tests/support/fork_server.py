@@ -61,9 +61,13 @@ os._exit(status)
 """
 
 
-@lru_cache
 def forking_python(preloaded: str = "trainer") -> str:
     """The executable for programs of the trainer or of Beam; the server starts at the first call for each."""
+    return _start_server(preloaded)
+
+
+@lru_cache
+def _start_server(preloaded: str) -> str:
     place = tempfile.TemporaryDirectory(prefix="fork-server-")
     path, stub = f"{place.name}/socket", Path(place.name, "python")
     stub.write_text(STUB.format(python=sys.executable, path=path), encoding="utf-8")
