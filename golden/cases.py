@@ -67,7 +67,7 @@ def as_text(examples: ExampleSource, vocabulary: Vocabulary, settings: BertSetti
 
 
 def as_expected(examples: ExampleSource, settings: BertSettings, engine: Engine) -> dict[str, Any]:
-    """What ``expected.json`` holds."""
+    """The content of ``expected.json``."""
     content = encode_batch(examples.batch(0, len(examples)), settings.layout, engine)
     return {
         "examples": len(examples),

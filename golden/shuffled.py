@@ -94,7 +94,7 @@ def seed(number: int) -> int:
 
 
 def as_text(shards: list[list[Document]]) -> str:
-    """Which document goes where, as a person reads it."""
+    """The place of each document, as readable lines."""
     lines = []
     for number, documents in enumerate(shards):
         tokens = sum(document.tokens for document in documents)

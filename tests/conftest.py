@@ -1,6 +1,8 @@
-"""Fixtures that several test modules share, and how hard hypothesis tries."""
+"""Fixtures that several test modules share, and hypothesis's number of examples."""
 
+import gc
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -12,13 +14,17 @@ from hypothesis import settings
 from tests.support.object_stores import Store, clean_environment, gcs_emulator, s3_emulator
 from tests.support.paths import ROOT, find_kit
 
+gc.disable()  # while modules are loaded, of which none is garbage
+sys.dont_write_bytecode = False  # else each process of each test would compile our modules anew
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 settings.register_profile("default", deadline=None, derandomize="CI" in os.environ, max_examples=50)
 settings.register_profile("thorough", settings.get_profile("default"), max_examples=20 * 50)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
 LEFT_OUT = pytest.StashKey[int]()
-"""How many tests want a GPU that is not there."""
+"""The number of tests that need a GPU, where there is none."""
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -31,6 +37,24 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     config.stash[LEFT_OUT] = len(wanting)
     if hasattr(config, "workeroutput"):  # pytest-xdist: the process that reports is another
         config.workeroutput["left_out"] = len(wanting)
+
+
+def pytest_collection_finish() -> None:
+    gc.enable()
+    gc.freeze()  # modules and tests stay: a collection need not look at them
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Keep a module's tests in one process, so that what they share is made once."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class Scheduling(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            path = nodeid.split("::")[0]
+            return "dask" if Path(path).name in ("test_dask.py", "test_runners.py") else path
+
+    return Scheduling(config, log) if config.option.dist == "load" else None
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -57,6 +81,44 @@ def kit() -> Path:
     if place is None:
         pytest.skip("no reference kit: BERTDATA_REFERENCE_KIT names no directory that holds expected.json")
     return place
+
+
+@pytest.fixture(scope="session")
+def nltk_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory as NLTK keeps its data, with the English Punkt tables: the kit's, else fetched."""
+    if (place := find_kit()) is not None:
+        return place / "nltk_data"
+    from bertdata.io import assets
+
+    place = tmp_path_factory.mktemp("nltk_data")
+    tables = place / str(assets.PUNKT.nltk_folder)
+    tables.mkdir(parents=True)
+    for name, data in assets.find_punkt_tables().items():
+        (tables / name).write_bytes(data)
+    return place
+
+
+@pytest.fixture(scope="session")
+def punkt_folder(nltk_data: Path) -> Path:
+    """The directory of the English Punkt tables themselves."""
+    return nltk_data / "tokenizers" / "punkt_tab" / "english"
+
+
+@pytest.fixture
+def punkt_tables(nltk_data: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Commands find the Punkt tables in NLTK's directory, and nothing in a cache."""
+    monkeypatch.setenv("NLTK_DATA", str(nltk_data))
+    monkeypatch.setenv("BERTDATA_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture(scope="session")
+def published_vocabulary() -> Path:
+    """The file of bert-base-uncased: the kit's, else fetched."""
+    if (place := find_kit()) is not None:
+        return place / "vocab" / "bert-base-uncased.txt"
+    from bertdata.io.assets import find_vocabulary
+
+    return Path(find_vocabulary("bert-base-uncased"))
 
 
 @pytest.fixture(scope="session")
@@ -107,6 +169,14 @@ def _dataset(corpus: list[Path], vocabulary: Path, place: Path, length: int, mas
 
 
 @pytest.fixture
+def bertdata(capsys: pytest.CaptureFixture[str]) -> Any:
+    """The program's command line within this process."""
+    from tests.support.commands import Program
+
+    return Program(capsys)
+
+
+@pytest.fixture
 def trainer(capsys: pytest.CaptureFixture[str]) -> Any:
     """The trainer's command line within this process."""
     from tests.support.training_runs import Trainer
@@ -116,7 +186,7 @@ def trainer(capsys: pytest.CaptureFixture[str]) -> Any:
 
 @pytest.fixture
 def one_thread(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Sums in one order, as in processes that are compared with this one; no picture, half a second a run."""
+    """One thread, so that sums have one order, as in the other processes; no picture, half a second a run."""
     import torch
 
     monkeypatch.setattr("trainer.curves.draw_curves", lambda folder: [])

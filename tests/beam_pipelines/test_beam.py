@@ -2,10 +2,7 @@
 
 import io
 import json
-import os
 import re
-import subprocess
-import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -23,20 +20,15 @@ from bertdata.build.task import TaskPlan
 from bertdata.cli.main import main as command_line
 from bertdata.dataset.manifest import ShardEntry
 from bertdata.errors import InputError
-from tests.support.commands import on_a_terminal
-from tests.support.paths import ROOT
+from tests.support.commands import contents, on_a_terminal
+from tests.support.fork_server import forking_python
+from tests.support.pipelines import PROCESSES, prepare_in_new_process, words
 
 SMALL = ("--max-seq-length", "64", "--max-predictions-per-seq", "10", "--dupe-factor", "2")
 SPREADS = [
     *(("part", name) for name in ("bytes", "tokens")),
     *(("shard", name) for name in ("examples", "tokens", "bytes")),
 ]
-PROCESSES = ("--direct_running_mode", "multi_processing", "--direct_num_workers", "2")
-
-
-def files(directory: Path) -> dict[str, bytes]:
-    """Every file below the directory, by relative path."""
-    return {str(p.relative_to(directory)): p.read_bytes() for p in directory.rglob("*") if p.is_file()}
 
 
 def create(corpus: list[Path], vocabulary: Path, output: Path, *flags: str) -> dict[str, bytes]:
@@ -46,25 +38,12 @@ def create(corpus: list[Path], vocabulary: Path, output: Path, *flags: str) -> d
         ["create", *parts, "--output", str(output), "--vocab", str(vocabulary), "--workers", "1", *flags]
     )
     assert status == 0
-    return files(output)
+    return contents(output)
 
 
 def prepare(corpus: list[Path], vocabulary: Path, output: Path, *flags: str) -> int:
     """Exit status of the pipeline, run in this process."""
-    return main(["--input", *map(str, corpus), "--output", str(output), "--vocab", str(vocabulary), *flags])
-
-
-def prepare_in_new_process(
-    corpus: list[Path], vocabulary: Path, output: Path, *flags: str
-) -> subprocess.CompletedProcess[str]:
-    words = ["--input", *map(str, corpus), "--output", str(output), "--vocab", str(vocabulary), *flags]
-    return subprocess.run(
-        [sys.executable, "-m", "beam_pipelines.prepare", *words],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    return main(words(corpus, vocabulary, output, *flags))
 
 
 @pytest.fixture
@@ -88,16 +67,16 @@ def test_a_local_run_equals_create_byte_for_byte(
 ) -> None:
     expected = create(corpus, small_vocabulary_file, tmp_path / "create", *SMALL)
     assert prepare(corpus, small_vocabulary_file, tmp_path / "beam", *SMALL, *flags) == 0
-    assert files(tmp_path / "beam") == expected
+    assert contents(tmp_path / "beam") == expected
 
 
 def test_a_run_in_several_processes_equals_create_and_prints_only_its_result(
     corpus: list[Path], small_vocabulary_file: Path, tmp_path: Path
 ) -> None:
     expected = create(corpus, small_vocabulary_file, tmp_path / "create", *SMALL)
-    run = prepare_in_new_process(corpus, small_vocabulary_file, tmp_path / "beam", *SMALL, *PROCESSES)
+    run = prepare_in_new_process(words(corpus, small_vocabulary_file, tmp_path / "beam", *SMALL, *PROCESSES))
     assert (run.returncode, run.stderr) == (0, "")
-    assert files(tmp_path / "beam") == expected
+    assert contents(tmp_path / "beam") == expected
 
 
 def test_both_phases_of_a_recipe_equal_create(
@@ -107,7 +86,7 @@ def test_both_phases_of_a_recipe_equal_create(
     expected = create(corpus, small_vocabulary_file, tmp_path / "create", *flags)
     printed = capsys.readouterr().out.replace("create/phase", "beam/phase")
     assert prepare(corpus, small_vocabulary_file, tmp_path / "beam", *flags) == 0
-    assert files(tmp_path / "beam") == expected
+    assert contents(tmp_path / "beam") == expected
     assert {"phase1/manifest.json", "phase2/MD5SUMS"} < set(expected)
     assert capsys.readouterr().out.startswith(printed)
 
@@ -182,7 +161,8 @@ def test_progress_is_a_bar_on_a_terminal_and_warnings_are_not_lost(
     part = tmp_path / "one-document"
     part.write_text("the house is old .\nit stands by a river .\n")
     words = ["--output", tmp_path / "out", "--vocab", small_vocabulary_file, *SMALL, *flags]
-    seen = on_a_terminal("--input", *corpus, part, *words, module="beam_pipelines.prepare")
+    program = {"module": "beam_pipelines.prepare", "python": forking_python("beam")}
+    seen = on_a_terminal("--input", *corpus, part, *words, **program)
     assert "creating shards" in seen
     assert "━" in seen
     assert re.search(r"4/4 shards, [\d,]+ tokens/s", seen)
@@ -218,7 +198,7 @@ def test_stages_run_twice_keep_what_is_there_and_write_the_same_bytes(
     for _ in range(2):
         gathered = [entry for made in entries for _, entry in made]
         assert list(stages[1].process((0, gathered))) == [output]
-        assert files(tmp_path / "beam") == expected
+        assert contents(tmp_path / "beam") == expected
 
 
 def test_a_bad_part_fails_the_run_by_name_and_the_others_are_kept(
@@ -234,12 +214,12 @@ def test_a_bad_part_fails_the_run_by_name_and_the_others_are_kept(
     assert len(printed) == 1
     assert printed[0].startswith(f"beam_pipelines.prepare: error: {bad_part}: line 3: ")
     assert "while running" not in printed[0]
-    left = files(tmp_path / "beam")
+    left = contents(tmp_path / "beam")
     assert "manifest.json" not in left
     assert not [name for name in left if name.endswith(".tmp")]
     bad_part.write_bytes(b"A good line.\n\nAnother.\n")
     assert prepare(parts, small_vocabulary_file, tmp_path / "beam", *SMALL) == 0
-    assert files(tmp_path / "beam") == create(parts, small_vocabulary_file, tmp_path / "create", *SMALL)
+    assert contents(tmp_path / "beam") == create(parts, small_vocabulary_file, tmp_path / "create", *SMALL)
 
 
 def test_a_bad_part_fails_a_run_in_several_processes_with_one_line(
@@ -248,7 +228,7 @@ def test_a_bad_part_fails_a_run_in_several_processes_with_one_line(
     lone = tmp_path / "part-lone"
     lone.write_text("One sentence.\nAnother sentence.\n")
     parts = [bad_part, lone]
-    run = prepare_in_new_process(parts, small_vocabulary_file, tmp_path / "beam", *SMALL, *PROCESSES)
+    run = prepare_in_new_process(words(parts, small_vocabulary_file, tmp_path / "beam", *SMALL, *PROCESSES))
     assert run.returncode == 1
     errors = [line for line in run.stderr.splitlines() if ": warning: " not in line]
     assert len(errors) == 1
@@ -258,7 +238,7 @@ def test_a_bad_part_fails_a_run_in_several_processes_with_one_line(
 def test_a_warning_of_a_worker_process_is_printed_once(small_vocabulary_file: Path, tmp_path: Path) -> None:
     lone = tmp_path / "part-lone"
     lone.write_text("One sentence.\nAnother sentence.\n")
-    run = prepare_in_new_process([lone], small_vocabulary_file, tmp_path / "beam", *SMALL, *PROCESSES)
+    run = prepare_in_new_process(words([lone], small_vocabulary_file, tmp_path / "beam", *SMALL, *PROCESSES))
     assert run.returncode == 0
     (line,) = run.stderr.splitlines()
     assert line.startswith(f"beam_pipelines.prepare: warning: {lone}: no blank line")
@@ -303,8 +283,8 @@ def test_wrong_usage_exits_2_with_one_line_and_makes_nothing(
 
 def test_inputs_are_given_by_spaces_commas_or_repetition() -> None:
     common = ["--output", "o", "--vocab", "v"]
-    for words in (["--input", "a", "b"], ["--input", "a,b"], ["--input", "a", "--input=b"]):
-        flags, rest = parse_flags([*common, *words, "--runner", "X"])
+    for given in (["--input", "a", "b"], ["--input", "a,b"], ["--input", "a", "--input=b"]):
+        flags, rest = parse_flags([*common, *given, "--runner", "X"])
         assert (flags.input, rest) == (["a", "b"], ["--runner", "X"])
 
 

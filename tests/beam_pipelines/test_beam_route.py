@@ -2,8 +2,6 @@
 
 import hashlib
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,41 +13,28 @@ from bertdata.cli.main import main as command_line
 from bertdata.text.settings import SegmentSettings
 from tests.support.commands import contents, files_below
 from tests.support.dumps import TAIL, page, write_dump
-from tests.support.paths import ROOT
+from tests.support.paths import DUMP, EXTRACTED, ROOT
+from tests.support.pipelines import PROCESSES, SMALL, prepare_in_new_process, write_articles
 
-GOLDEN = ROOT / "golden" / "dump"
-DUMP = next(GOLDEN.glob("*.xml"))
-SMALL = ("--max-seq-length", "64", "--max-predictions-per-seq", "10", "--dupe-factor", "1")
 SHARDS = ("--training-shards", "3", "--test-shards", "2")
 NVIDIA = ("--text-recipe", "nvidia", *SHARDS)
 MLPERF = ("--eval-articles", "3", "--block-size", "0.003")
 KIT_PARTS = ("--eval-articles", "6", "--block-size", "1.2")
 PARTS = ("part-00000-of-00500", "part-00001-of-00500")
-PROCESSES = ("--direct_running_mode", "multi_processing", "--direct_num_workers", "2")
 
 
-@pytest.fixture(autouse=True)
-def punkt_tables(kit: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The kit's Punkt tables are the ones at hand."""
-    monkeypatch.setenv("NLTK_DATA", str(kit / "nltk_data"))
-    monkeypatch.setenv("BERTDATA_CACHE", str(tmp_path / "cache"))
+pytestmark = pytest.mark.usefixtures("punkt_tables")
 
 
 @pytest.fixture
-def vocabulary(kit: Path) -> Path:
-    return kit / "vocab" / "bert-base-uncased.txt"
+def vocabulary(published_vocabulary: Path) -> Path:
+    return published_vocabulary
 
 
 @pytest.fixture
 def articles(tmp_path: Path) -> Path:
     """The golden dump's articles, three a file."""
-    whole = (GOLDEN / "extracted" / "AA" / "wiki_00").read_bytes()
-    found = re.findall(rb"<doc .*?</doc>\n", whole, re.DOTALL)
-    directory = tmp_path / "articles" / "AA"
-    directory.mkdir(parents=True)
-    for number, start in enumerate(range(0, len(found), 3)):
-        (directory / f"wiki_{number:02d}").write_bytes(b"".join(found[start : start + 3]))
-    return directory.parent
+    return write_articles(tmp_path / "articles", 3)
 
 
 def prepare(kind: str, source: Path, vocabulary: Path, output: Path, *flags: str) -> int:
@@ -90,13 +75,7 @@ def test_a_dump_becomes_both_phases_in_two_processes(kit: Path, vocabulary: Path
     dump = kit / "dump" / "enwiki-p10-p30302-shortened.xml.bz2"
     create = ("--recipe", "habana", "--dupe-factor", "1")
     arguments = words("dump", dump, vocabulary, tmp_path / "beam", *create, *SHARDS, *PROCESSES)
-    run = subprocess.run(
-        [sys.executable, "-m", "beam_pipelines.prepare", *arguments, "--extract-workers", "2"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    run = prepare_in_new_process([*arguments, "--extract-workers", "2"])
     assert (run.returncode, run.stderr) == (0, "")
     expected = commands(dump, vocabulary, tmp_path / "row", NVIDIA, create)
     assert made(tmp_path / "beam") == expected
@@ -249,7 +228,7 @@ def test_wrong_usage_exits_2_with_one_line_and_makes_nothing(
     message: str,
 ) -> None:
     output = tmp_path / "beam"
-    source = DUMP if kind == "dump" else GOLDEN / "extracted"
+    source = DUMP if kind == "dump" else EXTRACTED
     given = [flag.replace("OUTPUT", str(output)) for flag in flags]
     assert prepare(kind, source, vocabulary, output, *given) == 2
     (line,) = capsys.readouterr().err.splitlines()

@@ -8,7 +8,9 @@ import pytest
 from bertdata.dataset.verify import verify
 from golden.cases import GOLDEN, VOCABULARY
 from golden.shuffled import SETTINGS, SHARDS
-from tests.beam_pipelines.test_beam import PROCESSES, files, prepare, prepare_in_new_process
+from tests.beam_pipelines.test_beam import prepare
+from tests.support.commands import contents
+from tests.support.pipelines import PROCESSES, prepare_in_new_process, words
 
 FLAGS = (
     *("--shuffle", "global", "--num-shards", str(SHARDS)),
@@ -22,7 +24,7 @@ def expected(corpus: list[Path], tmp_path_factory: pytest.TempPathFactory) -> di
     """The files of an undisturbed run."""
     output = tmp_path_factory.mktemp("shuffled") / "beam"
     assert prepare(corpus, VOCABULARY, output, *FLAGS) == 0
-    return files(output)
+    return contents(output)
 
 
 def test_shards_are_those_of_the_specification(expected: dict[str, bytes]) -> None:
@@ -58,15 +60,15 @@ def test_nothing_but_text_and_settings_matters(
     corpus: list[Path], expected: dict[str, bytes], tmp_path: Path, flags: tuple[str, ...]
 ) -> None:
     assert prepare(corpus[::-1], VOCABULARY, tmp_path / "beam", *FLAGS, *flags) == 0
-    assert files(tmp_path / "beam") == expected
+    assert contents(tmp_path / "beam") == expected
 
 
 def test_several_processes_make_the_same_and_print_only_the_result(
     corpus: list[Path], expected: dict[str, bytes], tmp_path: Path
 ) -> None:
-    run = prepare_in_new_process(corpus, VOCABULARY, tmp_path / "beam", *FLAGS, *PROCESSES)
+    run = prepare_in_new_process(words(corpus, VOCABULARY, tmp_path / "beam", *FLAGS, *PROCESSES))
     assert (run.returncode, run.stderr) == (0, "")
-    assert files(tmp_path / "beam") == expected
+    assert contents(tmp_path / "beam") == expected
 
 
 @pytest.mark.parametrize("finished", [True, False], ids=["finished", "unfinished"])
@@ -86,7 +88,7 @@ def test_a_second_run_makes_only_what_is_missing_or_damaged(
         bad = tmp_path / corpus[-1].name
         bad.write_bytes(b"\xff\n")
         assert prepare([*corpus[:-1], bad], VOCABULARY, output, *FLAGS) == 1
-        assert not [name for name in files(output) if not name.startswith("unfinished/")]
+        assert not [name for name in contents(output) if not name.startswith("unfinished/")]
         assert prepare(corpus, VOCABULARY, output, *FLAGS) == 0
     shards = sorted(output.glob("shard-*"))
     shards[0].unlink()
@@ -96,7 +98,7 @@ def test_a_second_run_makes_only_what_is_missing_or_damaged(
     assert prepare(corpus, VOCABULARY, output, *FLAGS) == 0
     rows = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert ["shards_kept", str(SHARDS - 2)] in rows
-    assert files(output) == expected
+    assert contents(output) == expected
     assert [path.stat().st_mtime_ns for path in shards[2:]] == times
 
 
@@ -108,9 +110,9 @@ def test_a_changed_input_makes_every_shard_again(
     changed.write_bytes(corpus[0].read_bytes() + b"\nOne more document.\n")
     output = tmp_path / "beam"
     assert prepare([changed, *corpus[1:]], VOCABULARY, output, *FLAGS) == 0
-    assert files(output)["MD5SUMS"] != expected["MD5SUMS"]
+    assert contents(output)["MD5SUMS"] != expected["MD5SUMS"]
     assert prepare(corpus, VOCABULARY, output, *FLAGS) == 0
-    assert files(output) == expected
+    assert contents(output) == expected
 
 
 def test_a_directory_of_another_shuffle_is_refused(
@@ -135,13 +137,13 @@ def test_more_shards_than_documents_are_refused_in_one_line(
     assert line.startswith(
         "beam_pipelines.prepare: error: --num-shards 1000: each shard must hold a document"
     )
-    assert files(tmp_path / "beam") == {}
+    assert contents(tmp_path / "beam") == {}
 
 
 def test_both_phases_share_documents_shard_by_shard(corpus: list[Path], tmp_path: Path) -> None:
     flags = ("--shuffle", "global", "--num-shards", "3", "--recipe", "habana", "--dupe-factor", "1")
     assert prepare(corpus, VOCABULARY, tmp_path / "beam", *flags) == 0
-    made = files(tmp_path / "beam")
+    made = contents(tmp_path / "beam")
     assert {name for name in made if name.endswith(".hdf5")} == {
         f"phase{phase}/shard-{number:05}-of-00003.hdf5" for phase in (1, 2) for number in range(3)
     }

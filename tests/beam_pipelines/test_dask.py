@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -28,9 +27,9 @@ from bertdata.errors import SettingsError
 from bertdata.io.process_pool import WorkerDied
 from tests.support.commands import contents
 from tests.support.dask_processes import worker_processes
-from tests.support.paths import ROOT
+from tests.support.paths import DUMP, ROOT
+from tests.support.pipelines import SMALL, prepare_in_new_process, words, write_articles
 
-SMALL = ("--max-seq-length", "64", "--max-predictions-per-seq", "10", "--dupe-factor", "1")
 MLPERF = ("--eval-articles", "3", "--block-size", "0.02")
 NVIDIA = ("--text-recipe", "nvidia", "--training-shards", "3", "--test-shards", "2")
 
@@ -38,20 +37,6 @@ NVIDIA = ("--text-recipe", "nvidia", "--training-shards", "3", "--test-shards", 
 @pytest.fixture
 def on_dask(dask_cluster: Any) -> tuple[str, ...]:
     return ("--runner", "DaskRunner", "--dask_client_address", dask_cluster.scheduler_address)
-
-
-def words(parts: list[Path], vocabulary: Path, output: Path, *flags: str) -> list[str]:
-    return ["--input", *map(str, parts), "--output", str(output), "--vocab", str(vocabulary), *flags]
-
-
-def in_new_process(arguments: list[str]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "beam_pipelines.prepare", *arguments],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
 
 
 class Sort(beam.DoFn):
@@ -108,28 +93,20 @@ def test_each_element_has_a_partition_until_there_are_very_many() -> None:
 @pytest.fixture
 def articles(tmp_path: Path) -> Path:
     """The golden dump's articles, ten a file."""
-    whole = (ROOT / "golden" / "dump" / "extracted" / "AA" / "wiki_00").read_bytes()
-    found = re.findall(rb"<doc .*?</doc>\n", whole, re.DOTALL)
-    directory = tmp_path / "articles" / "AA"
-    directory.mkdir(parents=True)
-    for number, start in enumerate(range(0, len(found), 10)):
-        (directory / f"wiki_{number:02d}").write_bytes(b"".join(found[start : start + 10]))
-    return directory.parent
+    return write_articles(tmp_path / "articles", 10)
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("punkt_tables")
 @pytest.mark.parametrize("segment", [pytest.param(MLPERF, id="mlperf"), pytest.param(NVIDIA, id="nvidia")])
 def test_articles_become_the_same_text_shards_and_counts(
-    kit: Path,
     articles: Path,
     small_vocabulary_file: Path,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     on_dask: tuple[str, ...],
     segment: tuple[str, ...],
 ) -> None:
-    monkeypatch.setenv("NLTK_DATA", str(kit / "nltk_data"))
     made, printed = [], []
     for name, runner in (("direct", ()), ("dask", on_dask)):
         flags = ("--input-kind", "articles", *segment, *SMALL, *runner)
@@ -142,15 +119,12 @@ def test_articles_become_the_same_text_shards_and_counts(
 
 
 @pytest.mark.slow
-def test_a_dump_is_extracted_by_processes_of_a_worker(
-    kit: Path, small_vocabulary_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("NLTK_DATA", str(kit / "nltk_data"))
-    (dump,) = (ROOT / "golden" / "dump").glob("*.xml")
+@pytest.mark.usefixtures("punkt_tables")
+def test_a_dump_is_extracted_by_processes_of_a_worker(small_vocabulary_file: Path, tmp_path: Path) -> None:
     flags = ("--input-kind", "dump", "--extract-workers", "2", "--eval-articles", "3", *SMALL)
-    assert main(words([dump], small_vocabulary_file, tmp_path / "direct", *flags)) == 0
+    assert main(words([DUMP], small_vocabulary_file, tmp_path / "direct", *flags)) == 0
     flags = (*flags, "--runner", "DaskRunner", "--dask_workers", "1")
-    assert main(words([dump], small_vocabulary_file, tmp_path / "dask", *flags)) == 0
+    assert main(words([DUMP], small_vocabulary_file, tmp_path / "dask", *flags)) == 0
     assert contents(tmp_path / "dask") == contents(tmp_path / "direct")
     assert contents(tmp_path / "dask.text") == contents(tmp_path / "direct.text")
 
@@ -162,14 +136,14 @@ def test_a_warning_and_a_bad_part_are_one_line_each_from_processes_of_the_run_s_
     lone, bad, output = tmp_path / "part-lone", tmp_path / "part-bad", tmp_path / "out"
     lone.write_text("One sentence.\nAnother sentence.\n")
     flags = (*SMALL, "--runner", "apache_beam.runners.dask.dask_runner.DaskRunner", "--dask_workers", "2")
-    done = in_new_process(words([lone], small_vocabulary_file, output, *flags))
+    done = prepare_in_new_process(words([lone], small_vocabulary_file, output, *flags))
     assert done.returncode == 0
     (line,) = done.stderr.splitlines()
     assert line.startswith(f"beam_pipelines.prepare: warning: {lone}: no blank line")
 
     bad.write_bytes(b"A good line.\n\nA line with \xff in it.\n")
     output = tmp_path / "bad"
-    done = in_new_process(words([bad, lone], small_vocabulary_file, output, *flags))
+    done = prepare_in_new_process(words([bad, lone], small_vocabulary_file, output, *flags))
     assert done.returncode == 1
     (line,) = [line for line in done.stderr.splitlines() if ": warning: " not in line]
     assert line.startswith(f"beam_pipelines.prepare: error: {bad}: line 3: ")
@@ -297,6 +271,7 @@ def test_a_relative_path_is_refused_on_a_cluster_whose_workers_may_be_elsewhere(
 
 
 def test_a_flag_of_dask_without_its_runner_is_refused(corpus: list[Path], tmp_path: Path) -> None:
-    run = in_new_process(words(corpus, ROOT / "golden" / "vocab.txt", tmp_path / "out", "--dask_workers=2"))
+    flags = words(corpus, ROOT / "golden" / "vocab.txt", tmp_path / "out", "--dask_workers=2")
+    run = prepare_in_new_process(flags)
     assert run.returncode == 2
     assert "--dask_workers=2: neither a flag of ours nor of Beam" in run.stderr

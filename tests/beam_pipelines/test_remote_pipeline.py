@@ -15,14 +15,13 @@ from beam_pipelines.transport.bundled_file import BundledFile
 from bertdata.build.plan import chosen_settings, plan_targets
 from bertdata.build.task import TaskPlan
 from bertdata.cli.main import main as command_line
-from tests.beam_pipelines.test_beam_route import DUMP, GOLDEN, NVIDIA, commands
+from tests.beam_pipelines.test_beam_route import NVIDIA, commands
 from tests.support.commands import contents
 from tests.support.object_stores import Store
-from tests.support.paths import ROOT
+from tests.support.paths import DUMP, EXTRACTED, ROOT
+from tests.support.pipelines import PROCESSES, SMALL, prepare_in_new_process
 
-SMALL = ("--max-seq-length", "64", "--max-predictions-per-seq", "10", "--dupe-factor", "1")
 TWICE = "--direct_runner_bundle_repeat=1"
-PROCESSES = ("--direct_running_mode", "multi_processing", "--direct_num_workers", "2")
 
 
 @pytest.fixture
@@ -63,13 +62,7 @@ def test_worker_processes_make_the_same_bytes(
 ):
     expected = made_here(corpus, small_vocabulary_file, tmp_path / "here")
     words = ["--input", parts, "--vocab", vocabulary, "--output", f"{store.url}/out", *SMALL]
-    run = subprocess.run(
-        [sys.executable, "-m", "beam_pipelines.prepare", *words, *PROCESSES],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    run = prepare_in_new_process([*words, *PROCESSES])
     assert (run.returncode, run.stderr) == (0, "")
     assert store.contents("out") == expected
 
@@ -82,16 +75,13 @@ def test_worker_processes_make_the_same_bytes(
     ],
 )
 def test_articles_become_parts_and_shards_on_the_store(
-    store, vocabulary, small_vocabulary_file, kit, monkeypatch, tmp_path, segment
+    store, vocabulary, small_vocabulary_file, punkt_folder, punkt_tables, monkeypatch, tmp_path, segment
 ):
-    tables = kit / "nltk_data" / "tokenizers" / "punkt_tab" / "english"
-    monkeypatch.setenv("NLTK_DATA", str(kit / "nltk_data"))
-    monkeypatch.setenv("BERTDATA_CACHE", str(tmp_path / "cache"))
-    articles = store.put_files("articles/AA", sorted((GOLDEN / "extracted" / "AA").glob("wiki_*")))
+    articles = store.put_files("articles/AA", sorted((EXTRACTED / "AA").glob("wiki_*")))
     here = tmp_path / "here"
-    text, shards = commands(GOLDEN / "extracted", small_vocabulary_file, here, segment, SMALL)
+    text, shards = commands(EXTRACTED, small_vocabulary_file, here, segment, SMALL)
     places = ["--output", f"{store.url}/out", "--text", f"{store.url}/parts"]
-    punkt = ["--punkt-tables", store.put_files("punkt", sorted(tables.iterdir()))]
+    punkt = ["--punkt-tables", store.put_files("punkt", sorted(punkt_folder.iterdir()))]
     monkeypatch.setenv("NLTK_DATA", "")
     words = ["--input-kind", "articles", "--input", articles.removesuffix("/AA"), "--vocab", vocabulary]
     for _ in range(2):
@@ -101,10 +91,8 @@ def test_articles_become_parts_and_shards_on_the_store(
 
 
 def test_a_remote_dump_becomes_shards_on_the_store(
-    store, vocabulary, small_vocabulary_file, kit, monkeypatch, tmp_path
+    store, vocabulary, small_vocabulary_file, punkt_tables, tmp_path
 ):
-    monkeypatch.setenv("NLTK_DATA", str(kit / "nltk_data"))
-    monkeypatch.setenv("BERTDATA_CACHE", str(tmp_path / "cache"))
     segment = ("--eval-articles", "3", "--block-size", "0.1")
     text, shards = commands(DUMP, small_vocabulary_file, tmp_path / "here", segment, SMALL)
     dump = store.put(DUMP.name, DUMP.read_bytes())

@@ -4,6 +4,7 @@ import importlib
 import pkgutil
 import random
 import re
+import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -15,9 +16,10 @@ import pytest
 import beam_pipelines
 from beam_pipelines.prepare import main
 from tests.support.commands import contents
+from tests.support.fork_server import forking_python
 from tests.support.paths import ROOT, find_kit
+from tests.support.pipelines import SMALL
 
-SMALL = ("--max-seq-length", "64", "--max-predictions-per-seq", "10", "--dupe-factor", "1")
 SHUFFLES = {"none": (), "global": ("--shuffle", "global", "--num-shards", "5")}
 """The flags of each way to shuffle."""
 PIECES = 12
@@ -83,8 +85,14 @@ def expected(
     ],
 )
 def test_the_direct_runner_s_ways_make_the_same_files(
-    run: Run, shuffle: tuple[str, ...], expected: dict[str, bytes], tmp_path: Path, flags: tuple[str, ...]
+    run: Run,
+    shuffle: tuple[str, ...],
+    expected: dict[str, bytes],
+    tmp_path: Path,
+    flags: tuple[str, ...],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(sys, "executable", forking_python("beam"))
     assert run(tmp_path / "out", *shuffle, *flags) == expected
 
 
@@ -116,7 +124,7 @@ def test_bundles_of_size_one_make_the_same_files(
     tmp_path: Path,
     bundles: dict[str, list[int]],
 ) -> None:
-    """As many workers as there are elements at most: Beam deals a stage's elements out to all of them."""
+    """At most one worker per element: Beam deals a stage's elements out to all workers."""
     workers = 2 * PIECES
     assert run(tmp_path / "out", *shuffle, THREADS, f"--direct_num_workers={workers}") == expected
     assert max(map(sum, bundles.values())) >= PIECES

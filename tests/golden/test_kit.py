@@ -13,6 +13,7 @@ import pytest
 from bertdata.cli.main import main
 from bertdata.examples.bert.settings import BertSettings
 from bertdata.shards.content import content_md5
+from tests.support.example_flags import create_flags
 
 NAME = re.compile(r"(\w+?)__(.+?)__s(\d+)__p(\d+)__d(\d+)__seed(\d+)(?:__([\w-]+))?\.(tfrecord|hdf5)")
 SINGLE_CASES = 26
@@ -53,23 +54,11 @@ def expected(kit: Path) -> dict[str, dict]:
 
 def create(case: Case, kit: Path, directory: Path, engine: str) -> Path:
     """The shard that ``bertdata create`` makes for the case."""
-    settings = case.settings
-    flags = [
-        f"--dialect={settings.dialect}",
-        f"--max-seq-length={settings.max_seq_length}",
-        f"--max-predictions-per-seq={settings.max_predictions_per_seq}",
-        f"--dupe-factor={settings.dupe_factor}",
-        f"--random-seed={settings.random_seed}",
-        f"--format={settings.format}",
-        "--lower-case" if settings.lower_case else "--no-lower-case",
-        *["--whole-word-mask"] * settings.whole_word_mask,
-        *["--remask"] * settings.remask,
-    ]
     part, vocabulary = kit / "results" / case.text, kit / "vocab" / "bert-base-uncased.txt"
     status = main(["create", str(part), "--output", str(directory), "--vocab", str(vocabulary),
-                   "--engine", engine, "--workers", "1", *flags])  # fmt: skip
+                   "--engine", engine, "--workers", "1", *create_flags(case.settings)])  # fmt: skip
     assert status == 0
-    return directory / f"{case.text}.{settings.format}"
+    return directory / f"{case.text}.{case.settings.format}"
 
 
 def assert_matches(shard: Path, wanted: dict) -> None:

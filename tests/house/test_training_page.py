@@ -27,7 +27,7 @@ def test_the_table_of_flags_is_the_codes():
 
 
 def words(command: str) -> list[str]:
-    """What follows pretrain."""
+    """The words after pretrain."""
     found = shlex.split(command)
     return found[found.index("pretrain") + 1 :]
 

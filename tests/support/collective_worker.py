@@ -1,4 +1,4 @@
-"""What each worker of test_collectives.py runs: collective_worker.py TASK DIRECTORY [patience]."""
+"""Worker of test_collectives.py: collective_worker.py TASK DIRECTORY [patience]."""
 
 import json
 import os

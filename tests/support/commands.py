@@ -1,4 +1,4 @@
-"""Running the program, in this process where possible, and looking at what it leaves."""
+"""Run commands, in this process where possible, and read the files that they leave."""
 
 import os
 import pty
@@ -18,7 +18,7 @@ SMALL = ("--max-seq-length=64", "--max-predictions-per-seq=10", "--dupe-factor=1
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a command ended and what it printed."""
+    """Exit status and output of a command."""
 
     status: int
     out: str
@@ -51,11 +51,15 @@ class Program:
 
 
 def start(
-    *arguments: object, module: str = "bertdata", environment: dict[str, str] | None = None, **options: Any
+    *arguments: object,
+    module: str = "bertdata",
+    python: str = sys.executable,
+    environment: dict[str, str] | None = None,
+    **options: Any,
 ) -> "subprocess.Popen[str]":
     """The program as a process of its own."""
     return subprocess.Popen(
-        [sys.executable, "-m", module, *map(str, arguments)],
+        [python, "-m", module, *map(str, arguments)],
         stdout=subprocess.PIPE,
         text=True,
         env={**os.environ, "PYTHONPATH": str(ROOT), **(environment or {})},
@@ -63,20 +67,24 @@ def start(
     )
 
 
-def finish(process: "subprocess.Popen[str]") -> Outcome:
-    """The end of the process, which must come soon."""
+def finish(process: "subprocess.Popen[str]", seconds: float = 30) -> Outcome:
+    """Wait that long for the process's end."""
     try:
-        out, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=seconds)
     finally:
         process.kill()
     return Outcome(process.returncode, out, err)
 
 
-def on_a_terminal(*arguments: object, module: str = "bertdata") -> str:
-    """What the command writes to standard error where that is a terminal."""
+def on_a_terminal(*arguments: object, module: str = "bertdata", python: str = sys.executable) -> str:
+    """The command's standard error where that is a terminal."""
     terminal, end = pty.openpty()
     process = start(
-        *arguments, module=module, stderr=end, environment={"TERM": "xterm-256color", "COLUMNS": "100"}
+        *arguments,
+        module=module,
+        python=python,
+        stderr=end,
+        environment={"TERM": "xterm-256color", "COLUMNS": "100"},
     )
     os.close(end)
     seen = b""

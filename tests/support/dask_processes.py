@@ -1,4 +1,4 @@
-"""A Dask cluster that is there, as one of a user's would be."""
+"""A running Dask cluster, as a user may have one."""
 
 from distributed import LocalCluster
 

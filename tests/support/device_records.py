@@ -1,4 +1,4 @@
-"""Comparing what a stand-in recorded with a golden file."""
+"""Comparison of a stand-in's record with a golden file."""
 
 import difflib
 from pathlib import Path

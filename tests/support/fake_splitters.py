@@ -1,4 +1,4 @@
-"""Splitters for the tests of the text stage, which do not test where sentences end."""
+"""Sentence splitters for the tests of the text stage that are not about sentence boundaries."""
 
 import lzma
 import re

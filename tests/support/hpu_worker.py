@@ -1,13 +1,13 @@
-"""Runs the trainer as test_device_hpu.py asks: hpu_worker.py SCENARIOS.
+"""Run the trainer's scenarios of test_device_hpu.py: hpu_worker.py SCENARIOS.
 
 SCENARIOS is a file with a JSON list of objects:
 
-    name         NAME.err, in the file's directory, holds what it said, NAME.status how it ended
+    name         NAME.err, in the file's directory, gets its output, NAME.status its exit status
     runs         arguments of the trainer, for one start after the other in one process
     environment  variables to set before the package is imported
-    stand_in     whether habana_frameworks can be imported
+    stand_in     true if habana_frameworks can be imported
     mutation     the mistake to make in the adapter, one of MUTATIONS, or ""
-    check        what to do in place of runs, one of CHECKS, or ""
+    check        a check to make in place of runs, one of CHECKS, or ""
 
 Each scenario has a process of its own, forked from this one, which has imported what a run needs; a
 worker of torchrun runs the only scenario itself. Headings divide what the stand-in records.
@@ -48,7 +48,7 @@ Hpu = adapter.Hpu
 
 
 def leave_out(name: str) -> Callable[[], None]:
-    """Do as any device does."""
+    """Replace the method by that of the base class."""
     return lambda: setattr(Hpu, name, getattr(Device, name))
 
 
@@ -98,7 +98,7 @@ def shapes_that_vary() -> None:
 
 
 def bridge_imported_before() -> None:
-    """As torch's autoload may do: in lazy mode, and the variable is gone."""
+    """Import the bridge in lazy mode and remove the variable, as torch's autoload may do."""
     os.environ["PT_HPU_LAZY_MODE"] = "1"
     importlib.import_module("habana_frameworks.torch")
     del os.environ["PT_HPU_LAZY_MODE"]
@@ -196,7 +196,7 @@ def run(scenario: dict[str, Any]) -> int:
 
 
 def divide() -> None:
-    """Have updates, checkpoints and evaluations begin with a heading."""
+    """Write a heading before each update, checkpoint and evaluation."""
     update, save, measure = Training.update, Training.save, Evaluation.measure
 
     def marked_update(self: Training, *values: Any) -> Any:
@@ -216,7 +216,7 @@ def divide() -> None:
 
 
 def warm_up(place: Path) -> None:
-    """Have imported here, once, what a run imports on its way."""
+    """Import here, once, everything that a run imports."""
     sizes = ["--hidden-size=16", "--num-hidden-layers=1", "--num-attention-heads=2", "--batch-size=1"]
     words = ["--generated-data", f"--output-dir={place}/warm up", "--steps=1", "--no-progress-bar"]
     if main(["pretrain", *sizes, *words]):

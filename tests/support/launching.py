@@ -1,24 +1,24 @@
-"""Starting several workers as users do, and looking at how they end."""
+"""Start several workers as users do, and report how they end."""
 
 import importlib.util
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Callable
 
 from tests.support.commands import Outcome
+from tests.support.fork_server import forking_python
 from tests.support.paths import ROOT
 
 
 def command_line(launcher: str, workers: int, *script: object) -> list[str]:
-    """What a user types to start that many workers of a Python script on this machine; alone: just one."""
+    """The command that starts that many workers of a Python script here; alone: one, without a launcher."""
     words = list(map(str, script))
     if launcher == "alone":
-        return [sys.executable, *words]
+        return [forking_python(), *words]
     if launcher == "torchrun":
         return [
-            sys.executable,
+            forking_python(),
             "-m",
             "torch.distributed.run",
             "--standalone",
@@ -28,8 +28,9 @@ def command_line(launcher: str, workers: int, *script: object) -> list[str]:
     assert launcher == "horovodrun"
     if importlib.util.find_spec("horovod") is None:
         raise AssertionError("Horovod is not installed: run make horovod")
-    horovodrun = [sys.executable, "-m", "horovod.runner.launch"]
-    return [*horovodrun, "--gloo", "-np", str(workers), "-H", f"localhost:{workers}", sys.executable, *words]
+    python = forking_python()
+    horovodrun = [python, "-m", "horovod.runner.launch"]
+    return [*horovodrun, "--gloo", "-np", str(workers), "-H", f"localhost:{workers}", python, *words]
 
 
 def launch(
@@ -39,7 +40,10 @@ def launch(
     seconds: float = 60,
     meanwhile: Callable[[], None] = lambda: None,
 ) -> Outcome:
-    """How they ended; ``meanwhile`` is called once they are started. All are killed after ``seconds``."""
+    """Start the workers and wait for their end.
+
+    meanwhile is called once they are started. All are killed after that many seconds.
+    """
     process = subprocess.Popen(
         command_line(launcher, workers, *script),
         stdout=subprocess.PIPE,

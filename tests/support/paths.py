@@ -1,10 +1,13 @@
-"""Places in the checkout that tests read from."""
+"""Directories of the checkout that tests read."""
 
 import os
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "golden"
+DUMP = next((GOLDEN / "dump").glob("*.xml"))
+EXTRACTED = GOLDEN / "dump" / "extracted"
+"""The articles that wikiextractor makes of the golden dump."""
 STAND_INS = Path(__file__).resolve().parent / "stand_ins"
 
 

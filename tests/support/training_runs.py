@@ -1,4 +1,4 @@
-"""Running the trainer on a model of a moment, and reading what a run leaves."""
+"""Run the trainer on a tiny model, and read the files that a run leaves."""
 
 import csv
 from pathlib import Path
@@ -37,17 +37,17 @@ class Trainer:
 
 
 def start_workers(launcher: str, count: int, *arguments: object) -> Outcome:
-    """As many workers as a user would start them, accidents included."""
+    """Start workers as a user would, with the accidents that the environment asks for."""
     return launch(launcher, count, WORKER, *arguments, seconds=120)
 
 
 def errors(outcome: Outcome) -> list[str]:
-    """The lines that workers complain with."""
+    """The workers' error lines."""
     return [line for line in outcome.err.splitlines() if "trainer: error: " in line]
 
 
 def refuse(outcome: Outcome, status: int, *said: str) -> None:
-    """One line of complaint, which says all that, and the exit status."""
+    """Assert one error line that holds these words, and the exit status."""
     assert outcome.status == status, outcome.err
     (line,) = errors(outcome)
     for word in said:
@@ -55,7 +55,7 @@ def refuse(outcome: Outcome, status: int, *said: str) -> None:
 
 
 def losses(run: Path) -> list[dict[str, float]]:
-    """What each update left in training.csv, without times."""
+    """The rows of training.csv, without times."""
     with (run / "training.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     names = ("step", "epoch", "lr", "mlm_loss", "nsp_loss", "mlm_acc", "nsp_acc")

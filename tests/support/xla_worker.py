@@ -34,7 +34,7 @@ compiled: list[int] = []
 
 
 def before(kind: type, name: str, note: Callable[..., None]) -> None:
-    """Have the note taken of each call of the method, before it is made."""
+    """Call note before each call of the method."""
     method = getattr(kind, name)
 
     def noted(self: Any, *values: Any, **options: Any) -> Any:
@@ -57,7 +57,7 @@ def count_graphs(update: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def record_torch() -> None:
-    """What PyTorch does between the device's calls."""
+    """Record PyTorch's work between the device's calls."""
     before(Training, "update", lambda self, _: mark(f"update {self.state.step + 1}"))
     before(Evaluation, "measure", lambda self, _: mark("evaluation"))
     before(Training, "save", lambda self: mark("checkpoint"))

@@ -26,11 +26,6 @@ ENDINGS = {"tfrecord": "tfrecord", "hdf5": "hdf5", "parquet": "parquet"}
 
 
 @pytest.fixture
-def bertdata(capsys: pytest.CaptureFixture[str]) -> Program:
-    return Program(capsys)
-
-
-@pytest.fixture
 def part(tmp_path: Path) -> Callable[..., Path]:
     def write(text: str | bytes, name: str = "part.txt") -> Path:
         path = tmp_path / name

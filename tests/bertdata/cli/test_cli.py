@@ -20,15 +20,11 @@ from bertdata.dataset.published.tables import load_table
 from bertdata.shards.example_proto import decode_example, encode_example, varint
 from bertdata.shards.framing import frame, read_payloads
 from bertdata.tokens.wordpiece import WordPieceTokenizer
-from tests.support.commands import SMALL, Program, contents, files_below, finish, on_a_terminal, start
+from tests.support.commands import SMALL, contents, files_below, finish, on_a_terminal, start
+from tests.support.paths import GOLDEN
 
 SHARD = "part-00000-of-00003"
 KINDS = ("tfrecord", "hdf5", "parquet")
-
-
-@pytest.fixture
-def bertdata(capsys: pytest.CaptureFixture[str]) -> Program:
-    return Program(capsys)
 
 
 @pytest.fixture(scope="session")
@@ -375,11 +371,11 @@ def test_json_says_what_the_lines_say(dataset, bertdata):
     assert len(faults) == 2
 
 
-def test_a_published_table_is_searched_for_in_a_tree(bertdata, tmp_path, kit):
+def test_a_published_table_is_searched_for_in_a_tree(bertdata, tmp_path):
     place = tmp_path / "bert" / "results"
     place.mkdir(parents=True)
     for name in ("eval.txt", "eval.md5"):
-        shutil.copy(kit / "results" / name, place / name)
+        shutil.copy(GOLDEN / "text" / "mlperf" / name, place / name)
     outcome = bertdata("verify-md5", tmp_path, "--table", "mlperf-v1.0")
     expected = {row.label for row in load_table("mlperf-v1.0")}
     assert len(outcome.out.splitlines()) >= len(expected)

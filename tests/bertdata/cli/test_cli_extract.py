@@ -6,10 +6,7 @@ import pytest
 
 from tests.support.commands import Program, contents
 from tests.support.dumps import TAIL, files, page, write_dump
-from tests.support.paths import ROOT
-
-GOLDEN = ROOT / "golden" / "dump"
-DUMP = next(GOLDEN.glob("*.xml"))
+from tests.support.paths import DUMP, EXTRACTED
 
 
 @pytest.fixture
@@ -20,7 +17,7 @@ def program(capsys: pytest.CaptureFixture[str]) -> Program:
 def test_the_golden_dump_becomes_its_files_and_a_report(program: Program, tmp_path: Path) -> None:
     done = program("extract", DUMP, "--output", tmp_path / "out", "--workers", 1)
     assert done.status == 0
-    assert files(tmp_path / "out") == contents(GOLDEN / "extracted")
+    assert files(tmp_path / "out") == contents(EXTRACTED)
     lines = done.out.splitlines()
     assert "articles written" in lines[0]
     assert "dates frozen at 2020-01-01" in lines[-1]

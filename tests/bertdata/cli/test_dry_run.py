@@ -10,10 +10,8 @@ import pytest
 
 from beam_pipelines.prepare import main as prepare
 from tests.support.commands import SMALL, Outcome, Program
-from tests.support.paths import ROOT
+from tests.support.paths import DUMP, EXTRACTED
 
-GOLDEN = ROOT / "golden" / "dump"
-DUMP = next(GOLDEN.glob("*.xml"))
 SETTINGS = SMALL[:-1]  # --workers is no flag of the pipeline
 NOTHING = "dry run: nothing was written"
 
@@ -173,13 +171,8 @@ def test_the_pipeline_refuses_a_word_that_beam_does_not_know(
 
 
 @pytest.fixture
-def punkt_tables(kit: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("NLTK_DATA", str(kit / "nltk_data"))
-
-
-@pytest.fixture
 def articles(tmp_path: Path) -> Path:
-    return Path(shutil.copytree(GOLDEN / "extracted", tmp_path / "articles"))
+    return Path(shutil.copytree(EXTRACTED, tmp_path / "articles"))
 
 
 @pytest.mark.usefixtures("punkt_tables")

@@ -12,20 +12,16 @@ import pytest
 
 from beam_pipelines.prepare import main as prepare
 from tests.support.commands import SMALL, Program, contents, files_below
+from tests.support.fork_server import forking_python
 from tests.support.paths import ROOT
+from tests.support.pipelines import PROCESSES
 
 SETTINGS = SMALL[:-1]  # --workers is no flag of the pipeline
-PROCESSES = ("--direct_running_mode", "multi_processing", "--direct_num_workers", "2")
 PARTS, BAD = 50, 17
 BAD_BYTES = b"A good line.\n\nA line with \xff in it.\n"
 REASON = "line 3: byte 0xff at offset 26 is not UTF-8"
 ROUTES = ("create", "create in two processes", "Beam in memory", "Beam in two processes")
 WITH_SLOW = [*ROUTES[:3], pytest.param(ROUTES[3], marks=pytest.mark.slow)]
-
-
-@pytest.fixture
-def bertdata(capsys: pytest.CaptureFixture[str]) -> Program:
-    return Program(capsys)
 
 
 @pytest.fixture
@@ -44,11 +40,15 @@ def run(route: str, parts: list[Path], vocabulary: Path, output: Path, *flags: s
     common = ["--output", str(output), "--vocab", str(vocabulary), *SETTINGS, *flags]
     names = [str(path) for path in parts]
     if route.startswith("create"):
-        command = ["bertdata", "create", *names, "--workers", "2" if "two" in route else "1"]
+        python, command = (
+            sys.executable,
+            ["bertdata", "create", *names, "--workers", "2" if "two" in route else "1"],
+        )
     else:
+        python = forking_python("beam")
         command = ["beam_pipelines.prepare", "--input", *names, *(PROCESSES if "two" in route else ())]
     done = subprocess.run(
-        [sys.executable, "-m", *command, *common],
+        [python, "-m", *command, *common],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,

@@ -30,16 +30,16 @@ def sparse_file(path, size: int) -> None:
         os.truncate(file.fileno(), size)
 
 
-def test_the_published_vocabulary_is_right_wherever_it_lies(verdict, kit, tmp_path):
+def test_the_published_vocabulary_is_right_wherever_it_lies(verdict, published_vocabulary, tmp_path):
     place = tmp_path / "a" / "b" / "vocab.txt"
     place.parent.mkdir(parents=True)
-    shutil.copy(kit / "vocab" / "bert-base-uncased.txt", place)
+    shutil.copy(published_vocabulary, place)
     assert verdict("vocab.txt") == ["right"]
     assert verify_table(str(tmp_path), TABLE).sound
 
 
-def test_a_changed_byte_is_a_wrong_md5(verdict, kit, tmp_path):
-    data = (kit / "vocab" / "bert-base-uncased.txt").read_bytes()
+def test_a_changed_byte_is_a_wrong_md5(verdict, published_vocabulary, tmp_path):
+    data = published_vocabulary.read_bytes()
     (tmp_path / "vocab.txt").write_bytes(b"#" + data[1:])
     assert verdict("vocab.txt") == ["wrong md5"]
 
@@ -51,8 +51,8 @@ def test_another_length_is_a_wrong_size(verdict, tmp_path):
     assert (fault.status, fault.found, fault.expected) == ("wrong size", "6 bytes", "231508 bytes")
 
 
-def test_an_absent_file_is_missing_and_no_fault(verdict, kit, tmp_path):
-    shutil.copy(kit / "vocab" / "bert-base-uncased.txt", tmp_path / "vocab.txt")
+def test_an_absent_file_is_missing_and_no_fault(verdict, published_vocabulary, tmp_path):
+    shutil.copy(published_vocabulary, tmp_path / "vocab.txt")
     assert verdict("results/eval.txt") == ["missing"]
 
 

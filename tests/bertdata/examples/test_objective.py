@@ -13,7 +13,6 @@ from bertdata.examples.objective import Objective
 from bertdata.examples.objectives import OBJECTIVES, find_objective
 from bertdata.shards.containers import open_reader
 from schemas import load_schema
-from tests.support.commands import Program
 from tests.support.paths import ROOT
 from tests.support.plain_objective import NAME
 
@@ -29,11 +28,6 @@ def datasets(corpus: list[Path], small_vocabulary_file: Path, tmp_path_factory: 
         words += ["--vocab", str(small_vocabulary_file), "--max-seq-length=48", "--format", format]
         assert main([*words, "--sentences-per-example=3", "--workers=2"]) == 0
     return {format: place / format for format in FORMATS}
-
-
-@pytest.fixture
-def bertdata(capsys: pytest.CaptureFixture[str]) -> Program:
-    return Program(capsys)
 
 
 def ids_of(path: Path, objective: str | None = NAME) -> Iterator[list[int]]:

@@ -1,4 +1,4 @@
-"""What is drawn at random is drawn as often as the papers say, within bounds that are computed here.
+"""Frequencies of random draws: those of the papers, within bounds that are computed here.
 
 Every bound is one that a right program oversteps in fewer than one of a million corpora. The seed is
 fixed, so a test that passes once always passes.

@@ -125,23 +125,19 @@ def test_a_path_goes_before_a_name_and_an_unknown_name_lists_the_known(tmp_path)
         find_vocabulary("bert-huge")
 
 
-def test_published_md5s_are_those_of_the_kit(kit):
-    vocabulary = kit / "vocab" / "bert-base-uncased.txt"
+def test_published_md5s_are_those_of_the_kit(kit, published_vocabulary, punkt_folder):
     assert (
-        hashlib.md5(vocabulary.read_bytes()).hexdigest()
+        hashlib.md5(published_vocabulary.read_bytes()).hexdigest()
         == VOCABULARIES["bert-base-uncased"].files["vocab.txt"]
     )
-    tables = kit / "nltk_data" / "tokenizers" / "punkt_tab" / "english"
     for name, md5 in PUNKT.files.items():
-        assert hashlib.md5((tables / name).read_bytes()).hexdigest() == md5
+        assert hashlib.md5((punkt_folder / name).read_bytes()).hexdigest() == md5
 
 
-def test_the_kits_nltk_directory_serves_the_tables(kit, monkeypatch):
-    monkeypatch.setenv("NLTK_DATA", str(kit / "nltk_data"))
+def test_a_directory_of_nltk_serves_the_tables(punkt_tables):
     assert set(assets.find_punkt_tables()) == set(PUNKT.files)
 
 
-def test_fetch_prints_md5_and_place(kit, monkeypatch, capsys):
-    monkeypatch.setenv("NLTK_DATA", str(kit / "nltk_data"))
+def test_fetch_prints_md5_and_place(punkt_tables, nltk_data, capsys):
     assert main(["fetch", "punkt"]) == 0
-    assert f"{PUNKT.files['abbrev_types.txt']}  {kit}" in capsys.readouterr().out
+    assert f"{PUNKT.files['abbrev_types.txt']}  {nltk_data}" in capsys.readouterr().out

@@ -24,16 +24,10 @@ from bertdata.text.load_splitter import LoadSplitter
 from tests.support.commands import SMALL, Program, contents, finish, start
 from tests.support.dumps import page, write_dump
 from tests.support.object_stores import Store, free_port
-from tests.support.paths import ROOT
+from tests.support.paths import EXTRACTED, ROOT
 
-EXTRACTED = ROOT / "golden" / "dump" / "extracted"
 LARGE = bytes(range(256)) * (20 << 12)
 """20 MiB: more than one piece of any upload."""
-
-
-@pytest.fixture
-def bertdata(capsys: pytest.CaptureFixture[str]) -> Program:
-    return Program(capsys)
 
 
 @pytest.fixture
@@ -328,10 +322,9 @@ def test_the_mark_of_an_empty_folder_is_no_file(store, text, bertdata):
 
 
 @pytest.fixture
-def punkt_tables(store: Store, kit: Path) -> str:
-    """The URL of the tables."""
-    tables = kit / "nltk_data" / "tokenizers" / "punkt_tab" / "english"
-    return store.put_files("punkt", sorted(tables.iterdir()))
+def remote_tables(store: Store, punkt_folder: Path) -> str:
+    """The URL of the Punkt tables."""
+    return store.put_files("punkt", sorted(punkt_folder.iterdir()))
 
 
 @pytest.fixture
@@ -352,27 +345,26 @@ def no_tables_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     ],
 )
 def test_segment_reads_articles_and_tables_and_writes_parts(
-    store, punkt_tables, no_tables_here, bertdata, kit, tmp_path, flags
+    store, remote_tables, no_tables_here, bertdata, punkt_folder, tmp_path, flags
 ):
     extracted = sorted(path for path in EXTRACTED.rglob("wiki_*") if path.is_file())
     articles = store.put_files("articles/AA", extracted).removesuffix("/AA")
-    tables = kit / "nltk_data" / "tokenizers" / "punkt_tab" / "english"
     common = (*flags, "--workers=1", "--punkt-tables")
-    assert bertdata("segment", EXTRACTED, "--output", tmp_path / "text", *common, tables).status == 0
-    made = bertdata("segment", articles, "--output", f"{store.url}/text", *common, punkt_tables)
+    assert bertdata("segment", EXTRACTED, "--output", tmp_path / "text", *common, punkt_folder).status == 0
+    made = bertdata("segment", articles, "--output", f"{store.url}/text", *common, remote_tables)
     assert made.status == 0, made.err
     assert store.contents("text") == contents(tmp_path / "text")
 
 
-def test_tables_of_another_md5_are_an_error(store, punkt_tables, bertdata):
+def test_tables_of_another_md5_are_an_error(store, remote_tables, bertdata):
     store.put("punkt/sent_starters.txt", b"other\n")
-    arguments = ("segment", EXTRACTED, "--output", f"{store.url}/text", "--punkt-tables", punkt_tables)
+    arguments = ("segment", EXTRACTED, "--output", f"{store.url}/text", "--punkt-tables", remote_tables)
     bertdata(*arguments).assert_one_error(
-        1, f"{punkt_tables}/sent_starters.txt: md5 ", "expected 086bf65c05ec4f2be7bbe5dabb72b2ec"
+        1, f"{remote_tables}/sent_starters.txt: md5 ", "expected 086bf65c05ec4f2be7bbe5dabb72b2ec"
     )
     assert store.names("text") == []
     with pytest.raises(AssetError):
-        LoadSplitter("3.4.5", None, punkt_tables)()
+        LoadSplitter("3.4.5", None, remote_tables)()
 
 
 @pytest.mark.parametrize("ending", ["xml", "xml.bz2"])

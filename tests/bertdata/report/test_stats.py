@@ -35,11 +35,6 @@ KINDS = ("tfrecord", "hdf5", "parquet")
 LENGTH, PREDICTIONS = 64, 10  # as SMALL says
 
 
-@pytest.fixture
-def bertdata(capsys: pytest.CaptureFixture[str]) -> Program:
-    return Program(capsys)
-
-
 @pytest.fixture(scope="module")
 def made(corpus, small_vocabulary_file, tmp_path_factory) -> Path:
     """The sample corpus as a dataset of each container, and as one of two phases."""

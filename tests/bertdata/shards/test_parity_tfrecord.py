@@ -137,7 +137,7 @@ def canonical(data: bytes, engine: str) -> bytes:
 
 
 def outcome(act: Callable[[], Any]) -> Any:
-    """What it returns, or what its ShardError says."""
+    """The returned value, or the ShardError's message."""
     try:
         return act()
     except ShardError as error:
@@ -378,7 +378,7 @@ def ends_of(frames: list[bytes]) -> list[int]:
 
 
 def readings(data: bytes) -> dict[str, Any]:
-    """What each way to read a shard gives, or its error."""
+    """The result of each way to read a shard, or its error."""
     return {
         f"{what} {engine}": outcome(lambda engine=engine, how=how: how(data, engine))
         for engine in ENGINES

@@ -15,6 +15,7 @@ from bertdata.text.punkt.boundaries import VARIANTS, split_sentences
 from bertdata.text.punkt.tables import TABLE_FILES, PunktTables, parse_tables
 from bertdata.text.sentences import SentenceSplitter
 from bertdata.unicode import characters
+from tests.support.paths import GOLDEN
 from tests.support.strategies import tries
 
 ENGINES = ("native", "python")
@@ -39,9 +40,8 @@ def nltk_with(tables: PunktTables) -> PunktSentenceTokenizer:
 
 
 @pytest.fixture(scope="module")
-def english(kit: Path) -> PunktTables:
-    punkt_tab = kit / "nltk_data/tokenizers/punkt_tab/english"
-    return parse_tables({name: (punkt_tab / name).read_bytes() for name in TABLE_FILES})
+def english(punkt_folder: Path) -> PunktTables:
+    return parse_tables({name: (punkt_folder / name).read_bytes() for name in TABLE_FILES})
 
 
 def read(path: Path) -> bytes:
@@ -73,6 +73,13 @@ def test_current_equals_nltk_on_the_kit(kit, english, engine):
     for name in ("stages/wiki_00.2.xz", "stages/wiki_01.2.xz", "nvidia/formatted.txt.xz"):
         for line in read(kit / name).decode().split("\n"):
             assert splitter.split(line) == nltk.tokenize(line)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_current_equals_nltk_on_the_golden_articles(english, engine):
+    splitter, nltk = SentenceSplitter(english, "current", engine=engine), nltk_with(english)
+    for line in (GOLDEN / "dump/extracted/AA/wiki_00").read_text(encoding="utf-8").split("\n"):
+        assert splitter.split(line) == nltk.tokenize(line)
 
 
 # Generated text.
@@ -237,8 +244,8 @@ def test_threads_share_a_splitter():
 # Tables.
 
 
-def test_tables_are_those_that_nltk_reads(kit, english, monkeypatch):
-    monkeypatch.setattr(nltk.data, "path", [str(kit / "nltk_data")])
+def test_tables_are_those_that_nltk_reads(nltk_data, english, monkeypatch):
+    monkeypatch.setattr(nltk.data, "path", [str(nltk_data)])
     parameters = load_punkt_params(nltk.data.find("tokenizers/punkt_tab/english/"))
     assert english.abbreviations == parameters.abbrev_types
     assert english.collocations == parameters.collocations

@@ -84,12 +84,23 @@ def extracted(
 # The oracle
 
 
+@pytest.fixture(scope="module")
+def kits_dump(kit: Path) -> Path:
+    return kit / "dump" / "enwiki-p10-p30302-shortened.xml.bz2"
+
+
+@pytest.fixture(scope="module")
+def kits_articles(kits_dump: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """The files that wikiextractor makes of the kit's dump."""
+    return wikiextractor_files(kits_dump, tmp_path_factory.mktemp("theirs"), "2016-05-01")
+
+
 @pytest.mark.parametrize("count", [1, 2, 3])
-def test_the_kits_dump_gives_wikiextractors_bytes(kit: Path, tmp_path: Path, count: int) -> None:
-    source = kit / "dump" / "enwiki-p10-p30302-shortened.xml.bz2"
-    expected = wikiextractor_files(source, tmp_path / "theirs", "2016-05-01")
-    report = extract(source, tmp_path / "ours", workers=count)
-    assert files(tmp_path / "ours") == expected
+def test_the_kits_dump_gives_wikiextractors_bytes(
+    kits_dump: Path, kits_articles: dict[str, bytes], tmp_path: Path, count: int
+) -> None:
+    report = extract(kits_dump, tmp_path / "ours", workers=count)
+    assert files(tmp_path / "ours") == kits_articles
     assert (report.pages, report.written, report.empty) == (206, 106, 1)
     assert report.skipped == {"redirect": 99, "namespace 4": 1}
     assert report.date == "2016-05-01"  # its newest revision: its name has none

@@ -1,4 +1,4 @@
-"""What the stand-ins of vendors' packages write down: one line a call, in order, each worker to its own file.
+"""Record of the calls to the stand-ins of vendors' packages: a line each, in order, a file per worker.
 
 The file is that of the environment variable BERTDATA_STAND_IN_RECORD, with the worker's rank appended
 (``.0`` for the first); without the variable nothing is written.

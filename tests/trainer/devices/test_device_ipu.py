@@ -18,6 +18,7 @@ from safetensors.torch import load, save
 from bertdata.errors import SettingsError
 from tests.support.commands import Outcome
 from tests.support.device_records import compare
+from tests.support.fork_server import forking_python
 from tests.support.launching import ROOT
 from tests.support.training_runs import Trainer, losses, refuse, tensors
 from trainer.__main__ import main
@@ -647,7 +648,7 @@ def poprun(place: Path, *arguments: object, instances: int = 2, replicas: int = 
     }
     processes = [
         subprocess.Popen(
-            [sys.executable, "-m", "trainer", *map(str, arguments)],
+            [forking_python(), "-m", "trainer", *map(str, arguments)],
             env={**common, "OMPI_COMM_WORLD_RANK": str(rank), "OMPI_COMM_WORLD_LOCAL_RANK": str(rank)},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

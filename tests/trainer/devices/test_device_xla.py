@@ -4,7 +4,6 @@ has it (docs/devices.md says how to come by one)."""
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ import pytest
 from bertdata.errors import MissingExtraError
 from tests.support.commands import Outcome
 from tests.support.device_records import compare
+from tests.support.fork_server import forking_python
 from tests.support.launching import ROOT
 from tests.support.training_runs import losses, tensors
 from trainer.checkpoint import find_checkpoints, read_state
@@ -31,7 +31,7 @@ NO_DROPOUT = ("--hidden-dropout-prob=0", "--attention-probs-dropout-prob=0")
 
 def run(python: str, place: Path, *words: object, **variables: str) -> Outcome:
     """The outcome of a Python process with the trainer; torch_xla uses the processor by default."""
-    path = os.pathsep.join(map(str, [ROOT, *([STAND_INS] if python == sys.executable else [])]))
+    path = os.pathsep.join(map(str, [ROOT, *([STAND_INS] if python == forking_python() else [])]))
     mine = {"PYTHONPATH": path, "OMP_NUM_THREADS": "1", "PJRT_DEVICE": "CPU"} | variables
     environment = {name: value for name, value in {**os.environ, **mine}.items() if value}
     command = [python, *map(str, words)]
@@ -45,7 +45,7 @@ def recorded(training_set: Path, place: Path, **variables: str) -> Path:
     """The stand-in's record of the whole short run."""
     record = place / "record"
     outcome = run(
-        sys.executable,
+        forking_python(),
         place,
         WORKER,
         training_set,
@@ -83,7 +83,7 @@ def test_a_device_that_forgets_a_call_is_noticed(training_set, tmp_path, missing
     ],
 )
 def test_the_stand_in_refuses_what_torch_xla_does_not_have(tmp_path, code):
-    outcome = run(sys.executable, tmp_path, "-c", f"import torch, torch_xla; {code}")
+    outcome = run(forking_python(), tmp_path, "-c", f"import torch, torch_xla; {code}")
     assert outcome.status == 1
     assert any(word in outcome.err for word in ("is not in the interface", "unexpected", "not supported"))
 
@@ -95,7 +95,7 @@ def test_a_tpu_that_is_not_there_is_refused_in_one_line(tmp_path):
         "TPU": "device 'xla' is not there: TPU: libtpu not found; PJRT_DEVICE=CPU",
         "CUDA": "No PjRtPlugin registered for: CUDA",
     }.items():
-        outcome = run(sys.executable, tmp_path, *words, PJRT_DEVICE=device)
+        outcome = run(forking_python(), tmp_path, *words, PJRT_DEVICE=device)
         assert outcome.status == 2
         (line,) = [line for line in outcome.err.splitlines() if "error" in line]
         assert said in line
@@ -106,7 +106,7 @@ def test_both_phases_share_the_cache_of_programs_which_is_opened_once(tmp_path):
     words += ["--executable-cache-dir=cache", "--steps", "2", "2", "--max-predictions-per-seq=2"]
     words += ["--max-seq-length", "16", "32"]
     record = tmp_path / "record"
-    outcome = run(sys.executable, tmp_path, "-m", "trainer", *words, BERTDATA_STAND_IN_RECORD=str(record))
+    outcome = run(forking_python(), tmp_path, "-m", "trainer", *words, BERTDATA_STAND_IN_RECORD=str(record))
     assert outcome.status == 0, outcome.err
     assert outcome.err.count("nothing was trained") == 2
     assert Path(f"{record}.0").read_text().count("initialize_cache") == 1
@@ -121,10 +121,10 @@ def test_without_torch_xla_the_remedy_is_said():
 def test_doctor_is_told_what_there_is_without_the_hardware_being_opened(tmp_path):
     code = "from trainer.devices import xla; print(xla.examine())"
     record = {"BERTDATA_STAND_IN_RECORD": str(tmp_path / "record")}
-    outcome = run(sys.executable, tmp_path, "-c", code, **record)
+    outcome = run(forking_python(), tmp_path, "-c", code, **record)
     assert "there=True, found='CPU by torch_xla 2.9.0, torch" in outcome.out, outcome.err
     assert (tmp_path / "record.0").read_text() == "runtime.device_type()\n"
-    outcome = run(sys.executable, tmp_path, "-c", code, PJRT_DEVICE="")
+    outcome = run(forking_python(), tmp_path, "-c", code, PJRT_DEVICE="")
     assert "there=False, found='torch_xla finds no TPU', missing='PJRT_DEVICE=CPU" in outcome.out
     assert not xla.examine().there
 
@@ -140,10 +140,10 @@ phases[0].release()
 phases[1].place(torch.nn.Linear(1, 1))
 Xla(Config(device="xla", precision="fp16"))
 """
-    outcome = run(sys.executable, tmp_path, "-c", code, BERTDATA_STAND_IN_RECORD=str(tmp_path / "record"))
+    outcome = run(forking_python(), tmp_path, "-c", code, BERTDATA_STAND_IN_RECORD=str(tmp_path / "record"))
     assert "SettingsError: precision fp16: device 'xla' has bf16 and fp32" in outcome.err
     assert (tmp_path / "record.0").read_text().count("profiler.start_server(9012)\n") == 2
-    outcome = run(sys.executable, tmp_path, "-c", code.replace("phases[0].release()", ""))
+    outcome = run(forking_python(), tmp_path, "-c", code.replace("phases[0].release()", ""))
     assert "RuntimeError: a profiler's server is there already" in outcome.err
 
 
@@ -157,13 +157,13 @@ torch.distributed.get_world_size = lambda: SIZE
 Xla(Config(device="xla")).join()
 """
     joined = {"WORLD_SIZE": "2", "BERTDATA_STAND_IN_RECORD": str(tmp_path / "record")}
-    outcome = run(sys.executable, tmp_path, "-c", code.replace("SIZE", "2"), **joined)
+    outcome = run(forking_python(), tmp_path, "-c", code.replace("SIZE", "2"), **joined)
     assert outcome.status == 0, outcome.err
     assert outcome.out == "('xla',) {'init_method': 'xla://'}\n"
     # The device must not be opened before, or torch_xla would not know the processes.
     known = ["runtime.device_type()", "import torch_xla.distributed.xla_backend"]
     assert (tmp_path / "record.0").read_text().splitlines() == known
-    outcome = run(sys.executable, tmp_path, "-c", code.replace("SIZE", "1"), WORLD_SIZE="2")
+    outcome = run(forking_python(), tmp_path, "-c", code.replace("SIZE", "1"), WORLD_SIZE="2")
     assert "SettingsError: device 'xla': 2 workers share 1 devices of CPU" in outcome.err
 
 

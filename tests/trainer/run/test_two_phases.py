@@ -3,7 +3,6 @@
 import os
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 from shlex import split
@@ -12,7 +11,9 @@ import pytest
 import torch
 
 from bertdata.errors import SettingsError
+from tests.support import commands
 from tests.support.commands import Outcome
+from tests.support.fork_server import forking_python, program_behind
 from tests.support.launching import ROOT, launch
 from tests.support.training_runs import MODEL, WORKER, errors, losses, refuse, tensors
 from trainer.checkpoint import find_checkpoints, read_state
@@ -252,23 +253,12 @@ def test_what_phase_2_lacks_is_found_before_phase_1(trainer, training_set, longe
 # Workers that the command starts
 
 
-def start(*arguments: str, cwd: Path = ROOT) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "trainer", *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=cwd,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )
+def start(*arguments: object) -> subprocess.Popen[str]:
+    return commands.start(*arguments, module="trainer", python=forking_python(), cwd=ROOT)
 
 
 def end(process: subprocess.Popen[str]) -> Outcome:
-    try:
-        out, err = process.communicate(timeout=120)
-    finally:
-        process.kill()
-    return Outcome(process.returncode, out, err)
+    return commands.finish(process, seconds=120)
 
 
 @pytest.mark.slow
@@ -312,7 +302,8 @@ def test_a_signal_to_the_command_has_the_workers_save(tmp_path, number):
 
 
 def children(process: subprocess.Popen[str]) -> list[int]:
-    return list(map(int, Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()))
+    pid = program_behind(process.pid)
+    return list(map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()))
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""What runs a module on "the device": its own copy of weights and optimiser state.
+"""The executor of a module on "the device": its own copy of weights and optimiser state.
 
 16 bits are kept where tensors are stored; products are made in fp32, for which processors are built.
 """
@@ -146,7 +146,7 @@ class PoplarExecutor:
             self._write_state()
 
     def read_state(self) -> dict[str, Tensor]:
-        """As PopART names it: what, three underscores, and the weight in a wrapper of PopTorch's own."""
+        """PopART's name of a tensor: its kind, three underscores, the weight's name in PopTorch's wrapper."""
         return {
             f"{kind}___model.{name}": value.clone()
             for name, state in self._state.items()

@@ -21,7 +21,7 @@ class VariableAttributes:
 
 
 class Optimizer(torch.optim.Optimizer, ABC):
-    """What all of them share. executor: where the state lives, once there is one."""
+    """Base class of the optimisers. executor: holds the state, once there is one."""
 
     names: tuple[str, ...]  # of what is kept for each weight, as PopART calls it
     group_keys: tuple[str, ...]
@@ -65,11 +65,11 @@ class Optimizer(torch.optim.Optimizer, ABC):
 
     @abstractmethod
     def fresh(self, weight: Tensor) -> State:
-        """What is kept for a weight that was never changed."""
+        """The state of a weight that was never changed."""
 
     @abstractmethod
     def change(self, group: dict[str, Any], weight: Tensor, gradient: Tensor, state: State) -> Tensor:
-        """What is to be added to the weight."""
+        """The change to add to the weight."""
 
     def clip(self, gradients: list[Tensor]) -> list[Tensor]:
         limit = self.settings.get("max_grad_norm") or math.inf

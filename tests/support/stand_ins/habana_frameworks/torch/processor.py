@@ -1,4 +1,4 @@
-"""What torch does on the device "hpu", done by the processor and recorded. No part of the interface."""
+"""The device "hpu", emulated by the processor and recorded. No part of the interface."""
 
 from collections.abc import Callable
 from functools import wraps

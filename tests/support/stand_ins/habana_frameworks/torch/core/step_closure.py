@@ -1,4 +1,4 @@
-"""Where lazy mode cuts its graphs."""
+"""The cuts between graphs in lazy mode."""
 
 from recording import record
 

@@ -1,4 +1,4 @@
-"""What this release of the package lacks. No part of the vendor's interface."""
+"""Names that this release of the package lacks. No part of the vendor's interface."""
 
 import os
 

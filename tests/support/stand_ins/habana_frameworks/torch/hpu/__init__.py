@@ -1,4 +1,4 @@
-"""What torch.hpu offers."""
+"""The interface of torch.hpu."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Which mode the bridge is in: asked of the environment once."""
+"""The bridge's mode, read from the environment once."""
 
 import os
 from functools import cache

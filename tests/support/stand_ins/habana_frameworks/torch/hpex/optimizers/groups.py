@@ -1,4 +1,4 @@
-"""What both optimisers do with their groups. No part of the vendor's interface."""
+"""Parameter groups of both optimisers. No part of the vendor's interface."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from recording import record
 
 
 def spelt_groups(groups: list[dict[str, Any]]) -> str:
-    """How many parameters each group has, and what it sets."""
+    """The number of parameters in each group, and its settings."""
     parts = [
         f"{len(group['params'])} with " + ", ".join(f"{key}={group[key]}" for key in ("weight_decay", "step"))
         for group in groups
