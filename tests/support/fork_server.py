@@ -92,7 +92,8 @@ def program_behind(stub: int, preloaded: str = "trainer") -> int:
 
 
 def _end(server: "subprocess.Popen[bytes]", place: "tempfile.TemporaryDirectory[str]") -> None:
-    server.kill()
+    assert server.stdin is not None
+    server.stdin.close()  # the server kills its programs and ends
     server.wait()
     place.cleanup()
 
@@ -118,7 +119,9 @@ def serve(place: Path, preloaded: str) -> None:
     while True:
         for key, _ in found.select():
             file: Any = key.fileobj
-            if file is sys.stdin:
+            if file is sys.stdin:  # the tests are over, or were killed
+                for pid in programs:
+                    _kill(pid)
                 os._exit(0)
             elif file is wake:
                 wake.recv(4096)
