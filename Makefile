@@ -33,7 +33,7 @@ test-fast: horovod
 xla: $(READY)
 	$(PYTHON) -m venv .venv-xla
 	.venv-xla/bin/python -m pip install --quiet torch==2.9.0 torch_xla==2.9.0 numpy safetensors jsonschema rich fsspec
-	BERTDATA_XLA_PYTHON=$(CURDIR)/.venv-xla/bin/python $(BIN)/python -m pytest tests/trainer/devices/test_device_xla.py
+	BERTDATA_XLA_PYTHON=$(CURDIR)/.venv-xla/bin/python $(BIN)/python -m pytest tests/trainer/devices/test_xla.py
 
 check: $(READY)
 	$(BIN)/ruff format --check .

@@ -191,9 +191,9 @@ def load_trainer(place: Path) -> None:
 
 def load_beam(place: Path) -> None:
     """Import what a run of a pipeline imports, but for Dask, which gives Beam more flags."""
-    from beam_pipelines.runners import pipeline
+    from beam_pipelines.runners.beam_import import import_beam
 
-    pipeline.load_beam()
+    import_beam()
     from apache_beam.options import pipeline_options  # noqa: F401
     from apache_beam.runners.portability import fn_api_runner  # noqa: F401
     from apache_beam.runners.worker import sdk_worker_main  # noqa: F401

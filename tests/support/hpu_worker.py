@@ -1,4 +1,4 @@
-"""Run the trainer's scenarios of test_device_hpu.py: hpu_worker.py SCENARIOS.
+"""Run the trainer's scenarios of test_hpu.py: hpu_worker.py SCENARIOS.
 
 SCENARIOS is a file with a JSON list of objects:
 

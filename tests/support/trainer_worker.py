@@ -1,4 +1,4 @@
-"""The trainer as test_trainer_pretrain.py starts it, with accidents: trainer_worker.py ARGUMENTS.
+"""The trainer as test_pretrain.py starts it, with accidents: trainer_worker.py ARGUMENTS.
 
 TRAINER_ACCIDENT is JSON: {"what": "kill", "term" or "nan", "rank": R, "update": N}; TRAINER_SEEN names a
 directory where each worker notes, by update, which examples it was given.

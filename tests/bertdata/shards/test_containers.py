@@ -52,7 +52,7 @@ def test_tensorflow_parses_fixed_length_features(shards):
     width = {"S": LENGTH, "P": PREDICTIONS, "1": 1}
     features = {
         name: tf.io.FixedLenFeature([width[field["shape"]]], types[field["type"]])
-        for name, field in load_schema("example")["tfrecord"].items()
+        for name, field in load_schema("example")["bert"]["tfrecord"].items()
     }
     dataset = tf.data.TFRecordDataset(str(shards["tfrecord"])).map(
         lambda record: tf.io.parse_single_example(record, features)

@@ -406,7 +406,7 @@ def test_cut_and_missing_shards_are_refused_at_the_start(dataset):
     first, second, _ = sorted(dataset.glob("part-*"))
     data = first.read_bytes()
     first.write_bytes(data[:-7])
-    wanted = rf"{first}: found {len(data) - 7} bytes, expected {len(data)}$"
+    wanted = rf"{first}: found {len(data) - 7} bytes, expected {len(data)} bytes$"
     with pytest.raises(ShardError, match=wanted):
         open_dataset(str(dataset))
     second.unlink()
