@@ -1,0 +1,93 @@
+"""The seam of tokenisers: examples are made of any tokeniser's documents, knowing only its Vocabulary."""
+
+import hashlib
+from array import array
+
+import pytest
+
+from bertdata import _native
+from bertdata.examples.bert.objective import BERT
+from bertdata.examples.bert.settings import BertSettings
+from bertdata.records import Documents, Vocabulary
+from bertdata.tokens.load import load_tokenizer
+from bertdata.tokens.tokenizer import Tokenizer
+
+SPECIAL = ("[CLS]", "[SEP]", "[MASK]", "[UNK]")
+
+
+class ByteTokenizer:
+    """Every byte is a token; a byte that is not the first of its word continues it."""
+
+    def __init__(self) -> None:
+        plain = [chr(byte) for byte in range(128)]
+        inner = [f"-{character}" for character in plain]
+        words = [*plain, *inner, *SPECIAL]
+        self.vocabulary = Vocabulary(
+            name="bytes",
+            md5=hashlib.md5("".join(words).encode()).hexdigest(),
+            words=words,
+            continues_word=bytes(128 <= number < 256 for number in range(len(words))),
+            replacements=tuple(range(256)),
+            cls=256,
+            sep=257,
+            mask=258,
+            unk=259,
+        )
+
+    def encode(self, texts: list[bytes], names: list[str]) -> Documents:
+        ids, sentence_ends, document_ends = array("H"), array("I"), array("I")
+        for line in [*b"\n".join(texts).split(b"\n"), b""]:
+            for word in line.split():
+                ids.extend([word[0], *(128 + byte for byte in word[1:])])
+            if line:
+                sentence_ends.append(len(ids))
+            elif len(sentence_ends) > (document_ends[-1] if document_ends else 0):
+                document_ends.append(len(sentence_ends))
+        return Documents(ids=ids, sentence_ends=sentence_ends, document_ends=document_ends)
+
+
+TEXT = b"a lamp was lit\nthe keeper slept\n\nbees came at noon\nno one saw\n\nthe sea rose\n"
+
+
+def make(tokenizer: Tokenizer, settings: BertSettings, engine: str) -> list[object]:
+    documents = tokenizer.encode([TEXT], ["text"])
+    examples = BERT.make(documents, tokenizer.vocabulary, settings, engine)
+    return list(examples.batch(0, len(examples)).examples())
+
+
+@pytest.mark.skipif(not _native.available(), reason="the kernels are not built")
+@pytest.mark.parametrize("whole_words", [False, True])
+def test_both_engines_make_the_same_examples_of_another_tokeniser(whole_words):
+    settings = BertSettings(
+        max_seq_length=40, max_predictions_per_seq=9, dupe_factor=6, whole_word_mask=whole_words
+    )
+    made = make(ByteTokenizer(), settings, "native")
+    assert made == make(ByteTokenizer(), settings, "python")
+    assert len(made) > 10
+
+
+def test_whole_words_follow_the_vocabulary_s_own_continuations():
+    settings = BertSettings(
+        max_seq_length=64,
+        max_predictions_per_seq=20,
+        dupe_factor=10,
+        whole_word_mask=True,
+        masked_lm_prob=0.3,
+    )
+    tokenizer = ByteTokenizer()
+    continues = tokenizer.vocabulary.continues_word
+    split = 0
+    for example in make(tokenizer, settings, "python"):
+        labels = dict(zip(example.positions, example.labels, strict=True))
+        original = [labels.get(place, token) for place, token in enumerate(example.ids)]
+        for place in range(2, len(original)):
+            if continues[original[place]] and original[place - 1] < 256:
+                split += (place in labels) != (place - 1 in labels)
+    assert split == 0
+
+
+def test_the_first_tokeniser_is_wordpiece(small_vocabulary_file):
+    tokenizer = load_tokenizer(str(small_vocabulary_file), "mlperf", True)
+    assert tokenizer.vocabulary.words[tokenizer.vocabulary.mask] == "[MASK]"
+    assert tokenizer.vocabulary.md5 == hashlib.md5(small_vocabulary_file.read_bytes()).hexdigest()
+    assert tokenizer.encode([b"a\n"], ["text"]).tokens > 0
