@@ -1,4 +1,4 @@
-"""The C++ kernels, if they could be built; only step modules that have a kernel import this."""
+"""The C++ kernels, if they were built; only modules of a step that has a kernel import this."""
 
 from importlib import import_module
 from typing import Any, Literal

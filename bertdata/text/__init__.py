@@ -1,8 +1,6 @@
-"""Dump to parts: articles, clean paragraphs, sentences, evaluation set.
+"""Extracted articles to sentences, evaluation set and parts.
 
-Two steps. ``extract.extract``, dump to extracted articles, reads downwards: ``dump`` (bzip2 streams and
-pages, in blocks), ``pages``, ``templates``, ``wikiextractor`` (the package, called in process),
-``article_files``, ``report``. ``segment.segment``, extracted articles to parts of either recipe:
-``mlperf`` and ``nvidia``, made of ``plan``, ``frames``, ``cleaning``, ``sentences`` (Punkt),
-``evaluation``, ``parts``, ``nvidia_sharding``.
+``segment`` is the step: files of articles to the parts of either recipe, ``mlperf`` or ``nvidia``. It is
+made of ``plan``, ``doc_tags`` (the frame of an article), ``cleaning``, ``sentences`` (Punkt), ``evaluation``
+(withheld articles), ``parts`` and ``nvidia_sharding``; ``directory`` and ``manifest`` are what it leaves.
 """
