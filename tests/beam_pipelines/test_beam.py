@@ -22,7 +22,7 @@ from bertdata.dataset.manifest import ShardEntry
 from bertdata.errors import InputError
 from tests.support.commands import contents, on_a_terminal
 from tests.support.fork_server import forking_python
-from tests.support.pipelines import PROCESSES, prepare_in_new_process, words
+from tests.support.pipelines import PROCESSES, prepare, prepare_in_new_process, words
 
 SMALL = ("--max-seq-length", "64", "--max-predictions-per-seq", "10", "--dupe-factor", "2")
 SPREADS = [
@@ -39,11 +39,6 @@ def create(corpus: list[Path], vocabulary: Path, output: Path, *flags: str) -> d
     )
     assert status == 0
     return contents(output)
-
-
-def prepare(corpus: list[Path], vocabulary: Path, output: Path, *flags: str) -> int:
-    """Exit status of the pipeline, run in this process."""
-    return main(words(corpus, vocabulary, output, *flags))
 
 
 @pytest.fixture

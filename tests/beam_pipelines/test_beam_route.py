@@ -1,7 +1,6 @@
 """From a dump, or from articles, to shards by one Beam command: the bytes of the commands in a row."""
 
 import hashlib
-import re
 from pathlib import Path
 
 import pytest
@@ -14,10 +13,16 @@ from bertdata.text.settings import SegmentSettings
 from tests.support.commands import contents, files_below
 from tests.support.dumps import TAIL, page, write_dump
 from tests.support.paths import DUMP, EXTRACTED, ROOT
-from tests.support.pipelines import PROCESSES, SMALL, prepare_in_new_process, write_articles
+from tests.support.pipelines import (
+    NVIDIA,
+    PROCESSES,
+    SHARDS,
+    SMALL,
+    commands,
+    prepare_in_new_process,
+    write_articles,
+)
 
-SHARDS = ("--training-shards", "3", "--test-shards", "2")
-NVIDIA = ("--text-recipe", "nvidia", *SHARDS)
 MLPERF = ("--eval-articles", "3", "--block-size", "0.003")
 KIT_PARTS = ("--eval-articles", "6", "--block-size", "1.2")
 PARTS = ("part-00000-of-00500", "part-00001-of-00500")
@@ -45,24 +50,6 @@ def prepare(kind: str, source: Path, vocabulary: Path, output: Path, *flags: str
 def words(kind: str, source: Path, vocabulary: Path, output: Path, *flags: str) -> list[str]:
     places = ["--input", str(source), "--output", str(output), "--vocab", str(vocabulary)]
     return ["--input-kind", kind, *places, *flags]
-
-
-def commands(
-    source: Path, vocabulary: Path, place: Path, segment: tuple[str, ...], create: tuple[str, ...]
-) -> tuple[dict[str, bytes], dict[str, bytes]]:
-    """The text files and the dataset's that the commands in a row make of a dump, or of articles."""
-    text, shards = place / "text", place / "shards"
-    if source.is_file():
-        assert (
-            command_line(["extract", str(source), "--output", str(text / "extracted"), "--workers", "1"]) == 0
-        )
-        source = text / "extracted"
-    segment = tuple("--recipe" if word == "--text-recipe" else word for word in segment)
-    assert command_line(["segment", str(source), "--output", str(text), "--workers", "1", *segment]) == 0
-    parts = sorted(str(path) for path in text.iterdir() if re.match("part-|wikicorpus", path.name))
-    common = ["--output", str(shards), "--vocab", str(vocabulary), "--workers", "1"]
-    assert command_line(["create", *parts, *common, *create]) == 0
-    return contents(text), contents(shards)
 
 
 def made(output: Path) -> tuple[dict[str, bytes], dict[str, bytes]]:

@@ -8,9 +8,8 @@ import pytest
 from bertdata.dataset.verify import verify
 from golden.cases import GOLDEN, VOCABULARY
 from golden.shuffled import SETTINGS, SHARDS
-from tests.beam_pipelines.test_beam import prepare
 from tests.support.commands import contents
-from tests.support.pipelines import PROCESSES, prepare_in_new_process, words
+from tests.support.pipelines import PROCESSES, prepare, prepare_in_new_process, words
 
 FLAGS = (
     *("--shuffle", "global", "--num-shards", str(SHARDS)),

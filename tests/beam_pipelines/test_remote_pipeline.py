@@ -15,11 +15,10 @@ from beam_pipelines.transport.bundled_file import BundledFile
 from bertdata.build.plan import chosen_settings, plan_targets
 from bertdata.build.task import TaskPlan
 from bertdata.cli.main import main as command_line
-from tests.beam_pipelines.test_beam_route import NVIDIA, commands
 from tests.support.commands import contents
 from tests.support.object_stores import Store
 from tests.support.paths import DUMP, EXTRACTED, ROOT
-from tests.support.pipelines import PROCESSES, SMALL, prepare_in_new_process
+from tests.support.pipelines import NVIDIA, PROCESSES, SMALL, commands, prepare_in_new_process
 
 TWICE = "--direct_runner_bundle_repeat=1"
 

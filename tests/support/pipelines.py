@@ -1,4 +1,4 @@
-"""The pipeline's program as a process of its own."""
+"""The pipeline's program, in this process or in one of its own, and the commands that it equals."""
 
 import os
 import re
@@ -6,16 +6,26 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from beam_pipelines.prepare import main
+from bertdata.cli.main import main as command_line
+from tests.support.commands import contents
 from tests.support.fork_server import forking_python
 from tests.support.paths import EXTRACTED, ROOT
 
 SMALL = ("--max-seq-length", "64", "--max-predictions-per-seq", "10", "--dupe-factor", "1")
+SHARDS = ("--training-shards", "3", "--test-shards", "2")
+NVIDIA = ("--text-recipe", "nvidia", *SHARDS)
 PROCESSES = ("--direct_running_mode", "multi_processing", "--direct_num_workers", "2")
 
 
 def words(parts: Sequence[Path], vocabulary: Path, output: Path, *flags: str) -> list[str]:
     """The pipeline's arguments."""
     return ["--input", *map(str, parts), "--output", str(output), "--vocab", str(vocabulary), *flags]
+
+
+def prepare(parts: list[Path], vocabulary: Path, output: Path, *flags: str) -> int:
+    """Exit status of the pipeline, run in this process."""
+    return main(words(parts, vocabulary, output, *flags))
 
 
 def write_articles(directory: Path, articles_per_file: int) -> Path:
@@ -39,3 +49,21 @@ def prepare_in_new_process(words: Sequence[object]) -> subprocess.CompletedProce
         text=True,
         timeout=120,
     )
+
+
+def commands(
+    source: Path, vocabulary: Path, place: Path, segment: tuple[str, ...], create: tuple[str, ...]
+) -> tuple[dict[str, bytes], dict[str, bytes]]:
+    """The text files and the dataset's that the commands in a row make of a dump, or of articles."""
+    text, shards = place / "text", place / "shards"
+    if source.is_file():
+        assert (
+            command_line(["extract", str(source), "--output", str(text / "extracted"), "--workers", "1"]) == 0
+        )
+        source = text / "extracted"
+    segment = tuple("--recipe" if word == "--text-recipe" else word for word in segment)
+    assert command_line(["segment", str(source), "--output", str(text), "--workers", "1", *segment]) == 0
+    parts = sorted(str(path) for path in text.iterdir() if re.match("part-|wikicorpus", path.name))
+    common = ["--output", str(shards), "--vocab", str(vocabulary), "--workers", "1"]
+    assert command_line(["create", *parts, *common, *create]) == 0
+    return contents(text), contents(shards)
