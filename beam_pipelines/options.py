@@ -14,7 +14,7 @@ from bertdata.cli.common.text_flags import (
 from bertdata.config.recipes import Recipe
 from bertdata.errors import SettingsError
 from bertdata.io import storage
-from bertdata.text.settings import RECIPES, SegmentSettings
+from bertdata.text.settings import TEXT_RECIPES, SegmentSettings
 
 PROGRAM = "beam_pipelines.prepare"
 
@@ -93,7 +93,7 @@ def _add_text_flags(parser: argparse.ArgumentParser) -> None:
     )
     text.add_argument(
         "--text-recipe",
-        choices=RECIPES,
+        choices=TEXT_RECIPES,
         help="recipe of the text stage (default: nvidia for the recipes nvidia and habana, else mlperf)",
     )
     add_segment_settings(text, skip=("recipe",))

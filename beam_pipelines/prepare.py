@@ -154,7 +154,7 @@ def extract_dump(flags: argparse.Namespace, beam_arguments: list[str]) -> RunMet
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Source:
+class PipelineInput:
     """The parts to make shards of; ``stage`` makes them from ``files``, or is None where they exist.
 
     counts: of an earlier run of the text stage, whose finished directory is used.
@@ -166,18 +166,20 @@ class Source:
     counts: SegmentCounts | None = None
 
 
-def plan_source(flags: argparse.Namespace, text: SegmentSettings | None) -> Source:
+def plan_source(flags: argparse.Namespace, text: SegmentSettings | None) -> PipelineInput:
     """Find the parts, or plan them from the extracted files."""
     if text is None:
-        return Source(parts=find_parts(flags.input), files=[], stage=None)
+        return PipelineInput(parts=find_parts(flags.input), files=[], stage=None)
     files = find_extracted_files(flags.input)
     stage = plan_text_stage(files, flags.text, text, flags.engine, flags.punkt_tables)
     if (finished := finished_text(stage, files)) is not None:
-        return Source(parts=stage.parts, files=files, stage=None, counts=finished.counts)
-    return Source(parts=stage.parts, files=files, stage=stage)
+        return PipelineInput(parts=stage.parts, files=files, stage=None, counts=finished.counts)
+    return PipelineInput(parts=stage.parts, files=files, stage=stage)
 
 
-def add_stages(pipeline: Any, source: Source, targets: tuple[Target, ...], flags: argparse.Namespace) -> None:
+def add_stages(
+    pipeline: Any, source: PipelineInput, targets: tuple[Target, ...], flags: argparse.Namespace
+) -> None:
     """Add the stages from parts, or from articles, to finished datasets."""
     # Imported here, as in runners: importing Beam takes seconds, which --help and wrong usage do not need.
     import apache_beam as beam
@@ -210,7 +212,7 @@ def spill_files(targets: tuple[Target, ...]) -> SpillFiles:
     return SpillFiles.below(targets[0].dataset.unfinished)
 
 
-def make_datasets(pipeline: Any, source: Source, targets: tuple[Target, ...]) -> RunMetrics:
+def make_datasets(pipeline: Any, source: PipelineInput, targets: tuple[Target, ...]) -> RunMetrics:
     """Claim the directories, run the pipeline, clean up; the pipeline's metrics."""
     if source.stage is not None:
         source.stage.text.commit.claim()
@@ -244,7 +246,7 @@ def run_pipeline(pipeline: Any) -> RunMetrics:
     return run_metrics(result)
 
 
-def clean_up(source: Source, targets: tuple[Target, ...]) -> None:
+def clean_up(source: PipelineInput, targets: tuple[Target, ...]) -> None:
     """Remove the files that stopped worker processes were writing."""
     if source.stage is not None:
         source.stage.clean_up()

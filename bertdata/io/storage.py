@@ -146,7 +146,7 @@ def open_output(path: str, *, temporary: str | None = None) -> Iterator[BinaryIO
     try:
         with _naming(path, missing=f"cannot be written: there is no directory {directory}"):
             file = _create(growing)
-        with _NamedFile(file, path) as named:
+        with _NamedOutput(file, path) as named:
             yield cast(BinaryIO, named)
         with _naming(path):
             os.replace(_local(growing), _local(path))
@@ -170,13 +170,13 @@ def _open_remote_output(path: str, growing: str) -> Iterator[BinaryIO]:
     except OSError as error:
         raise StorageError(f"{path}: no room here for it to grow: {error}; set TMPDIR") from None
     with made as file:
-        with _NamedFile(cast(BinaryIO, file), f"{path}: its copy in {gettempdir()}", closes=False) as named:
+        with _NamedOutput(cast(BinaryIO, file), f"{path}: its copy in {gettempdir()}", closes=False) as named:
             yield cast(BinaryIO, named)
         with _naming(path, missing="cannot be written"):
             upload(cast(BinaryIO, file), path, growing)
 
 
-class _NamedFile:
+class _NamedOutput:
     """An output file whose errors name its path; a full disk may show only when it is closed or flushed."""
 
     def __init__(self, file: BinaryIO, path: str, *, closes: bool = True) -> None:
@@ -188,7 +188,7 @@ class _NamedFile:
         with _naming(self._path):
             return self._file.write(data)
 
-    def __enter__(self) -> "_NamedFile":
+    def __enter__(self) -> "_NamedOutput":
         return self
 
     def __exit__(self, *failure: object) -> None:

@@ -11,8 +11,8 @@ FRAME_BYTES = 16
 _LONGEST_RECORD = 1 << 31
 
 
-class Source(Protocol):
-    """Source of bytes, read in order."""
+class ByteSource(Protocol):
+    """Bytes that are read in order."""
 
     def read(self, size: int, /) -> bytes: ...
 
@@ -30,7 +30,7 @@ def frame(payload: bytes) -> bytes:
     )
 
 
-def read_payloads(file: Source, name: str) -> Iterator[bytes]:
+def read_payloads(file: ByteSource, name: str) -> Iterator[bytes]:
     """The payloads of all records; ShardError names the file and the first record at fault."""
     record = 0
     while header := file.read(12):

@@ -78,7 +78,7 @@ class Hdf5Writer:
 
         batch = arrays(batch)
         record = rows.RecordCheck(name="hdf5 shard", first=self._received)
-        rows.check(batch, self._layout, record, self._lowest_position)
+        rows.check_batch(batch, self._layout, record, self._lowest_position)
         self._received += len(batch)
         for block in self._blocks.add(batch):
             self._write_block(block)
@@ -124,14 +124,14 @@ class Hdf5Reader:
 
     def _blocks(self) -> Iterator[ExampleBatch]:
         from bertdata.examples.columns import narrow
-        from bertdata.shards.rows import RecordCheck, check, unpad
+        from bertdata.shards.rows import RecordCheck, check_batch, unpad
 
         step, lowest_position = _block_rows(self.layout), _lowest_position(self._fields)
         for start in range(0, len(self), step):
             record = RecordCheck(name=self._name, first=start)
             found = self._read(start, min(start + step, len(self)))
             block = unpad(found, self._fields, self._objective.batch_type, record)
-            check(block, self.layout, record, lowest_position)
+            check_batch(block, self.layout, record, lowest_position)
             yield narrow(block)
 
     def _read(self, start: int, stop: int) -> "dict[str, Array]":

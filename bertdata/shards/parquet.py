@@ -58,10 +58,10 @@ class ParquetWriter:
 
     def write(self, batch: ExampleBatch) -> None:
         from bertdata.examples.columns import arrays
-        from bertdata.shards.rows import RecordCheck, check
+        from bertdata.shards.rows import RecordCheck, check_batch
 
         batch = arrays(batch)
-        check(batch, self._layout, RecordCheck(name="parquet shard", first=self._received))
+        check_batch(batch, self._layout, RecordCheck(name="parquet shard", first=self._received))
         self._received += len(batch)
         for block in self._blocks.add(batch):
             self._write_group(block)
@@ -112,14 +112,14 @@ class ParquetReader:
 
     def _blocks(self) -> Iterator[ExampleBatch]:
         from bertdata.examples.columns import narrow
-        from bertdata.shards.rows import RecordCheck, check
+        from bertdata.shards.rows import RecordCheck, check_batch
 
         first = 0
         for group, rows in enumerate(self._sizes):
             for start, records in self._records(group, first):
                 record = RecordCheck(name=self._name, first=start)
                 block = _decode(records, self._fields, self._batch_type, record)
-                check(block, self.layout, record)
+                check_batch(block, self.layout, record)
                 yield narrow(block)
             first += rows
 

@@ -65,7 +65,9 @@ def check_layout(layout: ShardLayout, name: str, *, has_masks: bool) -> None:
             raise ShardError(f"{name}: {what} is {size}, expected 1 to {LONGEST_SEQUENCE}")
 
 
-def check(batch: ExampleBatch, layout: ShardLayout, record: RecordCheck, lowest_position: int = 0) -> None:
+def check_batch(
+    batch: ExampleBatch, layout: ShardLayout, record: RecordCheck, lowest_position: int = 0
+) -> None:
     """ShardError naming the first example that breaks a rule of its columns or does not fit the layout.
 
     Columns may be of any integer type, so a reader checks before it narrows. ``lowest_position`` is 1

@@ -13,7 +13,7 @@ from bertdata.examples.objective import Objective
 from bertdata.examples.objectives import OBJECTIVES, find_objective
 from bertdata.records import ExampleBatch, ShardLayout
 from bertdata.shards.example_proto import NotAnExample, canonical_example, decode_example, encode_example
-from bertdata.shards.framing import FRAME_BYTES, Source, frame, read_payloads, truncated
+from bertdata.shards.framing import FRAME_BYTES, ByteSource, frame, read_payloads, truncated
 from bertdata.shards.protocol import Sink
 
 BLOCK_BYTES = 1 << 22
@@ -150,7 +150,9 @@ def find_layout(features: Features, objective: Objective | None = None) -> Shard
     raise LossyExample(f"lacks {', '.join(missing)}")
 
 
-def canonical_blocks(file: Source, name: str, engine: Engine | None = None) -> Iterator[tuple[bytes, int]]:
+def canonical_blocks(
+    file: ByteSource, name: str, engine: Engine | None = None
+) -> Iterator[tuple[bytes, int]]:
     """The canonical form of a TFRecord file in blocks, each with its number of records.
 
     Works for any records that are ``tf.train.Example`` messages. ShardError names the record that

@@ -12,7 +12,7 @@ from bertdata.text.splitter import SplitterLoader
 from bertdata.text.write_parts import write_parts
 from bertdata.text.write_shards import write_shards
 
-Progress = Callable[[int], None]
+OnFileDone = Callable[[int], None]
 """Called after each file with its bytes."""
 
 
@@ -23,7 +23,7 @@ def segment(
     load_splitter: SplitterLoader,
     *,
     workers: int = 1,
-    progress: Progress | None = None,
+    progress: OnFileDone | None = None,
 ) -> SegmentCounts:
     """Write the parts, or the shards, of the extracted files, in their order, into a directory.
 

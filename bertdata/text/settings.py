@@ -6,7 +6,7 @@ from typing import Any
 from bertdata.config.settings import setting
 from bertdata.errors import SettingsError
 
-RECIPES = ("mlperf", "nvidia")
+TEXT_RECIPES = ("mlperf", "nvidia")
 PUNKT_VARIANTS = ("3.4.5", "current")
 _OF_RECIPE = {
     "mlperf": ("eval_articles", "block_size"),
@@ -32,7 +32,10 @@ class SegmentSettings:
     prefix: str = setting("wikicorpus_en", "what the shards' names begin with")
 
     def __post_init__(self) -> None:
-        _check(self.recipe in RECIPES, f"recipe is {self.recipe!r}, expected one of {', '.join(RECIPES)}")
+        _check(
+            self.recipe in TEXT_RECIPES,
+            f"recipe is {self.recipe!r}, expected one of {', '.join(TEXT_RECIPES)}",
+        )
         _check(self.eval_articles >= 0, f"eval_articles is {self.eval_articles}, expected 0 or more")
         _check(
             0 < self.block_size < float("inf"), f"block_size is {self.block_size} MiB, expected more than 0"

@@ -174,10 +174,10 @@ def _open_local(path: Path) -> Iterator[BinaryIO]:
     except OSError as error:
         raise StorageError(f"{path}: {error.strerror or error}") from error
     with file:
-        yield cast(BinaryIO, io.BufferedReader(_NamedFile(file, path), _READ_BYTES))
+        yield cast(BinaryIO, io.BufferedReader(_NamedInput(file, path), _READ_BYTES))
 
 
-class _NamedFile(io.RawIOBase):
+class _NamedInput(io.RawIOBase):
     """A file whose read errors name it."""
 
     def __init__(self, file: io.FileIO, path: Path) -> None:

@@ -36,7 +36,7 @@ from bertdata.wiki.wikiextractor import VERSION, is_empty, load_wikiextractor
 
 _PROGRESS = "progress"
 
-Progress = Callable[[str, int, int], None]
+OnProgress = Callable[[str, int, int], None]
 """Called now and then: stage (``templates`` or ``articles``), bytes of the dump read, bytes of the dump."""
 
 
@@ -46,7 +46,7 @@ def extract(
     settings: ExtractSettings | None = None,
     *,
     workers: int = 1,
-    progress: Progress | None = None,
+    progress: OnProgress | None = None,
 ) -> ExtractReport:
     """Write the dump's articles into ``output_dir/AA/wiki_00`` and so on; the report on every page.
 
@@ -83,7 +83,7 @@ class _Extraction:
         dump: str | Path,
         output: str | Path,
         settings: ExtractSettings,
-        progress: Progress | None,
+        progress: OnProgress | None,
     ) -> None:
         load_wikiextractor()
         self._dump = str(dump).removeprefix("file://")

@@ -5,10 +5,10 @@ import datetime
 from dataclasses import fields
 from typing import Any
 
-from bertdata.text.settings import PUNKT_VARIANTS, RECIPES, SegmentSettings
+from bertdata.text.settings import PUNKT_VARIANTS, TEXT_RECIPES, SegmentSettings
 from bertdata.wiki.settings import ExtractSettings
 
-_CHOICES = {"recipe": RECIPES, "punkt": PUNKT_VARIANTS}
+_CHOICES = {"recipe": TEXT_RECIPES, "punkt": PUNKT_VARIANTS}
 _METAVARS = {int: "N", float: "X", str: "NAME"}
 
 

@@ -14,7 +14,7 @@ from bertdata.records import Documents, ExampleSource, ShardLayout, Vocabulary
 from schemas import load_schema
 
 
-class Bert(Objective):
+class BertObjective(Objective):
     """Masked words in two segments, and whether the second segment follows the first."""
 
     settings_type = BertSettings
@@ -35,4 +35,4 @@ class Bert(Objective):
         return describe(example, words, mask_id, layout)
 
 
-BERT = Bert("bert", load_schema("example")["bert"])
+BERT = BertObjective("bert", load_schema("example")["bert"])

