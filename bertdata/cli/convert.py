@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from bertdata.cli.common.example_flags import add_objective
+from bertdata.cli.common.example_flags import add_objective, load_objective
 from bertdata.cli.common.parser import Parser
 from bertdata.dataset.discover import find_shard
 from bertdata.errors import UsageError
@@ -32,6 +32,7 @@ def make_parser() -> Parser:
 def run(arguments: list[str]) -> int:
     args = make_parser().parse_args(arguments)
     format = format_of_target(args.target)
+    load_objective(args.objective)
     _, shard = find_shard(args.source, args.objective)
     with (
         open_reader(shard.path, objective=shard.objective) as reader,

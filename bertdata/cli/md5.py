@@ -1,5 +1,6 @@
 """``bertdata md5``: md5 of files or of their content."""
 
+from bertdata.cli.common.example_flags import add_objective, load_objective
 from bertdata.cli.common.parser import Parser, add_engine
 from bertdata.errors import BertDataError, MissingInputError
 from bertdata.io import storage
@@ -21,6 +22,7 @@ def make_parser() -> Parser:
     parser.add_argument("files", nargs="+", metavar="FILE", help="file, pattern or URL")
     parser.add_argument("--content", action="store_true", help="of the examples, not of the bytes")
     add_engine(parser)
+    add_objective(parser)
     return parser
 
 
@@ -28,6 +30,7 @@ def run(arguments: list[str]) -> int:
     import sys
 
     args = make_parser().parse_args(arguments)
+    load_objective(args.objective)
     status = 0
     for path in [path for pattern in args.files for path in _expand(pattern)]:
         try:

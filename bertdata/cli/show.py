@@ -2,7 +2,7 @@
 
 from itertools import islice
 
-from bertdata.cli.common.example_flags import add_objective
+from bertdata.cli.common.example_flags import add_objective, load_objective
 from bertdata.cli.common.parser import Parser, positive
 from bertdata.dataset.discover import FoundDataset, find_shard
 from bertdata.dataset.vocabulary import known_vocabulary
@@ -34,6 +34,7 @@ def run(arguments: list[str]) -> int:
     args = make_parser().parse_args(arguments)
     if args.index < 0:
         raise UsageError(f"--index {args.index}: expected 0 or more")
+    load_objective(args.objective)
     dataset, shard = find_shard(args.shard, args.objective)
     with open_reader(shard.path, objective=shard.objective) as reader:
         objective = find_objective(reader.layout.objective)

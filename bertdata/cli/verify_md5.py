@@ -2,6 +2,7 @@
 
 import json
 
+from bertdata.cli.common.example_flags import add_objective, load_objective
 from bertdata.cli.common.parser import Parser
 from bertdata.cli.common.progress import Progress
 from bertdata.dataset.chain import verify_chain
@@ -52,6 +53,7 @@ def make_parser() -> Parser:
         metavar="DIR",
         help="with --chain: directory of the parts or of the articles, or the dump; checked too (repeatable)",
     )
+    add_objective(parser)
     parser.add_argument("--json", action="store_true", help="print the whole report as JSON")
     return parser
 
@@ -59,6 +61,7 @@ def make_parser() -> Parser:
 def run(arguments: list[str]) -> int:
     parser = make_parser()
     args = parser.parse_args(arguments)
+    load_objective(args.objective)
     if args.table and args.content:
         parser.error("--table and --content exclude each other: tables were published for the original bytes")
     if args.table and args.chain:

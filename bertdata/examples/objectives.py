@@ -1,5 +1,6 @@
 """Objectives by name: those that come with the package, and one's own by import path."""
 
+import sys
 from functools import cache
 from importlib import import_module
 
@@ -13,7 +14,7 @@ OBJECTIVES: dict[str, Objective] = {BERT.name: BERT}
 
 @cache
 def find_objective(name: str) -> Objective:
-    """The objective of that name; ``package.module:NAME`` is an object of one's own.
+    """The objective that a person named; ``package.module:NAME`` is an object of one's own.
 
     Any process finds it by the name alone, so workers need nothing else. SettingsError for what is
     not there or is no objective.
@@ -35,3 +36,16 @@ def find_objective(name: str) -> Objective:
     if found.name != name:
         raise SettingsError(f"objective {name!r}: its own name is {found.name!r}, expected the same")
     return found
+
+
+def objective_of_file(name: str, where: str) -> Objective:
+    """The objective that a file names: one of the package's, or one that is loaded already.
+
+    A file imports nothing: SettingsError tells how to load its objective (``find_objective``).
+    """
+    if name not in OBJECTIVES and name.partition(":")[0] not in sys.modules:
+        raise SettingsError(
+            f"{where}: has the objective {name!r}, and no file may choose code to import; "
+            f"if you trust that code, give --objective {name}"
+        )
+    return find_objective(name)

@@ -7,7 +7,7 @@ from typing import BinaryIO
 from bertdata._native import Engine
 from bertdata.config.settings import FORMATS
 from bertdata.errors import ShardError
-from bertdata.examples.objectives import find_objective
+from bertdata.examples.objectives import objective_of_file
 from bertdata.io import storage
 from bertdata.records import ShardLayout
 from bertdata.shards.protocol import ShardReader, ShardWriter, Sink
@@ -43,19 +43,21 @@ def make_reader(
     """A reader of whatever container the file is; errors call it ``name``.
 
     objective: the name of that of its examples, where it is known; else the file's fields tell one of ours.
+    One of somebody else's must be loaded already (``find_objective``): no file imports code.
     """
     format = format_of(file)
+    known = objective_of_file(objective, name) if objective else None
     if format == "hdf5":
         from bertdata.shards.hdf5 import Hdf5Reader
 
-        return Hdf5Reader(file, name, find_objective(objective)) if objective else Hdf5Reader(file, name)
+        return Hdf5Reader(file, name, known) if known else Hdf5Reader(file, name)
     if format == "parquet":
         from bertdata.shards.parquet import ParquetReader, objective_name
 
-        return ParquetReader(file, name, find_objective(objective or objective_name(file)))
+        return ParquetReader(file, name, known or objective_of_file(objective_name(file), name))
     from bertdata.shards.tfrecord import TFRecordReader
 
-    return TFRecordReader(file, name, engine, find_objective(objective) if objective else None)
+    return TFRecordReader(file, name, engine, known)
 
 
 @contextmanager

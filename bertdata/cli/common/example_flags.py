@@ -56,10 +56,17 @@ def given_settings(args: argparse.Namespace) -> dict[str, Any]:
     return {name: value for name in args.settings_names if (value := getattr(args, name)) is not None}
 
 
+def load_objective(name: str | None) -> None:
+    """Load the objective that --objective names, so that files may name it too."""
+    if name is not None:
+        find_objective(name)
+
+
 def add_objective(parser: argparse.ArgumentParser) -> None:
-    """The objective of shards that no manifest tells it of."""
+    """The objective of the shards: needed for one of somebody's own, which no file can load."""
     parser.add_argument(
         "--objective",
         metavar="NAME",
-        help="objective of the examples, where no manifest beside them tells it (default: by their fields)",
+        help="objective of the examples (default: as their manifest or fields say); one of your own must be "
+        "named here, since no file may choose code to import",
     )

@@ -13,6 +13,7 @@ from bertdata.examples.objective import Objective
 from bertdata.examples.objectives import OBJECTIVES, find_objective
 from bertdata.shards.containers import open_reader
 from schemas import load_schema
+from tests.support.commands import finish, start
 from tests.support.paths import ROOT
 from tests.support.plain_objective import NAME
 
@@ -129,6 +130,28 @@ def test_a_parquet_file_tells_its_objective_by_itself(datasets, tmp_path):
     copy = tmp_path / "alone.parquet"
     copy.write_bytes(shard(datasets["parquet"]).read_bytes())
     assert list(ids_of(copy, None)) == list(ids_of(shard(datasets["parquet"])))
+
+
+READING = {
+    "show": ("--index=0",),
+    "stats": ("--workers=1",),
+    "verify-md5": ("--content",),
+    "md5": ("--content",),
+}
+
+
+@pytest.mark.parametrize("command", READING)
+def test_no_file_chooses_code_to_import(datasets, command):
+    """In a process that has not loaded the objective: refused with the remedy, which then works."""
+    whole = command in ("stats", "verify-md5")
+    path = datasets["parquet"] if whole else shard(datasets["parquet"])
+    words = (command, path, *READING[command])
+    refused = finish(start(*words))
+    told = f"no file may choose code to import; if you trust that code, give --objective {NAME}"
+    assert refused.status in (1, 2)
+    assert told in refused.err + refused.out
+    allowed = finish(start(*words, "--objective", NAME))
+    assert allowed.status == 0, allowed.err
 
 
 def test_both_engines_write_and_read_its_records_alike(datasets):
