@@ -96,6 +96,7 @@ setup(
         ]
     ),
     package_data={
+        "bertdata": ["py.typed"],
         "schemas": ["*.json"],
         "trainer": ["configs/*.json"],
         "bertdata.dataset.published": ["*.tsv"],

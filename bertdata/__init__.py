@@ -1,15 +1,51 @@
 """Deterministic, verifiable, fast preparation of BERT pre-training data.
 
 Text with one sentence a line goes in; shards come out that hold exactly the examples which MLPerf's,
-Google's, NVIDIA's or Graphcore's program would have made. The command line is ``bertdata``. A shard of
-examples is read by::
+Google's, NVIDIA's or Graphcore's program would have made. The command line is ``bertdata``; its steps
+are functions of the same names and settings::
 
-    from bertdata.shards.containers import open_reader
+    import bertdata
 
-    with open_reader("part-00000.tfrecord") as reader:
-        for batch in reader.batches(512):
-            for example in batch.examples():
-                print(example.ids)
+    bertdata.create("results/part-*", "shards", vocab="vocab.txt", recipe="mlperf")
+    assert bertdata.verify("shards").sound
+
+``__all__`` lists all that the package offers; every other name is private and may change.
 """
 
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from bertdata.dataset.reader import open_dataset
+    from bertdata.steps.create import create
+    from bertdata.steps.extract import extract
+    from bertdata.steps.segment import segment
+    from bertdata.steps.stats import stats
+    from bertdata.steps.verify import verify
+
 __version__ = "0.1.0"
+
+__all__ = ["__version__", "create", "extract", "open_dataset", "segment", "stats", "verify"]
+
+_HOMES = {
+    "create": "bertdata.steps.create",
+    "extract": "bertdata.steps.extract",
+    "open_dataset": "bertdata.dataset.reader",
+    "segment": "bertdata.steps.segment",
+    "stats": "bertdata.steps.stats",
+    "verify": "bertdata.steps.verify",
+}
+"""The module of each function, imported when it is first asked for: importing the package is light."""
+
+if not TYPE_CHECKING:  # a type checker shall see the names above, and no others
+
+    def __getattr__(name: str) -> Any:
+        if name not in _HOMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from importlib import import_module
+
+        found = globals()[name] = getattr(import_module(_HOMES[name]), name)
+        return found
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,20 +1,10 @@
 """``bertdata segment``: extracted articles to parts with one sentence a line."""
 
-from typing import cast
-
 from bertdata.build.dry_run import NOTHING_WRITTEN
 from bertdata.cli.common.parser import Parser, add_dry_run, add_engine, add_workers
-from bertdata.cli.common.progress import Progress
+from bertdata.cli.common.step_progress import ShownProgress
 from bertdata.cli.common.text_flags import add_punkt_tables, add_segment_settings, given_segment_settings
-from bertdata.io import storage
-from bertdata.io.assets import find_punkt_tables
-from bertdata.io.process_pool import available_cores
-from bertdata.text.directory import TextDirectory
-from bertdata.text.load_splitter import LoadSplitter
-from bertdata.text.plan import plan_text
-from bertdata.text.punkt.boundaries import Variant
-from bertdata.text.reading import find_extracted_files
-from bertdata.text.segment import segment
+from bertdata.steps.segment import preview_segment, segment
 from bertdata.text.settings import SegmentCounts, SegmentSettings
 
 EXAMPLE = """\
@@ -44,31 +34,24 @@ def make_parser() -> Parser:
 
 def run(arguments: list[str]) -> int:
     args = make_parser().parse_args(arguments)
-    settings = SegmentSettings(**given_segment_settings(args))
-    files = find_extracted_files(args.sources)
-    find_punkt_tables(args.punkt_tables)  # fetched once, before the workers look for them
+    given = given_segment_settings(args)
+    settings = SegmentSettings(**given)
     if args.dry_run:
-        show_plan(files, args.output, settings)
+        preview = preview_segment(args.sources, args.output, settings, args.punkt_tables)
+        print("\n".join([*preview, NOTHING_WRITTEN]))
         return 0
-    sizes = iter(files)
-    with Progress("segmenting", sum(storage.each(files, storage.size)), unit="bytes") as progress:
+    with ShownProgress() as progress:
         counts = segment(
-            files,
+            args.sources,
             args.output,
-            settings,
-            LoadSplitter(cast(Variant, settings.punkt), args.engine, args.punkt_tables),
-            workers=args.workers or available_cores(),
-            progress=lambda done: progress.advance(done, f"segmented {next(sizes)}"),
+            **given,
+            punkt_tables=args.punkt_tables,
+            workers=args.workers,
+            engine=args.engine,
+            progress=progress,
         )
     print(summary(args.output, settings, counts))
     return 0
-
-
-def show_plan(files: list[str], directory: str, settings: SegmentSettings) -> None:
-    """Print what would be read and written; errors as from segment."""
-    plan = plan_text(files, settings)
-    TextDirectory(directory, plan).commit.refuse_others()
-    print("\n".join([*plan.lines(files, directory), NOTHING_WRITTEN]))
 
 
 def summary(directory: str, settings: SegmentSettings, counts: SegmentCounts) -> str:

@@ -2,18 +2,13 @@
 
 import json
 from collections.abc import Iterable, Iterator
-from functools import partial
 
-from bertdata.cli.common.example_flags import add_objective, load_objective
+from bertdata.cli.common.example_flags import add_objective
 from bertdata.cli.common.parser import Parser, add_workers
-from bertdata.cli.common.progress import Progress
-from bertdata.dataset.discover import FoundDataset, FoundShard, find_datasets
-from bertdata.dataset.vocabulary import known_vocabulary
+from bertdata.cli.common.step_progress import ShownProgress
 from bertdata.examples.counting import QUANTILES, quantile
-from bertdata.io.process_pool import available_cores, run_all
-from bertdata.report.count import ShardCounts
-from bertdata.report.plot import check_picture, write_picture
-from bertdata.report.summary import Statistics, count
+from bertdata.report.summary import Statistics
+from bertdata.steps.stats import stats
 
 EXAMPLE = """\
   bertdata stats shards
@@ -51,46 +46,20 @@ def make_parser() -> Parser:
 
 def run(arguments: list[str]) -> int:
     args = make_parser().parse_args(arguments)
-    if args.picture:
-        check_picture(args.picture)
-    load_objective(args.objective)
-    datasets = find_datasets(args.path, objective=args.objective)
-    mask_ids = [_mask_id(args.vocab, dataset) for dataset in datasets]
-    counts = _count_all(datasets, args.workers or available_cores(), args.objective)
-    statistics = [
-        Statistics(dataset, [counts[shard.path] for shard in dataset.shards], mask_id)
-        for dataset, mask_id in zip(datasets, mask_ids, strict=True)
-    ]
-    if args.picture:
-        write_picture(args.picture, statistics)
+    with ShownProgress() as progress:
+        statistics = stats(
+            args.path,
+            vocab=args.vocab,
+            picture=args.picture,
+            objective=args.objective,
+            workers=args.workers,
+            progress=progress,
+        )
     if args.json:
         print(json.dumps({"datasets": [one.as_json() for one in statistics]}, indent=1, ensure_ascii=False))
     else:
         print("\n".join(map(_as_text, statistics)), end="")
     return 0
-
-
-def _mask_id(vocab: str | None, dataset: FoundDataset) -> int | None:
-    vocabulary = known_vocabulary(vocab, dataset)
-    return vocabulary.mask if vocabulary else None
-
-
-def _count_all(datasets: list[FoundDataset], workers: int, objective: str | None) -> dict[str, ShardCounts]:
-    """The counts of all shards by path, the largest shard first so that no worker is left with it."""
-    shards = sorted(
-        (shard for dataset in datasets for shard in dataset.shards), key=lambda shard: -shard.bytes
-    )
-    counts = {}
-    with Progress("counting", sum(shard.bytes for shard in shards), unit="bytes") as progress:
-        for path, found in run_all(partial(_count, objective), shards, workers):
-            progress.advance(found.bytes, f"counted {found.name} ({found.examples} examples)")
-            counts[path] = found
-    return counts
-
-
-def _count(objective: str | None, shard: FoundShard) -> tuple[str, ShardCounts]:
-    load_objective(objective)  # a worker may be a new process
-    return shard.path, count(shard)
 
 
 def _as_text(one: Statistics) -> str:

@@ -1,17 +1,15 @@
 """``bertdata verify-md5``: files held against their manifest, md5sum file or published table."""
 
 import json
+import sys
 
-from bertdata.cli.common.example_flags import add_objective, load_objective
+from bertdata.cli.common.example_flags import add_objective
 from bertdata.cli.common.parser import Parser
-from bertdata.cli.common.progress import Progress
-from bertdata.dataset.chain import verify_chain
+from bertdata.cli.common.step_progress import ShownProgress
 from bertdata.dataset.findings import LEFT_OUT, Report
 from bertdata.dataset.manifest import left_out
 from bertdata.dataset.published.tables import table_names
-from bertdata.dataset.verify import verify
-from bertdata.dataset.verify_table import verify_table
-from bertdata.io import storage
+from bertdata.steps.verify import verify
 
 EXAMPLE = """\
   bertdata verify-md5 shards
@@ -61,32 +59,27 @@ def make_parser() -> Parser:
 def run(arguments: list[str]) -> int:
     parser = make_parser()
     args = parser.parse_args(arguments)
-    load_objective(args.objective)
     if args.table and args.content:
         parser.error("--table and --content exclude each other: tables were published for the original bytes")
     if args.table and args.chain:
         parser.error("--table and --chain exclude each other: a published table has no chain")
     if args.source and not args.chain:
         parser.error("--source goes with --chain")
-    if args.chain:
-        report = verify_chain(args.path, args.source, content=args.content)
-    else:
-        report = verify_table(args.path, args.table) if args.table else _verify(args.path, args.content)
+    with ShownProgress() as progress:
+        report = verify(
+            args.path,
+            table=args.table,
+            content=args.content,
+            chain=args.chain,
+            source=args.source,
+            objective=args.objective,
+            progress=progress if sys.stderr.isatty() else None,
+        )
     if args.json:
         print(json.dumps(report.as_json(), indent=1))
     else:
         _print(report, every=bool(args.table))
     return 0 if report.sound else 1
-
-
-def _verify(path: str, content: bool) -> Report:
-    import sys
-
-    if not sys.stderr.isatty():
-        return verify(path, content=content)
-    files = len(storage.list_files(path)) if storage.is_directory(path) else 1
-    with Progress("verifying", files, unit="files") as progress:
-        return verify(path, content=content, on_file=lambda: progress.advance(1, ""))
 
 
 def _print(report: Report, *, every: bool) -> None:

@@ -898,13 +898,13 @@ def test_workers_do_not_outlive_a_killed_run(slow_run, tmp_path):
 def test_an_interrupted_run_that_finished_nothing_leaves_the_directory_free(
     create, part, tmp_path, monkeypatch
 ):
-    from bertdata.cli import create as command
+    from bertdata.steps import create as step
 
     def interrupt(job: object) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(command, "run_task", interrupt)
+        patch.setattr(step, "run_task", interrupt)
         assert create(part(SOUND)).status == 130
     assert files_below(tmp_path / "out") == []
     assert create(part(SOUND), "--dupe-factor=2").status == 0

@@ -1,0 +1,52 @@
+"""A step's progress shown: a bar for each of its stages, else plain lines."""
+
+from types import TracebackType
+
+from bertdata.cli.common.progress import Progress, ShardRate
+from bertdata.steps.progress import StepProgress
+
+
+class ShownProgress:
+    """Shows what a step tells; tenths: a plain line for each tenth of a stage too."""
+
+    def __init__(self, *, tenths: bool = False) -> None:
+        self._tenths = tenths
+        self._last: StepProgress | None = None
+        self._rate: ShardRate | None = None
+        self._shown: Progress | None = None
+
+    def __enter__(self) -> "ShownProgress":
+        return self
+
+    def __call__(self, now: StepProgress) -> None:
+        last = self._last
+        if self._shown is None or last is None or last.stage != now.stage:
+            self._end_stage()
+            last = StepProgress(stage=now.stage, done=0, total=now.total)
+            self._rate = ShardRate(now.all_shards) if now.all_shards else None
+            self._shown = Progress(now.stage, now.total, unit=now.unit).__enter__()
+        for warning in now.warnings:
+            self._shown.note(f"bertdata: warning: {warning}")
+        self._shown.advance(now.done - last.done, self._line(last, now), self._detail(last, now))
+        self._last = now
+
+    def _line(self, last: StepProgress, now: StepProgress) -> str:
+        if not self._tenths or not now.total:
+            return now.finished
+        is_new_tenth = now.done * 10 // now.total > last.done * 10 // last.total
+        return f"{now.stage}: {now.done} of {now.total} {now.unit}" if is_new_tenth else ""
+
+    def _detail(self, last: StepProgress, now: StepProgress) -> str | None:
+        if self._rate is None:
+            return None
+        self._rate.count(now.shards - last.shards, now.tokens - last.tokens)
+        return self._rate.text()
+
+    def _end_stage(self) -> None:
+        if self._shown is not None:
+            self._shown.__exit__(None, None, None)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._end_stage()

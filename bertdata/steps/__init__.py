@@ -1,0 +1,1 @@
+"""The steps as functions: the package offers them, and the command line calls them."""

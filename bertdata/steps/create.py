@@ -1,0 +1,192 @@
+"""Sentence parts to shards."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from bertdata._native import Engine
+from bertdata.build.dry_run import Preview, preview
+from bertdata.build.plan import chosen_settings, find_parts, plan_targets
+from bertdata.build.task import ShardTask, TaskPlan, TaskResult, run_task
+from bertdata.dataset.manifest import Manifest
+from bertdata.dataset.sources import Sources, find_sources
+from bertdata.io import storage
+from bertdata.io.assets import find_vocabulary
+from bertdata.io.process_pool import run_all
+from bertdata.steps.progress import OnProgress, StepProgress, silent
+from bertdata.steps.values import AnyPath, AnyPaths, path_of, paths_of, workers_of
+
+STAGE = "creating shards"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MadeDataset:
+    """A finished dataset: its directory and its manifest."""
+
+    directory: str
+    manifest: Manifest
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CreateResult:
+    """The datasets, one for each phase; shards that an earlier run had made; warnings about the parts."""
+
+    datasets: tuple[MadeDataset, ...]
+    kept: int
+    warnings: tuple[str, ...]
+
+
+def create(
+    parts: AnyPaths,
+    output: AnyPath,
+    *,
+    vocab: AnyPath,
+    recipe: str | None = None,
+    phase: int | None = None,
+    objective: str | None = None,
+    dialect: str | None = None,
+    max_seq_length: int | None = None,
+    max_predictions_per_seq: int | None = None,
+    dupe_factor: int | None = None,
+    random_seed: int | None = None,
+    masked_lm_prob: float | None = None,
+    short_seq_prob: float | None = None,
+    lower_case: bool | None = None,
+    whole_word_mask: bool | None = None,
+    remask: bool | None = None,
+    format: str | None = None,
+    skip_bad_inputs: bool = False,
+    workers: int | None = None,
+    engine: Engine | None = None,
+    progress: OnProgress | None = None,
+    **own_settings: Any,
+) -> CreateResult:
+    """Make one shard of each part, and the manifest, in ``output``, as ``bertdata create`` does.
+
+    A setting that is None is the recipe's; the recipe's default is mlperf, or that of the dialect's name.
+    A recipe of two phases writes ``output/phase1`` and ``output/phase2``. own_settings: those of an
+    objective of one's own. Shards that an earlier run finished are kept. A subclass of UsageError says
+    what is wrong with the call, one of DataError what is wrong with a part.
+    """
+    settings = {
+        "objective": objective,
+        "dialect": dialect,
+        "max_seq_length": max_seq_length,
+        "max_predictions_per_seq": max_predictions_per_seq,
+        "dupe_factor": dupe_factor,
+        "random_seed": random_seed,
+        "masked_lm_prob": masked_lm_prob,
+        "short_seq_prob": short_seq_prob,
+        "lower_case": lower_case,
+        "whole_word_mask": whole_word_mask,
+        "remask": remask,
+        "format": format,
+        **own_settings,
+    }
+    run = plan_run(
+        paths_of(parts),
+        path_of(output),
+        vocab=path_of(vocab),
+        recipe=recipe,
+        phase=phase,
+        changes={name: value for name, value in settings.items() if value is not None},
+        skip_bad_inputs=skip_bad_inputs,
+        engine=engine,
+    )
+    return run.make(workers_of(workers), progress or silent)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ShardRun:
+    """A run that is planned: its parts, and what becomes of each."""
+
+    parts: list[str]
+    plan: TaskPlan
+
+    def previews(self) -> list[Preview]:
+        """The shards that the run would make and keep; nothing is written."""
+        return preview(self.plan, self.parts)
+
+    def make(self, workers: int, progress: OnProgress) -> CreateResult:
+        """Make the datasets."""
+        targets, sources = self.plan.targets, find_sources(self.parts)
+        for target in targets:
+            target.dataset.begin()
+        try:
+            results = run_tasks([self.plan.part(part) for part in self.parts], workers, progress)
+            datasets = finish(self.plan, results, sources)
+        except BaseException:
+            for target in targets:
+                target.dataset.give_up()
+            raise
+        return CreateResult(
+            datasets=tuple(datasets),
+            kept=sum(result.kept for result in results),
+            warnings=tuple(warning for result in results for warning in result.warnings),
+        )
+
+
+def plan_run(
+    parts: list[str],
+    output: str,
+    *,
+    vocab: str,
+    recipe: str | None,
+    phase: int | None,
+    changes: dict[str, Any],
+    skip_bad_inputs: bool,
+    engine: Engine | None,
+) -> ShardRun:
+    """The run of ``create``; changes: the settings that differ from the recipe's."""
+    chosen, settings = chosen_settings(recipe, phase, changes)
+    found, vocabulary = find_parts(parts), find_vocabulary(vocab)
+    targets = plan_targets(output, chosen, phase, settings, found, vocabulary)
+    plan = TaskPlan(vocabulary=vocabulary, targets=targets, engine=engine, skip_bad=skip_bad_inputs)
+    return ShardRun(parts=found, plan=plan)
+
+
+def finish(plan: TaskPlan, results: list[TaskResult], sources: Sources) -> list[MadeDataset]:
+    """The datasets, their manifests written."""
+    skipped = [result.skipped for result in results if result.skipped is not None]
+    made = []
+    for index, target in enumerate(plan.targets):
+        entries = [result.entries[index] for result in results if result.skipped is None]
+        inputs, shards = [entry for entry, _ in entries], [shard for _, shard in entries]
+        manifest = target.dataset.finish(inputs, shards, skipped, vocabulary=plan.vocabulary, sources=sources)
+        made.append(MadeDataset(directory=target.dataset.directory, manifest=manifest))
+    return made
+
+
+def run_tasks(tasks: list[ShardTask], workers: int, progress: OnProgress) -> list[TaskResult]:
+    """All tasks' results, the largest part first so that no worker is left with it at the end."""
+    parts = [task.inputs[0] for task in tasks]
+    sizes = dict(zip(parts, storage.each(parts, storage.size), strict=True))
+    total, all_shards = sum(sizes.values()), sum(len(task.plan.targets) for task in tasks)
+    progress(StepProgress(stage=STAGE, done=0, total=total, all_shards=all_shards))
+    results: list[TaskResult] = []
+    done = shards = tokens = 0
+    largest_first = sorted(tasks, key=lambda task: -sizes[task.inputs[0]])
+    for result in run_all(run_task, largest_first, workers):
+        done += (result.skipped or result.entries[0][0]).bytes
+        shards += len(result.entries)
+        tokens += sum(shard.tokens for _, shard in result.entries) if not result.kept else 0
+        progress(
+            StepProgress(
+                stage=STAGE,
+                done=done,
+                total=total,
+                finished=_line(result),
+                shards=shards,
+                all_shards=all_shards,
+                tokens=tokens,
+                warnings=result.warnings,
+            )
+        )
+        results.append(result)
+    return results
+
+
+def _line(result: TaskResult) -> str:
+    if result.skipped is not None:
+        return f"skipped {result.skipped.name}"
+    made = ", ".join(f"{shard.name} ({shard.examples} examples)" for _, shard in result.entries)
+    return f"{'kept' if result.kept == len(result.entries) else 'made'} {made}"

@@ -1,0 +1,47 @@
+"""A Wikipedia dump to extracted articles."""
+
+import datetime
+
+from bertdata.errors import SettingsError
+from bertdata.steps.progress import OnProgress, StepProgress, silent
+from bertdata.steps.values import AnyPath, path_of, workers_of
+from bertdata.wiki import extract as wiki
+from bertdata.wiki.report import ExtractReport
+from bertdata.wiki.settings import ExtractSettings
+
+STAGES = {"templates": "collecting templates", "articles": "extracting articles"}
+
+
+def extract(
+    dump: AnyPath,
+    output: AnyPath,
+    *,
+    date: datetime.date | str | None = None,
+    templates: bool = True,
+    workers: int | None = None,
+    progress: OnProgress | None = None,
+) -> ExtractReport:
+    """Write the dump's articles into ``output/AA/wiki_00`` and so on, as ``bertdata extract`` does.
+
+    date: the day that ``{{CURRENTDAY}}`` and its relatives expand to, a date or YYYY-MM-DD; None: the
+    dump's own. templates: False is ``--no-templates``. A finished directory of the same dump and
+    settings is left as it is. InputError for a damaged dump; DatasetError for a directory that holds
+    something else.
+    """
+    settings = ExtractSettings(date=day_of(date), templates=templates)
+    tell = progress or silent
+
+    def show(stage: str, done: int, total: int) -> None:
+        tell(StepProgress(stage=STAGES[stage], done=done, total=total))
+
+    return wiki.extract(path_of(dump), path_of(output), settings, workers=workers_of(workers), progress=show)
+
+
+def day_of(date: datetime.date | str | None) -> datetime.date | None:
+    """The day; SettingsError for a text that is no date."""
+    if not isinstance(date, str):
+        return date
+    try:
+        return datetime.date.fromisoformat(date)
+    except ValueError:
+        raise SettingsError(f"date is {date!r}, expected YYYY-MM-DD") from None

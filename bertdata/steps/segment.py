@@ -1,0 +1,90 @@
+"""Extracted articles to parts with one sentence a line."""
+
+from typing import cast
+
+from bertdata._native import Engine
+from bertdata.io import storage
+from bertdata.io.assets import find_punkt_tables
+from bertdata.steps.progress import OnProgress, StepProgress, silent
+from bertdata.steps.values import AnyPath, AnyPaths, path_of, paths_of, workers_of
+from bertdata.text import segment as text
+from bertdata.text.directory import TextDirectory
+from bertdata.text.load_splitter import LoadSplitter
+from bertdata.text.plan import plan_text
+from bertdata.text.punkt.boundaries import Variant
+from bertdata.text.reading import find_extracted_files
+from bertdata.text.settings import SegmentCounts, SegmentSettings
+
+STAGE = "segmenting"
+
+
+def segment(
+    sources: AnyPaths,
+    output: AnyPath,
+    *,
+    recipe: str | None = None,
+    eval_articles: int | None = None,
+    block_size: float | None = None,
+    training_shards: int | None = None,
+    test_shards: int | None = None,
+    test_fraction: float | None = None,
+    punkt: str | None = None,
+    prefix: str | None = None,
+    punkt_tables: AnyPath | None = None,
+    workers: int | None = None,
+    engine: Engine | None = None,
+    progress: OnProgress | None = None,
+) -> SegmentCounts:
+    """Write the parts of the extracted files into ``output``, as ``bertdata segment`` does.
+
+    sources: extracted files, or directories of them. A setting that is None has its default:
+    SegmentSettings says which and what each means. punkt_tables: directory or URL of NLTK's English
+    punkt_tab tables. What an earlier run finished is kept.
+    """
+    given = {
+        "recipe": recipe,
+        "eval_articles": eval_articles,
+        "block_size": block_size,
+        "training_shards": training_shards,
+        "test_shards": test_shards,
+        "test_fraction": test_fraction,
+        "punkt": punkt,
+        "prefix": prefix,
+    }
+    settings = SegmentSettings(**{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
+    tables = None if punkt_tables is None else path_of(punkt_tables)
+    files = find_text(paths_of(sources), tables)
+    sizes, tell = storage.each(files, storage.size), progress or silent
+    finished, done, total = iter(files), 0, sum(sizes)
+    tell(StepProgress(stage=STAGE, done=0, total=total))
+
+    def show(size: int) -> None:
+        nonlocal done
+        done += size
+        tell(StepProgress(stage=STAGE, done=done, total=total, finished=f"segmented {next(finished)}"))
+
+    return text.segment(
+        files,
+        path_of(output),
+        settings,
+        LoadSplitter(cast(Variant, settings.punkt), engine, tables),
+        workers=workers_of(workers),
+        progress=show,
+    )
+
+
+def find_text(sources: list[str], punkt_tables: str | None) -> list[str]:
+    """The extracted files; the Punkt tables are fetched once, before the workers look for them."""
+    files = find_extracted_files(sources)
+    find_punkt_tables(punkt_tables)
+    return files
+
+
+def preview_segment(
+    sources: list[str], output: str, settings: SegmentSettings, punkt_tables: str | None
+) -> list[str]:
+    """The lines on what would be read and written; errors as from segment."""
+    files = find_text(sources, punkt_tables)
+    plan = plan_text(files, settings)
+    TextDirectory(output, plan).commit.refuse_others()
+    return plan.lines(files, output)

@@ -1,0 +1,77 @@
+"""A dataset in numbers."""
+
+from functools import partial
+
+from bertdata.dataset.discover import FoundDataset, FoundShard, find_datasets
+from bertdata.dataset.vocabulary import known_vocabulary
+from bertdata.examples.objectives import find_objective
+from bertdata.io.process_pool import run_all
+from bertdata.report.count import ShardCounts
+from bertdata.report.plot import check_picture, write_picture
+from bertdata.report.summary import Statistics, count
+from bertdata.steps.progress import OnProgress, StepProgress, silent
+from bertdata.steps.values import AnyPath, path_of, workers_of
+
+STAGE = "counting"
+
+
+def stats(
+    path: AnyPath,
+    *,
+    vocab: AnyPath | None = None,
+    picture: AnyPath | None = None,
+    objective: str | None = None,
+    workers: int | None = None,
+    progress: OnProgress | None = None,
+) -> list[Statistics]:
+    """The numbers of the dataset in a directory, or of each of several, as of ``bertdata stats``.
+
+    path: may be one shard. vocab: the vocabulary that another tool's shards were made with. picture: a
+    .svg or .png to write of the lengths. objective: one of your own that the examples need.
+    ``as_json`` of each element is what ``bertdata stats --json`` prints. ShardError for a damaged record.
+    """
+    drawn = None if picture is None else path_of(picture)
+    if drawn is not None:
+        check_picture(drawn)
+    if objective is not None:
+        find_objective(objective)
+    datasets = find_datasets(path_of(path), objective=objective)
+    given = None if vocab is None else path_of(vocab)
+    mask_ids = [_mask_id(given, dataset) for dataset in datasets]
+    counts = _count_all(datasets, workers_of(workers), objective, progress or silent)
+    found = [
+        Statistics(dataset, [counts[shard.path] for shard in dataset.shards], mask_id)
+        for dataset, mask_id in zip(datasets, mask_ids, strict=True)
+    ]
+    if drawn is not None:
+        write_picture(drawn, found)
+    return found
+
+
+def _mask_id(vocab: str | None, dataset: FoundDataset) -> int | None:
+    vocabulary = known_vocabulary(vocab, dataset)
+    return vocabulary.mask if vocabulary else None
+
+
+def _count_all(
+    datasets: list[FoundDataset], workers: int, objective: str | None, progress: OnProgress
+) -> dict[str, ShardCounts]:
+    """The counts of all shards by path, the largest shard first so that no worker is left with it."""
+    shards = sorted(
+        (shard for dataset in datasets for shard in dataset.shards), key=lambda shard: -shard.bytes
+    )
+    counts = {}
+    done, total = 0, sum(shard.bytes for shard in shards)
+    progress(StepProgress(stage=STAGE, done=0, total=total))
+    for path, found in run_all(partial(_count, objective), shards, workers):
+        done += found.bytes
+        line = f"counted {found.name} ({found.examples} examples)"
+        progress(StepProgress(stage=STAGE, done=done, total=total, finished=line))
+        counts[path] = found
+    return counts
+
+
+def _count(objective: str | None, shard: FoundShard) -> tuple[str, ShardCounts]:
+    if objective is not None:
+        find_objective(objective)  # a worker may be a new process
+    return shard.path, count(shard)

@@ -1,0 +1,64 @@
+"""Files held against their manifest, md5sum file or published table."""
+
+import threading
+
+from bertdata.dataset.chain import verify_chain
+from bertdata.dataset.findings import Report
+from bertdata.dataset.verify import verify as verify_files
+from bertdata.dataset.verify_table import verify_table
+from bertdata.errors import SettingsError
+from bertdata.examples.objectives import find_objective
+from bertdata.io import storage
+from bertdata.steps.progress import OnProgress, StepProgress
+from bertdata.steps.values import AnyPath, AnyPaths, path_of, paths_of
+
+STAGE = "verifying"
+
+
+def verify(
+    path: AnyPath,
+    *,
+    table: str | None = None,
+    content: bool = False,
+    chain: bool = False,
+    source: AnyPaths = (),
+    objective: str | None = None,
+    progress: OnProgress | None = None,
+) -> Report:
+    """The report on a directory with a manifest, a manifest or an md5sum file, as of ``verify-md5``.
+
+    table: name of a published table to hold the directory against. content: compare examples, not bytes.
+    chain: follow the manifests back to the dump; source: directories of parts or articles, or the dump,
+    to be checked with it. objective: one of your own that the examples need. Faults are in the report
+    (``report.sound``), not raised. Only a check without chain and table has progress.
+    """
+    sources = paths_of(source)
+    if table is not None and content:
+        raise SettingsError("table and content exclude each other: tables are of the original bytes")
+    if table is not None and chain:
+        raise SettingsError("table and chain exclude each other: a published table has no chain")
+    if sources and not chain:
+        raise SettingsError("source goes with chain")
+    if objective is not None:
+        find_objective(objective)
+    if chain:
+        return verify_chain(path_of(path), sources, content=content)
+    if table is not None:
+        return verify_table(path_of(path), table)
+    return _verify(path_of(path), content, progress)
+
+
+def _verify(path: str, content: bool, progress: OnProgress | None) -> Report:
+    if progress is None:
+        return verify_files(path, content=content)
+    total = len(storage.list_files(path)) if storage.is_directory(path) else 1
+    progress(StepProgress(stage=STAGE, done=0, total=total, unit="files"))
+    done, one_at_a_time = 0, threading.Lock()  # files are checked by several threads
+
+    def show() -> None:
+        nonlocal done
+        with one_at_a_time:
+            done += 1
+            progress(StepProgress(stage=STAGE, done=done, total=total, unit="files"))
+
+    return verify_files(path, content=content, on_file=show)
