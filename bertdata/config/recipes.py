@@ -73,13 +73,13 @@ RECIPES = {
         ),
         Recipe(
             name="graphcore",
-            summary="Graphcore's BERT on IPU: 128/20 then 384/58, dupe factor 6, seed 1984, TFRecord",
+            summary="Graphcore's BERT on IPU: 128/20 then 384/58, dupe factor 5, seed 1984, TFRecord",
             phases=_two_phases(
                 {
                     "dialect": "graphcore",
                     "max_seq_length": 128,
                     "max_predictions_per_seq": 20,
-                    "dupe_factor": 6,
+                    "dupe_factor": 5,
                     "random_seed": 1984,
                 },
                 384,

@@ -15,6 +15,7 @@ import fsspec
 import pytest
 
 from bertdata import __version__
+from bertdata.build.plan import chosen_settings
 from bertdata.cli.main import COMMANDS, USAGE
 from bertdata.dataset.published.tables import load_table
 from bertdata.shards.example_proto import decode_example, encode_example, varint
@@ -105,6 +106,26 @@ def test_recipes_are_listed_and_printed_as_json(bertdata):
     assert names == ["mlperf", "google", "nvidia", "habana", "graphcore"]
     nvidia = json.loads(bertdata("recipes", "nvidia").out)
     assert [phase["max_seq_length"] for phase in nvidia["phases"]] == [128, 512]
+
+
+PUBLISHED = {
+    "mlperf": [(512, 76, 10, 12345)],
+    "google": [(128, 20, 10, 12345)],
+    "nvidia": [(128, 20, 5, 12345), (512, 80, 5, 12345)],
+    "habana": [(128, 20, 5, 12345), (512, 80, 5, 12345)],
+    "graphcore": [(128, 20, 5, 1984), (384, 58, 5, 1984)],
+}
+"""Length, predictions, dupe factor and seed of each phase, as the recipe's owner publishes them."""
+
+
+@pytest.mark.parametrize("recipe", PUBLISHED)
+def test_a_recipe_has_the_figures_of_its_owners_instructions(recipe, bertdata):
+    names = ("max_seq_length", "max_predictions_per_seq", "dupe_factor", "random_seed")
+    _, chosen = chosen_settings(recipe, None, {})
+    figures = [tuple(getattr(phase, name) for name in names) for phase in chosen.values()]
+    assert figures == PUBLISHED[recipe]
+    summary = next(line for line in bertdata("recipes").out.splitlines() if line.split()[0] == recipe)
+    assert f"dupe factor {figures[0][2]}" in summary
 
 
 # --- create -------------------------------------------------------------------------------------
