@@ -57,7 +57,12 @@ TAG_RULES = (
     Rule(b"<ref", rb"<ref([^>]*)>", b"", "a named footnote, <references/> too"),
     Rule(b"<http", rb"<http([^>]*)>", b"", "an address in angle brackets"),
     Rule(b"<Ref", rb"<Ref([^>]*)>", b"", "a footnote written large"),
-    Rule(b"<mapframe ", rb"<mapframe ([^/]*)/>", b"", "an empty map"),
+    Rule(
+        b"<mapframe ",
+        rb"<mapframe ([^/\\]*)/>",
+        b"",
+        "an empty map; the original's bracket holds a backslash too",
+    ),
     Rule(b"<mapframe", rb"<mapframe([^>]*)>", b"", "a map opens"),
     _gone(b"</mapframe>", "a map closes"),
     _gone(b"<poem>", "verse: its lines stay"),

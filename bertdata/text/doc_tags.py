@@ -28,8 +28,8 @@ def strip_frame(data: bytes, name: str) -> StrippedText:
     """The articles' lines, an empty one before each article; universal newlines.
 
     As the original: a line with ``<doc`` anywhere counts as a frame's first line, so the line after
-    it goes too, and any line with ``</doc>`` goes. InputError for a file without articles, and for
-    an article that is not closed.
+    it goes too, even where that ends the article, and any line with ``</doc>`` goes. InputError for a
+    file without articles, and for an article that is not closed.
     """
     kept: list[bytes] = []
     watch = FrameWatch(name)
@@ -37,6 +37,8 @@ def strip_frame(data: bytes, name: str) -> StrippedText:
     for number, line in enumerate(universal_newlines(data).split(b"\n"), 1):
         if title_due:
             title_due = False
+            if b"</doc>" in line:  # a <doc in an article's last line: the original drops its end as a title
+                watch.see_closing()
         elif b"<" not in line:  # most lines; one character is found far quicker than several
             if line:
                 kept.append(line)

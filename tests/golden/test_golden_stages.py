@@ -6,8 +6,12 @@ from pathlib import Path
 import pytest
 
 from bertdata.cli.main import main
+from bertdata.text.load_splitter import LoadSplitter
+from bertdata.text.reading import find_extracted_files
+from bertdata.text.segment import segment
+from bertdata.text.settings import SegmentSettings
 from bertdata.wiki.extract import extract
-from golden.stages import DUMP, EXTRACTED, SETTINGS, TEXT, make_text
+from golden.stages import DUMP, EXTRACTED, GOLDEN, SETTINGS, TEXT, make_text
 from tests.support.dumps import files
 
 # Of `bertdata create golden/text/mlperf/part-* --vocab golden/vocab.txt --recipe habana --format tfrecord`.
@@ -28,6 +32,15 @@ def test_text_is_the_golden_text(recipe, engine, tmp_path):
     counts = make_text(recipe, tmp_path / "text", engine)
     assert files(tmp_path / "text") == files(TEXT / recipe)
     assert counts.articles == (83 if recipe == "mlperf" else 80)
+
+
+@pytest.mark.parametrize("engine", ["native", "python"])
+def test_odd_articles_become_the_golden_part(engine, tmp_path):
+    odd, settings = GOLDEN / "articles", SegmentSettings(eval_articles=0)
+    files = find_extracted_files([str(odd / "wiki_00")])
+    assert segment(files, str(tmp_path / "text"), settings, LoadSplitter("3.4.5", engine)).articles == 2
+    part = "part-00000-of-00500"
+    assert (tmp_path / "text" / part).read_bytes() == (odd / part).read_bytes()
 
 
 @pytest.mark.parametrize("engine", ["native", "python"])

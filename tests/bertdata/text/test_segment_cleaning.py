@@ -123,6 +123,8 @@ def test_no_rule_adds_a_bracket() -> None:
         (b"<section \\/>", b"<section \\/>"),
         (b"x</doc>", b"x\r"),
         (b"<br/>", b"<br/>"),
+        (b"<mapframe a/>b", b"b"),
+        (b"<mapframe a>b\\c/>", b"b\\c/>"),
     ],
 )
 def test_a_rule_does_what_the_original_does(line: bytes, cleaned: bytes) -> None:
@@ -136,6 +138,14 @@ def test_a_category_link_takes_its_line_along() -> None:
 def test_the_line_after_any_doc_is_dropped_unseen() -> None:
     text = b'<doc id="1">\nTitle\n\nuses <document> tags\nlost\nkept\r\ncarriage\rreturns\n</doc>\n'
     assert strip_frame(text, "wiki_00").text == b"\n\nkept\ncarriage\nreturns\n"
+
+
+@pytest.mark.parametrize("last", [b"uses <document> tags", b"names <doc"])
+def test_an_articles_end_after_a_doc_is_dropped_as_a_title_and_still_ends_it(last: bytes) -> None:
+    article = b'<doc id="%d">\nTitle\n\nkept\n%b\n</doc>\n'
+    stripped = strip_frame(article % (1, last) + article % (2, last), "wiki_00")
+    assert stripped.text == b"\nkept\n\n\nkept\n\n"
+    assert stripped.articles == 2
 
 
 @pytest.mark.parametrize(
