@@ -2,10 +2,13 @@
 
 import argparse
 import sys
+from collections.abc import Callable
 from contextlib import ExitStack
+from typing import Any
 
 from bertdata._native import Engine
 from bertdata.build.warnings import check_documents, text_warnings
+from bertdata.cli.common.absl_flags import boolean, integer, read_command_line
 from bertdata.cli.common.parser import Parser, add_engine
 from bertdata.config.dialects import DIALECTS
 from bertdata.errors import SettingsError
@@ -25,59 +28,69 @@ EXAMPLE = """\
 
 SUMMARY = """\
 All inputs together (patterns and commas allowed) become examples, dealt in turn to the outputs.
-Flags mean what they mean in the script; files that exist are overwritten."""
+Flags are read as the scripts of MLPerf and Google read theirs, with one dash or two, --name value,
+--noname and --flagfile; files that exist are overwritten. Warnings name what the scripts ignore
+without a word: unknown flags, other words, patterns that match nothing. One thing differs: a pattern's
+files are taken sorted and without hidden ones; TensorFlow takes them as the directory lists them."""
 
 
 def make_parser() -> Parser:
     parser = Parser("bertdata create-pretraining-data", EXAMPLE, SUMMARY)
     parser.add_argument(
-        "--input_file", required=True, metavar="A,B", help="text files or patterns, by commas"
+        "--input_file",
+        required=True,
+        metavar="A,B",
+        help="text files or patterns, by commas; the files of a pattern in sorted order",
     )
     parser.add_argument(
         "--output_file", required=True, metavar="C,D", help="TFRecord files to write, by commas"
     )
     parser.add_argument("--vocab_file", required=True, metavar="FILE|NAME", help="WordPiece vocabulary")
-    parser.add_argument(
-        "--do_lower_case",
-        type=_boolean,
-        nargs="?",
-        const=True,
-        default=True,
-        metavar="BOOL",
-        help="lower-case the text (default: true)",
-    )
-    parser.add_argument(
-        "--nodo_lower_case", dest="do_lower_case", action="store_false", help=argparse.SUPPRESS
-    )
-    parser.add_argument("--max_seq_length", type=int, default=128, metavar="INT", help="default: 128")
-    parser.add_argument("--max_predictions_per_seq", type=int, default=20, metavar="INT", help="default: 20")
-    parser.add_argument("--random_seed", type=int, default=12345, metavar="INT", help="default: 12345")
-    parser.add_argument("--dupe_factor", type=int, default=10, metavar="INT", help="default: 10")
-    parser.add_argument("--masked_lm_prob", type=float, default=0.15, metavar="FLOAT", help="default: 0.15")
-    parser.add_argument("--short_seq_prob", type=float, default=0.1, metavar="FLOAT", help="default: 0.1")
-    parser.add_argument(
-        "--do_whole_word_mask",
-        type=_boolean,
-        nargs="?",
-        const=True,
-        default=False,
-        metavar="BOOL",
-        help="Google's script has it: mask whole words (default: false)",
-    )
+    _add(parser, "do_lower_case", boolean, True, "lower-case the text")
+    _add(parser, "max_seq_length", integer, 128)
+    _add(parser, "max_predictions_per_seq", integer, 20)
+    _add(parser, "random_seed", integer, 12345)
+    _add(parser, "dupe_factor", integer, 10)
+    _add(parser, "masked_lm_prob", float, 0.15)
+    _add(parser, "short_seq_prob", float, 0.1)
+    _add(parser, "do_whole_word_mask", boolean, False, "Google's script has it: mask whole words")
+    _add(parser, "only_check_args", boolean, False, "read the flags and stop", alias="only_check_flags")
     parser.add_argument("--dialect", choices=tuple(DIALECTS), default="mlperf", help="default: mlperf")
     add_engine(parser)
     return parser
 
 
-def _boolean(text: str) -> bool:
-    known = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
-    if text.lower() not in known:
-        raise argparse.ArgumentTypeError(f"{text!r} is neither true nor false")
-    return known[text.lower()]
+def _add(
+    parser: Parser, name: str, kind: Callable[[str], Any], default: object, help: str = "", alias: str = ""
+) -> None:
+    metavar = {boolean: "BOOL", integer: "INT", float: "FLOAT"}[kind]
+    shown = str(default).lower()
+    told = f"{help} (default: {shown})" if help else f"default: {shown}"
+    names = [f"--{name}", *([f"--{alias}"] if alias else [])]
+    parser.add_argument(*names, type=kind, default=default, metavar=metavar, help=told)
+
+
+def read_flags(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
+    """The flags' values, as absl reads the command line, and its warnings."""
+    parser = make_parser()
+    known = {
+        option.lstrip("-"): action.type is boolean
+        for action in parser._actions
+        for option in action.option_strings
+        if action.dest != "help"
+    }
+    line = read_command_line(arguments, known)
+    for flag in line.flags:
+        if flag.endswith("=--"):  # argparse would drop it
+            parser.error(f"argument {flag.removesuffix('=--')}: '--' is no value")
+    return parser.parse_args(line.flags), line.warnings
 
 
 def run(arguments: list[str]) -> int:
-    args = make_parser().parse_args(arguments)
+    args, warnings = read_flags(arguments)
+    _warn(warnings)
+    if args.only_check_args:
+        return 0
     settings = BertSettings(
         dialect=args.dialect,
         max_seq_length=args.max_seq_length,

@@ -1,0 +1,202 @@
+"""Command lines as absl-py reads them for the scripts of TensorFlow 1 (``tf.flags``, ``tf.app.run``).
+
+Such a script ignores flags that it does not know, and words that are no flags.
+"""
+
+import io
+import os
+from argparse import ArgumentTypeError
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+
+from bertdata.errors import SettingsError
+from bertdata.io import storage
+
+HELP_FLAGS = ("h", "help", "helpshort", "helpfull", "helpxml", "?")
+OWN_FLAGS = {
+    "logtostderr": True,
+    "alsologtostderr": True,
+    "showprefixforinfo": True,
+    "run_with_pdb": True,
+    "pdb_post_mortem": True,
+    "pdb": True,
+    "run_with_profiling": True,
+    "use_cprofile_for_profiling": True,
+    "log_dir": False,
+    "v": False,
+    "verbosity": False,
+    "stderrthreshold": False,
+    "logger_levels": False,
+    "profile_file": False,
+}
+"""Flags that absl defines for every script and that have no effect here; True for a boolean flag."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CommandLine:
+    """Known flags, each as ``--name=value``, in order; warnings about the rest."""
+
+    flags: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+
+def read_command_line(arguments: Sequence[str], known: Mapping[str, bool]) -> CommandLine:
+    """The command line as absl takes it; known: the script's flags, True for a boolean one.
+
+    A flag has one dash or two. Its value follows ``=`` or is the next word, whatever that is; but a
+    boolean flag without ``=`` is true, and ``--noNAME`` is false. ``--flagfile=FILE`` stands for the
+    lines of FILE. ``--`` ends the flags. SettingsError for a value that is missing, or that
+    ``--noNAME`` is given.
+    """
+    line = CommandLine()
+    words = iter(_expand_flag_files(arguments, line.warnings))
+    known = {**OWN_FLAGS, **known}
+    unknown: list[tuple[str, str]] = []
+    tolerated: set[str] = set()
+    bare_boolean = ""
+    for word in words:
+        before, bare_boolean = bare_boolean, ""
+        if word == "--":
+            if rest := list(words):
+                line.warnings.append(f"{' '.join(rest)}: comes after --, so it is ignored, as by the script")
+            break
+        name, equals, value = _split(word)
+        is_off = name not in known and name.startswith("no") and known.get(name[2:], False)
+        if not name:
+            line.warnings.append(_ignored_word(word, before))
+        elif name in HELP_FLAGS:
+            line.flags.append("--help")
+        elif name == "undefok":
+            tolerated.update(part.strip() for part in _value(word, equals, value, words).split(","))
+        elif is_off and equals:
+            raise SettingsError(f"{word}: --{name} takes no value")
+        elif name not in known and not is_off:
+            unknown.append((name, word))
+        else:
+            is_boolean = is_off or known[name]
+            if is_boolean and not equals:
+                bare_boolean, value = word, "false" if is_off else "true"
+            else:
+                value = _value(word, equals, value, words)
+            name = name[2:] if is_off else name
+            if name in OWN_FLAGS:
+                line.warnings.append(f"{word}: has no effect here")
+            else:
+                line.flags.append(f"--{name}={value}")
+    tolerated |= {f"no{name}" for name in tolerated}
+    line.warnings.extend(_unknown_flag(name, word, known) for name, word in unknown if name not in tolerated)
+    return line
+
+
+def _split(word: str) -> tuple[str, str, str]:
+    """Name, ``=`` and value of a flag; no name where the word is no flag."""
+    if not word.startswith("-"):
+        return "", "", ""
+    return word[2 if word.startswith("--") else 1 :].partition("=")
+
+
+def _value(word: str, equals: str, value: str, words: Iterator[str]) -> str:
+    if equals:
+        return value
+    following = next(words, None)
+    if following is None:
+        raise SettingsError(f"{word}: has no value")
+    return following
+
+
+def _ignored_word(word: str, before: str) -> str:
+    if not before:
+        return f"{word!r} is no flag and is ignored, as by the script"
+    flag, off = before.lstrip("-"), before.lstrip("-").startswith("no")
+    now = "false" if off else "true"
+    name = flag[2:] if off else flag
+    return (
+        f"{before} {word}: a boolean flag takes its value only after =, so {name} is {now} and {word!r} is "
+        f"ignored, as by the script; write --{name}=VALUE"
+    )
+
+
+def _unknown_flag(name: str, word: str, known: Mapping[str, bool]) -> str:
+    near = get_close_matches(name, [other for other in known if other not in OWN_FLAGS], n=1)
+    hint = f"; did you mean --{near[0]}?" if near else ""
+    return f"{word}: no such flag; it is ignored, as by the script{hint}"
+
+
+# --- flag files ---------------------------------------------------------------------------------
+
+
+def _expand_flag_files(arguments: Sequence[str], warnings: list[str]) -> list[str]:
+    """The arguments up to ``--`` with the lines of each flag file in its place, then the others."""
+    expanded: list[str] = []
+    words = iter(arguments)
+    for word in words:
+        if word in ("--flagfile", "-flagfile"):
+            expanded += _read_flag_file(_value(word, "", "", words), (), warnings)
+        elif (path := _flag_file(word)) is not None:
+            expanded += _read_flag_file(path, (), warnings)
+        else:
+            expanded.append(word)
+            if word == "--":
+                break
+    return [*expanded, *words]
+
+
+def _flag_file(word: str) -> str | None:
+    """The path in ``--flagfile=PATH``; None for another word."""
+    for prefix in ("--flagfile=", "-flagfile="):
+        if word.startswith(prefix):
+            return word.removeprefix(prefix).strip()
+    return None
+
+
+def _read_flag_file(path: str, within: tuple[str, ...], warnings: list[str]) -> list[str]:
+    """The file's lines but empty ones and comments (``#`` or ``//``), files that it names in their place.
+
+    within: the files that are being read; one of them is not read again.
+    """
+    path = os.path.expanduser(path)
+    if not path:
+        return []
+    if path in within:
+        warnings.append(f"--flagfile={path}: the file names itself, which is ignored, as by the script")
+        return []
+    found: list[str] = []
+    for line in _lines_of(path):
+        if line.isspace() or line.startswith(("#", "//")):
+            continue
+        if (inner := _flag_file(line)) is not None:
+            found += _read_flag_file(inner, (*within, path), warnings)
+        elif line in ("--flagfile", "-flagfile"):
+            raise SettingsError(f"{path}: {line} names no file; write {line}=FILE")
+        else:
+            found.append(line.strip())
+    return found
+
+
+def _lines_of(path: str) -> list[str]:
+    try:
+        text = storage.read_bytes(path).decode()
+    except UnicodeDecodeError:
+        raise SettingsError(f"{path}: is no flag file: not UTF-8") from None
+    return io.StringIO(text, newline=None).readlines()
+
+
+# --- values, for argparse -----------------------------------------------------------------------
+
+
+def boolean(text: str) -> bool:
+    """True or false, as absl spells them."""
+    known = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
+    if text.lower() not in known:
+        raise ArgumentTypeError(f"{text!r} is neither true nor false")
+    return known[text.lower()]
+
+
+def integer(text: str) -> int:
+    """An integer: decimal, 0x hexadecimal or 0o octal."""
+    base = {"0o": 8, "0x": 16}.get(text[:2], 10) if len(text) > 2 else 10
+    try:
+        return int(text, base)
+    except ValueError:
+        raise ArgumentTypeError(f"{text!r} is not an integer") from None
