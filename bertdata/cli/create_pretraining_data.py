@@ -4,14 +4,16 @@ import argparse
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import dataclass
 from typing import Any
 
 from bertdata._native import Engine
 from bertdata.build.warnings import check_documents, text_warnings
 from bertdata.cli.common.absl_flags import boolean, integer, read_command_line
 from bertdata.cli.common.parser import Parser, add_engine
-from bertdata.config.dialects import DIALECTS
-from bertdata.errors import SettingsError
+from bertdata.config.dialects import DIALECTS, SPECIAL_TOKENS, Dialect
+from bertdata.config.settings import LONGEST_SEQUENCE, check
+from bertdata.errors import MissingInputError, SettingsError
 from bertdata.examples.bert.objective import BERT
 from bertdata.examples.bert.settings import BertSettings
 from bertdata.io import storage
@@ -19,7 +21,8 @@ from bertdata.io.assets import find_vocabulary
 from bertdata.io.file_check import HashingSink
 from bertdata.records import ExampleSource
 from bertdata.shards.write import write_examples
-from bertdata.tokens.load import load_tokenizer, load_vocabulary
+from bertdata.tokens.vocabulary import WordPieceVocabulary, parse_vocabulary
+from bertdata.tokens.wordpiece import WordPieceTokenizer
 
 EXAMPLE = """\
   bertdata create-pretraining-data --input_file=part-00000-of-00500 \\
@@ -32,6 +35,17 @@ Flags are read as the scripts of MLPerf and Google read theirs, with one dash or
 --noname and --flagfile; files that exist are overwritten. Warnings name what the scripts ignore
 without a word: unknown flags, other words, patterns that match nothing. One thing differs: a pattern's
 files are taken sorted and without hidden ones; TensorFlow takes them as the directory lists them."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ScriptSettings(BertSettings):
+    """Settings as the scripts take them: they make nothing of a limit above the length but more padding."""
+
+    def check_predictions(self) -> None:
+        check(
+            1 <= self.max_predictions_per_seq <= LONGEST_SEQUENCE,
+            f"max_predictions_per_seq is {self.max_predictions_per_seq}, expected 1 to {LONGEST_SEQUENCE}",
+        )
 
 
 def make_parser() -> Parser:
@@ -91,19 +105,21 @@ def run(arguments: list[str]) -> int:
     _warn(warnings)
     if args.only_check_args:
         return 0
-    settings = BertSettings(
+    settings = ScriptSettings(
         dialect=args.dialect,
         max_seq_length=args.max_seq_length,
         max_predictions_per_seq=args.max_predictions_per_seq,
         dupe_factor=args.dupe_factor,
         random_seed=args.random_seed,
-        masked_lm_prob=args.masked_lm_prob,
-        short_seq_prob=args.short_seq_prob,
+        masked_lm_prob=_probability(args.masked_lm_prob),
+        short_seq_prob=_probability(args.short_seq_prob),
         lower_case=args.do_lower_case,
         whole_word_mask=args.do_whole_word_mask,
     )
     inputs = find_inputs(args.input_file)
     outputs = _split("--output_file", args.output_file)
+    if not outputs:
+        raise SettingsError(f"--output_file={args.output_file}: names no file")
     if len(set(outputs)) < len(outputs):
         raise SettingsError(f"--output_file={args.output_file}: names an output twice")
     with ExitStack() as stack:  # all files open before the long work, none appears before all are whole
@@ -117,20 +133,41 @@ def run(arguments: list[str]) -> int:
     return 0
 
 
+def _probability(value: float) -> float:
+    """The probability from 0 to 1 of which the scripts make the same: they check no bounds."""
+    return min(max(value, 0.0), 1.0)
+
+
 def _split(flag: str, names: str) -> list[str]:
+    """The names between commas; a warning for empty ones, which are left out."""
     split = names.split(",")
     if not all(split):
-        raise SettingsError(f"{flag}={names}: holds an empty name, expected names separated by commas")
-    return split
+        _warn([f"{flag}={names}: a name between commas is empty; it is left out"])
+    return [name for name in split if name]
 
 
 def find_inputs(flag: str) -> list[str]:
-    """The files of a comma-separated list of patterns in the script's order: as listed, each sorted."""
-    return [path for pattern in _split("--input_file", flag) for path in storage.expand([pattern])]
+    """The files of a comma-separated list of patterns: as listed, the files of each pattern sorted.
+
+    The scripts take a pattern's files in the order of the directory, hidden ones too. Like them, go on
+    where a pattern names no file, but with a warning; MissingInputError where none names any.
+    """
+    found: list[str] = []
+    for pattern in _split("--input_file", flag):
+        try:
+            found += storage.expand([pattern])
+        except MissingInputError as error:
+            _warn([f"{error}; it is left out, as by the script"])
+    if not found:
+        raise MissingInputError(f"--input_file={flag}: names no file")
+    return found
 
 
-def _make(inputs: list[str], vocabulary: str, settings: BertSettings, engine: Engine | None) -> ExampleSource:
-    tokenizer = load_tokenizer(vocabulary, settings.dialect, settings.lower_case, engine)
+def _make(
+    inputs: list[str], vocabulary_path: str, settings: BertSettings, engine: Engine | None
+) -> ExampleSource:
+    vocabulary = _load_vocabulary(vocabulary_path, settings.rules)
+    tokenizer = WordPieceTokenizer(vocabulary, settings.rules, lower_case=settings.lower_case, engine=engine)
     texts = [storage.read_bytes(path) for path in inputs]
     documents = tokenizer.encode(texts, inputs)
     together = ", ".join(inputs)
@@ -139,7 +176,16 @@ def _make(inputs: list[str], vocabulary: str, settings: BertSettings, engine: En
         _warn(text_warnings(text, path, settings.dialect))
     _warn(BERT.warnings(documents, together))
     del texts
-    return BERT.make(documents, load_vocabulary(vocabulary, settings.dialect), settings, engine)
+    return BERT.make(documents, vocabulary, settings, engine)
+
+
+def _load_vocabulary(path: str, dialect: Dialect) -> WordPieceVocabulary:
+    """The vocabulary, with or without ``[PAD]``, which the scripts never look up: they pad with id 0."""
+    required = tuple(token for token in SPECIAL_TOKENS if token != "[PAD]")
+    vocabulary = parse_vocabulary(storage.read_bytes(path), path, dialect, required)
+    if "[PAD]" not in vocabulary.ids:
+        _warn([f"{path}: lacks [PAD]; examples are padded with id 0, which is {vocabulary.words[0]!r} here"])
+    return vocabulary
 
 
 def _warn(warnings: list[str]) -> None:

@@ -1,6 +1,7 @@
 """A vocabulary file as each dialect numbers it."""
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bertdata.config.dialects import SPECIAL_TOKENS, Dialect
@@ -18,12 +19,15 @@ class WordPieceVocabulary(Vocabulary):
     ids: dict[str, int]
 
 
-def parse_vocabulary(data: bytes, name: str, dialect: Dialect) -> WordPieceVocabulary:
+def parse_vocabulary(
+    data: bytes, name: str, dialect: Dialect, required: Sequence[str] = SPECIAL_TOKENS
+) -> WordPieceVocabulary:
     """The vocabulary in ``data``: one token a line, stripped; its id is its place.
 
     Where a token occurs twice, mlperf keeps the first and numbers distinct tokens; the others keep
     the last and number lines. Random replacements are drawn from the distinct tokens in order of
-    first appearance.
+    first appearance. VocabularyError where a required token is missing; [PAD] is the only one that
+    examples can be made without.
     """
     tokens = _read_tokens(data, name, dialect)
     ids: dict[str, int] = {}
@@ -32,7 +36,7 @@ def parse_vocabulary(data: bytes, name: str, dialect: Dialect) -> WordPieceVocab
             ids[token] = line
         else:
             ids.setdefault(token, len(ids))
-    missing = [token for token in SPECIAL_TOKENS if token not in ids]
+    missing = [token for token in required if token not in ids]
     if missing:
         raise VocabularyError(
             f"{name}: lacks {' '.join(missing)}; expected one token a line, these among them"

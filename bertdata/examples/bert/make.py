@@ -31,7 +31,8 @@ class NativeExamples:
             documents.document_ends,
             rules=kernels.BertRules(
                 max_seq_length=settings.max_seq_length,
-                max_predictions=settings.max_predictions_per_seq,
+                # an example has no more masks than ids, whatever the limit
+                max_predictions=min(settings.max_predictions_per_seq, settings.max_seq_length),
                 dupe_factor=settings.dupe_factor,
                 masked_lm_prob=settings.masked_lm_prob,
                 short_seq_prob=settings.short_seq_prob,

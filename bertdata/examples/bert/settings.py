@@ -41,11 +41,7 @@ class BertSettings(ExampleSettings):
 
     def __post_init__(self) -> None:
         super(BertSettings, self).__post_init__()
-        check(
-            1 <= self.max_predictions_per_seq <= self.max_seq_length,
-            f"max_predictions_per_seq is {self.max_predictions_per_seq}, "
-            f"expected 1 to max_seq_length ({self.max_seq_length})",
-        )
+        self.check_predictions()
         check(self.dupe_factor >= 1, f"dupe_factor is {self.dupe_factor}, expected 1 or more")
         for name in ("masked_lm_prob", "short_seq_prob"):
             value = getattr(self, name)
@@ -59,8 +55,16 @@ class BertSettings(ExampleSettings):
             f"remask needs the dialect graphcore: those of {self.dialect} have too few masks",
         )
         check(
-            not (self.remask and self.max_predictions_per_seq == self.max_seq_length),
+            not (self.remask and self.max_predictions_per_seq >= self.max_seq_length),
             "remask needs max_predictions_per_seq below max_seq_length, for the unmasked ids",
+        )
+
+    def check_predictions(self) -> None:
+        """SettingsError where max_predictions_per_seq does not suit an example."""
+        check(
+            1 <= self.max_predictions_per_seq <= self.max_seq_length,
+            f"max_predictions_per_seq is {self.max_predictions_per_seq}, "
+            f"expected 1 to max_seq_length ({self.max_seq_length})",
         )
 
     @property
