@@ -81,11 +81,15 @@ class Documents:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ShardLayout:
-    """The shape of a shard's records: S ids, P masked positions (0: no masks), Graphcore's order or not."""
+    """The shape of a shard's records: S ids, P masked positions (0: no masks), Graphcore's order or not.
+
+    pad_position: the position in an empty slot of Graphcore's order; None: the one that the field declares.
+    """
 
     max_seq_length: int
     max_predictions_per_seq: int = 0
     remask: bool = False
+    pad_position: int | None = None
     objective: str = "bert"
 
 

@@ -4,7 +4,7 @@ import argparse
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from bertdata._native import Engine
@@ -16,10 +16,11 @@ from bertdata.config.settings import LONGEST_SEQUENCE, check
 from bertdata.errors import MissingInputError, SettingsError
 from bertdata.examples.bert.objective import BERT
 from bertdata.examples.bert.settings import BertSettings
+from bertdata.examples.fields import VALUE_LIMIT
 from bertdata.io import storage
 from bertdata.io.assets import find_vocabulary
 from bertdata.io.file_check import HashingSink
-from bertdata.records import ExampleSource
+from bertdata.records import ExampleSource, ShardLayout
 from bertdata.shards.write import write_examples
 from bertdata.tokens.vocabulary import WordPieceVocabulary, parse_vocabulary
 from bertdata.tokens.wordpiece import WordPieceTokenizer
@@ -39,7 +40,23 @@ files are taken sorted and without hidden ones; TensorFlow takes them as the dir
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ScriptSettings(BertSettings):
-    """Settings as the scripts take them: they make nothing of a limit above the length but more padding."""
+    """Settings as the scripts take them: they make nothing of a limit above the length but more padding.
+
+    pad_position: as in ShardLayout; Graphcore's script has a flag for it.
+    """
+
+    pad_position: int | None = None
+
+    def __post_init__(self) -> None:
+        super(ScriptSettings, self).__post_init__()
+        check(
+            self.pad_position is None or 0 <= self.pad_position < VALUE_LIMIT,
+            f"pad_position_value is {self.pad_position}, expected 0 to {VALUE_LIMIT - 1}",
+        )
+
+    @property
+    def layout(self) -> ShardLayout:
+        return replace(super(ScriptSettings, self).layout, pad_position=self.pad_position)
 
     def check_predictions(self) -> None:
         check(
@@ -68,6 +85,15 @@ def make_parser() -> Parser:
     _add(parser, "masked_lm_prob", float, 0.15)
     _add(parser, "short_seq_prob", float, 0.1)
     _add(parser, "do_whole_word_mask", boolean, False, "Google's script has it: mask whole words")
+    _add(parser, "remask", boolean, False, "Graphcore's script has it: write masked positions first")
+    _add(
+        parser,
+        "pad_position_value",
+        integer,
+        384,
+        "with --remask, the position in empty slots",
+        alias="pad-position-value",
+    )
     _add(parser, "only_check_args", boolean, False, "read the flags and stop", alias="only_check_flags")
     parser.add_argument("--dialect", choices=tuple(DIALECTS), default="mlperf", help="default: mlperf")
     add_engine(parser)
@@ -115,6 +141,8 @@ def run(arguments: list[str]) -> int:
         short_seq_prob=_probability(args.short_seq_prob),
         lower_case=args.do_lower_case,
         whole_word_mask=args.do_whole_word_mask,
+        remask=args.remask,
+        pad_position=args.pad_position_value,
     )
     inputs = find_inputs(args.input_file)
     outputs = _split("--output_file", args.output_file)

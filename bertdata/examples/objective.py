@@ -7,7 +7,7 @@ and what ``show`` and ``stats`` tell of them. Nothing else knows what is learned
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -106,7 +106,9 @@ class Objective(ABC):
         if form not in self._fields:
             known = ", ".join(self._fields)
             raise SettingsError(f"objective {self.name}: no fields are declared for {form}, only for {known}")
-        return self._fields[form]
+        if layout is None or layout.pad_position is None:
+            return self._fields[form]
+        return slots.with_pad_position(self._fields[form], layout.pad_position)
 
     def features(self, example: Any, layout: ShardLayout) -> Features:
         """The padded values of the example's TFRecord, by field; LossyExample where they cannot be."""
@@ -120,6 +122,7 @@ class Objective(ABC):
         try:
             if slots.has_slots(found):
                 example = slots.example_of_slots(features, found, self.batch_type)
+                layout = replace(layout, pad_position=slots.pad_position(features, found))
             else:
                 example = fields.example_of(features, found, self.batch_type)
             again = self.features(example, layout)

@@ -4,7 +4,7 @@ Masked positions fill slots from 0 on, all others from slot P (max_predictions_p
 order; an id 0 fills none. Twin of the slots in _native/shards/example_encoder.h.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from bertdata.examples.fields import (
@@ -25,6 +25,24 @@ from bertdata.records import ExampleBatch, ShardLayout
 def has_slots(fields: Fields) -> bool:
     """True for the fields of records in this order."""
     return any(field.source == "slots" for field in fields.values())
+
+
+def with_pad_position(fields: Fields, position: int) -> Fields:
+    """The fields with that position in empty slots, in place of the declared one."""
+    return {
+        name: replace(field, padding=position) if field.source == "slot_positions" else field
+        for name, field in fields.items()
+    }
+
+
+def pad_position(features: Features, fields: Fields) -> int | None:
+    """The position in a record's first empty slot; None where every slot is used."""
+    by_source = {(field.source, field.of): features[name] for name, field in fields.items()}
+    positions = by_source["slot_positions", "ids"]
+    masked_end = single(by_source["masked_slots", "positions"], "masked_slots")
+    used_end = single(by_source["used_slots", "ids"], "used_slots")
+    empty = masked_end if masked_end < len(by_source["slots", "labels"]) else used_end
+    return positions[empty] if empty < len(positions) else None
 
 
 @dataclass(frozen=True, slots=True)

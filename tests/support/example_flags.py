@@ -30,4 +30,5 @@ def script_flags(settings: BertSettings) -> list[str]:
         f"--short_seq_prob={settings.short_seq_prob}",
         f"--do_lower_case={settings.lower_case}",
         f"--do_whole_word_mask={settings.whole_word_mask}",
+        f"--remask={settings.remask}",
     ]

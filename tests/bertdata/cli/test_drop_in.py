@@ -20,7 +20,7 @@ from bertdata.shards.example_proto import decode_example, encode_example
 from bertdata.shards.framing import frame, read_payloads
 from bertdata.tokens.vocabulary import parse_vocabulary
 from bertdata.tokens.wordpiece import tokenize
-from golden.cases import Case, load_case
+from golden.cases import Case, load_case, make
 from tests.support.commands import Outcome
 from tests.support.example_flags import script_flags
 from tests.support.paths import GOLDEN
@@ -170,3 +170,77 @@ def test_a_patterns_files_are_sorted_and_a_hidden_file_is_not_among_them(drop_in
         (place / name).write_bytes((GOLDEN / source).read_bytes())
     assert drop_in(case, inputs=f"{place}/*").status == 0
     assert md5((tmp_path / "out.tfrecord").read_bytes()) == ORIGINALS["mlperf-short"]["content_md5"]
+
+
+# --- Graphcore's order ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def halves(tmp_path) -> str:
+    """The input of Graphcore's golden case as two files; a document begins in one and ends in the other."""
+    lines = (GOLDEN / "odd.txt").read_bytes().splitlines(keepends=True)
+    middle = next(i for i in range(len(lines) // 2, len(lines)) if lines[i - 1].strip() and lines[i].strip())
+    paths = [tmp_path / "first", tmp_path / "second"]
+    for path, half in zip(paths, (lines[:middle], lines[middle:]), strict=True):
+        path.write_bytes(b"".join(half))
+    return ",".join(map(str, paths))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", ["graphcore", "graphcore-remasked"])
+def test_several_inputs_are_one_sequence_in_graphcores_order_too(name, engine, halves, drop_in, tmp_path):
+    case = load_case(name)
+    assert case.inputs == ("odd.txt",)
+    assert drop_in(case, f"--engine={engine}", inputs=halves).status == 0
+    assert md5((tmp_path / "out.tfrecord").read_bytes()) == ORIGINALS[name]["content_md5"]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("flag", ["--pad-position-value", "--pad_position_value"])
+@pytest.mark.parametrize("position", [0, 128, 511, 70_000])
+def test_the_position_in_empty_slots_is_the_one_given(position, flag, engine, drop_in, tmp_path):
+    case = load_case("graphcore-remasked")
+    assert drop_in(case, f"{flag}={position}", f"--engine={engine}").status == 0
+    original, changed = b"", 0
+    for payload in read_payloads(io.BytesIO((tmp_path / "out.tfrecord").read_bytes()), "out"):
+        features = decode_example(payload)
+        first, last = features["mask_padding_index"][0], features["seq_padding_index"][0]
+        empty = [
+            *range(first, case.settings.max_predictions_per_seq),
+            *range(last, len(features["input_ids"])),
+        ]
+        for slot in empty:
+            assert features["input_position"][slot] == position
+            features["input_position"][slot] = 384
+        changed += len(empty)
+        original += frame(encode_example(features))
+    assert changed
+    assert md5(original) == ORIGINALS["graphcore-remasked"]["content_md5"]
+
+
+@pytest.mark.parametrize("position", [384, 511])
+def test_examples_are_read_whatever_position_their_empty_slots_have(position, drop_in, bertdata, tmp_path):
+    case = load_case("graphcore-remasked")
+    assert drop_in(case, f"--pad_position_value={position}").status == 0
+    with open_reader(str(tmp_path / "out.tfrecord")) as reader:
+        found = [example for batch in reader.batches(100) for example in batch.examples()]
+    examples, _ = make(case, "native")
+    assert found == list(examples.batch(0, len(examples)).examples())
+    usual = tmp_path / "usual.tfrecord"
+    assert bertdata("convert", tmp_path / "out.tfrecord", usual).status == 0
+    assert md5(usual.read_bytes()) == ORIGINALS["graphcore"]["content_md5"]
+
+
+def test_a_record_whose_empty_slots_differ_is_refused(drop_in, bertdata, tmp_path):
+    assert drop_in(load_case("graphcore-remasked")).status == 0
+    payload = next(iter(read_payloads(io.BytesIO((tmp_path / "out.tfrecord").read_bytes()), "out")))
+    features = decode_example(payload)
+    features["input_position"][features["mask_padding_index"][0]] += 1
+    (tmp_path / "odd.tfrecord").write_bytes(frame(encode_example(features)))
+    bertdata("show", tmp_path / "odd.tfrecord").assert_one_error(1, "record 0", "input_position")
+
+
+@pytest.mark.parametrize("position", [-1, 1 << 21])
+def test_a_position_that_no_record_holds_is_refused(position, drop_in):
+    outcome = drop_in(load_case("graphcore-remasked"), f"--pad_position_value={position}")
+    outcome.assert_one_error(2, f"pad_position_value is {position}, expected 0 to 2097151")
