@@ -1,33 +1,73 @@
 """``bertdata pick-eval``: MLPerf's evaluation examples, evenly spaced among a file's records."""
 
+from typing import BinaryIO
+
 from bertdata.cli.common.parser import Parser, add_engine, positive
 from bertdata.errors import InputError
 from bertdata.io import storage
 from bertdata.shards.pick import pick_records
+from bertdata.shards.tfrecord import TFRecordReader
 
-EXAMPLE = "  bertdata pick-eval eval.txt.tfrecord eval_10k --num-examples 10000"
+EXAMPLE = """\
+  bertdata pick-eval eval.txt.tfrecord eval_10k --num-examples 10000
+  bertdata pick-eval --input_tfrecord=eval.txt.tfrecord --output_tfrecord=eval_10k"""
 
 SUMMARY = """\
 Of n records, takes number int(i * n / N) for i = 0 .. N-1 and writes them in canonical form. Takes a
-TFRecord file of any tool."""
+TFRecord file of any tool. The flags with underscores are those of MLPerf's pick_eval_samples.py."""
 
 
 def make_parser() -> Parser:
     parser = Parser("bertdata pick-eval", EXAMPLE, SUMMARY)
-    parser.add_argument("input", metavar="INPUT", help="TFRecord file to pick from")
-    parser.add_argument("output", metavar="OUTPUT", help="TFRecord file to write")
+    parser.add_argument("input", nargs="?", metavar="INPUT", help="TFRecord file to pick from")
+    parser.add_argument("output", nargs="?", metavar="OUTPUT", help="TFRecord file to write")
+    parser.add_argument("--input_tfrecord", metavar="FILE", help="the same as INPUT")
+    parser.add_argument("--output_tfrecord", metavar="FILE", help="the same as OUTPUT")
     parser.add_argument(
-        "--num-examples", type=positive, default=10_000, metavar="N", help="records to pick (default: 10000)"
+        "--num-examples",
+        "--num_examples_to_pick",
+        type=positive,
+        default=10_000,
+        metavar="N",
+        help="records to pick (default: 10000)",
     )
+    for name, what in (("max_seq_length", "ids"), ("max_predictions_per_seq", "masked positions")):
+        parser.add_argument(
+            f"--{name}", type=positive, metavar="INT", help=f"refuse records of another number of {what}"
+        )
     add_engine(parser)
     return parser
 
 
 def run(arguments: list[str]) -> int:
-    args = make_parser().parse_args(arguments)
-    with storage.open_input(args.input) as file, storage.open_output(args.output) as output:
-        picked, records = pick_records(file, args.input, args.num_examples, output.write, args.engine)
+    parser = make_parser()
+    args = parser.parse_args(arguments)
+    flags = {"INPUT": args.input_tfrecord, "OUTPUT": args.output_tfrecord}
+    places = [*filter(None, (args.input, args.output))]
+    for name, given in flags.items():
+        if given is None and not places:
+            parser.error(f"the following arguments are required: {name}")
+        flags[name] = places.pop(0) if given is None else given
+    if places:
+        parser.error(f"{places[0]} is one file too many: INPUT and OUTPUT are given already")
+    source, target = flags.values()
+    with storage.open_input(source) as file, storage.open_output(target) as output:
+        _check_lengths(file, source, args.max_seq_length, args.max_predictions_per_seq)
+        picked, records = pick_records(file, source, args.num_examples, output.write, args.engine)
         if not records:
-            raise InputError(f"{args.input}: holds no records to pick from")
-    print(f"{args.output}: {picked} of {records} records")
+            raise InputError(f"{source}: holds no records to pick from")
+    print(f"{target}: {picked} of {records} records")
     return 0
+
+
+def _check_lengths(file: BinaryIO, name: str, ids: int | None, masks: int | None) -> None:
+    """InputError where the first record has other lengths than those given."""
+    if ids is None and masks is None:
+        return
+    layout = TFRecordReader(file, name).layout
+    for found, expected, what in (
+        (layout.max_seq_length, ids, "ids"),
+        (layout.max_predictions_per_seq, masks, "masked positions"),
+    ):
+        if expected is not None and found != expected:
+            raise InputError(f"{name}: record 0: room for {found} {what}, expected {expected}")

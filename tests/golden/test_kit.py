@@ -126,6 +126,8 @@ def test_picked_evaluation_examples_are_the_originals(engine, expected, kit, tmp
     case = parse_case("mlperf__eval.txt__s512__p76__d10__seed12345.tfrecord")
     shard = create(case, kit, tmp_path / "out", "native")
     picked = tmp_path / PICKED
-    assert main(["pick-eval", str(shard), str(picked), "--num-examples", "100", "--engine", engine]) == 0
+    places = [f"--input_tfrecord={shard}", f"--output_tfrecord={picked}", "--num_examples_to_pick=100"]
+    shape = ["--max_seq_length=512", "--max_predictions_per_seq=76"]
+    assert main(["pick-eval", *places, *shape, "--engine", engine]) == 0
     assert hashlib.md5(picked.read_bytes()).hexdigest() == expected[PICKED]["content_md5"]
     assert picked.stat().st_size == expected[PICKED]["bytes"]

@@ -293,6 +293,57 @@ def test_picked_records_are_evenly_spaced(count, engine, dataset, bertdata, tmp_
     assert records(picked.read_bytes()) == [whole[int(i * (162 / count))] for i in range(count)]
 
 
+def test_pick_eval_takes_the_flags_of_mlperfs_script(dataset, bertdata, tmp_path):
+    shard, picked, expected = dataset / f"{SHARD}.tfrecord", tmp_path / "picked", tmp_path / "expected"
+    assert bertdata("pick-eval", shard, expected, "--num-examples", 7).status == 0
+    files = [f"--input_tfrecord={shard}", f"--output_tfrecord={picked}"]
+    for words in (
+        [*files, "--num_examples_to_pick=7"],
+        [*files, "--num_examples_to_pick", 7, "--max_seq_length=64", "--max_predictions_per_seq=10"],
+        [files[1], shard, "--num-examples=7"],
+        [files[0], picked, "--num-examples=7"],
+    ):
+        picked.unlink(missing_ok=True)
+        outcome = bertdata("pick-eval", *words)
+        assert (outcome.status, outcome.out, outcome.err) == (0, f"{picked}: 7 of 162 records\n", "")
+        assert picked.read_bytes() == expected.read_bytes()
+
+
+def test_pick_eval_picks_ten_thousand_by_default_as_the_script_does(dataset, bertdata, tmp_path):
+    shard, picked = dataset / f"{SHARD}.tfrecord", tmp_path / "picked"
+    outcome = bertdata("pick-eval", f"--input_tfrecord={shard}", f"--output_tfrecord={picked}")
+    assert (outcome.status, outcome.out) == (0, f"{picked}: 10000 of 162 records\n")
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--max_seq_length=128"], "record 0: room for 64 ids, expected 128"),
+        (["--max_predictions_per_seq=76"], "record 0: room for 10 masked positions, expected 76"),
+    ],
+)
+def test_pick_eval_refuses_records_of_other_lengths_than_those_given(
+    flags, words, dataset, bertdata, tmp_path
+):
+    shard, picked = dataset / f"{SHARD}.tfrecord", tmp_path / "picked"
+    bertdata("pick-eval", shard, picked, *flags).assert_one_error(1, f"{shard}: {words}")
+    assert not picked.exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "the following arguments are required: INPUT"),
+        (["a"], "the following arguments are required: OUTPUT"),
+        (["--input_tfrecord=a"], "the following arguments are required: OUTPUT"),
+        (["--input_tfrecord=a", "b", "c"], "c is one file too many"),
+        (["a", "b", "--output_tfrecord=c"], "b is one file too many"),
+    ],
+)
+def test_pick_eval_names_the_file_that_is_missing_or_too_many(words, message, bertdata):
+    bertdata("pick-eval", *words).assert_one_error(2, message)
+
+
 # --- md5 ----------------------------------------------------------------------------------------
 
 
