@@ -35,8 +35,9 @@ With --shuffle global, documents are first mixed over the whole corpus. The resu
 
 INPUT_KINDS = """\
 parts (default): text with one sentence a line; articles: extracted files, or directories of them, as
-bertdata extract writes them; dump: one Wikipedia dump, extracted by one worker with several processes:
-the text directory must lie on a file system that all workers and this command share"""
+bertdata extract writes them; dump: one Wikipedia dump, extracted as by bertdata extract (not as MLPerf's
+published data were) by one worker with several processes: the text directory must lie on a file
+system that all workers and this command share"""
 
 DUMP_FLAGS = ("date", "no_templates", "extract_workers")
 TEXT_FLAGS = ("text", "text_recipe", "punkt_tables")

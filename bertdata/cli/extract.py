@@ -13,9 +13,10 @@ EXAMPLE = """\
 
 SUMMARY = """\
 Writes the articles of a Wikipedia dump (.xml, .xml.bz2, multistream too) into DIR/AA/wiki_00 and so on:
-the bytes of wikiextractor's own command run on the date given, for any number of workers; then
-manifest.json and MD5SUMS. Every page is counted as written or as skipped for a named reason. Run again
-after a crash, it goes on where it was."""
+the bytes of wikiextractor 3.1.0's own command run on the date given, for any number of workers; then
+manifest.json and MD5SUMS. MLPerf's published data were made with another version, which leaves other
+text. Every page is counted as written or as skipped for a named reason. Run again after a crash, it
+goes on where it was."""
 
 
 def make_parser() -> Parser:

@@ -15,7 +15,7 @@ COMMANDS = {
     "extract": "a Wikipedia dump to extracted articles",
     "segment": "extracted articles to parts with one sentence a line",
     "create": "sentence parts to shards, manifest and MD5SUMS",
-    "create-pretraining-data": "the same with the flags of MLPerf's script, for its users",
+    "create-pretraining-data": "the same with the command line of MLPerf's script, for its users",
     "pick-eval": "pick evenly spaced examples for evaluation",
     "md5": "md5 of files, or of their content whatever tool wrote them",
     "verify-md5": "check a dataset, an md5sum file or a published table",
