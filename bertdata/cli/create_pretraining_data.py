@@ -40,7 +40,7 @@ files are taken sorted and without hidden ones; TensorFlow takes them as the dir
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ScriptSettings(BertSettings):
-    """Settings as the scripts take them: they make nothing of a limit above the length but more padding.
+    """Settings as the scripts take them: no limit of masks is too large for the length, or too small.
 
     pad_position: as in ShardLayout; Graphcore's script has a flag for it.
     """
@@ -60,8 +60,8 @@ class ScriptSettings(BertSettings):
 
     def check_predictions(self) -> None:
         check(
-            1 <= self.max_predictions_per_seq <= LONGEST_SEQUENCE,
-            f"max_predictions_per_seq is {self.max_predictions_per_seq}, expected 1 to {LONGEST_SEQUENCE}",
+            0 <= self.max_predictions_per_seq <= LONGEST_SEQUENCE,
+            f"max_predictions_per_seq is {self.max_predictions_per_seq}, expected 0 to {LONGEST_SEQUENCE}",
         )
 
 
@@ -134,7 +134,7 @@ def run(arguments: list[str]) -> int:
     settings = ScriptSettings(
         dialect=args.dialect,
         max_seq_length=args.max_seq_length,
-        max_predictions_per_seq=args.max_predictions_per_seq,
+        max_predictions_per_seq=max(args.max_predictions_per_seq, 0),
         dupe_factor=args.dupe_factor,
         random_seed=args.random_seed,
         masked_lm_prob=_probability(args.masked_lm_prob),

@@ -71,6 +71,21 @@ def test_a_limit_of_masks_above_the_length_only_adds_padding(limit, engine, drop
         assert sum(len(batch) for batch in reader.batches(7)) == ORIGINALS["mlperf-short"]["examples"]
 
 
+@pytest.mark.parametrize("limit", ["0", "-3"])
+def test_without_masks_both_engines_write_the_same_empty_lists(limit, drop_in, tmp_path):
+    case, written = load_case("mlperf-short"), []
+    for engine in ENGINES:
+        assert drop_in(case, f"--max_predictions_per_seq={limit}", f"--engine={engine}").status == 0
+        written.append((tmp_path / "out.tfrecord").read_bytes())
+    assert written[0] == written[1]
+    payloads = list(read_payloads(io.BytesIO(written[0]), "out"))
+    assert payloads
+    for payload in payloads:
+        features = decode_example(payload)
+        assert [list(features[name] or ()) for name in PER_MASK] == [[], [], []]
+        assert sum(features["input_mask"]) > 3
+
+
 def test_create_still_refuses_a_limit_above_the_length(bertdata, tmp_path):
     flags = ["--max-seq-length=16", "--max-predictions-per-seq=20", "--vocab", GOLDEN / "vocab.txt"]
     outcome = bertdata("create", GOLDEN / "odd.txt", "--output", tmp_path / "out", *flags)
