@@ -92,7 +92,8 @@ def plan_targets(
             num_shards=num_shards,
         )
         directory = storage.join(output, place) if place else output
-        targets.append(Target(dataset=Dataset(directory, plan), settings=chosen))
+        dataset = Dataset(directory, plan, within=output if place else None)
+        targets.append(Target(dataset=dataset, settings=chosen))
     return tuple(targets)
 
 

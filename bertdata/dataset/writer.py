@@ -5,7 +5,8 @@ there it holds the entries instead. So an attempt of a runner that comes late, o
 nothing anew and leaves nothing behind.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from functools import lru_cache
@@ -23,23 +24,29 @@ from bertdata.dataset.manifest import (
     parse_manifest,
 )
 from bertdata.dataset.sources import NO_SOURCES, SOURCE_NAMES, Sources
-from bertdata.errors import InputError
+from bertdata.errors import DatasetError, InputError
 from bertdata.io import storage
-from bertdata.io.commit import Commit
+from bertdata.io.commit import Commit, nested_directories
 from bertdata.io.manifest_file import MANIFEST_NAME
 
 Entries = tuple[InputEntry, ShardEntry]
+
+_PHASE = re.compile(r"phase\d+")
 
 VOCABULARY_NAME = "vocab.txt"
 """The dataset's copy of its vocabulary, whatever the file was called."""
 
 
 class Dataset:
-    """A dataset directory of one plan; picklable, cheap to make, shared by all workers."""
+    """A dataset directory of one plan; picklable, cheap to make, shared by all workers.
 
-    def __init__(self, directory: str, plan: Plan) -> None:
+    within: the directory that a run of several phases was given, which holds this one and the others.
+    """
+
+    def __init__(self, directory: str, plan: Plan, *, within: str | None = None) -> None:
         self.directory = directory
         self.plan = plan
+        self._within = within
         self._commit = Commit(directory, KIND, plan.terms(), _manifest_terms)
 
     @property
@@ -49,6 +56,7 @@ class Dataset:
 
     def begin(self) -> None:
         """Claim the directory; DatasetError if it belongs to another plan or to something else."""
+        self.refuse_others()
         self._commit.claim()
 
     def refuse_others(self, *, inputs_known: bool = True) -> None:
@@ -56,7 +64,37 @@ class Dataset:
 
         Without inputs_known the plan's inputs are yet to come, and those found may be any.
         """
+        self._refuse_above()
         self._commit.refuse_others(unknown=() if inputs_known else ("inputs",))
+        self._refuse_below()
+
+    def _refuse_above(self) -> None:
+        """DatasetError where the directory that was given is one of ours itself, which would hide this one.
+
+        Commands look below a directory for datasets only where it holds no manifest.
+        """
+        if self._within is None:
+            return
+        if storage.exists(self._within) and not storage.is_directory(self._within):
+            raise DatasetError(f"{self._within}: is a file, expected a directory or nothing")
+        above = _found_terms(self._within)
+        if above is not None:
+            raise DatasetError(
+                f"{self._within}: holds {_description(above)} in the directory itself, which would hide "
+                f"{self.plan.title} below it; choose another directory or remove this one"
+            )
+
+    def _refuse_below(self) -> None:
+        """DatasetError where a new dataset would hide the phases of another below it."""
+        if self._within is not None or self._commit.found_terms() is not None:
+            return
+        for name in filter(_PHASE.fullmatch, nested_directories(storage.list_files(self.directory))):
+            below = _found_terms(storage.join(self.directory, name))
+            if below is not None:
+                raise DatasetError(
+                    f"{self.directory}: holds {_description(below)} in {name}, which {self.plan.title} in "
+                    "the directory itself would hide; choose another directory or remove this one"
+                )
 
     def give_up(self) -> None:
         """Free the directory for other settings if not one shard was finished in it."""
@@ -164,6 +202,16 @@ class Dataset:
         others = {VOCABULARY_NAME: storage.read_bytes(vocabulary), **cited}
         self._commit.finish(manifest.dump(), manifest.md5sums(), others)
         return manifest
+
+
+def _found_terms(directory: str) -> Mapping[str, Any] | None:
+    """The terms of a directory of ours, whatever its plan; None where there is none."""
+    return Commit(directory, KIND, {}, _manifest_terms).found_terms()
+
+
+def _description(terms: Mapping[str, Any]) -> str:
+    """A directory of ours by its terms, for a person."""
+    return f"the dataset {terms['recipe']}" if terms["kind"] == KIND else f"a directory of {terms['kind']}"
 
 
 def refuse_nothing(skipped: Sequence[SkippedEntry]) -> None:

@@ -276,6 +276,20 @@ def test_wrong_usage_exits_2_with_one_line_and_makes_nothing(
     assert not (tmp_path / "beam").exists()
 
 
+def test_a_recipe_of_two_phases_is_refused_in_a_dataset_of_one(
+    corpus: list[Path], small_vocabulary_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "beam"
+    google = ("--recipe", "google", "--dupe-factor", "1")
+    assert prepare(corpus[:1], small_vocabulary_file, output, *google) == 0
+    before = contents(output)
+    for flags in ((), ("--shuffle", "global", "--num-shards", "2"), ("--dry-run",)):
+        capsys.readouterr()
+        assert prepare(corpus[:1], small_vocabulary_file, output, "--recipe", "nvidia", *flags) == 2
+        assert f"{output}: holds the dataset google in the directory itself" in capsys.readouterr().err
+        assert contents(output) == before
+
+
 def test_inputs_are_given_by_spaces_commas_or_repetition() -> None:
     common = ["--output", "o", "--vocab", "v"]
     for given in (["--input", "a", "b"], ["--input", "a,b"], ["--input", "a", "--input=b"]):

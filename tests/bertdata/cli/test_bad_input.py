@@ -19,6 +19,7 @@ from bertdata.config.dialects import SPECIAL_TOKENS
 from bertdata.io import storage
 from bertdata.shards.framing import frame
 from tests.support.commands import SMALL, Outcome, Program, contents, files_below, finish, start
+from tests.support.paths import EXTRACTED
 
 SOUND = "the house is old .\nit stands by a river .\n\na tree grows there .\nthe leaves are green .\n"
 PART = "part-00000-of-00003"
@@ -343,6 +344,48 @@ def test_naming_the_only_phase_of_a_recipe_makes_the_same_dataset(create, part, 
     before = contents(tmp_path / "out")
     assert create(part(SOUND), "--phase=1").status == 0
     assert contents(tmp_path / "out") == before
+
+
+@pytest.mark.parametrize("begun", [False, True], ids=["finished", "begun"])
+@pytest.mark.parametrize("flags", [(), ("--dry-run",)], ids=["run", "dry run"])
+def test_a_recipe_of_two_phases_is_refused_in_a_dataset_of_one(
+    flags, begun, bertdata, part, small_vocabulary_file, tmp_path
+):
+    out = tmp_path / "out"
+    common = ["--vocab", small_vocabulary_file, "--output", out, "--dupe-factor=1", "--workers=1"]
+    parts = [part(SOUND), part(b"\xff", "bad.txt")] if begun else [part(SOUND)]
+    assert bertdata("create", *parts, *common, "--recipe=google").status == int(begun)
+    before = contents(out)
+    assert "part.txt.tfrecord" in before
+    bertdata("create", part(SOUND), *common, "--recipe=nvidia", *flags).assert_one_error(
+        2, f"{out}: holds the dataset google in the directory itself", "nvidia phase 1", "remove this one"
+    )
+    assert contents(out) == before
+
+
+def test_a_recipe_of_two_phases_is_refused_in_a_directory_of_another_kind(
+    bertdata, part, small_vocabulary_file, punkt_tables, tmp_path
+):
+    text = tmp_path / "text"
+    assert bertdata("segment", EXTRACTED, "--output", text, "--eval-articles=0", "--workers=1").status == 0
+    command = ["create", part(SOUND), "--vocab", small_vocabulary_file, "--output", text]
+    bertdata(*command, "--recipe=nvidia").assert_one_error(2, f"{text}: holds a directory of text")
+    (tmp_path / "file").write_text("mine")
+    command[-1] = tmp_path / "file"
+    bertdata(*command, "--recipe=nvidia").assert_one_error(2, "file: is a file, expected a directory")
+
+
+@pytest.mark.parametrize("flags", [("--recipe=google",), ("--recipe=nvidia", "--phase=1")])
+def test_a_dataset_is_refused_around_the_phases_of_another(
+    flags, bertdata, part, small_vocabulary_file, tmp_path
+):
+    out = tmp_path / "out"
+    command = ["create", part(SOUND), "--vocab", small_vocabulary_file, "--output", out, "--dupe-factor=1"]
+    assert bertdata(*command, "--recipe=nvidia").status == 0
+    before = contents(out)
+    bertdata(*command, *flags).assert_one_error(2, f"{out}: holds the dataset nvidia phase 1 in phase1")
+    assert contents(out) == before
+    assert bertdata(*command, "--recipe=nvidia").status == 0
 
 
 def test_a_directory_that_holds_something_else_is_refused_untouched(create, part, tmp_path):
