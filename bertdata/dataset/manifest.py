@@ -146,7 +146,7 @@ class Manifest:
 
     def md5sums(self) -> bytes:
         """Lines as md5sum prints and checks them."""
-        return md5sums(self.shards)
+        return md5sums(self.shards, self.dump())
 
 
 def corpus_entry(inputs: Iterable[InputEntry], skipped: Iterable[SkippedEntry]) -> InputEntry:

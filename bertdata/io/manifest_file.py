@@ -80,9 +80,16 @@ def md5sum_line(md5: str, name: str) -> str:
     return f"{md5}  {name}\n"
 
 
-def md5sums(files: Iterable[Listed]) -> bytes:
-    """Lines as md5sum prints and checks them."""
-    return "".join(md5sum_line(file.md5, file.name) for file in files).encode()
+def md5sums(files: Iterable[Listed], manifest: bytes | None = None) -> bytes:
+    """Lines as md5sum prints and checks them: the files, then the manifest that lists them.
+
+    So a directory that lost its manifest is known by MD5SUMS. The manifest holds no digest of MD5SUMS.
+    None: without its line, as directories had it before it was introduced.
+    """
+    lines = [md5sum_line(file.md5, file.name) for file in files]
+    if manifest is not None:
+        lines.append(md5sum_line(md5_of(manifest), MANIFEST_NAME))
+    return "".join(lines).encode()
 
 
 def seal(value: dict[str, Any]) -> bytes:

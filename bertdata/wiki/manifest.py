@@ -57,7 +57,7 @@ class ArticlesManifest:
 
     def md5sums(self) -> bytes:
         """Lines as md5sum prints and checks them."""
-        return md5sums(self.files)
+        return md5sums(self.files, self.dump())
 
 
 def plan_terms(

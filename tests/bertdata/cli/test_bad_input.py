@@ -594,16 +594,16 @@ def test_a_damaged_tfrecord_is_told_by_record_everywhere(damage, dataset, bertda
     shard = directory / f"{PART}.tfrecord"
     damaged, words = damage(shard.read_bytes())
     shard.write_bytes(damaged)
-    for command in (
-        ["verify-md5", directory],
-        ["verify-md5", directory / "MD5SUMS"],
-        ["verify-md5", directory, "--content"],
+    for right, command in (
+        (2, ["verify-md5", directory]),
+        (3, ["verify-md5", directory / "MD5SUMS"]),  # which lists the manifest
+        (2, ["verify-md5", directory, "--content"]),
     ):
         outcome = bertdata(*command)
         assert outcome.status == 1
         assert outcome.out.startswith(f"{shard}: ")
         assert words in outcome.out.splitlines()[0]
-        assert outcome.out.endswith("2 files right, 1 fault\n")
+        assert outcome.out.endswith(f"{right} files right, 1 fault\n")
     for command in (
         ["show", shard, "--index=161", "--num=9"],
         ["md5", "--content", shard],
@@ -697,10 +697,39 @@ def test_a_missing_and_an_extra_file_are_both_told(dataset, bertdata):
     ]
 
 
-def test_a_dataset_without_its_manifest_is_checked_by_its_md5sums(dataset, bertdata):
+def test_a_missing_manifest_is_a_fault_since_md5sums_lists_it(dataset, bertdata):
     directory = dataset()
     (directory / "manifest.json").unlink()
-    assert bertdata("verify-md5", directory).status == 0
+    for flags in ((), ("--content",)):
+        outcome = bertdata("verify-md5", directory, *flags)
+        assert outcome.status == 1
+        assert outcome.out.splitlines() == [
+            f"{directory}/manifest.json: missing",
+            f"{directory}/MD5SUMS: 3 files right, 1 fault",
+        ]
+    assert subprocess.run(["md5sum", "-c", "MD5SUMS"], cwd=directory, capture_output=True).returncode == 1
+
+
+@pytest.mark.parametrize("content", [(), ("--content",)], ids=["bytes", "content"])
+def test_an_edited_manifest_is_a_fault_by_md5sums_too(dataset, bertdata, content):
+    directory = dataset()
+    edit(directory, lambda manifest: manifest.update(recipe="mine"))
+    outcome = bertdata("verify-md5", directory / "MD5SUMS", *content)
+    assert (outcome.status, outcome.out.splitlines()[0].partition(": found")[0]) == (
+        1,
+        f"{directory}/manifest.json: wrong md5",
+    )
+    assert bertdata("verify-md5", directory).out.splitlines()[-2].startswith(f"{directory}/MD5SUMS: differs")
+
+
+def test_md5sums_of_older_directories_do_not_list_the_manifest_and_are_sound(dataset, bertdata):
+    directory = dataset()
+    lines = (directory / "MD5SUMS").read_text().splitlines(keepends=True)
+    assert [line.split()[1] for line in lines][-1] == "manifest.json"
+    (directory / "MD5SUMS").write_text("".join(lines[:-1]))
+    assert bertdata("verify-md5", directory).out == f"{directory}: 3 files right, sound\n"
+    (directory / "manifest.json").unlink()
+    assert bertdata("verify-md5", directory).out == f"{directory}/MD5SUMS: 3 files right, sound\n"
     (directory / "MD5SUMS").unlink()
     bertdata("verify-md5", directory).assert_one_error(1, "holds neither manifest.json nor MD5SUMS")
 

@@ -129,6 +129,14 @@ def test_every_directory_is_verified_by_its_manifest(bertdata: Program, place: P
 
 
 @pytest.mark.parametrize("directory", ["extracted", "results", "shards"])
+def test_every_directory_misses_its_manifest(bertdata: Program, place: Path, directory: str) -> None:
+    where = place / directory
+    (where / "manifest.json").unlink()
+    outcome = bertdata("verify-md5", where)
+    assert (outcome.status, outcome.out.splitlines()[0]) == (1, f"{where}/manifest.json: missing")
+
+
+@pytest.mark.parametrize("directory", ["extracted", "results", "shards"])
 def test_an_edited_manifest_is_a_fault(bertdata: Program, place: Path, directory: str) -> None:
     edit(place / directory / "manifest.json", lambda value: value["totals"].update(bytes=7))
     outcome = bertdata("verify-md5", place / directory)

@@ -542,7 +542,11 @@ def test_the_manifest_names_the_dump_with_its_md5_and_every_file(
         assert manifest["extractor"] == {"name": "wikiextractor", "version": "3.1.0"}
         assert manifest["files"] == [entry(out / "AA" / "wiki_00", "AA/wiki_00")]
         assert manifest["pages"]["skipped"] == report.skipped
-        assert (out / "MD5SUMS").read_text() == f"{manifest['files'][0]['md5']}  AA/wiki_00\n"
+        listed = [
+            (manifest["files"][0]["md5"], "AA/wiki_00"),
+            (entry(out / "manifest.json", "")["md5"], "manifest.json"),
+        ]
+        assert (out / "MD5SUMS").read_text() == "".join(f"{md5}  {name}\n" for md5, name in listed)
 
 
 def entry(path: Path, name: str) -> dict[str, object]:
