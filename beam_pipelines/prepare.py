@@ -24,10 +24,11 @@ from bertdata.cli.common.example_flags import given_settings
 from bertdata.cli.common.text_flags import given_extract_settings
 from bertdata.dataset.manifest import summary
 from bertdata.dataset.sources import find_sources
-from bertdata.errors import BertDataError, SettingsError
+from bertdata.errors import BertDataError, SettingsError, TooFewArticles
 from bertdata.io import storage
 from bertdata.io.assets import find_punkt_tables, find_vocabulary
 from bertdata.io.manifest_file import MANIFEST_NAME, parse_json
+from bertdata.text.fewer_eval_articles import with_remedy
 from bertdata.text.reading import find_extracted_files
 from bertdata.text.settings import SegmentCounts, SegmentSettings
 from bertdata.wiki.extract import preview_extraction
@@ -86,7 +87,10 @@ def prepare(arguments: list[str]) -> int:
     add_stages(pipeline, source, targets, flags)
     if source.counts is not None:
         metrics += RunMetrics(totals=text_amounts(source.counts))
-    metrics += make_datasets(pipeline, source, targets)
+    try:
+        metrics += make_datasets(pipeline, source, targets)
+    except TooFewArticles as error:
+        raise with_remedy(error, source.files) from None
     for target in targets:
         path = storage.join(target.dataset.directory, MANIFEST_NAME)
         print(summary(target.dataset.directory, parse_json(storage.read_bytes(path), path)))

@@ -8,6 +8,7 @@
     │   └── MissingExtraError an optional package is not installed
     └── DataError             exit status 1: the data is at fault
         ├── InputError        text that cannot be read as the dialect reads it
+        │   └── TooFewArticles  fewer articles than are to be withheld for evaluation
         ├── VocabularyError   a vocabulary that lacks what the examples need
         ├── ShardError        a damaged shard; names the record
         ├── AssetError        a vocabulary or table that cannot be had, or has the wrong md5
@@ -59,6 +60,10 @@ class InputError(DataError):
         line = data.count(b"\n", 0, offset) + 1
         found = f"{name}: line {line}: byte 0x{data[offset]:02x} at offset {offset} is not UTF-8"
         return cls(f"{found}; {remedy}" if remedy else found)
+
+
+class TooFewArticles(InputError):
+    """An extracted file has fewer articles than its share of the evaluation set."""
 
 
 class VocabularyError(DataError):

@@ -6,9 +6,10 @@ random stream, so each file can be done without the others.
 
 import hashlib
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bertdata.errors import InputError
+from bertdata.errors import TooFewArticles
 
 FIRST_SEED = 12345
 SEED_STEP = 13
@@ -30,22 +31,47 @@ def quota(index: int, files: int, eval_articles: int) -> int:
 def withhold(text: bytes, index: int, files: int, eval_articles: int, name: str) -> SeparatedText:
     """The sentences of file ``index``, separated.
 
-    An article is what stands between two empty lines; what follows the last of them counts as one, even
-    when it is empty. InputError when the file has fewer articles than its quota: the original would
-    draw for ever.
+    A piece is what stands between two empty lines; what follows the last of them is one too, and may be
+    drawn, although it is empty. TooFewArticles when the file has fewer pieces than its quota: the
+    original would draw for ever.
     """
-    articles = text.split(b"\n\n")
+    articles = split_articles(text)
     wanted = quota(index, files, eval_articles)
     if wanted > len(articles):
-        raise InputError(
-            f"{name}: {len(articles)} articles found, {wanted} of them are to be withheld "
-            f"(this file's share of {eval_articles}); withhold fewer evaluation articles"
+        found = count_articles(articles)
+        raise TooFewArticles(
+            f"{name}: found {found} {'article' if found == 1 else 'articles'}, expected {wanted} or more, "
+            f"this file's share of the {eval_articles} to withhold for evaluation; "
+            "withhold fewer: --eval-articles N"
         )
     drawn = _draw(wanted, len(articles), FIRST_SEED + SEED_STEP * index)
     return SeparatedText(
         training=b"".join([a + b"\n\n" for number, a in enumerate(articles) if number not in drawn]),
         withheld=[articles[number] for number in sorted(drawn)],
     )
+
+
+def split_articles(text: bytes) -> list[bytes]:
+    """The pieces of a file's sentences that may be withheld: its articles, and the empty rest."""
+    return text.split(b"\n\n")
+
+
+def count_articles(pieces: list[bytes]) -> int:
+    """The number of articles among the pieces."""
+    return sum(not piece.isspace() for piece in pieces if piece)
+
+
+def most_eval_articles(articles: Sequence[int]) -> int:
+    """The largest number to withhold that leaves half of all articles for training.
+
+    articles: how many each file has, none of which gives more than that; one without any can give the
+    empty piece at its end.
+    """
+    files = len(articles)
+    most = min(sum(articles) // 2, (max(min(articles), 1) + 1) * files)
+    while any(quota(index, files, most) > max(found, 1) for index, found in enumerate(articles)):
+        most -= 1
+    return most
 
 
 def _draw(wanted: int, articles: int, seed: int) -> set[int]:

@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Sequence
 
-from bertdata.errors import MissingInputError, SettingsError
+from bertdata.errors import MissingInputError, SettingsError, TooFewArticles
 from bertdata.io.process_pool import ProcessPool
 from bertdata.text.directory import TextDirectory
+from bertdata.text.fewer_eval_articles import with_remedy
 from bertdata.text.grouped_run import GroupedRun
 from bertdata.text.plan import plan_text
 from bertdata.text.settings import SegmentCounts, SegmentSettings
@@ -36,14 +37,27 @@ def segment(
     if not files:
         raise MissingInputError("no extracted files given")
     text = TextDirectory(directory, plan_text(files, settings))
+    try:
+        return _run(files, text, load_splitter, workers, progress or (lambda size: None))
+    except TooFewArticles as error:
+        raise with_remedy(error, files, workers) from None
+
+
+def _run(
+    files: Sequence[str],
+    text: TextDirectory,
+    load_splitter: SplitterLoader,
+    workers: int,
+    progress: OnFileDone,
+) -> SegmentCounts:
     with ProcessPool(min(workers, len(files))) as pool:
-        run = GroupedRun(files, text, load_splitter, pool, progress or (lambda size: None))
+        run = GroupedRun(files, text, load_splitter, pool, progress)
         if (finished := text.finished()) is not None and run.has_same_inputs(finished):
             text.commit.release()  # the earlier run may have ended just before that
             return finished.counts
         text.commit.claim()
         try:
-            made = write_parts(run) if settings.recipe == "mlperf" else write_shards(run)
+            made = write_parts(run) if text.plan.settings.recipe == "mlperf" else write_shards(run)
             return text.finish(run.inputs, made).counts
         except BaseException:
             text.commit.give_up()

@@ -23,7 +23,9 @@ class SegmentSettings:
     """
 
     recipe: str = setting("mlperf", "whose text stage to follow: mlperf or nvidia")
-    eval_articles: int = setting(10_000, "articles withheld for evaluation, over all files")
+    eval_articles: int = setting(
+        10_000, "articles withheld for evaluation, over all files; a small dump has to give fewer"
+    )
     block_size: float = setting(26.92, "largest part in MiB of extracted text")
     training_shards: int = setting(256, "number of training shards")
     test_shards: int = setting(256, "number of test shards")

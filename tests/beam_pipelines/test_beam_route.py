@@ -1,6 +1,7 @@
 """From a dump, or from articles, to shards by one Beam command: the bytes of the commands in a row."""
 
 import hashlib
+import re
 from pathlib import Path
 
 import pytest
@@ -140,6 +141,17 @@ def assert_chain_is_whole(output: Path, dump: Path, capsys: pytest.CaptureFixtur
 def counters(printed: str) -> dict[str, int]:
     rows = [line.split() for line in printed.splitlines() if line.startswith("  ")]
     return {row[0]: int(row[1]) for row in rows if len(row) == 2}  # distributions have three numbers
+
+
+def test_too_few_articles_for_the_evaluation_set_are_told_with_a_number_that_works(
+    articles: Path, vocabulary: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert prepare("articles", articles, vocabulary, tmp_path / "beam", *SMALL) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    found = re.search(r"to withhold for evaluation; withhold fewer: --eval-articles (\d+) works here", line)
+    assert found, line
+    flags = ("--eval-articles", found[1], *SMALL)
+    assert prepare("articles", articles, vocabulary, tmp_path / "beam", *flags) == 0
 
 
 def test_pages_that_extraction_passes_over_for_a_fault_are_printed(

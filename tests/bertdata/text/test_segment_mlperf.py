@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bertdata.errors import DatasetError, InputError, MissingInputError, SettingsError
-from bertdata.text.evaluation import eval_md5, eval_text, quota, withhold
+from bertdata.errors import DatasetError, InputError, MissingInputError, SettingsError, TooFewArticles
+from bertdata.text.evaluation import eval_md5, eval_text, most_eval_articles, quota, withhold
 from bertdata.text.parts import part_name, part_text, plan_parts
 from bertdata.text.reading import find_extracted_files
 from bertdata.text.segment import segment
@@ -90,8 +90,20 @@ def test_unicode_white_space_does_not_count_in_eval_md5() -> None:
 
 
 def test_more_articles_withheld_than_there_are_is_an_error() -> None:
-    with pytest.raises(InputError, match="wiki_00: 2 articles found, 3 of them are to be withheld"):
+    with pytest.raises(
+        TooFewArticles, match="wiki_00: found 1 article, expected 3 or more.*--eval-articles N"
+    ):
         withhold(b"a\n\n", 0, 1, 3, "wiki_00")
+
+
+@given(st.lists(st.integers(0, 30), min_size=1, max_size=12))
+def test_the_largest_evaluation_set_is_one_that_every_file_can_give(articles: list[int]) -> None:
+    def fits(number: int) -> bool:
+        quotas = [quota(index, len(articles), number) for index in range(len(articles))]
+        return all(wanted <= max(found, 1) for wanted, found in zip(quotas, articles, strict=True))
+
+    half = sum(articles) // 2
+    assert most_eval_articles(articles) == max(filter(fits, range(half + 1)))
 
 
 def test_parts_count_the_extracted_bytes_up_to_a_block() -> None:
@@ -114,9 +126,31 @@ def test_a_part_gets_no_byte_order_mark_and_one_newline_less() -> None:
 
 def test_too_few_articles_leave_no_evaluation_set(extracted: Path, tmp_path: Path) -> None:
     files = find_extracted_files([str(extracted)])
-    with pytest.raises(InputError, match=r"wiki_00: \d articles found, 50 of them"):
+    with pytest.raises(TooFewArticles, match=r"wiki_00: found 3 articles, expected 50 or more"):
         segment(files, str(tmp_path / "out"), SegmentSettings(eval_articles=100), load_period_splitter)
     assert contents(tmp_path / "out") == {}
+
+
+@pytest.mark.parametrize(
+    ("last", "number", "total"),
+    [
+        pytest.param("", 3, 6, id="half"),
+        pytest.param(article("Short", "One.\n<div>\n\u3000\n"), 3, 7, id="a short file at the end"),
+        pytest.param(article("Empty", "[[Category:x]]") + article("T", "One."), 3, 7, id="an empty article"),
+    ],
+)
+@pytest.mark.parametrize("workers", [1, 2])
+def test_the_error_for_too_few_articles_names_a_number_that_works(
+    extracted: Path, tmp_path: Path, last: str, number: int, total: int, workers: int
+) -> None:
+    if last:
+        (extracted / "AA" / "wiki_02").write_text(last)
+    files, out = find_extracted_files([str(extracted)]), str(tmp_path / "out")
+    remedy = rf"--eval-articles {number} works here \({total} articles in all\)$"
+    with pytest.raises(TooFewArticles, match=remedy):
+        segment(files, out, SegmentSettings(), load_period_splitter, workers=workers)
+    counts = segment(files, out, SegmentSettings(eval_articles=number), load_period_splitter)
+    assert (counts.withheld, len(contents(tmp_path / "out")["eval.md5"].splitlines())) == (number, number)
 
 
 @pytest.mark.parametrize("workers", [1, 2])
