@@ -18,6 +18,7 @@ from beam_pipelines.transport.bundled_file import BundledFile
 from beam_pipelines.transport.spill_files import SpillFiles
 from bertdata import _native
 from bertdata.build.dry_run import NOTHING_WRITTEN, preview, settings_line, show_previews
+from bertdata.build.part_names import names_with_folders
 from bertdata.build.plan import chosen_settings, find_parts, plan_targets
 from bertdata.build.task import Target, TaskPlan
 from bertdata.cli.common.example_flags import given_settings
@@ -117,7 +118,7 @@ def preview_run(
         print("\n".join([*lines, NOTHING_WRITTEN]))
         return
     source = plan_source(flags, text)
-    plan = TaskPlan(vocabulary=flags.vocab, targets=targets_for(parts=source.parts), engine=flags.engine)
+    plan = task_plan(flags, targets_for(parts=source.parts), source)
     previews = preview(plan, source.parts)
     if source.stage is not None:
         print("\n".join(source.stage.plan.lines(source.files, flags.text)))
@@ -199,9 +200,7 @@ def add_stages(
     else:
         files = pipeline | "list files" >> beam.Create(list(enumerate(source.files)), reshuffle=False)
         parts, sources = files | "make parts" >> make_parts(source.stage)
-    plan = TaskPlan(
-        vocabulary=flags.vocab, targets=targets, engine=flags.engine, skip_bad=flags.skip_bad_inputs
-    )
+    plan = task_plan(flags, targets, source)
     if flags.num_shards is None:
         make_shards = MakeShards(plan)
     else:
@@ -209,6 +208,17 @@ def add_stages(
         make_shards = MakeShuffledShards(shuffle)
     entries = parts | "make shards" >> make_shards
     _ = (entries, sources) | "write manifests" >> WriteManifests(targets, flags.vocab)
+
+
+def task_plan(flags: argparse.Namespace, targets: tuple[Target, ...], source: PipelineInput) -> TaskPlan:
+    """The settings that all tasks share."""
+    return TaskPlan(
+        vocabulary=flags.vocab,
+        targets=targets,
+        engine=flags.engine,
+        skip_bad=flags.skip_bad_inputs,
+        names=names_with_folders(source.parts),
+    )
 
 
 def spill_files(targets: tuple[Target, ...]) -> SpillFiles:

@@ -48,17 +48,19 @@ class DocumentSource(Protocol):
 
 
 class PartSource:
-    """One part: a text file of sentences, read once for all that is asked of it."""
+    """One part: a text file of sentences, read once for all that is asked of it.
 
-    def __init__(self, path: str, vocabulary: str, engine: Engine | None = None) -> None:
+    name: in the manifest; the file's name where none is given.
+    """
+
+    def __init__(
+        self, path: str, vocabulary: str, engine: Engine | None = None, name: str | None = None
+    ) -> None:
         self.path = path
+        self.name = name or storage.base_name(path)
         self._vocabulary = vocabulary
         self._engine = engine
         self._text: bytes | None = None
-
-    @property
-    def name(self) -> str:
-        return storage.base_name(self.path)
 
     def _read(self) -> bytes:
         if self._text is None:

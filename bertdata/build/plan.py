@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from bertdata.build.part_names import name_parts
 from bertdata.build.task import Target
 from bertdata.config.recipes import Recipe, Settings, find_recipe
 from bertdata.config.settings import ExampleSettings, check_known
@@ -45,24 +46,17 @@ def _settings(recipe: Recipe, phase: Settings, changes: Settings) -> ExampleSett
 
 
 def find_parts(patterns: list[str]) -> list[str]:
-    """The parts that the patterns name, sorted; refuses directories, parts of one name, names not UTF-8."""
+    """The parts that the patterns name, sorted; refuses directories, shards of one name, names not UTF-8."""
     parts = storage.expand(patterns)
     for part, is_directory in zip(parts, storage.each(parts, storage.is_directory), strict=True):
         if is_directory:
             raise MissingInputError(
                 f"{part}: is a directory, expected a file; give its files: {part.rstrip('/')}/*"
             )
-        name = storage.base_name(part)
+    for part, name in name_parts(parts).items():
         if any("\ud800" <= character <= "\udfff" for character in name):  # bytes the system could not decode
             raise SettingsError(
                 f"{part!a}: the name is not UTF-8, or not seen as such; rename it, or set LC_ALL=C.UTF-8"
-            )
-    by_name: dict[str, str] = {}
-    for part in parts:
-        other = by_name.setdefault(storage.base_name(part), part)
-        if other != part:
-            raise SettingsError(
-                f"{other} and {part} would make the same shard; give each part a name of its own"
             )
     return parts
 
@@ -79,7 +73,7 @@ def plan_targets(
     """The datasets to make, one for each phase; num_shards: of a global shuffle, None: one for each part."""
     if not output:
         raise SettingsError("the output directory's name is empty")
-    names = tuple(sorted(map(storage.base_name, parts)))
+    names = tuple(sorted(name_parts(parts).values()))
     numbered = len(settings) > 1
     targets = []
     for number, (place, chosen) in enumerate(settings.items(), 1):

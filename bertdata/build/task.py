@@ -4,18 +4,18 @@ Command line, dry run and every Beam runner go through tasks, plain and shuffled
 who runs them.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from bertdata._native import Engine
 from bertdata.build.documents import CorpusSource, DocumentSource, LoadedDocuments, PartSource
+from bertdata.build.part_names import shard_stem
 from bertdata.build.shuffle.keys import shard_seed
 from bertdata.config.settings import ExampleSettings
 from bertdata.dataset.manifest import InputEntry, ShardEntry, SkippedEntry
 from bertdata.dataset.writer import Dataset
 from bertdata.errors import InputError
 from bertdata.examples.objectives import find_objective
-from bertdata.io import storage
 from bertdata.io.file_check import HashingSink
 from bertdata.shards.write import write_examples
 from bertdata.tokens.load import load_tokenizer, load_vocabulary
@@ -34,12 +34,14 @@ class TaskPlan:
     """Settings that all tasks of a run share; picklable, travels to workers.
 
     targets share one dialect and case. skip_bad: leave out a part that cannot be read, instead of failing.
+    names: of parts in the manifest, by path, where they are not the files' names.
     """
 
     vocabulary: str
     targets: tuple[Target, ...]
     engine: Engine | None = None
     skip_bad: bool = False
+    names: Mapping[str, str] = field(default_factory=dict)
 
     def load(self) -> None:
         """Load what every task of this process needs."""
@@ -48,8 +50,12 @@ class TaskPlan:
 
     def part(self, path: str) -> "ShardTask":
         """The task of one part."""
-        source = PartSource(path, self.vocabulary, self.engine)
-        return ShardTask(plan=self, stem=storage.base_name(path), source=source, inputs=(path,))
+        source = self.source(path)
+        return ShardTask(plan=self, stem=shard_stem(source.name), source=source, inputs=(path,))
+
+    def source(self, path: str) -> PartSource:
+        """The part as a source of documents."""
+        return PartSource(path, self.vocabulary, self.engine, self.names.get(path))
 
     def shuffled(
         self,

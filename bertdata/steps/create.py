@@ -5,6 +5,7 @@ from typing import Any
 
 from bertdata._native import Engine
 from bertdata.build.dry_run import Preview, preview
+from bertdata.build.part_names import names_with_folders
 from bertdata.build.plan import chosen_settings, find_parts, plan_targets
 from bertdata.build.task import ShardTask, TaskPlan, TaskResult, run_task
 from bertdata.dataset.manifest import Manifest
@@ -140,7 +141,13 @@ def plan_run(
     chosen, settings = chosen_settings(recipe, phase, changes)
     found, vocabulary = find_parts(parts), find_vocabulary(vocab)
     targets = plan_targets(output, chosen, phase, settings, found, vocabulary)
-    plan = TaskPlan(vocabulary=vocabulary, targets=targets, engine=engine, skip_bad=skip_bad_inputs)
+    plan = TaskPlan(
+        vocabulary=vocabulary,
+        targets=targets,
+        engine=engine,
+        skip_bad=skip_bad_inputs,
+        names=names_with_folders(found),
+    )
     return ShardRun(parts=found, plan=plan)
 
 

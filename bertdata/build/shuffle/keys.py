@@ -52,7 +52,7 @@ def document_keys(documents: Documents, part: str) -> list[bytes]:
     """Each document's key: BLAKE2b, 16 bytes, of its content and its place.
 
     Hashed are the lengths of its sentences and its token ids as SortedDocuments holds them, then the
-    part's file name, a NUL and the document's number in the part, counted from 0 in decimal digits.
+    part's name in the manifest, a NUL and the document's number in the part, counted from 0 in decimal digits.
     The place keeps documents of equal content apart.
     """
     place = part.encode() + b"\0"

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-from bertdata.build.documents import PartSource
 from bertdata.build.shuffle.keys import SortedDocuments, sort_documents
 from bertdata.build.task import TaskPlan, left_out
 from bertdata.dataset.manifest import InputEntry, SkippedEntry
@@ -23,7 +22,7 @@ class SortedPart:
 
 def sort_part(plan: TaskPlan, path: str) -> SortedPart:
     """Tokenise a part and sort its documents."""
-    source = PartSource(path, plan.vocabulary, plan.engine)
+    source = plan.source(path)
     try:
         loaded = source.load(plan.targets[0].settings)
     except InputError as error:

@@ -82,12 +82,14 @@ def test_a_directory_as_a_part_is_wrong_usage_and_told_what_to_give(create, tmp_
     assert files_below(tmp_path) == []
 
 
-def test_two_parts_of_the_same_name_are_refused(create, part, tmp_path):
-    for name in "ab":
-        (tmp_path / name).mkdir()
-        part(SOUND, f"{name}/part.txt")
-    outcome = create(tmp_path / "a/part.txt", tmp_path / "b/part.txt")
-    outcome.assert_one_error(2, "a/part.txt", "b/part.txt", "the same shard")
+def test_parts_whose_shards_would_have_one_name_are_refused(create, part, tmp_path):
+    for name in ("a/part.txt", "b/part.txt", "c/a-part.txt"):
+        (tmp_path / name).parent.mkdir()
+        part(SOUND, name)
+    outcome = create(*tmp_path.glob("*/*part.txt"))
+    outcome.assert_one_error(2, "a/part.txt and ", "c/a-part.txt", "the same shard, a-part.txt;")
+    outcome = create(tmp_path / "a/part.txt", tmp_path / "b/../a/part.txt")
+    outcome.assert_one_error(2, "a/part.txt and ", "b/../a/part.txt", "the same shard")
     assert not (tmp_path / "out").exists()
 
 

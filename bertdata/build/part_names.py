@@ -1,0 +1,65 @@
+"""Names of parts in a manifest, and of the shards that are made of them.
+
+::
+
+    a/one.txt, b/two.txt             one.txt, two.txt
+    en/2020/p.txt, de/2020/p.txt     en/2020/p.txt, de/2020/p.txt; shards en-2020-p.txt..., de-2020-p.txt...
+"""
+
+import os
+from collections.abc import Sequence
+
+from bertdata.errors import SettingsError
+from bertdata.io import storage
+
+
+def name_parts(parts: Sequence[str]) -> dict[str, str]:
+    """The name of each part, by path: the file's name, or several of one name with their folders.
+
+    Folders count below the deepest one that holds all files of that name, so that names stay as they are
+    where the whole tree lies elsewhere. SettingsError for two parts whose shards would have one name.
+    """
+    by_file: dict[str, list[str]] = {}
+    for part in parts:
+        by_file.setdefault(storage.base_name(part), []).append(part)
+    names: dict[str, str] = {}
+    for file, group in by_file.items():
+        names |= {group[0]: file} if len(group) == 1 else _with_folders(group)
+    _refuse_equal([(shard_stem(name), part) for part, name in names.items()])
+    return {part: names[part] for part in parts}
+
+
+def names_with_folders(parts: Sequence[str]) -> dict[str, str]:
+    """Those of name_parts that are not the files' names."""
+    return {part: name for part, name in name_parts(parts).items() if "/" in name}
+
+
+def shard_stem(name: str) -> str:
+    """The shard's name without the container's ending; no dataset has folders of its own."""
+    return name.replace("/", "-")
+
+
+def _with_folders(parts: Sequence[str]) -> dict[str, str]:
+    split = [_components(part) for part in parts]
+    shared = len(os.path.commonprefix([components[:-1] for components in split]))  # noqa: RUF071 - of lists
+    if not shared:
+        raise SettingsError(
+            f"{parts[0]} and {parts[-1]} would make the same shard, and lie on different file systems; "
+            "give each part a name of its own"
+        )
+    return {part: "/".join(components[shared:]) for part, components in zip(parts, split, strict=True)}
+
+
+def _components(part: str) -> list[str]:
+    path = part if storage.is_remote(part) else os.path.abspath(part.removeprefix("file://"))
+    return path.split("/")
+
+
+def _refuse_equal(stems: Sequence[tuple[str, str]]) -> None:
+    found: dict[str, str] = {}
+    for stem, part in stems:
+        other = found.setdefault(stem, part)
+        if other != part:
+            raise SettingsError(
+                f"{other} and {part} would make the same shard, {stem}; give each part a name of its own"
+            )
