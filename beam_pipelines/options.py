@@ -3,8 +3,16 @@
 import argparse
 from collections.abc import Sequence
 
+from bertdata.build.plan import check_shuffle
 from bertdata.cli.common.example_flags import add_settings
-from bertdata.cli.common.parser import Parser, add_dry_run, add_engine, add_skip_bad_inputs, positive
+from bertdata.cli.common.parser import (
+    Parser,
+    add_dry_run,
+    add_engine,
+    add_shuffle,
+    add_skip_bad_inputs,
+    positive,
+)
 from bertdata.cli.common.text_flags import (
     add_extract_settings,
     add_punkt_tables,
@@ -66,16 +74,7 @@ def make_parser(arguments: Sequence[str] = ()) -> Parser:
         metavar="FILE|NAME",
         help="WordPiece vocabulary, or a name: bert-base-uncased",
     )
-    parser.add_argument(
-        "--shuffle",
-        choices=("none", "global"),
-        default="none",
-        help="none (default): one shard for each part, as bertdata create makes it; global: documents of all "
-        "parts mixed by a stable hash into shards of nearly equal numbers of tokens",
-    )
-    parser.add_argument(
-        "--num-shards", type=positive, metavar="N", help="shards to make, with --shuffle global"
-    )
+    add_shuffle(parser)
     add_settings(parser, arguments)
     _add_text_flags(parser)
     add_skip_bad_inputs(parser)
@@ -112,12 +111,7 @@ def _add_text_flags(parser: argparse.ArgumentParser) -> None:
 def parse_flags(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
     """Our own flags, and the arguments left for Beam."""
     flags, beam_arguments = make_parser(arguments).parse_known_args(arguments)
-    if flags.shuffle == "global" and flags.num_shards is None:
-        raise SettingsError("--shuffle global needs --num-shards N, the number of shards to make")
-    if flags.shuffle == "none" and flags.num_shards is not None:
-        raise SettingsError(
-            "--num-shards goes with --shuffle global; without it, each part becomes one shard"
-        )
+    check_shuffle(flags.shuffle, flags.num_shards)
     flags.input = [pattern for patterns in flags.input for pattern in patterns.split(",") if pattern]
     _refuse_flags_of_other_kinds(flags)
     if flags.skip_bad_inputs and flags.input_kind != "parts":

@@ -54,7 +54,10 @@ BEAM = Route(
     ),
 )
 SHUFFLED = Route(name="shuffled", words=(*BEAM.words, "--shuffle", "global", "--num-shards", "16"))
-ROUTES = (CREATE, BEAM, SHUFFLED)
+CREATE_SHUFFLED = Route(
+    name="create shuffled", words=(*CREATE.words, "--shuffle", "global", "--num-shards", "16")
+)
+ROUTES = (CREATE, BEAM, SHUFFLED, CREATE_SHUFFLED)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,10 +84,10 @@ class Round:
     def __str__(self) -> str:
         verdict = "; ".join(self.faults) or "the same"
         when = f"{self.moment:6.2f} s  {self.share:4.0%}"
-        return f"{self.route:<8}  {when}  {self.victim:<16}  {self.kept:>4}  {self.made:>4}  {verdict}"
+        return f"{self.route:<15}  {when}  {self.victim:<16}  {self.kept:>4}  {self.made:>4}  {verdict}"
 
 
-HEADER = f"{'round':>5}  {'route':<8}  {'moment':>8}  {'':>4}  {'killed':<16}  kept  made  files"
+HEADER = f"{'round':>5}  {'route':<15}  {'moment':>8}  {'':>4}  {'killed':<16}  kept  made  files"
 
 
 def make_parts(place: Path, parts: int, part_bytes: int) -> list[Path]:
@@ -222,7 +225,8 @@ def run_to_the_end(command: list[str]) -> list[int]:
 
 def finished_shards(output: Path) -> dict[str, tuple[int, int]]:
     """Inode and time of each shard that the run has noted as finished."""
-    noted = [path.stem for path in (output / "unfinished").glob("*.json") if path.name != "plan.json"]
+    notes = [path.stem for path in (output / "unfinished").glob("*.json") if path.name != "plan.json"]
+    noted = [name for name in notes if "%2F" not in name]  # of shards, not of the sorted parts before them
     if (output / "manifest.json").exists():
         noted += [path.name for path in output.iterdir() if path.is_file() and path.name not in LISTS]
     return {name: stamp(output / name) for name in noted}

@@ -14,6 +14,8 @@ from bertdata.io import storage
 from bertdata.records import Vocabulary
 from bertdata.tokens.load import load_vocabulary
 
+SHUFFLES = ("none", "global")
+
 
 def chosen_settings(
     recipe_name: str | None, phase: int | None, changes: dict[str, Any]
@@ -59,6 +61,20 @@ def find_parts(patterns: list[str]) -> list[str]:
                 f"{part!a}: the name is not UTF-8, or not seen as such; rename it, or set LC_ALL=C.UTF-8"
             )
     return parts
+
+
+def check_shuffle(shuffle: str, num_shards: int | None) -> None:
+    """SettingsError for a shuffle that does not exist, and for one without its number of shards."""
+    if shuffle not in SHUFFLES:
+        raise SettingsError(f"shuffle is {shuffle!r}, expected one of {', '.join(SHUFFLES)}")
+    if shuffle == "global" and num_shards is None:
+        raise SettingsError("--shuffle global needs --num-shards N, the number of shards to make")
+    if shuffle == "none" and num_shards is not None:
+        raise SettingsError(
+            "--num-shards goes with --shuffle global; without it, each part becomes one shard"
+        )
+    if num_shards is not None and num_shards < 1:
+        raise SettingsError(f"num_shards is {num_shards}, expected 1 or more")
 
 
 def plan_targets(

@@ -108,15 +108,36 @@ class TaskResult:
     kept: int = 0
     skipped: SkippedEntry | None = None
 
+    @property
+    def line(self) -> str:
+        """The shards that were made or kept, for a person."""
+        if self.skipped is not None:
+            return f"skipped {self.skipped.name}"
+        shards = ", ".join(f"{shard.name} ({shard.examples} examples)" for _, shard in self.entries)
+        return f"{'kept' if self.kept == len(self.entries) else 'made'} {shards}"
+
+
+def keep_task(task: ShardTask) -> TaskResult | None:
+    """The result of a task all of whose shards an earlier run finished; None where one has to be made."""
+    targets, done = task.plan.targets, _finished(task)
+    if len(done) < len(targets):
+        return None
+    return TaskResult(entries=tuple(done[target] for target in targets), kept=len(targets))
+
+
+def _finished(task: ShardTask) -> dict[Target, tuple[InputEntry, ShardEntry]]:
+    """The entries of the shards that an earlier run finished of the same input."""
+    md5 = task.source.input_md5()
+    return {
+        target: entries
+        for target in task.plan.targets
+        if (entries := target.dataset.finished_entry(task.shard(target), md5)) is not None
+    }
+
 
 def run_task(task: ShardTask) -> TaskResult:
     """Make the task's shards, or keep those that an earlier run finished of the same input."""
-    targets, md5 = task.plan.targets, task.source.input_md5()
-    done = {
-        target: entries
-        for target in targets
-        if (entries := target.dataset.finished_entry(task.shard(target), md5)) is not None
-    }
+    targets, done = task.plan.targets, _finished(task)
     missing = [target for target in targets if target not in done]
     warnings: tuple[str, ...] = ()
     if missing:

@@ -5,7 +5,14 @@ from collections.abc import Sequence
 
 from bertdata.build.dry_run import show_previews
 from bertdata.cli.common.example_flags import add_settings, given_settings
-from bertdata.cli.common.parser import Parser, add_dry_run, add_engine, add_skip_bad_inputs, add_workers
+from bertdata.cli.common.parser import (
+    Parser,
+    add_dry_run,
+    add_engine,
+    add_shuffle,
+    add_skip_bad_inputs,
+    add_workers,
+)
 from bertdata.cli.common.step_progress import ShownProgress
 from bertdata.dataset.manifest import summary
 from bertdata.steps.create import ShardRun, plan_run
@@ -13,12 +20,15 @@ from bertdata.steps.values import workers_of
 
 EXAMPLE = """\
   bertdata create results/part-* --output shards --vocab vocab.txt --recipe mlperf
-  bertdata create results/part-* --output shards --vocab vocab.txt --recipe nvidia --phase 2"""
+  bertdata create results/part-* --output shards --vocab vocab.txt --recipe nvidia --phase 2
+  bertdata create results/part-* --output shards --vocab vocab.txt --shuffle global --num-shards 500"""
 
 SUMMARY = """\
 One shard for each part (a text file with one sentence a line and a blank line between documents),
 then manifest.json and MD5SUMS. A recipe of two phases writes DIR/phase1 and DIR/phase2. Run again
-after a crash, it makes only what is missing, and ends with the same bytes."""
+after a crash, it makes only what is missing, and ends with the same bytes.
+With --shuffle global, documents are first mixed over all parts, and --num-shards says how many shards
+they become; sorted documents wait in DIR/unfinished meanwhile, half a byte for a byte of text."""
 
 
 def make_parser(arguments: Sequence[str] = ()) -> Parser:
@@ -33,6 +43,7 @@ def make_parser(arguments: Sequence[str] = ()) -> Parser:
         metavar="FILE|NAME",
         help="WordPiece vocabulary, one token a line; or a name: bert-base-uncased",
     )
+    add_shuffle(parser)
     add_settings(parser, arguments)
     add_skip_bad_inputs(parser)
     add_dry_run(parser)
@@ -62,6 +73,8 @@ def planned(args: argparse.Namespace) -> ShardRun:
         recipe=args.recipe,
         phase=args.phase,
         changes=given_settings(args),
+        shuffle=args.shuffle,
+        num_shards=args.num_shards,
         skip_bad_inputs=args.skip_bad_inputs,
         engine=args.engine,
     )

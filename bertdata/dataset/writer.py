@@ -47,17 +47,17 @@ class Dataset:
         self.directory = directory
         self.plan = plan
         self._within = within
-        self._commit = Commit(directory, KIND, plan.terms(), _manifest_terms)
+        self.commit = Commit(directory, KIND, plan.terms(), _manifest_terms)
 
     @property
     def unfinished(self) -> str:
         """The directory of growing files and notes."""
-        return self._commit.unfinished
+        return self.commit.unfinished
 
     def begin(self) -> None:
         """Claim the directory; DatasetError if it belongs to another plan or to something else."""
         self.refuse_others()
-        self._commit.claim()
+        self.commit.claim()
 
     def refuse_others(self, *, inputs_known: bool = True) -> None:
         """DatasetError as from begin; nothing is changed.
@@ -65,7 +65,7 @@ class Dataset:
         Without inputs_known the plan's inputs are yet to come, and those found may be any.
         """
         self._refuse_above()
-        self._commit.refuse_others(unknown=() if inputs_known else ("inputs",))
+        self.commit.refuse_others(unknown=() if inputs_known else ("inputs",))
         self._refuse_below()
 
     def _refuse_above(self) -> None:
@@ -86,7 +86,7 @@ class Dataset:
 
     def _refuse_below(self) -> None:
         """DatasetError where a new dataset would hide the phases of another below it."""
-        if self._within is not None or self._commit.found_terms() is not None:
+        if self._within is not None or self.commit.found_terms() is not None:
             return
         for name in filter(_PHASE.fullmatch, nested_directories(storage.list_files(self.directory))):
             below = _found_terms(storage.join(self.directory, name))
@@ -98,12 +98,12 @@ class Dataset:
 
     def give_up(self) -> None:
         """Free the directory for other settings if not one shard was finished in it."""
-        self._commit.give_up()
+        self.commit.give_up()
 
     @contextmanager
     def open_shard(self, name: str) -> Iterator[BinaryIO]:
         """A shard, opened for writing; it appears when the block ends well."""
-        with self._commit.open(name) as file:
+        with self.commit.open(name) as file:
             yield file
 
     def found_manifest(self) -> Manifest | None:
@@ -112,8 +112,8 @@ class Dataset:
         return found[0] if found else None
 
     def _parsed_manifest(self) -> tuple[Manifest, dict[str, Entries]] | None:
-        data = self._commit.manifest()
-        return None if data is None else _parse_manifest(data, self._commit.path(MANIFEST_NAME))
+        data = self.commit.manifest()
+        return None if data is None else _parse_manifest(data, self.commit.path(MANIFEST_NAME))
 
     def finished_entry(self, shard: str, input_md5: str) -> Entries | None:
         """The entries of a shard that an earlier run finished from the same input, if its bytes still fit."""
@@ -126,7 +126,7 @@ class Dataset:
         input_md5 is asked only where the answer hangs on it.
         """
         if entries is None:
-            return "not known to be whole" if storage.exists(self._commit.path(shard)) else "missing"
+            return "not known to be whole" if storage.exists(self.commit.path(shard)) else "missing"
         if entries[0].md5 != input_md5():
             return "its part has changed"
         misfit = check_shard(self.directory, entries[1])
@@ -134,11 +134,11 @@ class Dataset:
 
     def noted_shards(self) -> list[str]:
         """The shards that are noted, whether or not they still fit."""
-        return self._commit.noted()
+        return [name for name in self.commit.noted() if "/" not in name]  # others are of steps before
 
     def read_entry(self, shard: str) -> Entries | None:
         """The entries of a finished shard, as a run noted them or as the manifest of our plan has them."""
-        note = self._commit.read_note(shard)
+        note = self.commit.read_note(shard)
         if note is None:
             return self._listed_entry(shard)
         try:
@@ -158,16 +158,16 @@ class Dataset:
 
         Where the manifest says so already, nothing needs to be noted.
         """
-        self._commit.note(shard_entry.name, {"input": asdict(input_entry), "shard": asdict(shard_entry)})
+        self.commit.note(shard_entry.name, {"input": asdict(input_entry), "shard": asdict(shard_entry)})
         # Looked for afterwards: the last step lists what it removes when the manifest is there, so either
         # it sees this note, or this sees the manifest.
         if self._listed_entry(shard_entry.name) == (input_entry, shard_entry):
-            self._commit.forget(shard_entry.name)
+            self.commit.forget(shard_entry.name)
 
     def discard(self, shard: str) -> None:
         """Remove the shard that an earlier run made of an input that is left out now, if it is there."""
-        self._commit.forget(shard)
-        storage.remove(self._commit.path(shard), missing_ok=True)
+        self.commit.forget(shard)
+        storage.remove(self.commit.path(shard), missing_ok=True)
 
     def finish(
         self,
@@ -198,9 +198,9 @@ class Dataset:
         cited = sources.files()
         for name in SOURCE_NAMES:
             if name not in cited:  # copied by an earlier run, whose parts had a manifest
-                storage.remove(self._commit.path(name), missing_ok=True)
+                storage.remove(self.commit.path(name), missing_ok=True)
         others = {VOCABULARY_NAME: storage.read_bytes(vocabulary), **cited}
-        self._commit.finish(manifest.dump(), manifest.md5sums(), others)
+        self.commit.finish(manifest.dump(), manifest.md5sums(), others)
         return manifest
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from bertdata._native import Engine
 from bertdata.build.dry_run import Preview, preview
 from bertdata.build.part_names import names_with_folders
-from bertdata.build.plan import chosen_settings, find_parts, plan_targets
+from bertdata.build.plan import check_shuffle, chosen_settings, find_parts, plan_targets
 from bertdata.build.task import ShardTask, TaskPlan, TaskResult, run_task
 from bertdata.dataset.manifest import Manifest
 from bertdata.dataset.sources import Sources, find_sources
@@ -14,6 +14,7 @@ from bertdata.io import storage
 from bertdata.io.assets import find_vocabulary
 from bertdata.io.process_pool import run_all
 from bertdata.steps.progress import OnProgress, StepProgress, silent
+from bertdata.steps.shuffle import MadeShards, make_shuffled
 from bertdata.steps.values import AnyPath, AnyPaths, path_of, paths_of, workers_of
 
 STAGE = "creating shards"
@@ -55,6 +56,8 @@ def create(
     whole_word_mask: bool | None = None,
     remask: bool | None = None,
     format: str | None = None,
+    shuffle: str = "none",
+    num_shards: int | None = None,
     skip_bad_inputs: bool = False,
     workers: int | None = None,
     engine: Engine | None = None,
@@ -64,7 +67,8 @@ def create(
     """Make one shard of each part, and the manifest, in ``output``, as ``bertdata create`` does.
 
     A setting that is None is the recipe's; the recipe's default is mlperf, or that of the dialect's name.
-    A recipe of two phases writes ``output/phase1`` and ``output/phase2``. own_settings: those of an
+    A recipe of two phases writes ``output/phase1`` and ``output/phase2``. With shuffle "global" the
+    documents of all parts are mixed into num_shards shards. own_settings: those of an
     objective of one's own. Shards that an earlier run finished are kept. A subclass of UsageError says
     what is wrong with the call, one of DataError what is wrong with a part.
     """
@@ -90,6 +94,8 @@ def create(
         recipe=recipe,
         phase=phase,
         changes={name: value for name, value in settings.items() if value is not None},
+        shuffle=shuffle,
+        num_shards=num_shards,
         skip_bad_inputs=skip_bad_inputs,
         engine=engine,
     )
@@ -113,17 +119,25 @@ class ShardRun:
         for target in targets:
             target.dataset.begin()
         try:
-            results = run_tasks([self.plan.part(part) for part in self.parts], workers, progress)
-            datasets = finish(self.plan, results, sources)
+            made = self._make_shards(workers, progress)
+            datasets = finish(self.plan, made, sources)
         except BaseException:
             for target in targets:
                 target.dataset.give_up()
             raise
         return CreateResult(
             datasets=tuple(datasets),
-            kept=sum(result.kept for result in results),
-            warnings=tuple(warning for result in results for warning in result.warnings),
+            kept=sum(result.kept for result in made.results),
+            warnings=made.warnings,
         )
+
+    def _make_shards(self, workers: int, progress: OnProgress) -> MadeShards:
+        shards = self.plan.targets[0].dataset.plan.num_shards
+        if shards is None:
+            results = run_tasks([self.plan.part(part) for part in self.parts], workers, progress)
+            warnings = tuple(warning for result in results for warning in result.warnings)
+            return MadeShards(corpus=None, results=results, warnings=warnings)
+        return make_shuffled(self.plan, self.parts, shards, workers, progress)
 
 
 def plan_run(
@@ -134,13 +148,16 @@ def plan_run(
     recipe: str | None,
     phase: int | None,
     changes: dict[str, Any],
+    shuffle: str,
+    num_shards: int | None,
     skip_bad_inputs: bool,
     engine: Engine | None,
 ) -> ShardRun:
     """The run of ``create``; changes: the settings that differ from the recipe's."""
+    check_shuffle(shuffle, num_shards)
     chosen, settings = chosen_settings(recipe, phase, changes)
     found, vocabulary = find_parts(parts), find_vocabulary(vocab)
-    targets = plan_targets(output, chosen, phase, settings, found, vocabulary)
+    targets = plan_targets(output, chosen, phase, settings, found, vocabulary, num_shards)
     plan = TaskPlan(
         vocabulary=vocabulary,
         targets=targets,
@@ -151,13 +168,16 @@ def plan_run(
     return ShardRun(parts=found, plan=plan)
 
 
-def finish(plan: TaskPlan, results: list[TaskResult], sources: Sources) -> list[MadeDataset]:
+def finish(plan: TaskPlan, shards_made: MadeShards, sources: Sources) -> list[MadeDataset]:
     """The datasets, their manifests written."""
+    corpus, results = shards_made.corpus, shards_made.results
     skipped = [result.skipped for result in results if result.skipped is not None]
     made = []
     for index, target in enumerate(plan.targets):
         entries = [result.entries[index] for result in results if result.skipped is None]
         inputs, shards = [entry for entry, _ in entries], [shard for _, shard in entries]
+        if corpus is not None:
+            inputs, skipped = list(corpus.inputs), list(corpus.skipped)
         manifest = target.dataset.finish(inputs, shards, skipped, vocabulary=plan.vocabulary, sources=sources)
         made.append(MadeDataset(directory=target.dataset.directory, manifest=manifest))
     return made
@@ -181,7 +201,7 @@ def run_tasks(tasks: list[ShardTask], workers: int, progress: OnProgress) -> lis
                 stage=STAGE,
                 done=done,
                 total=total,
-                finished=_line(result),
+                finished=result.line,
                 shards=shards,
                 all_shards=all_shards,
                 tokens=tokens,
@@ -190,10 +210,3 @@ def run_tasks(tasks: list[ShardTask], workers: int, progress: OnProgress) -> lis
         )
         results.append(result)
     return results
-
-
-def _line(result: TaskResult) -> str:
-    if result.skipped is not None:
-        return f"skipped {result.skipped.name}"
-    made = ", ".join(f"{shard.name} ({shard.examples} examples)" for _, shard in result.entries)
-    return f"{'kept' if result.kept == len(result.entries) else 'made'} {made}"

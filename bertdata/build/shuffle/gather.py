@@ -1,13 +1,12 @@
 """The documents of one shard, gathered from the sorted documents of all parts."""
 
-import sys
 from array import array
 from collections.abc import Iterable
 from itertools import accumulate
 from operator import itemgetter
 
-from bertdata.build.shuffle.keys import HEADER
-from bertdata.records import Buffer, Documents
+from bertdata.build.shuffle.keys import HEADER, from_little_endian
+from bertdata.records import Documents
 
 
 def gather_documents(blocks: Iterable[bytes], *, wide: bool) -> Documents:
@@ -16,8 +15,8 @@ def gather_documents(blocks: Iterable[bytes], *, wide: bool) -> Documents:
     A block is any run of whole records of SortedDocuments; ids are 32 bits wide if ``wide``, else 16.
     """
     found = sorted((record for block in blocks for record in _records(block)), key=itemgetter(0))
-    ids = _items("I" if wide else "H", b"".join(ids for _, _, ids in found))
-    lengths = _items("I", b"".join(lengths for _, lengths, _ in found))
+    ids = from_little_endian("I" if wide else "H", b"".join(ids for _, _, ids in found))
+    lengths = from_little_endian("I", b"".join(lengths for _, lengths, _ in found))
     return Documents(
         ids=ids,
         sentence_ends=array("I", accumulate(lengths)),
@@ -34,12 +33,3 @@ def _records(block: bytes) -> Iterable[tuple[bytes, memoryview, memoryview]]:
         ids = lengths + 4 * sentences
         start = ids + id_bytes
         yield key, view[lengths:ids], view[ids:start]
-
-
-def _items(kind: str, data: bytes) -> Buffer:
-    """Little-endian bytes as an array of this machine."""
-    items = array(kind)
-    items.frombytes(data)
-    if sys.byteorder == "big":
-        items.byteswap()
-    return items

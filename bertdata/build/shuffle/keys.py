@@ -52,7 +52,8 @@ def document_keys(documents: Documents, part: str) -> list[bytes]:
     """Each document's key: BLAKE2b, 16 bytes, of its content and its place.
 
     Hashed are the lengths of its sentences and its token ids as SortedDocuments holds them, then the
-    part's name in the manifest, a NUL and the document's number in the part, counted from 0 in decimal digits.
+    part's name in the manifest, a NUL and the document's number in the part, counted from 0 in decimal
+    digits.
     The place keeps documents of equal content apart.
     """
     place = part.encode() + b"\0"
@@ -86,6 +87,15 @@ def little_endian(items: Buffer) -> memoryview:
         swapped.byteswap()
         items = swapped
     return memoryview(items).cast("B")
+
+
+def from_little_endian(kind: str, data: bytes) -> Buffer:
+    """Such bytes as an array of this machine."""
+    items = array(kind)
+    items.frombytes(data)
+    if sys.byteorder == "big":
+        items.byteswap()
+    return items
 
 
 def shard_seed(seed: int, number: int) -> int:

@@ -68,6 +68,19 @@ def add_skip_bad_inputs(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_shuffle(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--shuffle",
+        choices=("none", "global"),
+        default="none",
+        help="none (default): one shard for each part; global: documents of all parts mixed by a stable hash "
+        "into shards of nearly equal numbers of tokens",
+    )
+    parser.add_argument(
+        "--num-shards", type=positive, metavar="N", help="shards to make, with --shuffle global"
+    )
+
+
 def add_dry_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dry-run", action="store_true", help="say what would be made and what kept, and write nothing"

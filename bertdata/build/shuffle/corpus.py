@@ -1,0 +1,56 @@
+"""The plan of a global shuffle, once all parts are sorted: the corpus, the cuts, the pieces of each shard."""
+
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bertdata.build.shuffle.cuts import count_tokens, deal_out, find_cuts
+from bertdata.build.shuffle.sorted_files import Pieces, SortedFile, SortResult
+from bertdata.dataset.manifest import InputEntry, SkippedEntry, corpus_entry
+from bertdata.dataset.writer import refuse_nothing
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Corpus:
+    """All inputs of a run: those that were read, and those left out."""
+
+    inputs: tuple[InputEntry, ...]
+    skipped: tuple[SkippedEntry, ...] = ()
+
+    @property
+    def entry(self) -> InputEntry:
+        """All inputs as one."""
+        return corpus_entry(self.inputs, self.skipped)
+
+    @property
+    def md5s(self) -> dict[str, str]:
+        """The md5 of each input, by name."""
+        read = {entry.name: entry.md5 for entry in self.inputs}
+        return read | {entry.name: entry.md5 for entry in self.skipped}
+
+
+def corpus_of(results: Sequence[SortResult]) -> Corpus:
+    """The corpus of the sorted parts; InputError where all were left out."""
+    entries = [result.entry for result in results]
+    read = tuple(entry for entry in entries if isinstance(entry, InputEntry))
+    skipped = tuple(entry for entry in entries if isinstance(entry, SkippedEntry))
+    if not read:
+        refuse_nothing(skipped)
+    return Corpus(inputs=read, skipped=skipped)
+
+
+def deal_pieces(files: Sequence[SortedFile], shards: int) -> list[Pieces]:
+    """The pieces of each shard; SettingsError where there are fewer documents than shards."""
+    histogram: dict[int, int] = {}
+    for file in files:
+        prefixes, _, tokens = file.index()
+        for prefix, number in count_tokens(prefixes, tokens, shards).items():
+            histogram[prefix] = histogram.get(prefix, 0) + number
+    cuts = find_cuts(histogram, shards)
+    places = [array("Q") for _ in range(shards)]
+    for number, file in enumerate(files):
+        prefixes, starts, _ = file.index()
+        for shard, start, stop in deal_out(prefixes, starts, file.record_bytes, cuts, shards):
+            places[shard].extend((number, start, stop))
+    paths = tuple(file.path for file in files)
+    return [Pieces(paths, found) for found in places]

@@ -1,0 +1,157 @@
+"""Sorted documents of parts, in files until the shards are gathered from them.
+
+So a process holds one part or one shard at a time, however large the corpus is.
+"""
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+
+from bertdata.build.shuffle.keys import SortedDocuments, from_little_endian, little_endian
+from bertdata.build.shuffle.part import sort_part
+from bertdata.build.task import TaskPlan
+from bertdata.dataset.manifest import InputEntry, SkippedEntry
+from bertdata.io import storage
+from bertdata.io.commit import Commit
+from bertdata.io.file_check import FileEntry, HashingSink, fits
+from bertdata.records import Buffer
+
+NOTES = "sorted/"
+"""Beginning of the names by which the commit protocol knows these files; no shard's name has a slash."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SortedFile:
+    """The documents of one part in the order of their keys.
+
+    The file holds ``record_bytes`` bytes of records as in SortedDocuments, then the prefixes, the starts
+    and the tokens of all documents (uint64, little-endian).
+    """
+
+    path: str
+    record_bytes: int
+    documents: int
+
+    def index(self) -> tuple[Buffer, Buffer, Buffer]:
+        """Prefixes, starts and tokens."""
+        with storage.open_input(self.path) as file:
+            file.seek(self.record_bytes)
+            columns = [from_little_endian("Q", file.read(8 * self.documents)) for _ in range(3)]
+        return columns[0], columns[1], columns[2]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pieces:
+    """The documents of one shard: pieces of sorted files.
+
+    places: for each piece the number of its file among the paths, its first byte, its end (uint64).
+    """
+
+    paths: tuple[str, ...]
+    places: Buffer
+
+    def __call__(self) -> Iterator[bytes]:
+        """The bytes of each piece."""
+        for at in range(0, len(self.places), 3):
+            number, start, stop = self.places[at : at + 3]
+            with storage.open_input(self.paths[number]) as file:
+                file.seek(start)
+                yield file.read(stop - start)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SortTask:
+    """Sort one part into a file; folder: where, None: ``unfinished/``, where a later run finds it."""
+
+    plan: TaskPlan
+    part: str
+    folder: str | None = None
+
+    @property
+    def commit(self) -> Commit:
+        return scratch_commit(self.plan)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SortResult:
+    """A sorted part: its entry, warnings for a person, its file; a part that is left out has no file."""
+
+    entry: InputEntry | SkippedEntry
+    warnings: tuple[str, ...] = ()
+    file: SortedFile | None = None
+    is_kept: bool = False
+
+    @property
+    def line(self) -> str:
+        """The part's fate, for a person."""
+        if self.file is None:
+            return f"skipped {self.entry.name}"
+        return f"kept {self.entry.name}, sorted before" if self.is_kept else f"sorted {self.entry.name}"
+
+
+def scratch_commit(plan: TaskPlan) -> Commit:
+    """The directory that keeps the sorted files: the one that is finished last."""
+    return plan.targets[-1].dataset.commit
+
+
+def sort_to_file(task: SortTask) -> SortResult:
+    """Sort the task's part, or keep the file that an earlier run made of the same bytes."""
+    source = task.plan.source(task.part)
+    if task.folder is None:
+        kept = _kept(task.commit, NOTES + source.name, source.input_md5())
+        if kept is not None:
+            return kept
+    found = sort_part(task.plan, task.part, source)
+    if found.documents is None:
+        return SortResult(entry=found.entry, warnings=found.warnings)
+    assert isinstance(found.entry, InputEntry)
+    file = _write(task, found.entry, found.documents)
+    return SortResult(entry=found.entry, warnings=found.warnings, file=file)
+
+
+def _write(task: SortTask, entry: InputEntry, documents: SortedDocuments) -> SortedFile:
+    commit, name = task.commit, NOTES + entry.name
+    scratch = commit.scratch_name(name)
+    if task.folder is None:
+        path, opened = commit.path(scratch), commit.open(scratch)
+    else:
+        path = storage.join(task.folder, storage.base_name(scratch))
+        opened = storage.open_output(path)
+    with opened as file:
+        sink = HashingSink(file.write)
+        sink.write(documents.records)
+        for column in (documents.prefixes, documents.starts, documents.tokens):
+            sink.write(little_endian(column))
+    if task.folder is None:
+        note = {
+            "input": asdict(entry),
+            "file": asdict(sink.entry(scratch)),
+            "record_bytes": len(documents.records),
+        }
+        commit.note(name, note)
+    return SortedFile(path=path, record_bytes=len(documents.records), documents=entry.documents)
+
+
+def _kept(commit: Commit, name: str, input_md5: str) -> SortResult | None:
+    """The file of an earlier run, if it was made of these bytes and still has its own."""
+    note = commit.read_note(name)
+    if note is None:
+        return None
+    try:
+        entry, file = InputEntry(**note["input"]), FileEntry(**note["file"])
+        made = SortedFile(
+            path=commit.path(file.name), record_bytes=note["record_bytes"], documents=entry.documents
+        )
+    except (KeyError, TypeError):
+        return None  # a note of another version
+    if entry.md5 != input_md5 or not fits(commit.directory, file):
+        return None
+    return SortResult(entry=entry, file=made, is_kept=True)
+
+
+def forget_files(plan: TaskPlan) -> None:
+    """Remove all sorted files, so that the directory may be made with other settings."""
+    commit = scratch_commit(plan)
+    for name in commit.noted():
+        if name.startswith(NOTES):
+            commit.forget(name)
+            storage.remove(commit.path(commit.scratch_name(name)), missing_ok=True)

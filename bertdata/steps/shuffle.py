@@ -1,0 +1,140 @@
+"""Sentence parts to the shards of a global shuffle: parts sorted into files, shards gathered from these."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import chain
+from tempfile import TemporaryDirectory
+
+from bertdata.build.shuffle.corpus import Corpus, corpus_of, deal_pieces
+from bertdata.build.shuffle.sorted_files import (
+    SortResult,
+    SortTask,
+    forget_files,
+    scratch_commit,
+    sort_to_file,
+)
+from bertdata.build.task import TaskPlan, TaskResult, keep_task, run_task
+from bertdata.errors import InputError, SettingsError
+from bertdata.io import storage
+from bertdata.io.file_check import file_md5
+from bertdata.io.process_pool import ProcessPool
+from bertdata.steps.progress import OnProgress, StepProgress
+
+SORTING = "sorting documents"
+CREATING = "creating shards"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MadeShards:
+    """The result of each task, warnings about the parts, and the corpus of a global shuffle."""
+
+    corpus: Corpus | None
+    results: list[TaskResult]
+    warnings: tuple[str, ...] = ()
+
+
+def make_shuffled(
+    plan: TaskPlan, parts: Sequence[str], shards: int, workers: int, progress: OnProgress
+) -> MadeShards:
+    """Make the shards of all parts together, or keep those of an earlier run.
+
+    Of a finished dataset whose parts have not changed nothing is sorted, unless a shard is missing.
+    """
+    with ProcessPool(min(workers, max(len(parts), shards))) as pool, ExitStack() as stack:
+        kept: dict[int, TaskResult] = {}
+        if (listed := _listed_corpus(plan, parts, pool)) is not None:
+            kept = _kept(plan, listed, shards, pool)
+            if len(kept) == shards:
+                return MadeShards(corpus=listed, results=list(_told(kept.values(), plan, shards, progress)))
+        folder = None
+        if storage.is_remote(scratch_commit(plan).directory):  # each piece is read back by itself
+            folder = stack.enter_context(TemporaryDirectory())
+        found = _sort(plan, parts, folder, pool, progress)
+        try:
+            corpus = corpus_of(found)
+            pieces = deal_pieces([result.file for result in found if result.file is not None], shards)
+        except (SettingsError, InputError):  # with other settings, or parts, it may go well
+            forget_files(plan)
+            raise
+        entry = corpus.entry
+        tasks = [
+            plan.shuffled(number, shards, entry, pieces[number])
+            for number in range(shards)
+            if number not in kept
+        ]
+        results = chain(kept.values(), pool.as_done(run_task, tasks))
+        return MadeShards(
+            corpus=corpus,
+            results=list(_told(results, plan, shards, progress)),
+            warnings=tuple(warning for result in found for warning in result.warnings),
+        )
+
+
+def _listed_corpus(plan: TaskPlan, parts: Sequence[str], pool: ProcessPool) -> Corpus | None:
+    """The corpus as the manifest of a finished dataset has it, where the parts are still the same."""
+    manifests = (target.dataset.found_manifest() for target in plan.targets)
+    manifest = next((found for found in manifests if found is not None), None)
+    if manifest is None or (manifest.skipped and not plan.skip_bad):
+        return None
+    corpus = Corpus(inputs=manifest.inputs, skipped=manifest.skipped)
+    names = [plan.source(part).name for part in parts]
+    md5s = (md5 for _, md5 in pool.in_order(file_md5, parts))
+    return corpus if dict(zip(names, md5s, strict=True)) == corpus.md5s else None
+
+
+def _kept(plan: TaskPlan, corpus: Corpus, shards: int, pool: ProcessPool) -> dict[int, TaskResult]:
+    """The results of the shards that are there, by number."""
+    entry = corpus.entry
+    tasks = [plan.shuffled(number, shards, entry) for number in range(shards)]
+    found = enumerate(result for _, result in pool.in_order(keep_task, tasks))
+    return {number: result for number, result in found if result is not None}
+
+
+def _sort(
+    plan: TaskPlan, parts: Sequence[str], folder: str | None, pool: ProcessPool, progress: OnProgress
+) -> list[SortResult]:
+    """The sorted parts, the largest part first so that no worker is left with it at the end."""
+    sizes = dict(zip(parts, storage.each(list(parts), storage.size), strict=True))
+    total, done = sum(sizes.values()), 0
+    progress(StepProgress(stage=SORTING, done=0, total=total))
+    largest_first = sorted(parts, key=lambda part: -sizes[part])
+    tasks = [SortTask(plan=plan, part=part, folder=folder) for part in largest_first]
+    results = []
+    for result in pool.as_done(sort_to_file, tasks):
+        done += result.entry.bytes
+        progress(
+            StepProgress(
+                stage=SORTING, done=done, total=total, finished=result.line, warnings=result.warnings
+            )
+        )
+        results.append(result)
+    return results
+
+
+def _told(
+    results: Iterable[TaskResult], plan: TaskPlan, shards: int, progress: OnProgress
+) -> Iterator[TaskResult]:
+    """The results as they come, each of them told."""
+    total, done, tokens = shards * len(plan.targets), 0, 0
+
+    def tell(line: str) -> None:
+        progress(
+            StepProgress(
+                stage=CREATING,
+                done=done,
+                total=total,
+                unit="shards",
+                finished=line,
+                shards=done,
+                all_shards=total,
+                tokens=tokens,
+            )
+        )
+
+    tell("")
+    for result in results:
+        done += len(result.entries)
+        tokens += sum(shard.tokens for _, shard in result.entries) if not result.kept else 0
+        tell(result.line)
+        yield result
