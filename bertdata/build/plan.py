@@ -31,8 +31,8 @@ def chosen_settings(
     if len(selected) > 1 and shape:
         if len(shape) == 1:
             raise SettingsError(
-                f"recipe {recipe.name} has two phases: give --phase, "
-                "or both --max-seq-length and --max-predictions-per-seq"
+                f"recipe {recipe.name} has two phases: give --phase to change one of them, or both "
+                "--max-seq-length and --max-predictions-per-seq for one data set of that length"
             )
         selected = {"": recipe.phases[0]}
     return recipe, {place: _settings(recipe, phase, changes) for place, phase in selected.items()}

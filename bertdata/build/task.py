@@ -110,11 +110,14 @@ class TaskResult:
 
     @property
     def line(self) -> str:
-        """The shards that were made or kept, for a person."""
+        """The shards that were made or kept, for a person; those of two phases have one name."""
         if self.skipped is not None:
             return f"skipped {self.skipped.name}"
-        shards = ", ".join(f"{shard.name} ({shard.examples} examples)" for _, shard in self.entries)
-        return f"{'kept' if self.kept == len(self.entries) else 'made'} {shards}"
+        counts = [f"{shard.examples} examples" for _, shard in self.entries]
+        if len(counts) > 1:
+            counts = [f"phase {number}: {count}" for number, count in enumerate(counts, 1)]
+        name = self.entries[0][1].name
+        return f"{'kept' if self.kept == len(self.entries) else 'made'} {name} ({', '.join(counts)})"
 
 
 def keep_task(task: ShardTask) -> TaskResult | None:

@@ -22,14 +22,18 @@ class Recipe:
     def select(self, phase: int | None) -> dict[str, Settings]:
         """Settings by output sub-directory: one phase goes to the directory itself, two to phase1, phase2."""
         if phase is not None:
-            check(
-                1 <= phase <= len(self.phases),
-                f"recipe {self.name}: phase {phase} was asked for, the last is {len(self.phases)}",
-            )
+            check(1 <= phase <= len(self.phases), self._without_phase(phase))
             return {"": self.phases[phase - 1]}
         if len(self.phases) == 1:
             return {"": self.phases[0]}
         return {f"phase{number}": settings for number, settings in enumerate(self.phases, 1)}
+
+    def _without_phase(self, phase: int) -> str:
+        """The message for a phase that the recipe does not have."""
+        if len(self.phases) > 1:
+            return f"recipe {self.name} has phases 1 and 2; phase {phase} was asked for"
+        others = ", ".join(recipe.name for recipe in RECIPES.values() if len(recipe.phases) > 1)
+        return f"recipe {self.name} has one phase, phase {phase} was asked for; {others} have two"
 
 
 def _two_phases(first: Settings, length: int, predictions: int) -> tuple[Settings, ...]:

@@ -16,7 +16,10 @@ def add_settings(parser: argparse.ArgumentParser, arguments: Sequence[str] = ())
     """
     parser.add_argument("--recipe", choices=tuple(RECIPES), help="whose data set to make (default: mlperf)")
     parser.add_argument(
-        "--phase", type=int, metavar="N", help="only this phase of the recipe, into DIR itself"
+        "--phase",
+        type=int,
+        metavar="N",
+        help="only this phase of a recipe of two, into DIR itself (default: both, in DIR/phase1 and phase2)",
     )
     group = parser.add_argument_group("settings", "each overrides the recipe's; see bertdata recipes")
     added: set[str] = set()

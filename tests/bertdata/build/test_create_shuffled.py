@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -81,6 +82,9 @@ def test_both_phases_are_those_of_the_pipeline(create: Create, corpus: list[Path
     assert prepare(corpus, VOCABULARY, tmp_path / "beam", *flags) == 0
     first = create(*flags, workers=2)
     assert (first.status, told(first)) == (0, ["sorted"] * 3 + ["made"] * 3)
+    assert re.search(
+        r"made shard-00001-of-00003.hdf5 \(phase 1: \d+ examples, phase 2: \d+ examples\)", first.err
+    )
     assert contents(tmp_path / "out") == contents(tmp_path / "beam")
     (tmp_path / "out" / "phase1" / "shard-00001-of-00003.hdf5").unlink()
     assert create(*flags).status == 0

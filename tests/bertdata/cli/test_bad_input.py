@@ -271,8 +271,11 @@ def test_a_vocabulary_with_windows_line_ends_makes_the_same_shards(
         (["--dupe-factor=many"], "--dupe-factor: invalid int value: 'many'"),
         (["--random-seed=1.5"], "--random-seed: invalid int value: '1.5'"),
         (["--workers=0"], "--workers: '0' is not a number of 1 or more"),
-        (["--phase=3"], "phase 3 was asked for"),
-        (["--recipe=nvidia", "--phase=0"], "phase 0 was asked for"),
+        (
+            ["--phase=3"],
+            "recipe mlperf has one phase, phase 3 was asked for; nvidia, habana, graphcore have two",
+        ),
+        (["--recipe=nvidia", "--phase=0"], "recipe nvidia has phases 1 and 2; phase 0 was asked for"),
         (["--recipe=nvidai"], "--recipe: invalid choice: 'nvidai' (choose from"),
         (["--dialect=mlprf"], "--dialect: invalid choice: 'mlprf' (choose from"),
         (["--format=tfrecords"], "--format: invalid choice: 'tfrecords' (choose from"),
