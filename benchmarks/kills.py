@@ -1,4 +1,4 @@
-"""Random kills: runs killed at random moments and resumed (``python -m benchmarks.kills --rounds 25``).
+"""Random kills: runs killed at random moments and resumed (``python -m benchmarks.kills --rounds 24``).
 
 Each round starts a run in a process group of its own. At a random moment of its usual duration it sends
 SIGKILL to the whole group, to the launching process alone, or to one worker. Then it runs the same command
