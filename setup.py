@@ -6,6 +6,8 @@ from pathlib import Path
 from setuptools import find_packages, setup
 
 EXTRAS = {
+    "numpy": ["numpy"],
+    "datasets": ["datasets>=2.15", "numpy"],
     "hdf5": ["h5py>=3.10", "numpy"],
     "parquet": ["pyarrow>=17", "numpy"],
     "tf": [
@@ -27,6 +29,7 @@ EXTRAS = {
 }
 EXTRAS["all"] = sorted({requirement for extra in EXTRAS.values() for requirement in extra})
 EXTRAS["dev"] = [
+    *EXTRAS["datasets"],
     *EXTRAS["hdf5"],
     *EXTRAS["parquet"],
     *EXTRAS["tf"],
@@ -42,7 +45,6 @@ EXTRAS["dev"] = [
     *EXTRAS["wiki"],
     *EXTRAS["gcs"],
     *EXTRAS["s3"],
-    "datasets",
     "gcp-storage-emulator",
     "hypothesis",
     "moto[server]>=5",

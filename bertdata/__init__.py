@@ -15,36 +15,32 @@ are functions of the same names and settings::
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bertdata.dataset.reader import open_dataset
+    from bertdata import errors
     from bertdata.steps.create import create
     from bertdata.steps.extract import extract
+    from bertdata.steps.open_dataset import open_dataset
     from bertdata.steps.segment import segment
     from bertdata.steps.stats import stats
     from bertdata.steps.verify import verify
 
 __version__ = "0.1.0"
 
-__all__ = ["__version__", "create", "extract", "open_dataset", "segment", "stats", "verify"]
+__all__ = ["__version__", "create", "errors", "extract", "open_dataset", "segment", "stats", "verify"]
 
-_HOMES = {
-    "create": "bertdata.steps.create",
-    "extract": "bertdata.steps.extract",
-    "open_dataset": "bertdata.dataset.reader",
-    "segment": "bertdata.steps.segment",
-    "stats": "bertdata.steps.stats",
-    "verify": "bertdata.steps.verify",
-}
-"""The module of each function, imported when it is first asked for: importing the package is light."""
+_STEPS = {"create", "extract", "open_dataset", "segment", "stats", "verify"}
+"""The functions, each in the module of its name, which is imported when one is asked for."""
 
 if not TYPE_CHECKING:  # a type checker shall see the names above, and no others
 
     def __getattr__(name: str) -> Any:
-        if name not in _HOMES:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         from importlib import import_module
 
-        found = globals()[name] = getattr(import_module(_HOMES[name]), name)
-        return found
+        if name in _STEPS:
+            found = globals()[name] = getattr(import_module(f"bertdata.steps.{name}"), name)
+            return found
+        if name == "errors":
+            return import_module("bertdata.errors")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -5,7 +5,7 @@ from typing import Any
 from bertdata.build.part_names import name_parts
 from bertdata.build.task import Target
 from bertdata.config.recipes import Recipe, Settings, find_recipe
-from bertdata.config.settings import ExampleSettings, check_known
+from bertdata.config.settings import ExampleSettings, check_known, typed_values
 from bertdata.dataset.manifest import Plan
 from bertdata.dataset.writer import Dataset
 from bertdata.errors import MissingInputError, SettingsError
@@ -44,7 +44,7 @@ def _settings(recipe: Recipe, phase: Settings, changes: Settings) -> ExampleSett
     kind = find_objective(name).settings_type
     chosen = {"objective": name, **(phase if name == recipe.objective else {}), **changes}
     check_known(kind, chosen)
-    return kind(**chosen)
+    return kind(**typed_values(kind, chosen))
 
 
 def find_parts(patterns: list[str]) -> list[str]:

@@ -1,7 +1,7 @@
 """Settings that every objective's examples have; an objective derives a class with its own."""
 
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_type_hints
 
 from bertdata.config.dialects import DIALECTS, Dialect, find_dialect
 from bertdata.errors import SettingsError
@@ -61,6 +61,24 @@ def check_known(kind: type[ExampleSettings], given: dict[str, Any]) -> None:
     """SettingsError for names that are no settings of that kind."""
     unknown = sorted(set(given) - {item.name for item in fields(kind)})
     check(not unknown, f"unknown settings: {', '.join(unknown)}")
+
+
+_KINDS = {int: "an integer", float: "a number", bool: "True or False", str: "a text"}
+
+
+def typed_values(kind: type[Any], given: dict[str, Any]) -> dict[str, Any]:
+    """The given settings in the types of the fields of a settings class: an integer may stand for a float.
+
+    SettingsError names one of another type.
+    """
+    hints, values = get_type_hints(kind), dict(given)
+    for name, value in given.items():
+        wanted = hints[name]
+        if wanted is float and type(value) is int:
+            values[name] = float(value)
+        elif wanted in _KINDS and type(value) is not wanted:
+            raise SettingsError(f"{name} is {value!r}, expected {_KINDS[wanted]}")
+    return values
 
 
 def check(holds: bool, message: str) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, fields
+from functools import partial
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, BinaryIO, cast
 
@@ -122,16 +123,19 @@ class OpenedDataset:
                 record.refuse_items(ids == ids.max(), ends, lambda _, problem=problem: problem)  # type: ignore[misc]
 
 
-def open_dataset(paths: str | Sequence[str], *, unverified: bool = False) -> OpenedDataset:
+def open_dataset(
+    paths: str | Sequence[str], *, unverified: bool = False, objective: str | None = None
+) -> OpenedDataset:
     """The dataset at the paths: directories, manifests, shards of a directory with a manifest, or patterns.
 
     Sizes are compared with the manifest now, md5s when a shard is decoded. unverified: take files of
-    any tool without a manifest, and count their examples. MissingInputError, DatasetError, ManifestError
+    any tool without a manifest, and count their examples. objective: of their examples, where their fields
+    do not tell it. MissingInputError, DatasetError, ManifestError
     or ShardError name the fault.
     """
     paths = [paths] if isinstance(paths, str) else list(paths)
     name = ", ".join(paths)
-    layouts, files, vocabulary_size = _unverified(paths) if unverified else _verified(paths)
+    layouts, files, vocabulary_size = _unverified(paths, objective) if unverified else _verified(paths)
     if not any(examples for _, examples in files):
         raise DatasetError(f"{name}: holds no examples")
     layout = layouts[0][1]
@@ -184,10 +188,10 @@ def _listed(path: str) -> tuple[Plan, list[tuple[FoundShard, int]]]:
     return manifest.plan, [(shard, shard.entry.examples) for shard in shards if shard.entry]
 
 
-def _unverified(paths: list[str]) -> _Contents:
+def _unverified(paths: list[str], objective: str | None) -> _Contents:
     files = {file.path: file for path in paths for file in _shards_of_one_kind(path)}
     with ThreadPoolExecutor(_THREADS) as pool:
-        counted = list(pool.map(_count, sorted(files)))
+        counted = list(pool.map(partial(_count, objective), sorted(files)))
     layouts = [(path, layout) for path, layout, _ in counted]
     return layouts, [(files[path], examples) for path, _, examples in counted], None
 
@@ -203,8 +207,8 @@ def _shards_of_one_kind(path: str) -> list[FoundShard]:
     return shards
 
 
-def _count(path: str) -> tuple[str, ShardLayout, int]:
-    with open_reader(path) as reader:
+def _count(objective: str | None, path: str) -> tuple[str, ShardLayout, int]:
+    with open_reader(path, objective=objective) as reader:
         return path, reader.layout, len(reader)
 
 

@@ -28,8 +28,12 @@ SOURCES = (
     "masked_slots",
     "used_slots",
     "rest",
+    "placed",
 )
-"""Ways to make a field of its column, numbered as in _native/shards/record_format.h; rest: Parquet only."""
+"""Ways to make a field of its column, numbered as in _native/shards/record_format.h.
+
+rest is for Parquet only, placed for a model's inputs only; the kernels know neither.
+"""
 
 Features = dict[str, Any]
 """Values by field: a list of ints, or an array of C floats."""
@@ -79,6 +83,15 @@ def check_fields(fields: Fields, batch_type: type[ExampleBatch]) -> None:
                 f"field {field.name}: is made of {field.of!r} as {field.source!r}, expected one of "
                 f"{', '.join(sorted(names))} as one of {', '.join(SOURCES)}"
             )
+        if field.source == "placed" and places_of(field.of, batch_type) is None:
+            raise SettingsError(f"field {field.name}: is made of {field.of!r}, whose items have no places")
+
+
+def places_of(name: str, batch_type: type[ExampleBatch]) -> str | None:
+    """The column that holds the places of the named column's items, if there is one."""
+    ends = columns_by_name(batch_type)[name].ends
+    beside = batch_type.ragged().get(ends, []) if ends is not None else []
+    return next((column.name for column in beside if column.is_place), None)
 
 
 def columns_by_name(batch_type: type[ExampleBatch]) -> dict[str, Column]:

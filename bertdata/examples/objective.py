@@ -18,6 +18,9 @@ from bertdata.examples import fields, slots
 from bertdata.examples.fields import Features, Fields
 from bertdata.records import Documents, ExampleBatch, ExampleSource, ShardLayout, Vocabulary
 
+_MODEL_ROW = {"type": "int64", "shape": "S", "padding": 0, "of": "ids"}
+_MODEL_INPUTS = {"input_ids": _MODEL_ROW, "attention_mask": {**_MODEL_ROW, "as": "ones"}}
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Totals:
@@ -63,7 +66,8 @@ class Objective(ABC):
     """One objective: settings, columns, fields, making, describing, counting.
 
     declared: by container ("tfrecord", "hdf5", "parquet"; "tfrecord_remasked" for Graphcore's order)
-    the fields of a record, in the form of ``schemas/example.json``.
+    the fields of a record, in the form of ``schemas/example.json``; under "huggingface" those of a model's
+    inputs.
     """
 
     settings_type: type[ExampleSettings] = ExampleSettings
@@ -109,6 +113,16 @@ class Objective(ABC):
         if layout is None or layout.pad_position is None:
             return self._fields[form]
         return slots.with_pad_position(self._fields[form], layout.pad_position)
+
+    @cached_property
+    def model_fields(self) -> Fields:
+        """The fields of a model's inputs and labels under Hugging Face's names, by name.
+
+        Those that the objective declares for "huggingface"; else the ids and their mask.
+        """
+        if "huggingface" in self._fields:
+            return self._fields["huggingface"]
+        return fields.read_fields(_MODEL_INPUTS)
 
     def features(self, example: Any, layout: ShardLayout) -> Features:
         """The padded values of the example's TFRecord, by field; LossyExample where they cannot be."""

@@ -19,7 +19,7 @@ from bertdata.examples.fields import Fields
 from bertdata.examples.objective import Objective
 from bertdata.examples.objectives import find_objective
 from bertdata.records import ExampleBatch, ShardLayout
-from bertdata.shards.protocol import Sink
+from bertdata.shards.protocol import ShardReader, Sink
 
 if TYPE_CHECKING:
     from bertdata.examples.columns import Array
@@ -102,7 +102,7 @@ class Hdf5Writer:
         self._release()
 
 
-class Hdf5Reader:
+class Hdf5Reader(ShardReader):
     """Reads any tool's file of this layout, whatever its integer types and chunks, from a seekable file."""
 
     layout: ShardLayout

@@ -15,7 +15,7 @@ from bertdata.examples.fields import Field, Fields, columns_by_name
 from bertdata.examples.objective import Objective
 from bertdata.examples.objectives import find_objective
 from bertdata.records import Column, ExampleBatch, ShardLayout
-from bertdata.shards.protocol import Sink
+from bertdata.shards.protocol import ShardReader, Sink
 
 if TYPE_CHECKING:
     from bertdata.examples.columns import Array
@@ -80,7 +80,7 @@ class ParquetWriter:
         self._parquet.close()
 
 
-class ParquetReader:
+class ParquetReader(ShardReader):
     """Reads a file of these columns, whatever their integer types and row groups, from a seekable file."""
 
     layout: ShardLayout

@@ -1,9 +1,11 @@
 """Writer and reader of example batches, as every container offers them."""
 
 from collections.abc import Iterator
-from typing import Protocol
+from typing import Any, Protocol
 
 from bertdata.records import ExampleBatch, ShardLayout
+
+_BATCH = 512
 
 
 class Sink(Protocol):
@@ -33,3 +35,8 @@ class ShardReader(Protocol):
     def batches(self, size: int) -> Iterator[ExampleBatch]:
         """All examples in order, at most ``size`` at a time."""
         ...
+
+    def __iter__(self) -> Iterator[Any]:
+        """Each example by itself, in order, as the ``example_type`` of its objective."""
+        for batch in self.batches(_BATCH):
+            yield from batch.examples()

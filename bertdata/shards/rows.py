@@ -12,7 +12,7 @@ import numpy as np
 from bertdata.config.settings import LONGEST_SEQUENCE
 from bertdata.errors import SettingsError, ShardError
 from bertdata.examples.columns import Array, lengths
-from bertdata.examples.fields import Field, Fields, columns_by_name
+from bertdata.examples.fields import Field, Fields, columns_by_name, places_of
 from bertdata.records import Buffer, Column, ExampleBatch, ShardLayout
 
 LARGEST_ID = 2**31 - 1  # HDF5 and Parquet hold int32
@@ -150,6 +150,8 @@ def _padded(
     if field.shape == "1":
         return (lengths(batch.ends) - values if field.source == "rest" else values).astype(kind)
     width = field.width(layout, 0)
+    if field.source == "placed":
+        return _placed(batch, field, column, width, kind)
     if field.source == "after":
         used = leading(lengths(batch.ends), width)
         return (used & ~leading(values, width)).astype(kind)
@@ -157,6 +159,17 @@ def _padded(
     used = leading(lengths(getattr(batch, column.ends)), width)
     rows = np.full(used.shape, field.padding, dtype=kind)
     rows[used] = 1 if field.source == "ones" else values
+    return rows
+
+
+def _placed(batch: ExampleBatch, field: Field, column: Column, width: int, kind: np.dtype[Any]) -> Array:
+    """Rows of padding with the column's items at their places."""
+    places = places_of(column.name, type(batch))
+    assert places is not None
+    assert column.ends is not None
+    examples = np.repeat(np.arange(len(batch)), lengths(getattr(batch, column.ends)))
+    rows = np.full((len(batch), width), field.padding, dtype=kind)
+    rows[examples, getattr(batch, places)] = getattr(batch, column.name)
     return rows
 
 

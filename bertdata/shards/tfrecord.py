@@ -14,7 +14,7 @@ from bertdata.examples.objectives import OBJECTIVES, find_objective
 from bertdata.records import ExampleBatch, ShardLayout
 from bertdata.shards.example_proto import NotAnExample, canonical_example, decode_example, encode_example
 from bertdata.shards.framing import FRAME_BYTES, ByteSource, frame, read_payloads, truncated
-from bertdata.shards.protocol import Sink
+from bertdata.shards.protocol import ShardReader, Sink
 
 BLOCK_BYTES = 1 << 22
 
@@ -52,7 +52,7 @@ def encode_batch(
     return framed
 
 
-class TFRecordReader:
+class TFRecordReader(ShardReader):
     """Examples of one TFRecord file of any tool; the layout is that of the first record.
 
     The file must be seekable. objective: that of the examples, where it is known; else the one of
@@ -77,7 +77,14 @@ class TFRecordReader:
         file.seek(0)
 
     def __len__(self) -> int:
-        """Number of records, from the frames' headers alone."""
+        """Number of records, from the frames' headers alone; an iteration under way goes on after it."""
+        before = self._file.tell()
+        try:
+            return self._count()
+        finally:
+            self._file.seek(before)
+
+    def _count(self) -> int:
         place, count = 0, 0
         end = self._file.seek(0, 2)
         while place < end:

@@ -10,12 +10,21 @@ from bertdata.build.plan import check_shuffle, chosen_settings, find_parts, plan
 from bertdata.build.task import ShardTask, TaskPlan, TaskResult, run_task
 from bertdata.dataset.manifest import Manifest
 from bertdata.dataset.sources import Sources, find_sources
+from bertdata.errors import MissingInputError
 from bertdata.io import storage
 from bertdata.io.assets import find_vocabulary
 from bertdata.io.process_pool import run_all
 from bertdata.steps.progress import OnProgress, StepProgress, silent
 from bertdata.steps.shuffle import MadeShards, make_shuffled
-from bertdata.steps.values import AnyPath, AnyPaths, path_of, paths_of, workers_of
+from bertdata.steps.values import (
+    AnyPath,
+    AnyPaths,
+    check_engine,
+    path_of,
+    paths_of,
+    whole_number,
+    workers_of,
+)
 
 STAGE = "creating shards"
 
@@ -68,10 +77,17 @@ def create(
 
     A setting that is None is the recipe's; the recipe's default is mlperf, or that of the dialect's name.
     A recipe of two phases writes ``output/phase1`` and ``output/phase2``. With shuffle "global" the
-    documents of all parts are mixed into num_shards shards. own_settings: those of an
-    objective of one's own. Shards that an earlier run finished are kept. A subclass of UsageError says
-    what is wrong with the call, one of DataError what is wrong with a part.
+    documents of all parts are mixed into num_shards shards. own_settings: those of an objective of one's
+    own. Shards that an earlier run finished are kept. A subclass of UsageError says what is wrong with
+    the call, one of DataError what is wrong with a part.
     """
+    processes, given = workers_of(workers), paths_of(parts)
+    check_engine(engine)
+    for name, number in (("phase", phase), ("num_shards", num_shards)):
+        if number is not None:
+            whole_number(name, number)
+    if not given:
+        raise MissingInputError("no parts given")
     settings = {
         "objective": objective,
         "dialect": dialect,
@@ -88,7 +104,7 @@ def create(
         **own_settings,
     }
     run = plan_run(
-        paths_of(parts),
+        given,
         path_of(output),
         vocab=path_of(vocab),
         recipe=recipe,
@@ -99,7 +115,7 @@ def create(
         skip_bad_inputs=skip_bad_inputs,
         engine=engine,
     )
-    return run.make(workers_of(workers), progress or silent)
+    return run.make(processes, progress or silent)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -39,9 +39,11 @@ def extract(
 
 def day_of(date: datetime.date | str | None) -> datetime.date | None:
     """The day; SettingsError for a text that is no date."""
-    if not isinstance(date, str):
+    if isinstance(date, datetime.datetime):
+        return date.date()
+    if date is None or isinstance(date, datetime.date):
         return date
     try:
         return datetime.date.fromisoformat(date)
-    except ValueError:
+    except (TypeError, ValueError):
         raise SettingsError(f"date is {date!r}, expected YYYY-MM-DD") from None

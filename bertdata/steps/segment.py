@@ -3,10 +3,19 @@
 from typing import cast
 
 from bertdata._native import Engine
+from bertdata.config.settings import typed_values
 from bertdata.io import storage
 from bertdata.io.assets import find_punkt_tables
 from bertdata.steps.progress import OnProgress, StepProgress, silent
-from bertdata.steps.values import AnyPath, AnyPaths, path_of, paths_of, workers_of
+from bertdata.steps.values import (
+    AnyPath,
+    AnyPaths,
+    check_engine,
+    optional_path,
+    path_of,
+    paths_of,
+    workers_of,
+)
 from bertdata.text import segment as text
 from bertdata.text.directory import TextDirectory
 from bertdata.text.load_splitter import LoadSplitter
@@ -41,6 +50,8 @@ def segment(
     SegmentSettings says which and what each means. punkt_tables: directory or URL of NLTK's English
     punkt_tab tables. What an earlier run finished is kept.
     """
+    processes = workers_of(workers)
+    check_engine(engine)
     given = {
         "recipe": recipe,
         "eval_articles": eval_articles,
@@ -51,8 +62,9 @@ def segment(
         "punkt": punkt,
         "prefix": prefix,
     }
-    settings = SegmentSettings(**{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
-    tables = None if punkt_tables is None else path_of(punkt_tables)
+    chosen = {name: value for name, value in given.items() if value is not None}
+    settings = SegmentSettings(**typed_values(SegmentSettings, chosen))
+    tables = optional_path(punkt_tables)
     files = find_text(paths_of(sources), tables)
     sizes, tell = storage.each(files, storage.size), progress or silent
     finished, done, total = iter(files), 0, sum(sizes)
@@ -68,7 +80,7 @@ def segment(
         path_of(output),
         settings,
         LoadSplitter(cast(Variant, settings.punkt), engine, tables),
-        workers=workers_of(workers),
+        workers=processes,
         progress=show,
     )
 

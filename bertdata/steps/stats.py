@@ -10,7 +10,7 @@ from bertdata.report.count import ShardCounts
 from bertdata.report.plot import check_picture, write_picture
 from bertdata.report.summary import Statistics, count
 from bertdata.steps.progress import OnProgress, StepProgress, silent
-from bertdata.steps.values import AnyPath, path_of, workers_of
+from bertdata.steps.values import AnyPath, optional_path, path_of, workers_of
 
 STAGE = "counting"
 
@@ -30,15 +30,14 @@ def stats(
     .svg or .png to write of the lengths. objective: one of your own that the examples need.
     ``as_json`` of each element is what ``bertdata stats --json`` prints. ShardError for a damaged record.
     """
-    drawn = None if picture is None else path_of(picture)
+    processes, drawn, given = workers_of(workers), optional_path(picture), optional_path(vocab)
     if drawn is not None:
         check_picture(drawn)
     if objective is not None:
         find_objective(objective)
     datasets = find_datasets(path_of(path), objective=objective)
-    given = None if vocab is None else path_of(vocab)
     mask_ids = [_mask_id(given, dataset) for dataset in datasets]
-    counts = _count_all(datasets, workers_of(workers), objective, progress or silent)
+    counts = _count_all(datasets, processes, objective, progress or silent)
     found = [
         Statistics(dataset, [counts[shard.path] for shard in dataset.shards], mask_id)
         for dataset, mask_id in zip(datasets, mask_ids, strict=True)

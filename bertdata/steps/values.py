@@ -2,7 +2,9 @@
 
 import os
 from collections.abc import Iterable
+from typing import get_args
 
+from bertdata._native import Engine
 from bertdata.errors import SettingsError
 from bertdata.io.process_pool import available_cores
 
@@ -15,23 +17,41 @@ AnyPaths = AnyPath | Iterable[AnyPath]
 
 def path_of(path: AnyPath) -> str:
     """The path as text."""
-    found = os.fspath(path)
+    found = os.fspath(path) if isinstance(path, str | os.PathLike) else path
     if not isinstance(found, str):
-        raise SettingsError(f"path {found!r}: expected a str or a PathLike of str")
+        raise SettingsError(f"path {path!r}: expected a str or a PathLike of str")
     return found
 
 
 def paths_of(paths: AnyPaths) -> list[str]:
     """All paths as text, in the order given."""
-    if isinstance(paths, str | os.PathLike):
-        return [path_of(paths)]
-    return [path_of(path) for path in paths]
+    if isinstance(paths, Iterable) and not isinstance(paths, str | bytes):
+        return [path_of(path) for path in paths]
+    return [path_of(paths)]
+
+
+def optional_path(path: AnyPath | None) -> str | None:
+    """The path as text, or None."""
+    return None if path is None else path_of(path)
 
 
 def workers_of(workers: int | None) -> int:
     """The number of processes; None: one for each core."""
     if workers is None:
         return available_cores()
-    if workers < 1:
-        raise SettingsError(f"workers is {workers}, expected 1 or more")
-    return workers
+    return whole_number("workers", workers)
+
+
+def whole_number(name: str, value: int) -> int:
+    """The value; SettingsError unless it is an integer of 1 or more."""
+    if type(value) is not int:
+        raise SettingsError(f"{name} is {value!r}, expected an integer")
+    if value < 1:
+        raise SettingsError(f"{name} is {value}, expected 1 or more")
+    return value
+
+
+def check_engine(engine: Engine | None) -> None:
+    """SettingsError for an engine that there is not."""
+    if engine is not None and engine not in get_args(Engine):
+        raise SettingsError(f"engine is {engine!r}, expected {' or '.join(get_args(Engine))}")

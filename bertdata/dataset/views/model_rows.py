@@ -1,0 +1,37 @@
+"""Examples as padded NumPy rows under the names that Hugging Face's models take.
+
+Needs NumPy when it is imported.
+"""
+
+from collections.abc import Iterator
+
+from bertdata.dataset.reader import OpenedDataset
+from bertdata.examples import columns
+from bertdata.examples.columns import Array
+from bertdata.examples.objectives import find_objective
+from bertdata.records import ExampleBatch, ShardLayout
+from bertdata.shards.rows import pad
+
+Rows = dict[str, Array]
+"""Padded rows [N, S] or [N], int64, by the model's name for them."""
+
+
+def model_rows(batch: ExampleBatch, layout: ShardLayout) -> Rows:
+    """The batch's inputs and labels of a model, as its objective declares them."""
+    return pad(batch, layout, find_objective(layout.objective).model_fields)
+
+
+def row_batches(data: OpenedDataset, size: int) -> Iterator[Rows]:
+    """All examples in order as padded rows, ``size`` at a time."""
+    for batch in _batches(data, size):
+        yield model_rows(batch, data.layout)
+
+
+def column_batches(data: OpenedDataset, size: int) -> Iterator[dict[str, Array]]:
+    """All examples in order as the objective's columns without padding, ``size`` examples at a time."""
+    for batch in _batches(data, size):
+        yield {column.name: getattr(batch, column.name) for column in batch.columns()}
+
+
+def _batches(data: OpenedDataset, size: int) -> Iterator[ExampleBatch]:
+    return columns.regroup(data.run(range(data.examples)), size)

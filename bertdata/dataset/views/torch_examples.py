@@ -1,0 +1,53 @@
+"""Examples for a torch DataLoader: a stream that its workers share, and a collator.
+
+Needs torch and NumPy when it is imported.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.utils.data import IterableDataset, get_worker_info
+
+from bertdata.dataset.reader import OpenedDataset
+from bertdata.dataset.views.examples import examples_of, share_of
+from bertdata.dataset.views.model_rows import model_rows
+from bertdata.examples import columns
+from bertdata.examples.objectives import find_objective
+from bertdata.records import ShardLayout
+
+
+class TorchExamples(IterableDataset[Any]):
+    """The examples of one rank, each once, however many workers the DataLoader has; picklable."""
+
+    def __init__(self, data: OpenedDataset, objective: str | None, rank: int, world: int) -> None:
+        super().__init__()
+        self._data = data
+        self._objective = objective
+        self._rank = rank
+        self._world = world
+
+    def __iter__(self) -> Iterator[Any]:
+        worker = get_worker_info()
+        number, workers = (0, 1) if worker is None else (worker.id, worker.num_workers)
+        share = share_of(self._data.examples, self._rank * workers + number, self._world * workers)
+        return examples_of(self._data, share, self._objective)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Collator:
+    """Makes of examples the tensors of a batch under Hugging Face's names; picklable.
+
+    ``input_ids attention_mask`` and what the objective declares beside them, all int64, padded to the
+    layout's length. BERT's are all that ``transformers.BertForPreTraining`` takes: ``token_type_ids``,
+    ``labels`` with -100 where nothing is masked, and the label of the pair.
+    """
+
+    layout: ShardLayout
+    objective: str | None = None
+
+    def __call__(self, examples: Sequence[Any]) -> dict[str, torch.Tensor]:
+        batch_type = find_objective(self.objective or self.layout.objective).batch_type
+        batch = columns.arrays(batch_type.of(examples, wide=True))
+        return {name: torch.from_numpy(rows) for name, rows in model_rows(batch, self.layout).items()}

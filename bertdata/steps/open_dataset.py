@@ -1,0 +1,121 @@
+"""A dataset opened for reading, and its views."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from bertdata.dataset import reader
+from bertdata.dataset.reader import OpenedDataset, Shard
+from bertdata.dataset.views.examples import check_rank, examples_of
+from bertdata.errors import MissingExtraError, SettingsError
+from bertdata.examples.objectives import find_objective
+from bertdata.records import ShardLayout
+from bertdata.steps.values import AnyPaths, paths_of
+
+if TYPE_CHECKING:
+    from bertdata.dataset.views.torch_examples import Collator, TorchExamples
+    from bertdata.examples.columns import Array
+
+
+def open_dataset(
+    paths: AnyPaths, *, unverified: bool = False, objective: str | None = None
+) -> "ExampleDataset":
+    """The dataset at the paths: directories, manifests, shards beside their manifest, patterns, or URLs.
+
+    Sizes are compared with the manifest now, md5s when a shard is read. unverified: take TFRecord, HDF5
+    or Parquet files of any tool without a manifest, and count their examples. objective: one of your own
+    that the examples have. MissingInputError, DatasetError, ManifestError or ShardError name the fault.
+    """
+    _need("numpy", "numpy", "reading examples")
+    if objective is not None:
+        find_objective(objective)
+    opened = reader.open_dataset(paths_of(paths), unverified=unverified, objective=objective)
+    return ExampleDataset(opened=opened, objective=objective)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
+class ExampleDataset:
+    """All examples of some shards, in order; picklable.
+
+    Iterating gives each as the frozen dataclass of its objective, without padding: for BERT a
+    ``bertdata.examples.bert.batch.BertExample``. No more than a few thousand examples are in memory.
+    """
+
+    opened: OpenedDataset
+    objective: str | None = None
+
+    @property
+    def layout(self) -> ShardLayout:
+        """Length, number of masked positions and objective of the examples."""
+        return self.opened.layout
+
+    @property
+    def shards(self) -> tuple[Shard, ...]:
+        """The files, each with its path and number of examples."""
+        return self.opened.shards
+
+    def __len__(self) -> int:
+        return self.opened.examples
+
+    def __iter__(self) -> Iterator[Any]:
+        return examples_of(self.opened, range(len(self)), self.objective)
+
+    def numpy(self, *, batch_size: int = 1024, padded: bool = True) -> Iterator[dict[str, "Array"]]:
+        """All examples as NumPy arrays, ``batch_size`` at a time.
+
+        padded: int64 rows [N, S], or [N] for a single value, under the names that Hugging Face's models
+        take; else the objective's columns without padding: example i owns ``ids[ends[i - 1]:ends[i]]``.
+        """
+        from bertdata.dataset.views.model_rows import column_batches, row_batches
+
+        if batch_size < 1:
+            raise SettingsError(f"batch_size is {batch_size}, expected 1 or more")
+        return (row_batches if padded else column_batches)(self.opened, batch_size)
+
+    def torch(self, *, rank: int = 0, world: int = 1) -> "TorchExamples":
+        """A ``torch.utils.data.IterableDataset`` of the examples, for a DataLoader with ``collator()``.
+
+        Each example comes once, however many workers the DataLoader has. rank, world: only this one of
+        ``world`` processes' examples; the shares differ by one example at most.
+        """
+        _need("torch", "train", ".torch()")
+        from bertdata.dataset.views.torch_examples import TorchExamples
+
+        check_rank(rank, world)
+        return TorchExamples(self.opened, self.objective, rank, world)
+
+    def collator(self) -> "Collator":
+        """The ``collate_fn`` that makes of examples a batch of tensors under Hugging Face's names."""
+        _need("torch", "train", ".collator()")
+        from bertdata.dataset.views.torch_examples import Collator
+
+        return Collator(layout=self.layout, objective=self.objective)
+
+    def datasets(self) -> Any:
+        """A ``datasets.IterableDataset`` of padded rows under Hugging Face's names.
+
+        The shards are read as it is iterated; it has as many shards as there are files.
+        """
+        _need("datasets", "datasets", ".datasets()")
+        from bertdata.dataset.views.huggingface import iterable_dataset
+
+        return iterable_dataset(self.opened, self.objective)
+
+    def __repr__(self) -> str:
+        layout = self.layout
+        return (
+            f"<ExampleDataset {self.opened.name}: {len(self.shards)} shards, {len(self)} examples, "
+            f"objective {layout.objective}, at most {layout.max_seq_length} ids>"
+        )
+
+
+def _need(package: str, extra: str, feature: str) -> None:
+    """MissingExtraError where the package is not installed."""
+    try:
+        is_there = find_spec(package) is not None
+    except ModuleNotFoundError:
+        is_there = False
+    if not is_there:
+        remedy = f"pip install '.[{extra}]' in bertdata's source tree"
+        raise MissingExtraError(f"{feature} needs the package {package}: {remedy}")

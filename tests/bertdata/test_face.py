@@ -1,0 +1,109 @@
+"""The Python face: its names, its settings beside the command line's flags, and how light it is."""
+
+import ast
+import inspect
+import subprocess
+import sys
+from importlib import import_module
+
+import pytest
+
+import bertdata
+from tests.support.paths import ROOT
+
+STEPS = {
+    "create": "create",
+    "extract": "extract",
+    "segment": "segment",
+    "stats": "stats",
+    "verify": "verify-md5",
+}
+"""The command of each function."""
+
+PRINTED = {"help", "json", "dry_run"}
+"""Flags that decide only what the command line prints."""
+
+
+def test_the_package_offers_these_names_and_no_others():
+    offered = ["__version__", "create", "errors", "extract", "open_dataset", "segment", "stats", "verify"]
+    assert bertdata.__all__ == offered
+    assert dir(bertdata) == sorted(offered)
+    for name in offered:
+        assert getattr(bertdata, name) is not None
+
+
+@pytest.mark.parametrize("name", [*STEPS, "open_dataset"])
+def test_each_function_is_that_of_its_module_and_says_what_it_does(name):
+    function = getattr(bertdata, name)
+    assert function is getattr(import_module(f"bertdata.steps.{name}"), name)
+    assert inspect.getdoc(function)
+
+
+def test_a_name_that_is_not_offered_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="module 'bertdata' has no attribute 'crate'"):
+        bertdata.crate  # noqa: B018
+
+
+def test_type_checkers_see_the_names_that_are_offered():
+    source = ast.parse((ROOT / "bertdata" / "__init__.py").read_text(encoding="utf-8"))
+    (block,) = (node for node in source.body if isinstance(node, ast.If) and not node.orelse and node.body
+                and isinstance(node.test, ast.Name))  # fmt: skip
+    seen = {alias.name: node.module for node in block.body for alias in node.names}
+    assert seen.keys() | {"__version__"} == set(bertdata.__all__)
+    for name, module in seen.items():
+        assert module == ("bertdata" if name == "errors" else f"bertdata.steps.{name}")
+    assert (ROOT / "bertdata" / "py.typed").exists()
+    assert '"bertdata": ["py.typed"]' in (ROOT / "setup.py").read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_mypy_sees_the_signatures_and_finds_a_wrong_name(tmp_path):
+    right, wrong = tmp_path / "right.py", tmp_path / "wrong.py"
+    right.write_text(
+        "import bertdata\n"
+        "report = bertdata.verify('shards', content=True)\n"
+        "sound: bool = report.sound\n"
+        "length: int = len(bertdata.open_dataset('shards'))\n"
+    )
+    wrong.write_text(
+        "import bertdata\n"
+        "bertdata.verify('shards', contents=True)\n"
+        "bertdata.create('part', 'shards', vocab='v', dupe_factor='5')\n"
+        "bertdata.crate\n"
+    )
+    command = [sys.executable, "-m", "mypy", "--strict", "--no-incremental", "--follow-imports=silent"]
+    for path, faults in ((right, 0), (wrong, 3)):
+        done = subprocess.run([*command, path], capture_output=True, text=True, cwd=ROOT)
+        assert done.stdout.count(" error: ") == faults, done.stdout + done.stderr
+
+
+def test_importing_the_package_imports_nothing_else_of_it():
+    code = (
+        "import sys, bertdata; print([n for n in sys.modules if n[:4] in ('bert', 'rich', 'fssp', 'nump')])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
+    assert done.stdout.strip() == "['bertdata']"
+
+
+def flags_of(command: str) -> set[str]:
+    """The names of the command's arguments, underscores for dashes."""
+    parser = import_module(f"bertdata.cli.{command.replace('-', '_')}").make_parser()
+    return {action.dest for action in parser._actions} - PRINTED
+
+
+@pytest.mark.parametrize(("function", "command"), STEPS.items())
+def test_a_functions_settings_are_its_commands_flags(function, command):
+    flags = flags_of(command)
+    if function == "extract":
+        flags = flags - {"no_templates"} | {"templates"}
+    parameters = inspect.signature(getattr(bertdata, function)).parameters
+    assert parameters.keys() - {"progress", "own_settings"} == flags
+
+
+@pytest.mark.parametrize("function", STEPS)
+def test_settings_are_keywords_and_paths_come_first(function):
+    parameters = inspect.signature(getattr(bertdata, function)).parameters.values()
+    by_place = [item.name for item in parameters if item.kind is item.POSITIONAL_OR_KEYWORD]
+    assert by_place in (["parts", "output"], ["dump", "output"], ["sources", "output"], ["path"])
+    optional = [item for item in parameters if item.kind is item.KEYWORD_ONLY and item.name != "vocab"]
+    assert all(item.default in (None, False, True, (), "none") for item in optional)
