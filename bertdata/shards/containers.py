@@ -1,5 +1,6 @@
 """Containers of examples: TFRecord, HDF5, Parquet. One module each, one Writer and Reader protocol."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import BinaryIO
@@ -62,11 +63,12 @@ def make_reader(
 
 @contextmanager
 def open_reader(
-    path: str, engine: Engine | None = None, objective: str | None = None
+    path: str | os.PathLike[str], engine: Engine | None = None, objective: str | None = None
 ) -> Iterator[ShardReader]:
-    """A reader of the shard at the path; see make_reader."""
-    with storage.open_input(path) as file:
-        yield make_reader(file, path, engine, objective)
+    """A reader of the shard at the path or URL; see make_reader."""
+    name = os.fspath(path)
+    with storage.open_input(name) as file:
+        yield make_reader(file, name, engine, objective)
 
 
 def format_of_name(path: str) -> str:

@@ -88,7 +88,7 @@ def test_a_reader_that_is_asked_for_its_length_goes_on_where_it_was(dataset):
     (first, *_) = sorted(dataset.glob("part-*"))
     with open_reader(str(first)) as reader:
         found = [(len(reader), example) for example in reader]
-    with open_reader(str(first)) as reader:
+    with open_reader(first) as reader:
         assert found == [(len(found), example) for example in reader]
 
 
@@ -166,6 +166,7 @@ def test_a_data_loader_sees_each_example_once_whatever_its_workers(dataset, work
     assert seen(loader) == wanted, "a second epoch is whole too"
 
 
+@pytest.mark.slow
 def test_a_data_loader_with_spawned_workers_sees_each_example_once(training_set):
     data = bertdata.open_dataset(training_set)
     assert len(data.shards) == 3

@@ -1,0 +1,40 @@
+"""docs/python.md against the package: its program runs, and its table lists every function."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import bertdata
+from tests.support.paths import DUMP, GOLDEN, ROOT
+
+TEXT = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+PROGRAM = "\n".join(re.findall(r"^```python\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL))
+
+
+def test_the_page_lists_every_name_that_the_package_offers():
+    functions = set(re.findall(r"^\| `(\w+)\(", TEXT, re.MULTILINE))
+    assert functions | {"errors", "__version__"} == set(bertdata.__all__)
+    assert "`bertdata.errors`" in TEXT
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("punkt_tables")
+def test_the_pages_examples_run_in_order_in_a_fresh_process(tmp_path: Path) -> None:
+    (dump,) = re.findall('dump = "(.*)"', PROGRAM)
+    shutil.copy(DUMP, tmp_path / dump)
+    shutil.copy(GOLDEN / "vocab.txt", tmp_path)
+    body = "".join(f"    {line}\n" if line else "\n" for line in PROGRAM.splitlines())
+    (tmp_path / "page.py").write_text(f'if __name__ == "__main__":\n{body}', encoding="utf-8")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "HF_HOME": str(tmp_path / "cache")}
+    done = subprocess.run(
+        [sys.executable, "page.py"], capture_output=True, text=True, cwd=tmp_path, env=environment
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert " articles of 102 pages" in done.stdout
+    assert "creating shards: " in done.stdout
+    assert (tmp_path / "shards" / "manifest.json").exists()
