@@ -5,22 +5,23 @@ import os
 from dataclasses import asdict
 from importlib.util import find_spec
 
-import torch
-
 from bertdata._native import available, why_missing
-from bertdata.errors import SettingsError
+from bertdata.errors import MissingExtraError, SettingsError
 from bertdata.io.process_pool import available_cores
 from trainer.collectives.examine import examine_launchers, find_version
 from trainer.config import Config
 from trainer.devices.availability import Availability
-from trainer.devices.registry import DEVICES, examine_device
+from trainer.devices.examine import DEVICES, examine_device
 
 EXTRAS = {"tensorboard": "tensorboard", "wandb": "wandb", "mlperf_logging": "mllog", "matplotlib": "pictures"}
 """The extra that installs each optional package."""
 
 
 def diagnose(device: str | None, *, as_json: bool) -> None:
-    """Print the report as a table or JSON; with a device, only that: SettingsError if it is not there."""
+    """Print the report as a table or JSON; with a device, only that: SettingsError if it is not there.
+
+    MissingExtraError after the report where torch is not installed: nothing can be trained.
+    """
     devices = [examine_device(name) for name in ([device] if device else DEVICES)]
     if device and not devices[0].there:
         raise SettingsError(f"device {device!r} is not there: {_described(devices[0])}")
@@ -28,15 +29,22 @@ def diagnose(device: str | None, *, as_json: bool) -> None:
     if not device:
         groups |= {"launcher": examine_launchers(), "log": _logs(), "machine": _machine()}
     default = str(Config().device)
+    has_torch = find_spec("torch") is not None
     best = next((one for one in devices if one.there and one.name != default), devices[0])
     workers = f" --dist --world-size {best.count}" if best.count > 1 else ""
     command = f"python -m trainer pretrain --device {best.name}{workers} ..."
     if as_json:
         found = {group: [asdict(finding) for finding in findings] for group, findings in groups.items()}
-        print(json.dumps(found | {"default": default, "best": best.name, "command": command}, indent=1))
+        choice = {"best": best.name, "command": command} if has_torch else {"best": None, "command": None}
+        print(json.dumps(found | {"default": default} | choice, indent=1))
     else:
         _print(groups)
-        print(f"\nWithout --device a run uses {default}. The best device here:\n  {command}")
+        if has_torch:
+            print(f"\nWithout --device a run uses {default}. The best device here:\n  {command}")
+    if not has_torch:
+        raise MissingExtraError(
+            "torch is not installed, so nothing can be trained here; pip install 'bertdata[train]'"
+        )
 
 
 def _print(groups: dict[str, list[Availability]]) -> None:
@@ -66,7 +74,7 @@ def _logs() -> list[Availability]:
 
 
 def _machine() -> list[Availability]:
-    threads = f"{available_cores()} for this process; threads of torch: {torch.get_num_threads()}"
+    threads = f"{available_cores()} for this process{_torch_threads()}"
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
     kernels = Availability("kernels", True, "bertdata's native ones")
     if not available():
@@ -77,3 +85,11 @@ def _machine() -> list[Availability]:
         Availability("memory", True, f"{memory:.1f} GiB"),
         kernels,
     ]
+
+
+def _torch_threads() -> str:
+    if find_spec("torch") is None:
+        return ""
+    import torch
+
+    return f"; threads of torch: {torch.get_num_threads()}"

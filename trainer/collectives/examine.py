@@ -1,13 +1,10 @@
-"""The launchers of this machine, for doctor."""
+"""The launchers of this machine, for doctor; works without torch."""
 
 import shutil
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 
-import torch
-import torch.distributed as dist
-
-from trainer.devices.availability import Availability
+from trainer.devices.availability import Availability, without_torch
 
 
 def examine_launchers() -> list[Availability]:
@@ -16,6 +13,11 @@ def examine_launchers() -> list[Availability]:
 
 
 def _torchrun() -> Availability:
+    if find_spec("torch") is None:
+        return without_torch("torchrun")
+    import torch
+    import torch.distributed as dist
+
     built = {"gloo": "is_gloo_available", "NCCL": "is_nccl_available", "MPI": "is_mpi_available"}
     has = [name for name, test in built.items() if dist.is_available() and getattr(dist, test, bool)()]
     found = f"torch {torch.__version__}: {', '.join(has) or 'no backend'}; also --dist --world-size N"
@@ -25,6 +27,10 @@ def _torchrun() -> Availability:
 def _horovodrun() -> Availability:
     if find_spec("horovod") is None:
         return Availability("horovodrun", False, "Horovod is not installed", "make horovod builds it")
+    if find_spec("torch") is None:
+        return without_torch("horovodrun")
+    import torch
+
     build = f"Horovod {find_version('horovod')}"
     remedy = "make horovod builds one that fits"
     try:

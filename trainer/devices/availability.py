@@ -13,3 +13,8 @@ class Availability:
     missing: str = ""
     count: int = 1
     """Devices, each for a worker of its own."""
+
+
+def without_torch(name: str) -> Availability:
+    """The finding for anything that needs torch, where torch is not installed."""
+    return Availability(name, False, "torch is not installed", "pip install 'bertdata[train]'")

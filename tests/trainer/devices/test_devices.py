@@ -9,9 +9,10 @@ import torch
 from bertdata.errors import SettingsError
 from trainer.batches import Batch
 from trainer.config import Config
-from trainer.devices import loss_scale, registry
+from trainer.devices import examine, loss_scale
+from trainer.devices.examine import DEVICES, examine_device
 from trainer.devices.loss_scale import LossScale
-from trainer.devices.registry import DEVICES, examine_device, find_device
+from trainer.devices.registry import find_device
 from trainer.errors import NotFiniteError
 
 INFINITE = float("inf")
@@ -54,7 +55,7 @@ def test_a_device_that_this_torch_is_too_old_for_is_refused_in_one_line(monkeypa
     def older(name: str) -> None:
         raise error
 
-    monkeypatch.setattr(registry, "import_module", older)
+    monkeypatch.setattr(examine, "import_module", older)
     with pytest.raises(SettingsError, match=f"'cuda' needs a part that torch .* lacks .{error}.; install a"):
         find_device(Config(device="cuda"))
     assert not examine_device("cuda").there

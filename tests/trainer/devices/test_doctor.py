@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -17,7 +18,7 @@ from trainer import doctor
 from trainer.collectives import examine as launchers
 from trainer.collectives.examine import examine_launchers
 from trainer.devices.availability import Availability
-from trainer.devices.registry import DEVICES, examine_device
+from trainer.devices.examine import DEVICES, examine_device
 
 
 @pytest.fixture
@@ -171,19 +172,57 @@ def test_what_is_not_installed_has_its_remedy(monkeypatch):
     assert "C++17 compiler" in found["kernels"].missing
 
 
-@pytest.mark.parametrize("command", [["doctor"], ["pretrain", "--train-data=x", "--output-dir=y"]])
-def test_without_torch_there_is_one_line_with_the_remedy(command):
+def run_without_torch(*words: str) -> subprocess.CompletedProcess[str]:
+    """The trainer's command in a Python that has no torch."""
     code = f"""
 import sys
 sys.modules["torch"] = None
 from trainer.__main__ import main
-sys.exit(main({command!r}))
+sys.exit(main({list(words)!r}))
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=False)
-    assert done.returncode == 2
+    command = [sys.executable, "-c", code]
+    width = {**os.environ, "COLUMNS": "80"}
+    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=width, check=False)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["pretrain", "--train-data=x", "--output-dir=y"],
+        ["evaluate", "--eval-data=x", "--output-dir=y"],
+        ["convert", "x", "y"],
+    ],
+)
+def test_without_torch_there_is_one_line_with_the_remedy(command):
+    done = run_without_torch(*command)
+    assert (done.returncode, done.stdout) == (2, "")
     (line,) = done.stderr.splitlines()
     assert "trainer: error: torch is not installed" in line
     assert "pip install 'bertdata[train]'" in line
+
+
+def test_without_torch_doctor_says_which_extra_is_missing_and_what_else_is_there():
+    done = run_without_torch("doctor")
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert line == (
+        "trainer: error: torch is not installed, so nothing can be trained here; "
+        "pip install 'bertdata[train]'"
+    )
+    rows = {m[1]: m[2] for one in done.stdout.splitlines() if (m := re.match(r".{10}(\w+) +(yes|no)  ", one))}
+    assert {rows[name] for name in [*DEVICES, "torchrun", "horovodrun"]} == {"no"}
+    assert (rows["cores"], rows["kernels"]) == ("yes", "yes")
+    assert "Without --device" not in done.stdout
+
+
+def test_without_torch_doctor_s_json_names_no_best_device():
+    done = run_without_torch("doctor", "--json")
+    assert done.returncode == 2
+    found = json.loads(done.stdout)
+    assert (found["best"], found["command"]) == (None, None)
+    for one in [*found["device"], *found["launcher"][:2]]:
+        assert (one["there"], one["found"]) == (False, "torch is not installed")
+        assert one["missing"] == "pip install 'bertdata[train]'"
 
 
 def test_brackets_of_an_extra_are_printed(trainer, monkeypatch):
