@@ -3,6 +3,7 @@
 import argparse
 import os
 from collections.abc import Callable
+from difflib import get_close_matches
 from itertools import pairwise
 from typing import Any
 
@@ -11,11 +12,13 @@ from beam_pipelines.runners.beam_import import import_beam
 from bertdata.errors import MissingExtraError, SettingsError
 from bertdata.io import storage
 
-LOCAL_RUNNERS = ("directrunner", "direct", "switchingdirectrunner", "fnapirunner")
+LOCAL_RUNNERS = ("directrunner", "switchingdirectrunner", "fnapirunner")
 DASK_RUNNERS = ("daskrunner", "apache_beam.runners.dask.dask_runner.daskrunner")
 PORTABLE_RUNNERS = ("portablerunner", "flinkrunner", "sparkrunner")
 """Runners that pass flags which Beam's Python side does not know on to a job server."""
 DATAFLOW = "dataflowrunner"
+RUNNERS = ("DirectRunner", "DaskRunner", "DataflowRunner", "FlinkRunner", "SparkRunner", "PortableRunner")
+"""The runners that an error names; Beam knows more."""
 
 
 def make_pipeline(arguments: list[str], flags: argparse.Namespace) -> Any:
@@ -28,7 +31,7 @@ def make_pipeline(arguments: list[str], flags: argparse.Namespace) -> Any:
     from apache_beam.options.pipeline_options import PipelineOptions, StandardOptions
 
     options = PipelineOptions(arguments)
-    name = (options.view_as(StandardOptions).runner or "DirectRunner").lower()
+    name = _full_name(options.view_as(StandardOptions).runner or "DirectRunner")
     if name == DATAFLOW:
         _check_dataflow(options, flags)
     make_runner: Callable[[Any], Any] | None = None
@@ -48,6 +51,28 @@ def make_pipeline(arguments: list[str], flags: argparse.Namespace) -> Any:
     if name in DASK_RUNNERS and not runs_here(pipeline):
         _check_cluster(flags)
     return pipeline
+
+
+def _full_name(runner: str) -> str:
+    """The runner's name in small letters; as in Beam, "direct" stands for "directrunner".
+
+    SettingsError for a name that neither Beam nor this module knows. A name with dots is for Beam to import.
+    """
+    from apache_beam.options.pipeline_options import StandardOptions
+
+    name = runner.lower()
+    known = [*map(str.lower, StandardOptions.KNOWN_RUNNER_NAMES), *map(str.lower, RUNNERS)]
+    if "." in name or name in known:
+        return name
+    if f"{name}runner" in known:
+        return f"{name}runner"
+    short = {one.lower().removesuffix("runner"): one for one in RUNNERS}
+    near = get_close_matches(name.removesuffix("runner"), short, n=1)
+    hint = f"did you mean {short[near[0]]}? " if near else ""
+    raise SettingsError(
+        f"--runner {runner}: no such runner; {hint}known are {', '.join(RUNNERS)}, "
+        "and any other by the full name of its class"
+    )
 
 
 def runs_here(pipeline: Any) -> bool:

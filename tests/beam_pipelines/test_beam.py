@@ -22,6 +22,7 @@ from bertdata.dataset.manifest import ShardEntry
 from bertdata.errors import InputError
 from tests.support.commands import contents, on_a_terminal
 from tests.support.fork_server import forking_python
+from tests.support.paths import ROOT
 from tests.support.pipelines import PROCESSES, prepare, prepare_in_new_process, words
 
 SMALL = ("--max-seq-length", "64", "--max-predictions-per-seq", "10", "--dupe-factor", "2")
@@ -258,7 +259,7 @@ def test_an_error_is_found_in_the_text_of_a_worker_s_traceback() -> None:
         (("--num-shards", "4"), "--num-shards goes with --shuffle global"),
         (("--dupe-facto", "3"), "--dupe-facto: neither a flag of ours nor of Beam"),
         (("--phase", "1", "stray"), "stray: neither a flag of ours nor of Beam"),
-        (("--runner", "NoRunner"), "Unexpected pipeline runner: NoRunner"),
+        (("--runner", "NoRunner"), "--runner NoRunner: no such runner"),
     ],
 )
 def test_wrong_usage_exits_2_with_one_line_and_makes_nothing(
@@ -288,6 +289,32 @@ def test_a_recipe_of_two_phases_is_refused_in_a_dataset_of_one(
         assert prepare(corpus[:1], small_vocabulary_file, output, "--recipe", "nvidia", *flags) == 2
         assert f"{output}: holds the dataset google in the directory itself" in capsys.readouterr().err
         assert contents(output) == before
+
+
+@pytest.mark.parametrize(
+    ("runner", "hint"),
+    [("DaksRunner", "did you mean DaskRunner? "), ("Dataflw", "did you mean DataflowRunner? "), ("x", "")],
+)
+def test_an_unknown_runner_is_refused_with_the_known_ones(
+    corpus: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str], runner: str, hint: str
+) -> None:
+    vocabulary = ROOT / "golden" / "vocab.txt"
+    assert prepare(corpus, vocabulary, tmp_path / "out", "--runner", runner) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line == (
+        f"beam_pipelines.prepare: error: --runner {runner}: no such runner; {hint}known are DirectRunner, "
+        "DaskRunner, DataflowRunner, FlinkRunner, SparkRunner, PortableRunner, "
+        "and any other by the full name of its class"
+    )
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_runner_s_short_name_is_checked_as_its_full_one(
+    corpus: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    vocabulary = ROOT / "golden" / "vocab.txt"
+    assert prepare(corpus, vocabulary, tmp_path / "out", "--runner", "dataflow") == 2
+    assert "is on this machine, which Dataflow's workers cannot see" in capsys.readouterr().err
 
 
 def test_inputs_are_given_by_spaces_commas_or_repetition() -> None:
