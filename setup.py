@@ -107,5 +107,5 @@ setup(
     ext_modules=extensions(),
     install_requires=["fsspec>=2023.6", "jsonschema>=4.17", "rich>=13"],
     extras_require=EXTRAS,
-    entry_points={"console_scripts": ["bertdata = bertdata.cli.main:main"]},
+    entry_points={"console_scripts": ["bertdata = bertdata.__main__:run"]},
 )

@@ -1,15 +1,11 @@
 """``bertdata COMMAND ...``: finds the command's module, runs it, turns errors into exit statuses."""
 
-import signal
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib import import_module
-from types import FrameType
 
 from bertdata import __version__, _native
 from bertdata.cli.common.dispatch import choose_command, end
+from bertdata.cli.common.interrupts import Interrupts
 
 COMMANDS = {
     "extract": "a Wikipedia dump to extracted articles",
@@ -67,31 +63,10 @@ def _run(words: list[str]) -> int:
         print(
             "bertdata: the native engine is not built here; running the slow Python engine", file=sys.stderr
         )
-    with _sigterm_interrupts():
+    with Interrupts():
         status: int = import_module(f"bertdata.cli.{name.replace('-', '_')}").run(arguments)
     return status
 
 
 def _asks_for_help(arguments: list[str]) -> bool:
     return "-h" in arguments or "--help" in arguments
-
-
-class _Terminated(KeyboardInterrupt):
-    """SIGTERM, which schedulers send, ends a command as Ctrl-C does."""
-
-    exit_status = 143
-
-
-@contextmanager
-def _sigterm_interrupts() -> Iterator[None]:
-    def interrupt(signum: int, frame: FrameType | None) -> None:
-        raise _Terminated
-
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

@@ -4,7 +4,7 @@ One rule for all work that is spread over processes:
 
 - **Start**: fork where this process has one thread, else spawn. Each worker has a pipe of its own.
 - **Signals**: a worker ignores SIGINT, which is the parent's to handle. SIGTERM ends it, after the
-  ``finally`` blocks of the item in work have run.
+  ``finally`` blocks of the item in work have run. Neither cuts the start or the end of the workers short.
 - **End of the parent**: a worker ends when the parent is gone, however that ended.
 - **Death of a worker**: its sentinel and its pipe tell of it at once; the pass ends with WorkerDied.
 - **Stop**: an error, or a reader that leaves early, terminates all workers; one that has not ended
@@ -25,6 +25,7 @@ from types import FrameType
 from typing import Any, TypeVar
 
 from bertdata.errors import BertDataError
+from bertdata.io.signals import INTERRUPTING, signals_held
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -34,8 +35,6 @@ WINDOW = 3
 
 GRACE_SECONDS = 5.0
 """Time that a terminated worker has for its ``finally`` blocks before it is killed."""
-
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class WorkerDied(BertDataError):
@@ -67,7 +66,9 @@ def start_method() -> str:
         return "spawn"
 
 
-def run_all(function: Callable[[Item], Result], items: Iterable[Item], workers: int) -> Iterator[Result]:
+def run_all(
+    function: Callable[[Item], Result], items: Iterable[Item], workers: int
+) -> Generator[Result, None, None]:
     """``function(item)`` of every item, in the order in which they finish; see ProcessPool.as_done."""
     work = list(items)
     with ProcessPool(min(workers, len(work))) as pool:
@@ -179,13 +180,13 @@ class ProcessPool:
         import multiprocessing  # imported here: one worker needs none of it
 
         context: Any = multiprocessing.get_context(start_method())
-        with _signals_blocked():
+        with signals_held(), _signals_blocked():
             for _ in range(self._size):
                 self._workers.append(_Worker(context, self._workers))
-        for worker in self._workers:
-            thread = threading.Thread(target=self._serve, args=[worker], daemon=True)
-            self._threads.append(thread)
-            thread.start()
+            for worker in self._workers:
+                thread = threading.Thread(target=self._serve, args=[worker], daemon=True)
+                self._threads.append(thread)
+                thread.start()
 
     def _serve(self, worker: "_Worker") -> None:
         """Hand tasks to one worker, one after another, until None comes."""
@@ -209,12 +210,15 @@ class ProcessPool:
             self._waiting.put(None)
         for thread in self._threads:
             thread.join()
-        for worker in self._workers:
-            worker.close()
-        self._forget()
+        with signals_held():
+            self._close_workers()
 
     def terminate(self) -> None:
         """Stop the workers now; what they are at cleans up behind itself, for GRACE_SECONDS at most."""
+        with signals_held():
+            self._terminate()
+
+    def _terminate(self) -> None:
         for _ in self._workers:
             self._waiting.put(None)
         for worker in self._workers:
@@ -226,11 +230,11 @@ class ProcessPool:
                 worker.process.kill()
         for thread in self._threads:
             thread.join()
+        self._close_workers()
+
+    def _close_workers(self) -> None:
         for worker in self._workers:
             worker.close()
-        self._forget()
-
-    def _forget(self) -> None:
         self._workers, self._threads = [], []
         self._waiting, self._death = SimpleQueue(), None
 
@@ -238,10 +242,14 @@ class ProcessPool:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *failure: object) -> None:
-        if kind is None and self._death is None:
-            self.close()
-        else:
+        if kind is not None or self._death is not None:
             self.terminate()
+            return
+        try:
+            self.close()
+        except BaseException:
+            self.terminate()
+            raise
 
 
 def _drop(tasks: Iterable[_Task]) -> None:
@@ -251,8 +259,8 @@ def _drop(tasks: Iterable[_Task]) -> None:
 
 @contextmanager
 def _signals_blocked() -> Iterator[None]:
-    """Hold SIGINT and SIGTERM back, so that none reaches a worker before its handlers are set."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+    """Block SIGINT and SIGTERM in workers that start in the block, until their handlers are set."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, INTERRUPTING)
     try:
         yield
     finally:
@@ -313,7 +321,7 @@ def _work(connection: Any, inherited: list[Any]) -> None:
     """The worker: take items from the pipe and send results until the pipe ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, INTERRUPTING)
     for other in inherited:
         other.close()
     threading.Thread(target=_end_with_parent, args=[threading.get_ident()], daemon=True).start()
@@ -350,7 +358,12 @@ def _outcome(function: Callable[[Any], Any], item: Any) -> Any:
 
 def _exit(signum: int, frame: FrameType | None) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second one must not disturb the cleaning up
+    sys.excepthook = sys.unraisablehook = _say_nothing  # of finalizers of what this cuts short
     sys.exit(128 + signum)
+
+
+def _say_nothing(*error: object) -> None:
+    """A hook for errors that nobody need see."""
 
 
 def _end_with_parent(main_thread: int) -> None:

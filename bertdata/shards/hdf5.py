@@ -18,6 +18,7 @@ from bertdata.examples.bert.objective import BERT
 from bertdata.examples.fields import Fields
 from bertdata.examples.objective import Objective
 from bertdata.examples.objectives import find_objective
+from bertdata.io.signals import signals_held
 from bertdata.records import ExampleBatch, ShardLayout
 from bertdata.shards.protocol import ShardReader, Sink
 
@@ -52,12 +53,13 @@ class Hdf5Writer:
         self._written = 0
         self._blocks: Regrouping[ExampleBatch] = Regrouping(_block_rows(layout))
         self._scratch = _Scratch()
-        self._file = h5py.File(self._scratch, "w", libver=LIBRARY_VERSIONS)
-        self._release = weakref.finalize(self, _close_both, self._file, self._scratch)
         self._fields = find_objective(layout.objective).fields("hdf5", layout)
         self._lowest_position = _lowest_position(self._fields)
-        for field in self._fields:
-            self._create(field)
+        with signals_held():
+            self._file = h5py.File(self._scratch, "w", libver=LIBRARY_VERSIONS)
+            self._release = weakref.finalize(self, _close_both, self._file, self._scratch)
+            for field in self._fields:
+                self._create(field)
 
     def _create(self, field: str) -> None:
         width = _row_shape(self._fields[field].shape, self._layout)
@@ -87,15 +89,17 @@ class Hdf5Writer:
         from bertdata.shards.rows import pad
 
         start, self._written = self._written, self._written + len(block)
-        for field, rows in pad(block, self._layout, self._fields).items():
-            self._file[field].resize(self._written, axis=0)
-            self._file[field][start:] = rows
+        with signals_held():
+            for field, rows in pad(block, self._layout, self._fields).items():
+                self._file[field].resize(self._written, axis=0)
+                self._file[field][start:] = rows
         self._scratch.check()
 
     def close(self) -> None:
         for block in self._blocks.rest():
             self._write_block(block)
-        self._file.close()
+        with signals_held():
+            self._file.close()
         self._scratch.check()
         self._scratch.seek(0)
         shutil.copyfileobj(self._scratch, self._sink, COPY_BYTES)
@@ -158,7 +162,8 @@ class _Scratch:
     """A temporary file that never fails while HDF5 writes it, but says so when asked.
 
     HDF5 does not survive an exception of the file it writes: at the latest when the process ends it
-    crashes. From the first failure on nothing is written any more.
+    crashes. From the first failure on nothing is written any more. Signals, whose handlers raise, are held
+    while HDF5 works.
     """
 
     def __init__(self) -> None:
@@ -199,8 +204,9 @@ class _Scratch:
 
 def _close_both(file: Any, scratch: _Scratch) -> None:
     """Also what happens to a writer that is dropped, after an error, without ``close``."""
-    file.close()
-    scratch.close()
+    with signals_held():
+        file.close()
+        scratch.close()
 
 
 def _load_h5py() -> Any:

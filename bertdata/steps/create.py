@@ -1,5 +1,6 @@
 """Sentence parts to shards."""
 
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -208,21 +209,22 @@ def run_tasks(tasks: list[ShardTask], workers: int, progress: OnProgress) -> lis
     results: list[TaskResult] = []
     done = shards = tokens = 0
     largest_first = sorted(tasks, key=lambda task: -sizes[task.inputs[0]])
-    for result in run_all(run_task, largest_first, workers):
-        done += (result.skipped or result.entries[0][0]).bytes
-        shards += len(result.entries)
-        tokens += sum(shard.tokens for _, shard in result.entries) if not result.kept else 0
-        progress(
-            StepProgress(
-                stage=STAGE,
-                done=done,
-                total=total,
-                finished=result.line,
-                shards=shards,
-                all_shards=all_shards,
-                tokens=tokens,
-                warnings=result.warnings,
+    with closing(run_all(run_task, largest_first, workers)) as finished_tasks:
+        for result in finished_tasks:
+            done += (result.skipped or result.entries[0][0]).bytes
+            shards += len(result.entries)
+            tokens += sum(shard.tokens for _, shard in result.entries) if not result.kept else 0
+            progress(
+                StepProgress(
+                    stage=STAGE,
+                    done=done,
+                    total=total,
+                    finished=result.line,
+                    shards=shards,
+                    all_shards=all_shards,
+                    tokens=tokens,
+                    warnings=result.warnings,
+                )
             )
-        )
-        results.append(result)
+            results.append(result)
     return results

@@ -77,6 +77,17 @@ def write_until_stopped(path: str) -> None:
         Path(path).write_text("cleaned up")
 
 
+class FailsInItsFinalizer:
+    def __del__(self) -> None:
+        raise RuntimeError("cut short")
+
+
+def wait_with_a_failing_finalizer(path: str) -> None:
+    held = FailsInItsFinalizer()
+    write_until_stopped(path)
+    del held
+
+
 def ignore_the_end(path: str) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     Path(path).write_text("begun")
@@ -205,6 +216,11 @@ def test_work_that_is_stopped_cleans_up_behind_itself(tmp_path: Path) -> None:
     files = [str(tmp_path / name) for name in "ab"]
     stop_when_begun(write_until_stopped, files)
     assert [Path(file).read_text() for file in files] == ["cleaned up", "cleaned up"]
+
+
+def test_what_stopping_cuts_short_prints_nothing(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    stop_when_begun(wait_with_a_failing_finalizer, [str(tmp_path / name) for name in "ab"])
+    assert capfd.readouterr().err == ""
 
 
 def test_a_worker_that_does_not_end_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

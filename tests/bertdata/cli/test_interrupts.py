@@ -1,0 +1,133 @@
+"""Ctrl-C at chosen points of ``create``: one line and status 130, whatever it cuts short.
+
+Each point is a piece of code, run before the program, that plants a signal in a function of the program.
+"""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.commands import Program, contents, files_below
+from tests.support.paths import ROOT
+
+INTERRUPTED = "bertdata: interrupted; what is finished is kept, run the same command to go on"
+
+RUN = """
+import atexit, importlib.abc, os, runpy, signal, sys, threading, time
+
+def ctrl_c():
+    os.kill(os.getpid(), signal.SIGINT)
+
+def before(owner, name, act):
+    original = getattr(owner, name)
+    def planted(*arguments, **options):
+        setattr(owner, name, original)
+        act()
+        return original(*arguments, **options)
+    setattr(owner, name, planted)
+
+class AtImport(importlib.abc.MetaPathFinder):
+    def __init__(self, module):
+        self.module = module
+        sys.meta_path.insert(0, self)
+
+    def find_spec(self, name, path=None, target=None):
+        if name == self.module:
+            ctrl_c()
+"""
+
+POINTS = {
+    "while the command's module is imported": "AtImport('bertdata.cli.create')",
+    "in a finalizer, which hides exceptions": """
+import bertdata.steps.create as command
+class Held:
+    def __del__(self):
+        ctrl_c()
+def act():
+    Held()
+    time.sleep(60)
+before(command, "find_vocabulary", act)
+""",
+    "in code that fails for it": """
+import bertdata.steps.create as command
+def fail():
+    try:
+        ctrl_c()
+        time.sleep(60)
+    except KeyboardInterrupt:
+        raise OSError(9, "Bad file descriptor")
+before(command, "find_vocabulary", fail)
+""",
+    "while the workers start": "before(threading.Thread, 'start', ctrl_c)",
+    "while the workers are closed": """
+from multiprocessing import util
+from bertdata.io import process_pool
+before(process_pool._Worker, "close", lambda: before(util.Finalize, "__call__", ctrl_c))
+""",
+    "while the results are printed": """
+from bertdata.cli.common.progress import Progress
+before(Progress, "advance", ctrl_c)
+""",
+}
+
+
+def create(parts: list[Path], vocabulary: Path, output: Path) -> list[str]:
+    flags = ["--max-seq-length=64", "--max-predictions-per-seq=10", "--dupe-factor=2", "--workers=2"]
+    return ["create", *map(str, parts), "--output", str(output), "--vocab", str(vocabulary), *flags]
+
+
+def run_planted(point: str, words: list[str]) -> "subprocess.CompletedProcess[str]":
+    code = f"{RUN}\n{point}\nrunpy.run_module('bertdata', run_name='__main__', alter_sys=True)"
+    command = [sys.executable, "-c", code, *words]
+    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=120, check=False)
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_ctrl_c_ends_with_its_line_and_status(
+    point: str, bertdata: Program, corpus: list[Path], small_vocabulary_file: Path, tmp_path: Path
+) -> None:
+    words = create(corpus, small_vocabulary_file, tmp_path / "out")
+    done = run_planted(POINTS[point], words)
+    *lines, last = done.stderr.splitlines()
+    assert (done.returncode, last, done.stdout) == (130, INTERRUPTED, "")
+    assert all(line.startswith("made part-") for line in lines), done.stderr
+    assert not [name for name in files_below(tmp_path / "out") if name.endswith(".tmp")]
+    assert bertdata(*words).status == 0
+    assert bertdata(*create(corpus, small_vocabulary_file, tmp_path / "undisturbed")).status == 0
+    assert contents(tmp_path / "out") == contents(tmp_path / "undisturbed")
+
+
+@pytest.mark.parametrize("method", ["write", "close"])
+def test_ctrl_c_while_hdf5_writes_does_not_crash_it(
+    method: str, corpus: list[Path], small_vocabulary_file: Path, tmp_path: Path
+) -> None:
+    point = f"""
+from bertdata.shards.hdf5 import _Scratch
+_Scratch.close = lambda self: self._file.close()
+before(_Scratch, {method!r}, ctrl_c)
+"""
+    words = create(corpus, small_vocabulary_file, tmp_path / "out")
+    done = run_planted(point, [*words, "--format=hdf5", "--workers=1"])
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (130, INTERRUPTED)
+    assert "Traceback" not in done.stderr
+
+
+def test_ctrl_c_while_the_command_line_is_imported_ends_the_process_silently() -> None:
+    done = run_planted("AtImport('bertdata.cli.main')", ["recipes"])
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
+
+
+def test_ctrl_c_after_the_end_changes_nothing() -> None:
+    undisturbed = run_planted("", ["recipes"])
+    done = run_planted("atexit.register(ctrl_c)", ["recipes"])
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == undisturbed.stdout != ""
+
+
+def test_a_process_that_ignores_sigint_goes_on_ignoring_it() -> None:
+    point = "signal.signal(signal.SIGINT, signal.SIG_IGN)\nAtImport('bertdata.cli.recipes')"
+    done = run_planted(point, ["recipes"])
+    assert (done.returncode, done.stderr) == (0, "")
