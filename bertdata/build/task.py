@@ -17,8 +17,18 @@ from bertdata.dataset.writer import Dataset
 from bertdata.errors import InputError
 from bertdata.examples.objectives import find_objective
 from bertdata.io.file_check import HashingSink
+from bertdata.io.process_pool import Tell
 from bertdata.shards.write import write_examples
 from bertdata.tokens.load import load_tokenizer, load_vocabulary
+
+LOADING_SHARE = 0.1
+"""Share of a task's time, for progress only, in which documents are read and tokenised; roughly."""
+MAKING_SHARE = 0.25
+"""Share of a shard's time in which examples are made; in the rest they are written."""
+
+
+def _tell_nobody(amount: int) -> None:
+    """Progress that nobody asked for."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -138,8 +148,11 @@ def _finished(task: ShardTask) -> dict[Target, tuple[InputEntry, ShardEntry]]:
     }
 
 
-def run_task(task: ShardTask) -> TaskResult:
-    """Make the task's shards, or keep those that an earlier run finished of the same input."""
+def run_task(task: ShardTask, tell: Tell = _tell_nobody) -> TaskResult:
+    """Make the task's shards, or keep those that an earlier run finished of the same input.
+
+    tell: called now and then with how many bytes of the input the work done so far amounts to.
+    """
     targets, done = task.plan.targets, _finished(task)
     missing = [target for target in targets if target not in done]
     warnings: tuple[str, ...] = ()
@@ -151,8 +164,10 @@ def run_task(task: ShardTask) -> TaskResult:
                 raise
             return _skip(task, task.source.skipped(error))
         warnings = loaded.warnings
-        for target in missing:
-            done[target] = loaded.entry, _make_shard(task, target, loaded)
+        share = (1 - LOADING_SHARE) / len(missing)
+        for number, target in enumerate(missing):
+            progress = _Progress(tell, loaded.entry.bytes, LOADING_SHARE + number * share, share)
+            done[target] = loaded.entry, _make_shard(task, target, loaded, progress)
     return TaskResult(
         entries=tuple(done[target] for target in targets),
         warnings=warnings,
@@ -160,14 +175,36 @@ def run_task(task: ShardTask) -> TaskResult:
     )
 
 
-def _make_shard(task: ShardTask, target: Target, loaded: LoadedDocuments) -> ShardEntry:
+@dataclass(frozen=True, slots=True)
+class _Progress:
+    """Progress of one shard, told as bytes of the input: a share of the work, from begin on."""
+
+    tell: Tell
+    input_bytes: int
+    begin: float
+    share: float
+
+    def __call__(self, done: float) -> None:
+        """A part of the shard's work is done, from 0 to 1."""
+        self.tell(int(self.input_bytes * (self.begin + self.share * done)))
+
+
+def _make_shard(task: ShardTask, target: Target, loaded: LoadedDocuments, progress: _Progress) -> ShardEntry:
     """Write the task's shard of a target and note it as finished."""
     settings, engine, name = task.settings(target), task.plan.engine, task.shard(target)
     vocabulary = load_vocabulary(task.plan.vocabulary, settings.dialect)
+    progress(0)
     examples = find_objective(settings.objective).make(loaded.documents, vocabulary, settings, engine)
+    writing = (1 - MAKING_SHARE) / max(1, len(examples))
     with target.dataset.open_shard(name) as file:
         sink = HashingSink(file.write)
-        content_md5 = write_examples(examples, settings, sink, engine=engine)
+        content_md5 = write_examples(
+            examples,
+            settings,
+            sink,
+            engine=engine,
+            tell=lambda example: progress(MAKING_SHARE + writing * example),
+        )
     entry = ShardEntry(
         name=name,
         input=task.source.name,

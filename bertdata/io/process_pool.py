@@ -18,6 +18,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from queue import SimpleQueue
 from time import monotonic, sleep
 from traceback import format_exception
@@ -32,6 +33,12 @@ Result = TypeVar("Result")
 
 WINDOW = 3
 """Items for each worker between the source and the reader of a pass in order: one in work, others waiting."""
+
+TELL_SECONDS = 0.1
+"""Time between two messages of one item's progress."""
+
+Tell = Callable[[int], None]
+"""Takes the amount of an item's work that is done so far."""
 
 GRACE_SECONDS = 5.0
 """Time that a terminated worker has for its ``finally`` blocks before it is killed."""
@@ -75,6 +82,18 @@ def run_all(
         yield from pool.as_done(function, work)
 
 
+def run_all_telling(
+    function: Callable[[Item, Tell], Result], items: Iterable[Item], workers: int, under_way: Tell
+) -> Generator[Result, None, None]:
+    """``function(item, tell)`` of every item, in the order in which they finish.
+
+    under_way: called now and then, in this thread, with the sum of what the unfinished items told last.
+    """
+    work = list(items)
+    with ProcessPool(min(workers, len(work))) as pool:
+        yield from pool.as_done(function, work, under_way)
+
+
 def run_in_order(
     function: Callable[[Item], Result], items: Iterable[Item], workers: int
 ) -> Generator[Result, None, None]:
@@ -88,9 +107,11 @@ def run_in_order(
 class _Task:
     """One item on its way: waiting, in work, or done with a result or an error."""
 
-    def __init__(self, function: Callable[[Any], Any], item: Any) -> None:
+    def __init__(self, function: Callable[..., Any], item: Any, tells: bool) -> None:
         self.function = function
         self.item = item
+        self.tells = tells
+        self.amount = 0
         self.dropped = False
         self.done = False
         self.result: Any = None
@@ -140,38 +161,52 @@ class ProcessPool:
             _drop(under_way)
 
     def as_done(
-        self, function: Callable[[Item], Result], items: Iterable[Item]
+        self, function: Callable[..., Result], items: Iterable[Item], under_way: Tell | None = None
     ) -> Generator[Result, None, None]:
-        """``function(item)`` of every item, in the order in which they finish."""
+        """``function(item)`` of every item, in the order in which they finish.
+
+        With under_way as run_all_telling takes it: ``function(item, tell)``.
+        """
         if self._size <= 1:
-            yield from map(function, items)
+            for item in items:
+                yield function(item) if under_way is None else function(item, _Teller(under_way))
             return
-        under_way = [self._submit(function, item) for item in items]
+        tasks = [self._submit(function, item, tells=under_way is not None) for item in items]
         try:
-            while under_way:
-                self._wait_for_any(under_way)
-                finished = [task for task in under_way if task.done]
-                under_way = [task for task in under_way if not task.done]
+            while tasks:
+                amount = sum(task.amount for task in tasks)
+                self._wait_for_any(tasks, amount)
+                finished = [task for task in tasks if task.done]
+                tasks = [task for task in tasks if not task.done]
                 for task in finished:
                     yield task.value()
+                if under_way is not None:
+                    under_way(sum(task.amount for task in tasks))
         finally:
-            _drop(under_way)
+            _drop(tasks)
 
     def _first(self, under_way: deque[_Task]) -> tuple[Any, Any]:
         self._wait_for_any([under_way[0]])
         task = under_way.popleft()
         return task.item, task.value()
 
-    def _wait_for_any(self, tasks: list[_Task]) -> None:
+    def _wait_for_any(self, tasks: list[_Task], amount: int = 0) -> None:
+        """Wait until one is done, or together they have told of another amount."""
         with self._changed:
-            self._changed.wait_for(lambda: self._death is not None or any(task.done for task in tasks))
+            self._changed.wait_for(
+                lambda: (
+                    self._death is not None
+                    or any(task.done for task in tasks)
+                    or sum(task.amount for task in tasks) != amount
+                )
+            )
         if self._death is not None:
             raise self._death
 
-    def _submit(self, function: Callable[[Any], Any], item: Any) -> _Task:
+    def _submit(self, function: Callable[..., Any], item: Any, *, tells: bool = False) -> _Task:
         if not self._workers:
             self._start()
-        task = _Task(function, item)
+        task = _Task(function, item, tells)
         self._waiting.put(task)
         return task
 
@@ -194,7 +229,7 @@ class ProcessPool:
             if task.dropped:
                 continue
             try:
-                task.result, task.error = worker.do(task.function, task.item)
+                task.result, task.error = worker.do(task, partial(self._told, task))
             except WorkerDied as death:
                 with self._changed:
                     self._death = self._death or death
@@ -203,6 +238,11 @@ class ProcessPool:
             with self._changed:
                 task.done = True
                 self._changed.notify_all()
+
+    def _told(self, task: _Task, amount: int) -> None:
+        with self._changed:
+            task.amount = amount
+            self._changed.notify_all()
 
     def close(self) -> None:
         """End the workers when they have done what they are at."""
@@ -280,29 +320,36 @@ class _Worker:
         self.process.start()
         theirs.close()
 
-    def do(self, function: Callable[[Any], Any], item: Any) -> tuple[Any, BaseException | None]:
-        """Result and error of ``function(item)``, one of them None.
+    def do(self, task: _Task, told: Tell) -> tuple[Any, BaseException | None]:
+        """Result and error of the task, one of them None; told: called with what it tells before.
 
         WorkerDied where the process ends before it has sent them.
         """
-        from multiprocessing.connection import wait
         from multiprocessing.reduction import ForkingPickler
 
         try:
-            work = ForkingPickler.dumps((function, item))
+            work = ForkingPickler.dumps((task.function, task.item, task.tells))
         except Exception as error:
             return None, error
         try:
             self._connection.send_bytes(work)
-            wait([self._connection, self.process.sentinel])
-            if not self._connection.poll():
-                raise EOFError
-            result, failure, trace = self._connection.recv()
+            while isinstance(message := self._next_message(), int):
+                told(message)
         except (EOFError, OSError):
             raise WorkerDied from None
+        result, failure, trace = message
         if failure is not None:
             failure.__cause__ = _WorkerTraceback(trace)
         return result, failure
+
+    def _next_message(self) -> Any:
+        """An amount told, or the end of the item: result, error and traceback."""
+        from multiprocessing.connection import wait
+
+        wait([self._connection, self.process.sentinel])
+        if not self._connection.poll():
+            raise EOFError
+        return self._connection.recv()
 
     def close(self) -> None:
         """Close the pipe, which ends an idle worker, and wait for its end."""
@@ -327,13 +374,27 @@ def _work(connection: Any, inherited: list[Any]) -> None:
     threading.Thread(target=_end_with_parent, args=[threading.get_ident()], daemon=True).start()
     with suppress(EOFError, OSError):  # the parent closed the pipe, or is gone
         while True:
-            function, item = connection.recv()
-            connection.send_bytes(_outcome(function, item))
-            del function, item
+            function, item, tells = connection.recv()
+            call = partial(function, item, _Teller(connection.send)) if tells else partial(function, item)
+            connection.send_bytes(_outcome(call))
+            del function, item, call
 
 
-def _outcome(function: Callable[[Any], Any], item: Any) -> Any:
-    """Result, error and traceback of ``function(item)``, pickled.
+class _Teller:
+    """Passes an item's amounts on, but none so soon after another that it costs time."""
+
+    def __init__(self, tell: Tell) -> None:
+        self._tell = tell
+        self._next = 0.0
+
+    def __call__(self, amount: int) -> None:
+        if (now := monotonic()) >= self._next:
+            self._next = now + TELL_SECONDS
+            self._tell(amount)
+
+
+def _outcome(call: Callable[[], Any]) -> Any:
+    """Result, error and traceback of the call, pickled.
 
     On SIGTERM the process ends, when every ``finally`` has run.
     """
@@ -343,7 +404,7 @@ def _outcome(function: Callable[[Any], Any], item: Any) -> Any:
     try:
         try:
             signal.signal(signal.SIGTERM, _exit)
-            return ForkingPickler.dumps((function(item), None, ""))
+            return ForkingPickler.dumps((call(), None, ""))
         finally:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)  # between items there is nothing to clean up
     except SystemExit as end:

@@ -1,6 +1,7 @@
 """Writing examples as one container, hashed on the way."""
 
 import hashlib
+from collections.abc import Callable
 
 from bertdata._native import Engine
 from bertdata.config.settings import ExampleSettings
@@ -21,8 +22,12 @@ def write_examples(
     engine: Engine | None,
     start: int = 0,
     step: int = 1,
+    tell: Callable[[int], None] | None = None,
 ) -> str:
-    """Write examples start, start + step, ... as one container; their content md5."""
+    """Write examples start, start + step, ... as one container; their content md5.
+
+    tell: called with the number of the example up to which all is written.
+    """
     writer = make_writer(settings.format, sink, settings.layout, engine)
     content = None if settings.format == "tfrecord" else hashlib.md5(usedforsecurity=False)
     for first in range(start, len(examples), BATCH * step):
@@ -30,5 +35,7 @@ def write_examples(
         writer.write(batch)
         if content is not None:
             content.update(encode_batch(batch, settings.layout, engine))
+        if tell is not None:
+            tell(first)
     writer.close()
     return sink.md5 if content is None else content.hexdigest()

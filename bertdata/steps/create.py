@@ -1,7 +1,7 @@
 """Sentence parts to shards."""
 
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from bertdata._native import Engine
@@ -14,7 +14,7 @@ from bertdata.dataset.sources import Sources, find_sources
 from bertdata.errors import MissingInputError
 from bertdata.io import storage
 from bertdata.io.assets import find_vocabulary
-from bertdata.io.process_pool import run_all
+from bertdata.io.process_pool import run_all_telling
 from bertdata.steps.progress import OnProgress, StepProgress, silent
 from bertdata.steps.shuffle import MadeShards, make_shuffled
 from bertdata.steps.values import (
@@ -205,26 +205,42 @@ def run_tasks(tasks: list[ShardTask], workers: int, progress: OnProgress) -> lis
     parts = [task.inputs[0] for task in tasks]
     sizes = dict(zip(parts, storage.each(parts, storage.size), strict=True))
     total, all_shards = sum(sizes.values()), sum(len(task.plan.targets) for task in tasks)
-    progress(StepProgress(stage=STAGE, done=0, total=total, all_shards=all_shards))
+    shown = _ShardProgress(progress, total, all_shards)
     results: list[TaskResult] = []
-    done = shards = tokens = 0
     largest_first = sorted(tasks, key=lambda task: -sizes[task.inputs[0]])
-    with closing(run_all(run_task, largest_first, workers)) as finished_tasks:
-        for result in finished_tasks:
-            done += (result.skipped or result.entries[0][0]).bytes
-            shards += len(result.entries)
-            tokens += sum(shard.tokens for _, shard in result.entries) if not result.kept else 0
-            progress(
-                StepProgress(
-                    stage=STAGE,
-                    done=done,
-                    total=total,
-                    finished=result.line,
-                    shards=shards,
-                    all_shards=all_shards,
-                    tokens=tokens,
-                    warnings=result.warnings,
-                )
-            )
+    with closing(run_all_telling(run_task, largest_first, workers, shown.under_way)) as finished:
+        for result in finished:
+            shown.finish(result)
             results.append(result)
     return results
+
+
+class _ShardProgress:
+    """The progress of a run: parts that are finished, and those under way, in bytes of their text."""
+
+    def __init__(self, progress: OnProgress, total: int, all_shards: int) -> None:
+        self._progress = progress
+        self._finished_bytes = 0
+        self._now = StepProgress(stage=STAGE, done=0, total=total, all_shards=all_shards)
+        progress(self._now)
+
+    def under_way(self, amount: int) -> None:
+        """So many bytes of unfinished parts are done."""
+        self._tell(self._finished_bytes + amount, finished="", warnings=())
+
+    def finish(self, result: TaskResult) -> None:
+        """A part is finished, or left out."""
+        self._finished_bytes += (result.skipped or result.entries[0][0]).bytes
+        made = sum(shard.tokens for _, shard in result.entries) if not result.kept else 0
+        self._tell(
+            self._finished_bytes,
+            finished=result.line,
+            warnings=result.warnings,
+            shards=self._now.shards + len(result.entries),
+            tokens=self._now.tokens + made,
+        )
+
+    def _tell(self, done: int, **changes: Any) -> None:
+        # One part's end must not take away what is done of the others.
+        self._now = replace(self._now, done=max(self._now.done, done), **changes)
+        self._progress(self._now)

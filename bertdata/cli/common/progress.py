@@ -61,7 +61,7 @@ class Progress:
             if detail is not None:
                 self._bar.update(self._task, detail=detail)
         elif line:
-            print(line, file=sys.stderr, flush=True)
+            _print(line)
 
     def complete(self) -> None:
         """Fill the bar: all is done, whatever was counted."""
@@ -73,13 +73,18 @@ class Progress:
         if self._bar is not None:
             self._bar.console.print(line, markup=False, highlight=False, soft_wrap=True)
         else:
-            print(line, file=sys.stderr, flush=True)
+            _print(line)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._bar is not None:
             self._bar.stop()
+
+
+def _print(line: str) -> None:
+    sys.stderr.write(f"{line}\n")  # at one go: nothing comes between a line and its end
+    sys.stderr.flush()
 
 
 class ShardRate:

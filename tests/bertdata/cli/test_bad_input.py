@@ -977,7 +977,7 @@ def test_an_interrupted_run_that_finished_nothing_leaves_the_directory_free(
 ):
     from bertdata.steps import create as step
 
-    def interrupt(job: object) -> None:
+    def interrupt(job: object, tell: object) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:

@@ -13,7 +13,7 @@ import pytest
 
 from bertdata.errors import InputError
 from bertdata.io import process_pool
-from bertdata.io.process_pool import ProcessPool, WorkerDied, run_all, run_in_order
+from bertdata.io.process_pool import ProcessPool, Tell, WorkerDied, run_all, run_all_telling, run_in_order
 from tests.support.paths import ROOT
 
 SOON = 10
@@ -249,3 +249,38 @@ list(run_all(write_until_stopped, [{str(file)!r}, {str(tmp_path / "other")!r}], 
     while file.read_text() != "cleaned up":
         assert time.monotonic() < deadline
         time.sleep(0.02)
+
+
+def tell_and_wait(item: tuple[int, Path], tell: Tell) -> int:
+    """Tell of an amount, then wait until the parent has heard of it, which makes the file."""
+    amount, heard = item
+    tell(amount)
+    deadline = time.monotonic() + SOON
+    while not heard.exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    return amount
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_what_an_item_tells_is_heard_while_it_is_in_work(workers: int, tmp_path: Path) -> None:
+    heard, sums = tmp_path / "heard", []
+
+    def listen(amount: int) -> None:
+        sums.append(amount)
+        if amount == (7 if workers == 1 else 12):  # all that are in work have told
+            heard.touch()
+
+    items = [(7, heard), (5, heard)]
+    assert sorted(run_all_telling(tell_and_wait, items, workers, listen)) == [5, 7]
+    assert heard.exists()
+    assert 12 in sums or workers == 1
+
+
+def test_an_item_that_tells_often_is_heard_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter(range(100))
+    monkeypatch.setattr(process_pool, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(process_pool, "TELL_SECONDS", 10)
+    sums: list[int] = []
+    list(run_all_telling(lambda item, tell: [tell(amount) for amount in range(30)], [0], 1, sums.append))
+    assert sums == [0, 10, 20]
