@@ -1,8 +1,12 @@
 # Each target installs what it needs into .venv. make PYTHON=python3.12 uses another Python.
 PYTHON ?= python3
 VENV := .venv
+COMMA := ,
 BIN := $(VENV)/bin
+TOOLKIT := $(VENV)/toolkit
 READY := $(VENV)/ready
+LOG := $(VENV)/install.log
+STARTED := $(shell date +%s)
 # constraints.txt pins the tested versions, for the Python that they were tested with.
 CONSTRAINTS := $(shell $(PYTHON) -c 'import sys; print("-c constraints.txt" if sys.version_info[:2] == (3, 11) else "")')
 NATIVE := $(wildcard bertdata/_native/*.h bertdata/_native/*/*.h bertdata/_native/*.cpp)
@@ -10,18 +14,31 @@ NATIVE := $(wildcard bertdata/_native/*.h bertdata/_native/*/*.h bertdata/_nativ
 .PHONY: setup horovod demo test test-fast xla check bench clean
 setup: $(READY)
 
+# pip install, its output in the log; where it fails, the log's end is shown.
+define install
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@( $(BIN)/python -m pip install --upgrade pip && $(BIN)/python -m pip install $(CONSTRAINTS) $(1) ) \
+	    >$(LOG) 2>&1 || { tail -n 20 $(LOG); exit 1; }
+endef
+
+# All extras, the kernels, and what tests and checks use.
 $(READY): setup.py pyproject.toml constraints.txt $(NATIVE)
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet $(CONSTRAINTS) --editable '.[dev]'
-	touch $@
+	@echo 'Installing all extras and the test tools into $(VENV) (2 GB; some minutes; log: $(LOG)) ...'
+	$(call install,--editable '.[dev]')
+	@touch $(TOOLKIT) $@
 
-# The wheel is built once and kept in the user's cache.
+# As little as makes shards from a dump; packaging is for the scripts in tools.
+$(TOOLKIT): setup.py pyproject.toml constraints.txt $(NATIVE)
+	@echo 'Installing the toolkit into $(VENV) and compiling its kernels (half a minute; log: $(LOG)) ...'
+	$(call install,packaging --editable '.[hdf5$(COMMA)vocab$(COMMA)wiki]')
+	@touch $@
+
+# The wheel is built once and kept in the user's cache; the script says so, and where its log is.
 horovod: $(READY)
-	$(BIN)/python tools/install_horovod.py $(CONSTRAINTS)
+	@$(BIN)/python tools/install_horovod.py $(CONSTRAINTS)
 
-demo: horovod
-	BIN=$(BIN) bash tools/demo.sh
+demo: $(TOOLKIT)
+	@BIN=$(BIN) CONSTRAINTS='$(CONSTRAINTS)' STARTED=$(STARTED) bash tools/demo.sh
 
 test: horovod
 	$(BIN)/python -m pytest -q -n 2

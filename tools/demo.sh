@@ -1,41 +1,96 @@
 #!/usr/bin/env bash
-# The whole way on the sample dump: articles, sentences, shards of both phases in two containers, verified;
-# the same by one Beam command; one example printed; then two workers train a tiny model.
+# From a sample dump to verified shards of both phases; the same bytes on Apache Beam; then two workers
+# train a tiny model. Horovod, which starts the workers, is built in the background meanwhile.
+#
+# make demo calls this with BIN (the environment's programs), CONSTRAINTS (options of pip install) and
+# STARTED (the time at which make started).
 set -eu
 OUT=demo-output
+LOG=$OUT/horovod.log
 rm -rf "$OUT" && mkdir "$OUT"
-say() { printf '\n\033[1m$ %s\033[0m\n' "${*/#$BIN\//}"; "$@"; }
 
-say "$BIN/bertdata" extract golden/dump/allerwiki-20200101-pages-articles.xml --output $OUT/extracted
-say "$BIN/bertdata" segment $OUT/extracted --output $OUT/text --eval-articles 12 --block-size 0.2
-say "$BIN/bertdata" train-vocab golden/corpus/part-* $OUT/text/part-* --output $OUT/vocab.txt --size 4000
+title() { printf '\n\033[1m%s\033[0m\n' "$*"; }
+show() { printf '\n$ %s\n' "${*/#$BIN\//}"; "$@"; }
+elapsed() { local seconds=$(($(date +%s) - STARTED)); echo "$((seconds / 60)) min $((seconds % 60)) s"; }
+
+install_horovod() {
+  # shellcheck disable=SC2086  # CONSTRAINTS: options, split on purpose
+  nice "$BIN/python" tools/install_extras.py $CONSTRAINTS train pictures && touch $OUT/torch-is-installed &&
+    nice "$BIN/python" tools/install_horovod.py $CONSTRAINTS
+}
+
+# In a process group of its own, which ends with this script however that ends.
+set -m
+install_horovod >"$LOG" 2>&1 </dev/null &
+horovod=$!
+set +m
+stop_horovod() {
+  disown $horovod 2>/dev/null || return 0 # else bash tells of its end
+  for signal in INT KILL; do
+    kill -$signal -- -$horovod 2>/dev/null || return 0
+    for _ in 1 2 3 4 5 6 7 8 9 10; do
+      kill -0 -- -$horovod 2>/dev/null || return 0
+      sleep 0.5
+    done
+  done
+}
+trap stop_horovod EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+echo "In the background: installing PyTorch and building Horovod, for the training at the end (log: $LOG)"
+
+title "A Wikipedia dump to text: articles, then sentences, then a vocabulary"
+show "$BIN/bertdata" extract golden/dump/allerwiki-20200101-pages-articles.xml --output $OUT/extracted
+show "$BIN/bertdata" segment $OUT/extracted --output $OUT/text --eval-articles 12 --block-size 0.2
+show "$BIN/bertdata" train-vocab "golden/corpus/part-*" "$OUT/text/part-*" --output $OUT/vocab.txt --size 4000
+
+title "Text to shards of both phases (128 and 512 tokens), in two containers, each verified"
 for format in tfrecord hdf5; do
-  say "$BIN/bertdata" create $OUT/text/part-* --output $OUT/$format --vocab $OUT/vocab.txt --recipe habana --format $format
-  say "$BIN/bertdata" verify-md5 $OUT/$format
+  show "$BIN/bertdata" create "$OUT/text/part-*" --output $OUT/$format --vocab $OUT/vocab.txt --recipe habana --format $format
+  show "$BIN/bertdata" verify-md5 $OUT/$format
 done
-say "$BIN/python" -m beam_pipelines.prepare --recipe habana --format tfrecord --text-recipe mlperf \
+title "Shards of both phases, made and verified: $(elapsed) after the start"
+show "$BIN/bertdata" show $OUT/hdf5/phase1/part-00000-of-00500.hdf5 --vocab $OUT/vocab.txt
+
+title "The same from the dump by one Apache Beam command"
+echo "Installing Beam, after PyTorch (log: $OUT/beam.log) ..."
+while ! [ -e $OUT/torch-is-installed ] && kill -0 $horovod 2>/dev/null; do sleep 1; done
+# shellcheck disable=SC2086
+"$BIN/python" tools/install_extras.py $CONSTRAINTS beam >$OUT/beam.log 2>&1 || {
+  tail -n 20 $OUT/beam.log
+  exit 1
+}
+show "$BIN/python" -m beam_pipelines.prepare --recipe habana --format tfrecord --text-recipe mlperf \
   --input-kind dump --input golden/dump/allerwiki-20200101-pages-articles.xml --eval-articles 12 --block-size 0.2 \
   --output $OUT/beam --text $OUT/beam-text --vocab $OUT/vocab.txt
 for phase in phase1 phase2; do
   diff -r $OUT/tfrecord/$phase $OUT/beam/$phase
 done
-echo "step by step and by one Beam command: the same bytes"
-say "$BIN/bertdata" show $OUT/hdf5/phase1/part-00000-of-00500.hdf5 --vocab $OUT/vocab.txt
+echo "Step by step and by one Beam command: the same bytes"
 
-# Two workers on two cores: one thread each. The model is evaluated on the withheld articles.
-export OMP_NUM_THREADS=1
-for set in corpus=golden/corpus/part-\* eval=$OUT/text/eval.txt; do
-  say "$BIN/bertdata" create ${set#*=} --output $OUT/${set%%=*} --vocab $OUT/vocab.txt --recipe habana --format hdf5
+title "Training a tiny model with two workers, on more text; evaluated on articles that were withheld"
+for set in "corpus=golden/corpus/part-*" eval=$OUT/text/eval.txt; do
+  show "$BIN/bertdata" create "${set#*=}" --output $OUT/${set%%=*} --vocab $OUT/vocab.txt --recipe habana --format hdf5
 done
+if kill -0 $horovod 2>/dev/null; then
+  printf '\nWaiting for Horovod to be built: a few minutes, once for this user (log: %s) ...\n' $LOG
+fi
+if ! wait $horovod; then
+  printf '\nHorovod could not be installed. The end of %s:\n\n' $LOG
+  tail -n 20 $LOG
+  printf '\nThe shards in %s are complete; only the training is left out (after %s).\n' $OUT "$(elapsed)"
+  exit 1
+fi
+export OMP_NUM_THREADS=1 # two workers on two cores
 train() {
-  say "$BIN/horovodrun" --gloo -np 2 -H localhost:2 "$BIN/python" -m trainer pretrain --config tiny \
+  show "$BIN/horovodrun" --gloo -np 2 -H localhost:2 "$BIN/python" -m trainer pretrain --config tiny \
     --train-data $OUT/hdf5/$1,$OUT/corpus/$1 --eval-data $OUT/eval/$1 --output-dir $OUT/run "${@:2}"
 }
 train phase1 --batch-size 8 --steps 400 --eval-every 80
 cp $OUT/run/curves.svg $OUT/phase1.svg
 train phase2 --batch-size 4 --steps 50 --phase2 --eval-every 10 --log-every 5
-printf '\nMade in %s:\n' $OUT
-find $OUT -type f | sort | xargs wc -c
-printf '\nAfter phase 2, on articles that were withheld (most_frequent: always guessing one token):\n'
+
+title "Done: $(elapsed) after the start"
+echo "Accuracy after phase 2 on withheld articles (most_frequent: always guessing one token):"
 grep -E '(masked_lm|most_frequent)_accuracy' $OUT/run/eval_results.txt
-echo "loss and accuracy, drawn: $OUT/phase1.svg, $OUT/run/curves.svg"
+echo "Loss and accuracy as pictures: $OUT/phase1.svg, $OUT/run/curves.svg; everything else is in $OUT too"

@@ -15,6 +15,7 @@ import sys
 import tarfile
 import tempfile
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 from bertdata.errors import AssetError, BertDataError, MissingExtraError
@@ -26,6 +27,8 @@ PATCHED = ("CMakeLists.txt", "horovod/torch/CMakeLists.txt")
 OLD_LINE = "set(CMAKE_CXX_STANDARD 14)"
 NEW_LINE = "set(CMAKE_CXX_STANDARD 17)"
 BUILD_TOOLS = ("cmake<4", "setuptools<81", "wheel", "packaging")  # its bundled gloo predates cmake 4
+LOG_LINES = 15
+"""Lines of a failed build's log that are shown."""
 BUILD_SETTINGS = {
     "HOROVOD_WITH_PYTORCH": "1",
     "HOROVOD_WITH_GLOO": "1",
@@ -42,6 +45,9 @@ def main(pip_options: Sequence[str]) -> int:
     except BertDataError as error:
         print(f"install_horovod: error: {error}", file=sys.stderr)
         return error.exit_status
+    except KeyboardInterrupt:
+        print("install_horovod: interrupted", file=sys.stderr)
+        return 130
     return 0
 
 
@@ -104,8 +110,12 @@ def build_wheel() -> Path:
             )
     kept = wheel_directory()
     kept.mkdir(parents=True, exist_ok=True)
-    print(f"building Horovod {VERSION}, once; it takes some minutes; log: {kept / 'build.log'}", flush=True)
-    with tempfile.TemporaryDirectory(prefix="horovod-") as place, open(kept / "build.log", "w") as log:
+    print(
+        f"Building Horovod {VERSION}, once for this user and this torch: about five minutes on two cores "
+        f"(log: {kept / 'build.log'}) ...",
+        flush=True,
+    )
+    with tempfile.TemporaryDirectory(prefix="horovod-") as place:
         tools = Path(place, "tools")
         _pip("install", "--target", str(tools), *BUILD_TOOLS)
         environment = {
@@ -131,9 +141,9 @@ def build_wheel() -> Path:
                 place,
                 str(unpacked),
             ],
-            f"Horovod could not be built; see {kept / 'build.log'}",
+            "Horovod could not be built",
             environment=environment,
-            log=log.fileno(),
+            log=kept / "build.log",
         )
         (wheel,) = Path(place).glob("horovod-*.whl")
         # Copied under another name, then renamed: another build may run at the same time.
@@ -165,20 +175,28 @@ def _pip(command: str, *arguments: str, environment: dict[str, str] | None = Non
 
 
 def _run(
-    command: list[str], failure: str, environment: dict[str, str] | None = None, log: int | None = None
+    command: list[str],
+    failure: str,
+    environment: dict[str, str] | None = None,
+    log: Path | None = None,
 ) -> None:
-    """Run the command; where it fails, AssetError with ``failure`` and its last line of output."""
-    done = subprocess.run(
-        command,
-        env=environment,
-        stdout=log or subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        lines = (done.stdout or "").strip().splitlines()
-        raise AssetError(f"{failure}: {lines[-1]}" if lines else failure)
+    """Run the command; AssetError with ``failure`` and its last line of output, or the end of its log."""
+    with open(log, "w") if log is not None else nullcontext() as file:
+        done = subprocess.run(
+            command,
+            env=environment,
+            stdout=file or subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+    if not done.returncode:
+        return
+    if log is not None:
+        end = log.read_text(errors="replace").splitlines()[-LOG_LINES:]
+        raise AssetError("\n".join([f"{failure}; the end of {log}:", *end]))
+    lines = (done.stdout or "").strip().splitlines()
+    raise AssetError(f"{failure}: {lines[-1]}" if lines else failure)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,47 @@
+"""Install what extras need beside an installed checkout, without building the checkout again.
+
+python tools/install_extras.py [any option of pip install] EXTRA ...
+"""
+
+import importlib.metadata
+import subprocess
+import sys
+from collections.abc import Sequence
+
+from packaging.requirements import Requirement
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run pip install on what the extras need; its exit status."""
+    wanted = [word for word in arguments if word in installed_extras()]
+    options = [word for word in arguments if word not in wanted]
+    command = [sys.executable, "-m", "pip", "install", *options, *requirements(wanted)]
+    return subprocess.run(command, check=False).returncode
+
+
+def requirements(extras: Sequence[str]) -> list[str]:
+    """The requirements of the extras on this machine, each without its marker."""
+    found = []
+    for line in _checkout().requires or []:
+        requirement = Requirement(line)
+        marker, requirement.marker = requirement.marker, None
+        if marker is not None and any(marker.evaluate({"extra": extra}) for extra in extras):
+            found.append(str(requirement))
+    return found
+
+
+def installed_extras() -> list[str]:
+    """The names of all extras."""
+    return _checkout().metadata.get_all("Provides-Extra") or []
+
+
+def _checkout() -> importlib.metadata.Distribution:
+    """The installed distribution that has the command bertdata."""
+    for found in importlib.metadata.distributions():
+        if any(entry.group == "console_scripts" and entry.name == "bertdata" for entry in found.entry_points):
+            return found
+    raise SystemExit("install_extras: error: bertdata is not installed: pip install --editable .")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
