@@ -18,6 +18,7 @@ from beam_pipelines.transport.bundled_file import BundledFile
 from beam_pipelines.transport.spill_files import SpillFiles
 from bertdata import _native
 from bertdata.build.dry_run import NOTHING_WRITTEN, preview, settings_line, show_previews
+from bertdata.build.estimate import estimate_lines
 from bertdata.build.part_names import names_with_folders
 from bertdata.build.plan import chosen_settings, find_parts, plan_targets
 from bertdata.build.task import Target, TaskPlan
@@ -122,7 +123,7 @@ def preview_run(
     previews = preview(plan, source.parts)
     if source.stage is not None:
         print("\n".join(source.stage.plan.lines(source.files, flags.text)))
-    show_previews(previews)
+    show_previews(previews, estimate_lines(plan, source.parts, previews, workers=None))
 
 
 def check_text(directory: str, punkt_tables: str | None, targets: tuple[Target, ...]) -> None:

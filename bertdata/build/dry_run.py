@@ -14,11 +14,15 @@ NOTHING_WRITTEN = "dry run: nothing was written"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ShardPreview:
-    """One shard of a run to come; why: the reason to make it, None where it would be kept."""
+    """One shard of a run to come; why: the reason to make it, None where it would be kept.
+
+    text_bytes: of its text, as far as that is there; one shard's share in a shuffle.
+    """
 
     name: str
     source: str
     why: str | None
+    text_bytes: float = 0
 
     def __str__(self) -> str:
         told = f"  {'keep' if self.why is None else 'make'}  {self.name}"
@@ -36,6 +40,11 @@ class Preview:
     @property
     def kept(self) -> int:
         return sum(shard.why is None for shard in self.shards)
+
+    @property
+    def bytes_to_make(self) -> float:
+        """Bytes of text behind the shards to make."""
+        return sum(shard.text_bytes for shard in self.shards if shard.why is not None)
 
     def lines(self) -> list[str]:
         """The settings, how many shards, and each of them."""
@@ -58,12 +67,14 @@ def settings_line(plan: Plan) -> str:
 def preview(run: TaskPlan, parts: Sequence[str]) -> list[Preview]:
     """The shards that a run on these parts would make and keep, by target.
 
-    A part may be yet to come. DatasetError for a directory that the run would refuse. A shard that may
-    be kept is read, and its part; nothing else is.
+    A part may be yet to come. DatasetError for a directory that the run would refuse. Of shards and parts,
+    only a shard that may be kept is read, and its part.
     """
     md5_of = cache(file_md5)
     found = []
     tasks = plan_tasks(run, parts)
+    sizes = {part: storage.size(part) for part in parts if storage.exists(part)}
+    shared_by = run.targets[0].dataset.plan.num_shards or 1
     for target in run.targets:
         target.dataset.refuse_others()
         shards = []
@@ -74,7 +85,8 @@ def preview(run: TaskPlan, parts: Sequence[str]) -> list[Preview]:
                 entries = target.dataset.read_entry(name)
                 why = target.dataset.why_made(name, partial(_input_md5, task, md5_of), entries)
             source = _source(sources[0]) if task.number is None else f"{len(sources)} parts"
-            shards.append(ShardPreview(name=name, source=source, why=why))
+            text_bytes = sum(sizes.get(part, 0) for part in sources) / shared_by
+            shards.append(ShardPreview(name=name, source=source, why=why, text_bytes=text_bytes))
         found.append(
             Preview(directory=target.dataset.directory, plan=target.dataset.plan, shards=tuple(shards))
         )
@@ -101,8 +113,8 @@ def _source(part: str) -> str:
     return f"{part} ({storage.size(part)} bytes)" if storage.exists(part) else part
 
 
-def show_previews(previews: Sequence[Preview]) -> None:
-    """Print everything a person should know of a run to come."""
+def show_previews(previews: Sequence[Preview], estimate: Sequence[str]) -> None:
+    """Print everything a person should know of a run to come; estimate: its lines on size and time."""
     for found in previews:
         print("\n".join(found.lines()))
-    print(NOTHING_WRITTEN)
+    print("\n".join([*estimate, NOTHING_WRITTEN]))

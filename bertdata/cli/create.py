@@ -55,7 +55,9 @@ def make_parser(arguments: Sequence[str] = ()) -> Parser:
 def run(arguments: list[str]) -> int:
     args = make_parser(arguments).parse_args(arguments)
     if args.dry_run:
-        show_previews(planned(args).previews())
+        run = planned(args)
+        previews = run.previews()
+        show_previews(previews, run.estimate(previews, workers_of(args.workers)))
         return 0
     with ShownProgress() as progress:
         made = planned(args).make(workers_of(args.workers), progress)

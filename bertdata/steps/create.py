@@ -6,6 +6,7 @@ from typing import Any
 
 from bertdata._native import Engine
 from bertdata.build.dry_run import Preview, preview
+from bertdata.build.estimate import estimate_lines
 from bertdata.build.part_names import names_with_folders
 from bertdata.build.plan import check_shuffle, chosen_settings, find_parts, plan_targets
 from bertdata.build.task import ShardTask, TaskPlan, TaskResult, run_task
@@ -129,6 +130,10 @@ class ShardRun:
     def previews(self) -> list[Preview]:
         """The shards that the run would make and keep; nothing is written."""
         return preview(self.plan, self.parts)
+
+    def estimate(self, previews: list[Preview], workers: int) -> list[str]:
+        """Lines on the size and time of the shards to make, from a sample."""
+        return estimate_lines(self.plan, self.parts, previews, workers)
 
     def make(self, workers: int, progress: OnProgress) -> CreateResult:
         """Make the datasets."""

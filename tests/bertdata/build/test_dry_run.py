@@ -4,11 +4,15 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from beam_pipelines.prepare import main as prepare
+from bertdata.build import estimate as estimates
+from bertdata.build.estimate import Estimate, estimate
+from bertdata.steps.create import ShardRun, plan_run
 from tests.support.commands import SMALL, Outcome, Program
 from tests.support.paths import DUMP, EXTRACTED
 
@@ -251,3 +255,98 @@ def test_the_pipeline_tells_of_text_and_shards_before_and_after(
     else:
         assert f"out.text/extracted: articles to extract: dump {DUMP.name}" in told[0]
         assert f"out.text/extracted: articles of {DUMP.name} are there, 1 files" in told[1]
+
+
+@pytest.fixture
+def planned(parts: list[Path], small_vocabulary_file: Path, tmp_path: Path):
+    """A run of ``create`` that is planned, with these settings."""
+
+    def call(given: list[Path] = parts, **settings: object) -> ShardRun:
+        return plan_run(
+            [str(part) for part in given],
+            str(tmp_path / "out"),
+            vocab=str(small_vocabulary_file),
+            recipe="habana",
+            phase=None,
+            changes=settings,
+            shuffle="none",
+            num_shards=None,
+            skip_bad_inputs=False,
+            engine=None,
+        )
+
+    return call
+
+
+@pytest.mark.parametrize("container", ["tfrecord", "hdf5"])
+def test_the_estimated_bytes_are_about_those_of_the_shards(container: str, planned) -> None:
+    run = planned(format=container)
+    found = estimate(run.plan, run.parts, run.previews())
+    assert isinstance(found, Estimate)
+    run.make(1, lambda now: None)
+    for directory, size in found.output_bytes.items():
+        made = sum(path.stat().st_size for path in Path(directory).glob(f"*.{container}"))
+        assert 0.8 * made < size < 1.25 * made
+    assert len(found.output_bytes) == 2
+
+
+def test_the_estimated_time_is_the_sample_s_in_proportion(
+    planned, parts: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ticks = iter(range(1000))
+    monkeypatch.setattr(estimates, "perf_counter", lambda: next(ticks))  # each of three stages takes a second
+    run = planned()
+    found = estimate(run.plan, run.parts, run.previews())
+    assert isinstance(found, Estimate)
+    total = sum(part.stat().st_size for part in parts)
+    assert found.seconds == pytest.approx(3 * total / found.sample_bytes)
+    assert 0 < found.sample_bytes <= parts[0].stat().st_size
+    assert found.lines(2)[-1] == (
+        f"about {found.seconds / 2:.0f} s with 2 workers; estimated from the first {found.sample_bytes} "
+        f"bytes of {parts[0]}, which took 3.00 s here"
+    )
+    assert found.lines(100)[-1].startswith(
+        f"about {found.seconds / 3:.0f} s with 3 workers; "
+    )  # three shards
+    assert found.lines(None)[-1].startswith(f"about {found.seconds:.0f} s with one core; ")
+
+
+def test_only_what_is_missing_is_estimated(planned, parts: list[Path]) -> None:
+    planned([parts[0]]).make(1, lambda now: None)
+    run = planned([parts[0]])
+    assert run.estimate(run.previews(), 1) == []
+    (parts[0].parent.parent / "out" / "phase1" / f"{parts[0].name}.hdf5").unlink()
+    found = estimate(run.plan, run.parts, run.previews())
+    assert isinstance(found, Estimate)
+    assert [Path(directory).name for directory in found.output_bytes] == ["phase1"]
+
+
+def test_a_large_part_is_sampled_until_the_work_takes_long_enough(
+    planned, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    large = tmp_path / "large"
+    large.write_text("Water runs down the steps.\nIt leaves below.\n\n" * 10_000)
+    sizes = []
+    measure = estimates._measure
+
+    def measured(plan, targets, part, text):
+        sizes.append(len(text))
+        return replace(
+            measure(plan, targets, part, text), loading=len(text) / 200_000, making=dict.fromkeys(places, 0.0)
+        )
+
+    monkeypatch.setattr(estimates, "_measure", measured)
+    run = planned([large], dupe_factor=1)
+    places = [target.dataset.directory for target in run.plan.targets]
+    estimate(run.plan, run.parts, run.previews())
+    assert sizes[:1] == sizes[1:2]  # the first time is not counted
+    assert [round(size / sizes[0]) for size in sizes[1:]] == [1, 2]
+
+
+def test_a_part_that_cannot_be_read_has_no_estimate_but_its_reason(
+    make, small_vocabulary_file, tmp_path
+) -> None:
+    (bad := tmp_path / "bad").write_bytes(b"A good line.\n\nOne with \xff in it.\n")
+    outcome = make([bad], small_vocabulary_file, tmp_path / "out", "--dry-run")
+    assert outcome.status == 0
+    assert outcome.out.splitlines()[-2].startswith(f"no estimate: {bad}: line 3: byte 0xff")

@@ -1,0 +1,154 @@
+"""Estimate of a run's output and time, from a sample of its text, of which shards are made and dropped."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from time import perf_counter
+
+from bertdata.build.dry_run import Preview
+from bertdata.build.task import Target, TaskPlan
+from bertdata.build.warnings import check_documents
+from bertdata.errors import DataError
+from bertdata.examples.objectives import find_objective
+from bertdata.io import storage
+from bertdata.io.file_check import HashingSink
+from bertdata.records import Documents
+from bertdata.shards.write import write_examples
+from bertdata.tokens.load import load_tokenizer, load_vocabulary
+
+SMALLEST_BYTES = 1 << 16
+LARGEST_BYTES = 1 << 24
+ENOUGH_SECONDS = 0.5
+"""The sample is doubled until its work takes so long."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Estimate:
+    """Output and time of the shards to make; output_bytes: by dataset directory, seconds: of one process."""
+
+    output_bytes: dict[str, int]
+    seconds: float
+    shards: int
+    sample_bytes: int
+    sample_seconds: float
+    sample_part: str
+
+    def lines(self, workers: int | None) -> list[str]:
+        """The figures and what they come from; workers None: not known, the time is that of one core."""
+        used = min(workers, self.shards) if workers else 1
+        processes = f"{used} worker{'s' if used > 1 else ''}" if workers else "one core"
+        return [
+            *(f"{place}: about {_amount(size)} to write" for place, size in self.output_bytes.items()),
+            f"about {_duration(self.seconds / used)} with {processes}; estimated from the first "
+            f"{self.sample_bytes} bytes of {self.sample_part}, which took {self.sample_seconds:.2f} s here",
+        ]
+
+
+def estimate_lines(
+    plan: TaskPlan, parts: Sequence[str], previews: Sequence[Preview], workers: int | None
+) -> list[str]:
+    """The estimate in words; none where nothing is to be made."""
+    if all(one.kept == len(one.shards) for one in previews):
+        return []
+    found = estimate(plan, parts, previews)
+    return [found] if isinstance(found, str) else found.lines(workers)
+
+
+def estimate(plan: TaskPlan, parts: Sequence[str], previews: Sequence[Preview]) -> Estimate | str:
+    """The estimate for the shards to make, by the run's settings and engine; or why there is none."""
+    wanted = {one.directory: one.bytes_to_make for one in previews if one.bytes_to_make}
+    targets = [target for target in plan.targets if target.dataset.directory in wanted]
+    if not targets:
+        return "no estimate: the text is not there yet"
+    part = next(path for path in parts if storage.exists(path))
+    try:
+        sample = _grown_sample(plan, targets, part)
+    except DataError as error:
+        return f"no estimate: {error}"
+    scales = {place: size / sample.text_bytes for place, size in wanted.items()}
+    return Estimate(
+        output_bytes={place: round(sample.output_bytes[place] * scale) for place, scale in scales.items()},
+        seconds=sample.loading * max(scales.values())
+        + sum(sample.making[place] * scale for place, scale in scales.items()),
+        shards=max(len(one.shards) - one.kept for one in previews),
+        sample_bytes=sample.text_bytes,
+        sample_seconds=sample.loading + sum(sample.making.values()),
+        sample_part=part,
+    )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Sample:
+    """A sample's work: bytes written and seconds of each dataset, seconds of reading the text."""
+
+    text_bytes: int
+    loading: float
+    output_bytes: dict[str, int]
+    making: dict[str, float]
+
+    @property
+    def seconds(self) -> float:
+        return self.loading + sum(self.making.values())
+
+
+def _grown_sample(plan: TaskPlan, targets: Sequence[Target], part: str) -> _Sample:
+    """The first sample whose work takes long enough; a first one, not counted, loads what all need."""
+    size = storage.size(part)
+    with storage.open_input(part) as file:
+        text = file.read(SMALLEST_BYTES)
+        _measure(plan, targets, part, _whole_documents(text, size))
+        while True:
+            sample = _measure(plan, targets, part, _whole_documents(text, size))
+            if sample.seconds >= ENOUGH_SECONDS or len(text) >= min(size, LARGEST_BYTES):
+                return sample
+            text += file.read(len(text))
+
+
+def _whole_documents(text: bytes, size: int) -> bytes:
+    """A part's beginning up to its last blank line, else line end; a whole part (of that size) as it is."""
+    for end in (b"\n\n", b"\n") if len(text) < size else ():
+        if (place := text.rfind(end)) > 0:
+            return text[: place + 1]
+    return text
+
+
+def _measure(plan: TaskPlan, targets: Sequence[Target], part: str, text: bytes) -> _Sample:
+    start = perf_counter()
+    settings = targets[0].settings
+    tokenizer = load_tokenizer(plan.vocabulary, settings.dialect, settings.lower_case, plan.engine)
+    documents = tokenizer.encode([text], [part])
+    check_documents(documents, part)
+    loading = perf_counter() - start
+    output, making = {}, {}
+    for target in targets:
+        start = perf_counter()
+        output[target.dataset.directory] = _written_bytes(plan, target, documents)
+        making[target.dataset.directory] = perf_counter() - start
+    return _Sample(text_bytes=len(text), loading=loading, output_bytes=output, making=making)
+
+
+def _written_bytes(plan: TaskPlan, target: Target, documents: Documents) -> int:
+    """The size of the shard of these documents."""
+    settings = target.settings
+    vocabulary = load_vocabulary(plan.vocabulary, settings.dialect)
+    examples = find_objective(settings.objective).make(documents, vocabulary, settings, plan.engine)
+    sink = HashingSink(len)
+    write_examples(examples, settings, sink, engine=plan.engine)
+    return sink.bytes
+
+
+def _amount(size: float) -> str:
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if size < 1000:
+            return f"{size:.3g} {unit}" if unit != "bytes" else f"{size:.0f} {unit}"
+        size /= 1000
+    return f"{size:.3g} TB"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 1:
+        return "a second"
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    if seconds < 100 * 60:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.3g} h"
