@@ -12,6 +12,7 @@ RUN pip wheel --no-cache-dir --no-deps --wheel-dir /wheels .
 FROM apache/beam_python3.11_sdk:2.77.0
 COPY constraints.txt /tmp/constraints.txt
 COPY --from=build /wheels /wheels
-RUN pip install --no-cache-dir --constraint /tmp/constraints.txt --find-links /wheels 'bertdata[gcp,hdf5]'
+# By its file: a name could be found on an index too.
+RUN pip install --no-cache-dir --constraint /tmp/constraints.txt "$(ls /wheels/*.whl)[gcp,hdf5]"
 # A failed compilation would leave the slow Python engine.
 RUN python -c 'from bertdata import _native; assert _native.available(), _native.why_missing'

@@ -79,7 +79,7 @@ def extensions():
 
 
 setup(
-    name="bertdata",
+    name="bertdata-toolkit",
     version="0.1.0",
     description="Deterministic, verifiable, fast preparation of BERT pre-training data, and a trainer for it",
     long_description=Path("README.md").read_text(encoding="utf-8") if Path("README.md").exists() else "",
@@ -107,5 +107,11 @@ setup(
     ext_modules=extensions(),
     install_requires=["fsspec>=2023.6", "jsonschema>=4.17", "rich>=13"],
     extras_require=EXTRAS,
-    entry_points={"console_scripts": ["bertdata = bertdata.__main__:run"]},
+    entry_points={
+        "console_scripts": [
+            "bertdata = bertdata.__main__:run",
+            "bertdata-beam = beam_pipelines.prepare:main",
+            "bertdata-train = trainer.__main__:main",
+        ]
+    },
 )

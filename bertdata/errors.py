@@ -47,6 +47,14 @@ class MissingExtraError(UsageError):
     """An optional package that this feature needs is not installed."""
 
 
+def install_extra(extra: str) -> str:
+    """The command that installs an extra, for an error's remedy.
+
+    It names the source tree: the package is on no public index, and ``bertdata`` there is another one.
+    """
+    return f"pip install '.[{extra}]' in bertdata's source tree"
+
+
 class DataError(BertDataError):
     """The data is at fault."""
 

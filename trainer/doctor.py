@@ -6,7 +6,7 @@ from dataclasses import asdict
 from importlib.util import find_spec
 
 from bertdata._native import available, why_missing
-from bertdata.errors import MissingExtraError, SettingsError
+from bertdata.errors import MissingExtraError, SettingsError, install_extra
 from bertdata.io.process_pool import available_cores
 from trainer.collectives.examine import examine_launchers, find_version
 from trainer.config import Config
@@ -69,7 +69,7 @@ def _logs() -> list[Availability]:
         if find_spec(name):
             findings.append(Availability(name, True, find_version(name)))
         else:
-            findings.append(Availability(name, False, "not installed", f"pip install 'bertdata[{extra}]'"))
+            findings.append(Availability(name, False, "not installed", install_extra(extra)))
     return findings
 
 

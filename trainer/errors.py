@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from bertdata.errors import BertDataError, DataError, MissingExtraError
+from bertdata.errors import BertDataError, DataError, MissingExtraError, install_extra
 
 
 class TrainerError(BertDataError):
@@ -36,6 +36,4 @@ def naming_extra(package: str, extra: str) -> Iterator[None]:
     try:
         yield
     except ImportError as error:
-        raise MissingExtraError(
-            f"{package} is not installed ({error}); pip install 'bertdata[{extra}]'"
-        ) from None
+        raise MissingExtraError(f"{package} is not installed ({error}); {install_extra(extra)}") from None

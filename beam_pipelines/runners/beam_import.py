@@ -3,7 +3,7 @@
 import gc
 
 from beam_pipelines.options import PROGRAM
-from bertdata.errors import MissingExtraError
+from bertdata.errors import MissingExtraError, install_extra
 
 
 def import_beam() -> None:
@@ -16,9 +16,7 @@ def import_beam() -> None:
     try:
         import apache_beam  # noqa: F401
     except ImportError:
-        raise MissingExtraError(
-            f"{PROGRAM} needs the package apache-beam: pip install 'bertdata[beam]'"
-        ) from None
+        raise MissingExtraError(f"{PROGRAM} needs the package apache-beam: {install_extra('beam')}") from None
     finally:
         gc.enable()
     gc.freeze()

@@ -9,7 +9,7 @@ from typing import Any
 
 from beam_pipelines.options import PROGRAM
 from beam_pipelines.runners.beam_import import import_beam
-from bertdata.errors import MissingExtraError, SettingsError
+from bertdata.errors import MissingExtraError, SettingsError, install_extra
 from bertdata.io import storage
 
 LOCAL_RUNNERS = ("directrunner", "switchingdirectrunner", "fnapirunner")
@@ -136,7 +136,7 @@ def _import_dask_runner() -> Callable[[Any], Any]:
         from beam_pipelines.runners.dask_runner import DaskRunner
     except ImportError as error:
         raise MissingExtraError(
-            f"DaskRunner needs the package {error.name}: pip install 'bertdata[dask]'"
+            f"DaskRunner needs the package {error.name}: {install_extra('dask')}"
         ) from None
     return DaskRunner
 

@@ -37,7 +37,7 @@ def make_parser() -> Parser:
     parser.add_argument(
         "--picture",
         metavar="FILE",
-        help="write the length histogram as .svg or .png (pip install 'bertdata[pictures]')",
+        help="write the length histogram as .svg or .png (needs the extra pictures)",
     )
     add_objective(parser)
     add_workers(parser)

@@ -7,8 +7,8 @@ from bertdata.tokens.train import train_vocabulary
 EXAMPLE = "  bertdata train-vocab part-* --output vocab.txt --size 8000"
 
 SUMMARY = """\
-Trains a WordPiece vocabulary with the tokenizers library (pip install 'bertdata[vocab]'). The five
-special tokens come first, [PAD] with id 0; the same text gives the same file."""
+Trains a WordPiece vocabulary with the tokenizers library, which the extra vocab installs.
+The five special tokens come first, [PAD] with id 0; the same text gives the same file."""
 
 
 def make_parser() -> Parser:

@@ -9,7 +9,7 @@ import re
 from contextlib import suppress
 from typing import Any, BinaryIO
 
-from bertdata.errors import MissingExtraError, MissingInputError
+from bertdata.errors import MissingExtraError, MissingInputError, install_extra
 
 _PACKAGES = {"gs": "gcsfs", "gcs": "gcsfs", "s3": "s3fs", "s3a": "s3fs"}
 _EXTRAS = {"gcsfs": "gcs", "s3fs": "s3"}
@@ -46,7 +46,7 @@ def open_file_system(path: str) -> tuple[Any, str]:
             raise MissingExtraError(f"{path}: {error}") from None
         raise MissingExtraError(
             f"{path}: {scheme(path)}:// needs the package {package}: pip install {package}, "
-            f"or 'bertdata[{_EXTRAS[package]}]'"
+            f"or {install_extra(_EXTRAS[package])}"
         ) from None
     except ValueError as error:
         raise MissingInputError(f"{path}: {error}") from None

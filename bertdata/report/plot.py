@@ -4,7 +4,7 @@ from importlib import import_module
 from io import BytesIO
 from typing import Any
 
-from bertdata.errors import MissingExtraError, UsageError
+from bertdata.errors import MissingExtraError, UsageError, install_extra
 from bertdata.io import storage
 from bertdata.report.summary import Statistics
 
@@ -72,5 +72,5 @@ def _load(module: str) -> Any:
         return import_module(module)
     except ModuleNotFoundError as error:
         raise MissingExtraError(
-            f"--picture needs the package {error.name}: pip install 'bertdata[pictures]'"
+            f"--picture needs the package {error.name}: {install_extra('pictures')}"
         ) from error

@@ -13,7 +13,7 @@ from importlib import import_module
 from itertools import product
 from typing import IO, TYPE_CHECKING, Any
 
-from bertdata.errors import MissingExtraError, ShardError, StorageError
+from bertdata.errors import MissingExtraError, ShardError, StorageError, install_extra
 from bertdata.examples.bert.objective import BERT
 from bertdata.examples.fields import Fields
 from bertdata.examples.objective import Objective
@@ -213,7 +213,7 @@ def _load_h5py() -> Any:
     try:
         return import_module("h5py")
     except ModuleNotFoundError as error:
-        remedy = f"needs the package {error.name}: pip install 'bertdata[hdf5]'"
+        remedy = f"needs the package {error.name}: {install_extra('hdf5')}"
         raise MissingExtraError(f"container hdf5 {remedy}") from error
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from importlib import import_module
 from typing import IO, TYPE_CHECKING, Any
 
-from bertdata.errors import MissingExtraError, ShardError
+from bertdata.errors import MissingExtraError, ShardError, install_extra
 from bertdata.examples.bert.objective import BERT
 from bertdata.examples.fields import Field, Fields, columns_by_name
 from bertdata.examples.objective import Objective
@@ -176,7 +176,7 @@ def _load_pyarrow() -> Any:
         import_module("numpy")
         return import_module("pyarrow")
     except ModuleNotFoundError as error:
-        remedy = f"needs the package {error.name}: pip install 'bertdata[parquet]'"
+        remedy = f"needs the package {error.name}: {install_extra('parquet')}"
         raise MissingExtraError(f"container parquet {remedy}") from error
 
 

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator
 
 from bertdata.config.dialects import SPECIAL_TOKENS
-from bertdata.errors import InputError, MissingExtraError, SettingsError
+from bertdata.errors import InputError, MissingExtraError, SettingsError, install_extra
 from bertdata.io import storage
 
 _FIRST_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
@@ -24,7 +24,7 @@ def train_vocabulary(paths: list[str], *, size: int, lower_case: bool) -> list[s
         from tokenizers import Tokenizer, models, pre_tokenizers, trainers
     except ImportError:
         raise MissingExtraError(
-            "train-vocab needs the package tokenizers: pip install 'bertdata[vocab]'"
+            f"train-vocab needs the package tokenizers: {install_extra('vocab')}"
         ) from None
     words = _word_counts(paths, lower_case)
     if not words:

@@ -1,6 +1,6 @@
 """The optional package wikiextractor, called in process: what is used of it, and the frozen clock.
 
-The package is under the AGPL and an extra of its own (``bertdata[wiki]``); it is used through its
+The package is under the AGPL and an extra of its own (``wiki``); it is used through its
 interface as its own command uses it, unchanged.
 """
 
@@ -12,7 +12,7 @@ from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any
 
-from bertdata.errors import MissingExtraError
+from bertdata.errors import MissingExtraError, install_extra
 from bertdata.wiki.dump import SiteInfo
 from bertdata.wiki.pages import Page
 
@@ -23,7 +23,7 @@ VERSION = "3.1.0"
 @lru_cache(maxsize=1)
 def load_wikiextractor() -> SimpleNamespace:
     """The parts of the package that are used; MissingExtraError where it is missing or another version."""
-    remedy = f"install it with: pip install 'bertdata[wiki]' (wikiextractor {VERSION})"
+    remedy = f"install wikiextractor {VERSION}: {install_extra('wiki')}"
     try:
         from wikiextractor import WikiExtractor, extract, template_blob
     except ImportError as error:

@@ -12,6 +12,7 @@ from importlib import metadata
 import pytest
 import torch
 
+from bertdata.errors import install_extra
 from tests.support.launching import ROOT
 from tests.support.training_runs import Trainer, refuse
 from trainer import doctor
@@ -166,8 +167,8 @@ def test_what_is_not_installed_has_its_remedy(monkeypatch):
     monkeypatch.setattr(doctor, "find_spec", lambda name: None)
     monkeypatch.setattr(doctor, "available", lambda: False)
     found = {finding.name: finding for finding in (*doctor._logs(), *doctor._machine())}
-    assert found["wandb"] == Availability("wandb", False, "not installed", "pip install 'bertdata[wandb]'")
-    assert found["mlperf_logging"].missing == "pip install 'bertdata[mllog]'"
+    assert found["wandb"] == Availability("wandb", False, "not installed", install_extra("wandb"))
+    assert found["mlperf_logging"].missing == install_extra("mllog")
     assert not found["kernels"].there
     assert "C++17 compiler" in found["kernels"].missing
 
@@ -198,7 +199,7 @@ def test_without_torch_there_is_one_line_with_the_remedy(command):
     assert (done.returncode, done.stdout) == (2, "")
     (line,) = done.stderr.splitlines()
     assert "trainer: error: torch is not installed" in line
-    assert "pip install 'bertdata[train]'" in line
+    assert "pip install '.[train]'" in line
 
 
 def test_without_torch_doctor_says_which_extra_is_missing_and_what_else_is_there():
@@ -227,4 +228,4 @@ def test_without_torch_doctor_s_json_names_no_best_device():
 
 def test_brackets_of_an_extra_are_printed(trainer, monkeypatch):
     monkeypatch.setattr(doctor, "find_spec", lambda name: None)
-    assert "pip install 'bertdata[wandb]'" in trainer("doctor").out
+    assert "pip install '.[wandb]'" in trainer("doctor").out

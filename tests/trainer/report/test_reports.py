@@ -452,7 +452,7 @@ def test_wandb_offline_writes_its_directory_without_the_network(tmp_path, monkey
 )
 def test_a_missing_package_is_named_with_its_extra(tmp_path, monkeypatch, key, module, extra):
     _hide(monkeypatch, module)
-    with pytest.raises(MissingExtraError, match=rf"is not installed .*; pip install 'bertdata\[{extra}\]'"):
+    with pytest.raises(MissingExtraError, match=rf"is not installed .*; pip install '.\[{extra}\]'"):
         make_reporter(Config(output_dir=str(tmp_path), **{key: True}), rank=0)
 
 
