@@ -31,7 +31,7 @@ from bertdata.io import storage
 from bertdata.io.assets import find_punkt_tables, find_vocabulary
 from bertdata.io.manifest_file import MANIFEST_NAME, parse_json
 from bertdata.text.fewer_eval_articles import with_remedy
-from bertdata.text.reading import find_extracted_files
+from bertdata.text.reading import check_beginnings, find_extracted_files
 from bertdata.text.settings import SegmentCounts, SegmentSettings
 from bertdata.wiki.extract import preview_extraction
 
@@ -119,6 +119,8 @@ def preview_run(
         print("\n".join([*lines, NOTHING_WRITTEN]))
         return
     source = plan_source(flags, text)
+    if source.stage is not None:
+        check_beginnings(source.files)
     plan = task_plan(flags, targets_for(parts=source.parts), source)
     previews = preview(plan, source.parts)
     if source.stage is not None:

@@ -69,6 +69,10 @@ class InputError(DataError):
         found = f"{name}: line {line}: byte 0x{data[offset]:02x} at offset {offset} is not UTF-8"
         return cls(f"{found}; {remedy}" if remedy else found)
 
+    def reason(self, path: str) -> str:
+        """The message without the path, which differs between machines, and without the remedy."""
+        return str(self).removeprefix(f"{path}: ").partition("; ")[0]
+
 
 class TooFewArticles(InputError):
     """An extracted file has fewer articles than its share of the evaluation set."""

@@ -13,6 +13,7 @@ from bertdata.errors import InputError
 from bertdata.examples.objectives import find_objective
 from bertdata.io import storage
 from bertdata.io.file_check import md5_of
+from bertdata.io.file_kind import refuse_other_kinds
 from bertdata.records import Documents
 from bertdata.tokens.load import load_tokenizer, load_vocabulary
 
@@ -72,6 +73,7 @@ class PartSource:
 
     def load(self, settings: ExampleSettings) -> LoadedDocuments:
         text = self._read()
+        refuse_other_kinds(text, self.path)
         tokenizer = load_tokenizer(self._vocabulary, settings.dialect, settings.lower_case, self._engine)
         documents = tokenizer.encode([text], [self.path])
         check_documents(documents, self.path)
@@ -89,9 +91,10 @@ class PartSource:
         return LoadedDocuments(entry=entry, documents=documents, warnings=tuple(warnings))
 
     def skipped(self, error: InputError) -> SkippedEntry:
-        # a path would differ between machines, a remedy is for the person
-        reason = str(error).removeprefix(f"{self.path}: ").partition("; ")[0]
-        return SkippedEntry(name=self.name, bytes=len(self._read()), md5=self.input_md5(), reason=reason)
+        bytes_in = len(self._read())
+        return SkippedEntry(
+            name=self.name, bytes=bytes_in, md5=self.input_md5(), reason=error.reason(self.path)
+        )
 
 
 class CorpusSource:

@@ -5,16 +5,19 @@ from dataclasses import dataclass
 from functools import cache, partial
 
 from bertdata.build.task import ShardTask, TaskPlan
+from bertdata.config.dialects import find_dialect
 from bertdata.dataset.manifest import InputEntry, Plan, corpus_md5
+from bertdata.errors import InputError
 from bertdata.io import storage
 from bertdata.io.file_check import file_md5
+from bertdata.io.file_kind import check_beginning
 
 NOTHING_WRITTEN = "dry run: nothing was written"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ShardPreview:
-    """One shard of a run to come; why: the reason to make it, None where it would be kept.
+    """One shard of a run to come; why: the reason to make it or leave it out, None where it would be kept.
 
     text_bytes: of its text, as far as that is there; one shard's share in a shuffle.
     """
@@ -23,9 +26,10 @@ class ShardPreview:
     source: str
     why: str | None
     text_bytes: float = 0
+    left_out: bool = False
 
     def __str__(self) -> str:
-        told = f"  {'keep' if self.why is None else 'make'}  {self.name}"
+        told = f"  {'skip' if self.left_out else 'keep' if self.why is None else 'make'}  {self.name}"
         return f"{told}  from {self.source}" + (f"  {self.why}" if self.why else "")
 
 
@@ -44,15 +48,16 @@ class Preview:
     @property
     def bytes_to_make(self) -> float:
         """Bytes of text behind the shards to make."""
-        return sum(shard.text_bytes for shard in self.shards if shard.why is not None)
+        return sum(shard.text_bytes for shard in self.shards if shard.why is not None and not shard.left_out)
 
     def lines(self) -> list[str]:
         """The settings, how many shards, and each of them."""
-        made = len(self.shards) - self.kept
+        skipped = sum(shard.left_out for shard in self.shards)
+        made = len(self.shards) - self.kept - skipped
         return [
             f"{self.directory}: {settings_line(self.plan)}",
             f"{self.directory}: {made} of {len(self.shards)} {self.plan.settings['format']} shards to make, "
-            f"{self.kept} to keep",
+            f"{self.kept} to keep" + (f", {skipped} to leave out" if skipped else ""),
             *map(str, self.shards),
         ]
 
@@ -67,10 +72,12 @@ def settings_line(plan: Plan) -> str:
 def preview(run: TaskPlan, parts: Sequence[str]) -> list[Preview]:
     """The shards that a run on these parts would make and keep, by target.
 
-    A part may be yet to come. DatasetError for a directory that the run would refuse. Of shards and parts,
-    only a shard that may be kept is read, and its part.
+    A part may be yet to come. DatasetError for a directory that the run would refuse, InputError for a
+    part that begins as no text does. Read are the beginning of each part, and a shard that may be kept
+    with its part; nothing else is.
     """
     md5_of = cache(file_md5)
+    bad = _bad_parts(run, parts)
     found = []
     tasks = plan_tasks(run, parts)
     sizes = {part: storage.size(part) for part in parts if storage.exists(part)}
@@ -84,13 +91,39 @@ def preview(run: TaskPlan, parts: Sequence[str]) -> list[Preview]:
             if all(map(storage.exists, sources)):
                 entries = target.dataset.read_entry(name)
                 why = target.dataset.why_made(name, partial(_input_md5, task, md5_of), entries)
+            left_out = task.number is None and sources[0] in bad
+            if left_out:
+                why = bad[sources[0]]
             source = _source(sources[0]) if task.number is None else f"{len(sources)} parts"
             text_bytes = sum(sizes.get(part, 0) for part in sources) / shared_by
-            shards.append(ShardPreview(name=name, source=source, why=why, text_bytes=text_bytes))
+            shards.append(
+                ShardPreview(name=name, source=source, why=why, text_bytes=text_bytes, left_out=left_out)
+            )
         found.append(
             Preview(directory=target.dataset.directory, plan=target.dataset.plan, shards=tuple(shards))
         )
     return found
+
+
+def _bad_parts(run: TaskPlan, parts: Sequence[str]) -> dict[str, str]:
+    """The parts that the run would leave out, judged by their beginning, each with the reason.
+
+    InputError where the run may not leave out parts.
+    """
+    drops_bad_utf8 = find_dialect(run.targets[0].settings.dialect).drops_bad_utf8
+
+    def problem(part: str) -> InputError | None:
+        try:
+            if storage.exists(part):
+                check_beginning(part, drops_bad_utf8=drops_bad_utf8)
+        except InputError as error:
+            return error
+        return None
+
+    found = {part: error for part, error in zip(parts, storage.each(parts, problem), strict=True) if error}
+    if found and not run.skip_bad:
+        raise next(iter(found.values()))
+    return {part: error.reason(part) for part, error in found.items()}
 
 
 def plan_tasks(run: TaskPlan, parts: Sequence[str]) -> list[ShardTask]:

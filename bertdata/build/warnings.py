@@ -2,6 +2,7 @@
 
 from bertdata.config.dialects import find_dialect
 from bertdata.errors import InputError
+from bertdata.io.file_kind import looks_like_latin1, utf8_remedy
 from bertdata.records import Documents
 from bertdata.tokens.lines import drop_bad_utf8
 
@@ -27,5 +28,6 @@ def text_warnings(text: bytes, name: str, dialect: str) -> list[str]:
             text.decode()
         except UnicodeDecodeError as error:
             dropped, line = len(text) - len(drop_bad_utf8(text)), text.count(b"\n", 0, error.start) + 1
-            found.append(f"{name}: line {line}: the first of {dropped} bytes that are not UTF-8, all dropped")
+            warning = f"{name}: line {line}: the first of {dropped} bytes that are not UTF-8, all dropped"
+            found.append(f"{warning}; {utf8_remedy(text, name)}" if looks_like_latin1(text) else warning)
     return found

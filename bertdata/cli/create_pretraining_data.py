@@ -20,6 +20,7 @@ from bertdata.examples.fields import VALUE_LIMIT
 from bertdata.io import storage
 from bertdata.io.assets import find_vocabulary
 from bertdata.io.file_check import HashingSink
+from bertdata.io.file_kind import refuse_other_kinds
 from bertdata.records import ExampleSource, ShardLayout
 from bertdata.shards.write import write_examples
 from bertdata.tokens.vocabulary import WordPieceVocabulary, parse_vocabulary
@@ -197,6 +198,8 @@ def _make(
     vocabulary = _load_vocabulary(vocabulary_path, settings.rules)
     tokenizer = WordPieceTokenizer(vocabulary, settings.rules, lower_case=settings.lower_case, engine=engine)
     texts = [storage.read_bytes(path) for path in inputs]
+    for text, path in zip(texts, inputs, strict=True):
+        refuse_other_kinds(text, path)
     documents = tokenizer.encode(texts, inputs)
     together = ", ".join(inputs)
     check_documents(documents, together)

@@ -21,7 +21,7 @@ from bertdata.text.directory import TextDirectory
 from bertdata.text.load_splitter import LoadSplitter
 from bertdata.text.plan import plan_text
 from bertdata.text.punkt.boundaries import Variant
-from bertdata.text.reading import find_extracted_files
+from bertdata.text.reading import check_beginnings, find_extracted_files
 from bertdata.text.settings import SegmentCounts, SegmentSettings
 
 STAGE = "segmenting"
@@ -99,4 +99,5 @@ def preview_segment(
     files = find_text(sources, punkt_tables)
     plan = plan_text(files, settings)
     TextDirectory(output, plan).commit.refuse_others()
+    check_beginnings(files)
     return plan.lines(files, output)

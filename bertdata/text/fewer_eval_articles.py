@@ -8,7 +8,7 @@ from bertdata.io.process_pool import run_in_order
 from bertdata.text.cleaning import clean
 from bertdata.text.doc_tags import strip_frame
 from bertdata.text.evaluation import count_articles, most_eval_articles, split_articles
-from bertdata.text.reading import check_utf8, universal_newlines
+from bertdata.text.reading import check_articles_text, universal_newlines
 
 
 def with_remedy(error: TooFewArticles, files: Sequence[str], workers: int = 1) -> TooFewArticles:
@@ -21,7 +21,7 @@ def with_remedy(error: TooFewArticles, files: Sequence[str], workers: int = 1) -
 def _articles_of(path: str) -> int:
     """The number of a file's articles, as the text stage divides it; sentences need not be known."""
     data = storage.read_bytes(path)
-    check_utf8(data, path)
+    check_articles_text(data, path)
     lines = universal_newlines(clean(strip_frame(data, path).text)).split(b"\n")
     kept = [line for line in lines if not line or line.decode().strip()]  # white space alone has no sentence
     return count_articles(split_articles(b"\n".join(kept)))

@@ -7,7 +7,7 @@ from bertdata.io.file_check import md5_of
 from bertdata.text.cleaning import clean
 from bertdata.text.doc_tags import strip_frame
 from bertdata.text.evaluation import withhold
-from bertdata.text.reading import check_utf8, count_sentences, universal_newlines
+from bertdata.text.reading import check_articles_text, count_sentences, universal_newlines
 from bertdata.text.settings import SegmentCounts
 
 
@@ -41,7 +41,7 @@ def make_sentences(
 
     InputError for bytes that are not UTF-8, a frame cut short, too few articles to withhold.
     """
-    check_utf8(data, name)
+    check_articles_text(data, name)
     stripped = strip_frame(data, name)
     sentences = split(universal_newlines(clean(stripped.text)), name) + b"\n"
     separated = withhold(sentences, index, files, eval_articles, name)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from bertdata.errors import InputError
 from bertdata.io.file_check import md5_of
 from bertdata.text.doc_tags import FrameWatch
-from bertdata.text.reading import check_utf8, count_sentences
+from bertdata.text.reading import check_articles_text, count_sentences
 from bertdata.text.settings import SegmentCounts
 
 
@@ -88,7 +88,7 @@ def make_articles(data: bytes, name: str, split: Callable[..., bytes]) -> Nvidia
 
     InputError for bytes that are not UTF-8, a frame cut short, an article of white space to the splitter.
     """
-    check_utf8(data, name)
+    check_articles_text(data, name)
     formatted = format_articles(data, name)
     lines = [article.rstrip() for article in formatted.articles if article.strip()]
     articles = _split_articles(lines, name, split) if lines else []

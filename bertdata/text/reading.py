@@ -6,6 +6,7 @@ from itertools import pairwise
 
 from bertdata.errors import InputError, MissingInputError, SettingsError
 from bertdata.io import storage
+from bertdata.io.file_kind import check_beginning, looks_like_latin1, refuse_other_kinds, utf8_remedy
 
 _EXTRACTED_NAME = re.compile(r"(.*/)?wiki_\d+")  # not the wiki_00.1 that the original leaves beside it
 
@@ -35,12 +36,24 @@ def _files_below(directory: str) -> list[str]:
     return [storage.join(directory, name) for name in names]
 
 
-def check_utf8(data: bytes, name: str) -> None:
-    """InputError naming file and line when the data is not UTF-8."""
+EXPECTED = "articles as bertdata extract writes them"
+_JSON_REMEDY = "extract the articles again without --json"
+
+
+def check_articles_text(data: bytes, name: str) -> None:
+    """InputError for a file that is no text; it names file and line of a byte that is not UTF-8."""
+    refuse_other_kinds(data, name, EXPECTED, json_remedy=_JSON_REMEDY)
     try:
         data.decode()
     except UnicodeDecodeError as error:
-        raise InputError.not_utf8(name, data, error.start, "extract the articles again") from None
+        remedy = utf8_remedy(data, name) if looks_like_latin1(data) else "extract the articles again"
+        raise InputError.not_utf8(name, data, error.start, remedy) from None
+
+
+def check_beginnings(files: Iterable[str]) -> None:
+    """The check of files that are not read yet, by their first bytes, for a dry run."""
+    for path in files:
+        check_beginning(path, expected=EXPECTED, json_remedy=_JSON_REMEDY)
 
 
 def universal_newlines(data: bytes) -> bytes:

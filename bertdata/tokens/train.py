@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from bertdata.config.dialects import SPECIAL_TOKENS
 from bertdata.errors import InputError, MissingExtraError, SettingsError, install_extra
 from bertdata.io import storage
+from bertdata.io.file_kind import refuse_other_kinds, utf8_remedy
 
 _FIRST_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 assert set(_FIRST_TOKENS) == set(SPECIAL_TOKENS)
@@ -58,10 +59,11 @@ def _word_counts(paths: list[str], lower_case: bool) -> dict[str, int]:
     counts: dict[str, int] = {}
     for path in paths:
         data = storage.read_bytes(path)
+        refuse_other_kinds(data, path)
         try:
             text = data.decode()
         except UnicodeDecodeError as error:
-            raise InputError.not_utf8(path, data, error.start, "convert the file") from None
+            raise InputError.not_utf8(path, data, error.start, utf8_remedy(data, path)) from None
         for line in text.split("\n"):
             for word in split_words(line, dialect, lower_case):
                 counts[word] = counts.get(word, 0) + 1

@@ -7,11 +7,10 @@ from typing import Any
 from bertdata._native import Engine, default_engine, kernels, use_native
 from bertdata.config.dialects import Dialect
 from bertdata.errors import InputError
+from bertdata.io.file_kind import utf8_remedy
 from bertdata.records import Documents
 from bertdata.tokens.lines import drop_bad_utf8, join_inputs, normalize_newlines
 from bertdata.tokens.vocabulary import WordPieceVocabulary
-
-_UTF8_REMEDY = "convert the file, or use the dialect graphcore, which drops such bytes"
 
 
 class WordPieceTokenizer:
@@ -69,7 +68,7 @@ class WordPieceTokenizer:
             text.decode()
         except UnicodeDecodeError as error:
             if not self._dialect.drops_bad_utf8:
-                raise InputError.not_utf8(name, text, error.start, _UTF8_REMEDY) from None
+                raise InputError.not_utf8(name, text, error.start, utf8_remedy(text, name)) from None
             return drop_bad_utf8(text)
         return text
 

@@ -63,8 +63,8 @@ def add_skip_bad_inputs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--skip-bad-inputs",
         action="store_true",
-        help="leave out a part that cannot be read (bytes that are not UTF-8, no sentences), list it in the "
-        "manifest, go on; without it such a part fails the run",
+        help="leave out a part that cannot be read (bytes that are not UTF-8, a compressed file, JSON, no "
+        "sentences), list it in the manifest, go on; without it such a part fails the run",
     )
 
 

@@ -64,7 +64,7 @@ def test_one_bad_part_of_fifty_fails_the_run_by_name(
     status, _, errors = run(route, parts, small_vocabulary_file, tmp_path / "out")
     assert status == 1
     (line,) = [line for line in errors.splitlines() if ": error: " in line]
-    assert f"error: {parts[BAD]}: {REASON}; convert the file" in line
+    assert f"error: {parts[BAD]}: {REASON}; convert it from its encoding, or leave" in line
     assert "Traceback" not in errors
     assert "manifest.json" not in files_below(tmp_path / "out")
     assert not [name for name in files_below(tmp_path / "out") if name.endswith(".tmp")]
