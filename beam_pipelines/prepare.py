@@ -20,7 +20,7 @@ from bertdata import _native
 from bertdata.build.dry_run import NOTHING_WRITTEN, preview, settings_line, show_previews
 from bertdata.build.estimate import estimate_lines
 from bertdata.build.part_names import names_with_folders
-from bertdata.build.plan import chosen_settings, find_parts, plan_targets
+from bertdata.build.plan import chosen_settings, find_parts, plan_targets, plan_warnings
 from bertdata.build.task import Target, TaskPlan
 from bertdata.cli.common.example_flags import given_settings
 from bertdata.cli.common.text_flags import given_extract_settings
@@ -73,6 +73,8 @@ def prepare(arguments: list[str]) -> int:
     if flags.input_kind != "parts":
         text = text_settings(flags, recipe)
         check_text(flags.text, flags.punkt_tables, targets_for(parts=[]))
+    for warning in plan_warnings(targets_for(parts=[]), flags.vocab):
+        print(f"{PROGRAM}: warning: {warning}", file=sys.stderr)
     show_warnings()
     silence_lost_connections()
     if flags.dry_run:

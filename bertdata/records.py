@@ -25,6 +25,7 @@ class Vocabulary:
     md5 identifies it: that of the file it was read from. ``words[i]`` is the token of id i,
     ``continues_word[i]`` is 1 where it continues the word before it, else 0 (a byte an id).
     ``replacements[i]`` is the id of the i-th distinct token: a random replacement is drawn from these.
+    ``unk`` stands for a word without pieces; None for a tokeniser that has a token for everything.
     """
 
     name: str
@@ -35,7 +36,7 @@ class Vocabulary:
     cls: int
     sep: int
     mask: int
-    unk: int
+    unk: int | None = None
 
     @property
     def size(self) -> int:
@@ -59,12 +60,14 @@ class Documents:
 
     ``ids`` holds all token ids; sentence s is ``ids[sentence_ends[s-1]:sentence_ends[s]]`` and
     document d is the sentences ``document_ends[d-1]:document_ends[d]`` (uint32 each; before the first
-    stands 0).
+    stands 0). ``unknown`` of the ids are the unknown token; None where the tokeniser has none, or nobody
+    counted them.
     """
 
     ids: Buffer
     sentence_ends: Buffer
     document_ends: Buffer
+    unknown: int | None = None
 
     @property
     def tokens(self) -> int:

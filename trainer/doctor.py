@@ -43,7 +43,7 @@ def diagnose(device: str | None, *, as_json: bool) -> None:
             print(f"\nWithout --device a run uses {default}. The best device here:\n  {command}")
     if not has_torch:
         raise MissingExtraError(
-            "torch is not installed, so nothing can be trained here; pip install 'bertdata[train]'"
+            f"torch is not installed, so nothing can be trained here; {install_extra('train')}"
         )
 
 

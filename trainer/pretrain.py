@@ -10,7 +10,7 @@ from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import SettingsError
 from trainer.checkpoint import new_state
 from trainer.config import Config
-from trainer.data.opening import open_configured
+from trainer.data.opening import data_warnings, open_configured
 from trainer.devices.device import Device
 from trainer.devices.registry import find_device
 from trainer.errors import WorkerLost
@@ -40,6 +40,9 @@ def pretrain(phases: Sequence[Config]) -> None:
     datasets = [
         open_configured(config, None if config.generated_data else config.train_data) for config in phases
     ]
+    if runtime.workers.rank == 0:
+        for warning in dict.fromkeys(warning for config in phases for warning in data_warnings(config)):
+            runtime.log(f"warning: {warning}")
     for config in phases:
         config.micro_batches(runtime.copies)  # fails before the first phase is trained, not after
         if config.eval_data is not None:

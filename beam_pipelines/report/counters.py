@@ -29,6 +29,7 @@ SHARD_COUNTERS = {
     "documents": "documents of these parts",
     "sentences": "sentences of these parts",
     "tokens": "token ids of these parts",
+    "unknown_tokens": "those of these ids that are [UNK]",
     "examples": "examples of all shards, of both phases where a recipe has two",
     "masked_tokens": "masked positions of these examples",
     "bytes": "bytes of all shards",

@@ -80,7 +80,13 @@ def input_amounts(part: InputEntry | SkippedEntry) -> dict[str, int]:
     """Counters of a part that was read or skipped."""
     if isinstance(part, SkippedEntry):
         return {"parts_skipped": 1}
-    return {"parts": 1, "documents": part.documents, "sentences": part.sentences, "tokens": part.tokens}
+    return {
+        "parts": 1,
+        "documents": part.documents,
+        "sentences": part.sentences,
+        "tokens": part.tokens,
+        "unknown_tokens": part.unknown_tokens or 0,
+    }
 
 
 def shard_amounts(shards: Sequence[ShardEntry], kept: int) -> dict[str, int]:

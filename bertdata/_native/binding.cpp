@@ -40,7 +40,8 @@ struct PyTokenizer {
                          documents);
     }
     py::object ids = documents.wide ? view(std::move(documents.ids32)) : view(std::move(documents.ids16));
-    return py::make_tuple(ids, view(std::move(documents.sentence_ends)), view(std::move(documents.document_ends)));
+    return py::make_tuple(ids, view(std::move(documents.sentence_ends)), view(std::move(documents.document_ends)),
+                          documents.unknown);
   }
 };
 
@@ -262,7 +263,7 @@ PYBIND11_MODULE(_kernels, m) {
            }),
            py::kw_only(), py::arg("tokens"), py::arg("ids"), py::arg("unknown"), py::arg("lower_case"),
            py::arg("drops_unassigned"), py::arg("keeps_special_tokens"), py::arg("max_word_chars"))
-      .def("tokenize", &PyTokenizer::tokenize, "(ids, sentence_ends, document_ends) of a UTF-8 text");
+      .def("tokenize", &PyTokenizer::tokenize, "(ids, sentence_ends, document_ends, number of [UNK]) of a UTF-8 text");
 
   py::class_<Punkt>(m, "Punkt")
       .def(py::init([](const PunktTables::Words& abbreviations, const PunktTables::Pairs& collocations,

@@ -15,6 +15,7 @@ from bertdata.io import storage
 from bertdata.io.file_check import md5_of
 from bertdata.io.file_kind import refuse_other_kinds
 from bertdata.records import Documents
+from bertdata.tokens.fit import unknown_warnings
 from bertdata.tokens.load import load_tokenizer, load_vocabulary
 
 
@@ -84,8 +85,10 @@ class PartSource:
             documents=documents.documents,
             sentences=documents.sentences,
             tokens=documents.tokens,
+            unknown_tokens=documents.unknown,
         )
         warnings = text_warnings(text, self.path, settings.dialect)
+        warnings += unknown_warnings(documents.unknown, documents.tokens, self.path)
         warnings += find_objective(settings.objective).warnings(documents, self.path)
         self._text = None  # the ids are enough from here on
         return LoadedDocuments(entry=entry, documents=documents, warnings=tuple(warnings))

@@ -12,6 +12,7 @@ from bertdata.errors import MissingInputError, SettingsError
 from bertdata.examples.objectives import find_objective
 from bertdata.io import storage
 from bertdata.records import Vocabulary
+from bertdata.tokens.fit import casing_warnings
 from bertdata.tokens.load import load_vocabulary
 
 SHUFFLES = ("none", "global")
@@ -105,6 +106,13 @@ def plan_targets(
         dataset = Dataset(directory, plan, within=output if place else None)
         targets.append(Target(dataset=dataset, settings=chosen))
     return tuple(targets)
+
+
+def plan_warnings(targets: tuple[Target, ...], vocabulary_path: str) -> list[str]:
+    """Warnings before anything is read: a vocabulary that does not suit the casing of the settings."""
+    settings = targets[0].settings
+    vocabulary = load_vocabulary(vocabulary_path, settings.dialect)
+    return casing_warnings(vocabulary, settings.lower_case)
 
 
 def _vocabulary_json(vocabulary: Vocabulary) -> dict[str, Any]:

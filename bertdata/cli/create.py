@@ -1,6 +1,7 @@
 """``bertdata create``: sentence parts to shards."""
 
 import argparse
+import sys
 from collections.abc import Sequence
 
 from bertdata.build.dry_run import show_previews
@@ -55,9 +56,11 @@ def make_parser(arguments: Sequence[str] = ()) -> Parser:
 def run(arguments: list[str]) -> int:
     args = make_parser(arguments).parse_args(arguments)
     if args.dry_run:
-        run = planned(args)
-        previews = run.previews()
-        show_previews(previews, run.estimate(previews, workers_of(args.workers)))
+        work = planned(args)
+        for warning in work.warnings():
+            print(f"bertdata: warning: {warning}", file=sys.stderr)
+        previews = work.previews()
+        show_previews(previews, work.estimate(previews, workers_of(args.workers)))
         return 0
     with ShownProgress() as progress:
         made = planned(args).make(workers_of(args.workers), progress)

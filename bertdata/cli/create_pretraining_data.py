@@ -23,6 +23,7 @@ from bertdata.io.file_check import HashingSink
 from bertdata.io.file_kind import refuse_other_kinds
 from bertdata.records import ExampleSource, ShardLayout
 from bertdata.shards.write import write_examples
+from bertdata.tokens.fit import casing_warnings, unknown_warnings
 from bertdata.tokens.vocabulary import WordPieceVocabulary, parse_vocabulary
 from bertdata.tokens.wordpiece import WordPieceTokenizer
 
@@ -37,6 +38,8 @@ Flags are read as the scripts of MLPerf and Google read theirs, with one dash or
 --noname and --flagfile; files that exist are overwritten. Warnings name what the scripts ignore
 without a word: unknown flags, other words, patterns that match nothing. One thing differs: a pattern's
 files are taken sorted and without hidden ones; TensorFlow takes them as the directory lists them."""
+
+_CASING_REMEDIES = ("give --do_lower_case=false", "give --do_lower_case=true")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -197,12 +200,14 @@ def _make(
 ) -> ExampleSource:
     vocabulary = _load_vocabulary(vocabulary_path, settings.rules)
     tokenizer = WordPieceTokenizer(vocabulary, settings.rules, lower_case=settings.lower_case, engine=engine)
+    _warn(casing_warnings(vocabulary, settings.lower_case, remedies=_CASING_REMEDIES))
     texts = [storage.read_bytes(path) for path in inputs]
     for text, path in zip(texts, inputs, strict=True):
         refuse_other_kinds(text, path)
     documents = tokenizer.encode(texts, inputs)
     together = ", ".join(inputs)
     check_documents(documents, together)
+    _warn(unknown_warnings(documents.unknown, documents.tokens, together))
     for text, path in zip(texts, inputs, strict=True):
         _warn(text_warnings(text, path, settings.dialect))
     _warn(BERT.warnings(documents, together))

@@ -20,7 +20,7 @@ statistics of its objective (BERT's: masks by kind, segments, random pairs). DIR
 several (phase1, phase2) or another tool's shards. The id of [MASK] comes from the vocabulary beside the
 manifest; for another tool's shards from --vocab, else it is the id that stands at most masked positions,
 and the output says so. A masked position with the original token is kept, also where that token was
-drawn at random."""
+drawn at random. The share of [UNK] is that of the inputs, from the manifest."""
 
 _LABEL_WIDTH = 18
 _TEXT_BINS = 16
@@ -73,6 +73,8 @@ def _size_rows(one: Statistics) -> Iterator[_Row]:
     yield "shards", f"{len(one.shards):,}"
     yield "examples", f"{one.examples:,}"
     yield "tokens", f"{one.tokens:,} real"
+    if one.unknown is not None:
+        yield "[UNK]", f"{one.unknown:.2%} of the {one.input_tokens:,} tokens of the inputs"
     yield "padding", f"{one.padding:.2%} of the positions, {one.layout.max_seq_length} an example"
 
 

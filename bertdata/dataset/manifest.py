@@ -19,7 +19,11 @@ UNICODE_VERSION = "11.0.0"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class InputEntry:
-    """One input part: its bytes, and what the tokeniser found in it."""
+    """One input part: its bytes, and what the tokeniser found in it.
+
+    unknown_tokens: tokens that are [UNK]; None where the tokeniser has none, or an older version did not
+    count them.
+    """
 
     name: str
     bytes: int
@@ -27,6 +31,11 @@ class InputEntry:
     documents: int
     sentences: int
     tokens: int
+    unknown_tokens: int | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """The entry as a manifest holds it: without a count that nobody made."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -121,7 +130,7 @@ class Manifest:
             **self.plan.as_json(),
             "punkt": self.punkt,
             "parts_manifest": self.parts_manifest,
-            "inputs": [asdict(entry) for entry in self.inputs],
+            "inputs": [entry.as_json() for entry in self.inputs],
             **skipped,
             "shards": [asdict(entry) for entry in self.shards],
             "totals": {
@@ -152,12 +161,20 @@ class Manifest:
 def corpus_entry(inputs: Iterable[InputEntry], skipped: Iterable[SkippedEntry]) -> InputEntry:
     """All inputs as one, nameless: sums of those read, corpus_md5 of all."""
     read = tuple(inputs)
-    counts = {
+    counts: dict[str, Any] = {
         name: sum(getattr(entry, name) for entry in read)
         for name in ("bytes", "documents", "sentences", "tokens")
     }
+    counts["unknown_tokens"] = unknown_tokens(read)
     md5s = {entry.name: entry.md5 for entry in read} | {entry.name: entry.md5 for entry in skipped}
     return InputEntry(name="", md5=corpus_md5(md5s), **counts)
+
+
+def unknown_tokens(inputs: Iterable[InputEntry]) -> int | None:
+    """The [UNK] tokens of all inputs together; None unless every entry says how many."""
+    counts = [entry.unknown_tokens for entry in inputs]
+    known = [count for count in counts if count is not None]
+    return sum(known) if counts and len(known) == len(counts) else None
 
 
 def corpus_md5(md5s: Mapping[str, str]) -> str:
@@ -224,4 +241,4 @@ def _plan(value: dict[str, Any], inputs: tuple[str, ...]) -> Plan:
 
 
 def _entry(kind: type[Any], item: dict[str, Any]) -> Any:
-    return kind(**{column.name: item[column.name] for column in fields(kind)})
+    return kind(**{column.name: item[column.name] for column in fields(kind) if column.name in item})

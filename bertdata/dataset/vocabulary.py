@@ -1,14 +1,20 @@
 """The vocabulary that shards were made with, as far as it is given or at hand."""
 
 from bertdata.dataset.discover import FoundDataset
-from bertdata.dataset.manifest import Plan
+from bertdata.dataset.manifest import Plan, unknown_tokens
 from bertdata.dataset.writer import VOCABULARY_NAME
 from bertdata.errors import UsageError
 from bertdata.io import storage
 from bertdata.io.assets import cached_vocabulary, find_vocabulary
 from bertdata.io.file_check import file_md5
 from bertdata.records import Vocabulary
+from bertdata.tokens.fit import casing_warnings, unknown_warnings
 from bertdata.tokens.load import load_vocabulary
+
+_CASING_REMEDIES = (
+    "make the shards again with --no-lower-case",
+    "make the shards again without --no-lower-case",
+)
 
 
 def known_vocabulary(path_or_name: str | None, dataset: FoundDataset) -> Vocabulary | None:
@@ -24,6 +30,19 @@ def known_vocabulary(path_or_name: str | None, dataset: FoundDataset) -> Vocabul
     if plan and vocabulary.md5 != plan.vocabulary["md5"]:
         raise UsageError(f"{path}: md5 {vocabulary.md5}, the shard was made with {plan.vocabulary['md5']}")
     return vocabulary
+
+
+def fit_warnings(dataset: FoundDataset) -> list[str]:
+    """Warnings where the vocabulary does not suit the casing or the text, as the manifest counts it."""
+    vocabulary = known_vocabulary(None, dataset) if dataset.manifest else None
+    if vocabulary is None or dataset.manifest is None:
+        return []
+    inputs = dataset.manifest.inputs
+    tokens = sum(entry.tokens for entry in inputs)
+    return [
+        *casing_warnings(vocabulary, dataset.manifest.plan.settings["lower_case"], remedies=_CASING_REMEDIES),
+        *unknown_warnings(unknown_tokens(inputs), tokens, dataset.path),
+    ]
 
 
 def _at_hand(dataset: FoundDataset, plan: Plan | None) -> str | None:

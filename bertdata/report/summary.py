@@ -1,12 +1,14 @@
 """A dataset in numbers: lengths, padding, balance of its shards, and what its objective tells.
 
 Everything is counted from the shards' records; a manifest only says which they are, and must agree.
+But for [UNK]: the manifest counts it in the inputs, each token once.
 """
 
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from bertdata.dataset.discover import FoundDataset, FoundShard
+from bertdata.dataset.manifest import unknown_tokens
 from bertdata.errors import ShardError, UsageError
 from bertdata.examples.counting import rounded, share, spread, weighted_sum
 from bertdata.examples.objective import Findings, Totals
@@ -37,6 +39,7 @@ class Statistics:
         self.examples = self.lengths.total()
         self.tokens = weighted_sum(self.lengths)
         self.findings = self._own_findings(mask_id)
+        self.input_tokens, self.unknown_tokens = _input_amounts(dataset)
 
     def _own_findings(self, mask_id: int | None) -> Findings:
         """The objective's statistics, of all shards together."""
@@ -52,6 +55,13 @@ class Statistics:
     def padding(self) -> float:
         """The share of positions that hold no token."""
         return 1 - self.tokens / (self.examples * self.layout.max_seq_length)
+
+    @property
+    def unknown(self) -> float | None:
+        """The share of [UNK] in the tokens of the inputs; None where the manifest does not say."""
+        if self.unknown_tokens is None or not self.input_tokens:
+            return None
+        return self.unknown_tokens / self.input_tokens
 
     @property
     def imbalance(self) -> float:
@@ -80,6 +90,9 @@ class Statistics:
             "examples": self.examples,
             "tokens": self.tokens,
             "padding_share": rounded(self.padding),
+            "input_tokens": self.input_tokens,
+            "unknown_tokens": self.unknown_tokens,
+            "unknown_share": None if self.unknown is None else rounded(self.unknown),
             **self._sections(),
             "tokens_per_shard": self._balance_json(),
             "shard_list": [
@@ -126,6 +139,12 @@ def count(shard: FoundShard) -> ShardCounts:
                 "bertdata verify-md5 tells more"
             )
     return counts
+
+
+def _input_amounts(dataset: FoundDataset) -> tuple[int | None, int | None]:
+    """Tokens of the inputs, and those that are [UNK], as the manifest counts them."""
+    inputs = dataset.manifest.inputs if dataset.manifest else ()
+    return sum(entry.tokens for entry in inputs) if inputs else None, unknown_tokens(inputs)
 
 
 def _common_layout(shards: list[ShardCounts], path: str) -> ShardLayout:

@@ -8,7 +8,7 @@ from bertdata._native import Engine
 from bertdata.build.dry_run import Preview, preview
 from bertdata.build.estimate import estimate_lines
 from bertdata.build.part_names import names_with_folders
-from bertdata.build.plan import check_shuffle, chosen_settings, find_parts, plan_targets
+from bertdata.build.plan import check_shuffle, chosen_settings, find_parts, plan_targets, plan_warnings
 from bertdata.build.task import ShardTask, TaskPlan, TaskResult, run_task
 from bertdata.dataset.manifest import Manifest
 from bertdata.dataset.sources import Sources, find_sources
@@ -16,7 +16,7 @@ from bertdata.errors import MissingInputError
 from bertdata.io import storage
 from bertdata.io.assets import find_vocabulary
 from bertdata.io.process_pool import run_all_telling
-from bertdata.steps.progress import OnProgress, StepProgress, silent
+from bertdata.steps.progress import OnProgress, StepProgress, silent, telling_first
 from bertdata.steps.shuffle import MadeShards, make_shuffled
 from bertdata.steps.values import (
     AnyPath,
@@ -41,7 +41,7 @@ class MadeDataset:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CreateResult:
-    """The datasets, one for each phase; shards that an earlier run had made; warnings about the parts."""
+    """The datasets, one for each phase; shards kept of an earlier run; warnings about settings and parts."""
 
     datasets: tuple[MadeDataset, ...]
     kept: int
@@ -135,13 +135,17 @@ class ShardRun:
         """Lines on the size and time of the shards to make, from a sample."""
         return estimate_lines(self.plan, self.parts, previews, workers)
 
+    def warnings(self) -> tuple[str, ...]:
+        """Warnings about the settings, before anything is read."""
+        return tuple(plan_warnings(self.plan.targets, self.plan.vocabulary))
+
     def make(self, workers: int, progress: OnProgress) -> CreateResult:
         """Make the datasets."""
-        targets, sources = self.plan.targets, find_sources(self.parts)
+        targets, sources, warnings = self.plan.targets, find_sources(self.parts), self.warnings()
         for target in targets:
             target.dataset.begin()
         try:
-            made = self._make_shards(workers, progress)
+            made = self._make_shards(workers, telling_first(warnings, progress))
             datasets = finish(self.plan, made, sources)
         except BaseException:
             for target in targets:
@@ -150,7 +154,7 @@ class ShardRun:
         return CreateResult(
             datasets=tuple(datasets),
             kept=sum(result.kept for result in made.results),
-            warnings=made.warnings,
+            warnings=(*warnings, *made.warnings),
         )
 
     def _make_shards(self, workers: int, progress: OnProgress) -> MadeShards:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from bertdata.dataset import reader
 from bertdata.dataset.reader import OpenedDataset, Shard
 from bertdata.dataset.views.examples import check_rank, examples_of
-from bertdata.errors import MissingExtraError, SettingsError
+from bertdata.errors import MissingExtraError, SettingsError, install_extra
 from bertdata.examples.objectives import find_objective
 from bertdata.records import ShardLayout
 from bertdata.steps.values import AnyPaths, paths_of
@@ -117,5 +117,4 @@ def _need(package: str, extra: str, feature: str) -> None:
     except ModuleNotFoundError:
         is_there = False
     if not is_there:
-        remedy = f"pip install '.[{extra}]' in bertdata's source tree"
-        raise MissingExtraError(f"{feature} needs the package {package}: {remedy}")
+        raise MissingExtraError(f"{feature} needs the package {package}: {install_extra(extra)}")

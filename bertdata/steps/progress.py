@@ -1,7 +1,7 @@
 """Progress of a step, as its callback is told of it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -29,3 +29,15 @@ OnProgress = Callable[[StepProgress], None]
 
 def silent(progress: StepProgress) -> None:
     """Tell nobody."""
+
+
+def telling_first(warnings: tuple[str, ...], progress: OnProgress) -> OnProgress:
+    """The callback with these warnings added to the first thing that it is told."""
+    waiting = list(warnings)
+
+    def tell(now: StepProgress) -> None:
+        first = tuple(waiting)
+        waiting.clear()
+        progress(replace(now, warnings=(*first, *now.warnings)))
+
+    return tell

@@ -19,7 +19,8 @@ class Tokenizer(Protocol):
         """The documents of several texts read as one sequence; names: for errors.
 
         A blank line ends a document, any other line is a sentence unless it yields no id; documents
-        without sentences are dropped. No boundary is added between texts. InputError for a text that
-        cannot be read.
+        without sentences are dropped. No boundary is added between texts. Where the vocabulary has an
+        unknown token, the documents say how many of their ids it is. InputError for a text that cannot
+        be read.
         """
         ...

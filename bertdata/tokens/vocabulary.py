@@ -17,6 +17,7 @@ class WordPieceVocabulary(Vocabulary):
     """A WordPiece vocabulary as one dialect reads it; ids: the id of each distinct token."""
 
     ids: dict[str, int]
+    unk: int
 
 
 def parse_vocabulary(

@@ -60,8 +60,8 @@ class WordPieceTokenizer:
         return self._specification(joined.decode().split("\n"))
 
     def _kernel_documents(self, text: bytes) -> Documents:
-        ids, sentence_ends, document_ends = self._kernel.tokenize(text)
-        return Documents(ids=ids, sentence_ends=sentence_ends, document_ends=document_ends)
+        ids, sentence_ends, document_ends, unknown = self._kernel.tokenize(text)
+        return Documents(ids=ids, sentence_ends=sentence_ends, document_ends=document_ends, unknown=unknown)
 
     def _valid_utf8(self, text: bytes, name: str) -> bytes:
         try:
@@ -91,7 +91,8 @@ class WordPieceTokenizer:
                 ids.extend(split_pieces(word, self.vocabulary, self._dialect.max_word_chars))
             if len(ids) > before:
                 sentence_ends.append(len(ids))
-        return Documents(ids=ids, sentence_ends=sentence_ends, document_ends=document_ends)
+        unknown = ids.count(self.vocabulary.unk)
+        return Documents(ids=ids, sentence_ends=sentence_ends, document_ends=document_ends, unknown=unknown)
 
 
 def tokenize(

@@ -102,6 +102,7 @@ def test_counters_are_the_manifest_s_totals(
             "documents": sum(part["documents"] for part in inputs),
             "sentences": sum(part["sentences"] for part in inputs),
             "tokens": sum(part["tokens"] for part in inputs),
+            "unknown_tokens": sum(part["unknown_tokens"] for part in inputs),
             "examples": totals["examples"],
             "masked_tokens": totals["masked_tokens"],
             "bytes": totals["bytes"],

@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from bertdata.dataset.discover import find_datasets
 from bertdata.dataset.reader import OpenedDataset, open_dataset
+from bertdata.dataset.vocabulary import fit_warnings
 from bertdata.errors import SettingsError
 from bertdata.records import ShardLayout
 from trainer.config import Config
@@ -37,6 +39,17 @@ def open_configured(
         max_position_embeddings=longest,
         vocabulary_size=vocabulary_size,
     )
+
+
+def data_warnings(config: Config) -> list[str]:
+    """Warnings about the training data: a vocabulary that does not suit its text or casing.
+
+    Only a dataset with a manifest tells.
+    """
+    if config.train_data is None or config.generated_data or config.unverified:
+        return []
+    datasets = [dataset for path in config.train_data.split(",") for dataset in find_datasets(path)]
+    return [warning for dataset in datasets for warning in fit_warnings(dataset)]
 
 
 def open_for_training(

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from bertdata.errors import install_extra
+
 
 @dataclass(frozen=True, slots=True)
 class Availability:
@@ -17,4 +19,4 @@ class Availability:
 
 def without_torch(name: str) -> Availability:
     """The finding for anything that needs torch, where torch is not installed."""
-    return Availability(name, False, "torch is not installed", "pip install 'bertdata[train]'")
+    return Availability(name, False, "torch is not installed", install_extra("train"))

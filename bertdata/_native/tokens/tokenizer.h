@@ -1,6 +1,7 @@
 // Text to documents of token ids: cleaning, splitting and WordPiece; twin of tokens/.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -25,6 +26,7 @@ struct Documents {
   Column<uint32_t> ids32;
   Column<uint32_t> sentence_ends;
   Column<uint32_t> document_ends;
+  size_t unknown = 0;  // how many of the ids are [UNK]
 
   template <class Id>
   Column<Id>& ids() {
@@ -42,7 +44,7 @@ class Tokenizer {
  public:
   Tokenizer(const std::vector<std::string>& tokens, const std::vector<uint32_t>& ids, uint32_t unknown,
             const TokenRules& rules)
-      : rules_(rules), wordpiece_(tokens, ids, unknown, rules.max_word_chars) {
+      : rules_(rules), unknown_(unknown), wordpiece_(tokens, ids, unknown, rules.max_word_chars) {
     for (size_t i = 0; i < tokens.size(); ++i)
       for (const char* special : kSpecialTokens)
         if (tokens[i] == special) special_ids_.emplace_back(tokens[i], ids[i]);
@@ -70,6 +72,7 @@ class Tokenizer {
       run<uint32_t>(text, size, out);
     else
       run<uint16_t>(text, size, out);
+    out.unknown = wide_ ? count_unknown(out.ids32) : count_unknown(out.ids16);
   }
 
  private:
@@ -82,6 +85,11 @@ class Tokenizer {
     if (c == ' ' || c == '\t' || c == '\r') return Kind::kSpace;
     if (is_ascii_word(c)) return Kind::kWord;
     return c > 32 && c < 127 ? Kind::kPunctuation : Kind::kUnusual;
+  }
+
+  template <class Id>
+  size_t count_unknown(const Column<Id>& ids) const {
+    return static_cast<size_t>(std::count(ids.data(), ids.data() + ids.size(), static_cast<Id>(unknown_)));
   }
 
   template <class Id>
@@ -315,6 +323,7 @@ class Tokenizer {
   }
 
   TokenRules rules_;
+  uint32_t unknown_;
   WordPiece wordpiece_;
   bool wide_ = false;
   Kind kinds_[256];

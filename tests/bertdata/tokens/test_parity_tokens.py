@@ -32,12 +32,13 @@ LETTERS = vocabulary_lines([*SPECIAL_TOKENS, *"abcdexyz", *(f"##{letter}" for le
 PLANES = [range(start, start + 0x10000) for start in range(0, 0x110000, 0x10000)]
 
 
-def plain(documents: Documents) -> tuple[list[int], int, list[int], list[int]]:
+def plain(documents: Documents) -> tuple[list[int], int, list[int], list[int], int | None]:
     return (
         list(documents.ids),
         memoryview(documents.ids).itemsize,
         list(documents.sentence_ends),
         list(documents.document_ends),
+        documents.unknown,
     )
 
 

@@ -6,17 +6,18 @@ from array import array
 import pytest
 
 from bertdata import _native
+from bertdata.build import documents
 from bertdata.examples.bert.objective import BERT
 from bertdata.examples.bert.settings import BertSettings
 from bertdata.records import Documents, Vocabulary
 from bertdata.tokens.load import load_tokenizer
 from bertdata.tokens.tokenizer import Tokenizer
 
-SPECIAL = ("[CLS]", "[SEP]", "[MASK]", "[UNK]")
+SPECIAL = ("[CLS]", "[SEP]", "[MASK]")
 
 
 class ByteTokenizer:
-    """Every byte is a token; a byte that is not the first of its word continues it."""
+    """Every byte is a token, none is unknown; a byte that is not the first of its word continues it."""
 
     def __init__(self) -> None:
         plain = [chr(byte) for byte in range(128)]
@@ -31,7 +32,6 @@ class ByteTokenizer:
             cls=256,
             sep=257,
             mask=258,
-            unk=259,
         )
 
     def encode(self, texts: list[bytes], names: list[str]) -> Documents:
@@ -50,8 +50,8 @@ TEXT = b"a lamp was lit\nthe keeper slept\n\nbees came at noon\nno one saw\n\nth
 
 
 def make(tokenizer: Tokenizer, settings: BertSettings, engine: str) -> list[object]:
-    documents = tokenizer.encode([TEXT], ["text"])
-    examples = BERT.make(documents, tokenizer.vocabulary, settings, engine)
+    encoded = tokenizer.encode([TEXT], ["text"])
+    examples = BERT.make(encoded, tokenizer.vocabulary, settings, engine)
     return list(examples.batch(0, len(examples)).examples())
 
 
@@ -84,6 +84,15 @@ def test_whole_words_follow_the_vocabulary_s_own_continuations():
             if continues[original[place]] and original[place - 1] < 256:
                 split += (place in labels) != (place - 1 in labels)
     assert split == 0
+
+
+def test_a_tokeniser_without_an_unknown_token_has_no_count_of_it(monkeypatch, tmp_path):
+    monkeypatch.setattr(documents, "load_tokenizer", lambda *arguments: ByteTokenizer())
+    (tmp_path / "part").write_bytes(TEXT)
+    loaded = documents.PartSource(str(tmp_path / "part"), "bytes").load(BertSettings())
+    assert loaded.entry.unknown_tokens is None
+    assert "unknown_tokens" not in loaded.entry.as_json()
+    assert loaded.warnings == ()
 
 
 def test_the_first_tokeniser_is_wordpiece(small_vocabulary_file):
