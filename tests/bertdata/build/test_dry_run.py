@@ -346,7 +346,8 @@ def test_a_large_part_is_sampled_until_the_work_takes_long_enough(
 def test_a_part_that_cannot_be_read_has_no_estimate_but_its_reason(
     make, small_vocabulary_file, tmp_path
 ) -> None:
-    (bad := tmp_path / "bad").write_bytes(b"A good line.\n\nOne with \xff in it.\n")
+    """The bad byte lies behind the beginning that every dry run reads."""
+    (bad := tmp_path / "bad").write_bytes(b"A good line.\n\n" * 6000 + b"One with \xff in it.\n")
     outcome = make([bad], small_vocabulary_file, tmp_path / "out", "--dry-run")
     assert outcome.status == 0
-    assert outcome.out.splitlines()[-2].startswith(f"no estimate: {bad}: line 3: byte 0xff")
+    assert outcome.out.splitlines()[-2].startswith(f"no estimate: {bad}: line 12001: byte 0xff")
