@@ -39,7 +39,8 @@ def test_each_step_has_a_console_command(distribution: Distribution) -> None:
     assert set(commands) == set(COMMANDS)
     for name, usage in COMMANDS.items():
         module, function = commands[name].module, commands[name].attr
-        program = f"import sys; sys.argv = [{name!r}, '--help']; from {module} import {function} as run; sys.exit(run())"
+        words = f"import sys; sys.argv = [{name!r}, '--help']"
+        program = f"{words}; from {module} import {function} as run; sys.exit(run())"
         done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
         assert (done.returncode, done.stderr) == (0, "")
         assert usage in done.stdout
