@@ -18,6 +18,7 @@ BLOCK_MAGIC = 0x314159265359
 END_MAGIC = 0x177245385090
 _MASK40, _MASK48 = (1 << 40) - 1, (1 << 48) - 1
 _READ_BYTES = 1 << 20
+_MAX_BLOCK_BYTES = 4 << 20  # 900,000 symbols of at most 20 bits, and tables
 _LOOKAHEAD_BYTES = 32  # end mark, checksum, next header and next magic: 7 + 48 + 32 + 7 + 32 + 48 bits
 _HEADERS = tuple(b"BZh%d" % level for level in range(1, 10))
 
@@ -111,10 +112,13 @@ def decompress_block(block: Block) -> bytes | None:
 
 
 def find_blocks(file: BinaryIO, name: str) -> Iterator[Block]:
-    """The blocks of all streams in order; InputError where the file is no bzip2 or ends too early."""
-    window = _Window(file)
+    """The blocks of all streams in order; InputError where the file is no bzip2 or ends too early.
+
+    Zeros behind the last stream are passed over: a tape's padding, or the rest of a file of fixed size.
+    """
+    window = _Window(file, name)
     position = 0  # in bytes: where a stream starts
-    while window.fill(position) and not _only_zeros(window, position):
+    while window.fill(position) and not window.only_zeros_from(position):
         if window.bytes_at(position, 4) not in _HEADERS:
             raise InputError(
                 f"{name}: byte {position}: no bzip2 stream starts here, expected BZh1 to BZh9 or the end"
@@ -132,6 +136,10 @@ def find_blocks(file: BinaryIO, name: str) -> Iterator[Block]:
                 raise InputError(
                     f"{name}: truncated: ends at byte {window.end} inside a bzip2 block that starts at "
                     f"byte {start // 8}; download it again"
+                    if window.at_end
+                    else f"{name}: byte {start // 8}: the bzip2 block that starts here has no end within "
+                    f"{_MAX_BLOCK_BYTES >> 20} MiB: the file is damaged, or its download was not finished; "
+                    "download it again"
                 )
             is_end, bit = mark
             end = (bit + 80 + 7) // 8 if is_end else None
@@ -141,25 +149,18 @@ def find_blocks(file: BinaryIO, name: str) -> Iterator[Block]:
         position = end
 
 
-def _only_zeros(window: "_Window", position: int) -> bool:
-    """True if nothing but padding follows, as tapes and some downloads leave it."""
-    while window.bytes_at(position, 1) == b"\0":
-        position += 1
-        if not window.fill(position):
-            return True
-    return False
-
-
 class _Window:
     """The part of the file that is looked at, and the marks in it."""
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: BinaryIO, name: str) -> None:
         self._file = file
+        self._name = name
         self._data = b""
         self._start = 0  # offset of _data in the file
         self._marks: list[tuple[int, bool]] = []  # bit positions in the file, descending
         self._scanned = 0  # marks that start before this byte are known
-        self._at_end = False
+        self.at_end = False
+        self._zeros_from: int | None = None  # nothing but zeros follows, which are not kept
 
     @property
     def end(self) -> int:
@@ -167,15 +168,15 @@ class _Window:
 
     def fill(self, position: int) -> bool:
         """Read until the window holds the bytes around position; False if the file ends before it."""
-        while not self._at_end and self.end < position + _LOOKAHEAD_BYTES:
+        while not self.at_end and self.end < position + _LOOKAHEAD_BYTES:
             self._read()
         return position < self.end
 
     def _read(self) -> None:
         more = self._file.read(_READ_BYTES)
-        self._at_end = not more
+        self.at_end = not more
         self._data += more
-        last = self.end if self._at_end else max(self._scanned, self.end - _LOOKAHEAD_BYTES)
+        last = self.end if self.at_end else max(self._scanned, self.end - _LOOKAHEAD_BYTES)
         found = _find_marks(self._data, self._scanned - self._start, last - self._start)
         self._marks = sorted(
             [*self._marks, *((8 * self._start + bit, end) for bit, end in found)], reverse=True
@@ -202,15 +203,49 @@ class _Window:
         return self.bits(bit, 48)
 
     def next_mark(self, bit: int) -> tuple[bool, int] | None:
-        """The first mark from that bit on: whether it is an end mark, and its bit; None at the file's end."""
+        """The first mark from that bit on: whether it is an end mark, and its bit.
+
+        None at the file's end, and where no block is as long.
+        """
         while True:
             while self._marks:
                 found, is_end = self._marks.pop()
                 if found >= bit and (not is_end or self._ends_stream(found)):
                     return is_end, found
-            if self._at_end:
+            if self.at_end or self.end - bit // 8 > _MAX_BLOCK_BYTES:
                 return None
             self._read()
+
+    def only_zeros_from(self, position: int) -> bool:
+        """True if at least one byte follows, and all are zeros.
+
+        Of more zeros than a block has bytes, which none can lie across, the rest is read but not kept.
+        """
+        if self._zeros_from is not None:
+            return position >= self._zeros_from
+        if self.bytes_at(position, 1) != b"\0":
+            return False
+        while _is_zeros(self._data[position - self._start :]):
+            if self.end - position > _MAX_BLOCK_BYTES:
+                self._pass_over_zeros()
+            if self.at_end:
+                self._zeros_from = position
+                return True
+            self._read()
+        return False
+
+    def _pass_over_zeros(self) -> None:
+        """Read to the file's end; InputError for a byte that is not zero."""
+        at = self.end
+        while more := self._file.read(_READ_BYTES):
+            if not _is_zeros(more):
+                zeros = len(more) - len(more.lstrip(b"\0"))
+                raise InputError(
+                    f"{self._name}: byte {at + zeros}: data behind more than {_MAX_BLOCK_BYTES >> 20} MiB of "
+                    "zeros: the file is damaged, or its download was not finished; download it again"
+                )
+            at += len(more)
+        self.at_end = True
 
     def _ends_stream(self, bit: int) -> bool:
         """True if a stream may end here: another follows, or nothing (chance matches do not pass)."""
@@ -219,7 +254,7 @@ class _Window:
             return following == self.end
         if self.bytes_at(following, 4) in _HEADERS:
             return self.magic_at(8 * (following + 4)) in (BLOCK_MAGIC, END_MAGIC)
-        return _only_zeros(self, following)
+        return self.only_zeros_from(following)
 
     def block(self, start: int, stop: int, stream_checksum: int | None) -> Block:
         return Block(
@@ -230,6 +265,10 @@ class _Window:
             end=(stop + 7) // 8,
             stream_checksum=stream_checksum,
         )
+
+
+def _is_zeros(data: bytes) -> bool:
+    return data == bytes(len(data))
 
 
 def _find_marks(data: bytes, start: int, stop: int) -> Iterator[tuple[int, bool]]:

@@ -6,7 +6,8 @@ import hashlib
 import json
 import multiprocessing
 import random
-from collections.abc import Iterator
+import tracemalloc
+from collections.abc import Callable, Iterator
 from datetime import date
 from io import BytesIO
 from pathlib import Path
@@ -388,6 +389,66 @@ def test_what_follows_the_last_stream_is_an_error(sample: Path, tmp_path: Path) 
     _refused(
         tmp_path, "dump.xml.bz2", bz2.compress(sample.read_bytes()) + b"<html>", "truncated|no bzip2 stream"
     )
+
+
+class _ZerosBehind(BytesIO):
+    """A file that ends with gigabytes of zeros, and counts those that are read."""
+
+    def __init__(self, data: bytes, zeros: int) -> None:
+        super().__init__(data)
+        self.zeros = zeros
+
+    def read(self, size: int | None = -1) -> bytes:
+        assert size is not None
+        assert size >= 0
+        if data := super().read(size):
+            return data
+        size = min(size, self.zeros)
+        self.zeros -= size
+        return bytes(size)
+
+
+def _peak_bytes(run: Callable[[], object]) -> int:
+    tracemalloc.start()
+    try:
+        run()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_zeros_behind_the_last_stream_are_passed_over_and_not_kept() -> None:
+    # A download into a file of fixed size. One byte at a time, this took a second for each mebibyte.
+    data = bz2.compress(random.Random(8).randbytes(1_000_000))
+    expected = list(bzip2.find_blocks(BytesIO(data), "test"))
+    file = _ZerosBehind(data, 1 << 28)
+
+    def run() -> None:
+        assert list(bzip2.find_blocks(file, "test")) == expected
+
+    assert _peak_bytes(run) < 64 << 20
+    assert file.zeros == 0
+
+
+@pytest.mark.parametrize("size", [500_000, 950_000])
+def test_zeros_in_a_block_are_an_error_before_they_fill_the_memory(size: int) -> None:
+    data = bz2.compress(random.Random(8).randbytes(1_000_000))[:size]
+    file = _ZerosBehind(data, 1 << 28)
+
+    def run() -> None:
+        with pytest.raises(
+            InputError, match="byte .*: the bzip2 block that starts here has no end within 4 MiB"
+        ):
+            list(bzip2.find_blocks(file, "test"))
+
+    assert _peak_bytes(run) < 64 << 20
+
+
+def test_data_behind_zeros_are_an_error() -> None:
+    data = bz2.compress(WORDS.encode())
+    for zeros in (100, 9 << 20):
+        with pytest.raises(InputError, match="download it again|no bzip2 stream starts here"):
+            _decompressed(data + bytes(zeros) + data)
 
 
 def test_a_truncated_gz_is_an_error(sample: Path, tmp_path: Path) -> None:
