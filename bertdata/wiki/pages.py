@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-_PAGE_TAG = re.compile(rb"<(/?)page(?:\s[^>]*)?>")
+PAGE_TAG = re.compile(rb"<(/?)page(?:\s[^>]*)?>")
 _TITLE = re.compile(r"<title>([^<]+)</title>")
 _NAMESPACE = re.compile(r"<ns>([^<]*)</ns>")
 _ID = re.compile(r"<id>([^<]+)</id>")
@@ -57,7 +57,7 @@ def split_pages(data: bytes) -> Iterator[RawPage]:
     """The pages in the data; one whose other tag is missing is not whole."""
     start: int | None = None
     behind = 0
-    for tag in _PAGE_TAG.finditer(data):
+    for tag in PAGE_TAG.finditer(data):
         if tag[1]:
             yield RawPage(data=data[behind if start is None else start : tag.end()], whole=start is not None)
             start = None
@@ -108,7 +108,9 @@ def head(content: str) -> str:
 def page_text(content: str) -> str | None:
     """The text elements of a page, joined; empty where there is none, None where one is not closed."""
     texts = []
-    for tag in _TEXT.finditer(content):
+    end = 0
+    while (tag := _TEXT.search(content, end)) is not None:
+        end = tag.end()
         if tag[0].endswith("/>"):
             continue
         end = content.find("</text>", tag.end())

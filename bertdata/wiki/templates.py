@@ -14,7 +14,7 @@ from typing import Any
 
 from bertdata.io import storage
 from bertdata.wiki.dump import PageBlock, SiteInfo
-from bertdata.wiki.pages import RawPage, page_text, split_pages
+from bertdata.wiki.pages import PAGE_TAG, RawPage, page_text
 from bertdata.wiki.wikiextractor import load_wikiextractor
 
 _TIMESTAMP = re.compile(rb"<timestamp>(\d{4}-\d\d-\d\d)T[\d:]+Z</timestamp>")
@@ -55,13 +55,9 @@ class FirstPass:
 
     def _template_pages(self, data: bytes) -> Iterator[tuple[str, str]]:
         """Title and text of each readable template page; the second pass reports the unreadable ones."""
-        at = data.find(self._mark)
-        while at >= 0:
-            start, end = data.rfind(b"<page", 0, at), data.find(b"</page>", at)
-            pages = list(split_pages(data[start : end + len(b"</page>")])) if 0 <= start < end else []
-            if len(pages) == 1 and (found := _title_and_text(pages[0])) is not None:
+        for page in find_pages(data, self._mark):
+            if (found := _title_and_text(page)) is not None:
                 yield found
-            at = data.find(self._mark, at + 1)
 
     def newest_day(self) -> date | None:
         """The day of the newest revision, None where the dump names none."""
@@ -78,6 +74,21 @@ class FirstPass:
                     file.write(blob)
 
 
+def find_pages(data: bytes, mark: bytes) -> Iterator[RawPage]:
+    """The whole pages that hold the mark, in time that grows with the data, not with the marks."""
+    behind = 0
+    at = data.find(mark)
+    while at >= 0:
+        start = data.rfind(b"<page", behind, at)
+        behind = at + 1
+        opening = PAGE_TAG.match(data, start) if start >= 0 else None
+        closing = None if opening is None else PAGE_TAG.search(data, opening.end())
+        if closing is not None and closing[1] and closing.start() > at:
+            behind = closing.end()
+            yield RawPage(data=data[start:behind], whole=True)
+        at = data.find(mark, behind)
+
+
 def _title_and_text(page: RawPage) -> tuple[str, str] | None:
     try:
         content = page.data.decode()
@@ -85,7 +96,7 @@ def _title_and_text(page: RawPage) -> tuple[str, str] | None:
         return None
     title = content[content.find("<title>") + len("<title>") :].partition("<")[0]
     text = page_text(content)
-    return (title, text) if page.whole and text is not None else None
+    return None if text is None else (title, text)
 
 
 def map_templates(directory: Path, kind: str) -> Any:

@@ -78,6 +78,15 @@ def write_dump(path: Path, *pages: str | bytes, head: str = HEAD, tail: str = TA
     return path
 
 
+MANY = 100_000
+HOSTILE_MARKUP = {
+    "one page of many template titles": "<page>{}</page>".format("<title>Template:" * MANY),
+    "pages that never end": "<page><title>Template:" * MANY,
+    "text in text": page("Nested", "here", number=1).replace("here", "<text>" * MANY),
+}
+"""XML of dumps, by name, over which a scan with a step back takes hours."""
+
+
 def multistream(xml: bytes, cuts: list[int]) -> bytes:
     """The bytes as several bzip2 streams, cut at these places."""
     places = [0, *cuts, len(xml)]

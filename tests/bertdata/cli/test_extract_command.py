@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.commands import Program, contents
-from tests.support.dumps import TAIL, files, page, write_dump
+from tests.support.commands import Program, contents, finish, start
+from tests.support.dumps import HOSTILE_MARKUP, TAIL, files, page, write_dump
 from tests.support.paths import DUMP, EXTRACTED
 
 
@@ -54,6 +54,15 @@ def test_pages_skipped_for_a_named_reason_are_no_failure(program: Program, tmp_p
     assert "page 'Three' (id 3): skipped: malformed" in done.out
     assert "3 pages: 1 articles written (0 of them empty), 2 pages skipped" in done.out
     assert "  1 redirect" in done.out
+
+
+@pytest.mark.parametrize("markup", HOSTILE_MARKUP.values(), ids=HOSTILE_MARKUP)
+def test_many_tags_that_are_left_open_are_read_once(tmp_path: Path, markup: str) -> None:
+    good = page("Good", "Text.", number=2)
+    dump = write_dump(tmp_path / "enwiki-20200101.xml", markup, good)
+    done = finish(start("extract", dump, "--output", tmp_path / "out", "--workers", 1), seconds=120)
+    assert done.status == 0, done.err
+    assert b'<doc id="2"' in b"".join(files(tmp_path / "out").values())
 
 
 def test_a_dump_at_fault_exits_1_with_one_line(program: Program, tmp_path: Path) -> None:
