@@ -7,6 +7,7 @@ One rule for all work that is spread over processes:
   ``finally`` blocks of the item in work have run. Neither cuts the start or the end of the workers short.
 - **End of the parent**: a worker ends when the parent is gone, however that ended.
 - **Death of a worker**: its sentinel and its pipe tell of it at once; the pass ends with WorkerDied.
+- **Limits**: a worker whose memory grows beyond the pool's limit is killed; ``io/work_limits.py`` says why.
 - **Stop**: an error, or a reader that leaves early, terminates all workers; one that has not ended
   after a few seconds is killed.
 """
@@ -26,6 +27,7 @@ from types import FrameType
 from typing import Any, TypeVar
 
 from bertdata.errors import BertDataError
+from bertdata.io import work_limits
 from bertdata.io.signals import INTERRUPTING, signals_held
 
 Item = TypeVar("Item")
@@ -43,16 +45,28 @@ Tell = Callable[[int], None]
 GRACE_SECONDS = 5.0
 """Time that a terminated worker has for its ``finally`` blocks before it is killed."""
 
+WATCH_SECONDS = 0.25
+"""Time between two looks at a worker's memory, where that is limited."""
+
 
 class WorkerDied(BertDataError):
-    """A worker process was killed, for example by the system for want of memory."""
+    """A worker process was killed, for example by the system for want of memory.
+
+    work: the name of the piece of work that it was at; limit: which of its limits it broke (work_limits);
+    both empty if there is none.
+    """
 
     def __init__(
         self,
         message: str = "a worker process died before its work was done (killed, or out of memory); "
         "run the same command again: what is finished is kept",
+        *,
+        work: str = "",
+        limit: str = "",
     ) -> None:
         super().__init__(message)
+        self.work = work
+        self.limit = limit
 
 
 def available_cores() -> int:
@@ -128,10 +142,14 @@ class ProcessPool:
     """Worker processes, started at the first item; with one worker everything happens in this process.
 
     A pool serves several passes, also one whose items come from another pass of the same pool.
+    apart: one worker is a process of its own too, unless this process may start none. memory_bytes: memory
+    by which a worker may grow (where /proc tells).
     """
 
-    def __init__(self, workers: int) -> None:
+    def __init__(self, workers: int, *, apart: bool = False, memory_bytes: int | None = None) -> None:
         self._size = workers
+        self._here = workers <= 1 and not (apart and workers and _may_start_processes())
+        self._memory_bytes = memory_bytes
         self._workers: list[_Worker] = []
         self._threads: list[threading.Thread] = []
         self._waiting: SimpleQueue[_Task | None] = SimpleQueue()
@@ -145,7 +163,7 @@ class ProcessPool:
 
         Items are taken as the window moves on, so that they may be endless: memory does not grow.
         """
-        if self._size <= 1:
+        if self._here:
             for item in items:
                 yield item, function(item)
             return
@@ -167,7 +185,7 @@ class ProcessPool:
 
         With under_way as run_all_telling takes it: ``function(item, tell)``.
         """
-        if self._size <= 1:
+        if self._here:
             for item in items:
                 yield function(item) if under_way is None else function(item, _Teller(under_way))
             return
@@ -217,7 +235,7 @@ class ProcessPool:
         context: Any = multiprocessing.get_context(start_method())
         with signals_held(), _signals_blocked():
             for _ in range(self._size):
-                self._workers.append(_Worker(context, self._workers))
+                self._workers.append(_Worker(context, self._workers, self._memory_bytes))
             for worker in self._workers:
                 thread = threading.Thread(target=self._serve, args=[worker], daemon=True)
                 self._threads.append(thread)
@@ -292,6 +310,13 @@ class ProcessPool:
             raise
 
 
+def _may_start_processes() -> bool:
+    """False in a daemon of multiprocessing, such as most workers of Dask."""
+    from multiprocessing import current_process
+
+    return not current_process().daemon
+
+
 def _drop(tasks: Iterable[_Task]) -> None:
     for task in tasks:
         task.dropped = True
@@ -310,15 +335,19 @@ def _signals_blocked() -> Iterator[None]:
 class _Worker:
     """One worker process and this process's end of its pipe."""
 
-    def __init__(self, context: Any, others: list["_Worker"]) -> None:
+    def __init__(self, context: Any, others: list["_Worker"], memory_bytes: int | None) -> None:
+        self._name = context.RawArray("c", work_limits.NAME_BYTES)
         self._connection, theirs = context.Pipe()
         # A forked worker inherits the ends of all pipes so far. It closes them, so that each pipe is at its
         # end when the one process at either side is gone.
         inherited = [worker._connection for worker in [*others, self]]
         forked = context.get_start_method() == "fork"
-        self.process = context.Process(target=_work, args=[theirs, inherited if forked else []], daemon=True)
+        arguments = [theirs, inherited if forked else [], self._name]
+        self.process = context.Process(target=_work, args=arguments, daemon=True)
         self.process.start()
         theirs.close()
+        self._over_memory = False
+        self._memory_bytes = memory_bytes and memory_bytes + (work_limits.own_memory(self.process.pid) or 0)
 
     def do(self, task: _Task, told: Tell) -> tuple[Any, BaseException | None]:
         """Result and error of the task, one of them None; told: called with what it tells before.
@@ -336,7 +365,7 @@ class _Worker:
             while isinstance(message := self._next_message(), int):
                 told(message)
         except (EOFError, OSError):
-            raise WorkerDied from None
+            raise self._death() from None
         result, failure, trace = message
         if failure is not None:
             failure.__cause__ = _WorkerTraceback(trace)
@@ -344,12 +373,28 @@ class _Worker:
 
     def _next_message(self) -> Any:
         """An amount told, or the end of the item: result, error and traceback."""
-        from multiprocessing.connection import wait
-
-        wait([self._connection, self.process.sentinel])
+        self._wait_for_message()
         if not self._connection.poll():
             raise EOFError
         return self._connection.recv()
+
+    def _wait_for_message(self) -> None:
+        """Wait for a message or the process's end; kill the process if it takes too much memory."""
+        from multiprocessing.connection import wait
+
+        ends = [self._connection, self.process.sentinel]
+        while not wait(ends, None if self._memory_bytes is None else WATCH_SECONDS):
+            if (work_limits.own_memory(self.process.pid) or 0) > (self._memory_bytes or 0):
+                self._over_memory = True
+                self.process.kill()
+                self.process.join()
+                return
+
+    def _death(self) -> WorkerDied:
+        self.process.join(GRACE_SECONDS)
+        over_time = self.process.exitcode == -signal.SIGPROF
+        limit = work_limits.MEMORY if self._over_memory else work_limits.CPU if over_time else ""
+        return WorkerDied(work=self._name.value.decode(errors="replace"), limit=limit)
 
     def close(self) -> None:
         """Close the pipe, which ends an idle worker, and wait for its end."""
@@ -364,8 +409,9 @@ class _WorkerTraceback(Exception):
         return f"\n{self.args[0]}"
 
 
-def _work(connection: Any, inherited: list[Any]) -> None:
+def _work(connection: Any, inherited: list[Any], name: Any) -> None:
     """The worker: take items from the pipe and send results until the pipe ends."""
+    work_limits.share_name(name)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, INTERRUPTING)
