@@ -47,7 +47,7 @@ bertdata extract writes them; dump: one Wikipedia dump, extracted as by bertdata
 published data were) by one worker with several processes: the text directory must lie on a file
 system that all workers and this command share"""
 
-DUMP_FLAGS = ("date", "no_templates", "extract_workers")
+DUMP_FLAGS = ("date", "no_templates", "skip_page", "extract_workers")
 TEXT_FLAGS = ("text", "text_recipe", "punkt_tables")
 NVIDIA_TEXT = ("nvidia", "habana")
 """The recipes with NVIDIA's text stage; all others have MLPerf's."""

@@ -44,16 +44,24 @@ class Commit:
     """A directory that is made for one plan; picklable, cheap to make, shared by all workers.
 
     kind: of the manifest (dataset, text, articles). manifest_terms: the terms in a finished
-    directory's manifest of that kind, from its bytes and its path.
+    directory's manifest of that kind, from its bytes and its path. may_grow: terms, lists, to which a run
+    may add that takes up an unfinished one; it sees for itself which pieces still fit.
     """
 
     def __init__(
-        self, directory: str, kind: str, terms: Terms, manifest_terms: Callable[[bytes, str], Terms]
+        self,
+        directory: str,
+        kind: str,
+        terms: Terms,
+        manifest_terms: Callable[[bytes, str], Terms],
+        *,
+        may_grow: tuple[str, ...] = (),
     ) -> None:
         self.directory = directory
         self.terms = dict(terms)
         self._kind = kind
         self._manifest_terms = manifest_terms
+        self._may_grow = may_grow
 
     @property
     def unfinished(self) -> str:
@@ -89,12 +97,18 @@ class Commit:
             self._refuse_strange_files()
             return
         ours = {"kind": self._kind, **self.terms}
-        different = differences({name: ours[name] for name in ours if name not in unknown}, found)
+        grown = [name for name in self._may_grow if self._has_grown(name, found)]
+        known = {name: ours[name] for name in ours if name not in (*unknown, *grown)}
+        different = differences(known, found)
         if different:
             raise DatasetError(
                 f"{self.directory}: was made with other settings: {'; '.join(different)}; "
                 "choose another directory or remove this one"
             )
+
+    def _has_grown(self, name: str, found: Terms) -> bool:
+        """True where this run's list holds that of an unfinished run."""
+        return self.manifest() is None and set(found.get(name, [])) <= set(self.terms[name])
 
     def found_terms(self) -> dict[str, Any] | None:
         """The terms of the finished directory that is there, else of the run that was begun in it."""

@@ -1,6 +1,7 @@
 """A Wikipedia dump to extracted articles."""
 
 import datetime
+from collections.abc import Iterable
 
 from bertdata.errors import SettingsError
 from bertdata.steps.progress import OnProgress, StepProgress, silent
@@ -18,17 +19,19 @@ def extract(
     *,
     date: datetime.date | str | None = None,
     templates: bool = True,
+    skip_pages: Iterable[int | str] = (),
     workers: int | None = None,
     progress: OnProgress | None = None,
 ) -> ExtractReport:
     """Write the dump's articles into ``output/AA/wiki_00`` and so on, as ``bertdata extract`` does.
 
     date: the day that ``{{CURRENTDAY}}`` and its relatives expand to, a date or YYYY-MM-DD; None: the
-    dump's own. templates: False is ``--no-templates``. A finished directory of the same dump and
-    settings is left as it is. InputError for a damaged dump; DatasetError for a directory that holds
-    something else.
+    dump's own. templates: False is ``--no-templates``. skip_pages: ids of pages to leave out. A
+    finished directory of the same dump and settings is left as it is. InputError for a damaged dump, or
+    for a page that takes too long or too much memory (``--help`` says how much); DatasetError for a
+    directory that holds something else.
     """
-    settings = ExtractSettings(date=day_of(date), templates=templates)
+    settings = ExtractSettings(date=day_of(date), templates=templates, skip_pages=tuple(map(str, skip_pages)))
     tell = progress or silent
 
     def show(stage: str, done: int, total: int) -> None:

@@ -23,12 +23,27 @@ from bertdata.io import storage
 from bertdata.io.commit import Commit
 from bertdata.io.file_check import FileEntry, fits
 from bertdata.io.manifest_file import MANIFEST_NAME
-from bertdata.io.process_pool import ProcessPool
+from bertdata.io.process_pool import ProcessPool, WorkerDied
 from bertdata.wiki.article_files import ArticleFiles, file_name
 from bertdata.wiki.dump import Dump, open_dump
-from bertdata.wiki.manifest import KIND, ArticlesManifest, manifest_terms, parse_articles_manifest, plan_terms
-from bertdata.wiki.pages import DUPLICATE, Skipped
-from bertdata.wiki.rendering import Article, Rendering, extract_block, forget_renderer, without_first
+from bertdata.wiki.manifest import (
+    KIND,
+    SKIPPED_PAGES,
+    ArticlesManifest,
+    manifest_terms,
+    parse_articles_manifest,
+    plan_terms,
+)
+from bertdata.wiki.page_rules import LIMITS, PageLimits, PageRules
+from bertdata.wiki.pages import DUPLICATE, LEFT_OUT, Skipped
+from bertdata.wiki.rendering import (
+    Article,
+    PageIsKept,
+    Rendering,
+    extract_block,
+    forget_renderer,
+    without_first,
+)
 from bertdata.wiki.report import ExtractReport
 from bertdata.wiki.settings import ExtractSettings
 from bertdata.wiki.templates import FirstPass
@@ -47,14 +62,15 @@ def extract(
     *,
     workers: int = 1,
     progress: OnProgress | None = None,
+    limits: PageLimits = LIMITS,
 ) -> ExtractReport:
     """Write the dump's articles into ``output_dir/AA/wiki_00`` and so on; the report on every page.
 
     The dump may be a URL; the directory is a local one, which the workers share.
     The files' bytes are those of ``python -m wikiextractor.WikiExtractor DUMP -o DIR`` run at midnight
     of the frozen date, for any number of workers. A finished directory of the same plan is known by its
-    manifest, and nothing is done. InputError for a damaged dump, with the place; DatasetError for a
-    directory that holds something else.
+    manifest, and nothing is done. InputError for a damaged dump, with the place, and for a page that takes
+    more than the limits; DatasetError for a directory that holds something else.
     """
     if workers < 1:
         raise SettingsError(f"workers is {workers}, expected at least 1")
@@ -63,7 +79,7 @@ def extract(
             f"{output_dir}: is remote; articles are extracted to a local directory: give one, and copy it "
             "there afterwards"
         )
-    extraction = _Extraction(dump, output_dir, settings or ExtractSettings(), progress)
+    extraction = _Extraction(dump, output_dir, settings or ExtractSettings(), progress, limits)
     if (finished := extraction.finished()) is not None:
         extraction.release()
         return finished.report
@@ -72,7 +88,7 @@ def extract(
 
 def preview_extraction(dump: str | Path, output_dir: str | Path, settings: ExtractSettings) -> list[str]:
     """The plan of extract, for a person, with nothing written; errors as from extract."""
-    return _Extraction(dump, output_dir, settings, None).preview()
+    return _Extraction(dump, output_dir, settings, None, LIMITS).preview()
 
 
 class _Extraction:
@@ -84,10 +100,14 @@ class _Extraction:
         output: str | Path,
         settings: ExtractSettings,
         progress: OnProgress | None,
+        limits: PageLimits,
     ) -> None:
         load_wikiextractor()
         self._dump = str(dump).removeprefix("file://")
         self._settings = settings
+        self._rules = PageRules(dump=self._dump, skip_pages=settings.skip_pages, limits=limits)
+        self._left_out: set[str] = set()  # ids of those pages in the dump
+        self._new_ids: frozenset[str] = frozenset()  # of those that an earlier run did not leave out
         self._progress = progress or (lambda stage, done, total: None)
         self._report = ExtractReport()
         self._last_id = ""
@@ -99,11 +119,12 @@ class _Extraction:
             "date": self._day and self._day.isoformat(),
             "templates": settings.templates,
             "max_page_bytes": settings.max_page_bytes,
+            **({"skip_pages": list(settings.skip_pages)} if settings.skip_pages else {}),
         }
         self._extractor = {"name": "wikiextractor", "version": VERSION}
         name = storage.base_name(self._dump)
         terms = plan_terms(name, self._bytes, self._settings_json, self._extractor)
-        self._commit = Commit(str(output), KIND, terms, manifest_terms)
+        self._commit = Commit(str(output), KIND, terms, manifest_terms, may_grow=(SKIPPED_PAGES,))
 
     def finished(self) -> ArticlesManifest | None:
         """The manifest of the directory, where it is finished and its files have their sizes."""
@@ -125,8 +146,7 @@ class _Extraction:
     def run(self, workers: int) -> ExtractReport:
         self._commit.claim()
         try:
-            with ProcessPool(workers) as pool:
-                files = self._second_pass(pool, self._first_pass(pool))
+            files = self._both_passes(workers)
         except BaseException:
             self._commit.give_up()
             raise
@@ -141,12 +161,20 @@ class _Extraction:
         self._commit.finish(manifest.dump(), manifest.md5sums())
         return self._report
 
+    def _both_passes(self, workers: int) -> list[FileEntry]:
+        """Extract in processes of their own, which may be ended for a page; the entries of all files."""
+        try:
+            with ProcessPool(workers, apart=True, memory_bytes=self._rules.limits.memory_bytes) as pool:
+                return self._second_pass(pool, self._first_pass(pool))
+        except WorkerDied as death:
+            raise self._rules.error(death) from None
+
     def preview(self) -> list[str]:
         """Dump, settings and the state of the directory, for a person."""
         directory, terms = self._commit.directory, self._commit.terms
         if (manifest := self.finished()) is not None:
             return [f"{directory}: articles of {terms['dump']} are there, {len(manifest.files)} files"]
-        plan = ", ".join(f"{name} {value}" for name, value in terms.items() if value is not None)
+        plan = ", ".join(f"{name} {value}" for name, value in terms.items() if value not in (None, []))
         begun = self._commit.read_note(_PROGRESS) is not None
         how = "an earlier run's complete files are kept" if begun else "from the beginning"
         return [f"{directory}: articles to extract: {plan}; {how}"]
@@ -157,13 +185,13 @@ class _Extraction:
             return self._day
         with self._open_dump(pool) as dump:
             found = FirstPass(site=dump.site, templates_wanted=self._settings.templates)
-            for block in dump.blocks():
-                found.add(block)
-                self._progress("templates", block.position, self._bytes)
+            for position in found.read(dump.blocks(), pool, self._rules):
+                self._progress("templates", position, self._bytes)
             self._md5 = dump.md5()
         if self._settings.templates:
             found.write(Path(self._commit.unfinished))
         self._report.template_pages = found.template_pages
+        self._left_out |= found.left_out
         day = self._day or found.newest_day()
         if day is None:
             raise SettingsError(
@@ -174,25 +202,37 @@ class _Extraction:
 
     def _second_pass(self, pool: ProcessPool, day: datetime.date) -> list[FileEntry]:
         """Extract and write the articles; the entries of all files."""
-        kept = self._resume()
-        self._report.date = day.isoformat()
-        done = self._report.pages
+        template_pages, left_out = self._report.template_pages, set(self._left_out)
         try:
-            with (
-                self._open_dump(pool) as dump,
-                ArticleFiles(self._commit, kept, self._note_file) as files,
-            ):
-                work = partial(extract_block, self._rendering(dump, day))
-                for block, outcomes in pool.in_order(work, without_first(dump.blocks(), done)):
-                    for outcome in outcomes:
-                        self._take(outcome, files)
-                    self._progress("articles", block.position, self._bytes)
-                self._md5 = self._md5 or dump.md5()
-                files.close()
-            self._report.files, self._report.bytes = len(files.files), files.total_bytes
-            return files.files
+            files = self._write_articles(pool, day, self._resume())
+        except PageIsKept:
+            self._report, self._left_out = ExtractReport(template_pages=template_pages), left_out
+            self._last_id, self._new_ids = "", frozenset()
+            files = self._write_articles(pool, day, [])
         finally:
             forget_renderer()
+        missing = [number for number in self._settings.skip_pages if number not in self._left_out]
+        self._report.faults += [
+            f"page id {number}: not in the dump, nothing to leave out" for number in missing
+        ]
+        return files
+
+    def _write_articles(
+        self, pool: ProcessPool, day: datetime.date, kept: list[FileEntry]
+    ) -> list[FileEntry]:
+        """Extract and write what is not in the files that are kept; PageIsKept as from without_first."""
+        self._report.date = day.isoformat()
+        with self._open_dump(pool) as dump, ArticleFiles(self._commit, kept, self._note_file) as files:
+            work = partial(extract_block, self._rendering(dump, day))
+            blocks = without_first(dump.blocks(), self._report.pages, self._new_ids)
+            for block, outcomes in pool.in_order(work, blocks):
+                for outcome in outcomes:
+                    self._take(outcome, files)
+                self._progress("articles", block.position, self._bytes)
+            self._md5 = self._md5 or dump.md5()
+            files.close()
+        self._report.files, self._report.bytes = len(files.files), files.total_bytes
+        return files.files
 
     def _open_dump(self, pool: ProcessPool) -> AbstractContextManager[Dump]:
         return open_dump(self._dump, pool, max_page_bytes=self._settings.max_page_bytes)
@@ -203,12 +243,15 @@ class _Extraction:
             day=day,
             templates=self._commit.unfinished if self._settings.templates else None,
             max_page_bytes=self._settings.max_page_bytes,
+            rules=self._rules,
         )
 
     def _take(self, outcome: Article | Skipped, files: ArticleFiles) -> None:
         """Write an article, or count a page that is none."""
         if isinstance(outcome, Skipped):
             self._report.skip(outcome)
+            if outcome.reason == LEFT_OUT:
+                self._left_out.add(outcome.name)
         elif outcome.page_id == self._last_id:
             self._report.skip(Skipped(reason=DUPLICATE))
         else:
@@ -223,8 +266,14 @@ class _Extraction:
         self._report.files += 1
         self._report.bytes += entry.bytes
         self._commit.note(entry.name, asdict(entry))
-        report = {"report": asdict(self._report), "last_id": self._last_id, "dump_md5": self._md5}
-        self._commit.note(_PROGRESS, report)
+        progress = {
+            "report": asdict(self._report),
+            "last_id": self._last_id,
+            "dump_md5": self._md5,
+            "skip_pages": self._settings.skip_pages,
+            "left_out": sorted(self._left_out),
+        }
+        self._commit.note(_PROGRESS, progress)
 
     def _resume(self) -> list[FileEntry]:
         """Take up an earlier run's progress; the entries of its files, none where one does not fit."""
@@ -236,6 +285,9 @@ class _Extraction:
                 f"{self._dump}: was changed since the earlier run began: md5 {self._md5}, then "
                 f"{progress['dump_md5']}; remove {self._commit.directory} to extract the new one"
             )
+        new_ids = set(self._settings.skip_pages).difference(progress["skip_pages"])
+        if new_ids & self._left_out:
+            return []  # the template may be in any of its articles
         report = ExtractReport(**progress["report"])
         kept = []
         for number in range(report.files):
@@ -244,4 +296,6 @@ class _Extraction:
                 return []
             kept.append(entry)
         self._last_id, self._report = progress["last_id"], report
+        self._left_out |= set(progress["left_out"])
+        self._new_ids = frozenset(new_ids)
         return kept

@@ -11,6 +11,8 @@ from bertdata.io.manifest_file import FORMAT_VERSION, dump_json, md5sums, parse_
 from bertdata.wiki.report import ExtractReport
 
 KIND = "articles"
+SKIPPED_PAGES = "skipped pages"
+"""The term of a plan that lists the ids of pages that are left out."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -18,7 +20,8 @@ class ArticlesManifest:
     """A finished extraction.
 
     source: the dump's entry. settings: date (None: the dump's newest revision), templates,
-    max_page_bytes. extractor: name and version of the program whose rendering it is.
+    max_page_bytes, and skip_pages where there are any. extractor: name and version of the program whose
+    rendering it is.
     """
 
     source: FileEntry
@@ -67,7 +70,8 @@ def plan_terms(
     return {
         "dump": dump,
         "dump bytes": dump_bytes,
-        **settings,
+        **{name: value for name, value in settings.items() if name != "skip_pages"},
+        SKIPPED_PAGES: settings.get("skip_pages", []),
         "extractor": f"{extractor['name']} {extractor['version']}",
     }
 

@@ -14,6 +14,7 @@ _NAMESPACE = re.compile(r"<ns>([^<]*)</ns>")
 _ID = re.compile(r"<id>([^<]+)</id>")
 _REDIRECT = re.compile(r"<redirect\b")
 _TEXT = re.compile(r"<text\b[^>]*>")
+_BYTES_TEXT, _BYTES_ID = re.compile(rb"<text\b"), re.compile(rb"<id>([^<]+)</id>")
 
 CUT_OFF = "cut off"
 TOO_LARGE = "too large"
@@ -23,6 +24,7 @@ REDIRECT = "redirect"
 TEMPLATE_TITLE = "title begins like a template's"
 DUPLICATE = "same id as the article before"
 FAILED = "extraction failed"
+LEFT_OUT = "left out by --skip-page"
 
 FAULTS = (CUT_OFF, TOO_LARGE, BAD_UTF8, MALFORMED, FAILED)
 """Reasons that mean damage or failure: each such page is reported by name, not only counted."""
@@ -47,7 +49,10 @@ class Page:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Skipped:
-    """A page that is not written, and why; ``name`` says which one, where the reason is a fault."""
+    """A page that is not written, and why.
+
+    ``name`` says which one, where the reason is a fault; it is the id of a page that is left out.
+    """
 
     reason: str
     name: str = ""
@@ -118,6 +123,13 @@ def page_text(content: str) -> str | None:
             return None
         texts.append(content[tag.end() : end])
     return "".join(texts)
+
+
+def page_id(data: bytes) -> str:
+    """The id of a page, empty where it has none."""
+    text = _BYTES_TEXT.search(data)
+    found = _BYTES_ID.search(data, 0, len(data) if text is None else text.start())
+    return "" if found is None else found[1].decode(errors="replace")
 
 
 def page_name(data: bytes) -> str:

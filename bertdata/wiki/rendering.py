@@ -2,13 +2,24 @@
 
 import datetime
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
+from bertdata.errors import InputError
 from bertdata.wiki.dump import PageBlock, SiteInfo
-from bertdata.wiki.pages import FAILED, TOO_LARGE, Skipped, page_name, read_page, split_pages
+from bertdata.wiki.page_rules import PageRules
+from bertdata.wiki.pages import (
+    FAILED,
+    LEFT_OUT,
+    TOO_LARGE,
+    Skipped,
+    page_id,
+    page_name,
+    read_page,
+    split_pages,
+)
 from bertdata.wiki.templates import map_templates
 from bertdata.wiki.wikiextractor import Renderer
 
@@ -21,6 +32,7 @@ class Rendering:
     day: datetime.date
     templates: str | None
     max_page_bytes: int
+    rules: PageRules
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -59,7 +71,11 @@ def _extract_pages(rendering: Rendering, block: PageBlock) -> "Iterator[Article 
         yield block.skipped
         return
     renderer = _load_renderer(rendering)
+    rules = rendering.rules
     for raw in split_pages(block.data):
+        if rules.skip_pages and (number := page_id(raw.data)) in rules.skip_pages:
+            yield Skipped(reason=LEFT_OUT, name=number)
+            continue
         page = read_page(raw, rendering.site.template_namespace)
         if len(raw.data) > rendering.max_page_bytes:
             yield Skipped(reason=TOO_LARGE, name=page_name(raw.data))
@@ -67,7 +83,11 @@ def _extract_pages(rendering: Rendering, block: PageBlock) -> "Iterator[Article 
             yield page
         else:
             try:
-                yield Article(page_id=page.page_id, data=renderer.render(page))
+                with rules.limited(page.page_id, page.title):
+                    data = renderer.render(page)
+                yield Article(page_id=page.page_id, data=data)
+            except InputError:  # beyond a limit
+                raise
             except Exception as error:  # whatever goes wrong in wikiextractor: this page is lost, and named
                 yield Skipped(reason=FAILED, name=f"{page_name(raw.data)} ({type(error).__name__}: {error})")
 
@@ -87,12 +107,23 @@ def forget_renderer() -> None:
     _load_renderer.cache_clear()
 
 
-def without_first(blocks: Iterator[PageBlock], pages: int) -> Iterator[PageBlock]:
-    """The blocks without their first pages, which an earlier run is done with."""
+class PageIsKept(Exception):
+    """A page that is to be left out lies among those that an earlier run is done with."""
+
+
+def without_first(
+    blocks: Iterator[PageBlock], pages: int, left_out: Collection[str] = ()
+) -> Iterator[PageBlock]:
+    """The blocks without their first pages, which an earlier run is done with.
+
+    PageIsKept if one of these has an id that is left out by this run and was not by the earlier one.
+    """
     for block in blocks:
         if pages:
             found = [b""] if block.skipped else [page.data for page in split_pages(block.data)]
             passed = min(pages, len(found))
+            if left_out and any(page_id(data) in left_out for data in found[:passed]):
+                raise PageIsKept
             pages -= passed
             if passed == len(found):
                 continue

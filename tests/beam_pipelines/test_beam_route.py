@@ -168,6 +168,19 @@ def test_pages_that_extraction_passes_over_for_a_fault_are_printed(
     assert counters(printed.out)["dump_skipped_malformed"] == 1
 
 
+def test_pages_can_be_left_out_of_a_dump(
+    vocabulary: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pages = [page(f"Page {n}", "One sentence. Another one.", number=n) for n in (1, 2, 3)]
+    dump = write_dump(tmp_path / "dump.xml", *pages)
+    flags = ("--eval-articles", "0", "--extract-workers", "1", "--skip-page", "2", *SMALL)
+    assert prepare("dump", dump, vocabulary, tmp_path / "beam", *flags) == 0
+    assert counters(capsys.readouterr().out)["dump_written"] == 2
+    assert b"Page 2" not in (tmp_path / "beam.text" / "extracted" / "AA" / "wiki_00").read_bytes()
+    assert prepare("parts", dump, vocabulary, tmp_path / "other", "--skip-page", "2") == 2
+    assert "--skip-page goes with --input-kind dump, not with parts" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("segment", [pytest.param(MLPERF, id="mlperf"), pytest.param(NVIDIA, id="nvidia")])
 def test_a_bad_file_fails_the_run_by_name_and_leaves_the_directories_free(
     articles: Path,

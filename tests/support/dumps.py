@@ -87,6 +87,29 @@ HOSTILE_MARKUP = {
 """XML of dumps, by name, over which a scan with a step back takes hours."""
 
 
+HOSTILE_ID = "5"
+HOSTILE_PAGES = {
+    "a power of powers": page("Power", "{{#expr: 9**9**9 }}", number=5),
+    "padding without end": page("Padding", "{{padleft:a|100000000}}", number=5),
+    "templates that double": "".join(
+        [
+            *(
+                page(f"Template:D{n}", f"{{{{D{n + 1}}}}}" * 4, number=100 + n, namespace=10)
+                for n in range(25)
+            ),
+            page("Template:D25", "doubled", number=125, namespace=10),
+            page("Doubling", "{{D0}}", number=5),
+        ]
+    ),
+    "comments that never end": page("Comments", "<!--" * MANY, number=5),
+    "references that never end": page("References", "<ref" * MANY, number=5),
+    "formulas that never end": page("Formulas", "<math>" * MANY, number=5),
+    "links that never end": page("Links", "[http://a" * MANY, number=5),
+    "a template's comments": page("Template:Comments", "<!--" * MANY * 3, number=5, namespace=10),
+}
+"""Pages of HOSTILE_ID, by name, that wikiextractor needs hours for, some with the templates that they use."""
+
+
 def multistream(xml: bytes, cuts: list[int]) -> bytes:
     """The bytes as several bzip2 streams, cut at these places."""
     places = [0, *cuts, len(xml)]

@@ -6,6 +6,7 @@ from dataclasses import fields
 from typing import Any
 
 from bertdata.text.settings import PUNKT_VARIANTS, TEXT_RECIPES, SegmentSettings
+from bertdata.wiki.page_rules import LIMITS
 from bertdata.wiki.settings import ExtractSettings
 
 _CHOICES = {"recipe": TEXT_RECIPES, "punkt": PUNKT_VARIANTS}
@@ -54,10 +55,27 @@ def add_extract_settings(parser: argparse._ActionsContainer) -> None:
         action="store_true",
         help="expand no templates: one pass over the dump less, but what templates say is left out",
     )
+    parser.add_argument(
+        "--skip-page",
+        action="append",
+        type=_page_id,
+        metavar="ID",
+        help="leave out the page of this id, an article or a template; repeatable. Extraction ends with an "
+        f"error at a page that takes more than {LIMITS.cpu_seconds:g} CPU seconds or "
+        f"{LIMITS.memory_bytes >> 30} GiB of memory",
+    )
 
 
 def given_extract_settings(args: argparse.Namespace) -> ExtractSettings:
-    return ExtractSettings(date=args.date, templates=not args.no_templates)
+    return ExtractSettings(
+        date=args.date, templates=not args.no_templates, skip_pages=tuple(args.skip_page or ())
+    )
+
+
+def _page_id(text: str) -> str:
+    if not text:
+        raise argparse.ArgumentTypeError("is empty, expected the id of a page")
+    return text
 
 
 def _day(text: str) -> datetime.date:

@@ -77,6 +77,18 @@ def test_a_dump_at_fault_exits_1_with_one_line(program: Program, tmp_path: Path)
     ]
 
 
+def test_pages_are_left_out_by_their_ids(program: Program, tmp_path: Path) -> None:
+    dump = write_dump(tmp_path / "dump.xml", *(page(f"Page {n}", "Text.", number=n) for n in (1, 2, 3)))
+    ids = [word for number in (3, 1, 7) for word in ("--skip-page", number)]
+    done = program("extract", dump, "--output", tmp_path / "out", *ids)
+    assert done.status == 0
+    assert "  2 left out by --skip-page" in done.out
+    assert "page id 7: not in the dump, nothing to leave out" in done.out
+    assert files(tmp_path / "out")["AA/wiki_00"].count(b"<doc ") == 1
+    planned = program("extract", dump, "--output", tmp_path / "new", *ids, "--dry-run").out
+    assert "skipped pages ['1', '3', '7']" in planned
+
+
 def test_wrong_usage_exits_2(program: Program, tmp_path: Path) -> None:
     out = tmp_path / "out"
     program("extract", DUMP, "--output", out, "--date", "1st of May").assert_one_error(

@@ -6,13 +6,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from bertdata.errors import InputError
-from bertdata.io import process_pool
+from bertdata.io import process_pool, work_limits
 from bertdata.io.process_pool import ProcessPool, Tell, WorkerDied, run_all, run_all_telling, run_in_order
 from tests.support.paths import ROOT
 
@@ -284,3 +284,60 @@ def test_an_item_that_tells_often_is_heard_now_and_then(monkeypatch: pytest.Monk
     sums: list[int] = []
     list(run_all_telling(lambda item, tell: [tell(amount) for amount in range(30)], [0], 1, sums.append))
     assert sums == [0, 10, 20]
+
+
+# Limits
+
+
+def work_for_ever_at_three(item: int) -> int:
+    with work_limits.limited(f"item {item}", 0.5):
+        if item == 3:
+            9**9**9
+    return item
+
+
+def fill_memory_at_three(item: int) -> int:
+    with work_limits.limited(f"item {item}", 600):
+        if item == 3:
+            data = b"x" * (1 << 29)
+            time.sleep(600)
+            assert data
+    return item
+
+
+def die_at_three(item: int) -> int:
+    with work_limits.limited(f"item {item}", 600):
+        return kill_itself_at_three(item)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize(
+    ("work", "limit"),
+    [(work_for_ever_at_three, "CPU"), (fill_memory_at_three, "memory"), (die_at_three, "")],
+)
+def test_a_worker_that_is_ended_is_told_with_its_work_and_limit(
+    work: Callable[[int], int], limit: str, workers: int
+) -> None:
+    with ProcessPool(workers, apart=True, memory_bytes=256 << 20) as pool:
+        results = pool.in_order(work, range(20))
+        with pytest.raises(WorkerDied) as raised:
+            list(results)
+    assert (raised.value.work, raised.value.limit) == ("item 3", limit)
+
+
+def test_one_worker_may_be_a_process_of_its_own() -> None:
+    with ProcessPool(1, apart=True) as pool:
+        assert os.getpid() not in {result for _, result in pool.in_order(process_id, range(3))}
+
+
+def test_limits_of_one_piece_of_work_do_not_add_up_with_the_next() -> None:
+    with ProcessPool(1, apart=True) as pool:
+        assert [result for _, result in pool.in_order(work_a_little, range(8))] == list(range(8))
+
+
+def work_a_little(item: int) -> int:
+    with work_limits.limited(f"item {item}", 0.5):
+        end = time.process_time() + 0.1
+        while time.process_time() < end:
+            pass
+    return item
