@@ -108,7 +108,9 @@ class Commit:
 
     def _has_grown(self, name: str, found: Terms) -> bool:
         """True where this run's list holds that of an unfinished run."""
-        return self.manifest() is None and set(found.get(name, [])) <= set(self.terms[name])
+        theirs = found.get(name, [])
+        held = isinstance(theirs, list) and all(item in self.terms[name] for item in theirs)
+        return held and self.manifest() is None
 
     def found_terms(self) -> dict[str, Any] | None:
         """The terms of the finished directory that is there, else of the run that was begun in it."""

@@ -112,7 +112,8 @@ class _Extraction:
         self._report = ExtractReport()
         self._last_id = ""
         self._md5: str | None = None
-        with self._open_dump(ProcessPool(1)):
+        self._reading = ProcessPool(1)
+        with self._open_dump():
             self._bytes = storage.size(self._dump)  # what is no dump leaves no directory behind
         self._day = settings.day_of(storage.base_name(self._dump))
         self._settings_json = {
@@ -162,9 +163,13 @@ class _Extraction:
         return self._report
 
     def _both_passes(self, workers: int) -> list[FileEntry]:
-        """Extract in processes of their own, which may be ended for a page; the entries of all files."""
+        """Extract in processes of their own, which may be ended for a page; the entries of all files.
+
+        What one worker leaves idle, this process, decompresses the dump for it.
+        """
         try:
             with ProcessPool(workers, apart=True, memory_bytes=self._rules.limits.memory_bytes) as pool:
+                self._reading = pool if workers > 1 else ProcessPool(1)
                 return self._second_pass(pool, self._first_pass(pool))
         except WorkerDied as death:
             raise self._rules.error(death) from None
@@ -183,7 +188,7 @@ class _Extraction:
         """Collect the templates, if they are wanted; the day that dates are frozen at."""
         if self._day is not None and not self._settings.templates:
             return self._day
-        with self._open_dump(pool) as dump:
+        with self._open_dump() as dump:
             found = FirstPass(site=dump.site, templates_wanted=self._settings.templates)
             for position in found.read(dump.blocks(), pool, self._rules):
                 self._progress("templates", position, self._bytes)
@@ -222,7 +227,7 @@ class _Extraction:
     ) -> list[FileEntry]:
         """Extract and write what is not in the files that are kept; PageIsKept as from without_first."""
         self._report.date = day.isoformat()
-        with self._open_dump(pool) as dump, ArticleFiles(self._commit, kept, self._note_file) as files:
+        with self._open_dump() as dump, ArticleFiles(self._commit, kept, self._note_file) as files:
             work = partial(extract_block, self._rendering(dump, day))
             blocks = without_first(dump.blocks(), self._report.pages, self._new_ids)
             for block, outcomes in pool.in_order(work, blocks):
@@ -234,8 +239,8 @@ class _Extraction:
         self._report.files, self._report.bytes = len(files.files), files.total_bytes
         return files.files
 
-    def _open_dump(self, pool: ProcessPool) -> AbstractContextManager[Dump]:
-        return open_dump(self._dump, pool, max_page_bytes=self._settings.max_page_bytes)
+    def _open_dump(self) -> AbstractContextManager[Dump]:
+        return open_dump(self._dump, self._reading, max_page_bytes=self._settings.max_page_bytes)
 
     def _rendering(self, dump: Dump, day: datetime.date) -> Rendering:
         return Rendering(
@@ -285,7 +290,7 @@ class _Extraction:
                 f"{self._dump}: was changed since the earlier run began: md5 {self._md5}, then "
                 f"{progress['dump_md5']}; remove {self._commit.directory} to extract the new one"
             )
-        new_ids = set(self._settings.skip_pages).difference(progress["skip_pages"])
+        new_ids = set(self._settings.skip_pages).difference(progress.get("skip_pages", []))
         if new_ids & self._left_out:
             return []  # the template may be in any of its articles
         report = ExtractReport(**progress["report"])
@@ -296,6 +301,6 @@ class _Extraction:
                 return []
             kept.append(entry)
         self._last_id, self._report = progress["last_id"], report
-        self._left_out |= set(progress["left_out"])
+        self._left_out |= set(progress.get("left_out", []))
         self._new_ids = frozenset(new_ids)
         return kept

@@ -21,7 +21,7 @@ from bertdata.wiki.pages import (
     split_pages,
 )
 from bertdata.wiki.templates import map_templates
-from bertdata.wiki.wikiextractor import Renderer
+from bertdata.wiki.wikiextractor import Renderer, load_wikiextractor
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -95,6 +95,7 @@ def _extract_pages(rendering: Rendering, block: PageBlock) -> "Iterator[Article 
 @lru_cache(maxsize=1)
 def _load_renderer(rendering: Rendering) -> Renderer:
     """The renderer, kept between a worker's blocks."""
+    load_wikiextractor()  # whose import is no page's work
     renderer = Renderer(site=rendering.site, day=rendering.day)
     if rendering.templates is not None:
         renderer.templates = map_templates(Path(rendering.templates), "templates")

@@ -117,6 +117,7 @@ def find_pages(data: bytes, mark: bytes) -> Iterator[bytes]:
 
 def read_templates(rules: PageRules, found: tuple[int, list[bytes]]) -> list[TemplatePage | Skipped]:
     """The readable pages of those found in a block; the second pass reports the unreadable ones."""
+    load_wikiextractor()  # whose import is no page's work
     pages: list[TemplatePage | Skipped] = []
     for data in found[1]:
         number = page_id(data)

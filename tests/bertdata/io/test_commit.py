@@ -238,3 +238,20 @@ def test_directories_that_a_crash_left_are_swept(tmp_path: Path) -> None:
     (tmp_path / "unfinished" / "step-1.0123.tmp" / "file").write_text("half of")
     sweep_directories(tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+def growing(directory: object, *pages: str) -> Commit:
+    terms = {**TERMS, "pages": list(pages)}
+    return Commit(str(directory), "paint", terms, manifest_terms, may_grow=("pages",))
+
+
+def test_a_list_that_may_grow_grows_until_the_directory_is_finished(tmp_path: Path) -> None:
+    growing(tmp_path / "out", "a").claim()
+    with pytest.raises(DatasetError, match=r"other pages \(a\)"):
+        growing(tmp_path / "out").claim()
+    growing(tmp_path / "out", "a", "b").claim()
+    with pytest.raises(DatasetError, match=r"other pages \(b\)"):
+        growing(tmp_path / "out", "a").claim()
+    finish(growing(tmp_path / "out", "a", "b"))
+    with pytest.raises(DatasetError, match=r"other pages \(c\)"):
+        growing(tmp_path / "out", "a", "b", "c").claim()

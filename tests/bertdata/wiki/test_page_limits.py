@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from bertdata.errors import DatasetError, InputError, SettingsError
+from bertdata.io import process_pool
 from bertdata.wiki import rendering
 from bertdata.wiki.extract import extract
 from bertdata.wiki.page_rules import PageLimits, PageRules
@@ -20,6 +21,8 @@ WORDS = "Water runs down the old stone steps and out into the garden below. "
 ON_DAY = ExtractSettings(date=date(2020, 1, 1))
 WITHOUT = ExtractSettings(date=date(2020, 1, 1), skip_pages=(HOSTILE_ID,))
 SHORT = PageLimits(cpu_seconds=1)
+QUICK = ("a power of powers", "a template's comments")
+"""Those that need not wait for the slow tests: one of each pass."""
 BUSY = HOSTILE_PAGES["a power of powers"]
 FIRST, LAST = page("First", WORDS, number=1), page("Last", WORDS, number=9)
 
@@ -34,7 +37,13 @@ def workers(request: pytest.FixtureRequest) -> int:
     return int(request.param)
 
 
-@pytest.mark.parametrize("hostile", HOSTILE_PAGES.values(), ids=HOSTILE_PAGES)
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        pytest.param(pages, id=name, marks=() if name in QUICK else pytest.mark.slow)
+        for name, pages in HOSTILE_PAGES.items()
+    ],
+)
 def test_a_page_beyond_its_cpu_seconds_ends_the_run_by_name_and_can_be_left_out(
     tmp_path: Path, hostile: str
 ) -> None:
@@ -72,6 +81,7 @@ def test_want_of_memory_is_no_reason_to_skip_a_page(tmp_path: Path, monkeypatch:
         raise MemoryError
 
     monkeypatch.setattr(rendering.Renderer, "render", fail)
+    monkeypatch.setattr(process_pool, "_may_start_processes", lambda: False)  # which would not have the patch
     source = write_dump(tmp_path / "dump.xml", FIRST)
     with pytest.raises(InputError, match="page 'First' .id 1.: took more memory than there is"):
         extract(source, tmp_path / "out", ON_DAY)
@@ -137,6 +147,7 @@ def test_a_run_that_leaves_out_the_page_at_which_the_last_one_ended_keeps_its_fi
     assert contents(tmp_path / "out") == contents(tmp_path / "fresh")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("also", ["12", "3"])
 def test_a_run_that_leaves_out_more_begins_anew_where_that_is_in_finished_files(
     tmp_path: Path, also: str
