@@ -3,6 +3,7 @@
 import argparse
 import sys
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -232,7 +233,20 @@ def spill_files(targets: tuple[Target, ...]) -> SpillFiles:
 
 
 def make_datasets(pipeline: Any, source: PipelineInput, targets: tuple[Target, ...]) -> RunMetrics:
-    """Claim the directories, run the pipeline, clean up; the pipeline's metrics."""
+    """Claim the directories, run the pipeline, clean up; the pipeline's metrics.
+
+    The launcher holds the directories' locks while it waits. Workers take none: they may run on many
+    machines, and several attempts of one plan do no harm.
+    """
+    with ExitStack() as locks:
+        if source.stage is not None:
+            locks.enter_context(source.stage.text.commit.locked())
+        for target in targets:
+            locks.enter_context(target.dataset.locked())
+        return _make_datasets(pipeline, source, targets)
+
+
+def _make_datasets(pipeline: Any, source: PipelineInput, targets: tuple[Target, ...]) -> RunMetrics:
     if source.stage is not None:
         source.stage.text.commit.claim()
     for target in targets:

@@ -2,12 +2,15 @@
 
 import signal
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from functools import partial
 
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import SettingsError
+from bertdata.io import storage
+from bertdata.io.commit import UNFINISHED
+from bertdata.io.directory_lock import lock_directory
 from trainer.checkpoint import new_state
 from trainer.config import Config
 from trainer.data.opening import data_warnings, open_configured
@@ -37,6 +40,20 @@ def pretrain(phases: Sequence[Config]) -> None:
         if not config.compile_only:
             config.require("output_dir")
     runtime = begin(phases[0])
+    with ExitStack() as locks:
+        runtime.share(lambda: lock_outputs(phases, locks))
+        train_phases(runtime, phases)
+    runtime.workers.close()
+
+
+def lock_outputs(phases: Sequence[Config], locks: ExitStack) -> None:
+    """Lock the output directories; DatasetError where another run writes to one of them."""
+    for directory in sorted({str(config.output_dir) for config in phases if not config.compile_only}):
+        locks.enter_context(lock_directory(storage.join(directory, UNFINISHED)))
+
+
+def train_phases(runtime: Runtime, phases: Sequence[Config]) -> None:
+    """Train the phases that are not over yet, until one ends early."""
     datasets = [
         open_configured(config, None if config.generated_data else config.train_data) for config in phases
     ]
@@ -58,7 +75,6 @@ def pretrain(phases: Sequence[Config]) -> None:
             runtime = replace(runtime, config=config, device=find_device(config))
         if not train_phase(runtime, data):
             break
-    runtime.workers.close()
 
 
 def train_phase(runtime: Runtime, data: OpenedDataset) -> bool:

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bertdata.io import storage
+from bertdata.io.commit import FOR_ONE_RUN
 
-SUFFIX = ".spill.tmp"
-"""The commit protocol sweeps files of this ending from a directory that is begun again or given up."""
+SUFFIX = f".spill{FOR_ONE_RUN}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,6 +54,20 @@ class Dataset:
         """The directory of growing files and notes."""
         return self.commit.unfinished
 
+    @contextmanager
+    def run(self) -> Iterator[None]:
+        """The time of a run: the directory is locked and claimed, and given up where the run fails."""
+        self.refuse_others()
+        with self.commit.run():
+            yield
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """The time in which no other run may write to the directory."""
+        self.refuse_others()
+        with self.commit.locked():
+            yield
+
     def begin(self) -> None:
         """Claim the directory; DatasetError if it belongs to another plan or to something else."""
         self.refuse_others()

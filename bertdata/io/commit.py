@@ -5,6 +5,7 @@
     DIR/part-00000.tfrecord        a piece, as any file that is made for good; appears whole
     DIR/unfinished/plan.json       the plan that DIR is being made for; from the claim to the release
     DIR/unfinished/NAME.json       note of a finished piece, sealed with an md5
+    DIR/unfinished/run.lock        held by the run (none in an object store)
     DIR/unfinished/*.tmp           files that are being written (none in an object store)
     DIR/unfinished/*.scratch       files for a later step of the run
     DIR/MD5SUMS DIR/manifest.json  written last, in this order; then unfinished/ goes
@@ -22,6 +23,7 @@ from urllib.parse import quote, unquote
 
 from bertdata.errors import BertDataError, DatasetError, ManifestError, MissingInputError
 from bertdata.io import storage
+from bertdata.io.directory_lock import LOCK_NAME, lock_directory, remove_stale_lock
 from bertdata.io.manifest_file import (
     MANIFEST_NAME,
     MD5SUMS_NAME,
@@ -36,8 +38,10 @@ PLAN_NAME = "plan.json"
 Terms = Mapping[str, Any]
 """A plan: JSON values by name, in the words of an error message. Equal terms make equal bytes."""
 
-_GROWING = ".tmp"
-_OURS = (_GROWING, ".json", ".scratch")
+FOR_ONE_RUN = ".run.tmp"
+"""Ending of files in ``unfinished/`` that are of no use to a later run: it sweeps them."""
+
+_KEPT = (".json", ".scratch")
 
 
 class Commit:
@@ -76,6 +80,31 @@ class Commit:
         """The name, in the directory, of a file for later steps of the run; gone after the release."""
         return f"{UNFINISHED}/{quote(name, safe='')}.scratch"
 
+    @contextmanager
+    def run(self) -> Iterator[None]:
+        """The time of a run: the directory is locked and claimed, and given up where the run fails.
+
+        DatasetError if the directory is another's, or if another run is writing there.
+        """
+        with self.locked():
+            self.claim()
+            try:
+                yield
+            except BaseException:
+                self.give_up()
+                raise
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """The time in which no other run may write to the directory; errors as from run."""
+        self.refuse_others()  # before anything is changed; claim asks again when nobody else writes there
+        try:
+            with lock_directory(self.unfinished):
+                yield
+        except BaseException:
+            self._remove_if_empty()
+            raise
+
     def claim(self) -> None:
         """Take the directory, or take up an earlier run of the same plan; DatasetError if it is another's."""
         self.refuse_others()
@@ -93,8 +122,14 @@ class Commit:
         if storage.is_link(self.unfinished):
             raise DatasetError(f"{self.unfinished}: is a link, expected a directory of ours; remove it")
         found = self.found_terms()
+        if found is None and (strange := self._strange_file()) is not None:
+            found = self.found_terms()  # another run may have begun in between
+            if found is None:
+                raise DatasetError(
+                    f"{self.directory}: is not empty and no {self._kind} of ours (it holds {strange}); "
+                    "choose another directory"
+                )
         if found is None:
-            self._refuse_strange_files()
             return
         ours = {"kind": self._kind, **self.terms}
         grown = [name for name in self._may_grow if self._has_grown(name, found)]
@@ -187,8 +222,15 @@ class Commit:
             self.release()
 
     def release(self) -> None:
-        """Remove ``unfinished/``."""
+        """Remove ``unfinished/``; a lock that is held goes with its run."""
         storage.remove_directory(self.unfinished, only=_is_ours)
+        remove_stale_lock(self.unfinished)
+
+    def release_finished(self) -> None:
+        """Remove the rest that a finished run left if it ended before it could."""
+        if storage.exists(self.unfinished):
+            with self.locked():
+                self.release()
 
     def give_up(self) -> None:
         """Free the directory for other plans if not one piece was finished in it.
@@ -197,31 +239,33 @@ class Commit:
         """
         with suppress(BertDataError):  # whatever made the run fail is more worth telling
             self.sweep()
-            plan = f"{UNFINISHED}/{PLAN_NAME}"
+            empty = {f"{UNFINISHED}/{name}" for name in (PLAN_NAME, LOCK_NAME)}
             files = storage.list_files(self.directory)
-            if [name for name in files if name.startswith(f"{UNFINISHED}/") and name != plan]:
+            if [name for name in files if name.startswith(f"{UNFINISHED}/") and name not in empty]:
                 return
             if MANIFEST_NAME in files or not _strange(files):
                 self.release()
-            if not storage.is_remote(self.directory):
-                with suppress(OSError):  # not empty
-                    os.rmdir(self.directory.removeprefix("file://"))
+            self._remove_if_empty()
 
     def sweep(self) -> None:
         """Remove files that were being written when a process was stopped."""
         for name in storage.list_files(self.unfinished):
-            if name.endswith(_GROWING):
+            if _is_swept(name):
                 storage.remove(storage.join(self.unfinished, name), missing_ok=True)
 
-    def _refuse_strange_files(self) -> None:
+    def _strange_file(self) -> str | None:
+        """A file that belongs to no directory of ours, where there is no plan."""
         names = storage.list_files(self.directory)
         strange = _strange(names)
-        strange += [n for n in names if n.startswith(f"{UNFINISHED}/") and not n.endswith(_GROWING)]
-        if strange:
-            raise DatasetError(
-                f"{self.directory}: is not empty and no {self._kind} of ours (it holds {strange[0]}); "
-                "choose another directory"
-            )
+        for name in names:
+            if name.startswith(f"{UNFINISHED}/") and not _is_unlisted(name.removeprefix(f"{UNFINISHED}/")):
+                strange.append(name)
+        return next(iter(strange), None)
+
+    def _remove_if_empty(self) -> None:
+        if not storage.is_remote(self.directory):
+            with suppress(OSError):
+                os.rmdir(self.directory.removeprefix("file://"))
 
     @property
     def _plan_path(self) -> str:
@@ -262,5 +306,15 @@ def _strange(names: list[str]) -> list[str]:
     return [name for name in names if not name.startswith(inner)]
 
 
+def _is_swept(name: str) -> bool:
+    """True for a file that is being written, or is for one run."""
+    return storage.is_growing_name(name) or ("/" not in name and name.endswith(FOR_ONE_RUN))
+
+
+def _is_unlisted(name: str) -> bool:
+    """True for a file of ``unfinished/`` that may be there before the plan."""
+    return name == LOCK_NAME or _is_swept(name)
+
+
 def _is_ours(name: str) -> bool:
-    return "/" not in name and name.endswith(_OURS)
+    return _is_swept(name) or ("/" not in name and name.endswith(_KEPT))

@@ -5,6 +5,7 @@ Every function turns a refusal of the file system into an error that names the p
 
 import io
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from glob import glob
@@ -17,6 +18,7 @@ from bertdata.io.remote import is_object_store, missing_bucket, open_file_system
 Result = TypeVar("Result")
 
 _BUFFER_BYTES = 1 << 20
+_GROWING_NAME = re.compile(r"[^/]+\.[0-9a-f]{16}\.tmp")
 _REQUESTS = 16
 """Small requests to a remote file system that are under way at a time: each waits for the network."""
 
@@ -138,7 +140,7 @@ def open_output(path: str, *, temporary: str | None = None) -> Iterator[BinaryIO
     second writer or a file object's finaliser does can put half of it there.
     """
     directory = temporary if temporary is not None else parent(path)
-    growing = join(directory, f"{base_name(path)}.{os.urandom(8).hex()}.tmp")
+    growing = join(directory, growing_name(base_name(path)))
     if is_remote(path):
         with _open_remote_output(path, growing) as file:
             yield file
@@ -153,6 +155,16 @@ def open_output(path: str, *, temporary: str | None = None) -> Iterator[BinaryIO
     except BaseException:
         remove(growing, missing_ok=True)
         raise
+
+
+def growing_name(name: str) -> str:
+    """A name of its own for a file or directory that is being written."""
+    return f"{name}.{os.urandom(8).hex()}.tmp"
+
+
+def is_growing_name(name: str) -> bool:
+    """True for a name as growing_name makes them."""
+    return _GROWING_NAME.fullmatch(name) is not None
 
 
 def _create(path: str) -> BinaryIO:
@@ -297,8 +309,12 @@ def list_files(directory: str) -> list[str]:
             found = file_system.find(inner) if there else []
         names = [str(path)[len(inner.rstrip("/")) + 1 :] for path in found]
         return sorted(name for name in names if name and not name.endswith("/"))  # marks of empty folders
-    root = Path(_local(directory))
-    return sorted(path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file())
+    root = _local(directory)
+    found = []
+    for folder, _, names in os.walk(root):  # a folder that another process removes meanwhile is passed over
+        paths = [Path(folder, name) for name in names]
+        found += [path.relative_to(root).as_posix() for path in paths if path.is_file()]
+    return sorted(found)
 
 
 def expand(patterns: list[str]) -> list[str]:

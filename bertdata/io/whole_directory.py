@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from bertdata.errors import StorageError
+from bertdata.errors import DatasetError, StorageError
+from bertdata.io import storage
 from bertdata.io.commit import UNFINISHED
 
 
@@ -17,7 +18,7 @@ def open_directory(path: Path) -> Iterator[Path]:
     What was at the path is replaced. It grows in ``unfinished/`` beside the path, under a name of its
     own: machines that share a file system may write the same one at the same time.
     """
-    growing = path.parent / UNFINISHED / f"{path.name}.{os.urandom(8).hex()}.tmp"
+    growing = _unfinished(path.parent) / storage.growing_name(path.name)
     try:
         _make(growing)
         yield growing
@@ -49,10 +50,18 @@ def _make(growing: Path) -> None:
 
 def sweep_directories(parent: Path) -> None:
     """Remove directories that were growing in ``parent`` when a process was stopped."""
-    for growing in (parent / UNFINISHED).glob("*.tmp"):
-        shutil.rmtree(growing, ignore_errors=True)
+    for growing in _unfinished(parent).glob("*.tmp"):
+        if storage.is_growing_name(growing.name):
+            shutil.rmtree(growing, ignore_errors=True)
     with suppress(OSError):
         (parent / UNFINISHED).rmdir()
+
+
+def _unfinished(parent: Path) -> Path:
+    folder = parent / UNFINISHED
+    if folder.is_symlink():
+        raise DatasetError(f"{folder}: is a link, expected a directory of ours; remove it")
+    return folder
 
 
 def _flush(path: Path) -> None:

@@ -1,6 +1,6 @@
 """Sentence parts to shards."""
 
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -141,16 +141,12 @@ class ShardRun:
 
     def make(self, workers: int, progress: OnProgress) -> CreateResult:
         """Make the datasets."""
-        targets, sources, warnings = self.plan.targets, find_sources(self.parts), self.warnings()
-        for target in targets:
-            target.dataset.begin()
-        try:
+        sources, warnings = find_sources(self.parts), self.warnings()
+        with ExitStack() as runs:
+            for target in self.plan.targets:
+                runs.enter_context(target.dataset.run())
             made = self._make_shards(workers, telling_first(warnings, progress))
             datasets = finish(self.plan, made, sources)
-        except BaseException:
-            for target in targets:
-                target.dataset.give_up()
-            raise
         return CreateResult(
             datasets=tuple(datasets),
             kept=sum(result.kept for result in made.results),

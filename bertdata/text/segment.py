@@ -53,12 +53,8 @@ def _run(
     with ProcessPool(min(workers, len(files))) as pool:
         run = GroupedRun(files, text, load_splitter, pool, progress)
         if (finished := text.finished()) is not None and run.has_same_inputs(finished):
-            text.commit.release()  # the earlier run may have ended just before that
+            text.commit.release_finished()
             return finished.counts
-        text.commit.claim()
-        try:
+        with text.commit.run():
             made = write_parts(run) if text.plan.settings.recipe == "mlperf" else write_shards(run)
             return text.finish(run.inputs, made).counts
-        except BaseException:
-            text.commit.give_up()
-            raise

@@ -141,16 +141,16 @@ class _Extraction:
         return manifest
 
     def release(self) -> None:
-        """Remove what a finished run left that ended just before it could."""
-        self._commit.release()
+        """Remove the rest that a finished run left if it ended before it could."""
+        self._commit.release_finished()
 
     def run(self, workers: int) -> ExtractReport:
-        self._commit.claim()
-        try:
-            files = self._both_passes(workers)
-        except BaseException:
-            self._commit.give_up()
-            raise
+        with self._commit.run():
+            self._finish(self._both_passes(workers))
+        return self._report
+
+    def _finish(self, files: list[FileEntry]) -> None:
+        """Write MD5SUMS and manifest."""
         assert self._md5 is not None
         manifest = ArticlesManifest(
             source=FileEntry(name=storage.base_name(self._dump), bytes=self._bytes, md5=self._md5),
@@ -160,7 +160,6 @@ class _Extraction:
             files=tuple(files),
         )
         self._commit.finish(manifest.dump(), manifest.md5sums())
-        return self._report
 
     def _both_passes(self, workers: int) -> list[FileEntry]:
         """Extract in processes of their own, which may be ended for a page; the entries of all files.

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from bertdata.io import storage
+from bertdata.io.commit import FOR_ONE_RUN
 from bertdata.io.process_pool import ProcessPool
 from bertdata.wiki.dump import PageBlock, SiteInfo
 from bertdata.wiki.page_rules import PageRules
@@ -156,7 +157,7 @@ def map_templates(directory: Path, kind: str) -> Any:
 
 
 def _blob_path(directory: Path, kind: str, name: str) -> Path:
-    return directory / f"{kind}-{name}.tmp"
+    return directory / f"{kind}-{name}{FOR_ONE_RUN}"
 
 
 def _map(path: Path) -> mmap.mmap | bytes:

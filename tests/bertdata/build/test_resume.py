@@ -14,6 +14,7 @@ from beam_pipelines.prepare import main as prepare
 from beam_pipelines.runners.worker import LAUNCHER
 from benchmarks import kills
 from tests.support.commands import SMALL, Outcome, Program, contents, finish, start
+from tests.support.lock_holder import holder
 
 Make = Callable[[], Outcome]
 
@@ -135,6 +136,18 @@ def test_a_plan_that_cannot_be_read_is_an_error_with_a_remedy(
     assert "unfinished/plan.json: is not JSON: " in line
     assert line.endswith(f"; remove {output}, then run again")
     assert contents(output) == before
+
+
+def test_a_directory_that_another_run_writes_to_is_refused_and_stays(make: Make, tmp_path: Path) -> None:
+    with holder(tmp_path / "out" / "unfinished") as first:
+        before = contents(tmp_path / "out")
+        outcome = make()
+        assert outcome.status == 2
+        (line,) = outcome.err.splitlines()
+        assert f": error: {tmp_path}/out: another run (process {first.pid} on " in line
+        assert contents(tmp_path / "out") == before
+    assert make().status == 0
+    assert not (tmp_path / "out" / "unfinished").exists()
 
 
 def test_moments_spread_over_the_whole_run_and_every_victim_has_its_turn() -> None:

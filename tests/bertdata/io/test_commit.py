@@ -3,6 +3,8 @@
 import json
 import os
 import pickle
+import shutil
+import signal
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -10,10 +12,12 @@ from typing import Any
 import pytest
 
 from bertdata.errors import DatasetError, ManifestError, StorageError
+from bertdata.io import storage
 from bertdata.io.commit import Commit, differences
 from bertdata.io.manifest_file import dump_json, parse_json, seal, unseal
 from bertdata.io.whole_directory import open_directory, sweep_directories
 from tests.support.commands import contents, files_below
+from tests.support.lock_holder import holder
 from tests.support.object_stores import Store
 
 TERMS = {"colour": "red", "inputs": ["a", "b"]}
@@ -135,6 +139,73 @@ def test_an_unfinished_that_is_a_link_is_refused(tmp_path: Path) -> None:
     assert contents(tmp_path / "elsewhere") == {"letter.tmp": b"precious"}
 
 
+@pytest.mark.parametrize("name", ["thesis.tmp", "thesis.0123.tmp", "chapter/plan.json", "a/b.run.tmp"])
+def test_a_strangers_temporary_file_is_refused_and_stays(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "out" / "unfinished" / name
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"precious")
+    with pytest.raises(DatasetError, match="is not empty and no paint of ours"):
+        commit_of(tmp_path / "out").claim()
+    assert contents(tmp_path / "out") == {f"unfinished/{name}": b"precious"}
+    path.rename(tmp_path / "thesis")
+    shutil.rmtree(tmp_path / "out")
+    commit = begin(tmp_path / "out")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / "thesis").rename(path)
+    commit.claim()  # sweeps
+    finish(commit)
+    assert files_below(tmp_path / "out" / "unfinished") == [name]
+
+
+def test_a_run_that_fails_frees_a_directory_in_which_nothing_was_finished(tmp_path: Path) -> None:
+    commit = commit_of(tmp_path / "out")
+    with suppress(KeyboardInterrupt), commit.run():
+        assert files_below(tmp_path / "out") == ["unfinished/plan.json", "unfinished/run.lock"]
+        raise KeyboardInterrupt
+    assert not (tmp_path / "out").exists()
+    with suppress(KeyboardInterrupt), commit.run():
+        with commit.open("piece") as file:
+            file.write(b"whole")
+        commit.note("piece", {"bytes": 5})
+        raise KeyboardInterrupt
+    assert files_below(tmp_path / "out") == ["piece", "unfinished/piece.json", "unfinished/plan.json"]
+    with commit.run():
+        finish(commit)
+        assert files_below(tmp_path / "out" / "unfinished") == ["run.lock"]
+    assert not (tmp_path / "out" / "unfinished").exists()
+
+
+def test_a_second_run_is_refused_and_a_workers_release_leaves_the_lock(tmp_path: Path) -> None:
+    commit = commit_of(tmp_path / "out")
+    with holder(tmp_path / "out" / "unfinished") as first:
+        commit.claim()  # as a worker of the run would see it
+        finish(commit)
+        assert files_below(tmp_path / "out" / "unfinished") == ["run.lock"]
+        for write in (commit.run, commit.locked):
+            with pytest.raises(DatasetError, match=rf"another run \(process {first.pid} on "), write():
+                pass
+        with pytest.raises(DatasetError, match="another run"):
+            commit.release_finished()
+        first.end(signal.SIGKILL)
+    commit.release()  # as a runner's worker does that outlives the launcher
+    assert not (tmp_path / "out" / "unfinished").exists()
+
+
+def test_a_run_that_begins_while_another_is_looked_at_is_no_stranger(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    list_files = storage.list_files
+
+    def late(directory: str) -> list[str]:
+        monkeypatch.setattr(storage, "list_files", list_files)
+        begin(tmp_path / "out")
+        return list_files(directory)
+
+    monkeypatch.setattr(storage, "list_files", late)
+    commit_of(tmp_path / "out").refuse_others()
+    assert "piece" in files_below(tmp_path / "out")
+
+
 def test_directories_of_ours_may_lie_within_one_that_is_claimed(tmp_path: Path) -> None:
     finish(begin(tmp_path / "out" / "finished"))
     begin(tmp_path / "out" / "begun")
@@ -146,7 +217,7 @@ def test_directories_of_ours_may_lie_within_one_that_is_claimed(tmp_path: Path) 
 
 def test_a_claim_sweeps_what_a_crash_left(tmp_path: Path) -> None:
     commit = begin(tmp_path / "out")
-    (tmp_path / "out" / "unfinished" / "piece.0123.tmp").write_bytes(b"half of")
+    (tmp_path / "out" / "unfinished" / "piece.0123456789abcdef.tmp").write_bytes(b"half of")
     commit.claim()
     assert files_below(tmp_path / "out") == ["piece", "unfinished/piece.json", "unfinished/plan.json"]
 
@@ -233,9 +304,24 @@ def test_a_directory_appears_whole_or_not_at_all(tmp_path: Path) -> None:
     assert contents(tmp_path) == {"checkpoints/step-1/file": b"second"}
 
 
+def test_directories_never_grow_and_are_never_swept_behind_a_link(tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere" / "step-1.0123456789abcdef.tmp"
+    elsewhere.mkdir(parents=True)
+    (tmp_path / "unfinished").symlink_to(elsewhere.parent)
+    with pytest.raises(DatasetError, match="unfinished: is a link"):
+        sweep_directories(tmp_path)
+    with pytest.raises(DatasetError, match="unfinished: is a link"), open_directory(tmp_path / "step-2"):
+        pass
+    assert elsewhere.exists()
+    (tmp_path / "unfinished").unlink()
+    (tmp_path / "unfinished" / "thesis.tmp").mkdir(parents=True)
+    sweep_directories(tmp_path)
+    assert (tmp_path / "unfinished" / "thesis.tmp").exists()
+
+
 def test_directories_that_a_crash_left_are_swept(tmp_path: Path) -> None:
-    (tmp_path / "unfinished" / "step-1.0123.tmp").mkdir(parents=True)
-    (tmp_path / "unfinished" / "step-1.0123.tmp" / "file").write_text("half of")
+    (tmp_path / "unfinished" / "step-1.0123456789abcdef.tmp").mkdir(parents=True)
+    (tmp_path / "unfinished" / "step-1.0123456789abcdef.tmp" / "file").write_text("half of")
     sweep_directories(tmp_path)
     assert list(tmp_path.iterdir()) == []
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import threading
 import time
@@ -13,7 +14,9 @@ import torch
 from safetensors.torch import load_file
 
 from bertdata.dataset.reader import open_dataset
+from tests.support.commands import contents
 from tests.support.launching import ROOT
+from tests.support.lock_holder import holder
 from tests.support.training_runs import MODEL, errors, losses, refuse, start_workers, tensors, words
 from trainer.batches import Batch
 from trainer.checkpoint import State, find_checkpoints, read_state
@@ -518,6 +521,25 @@ def test_what_rank_0_refuses_is_said_once_and_ends_all(launcher, whole, training
 
 
 # Refused
+
+
+def test_a_second_run_into_the_output_directory_is_refused_and_removes_nothing(
+    trainer, whole, training_set, tmp_path
+):
+    shutil.copytree(whole, tmp_path / "run")
+    growing = tmp_path / "run" / "checkpoints" / "unfinished" / "step-00000015.0123456789abcdef.tmp"
+    growing.mkdir(parents=True)
+    (growing / "model.safetensors").write_bytes(b"half of")
+    before = contents(tmp_path / "run")
+    run = words(training_set, tmp_path / "run", "--accumulation=2", "--resume")
+    with holder(tmp_path / "run" / "unfinished") as first:
+        refuse(trainer(*run), 2, f"{tmp_path}/run: another run (process {first.pid} on ")
+        (tmp_path / "run" / "unfinished" / "run.lock").rename(tmp_path / "run.lock")
+        assert contents(tmp_path / "run") == before
+        (tmp_path / "run.lock").rename(tmp_path / "run" / "unfinished" / "run.lock")
+    assert trainer(*run).status == 0
+    assert not growing.exists()
+    assert not (tmp_path / "run" / "unfinished").exists()
 
 
 def test_a_used_output_directory_is_refused(trainer, training_set, tmp_path):
