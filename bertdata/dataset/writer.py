@@ -24,9 +24,10 @@ from bertdata.dataset.manifest import (
     parse_manifest,
 )
 from bertdata.dataset.sources import NO_SOURCES, SOURCE_NAMES, Sources
-from bertdata.errors import DatasetError, InputError
+from bertdata.errors import DatasetError, InputError, ManifestError
 from bertdata.io import storage
 from bertdata.io.commit import Commit, nested_directories
+from bertdata.io.entry_json import parse_entry
 from bertdata.io.manifest_file import MANIFEST_NAME
 
 Entries = tuple[InputEntry, ShardEntry]
@@ -156,9 +157,10 @@ class Dataset:
         if note is None:
             return self._listed_entry(shard)
         try:
-            return InputEntry(**note["input"]), ShardEntry(**note["shard"])
-        except (KeyError, TypeError):
-            return self._listed_entry(shard)  # a note of another version
+            entries = parse_entry(InputEntry, note.get("input")), parse_entry(ShardEntry, note.get("shard"))
+        except ManifestError:  # a note of another version
+            return self._listed_entry(shard)
+        return entries if entries[1].name == shard else self._listed_entry(shard)
 
     def _listed_entry(self, shard: str) -> Entries | None:
         """The entries of a shard in the manifest of the finished dataset, if it is of our plan."""

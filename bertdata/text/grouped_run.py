@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import Any, TypeVar
 
+from bertdata.errors import ManifestError
+from bertdata.io.entry_json import parse_entry_list
 from bertdata.io.file_check import FileEntry, file_md5, fits
 from bertdata.io.process_pool import ProcessPool
 from bertdata.text.directory import TextDirectory
@@ -25,10 +27,11 @@ Note = dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Group:
-    """Consecutive files, by number, that are done and noted together."""
+    """Consecutive files, by number, that are done and noted together; made: the files that they become."""
 
     name: str
     numbers: Sequence[int]
+    made: Sequence[str]
 
 
 class GroupedRun:
@@ -65,13 +68,15 @@ class GroupedRun:
         make: Callable[[Group, Iterator[Text]], Note],
         *,
         keep: bool = True,
+        is_whole: Callable[[Note], bool] = lambda note: True,
     ) -> Iterator[Note]:
         """The note of each group, in order: that of an earlier run where it still fits, else a new one.
 
         step: the work on one numbered file, done by a worker. make: writes a group's files from its
-        texts. Without keep nothing is noted.
+        texts. Without keep nothing is noted. is_whole: looks at what the recipe adds to an earlier run's
+        note.
         """
-        kept = self._kept(groups) if keep else {}
+        kept = self._kept(groups, is_whole) if keep else {}
         work = [(n, self.files[n]) for group in groups if group.name not in kept for n in group.numbers]
         results = self._pool.in_order(step, work)
         for group in groups:
@@ -96,12 +101,14 @@ class GroupedRun:
             yield text
             self._progress(text.bytes_in)
 
-    def _kept(self, groups: Sequence[Group]) -> dict[str, Note]:
+    def _kept(self, groups: Sequence[Group], is_whole: Callable[[Note], bool]) -> dict[str, Note]:
         """The notes of an earlier run that fit their files and their inputs, by the group's name."""
         noted = {
             group.name: note
             for group in groups
-            if (note := self.text.commit.read_note(group.name)) is not None and self._fits(note)
+            if (note := self.text.commit.read_note(group.name)) is not None
+            and self._fits(group, note)
+            and is_whole(note)
         }
         numbers = [number for group in groups if group.name in noted for number in group.numbers]
         found = self._pool.in_order(file_md5, [self.files[number] for number in numbers])
@@ -113,5 +120,16 @@ class GroupedRun:
             and [item["md5"] for item in note["inputs"]] == [md5s[number] for number in group.numbers]
         }
 
-    def _fits(self, note: Note) -> bool:
-        return all(fits(self.text.commit.directory, FileEntry(**item)) for item in note["files"])
+    def _fits(self, group: Group, note: Note) -> bool:
+        """True for a note of the group whose files are there."""
+        try:
+            inputs = parse_entry_list(TextInput, note.get("inputs"))
+            files = parse_entry_list(FileEntry, note.get("files"))
+        except ManifestError:  # a note of another version
+            return False
+        names = [self.text.plan.inputs[number] for number in group.numbers]
+        return (
+            [entry.name for entry in inputs] == names
+            and [entry.name for entry in files] == list(group.made)
+            and all(fits(self.text.commit.directory, entry) for entry in files)
+        )

@@ -1,19 +1,20 @@
 """MLPerf's parts and its evaluation set: the files of a part are a group."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from itertools import groupby
 
 from bertdata.io import storage
-from bertdata.io.commit import Commit
-from bertdata.io.file_check import FileEntry, HashingSink
+from bertdata.io.file_check import FileEntry
 from bertdata.text.evaluation import eval_md5, eval_text
 from bertdata.text.grouped_run import Group, GroupedRun, Note
 from bertdata.text.mlperf import MlperfText, make_sentences
 from bertdata.text.parts import part_text
 from bertdata.text.plan import EVAL_MD5, EVAL_TEXT
 from bertdata.text.splitter import SplitterLoader
+
+EVAL = (EVAL_TEXT, EVAL_MD5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,39 +38,31 @@ def write_parts(run: GroupedRun) -> list[FileEntry]:
     """
     plan, commit = run.text.plan, run.text.commit
     step = MlperfStep(len(run.files), plan.settings.eval_articles, run.load_splitter)
+
+    def scratch(part: str, name: str) -> str:
+        return commit.scratch_name(f"{part}.{name}")
+
     numbered = groupby(range(len(run.files)), key=lambda number: plan.part_of[number])
-    groups = [Group(name=plan.names[part], numbers=list(numbers)) for part, numbers in numbered]
+    groups = [
+        Group(name=name, numbers=list(numbers), made=[name, *(scratch(name, kind) for kind in EVAL)])
+        for name, numbers in ((plan.names[part], numbers) for part, numbers in numbered)
+    ]
 
     def make(group: Group, texts: Iterator[MlperfText]) -> Note:
-        text_scratch, md5_scratch = f"{group.name}.{EVAL_TEXT}", f"{group.name}.{EVAL_MD5}"
-        with (
-            run.text.open(group.name) as part,
-            open_scratch(commit, text_scratch) as eval_file,
-            open_scratch(commit, md5_scratch) as md5_file,
-        ):
+        with ExitStack() as opened:
+            sinks = [opened.enter_context(run.text.open(name)) for name in group.made]
+            part, eval_file, md5_file = sinks
             for text in texts:
                 part.write(part_text(text.training))
                 eval_file.write(eval_text(text.withheld))
                 md5_file.write(eval_md5(text.withheld))
-        entries = [
-            part.entry(group.name),
-            eval_file.entry(commit.scratch_name(text_scratch)),
-            md5_file.entry(commit.scratch_name(md5_scratch)),
-        ]
+        entries = [sink.entry(name) for name, sink in zip(group.made, sinks, strict=True)]
         return {"files": [asdict(entry) for entry in entries]}
 
     made = [FileEntry(**note["files"][0]) for note in run.notes(groups, step, make)]
-    for name in (EVAL_TEXT, EVAL_MD5):
+    for name in EVAL:
         with run.text.open(name) as file:
             for group in groups:
-                scratch = commit.scratch_name(f"{group.name}.{name}")
-                file.write(storage.read_bytes(commit.path(scratch)))
+                file.write(storage.read_bytes(commit.path(scratch(group.name, name))))
         made.append(file.entry(name))
     return made
-
-
-@contextmanager
-def open_scratch(commit: Commit, name: str) -> Iterator[HashingSink]:
-    """A scratch file for a later step, opened for writing; it appears when the block ends well."""
-    with commit.open(commit.scratch_name(name)) as file:
-        yield HashingSink(file.write)

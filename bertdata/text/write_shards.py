@@ -5,7 +5,9 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from tempfile import TemporaryDirectory
 
+from bertdata.errors import ManifestError
 from bertdata.io import storage
+from bertdata.io.entry_json import parse_numbers
 from bertdata.io.file_check import FileEntry, HashingSink
 from bertdata.text.grouped_run import Group, GroupedRun, Note
 from bertdata.text.nvidia import NvidiaText, make_articles
@@ -45,12 +47,16 @@ def _write_shards(run: GroupedRun, place: str | None) -> list[FileEntry]:
     commit, plan = run.text.commit, run.text.plan
     starts = range(0, len(run.files), GROUP_FILES)
     groups = [
-        Group(name=f"articles-{index:05d}", numbers=range(start, min(start + GROUP_FILES, len(run.files))))
+        Group(
+            name=(name := f"articles-{index:05d}"),
+            numbers=range(start, min(start + GROUP_FILES, len(run.files))),
+            made=[commit.scratch_name(name)],
+        )
         for index, start in enumerate(starts)
     ]
 
     def path_of(group: Group) -> str:
-        name = commit.scratch_name(group.name)
+        (name,) = group.made
         return commit.path(name) if place is None else storage.join(place, storage.base_name(name))
 
     def make(group: Group, texts: Iterator[NvidiaText]) -> Note:
@@ -63,12 +69,12 @@ def _write_shards(run: GroupedRun, place: str | None) -> list[FileEntry]:
                     sink.write(article)
                 lengths.extend(map(len, text.articles))
                 sentences.extend(text.sentences)
-        entry = sink.entry(commit.scratch_name(group.name))
+        entry = sink.entry(*group.made)
         return {"files": [asdict(entry)], "lengths": list(lengths), "sentences": list(sentences)}
 
     sentences = array("I")
     with Spool() as spool:
-        notes = run.notes(groups, NvidiaStep(run.load_splitter), make, keep=place is None)
+        notes = run.notes(groups, NvidiaStep(run.load_splitter), make, keep=place is None, is_whole=_is_whole)
         for group, note in zip(groups, notes, strict=True):
             spool.add(path_of(group), note["lengths"])
             sentences.extend(note["sentences"])
@@ -79,3 +85,16 @@ def _write_shards(run: GroupedRun, place: str | None) -> list[FileEntry]:
                     shard.write(article)
             made.append(shard.entry(name))
     return made
+
+
+def _is_whole(note: Note) -> bool:
+    """True if an earlier run's note has length and number of sentences of each article in its file."""
+    try:
+        lengths, sentences = parse_numbers(note.get("lengths")), parse_numbers(note.get("sentences"))
+    except ManifestError:  # a note of another version
+        return False
+    return (
+        len(lengths) == len(sentences)
+        and sum(lengths) == note["files"][0]["bytes"]
+        and max([*lengths, *sentences], default=0) < 1 << 32
+    )

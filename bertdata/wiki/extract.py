@@ -14,13 +14,14 @@ notes, and passes over the pages that are in them.
 import datetime
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
-from bertdata.errors import InputError, SettingsError
+from bertdata.errors import InputError, ManifestError, SettingsError
 from bertdata.io import storage
 from bertdata.io.commit import Commit
+from bertdata.io.entry_json import parse_entry
 from bertdata.io.file_check import FileEntry, fits
 from bertdata.io.manifest_file import MANIFEST_NAME
 from bertdata.io.process_pool import ProcessPool, WorkerDied
@@ -89,6 +90,19 @@ def extract(
 def preview_extraction(dump: str | Path, output_dir: str | Path, settings: ExtractSettings) -> list[str]:
     """The plan of extract, for a person, with nothing written; errors as from extract."""
     return _Extraction(dump, output_dir, settings, None, LIMITS).preview()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Progress:
+    """The end of the complete files: the last article, and the md5 of the dump that it is from.
+
+    skip_pages: ids to leave out; left_out: those of them that were met.
+    """
+
+    last_id: str
+    dump_md5: str | None
+    skip_pages: list[str]
+    left_out: list[str]
 
 
 class _Extraction:
@@ -270,36 +284,38 @@ class _Extraction:
         self._report.files += 1
         self._report.bytes += entry.bytes
         self._commit.note(entry.name, asdict(entry))
-        progress = {
-            "report": asdict(self._report),
-            "last_id": self._last_id,
-            "dump_md5": self._md5,
-            "skip_pages": self._settings.skip_pages,
-            "left_out": sorted(self._left_out),
-        }
-        self._commit.note(_PROGRESS, progress)
+        progress = _Progress(
+            last_id=self._last_id,
+            dump_md5=self._md5,
+            skip_pages=list(self._settings.skip_pages),
+            left_out=sorted(self._left_out),
+        )
+        self._commit.note(_PROGRESS, {"report": asdict(self._report), **asdict(progress)})
 
     def _resume(self) -> list[FileEntry]:
         """Take up an earlier run's progress; the entries of its files, none where one does not fit."""
-        progress = self._commit.read_note(_PROGRESS)
-        if progress is None:
+        try:
+            note = self._commit.read_note(_PROGRESS) or {}
+            report = parse_entry(ExtractReport, note.pop("report", None))
+            progress = parse_entry(_Progress, {"skip_pages": [], "left_out": [], **note})  # new in a note
+            if progress.dump_md5 != self._md5:
+                raise InputError(
+                    f"{self._dump}: was changed since the earlier run began: md5 {self._md5}, then "
+                    f"{progress.dump_md5}; remove {self._commit.directory} to extract the new one"
+                )
+            kept = [
+                parse_entry(FileEntry, self._commit.read_note(file_name(number)))
+                for number in range(report.files)
+            ]
+        except ManifestError:  # no note, or one of another version
             return []
-        if progress["dump_md5"] != self._md5:
-            raise InputError(
-                f"{self._dump}: was changed since the earlier run began: md5 {self._md5}, then "
-                f"{progress['dump_md5']}; remove {self._commit.directory} to extract the new one"
-            )
-        new_ids = set(self._settings.skip_pages).difference(progress.get("skip_pages", []))
+        new_ids = set(self._settings.skip_pages).difference(progress.skip_pages)
         if new_ids & self._left_out:
             return []  # the template may be in any of its articles
-        report = ExtractReport(**progress["report"])
-        kept = []
-        for number in range(report.files):
-            note = self._commit.read_note(file_name(number))
-            if note is None or not fits(self._commit.directory, entry := FileEntry(**note)):
+        for number, entry in enumerate(kept):
+            if entry.name != file_name(number) or not fits(self._commit.directory, entry):
                 return []
-            kept.append(entry)
-        self._last_id, self._report = progress["last_id"], report
-        self._left_out |= set(progress.get("left_out", []))
+        self._last_id, self._report = progress.last_id, report
+        self._left_out |= set(progress.left_out)
         self._new_ids = frozenset(new_ids)
         return kept

@@ -10,8 +10,10 @@ from bertdata.build.shuffle.keys import SortedDocuments, from_little_endian, lit
 from bertdata.build.shuffle.part import sort_part
 from bertdata.build.task import TaskPlan
 from bertdata.dataset.manifest import InputEntry, SkippedEntry
+from bertdata.errors import ManifestError
 from bertdata.io import storage
 from bertdata.io.commit import Commit
+from bertdata.io.entry_json import parse_entry, parse_numbers
 from bertdata.io.file_check import FileEntry, HashingSink, fits
 from bertdata.records import Buffer
 
@@ -137,14 +139,19 @@ def _kept(commit: Commit, name: str, input_md5: str) -> SortResult | None:
     if note is None:
         return None
     try:
-        entry, file = InputEntry(**note["input"]), FileEntry(**note["file"])
-        made = SortedFile(
-            path=commit.path(file.name), record_bytes=note["record_bytes"], documents=entry.documents
-        )
-    except (KeyError, TypeError):
+        entry, file = parse_entry(InputEntry, note.get("input")), parse_entry(FileEntry, note.get("file"))
+        (record_bytes,) = parse_numbers([note.get("record_bytes")])
+    except ManifestError:
         return None  # a note of another version
-    if entry.md5 != input_md5 or not fits(commit.directory, file):
+    is_whole = file.name == commit.scratch_name(name) and file.bytes == record_bytes + 24 * entry.documents
+    if (
+        NOTES + entry.name != name
+        or entry.md5 != input_md5
+        or not is_whole
+        or not fits(commit.directory, file)
+    ):
         return None
+    made = SortedFile(path=commit.path(file.name), record_bytes=record_bytes, documents=entry.documents)
     return SortResult(entry=entry, file=made, is_kept=True)
 
 
