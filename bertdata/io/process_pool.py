@@ -233,13 +233,17 @@ class ProcessPool:
         import multiprocessing  # imported here: one worker needs none of it
 
         context: Any = multiprocessing.get_context(start_method())
-        with signals_held(), _signals_blocked():
-            for _ in range(self._size):
-                self._workers.append(_Worker(context, self._workers, self._memory_bytes))
-            for worker in self._workers:
-                thread = threading.Thread(target=self._serve, args=[worker], daemon=True)
-                self._threads.append(thread)
-                thread.start()
+        try:
+            with signals_held(), _signals_blocked():
+                for _ in range(self._size):
+                    self._workers.append(_Worker(context, self._workers, self._memory_bytes))
+                for worker in self._workers:
+                    thread = threading.Thread(target=self._serve, args=[worker], daemon=True)
+                    thread.start()
+                    self._threads.append(thread)
+        except (OSError, RuntimeError) as error:  # no memory, or the user's limit of processes
+            reason = getattr(error, "strerror", None) or error
+            raise BertDataError(f"cannot start {self._size} workers: {reason}; give fewer") from None
 
     def _serve(self, worker: "_Worker") -> None:
         """Hand tasks to one worker, one after another, until None comes."""
@@ -417,8 +421,11 @@ def _work(connection: Any, inherited: list[Any], name: Any) -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, INTERRUPTING)
     for other in inherited:
         other.close()
-    threading.Thread(target=_end_with_parent, args=[threading.get_ident()], daemon=True).start()
-    with suppress(EOFError, OSError):  # the parent closed the pipe, or is gone
+    try:
+        threading.Thread(target=_end_with_parent, args=[threading.get_ident()], daemon=True).start()
+    except RuntimeError:  # no memory
+        os._exit(1)
+    with suppress(EOFError, OSError, MemoryError):  # the parent closed the pipe, or is gone
         while True:
             function, item, tells = connection.recv()
             call = partial(function, item, _Teller(connection.send)) if tells else partial(function, item)

@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import pkgutil
 import signal
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from bertdata.errors import InputError
+from bertdata.errors import BertDataError, InputError
 from bertdata.io import process_pool, work_limits
 from bertdata.io.process_pool import ProcessPool, Tell, WorkerDied, run_all, run_all_telling, run_in_order
 from tests.support.paths import ROOT
@@ -194,6 +195,36 @@ def test_a_killed_worker_is_known_while_another_works_on() -> None:
 def test_a_worker_killed_while_it_sends_does_not_hang_the_run() -> None:
     with pytest.raises(WorkerDied):
         list(run_in_order(send_much_and_die, range(20), 2))
+
+
+@pytest.mark.parametrize(
+    ("target", "error"),
+    [
+        ("threading.Thread.start", RuntimeError("can't start new thread")),
+        ("multiprocessing.context.ForkProcess._Popen", OSError(12, "Cannot allocate memory")),
+        ("multiprocessing.context.SpawnProcess._Popen", OSError(11, "Resource temporarily unavailable")),
+    ],
+)
+def test_workers_that_cannot_be_started_are_one_line_and_leave_nothing(
+    target: str, error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module, _, name = target.rpartition(".")
+    method = "fork" if "Fork" in target else "spawn"
+    monkeypatch.setattr(process_pool, "start_method", lambda: method)
+    started = []
+    sound = pkgutil.resolve_name(target)
+
+    def start(*given: object) -> object:
+        started.append(given)
+        if len(started) == 2:
+            raise error
+        return sound(*given)
+
+    made = staticmethod(start) if name == "_Popen" else start
+    monkeypatch.setattr(pkgutil.resolve_name(module), name, made)
+    with pytest.raises(BertDataError, match=r"^cannot start 2 workers: .*; give fewer$"):
+        list(run_in_order(process_id, range(4), 2))
+    assert multiprocessing.active_children() == []
 
 
 def stop_when_begun(function, files: list[str]) -> None:
