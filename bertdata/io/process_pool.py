@@ -52,19 +52,16 @@ WATCH_SECONDS = 0.25
 class WorkerDied(BertDataError):
     """A worker process was killed, for example by the system for want of memory.
 
-    work: the name of the piece of work that it was at; limit: which of its limits it broke (work_limits);
-    both empty if there is none.
+    how: its process and its end; work: the name of the piece of work that it was at; limit: which of its
+    limits it broke (work_limits); the last two empty if there is none.
     """
 
-    def __init__(
-        self,
-        message: str = "a worker process died before its work was done (killed, or out of memory); "
-        "run the same command again: what is finished is kept",
-        *,
-        work: str = "",
-        limit: str = "",
-    ) -> None:
-        super().__init__(message)
+    def __init__(self, message: str | None = None, *, how: str = "", work: str = "", limit: str = "") -> None:
+        super().__init__(
+            message
+            or f"a worker process died before its work was done ({f'{how}: ' * bool(how)}killed, or out of "
+            "memory); run the same command again: what is finished is kept"
+        )
         self.work = work
         self.limit = limit
 
@@ -396,9 +393,12 @@ class _Worker:
 
     def _death(self) -> WorkerDied:
         self.process.join(GRACE_SECONDS)
-        over_time = self.process.exitcode == -signal.SIGPROF
+        status = self.process.exitcode
+        over_time = status == -signal.SIGPROF
         limit = work_limits.MEMORY if self._over_memory else work_limits.CPU if over_time else ""
-        return WorkerDied(work=self._name.value.decode(errors="replace"), limit=limit)
+        by = f"exit status {status}" if status is None or status >= 0 else signal.Signals(-status).name
+        how = f"process {self.process.pid}, {by}"
+        return WorkerDied(how=how, work=self._name.value.decode(errors="replace"), limit=limit)
 
     def close(self) -> None:
         """Close the pipe, which ends an idle worker, and wait for its end."""

@@ -180,7 +180,10 @@ def test_a_reader_that_leaves_early_leaves_no_worker_and_other_processes_alone()
 @pytest.mark.parametrize("run", [run_all, run_in_order])
 def test_a_killed_worker_ends_the_pass_in_one_line(run, method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process_pool, "start_method", lambda: method)
-    with pytest.raises(WorkerDied, match=r"^a worker process died before its work was done .*kept$"):
+    with pytest.raises(
+        WorkerDied,
+        match=r"^a worker process died before its work was done \(process \d+, SIGKILL: killed.*kept$",
+    ):
         list(run(kill_itself_at_three, range(20), 2))
 
 
