@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks import killed_steps
 from benchmarks.kills import descendants, ends_soon
 from tests.support.commands import contents, files_below, finish, start
 from tests.support.dumps import page, write_dump
@@ -91,3 +92,46 @@ def test_a_launcher_that_ends_leaves_no_worker(
     assert all(map(ends_soon, workers))
     assert finish(run(tmp_path / "out")).status == 0
     assert not [name for name in files_below(tmp_path / "out") if "unfinished" in name]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("step", ["extract", "segment", "nvidia", "create"])
+def test_kills_by_progress_and_full_disks_change_no_byte_and_leave_nothing(
+    step: str, kit: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NLTK_DATA", str(kit / "nltk_data"))
+    seed = random.randrange(1 << 32)
+    for one in killed_steps.all_rounds([step], rounds=4, full_disks=1, seed=seed, place=tmp_path):
+        assert one.faults == (), f"seed {seed}: {one}"
+
+
+@pytest.mark.parametrize(
+    ("victim", "how", "status", "last"),
+    [
+        ("launcher", signal.SIGKILL, 0, ""),
+        ("launcher", signal.SIGTERM, -signal.SIGTERM, ""),
+        ("launcher", signal.SIGTERM, 143, "bertdata: done"),
+        ("worker", signal.SIGKILL, 0, ""),
+        ("worker", signal.SIGKILL, 1, "Killed"),
+        ("worker", signal.SIGTERM, 143, killed_steps.WORKER_DIED),
+        ("worker", signal.SIGTERM, 1, f"Traceback (most recent call last):\n{killed_steps.WORKER_DIED}"),
+    ],
+)
+def test_a_wrong_end_of_a_killed_run_is_seen(
+    victim: str, how: signal.Signals, status: int, last: str
+) -> None:
+    assert list(killed_steps.wrong_end(victim, how, status, last, False))
+
+
+@pytest.mark.parametrize(
+    ("victim", "how", "status", "last"),
+    [
+        ("launcher", signal.SIGKILL, -signal.SIGKILL, ""),
+        ("launcher", signal.SIGTERM, 143, f"bertdata: {killed_steps.INTERRUPTED}"),
+        ("worker", signal.SIGKILL, 1, f"bertdata: {killed_steps.WORKER_DIED}"),
+    ],
+)
+def test_a_right_end_of_a_killed_run_is_no_fault(
+    victim: str, how: signal.Signals, status: int, last: str
+) -> None:
+    assert list(killed_steps.wrong_end(victim, how, status, last, False)) == []
