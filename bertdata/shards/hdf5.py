@@ -10,7 +10,6 @@ import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
-from itertools import product
 from typing import IO, TYPE_CHECKING, Any
 
 from bertdata.errors import MissingExtraError, ShardError, StorageError, install_extra
@@ -117,6 +116,7 @@ class Hdf5Reader(ShardReader):
         self._fields = objective.fields("hdf5")
         self._datasets = _open_datasets(file, name, list(self._fields))
         self._rows, self.layout = _find_layout(self._datasets, objective, name)
+        _check_storage(self._datasets, file, name)
 
     def __len__(self) -> int:
         return self._rows
@@ -140,7 +140,7 @@ class Hdf5Reader(ShardReader):
 
     def _read(self, start: int, stop: int) -> "dict[str, Array]":
         try:
-            return {field: _read_rows(dataset, start, stop) for field, dataset in self._datasets.items()}
+            return {field: dataset[start:stop] for field, dataset in self._datasets.items()}
         except _H5PY_ERRORS as error:
             raise self._find_damage(start, stop, error) from error
 
@@ -234,9 +234,11 @@ def _row_shape(declared: str, layout: ShardLayout) -> tuple[int, ...]:
 
 def _open_datasets(file: IO[bytes], name: str, fields: list[str]) -> dict[str, Any]:
     h5py = _load_h5py()
+    from bertdata.shards.hdf5_storage import open_hard_link
+
     try:
         opened = h5py.File(file, "r")
-        found = {field: opened[field] for field in fields if field in opened}
+        found = {field: open_hard_link(opened, field, name) for field in fields}
     except _H5PY_ERRORS as error:
         raise ShardError(f"{name}: not a readable HDF5 file ({_one_line(error)})") from error
     for field in fields:
@@ -282,30 +284,13 @@ def _find_layout(datasets: dict[str, Any], objective: Objective, name: str) -> t
     return rows, layout
 
 
-def _read_rows(dataset: Any, start: int, stop: int) -> "Array":
-    """Rows ``start`` to ``stop``; an error from h5py if they are not all there.
+def _check_storage(datasets: dict[str, Any], file: IO[bytes], name: str) -> None:
+    from bertdata.shards.hdf5_storage import check_storage
 
-    HDF5 takes a chunk that its index has lost for one never written, and reads it as zeros. So zeros
-    are believed only when the chunk can be found.
-    """
-    rows: Array = dataset[start:stop]
-    for first, *columns in _chunk_offsets(dataset, start, stop):
-        height, *widths = dataset.chunks
-        held = slice(max(0, first - start), first - start + height)
-        across = (slice(at, at + width) for at, width in zip(columns, widths, strict=True))
-        if not rows[(held, *across)].any():
-            dataset.id.read_direct_chunk((first, *columns))
-    return rows
-
-
-def _chunk_offsets(dataset: Any, start: int, stop: int) -> Iterator[tuple[int, ...]]:
-    """First row, and first column, of each chunk that has a part in rows ``start`` to ``stop``."""
-    if dataset.chunks is None:
-        return iter(())
-    rows, *columns = zip(dataset.shape, dataset.chunks, strict=True)
-    step = rows[1]
-    first_rows = range(start - start % step, stop, step)
-    return product(first_rows, *(range(0, width, chunk) for width, chunk in columns))
+    try:
+        check_storage(datasets, file.seek(0, 2), name)
+    except _H5PY_ERRORS as error:
+        raise ShardError(f"{name}: not a readable HDF5 file ({_one_line(error)})") from error
 
 
 def _damaged_chunks(dataset: Any, start: int, stop: int) -> Iterator[tuple[int, int]]:
@@ -314,7 +299,7 @@ def _damaged_chunks(dataset: Any, start: int, stop: int) -> Iterator[tuple[int, 
     for first in range(start - start % step, stop, step):
         last = min(first + step, dataset.shape[0]) - 1
         try:
-            _read_rows(dataset, first, last + 1)
+            dataset[first : last + 1]
         except _H5PY_ERRORS:
             yield first, last
 

@@ -1,0 +1,79 @@
+"""Dataset storage that may be read: in the HDF5 file itself, written in full, no larger than the file allows.
+
+HDF5 can also name other files, which it opens by itself, and can describe data of any size in a few
+bytes. No shard needs either.
+"""
+
+from itertools import product
+from math import prod
+from typing import Any
+
+from bertdata.errors import ShardError
+
+MOST_EXPANSION = 1100
+"""Bytes of data for one byte of a file; deflate, the tightest filter in use, reaches 1,032."""
+LARGEST_CHUNK = 64 * 1024**2
+"""Bytes of a chunk in memory that a file of any size may have."""
+CHUNK_EXPANSION = 16
+"""Bytes of a larger chunk in memory for one byte of its file."""
+
+
+def open_hard_link(group: Any, field: str, name: str) -> Any:
+    """The object linked under that field, or None; ShardError if the link leads elsewhere."""
+    import h5py
+
+    link = group.get(field, getlink=True, default=None)
+    if link is None:
+        return None
+    if not isinstance(link, h5py.HardLink):
+        raise ShardError(f"{name}: {field} is a link to another place, expected the dataset itself")
+    return group[field]
+
+
+def check_storage(datasets: dict[str, Any], size: int, name: str) -> None:
+    """ShardError unless every dataset's values lie whole in a file of that many bytes."""
+    for field, dataset in datasets.items():
+        if dataset.is_virtual:
+            raise ShardError(f"{name}: {field} is a virtual dataset, expected its values in this file")
+        if dataset.external:
+            raise ShardError(f"{name}: {field} lies in an external file, expected its values in this file")
+    for field, dataset in datasets.items():
+        _check_allocated(field, dataset, size, name)
+    stored = sum(dataset.id.get_storage_size() for dataset in datasets.values())
+    if stored > size:
+        raise ShardError(f"{name}: its datasets claim {stored:,} bytes of a file of {size:,}")
+
+
+def _check_allocated(field: str, dataset: Any, size: int, name: str) -> None:
+    needed = prod(dataset.shape) * dataset.dtype.itemsize
+    if needed > MOST_EXPANSION * size:
+        raise ShardError(
+            f"{name}: {field} has shape {dataset.shape}, more than a file of {size:,} bytes can hold"
+        )
+    if dataset.chunks is None:
+        stored = dataset.id.get_storage_size()
+        if stored < needed:
+            raise ShardError(f"{name}: {field} has {stored:,} bytes of its {needed:,}, expected all written")
+        return
+    chunk = prod(dataset.chunks) * dataset.dtype.itemsize
+    if chunk > max(LARGEST_CHUNK, CHUNK_EXPANSION * size):
+        raise ShardError(f"{name}: {field} has chunks of {chunk:,} bytes in a file of {size:,}")
+    expected = prod(-(-length // step) for length, step in zip(dataset.shape, dataset.chunks, strict=True))
+    if expected > size:
+        raise ShardError(f"{name}: {field} has {expected:,} chunks in a file of {size:,} bytes")
+    _check_chunks(field, dataset, name)
+
+
+def _check_chunks(field: str, dataset: Any, name: str) -> None:
+    """ShardError names the first record whose chunk the dataset's index lacks; HDF5 would read zeros."""
+    found: set[tuple[int, ...]] = set()
+    dataset.id.chunk_iter(lambda chunk: found.add(tuple(chunk.chunk_offset)))
+    steps = zip(dataset.shape, dataset.chunks, strict=True)
+    for offset in product(*(range(0, length, step) for length, step in steps)):
+        if offset not in found:
+            first = offset[0]
+            last = min(first + dataset.chunks[0], dataset.shape[0]) - 1
+            raise ShardError(
+                f"{name}: record {first}: {field} of records {first} to {last} cannot be read, "
+                "expected every chunk written"
+            )
