@@ -101,13 +101,20 @@ def example_of_slots(features: Features, fields: Fields, batch_type: type[Exampl
     by_source = {(field.source, field.of): features[name] for name, field in fields.items()}
     masked_end = single(by_source["masked_slots", "positions"], "masked_slots")
     used_end = single(by_source["used_slots", "ids"], "used_slots")
-    room = len(by_source["slots", "labels"])
+    room, width = len(by_source["slots", "labels"]), len(by_source["slots", "ids"])
+    if not (0 <= masked_end <= room <= used_end <= width):
+        raise LossyExample(
+            f"slots up to {masked_end} and from {room} to {used_end} are used, expected them within {width}"
+        )
     masks = sum(value == 1 for value in by_source["ones", "positions"])
     found: dict[str, Any] = {
         name: list(by_source["values", name][:masks]) for name in ("positions", "labels")
     }
     slots = [*range(masked_end), *range(room, used_end)]
     places = [by_source["slot_positions", "ids"][slot] for slot in slots]
+    outside = [place for place in (*places, *found["positions"]) if not 0 <= place < width]
+    if outside:
+        raise LossyExample(f"position {outside[0]}, expected 0 to {width - 1}")
     length = max([*places, *found["positions"]]) + 1
     ids = [0] * length
     for slot, place in zip(slots, places, strict=True):

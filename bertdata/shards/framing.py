@@ -9,6 +9,7 @@ from bertdata.shards.crc32c import masked_crc32c
 
 FRAME_BYTES = 16
 _LONGEST_RECORD = 1 << 31
+_PIECE_BYTES = 1 << 24
 
 
 class ByteSource(Protocol):
@@ -44,7 +45,7 @@ def read_payloads(file: ByteSource, name: str) -> Iterator[bytes]:
             )
         if length > _LONGEST_RECORD:
             raise ShardError(f"{where}: its length is {length} bytes")
-        body = file.read(length + 4)
+        body = _read_whole(file, length + 4)
         if len(body) < length + 4:
             raise truncated(where)
         payload, (payload_crc,) = body[:length], struct.unpack("<I", body[length:])
@@ -52,6 +53,15 @@ def read_payloads(file: ByteSource, name: str) -> Iterator[bytes]:
             raise ShardError(f"{where}: the checksum of its data does not fit: damaged")
         yield payload
         record += 1
+
+
+def _read_whole(file: ByteSource, size: int) -> bytes:
+    """Up to ``size`` bytes; memory is taken for those that the file has, whatever its header claims."""
+    pieces = []
+    while size > 0 and (piece := file.read(min(size, _PIECE_BYTES))):
+        pieces.append(piece)
+        size -= len(piece)
+    return b"".join(pieces)
 
 
 def truncated(where: str) -> ShardError:

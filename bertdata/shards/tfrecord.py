@@ -116,7 +116,7 @@ class TFRecordReader(ShardReader):
         record, rest = 0, b""
         format, batch_type = self._objective.record_format(self.layout), self._objective.batch_type
         names = [column.name for column in batch_type.columns()]
-        while more := self._file.read(BLOCK_BYTES):
+        while more := self._file.read(max(BLOCK_BYTES, len(rest))):
             block, place = memoryview(rest + more), 0
             while True:
                 try:
@@ -173,7 +173,7 @@ def canonical_blocks(
                 raise ShardError(f"{name}: record {record}: not a tf.train.Example: {error}") from None
         return
     done, block = 0, b""
-    while more := file.read(BLOCK_BYTES):
+    while more := file.read(max(BLOCK_BYTES, len(block))):
         block += more
         try:
             canonical, used, records = kernels.canonicalize(block)

@@ -114,16 +114,14 @@ class ParsedExample {
         parse_entry(get_bytes(features));
       }
     }
-    order_.clear();
-    for (size_t i = 0; i < count_; ++i) order_.push_back(i);
-    std::sort(order_.begin(), order_.end(), [&](size_t a, size_t b) { return pool_[a].key < pool_[b].key; });
+    sort_features();
   }
 
-  size_t size() const { return count_; }
+  size_t size() const { return order_.size(); }
   const ParsedFeature& operator[](size_t i) const { return pool_[order_[i]]; }
 
   const ParsedFeature* find(std::string_view key) const {
-    for (size_t i = 0; i < count_; ++i)
+    for (size_t i : order_)
       if (pool_[i].key == key) return &pool_[i];
     return nullptr;
   }
@@ -140,12 +138,17 @@ class ParsedExample {
       else
         throw_unknown_field();
     }
-    for (size_t i = 0; i + 1 < count_; ++i) {  // of equal keys the last counts
-      if (pool_[i].key != feature.key) continue;
-      std::swap(pool_[i], feature);
-      --count_;
-      return;
-    }
+  }
+
+  // Of equal keys the last counts: among equals it sorts first, and only firsts stay.
+  void sort_features() {
+    order_.clear();
+    for (size_t i = 0; i < count_; ++i) order_.push_back(i);
+    const auto key = [&](size_t i) { return pool_[i].key; };
+    std::sort(order_.begin(), order_.end(),
+              [&](size_t a, size_t b) { return key(a) != key(b) ? key(a) < key(b) : a > b; });
+    const auto equal = [&](size_t a, size_t b) { return key(a) == key(b); };
+    order_.erase(std::unique(order_.begin(), order_.end(), equal), order_.end());
   }
 
   void parse_feature(Bytes message, ParsedFeature& feature) {
