@@ -32,12 +32,11 @@ struct PyTokenizer {
   Tokenizer tokenizer;
 
   py::tuple tokenize(const py::buffer& text) {
-    const py::buffer_info info = text.request();
+    const Array<uint8_t> array(text, "text");
     Documents documents;
     {
       py::gil_scoped_release released;
-      tokenizer.tokenize(static_cast<const uint8_t*>(info.ptr), static_cast<size_t>(info.size * info.itemsize),
-                         documents);
+      tokenizer.tokenize(array.data, array.size, documents);
     }
     py::object ids = documents.wide ? view(std::move(documents.ids32)) : view(std::move(documents.ids16));
     return py::make_tuple(ids, view(std::move(documents.sentence_ends)), view(std::move(documents.document_ends)),
@@ -86,21 +85,25 @@ class PyRecordFormat {
                  int labels, uint32_t first_slot) {
     const int count = static_cast<int>(columns.size());
     for (const auto& [item_bytes, ends, is_place, most] : columns) {
-      if ((item_bytes != 1 && item_bytes != 2 && item_bytes != 4) || ends >= count)
-        throw py::value_error("columns: item width or column of end offsets out of range");
+      if ((item_bytes != 1 && item_bytes != 2 && item_bytes != 4) || ends >= count || most >= kValueLimit)
+        throw py::value_error("columns: item width, column of end offsets or largest value out of range");
       format_.columns.push_back({item_bytes, ends, false, is_place, most});
     }
     for (const auto& column : columns)
       if (std::get<1>(column) >= 0) format_.columns[static_cast<size_t>(std::get<1>(column))].is_ends = true;
+    for (const ColumnRule& rule : format_.columns)
+      if (rule.is_ends && (rule.item_bytes != 4 || rule.ends >= 0))
+        throw py::value_error("columns: end offsets are four bytes wide and have none of their own");
+    if (!count || format_.columns[0].ends < 0 || positions >= count || labels >= count)
+      throw py::value_error("columns: the first must hold the ids");
+    format_.positions = positions, format_.labels = labels, format_.first_slot = first_slot;
     for (const auto& [key, is_float, source, column, width, padding] : fields) {
       if (column >= columns.size() || source < 0 || source > static_cast<int>(Source::kUsedSlots))
         throw py::value_error("fields: column or source out of range");
       format_.fields.push_back({key, is_float, static_cast<Source>(source), column, width, padding});
+      check_field(format_.fields.back());
     }
-    if (!count || format_.columns[0].ends < 0 || positions >= count || labels >= count ||
-        (format_.has_slots() && (positions < 0 || labels < 0)))
-      throw py::value_error("columns: the first must hold the ids; slots need positions and labels");
-    format_.positions = positions, format_.labels = labels, format_.first_slot = first_slot;
+    if (format_.has_slots()) check_slots();
   }
 
   py::object encode(const std::vector<py::buffer>& buffers) const {
@@ -124,15 +127,38 @@ class PyRecordFormat {
   py::tuple decode(const py::buffer& data, size_t limit) const;
 
  private:
+  void check_field(const FieldRule& field) const {
+    const ColumnRule& rule = format_.columns[field.column];
+    const bool is_row = field.source == Source::kOnes || field.source == Source::kAfter;
+    const bool counts_ids = field.source == Source::kAfter || field.source == Source::kSlotAfter;
+    if (field.width > kWidest || field.padding >= kValueLimit || (is_row && !field.width) ||
+        (field.is_float && field.source != Source::kOnes) || (counts_ids && (!rule.is_place || rule.ends >= 0)))
+      throw py::value_error("field " + field.key + ": its width, padding or column does not suit its source");
+  }
+
+  // Every field of slots has the same width, that of labels in slots has one for each mask.
+  void check_slots() const {
+    if (format_.positions < 0 || format_.labels < 0) throw py::value_error("fields: slots need positions and labels");
+    uint32_t room = 0;
+    for (const FieldRule& field : format_.fields)
+      if (is_slotted(field)) room = std::max(room, field.width);
+    for (const FieldRule& field : format_.fields)
+      if (is_slotted(field) && field.width != (holds_labels(field) ? format_.first_slot : room))
+        throw py::value_error("field " + field.key + ": has not as many slots as the others");
+    if (format_.first_slot > room) throw py::value_error("first_slot: beyond the slots");
+  }
+  static bool is_slotted(const FieldRule& field) {
+    return field.source >= Source::kSlots && field.source <= Source::kSlotAfter;
+  }
+  bool holds_labels(const FieldRule& field) const {
+    return field.source == Source::kSlots && static_cast<int>(field.column) == format_.labels;
+  }
+
   // Ids come 2 or 4 bytes wide, all other columns as declared.
   ColumnView as_view(const py::buffer_info& info, size_t c) const {
     const ColumnRule& rule = format_.columns[c];
-    const bool contiguous = info.ndim == 1 && (info.size == 0 || info.strides[0] == info.itemsize);
     const bool fits = info.itemsize == rule.item_bytes || (rule.item_bytes == 4 && !rule.is_ends && info.itemsize == 2);
-    if (!contiguous || !fits)
-      throw py::value_error("column " + std::to_string(c) + ": expected a flat buffer of " +
-                            std::to_string(rule.item_bytes) + "-byte items, found items of " +
-                            std::to_string(info.itemsize) + " bytes in " + std::to_string(info.ndim) + " dimension(s)");
+    if (!is_flat(info) || !fits) throw_not_flat("column " + std::to_string(c), rule.item_bytes, info);
     return {static_cast<const uint8_t*>(info.ptr), static_cast<size_t>(info.size), static_cast<size_t>(info.itemsize)};
   }
 
@@ -146,6 +172,9 @@ class PyRecordFormat {
       for (const FieldRule& field : format_.fields)
         if (field.column == c && field.width && field.source < Source::kMaskedSlots) check_sizes(views[static_cast<size_t>(rule.ends)], field.width);
     }
+    for (const FieldRule& field : format_.fields)
+      if (field.column == c && field.source == Source::kAfter)
+        check_sizes(views[static_cast<size_t>(format_.columns[0].ends)], field.width);
     if (rule.is_ends) return;
     const uint64_t most = rule.most;
     if (column.item_bytes < 4 && most >= (uint64_t{1} << 8 * column.item_bytes) - 1) return check_place(views, c);
@@ -193,15 +222,12 @@ class PyRecordFormat {
   RecordFormat format_;
 };
 
-Bytes as_block(const py::buffer_info& info) {
-  const auto* p = static_cast<const uint8_t*>(info.ptr);
-  return {p, p + info.size * info.itemsize};
-}
+Bytes as_block(const Array<uint8_t>& array) { return {array.data, array.data + array.size}; }
 
 // (canonical frames, bytes of the block used, records)
 py::tuple canonicalize_block(const py::buffer& data) {
-  const py::buffer_info info = data.request();
-  Bytes block = as_block(info);
+  const Array<uint8_t> array(data, "block");
+  Bytes block = as_block(array);
   Column<uint8_t> out;
   size_t records;
   {
@@ -209,12 +235,12 @@ py::tuple canonicalize_block(const py::buffer& data) {
     out.room(block.size() + 64);
     records = Canonicalizer().run(block, out);
   }
-  return py::make_tuple(as_bytes(out), info.size * info.itemsize - static_cast<py::ssize_t>(block.size()), records);
+  return py::make_tuple(as_bytes(out), array.size - block.size(), records);
 }
 
 py::tuple PyRecordFormat::decode(const py::buffer& data, size_t limit) const {
-  const py::buffer_info info = data.request();
-  Bytes block = as_block(info);
+  const Array<uint8_t> array(data, "block");
+  Bytes block = as_block(array);
   std::vector<DecodedColumn> columns;
   {
     py::gil_scoped_release released;
@@ -229,7 +255,7 @@ py::tuple PyRecordFormat::decode(const py::buffer& data, size_t limit) const {
     else
       views.append(view(std::move(column.words)));
   }
-  return py::make_tuple(views, info.size * info.itemsize - static_cast<py::ssize_t>(block.size()));
+  return py::make_tuple(views, array.size - block.size());
 }
 
 }  // namespace
@@ -293,13 +319,17 @@ PYBIND11_MODULE(_kernels, m) {
   m.def(
       "crc32c",
       [](const py::buffer& data) {
-        const py::buffer_info info = data.request();
-        return crc32c(static_cast<const uint8_t*>(info.ptr), static_cast<size_t>(info.size * info.itemsize));
+        const Array<uint8_t> array(data, "data");
+        return crc32c(array.data, array.size);
       },
       "CRC-32C of a buffer");
 
   py::class_<RandomStream>(m, "RandomStream")
-      .def(py::init<const std::vector<uint32_t>&>(), py::arg("key"))
+      .def(py::init([](const std::vector<uint32_t>& key) {
+             check_seed(key);
+             return RandomStream(key);
+           }),
+           py::arg("key"))
       .def("random", &RandomStream::random)
       .def("below", [](RandomStream& stream, uint32_t n) {
         if (!n) throw py::value_error("below: expected 1 or more, found 0");

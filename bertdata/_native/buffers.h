@@ -34,7 +34,19 @@ void bind_owned(py::module_& m, const char* name) {
   });
 }
 
-// A Python buffer of unsigned integers as an array; checks item size and shape.
+// Integers of this machine's byte order in one dimension, one behind the other.
+inline bool is_flat(const py::buffer_info& info) {
+  const bool foreign = info.format.find_first_of(">!efdg?") != std::string::npos;
+  return info.ndim == 1 && !foreign && (info.size < 2 || info.strides[0] == info.itemsize);
+}
+
+[[noreturn]] inline void throw_not_flat(const std::string& name, size_t item_bytes, const py::buffer_info& info) {
+  throw py::value_error(name + ": expected a flat buffer of " + std::to_string(item_bytes) +
+                        "-byte integers, found items " + info.format + " of " + std::to_string(info.itemsize) +
+                        " bytes in " + std::to_string(info.ndim) + " dimension(s)");
+}
+
+// A Python buffer of integers as an array; checks item size and shape.
 template <class T>
 struct Array {
   py::buffer_info info;
@@ -42,11 +54,7 @@ struct Array {
   size_t size;
 
   Array(const py::buffer& buffer, const char* name) : info(buffer.request()) {
-    const bool contiguous = info.ndim == 1 && (info.size == 0 || info.strides[0] == info.itemsize);
-    if (!contiguous || info.itemsize != sizeof(T))
-      throw py::value_error(std::string(name) + ": expected a flat buffer of " + std::to_string(sizeof(T)) +
-                            "-byte items, found items of " + std::to_string(info.itemsize) + " bytes in " +
-                            std::to_string(info.ndim) + " dimension(s)");
+    if (!is_flat(info) || info.itemsize != sizeof(T)) throw_not_flat(name, sizeof(T), info);
     data = static_cast<const T*>(info.ptr);
     size = static_cast<size_t>(info.size);
   }
@@ -61,6 +69,12 @@ inline void check_ends(const Array<uint32_t>& ends, size_t total, const char* na
     last = ends.data[i];
   }
   if (last != total) throw py::value_error(std::string(name) + ": last offset does not meet the data's end");
+}
+
+inline void check_none_empty(const Array<uint32_t>& ends, const char* name) {
+  uint32_t last = 0;
+  for (size_t i = 0; i < ends.size; last = ends.data[i++])
+    if (ends.data[i] == last) throw py::value_error(std::string(name) + ": item " + std::to_string(i) + " is empty");
 }
 
 }  // namespace bertdata

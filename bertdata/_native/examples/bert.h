@@ -62,7 +62,8 @@ class BertExamples {
   BertColumns<Id> batch(size_t start, size_t stop, size_t step) const {
     BertColumns<Id> out;
     stop = std::min(stop, size());
-    const size_t count = start < stop ? (stop - start + step - 1) / step : 0;
+    step = std::min(step, std::max<size_t>(1, stop));
+    const size_t count = start < stop ? (stop - start - 1) / step + 1 : 0;
     out.ids.room(count * rules_.max_seq_length);
     out.positions.room(count * rules_.max_predictions);
     out.labels.room(count * rules_.max_predictions);

@@ -4,6 +4,7 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <algorithm>
 #include <memory>
 #include <string_view>
 #include <utility>
@@ -22,12 +23,17 @@ py::tuple as_tuple(BertColumns<Id>&& c) {
                         view(std::move(c.next_labels)));
 }
 
+inline void check_seed(const std::vector<uint32_t>& seed) {
+  if (seed.empty()) throw py::value_error("seed: expected at least one digit");
+}
+
 // Keeps the buffers alive that the examples are spans of.
 class PyBertExamples {
  public:
   PyBertExamples(const py::buffer& ids, const py::buffer& sentence_ends, const py::buffer& document_ends,
                const BertRules& rules, const std::vector<uint32_t>& seed)
       : sentence_ends_(sentence_ends, "sentence_ends"), document_ends_(document_ends, "document_ends") {
+    check_seed(seed);
     if (item_size(ids) == 2)
       make<uint16_t>(ids, rules, seed);
     else
@@ -63,6 +69,8 @@ class PyBertExamples {
     auto array = std::make_shared<Array<Id>>(ids, "ids");
     check_ends(sentence_ends_, array->size, "sentence_ends");
     check_ends(document_ends_, sentence_ends_.size, "document_ends");
+    check_none_empty(sentence_ends_, "sentence_ends");
+    check_none_empty(document_ends_, "document_ends");
     for (size_t i = 0; i < array->size; ++i)
       if (array->data[i] >= rules.continues_word.size()) throw py::value_error("ids: an id is outside the vocabulary");
     ids_ = array;
@@ -85,8 +93,13 @@ inline void bind_bert(py::module_& m) {
                        std::vector<uint32_t> replacements, const py::bytes& continues_word) {
              if (max_seq_length < 5 || max_seq_length > 65535 || max_predictions > max_seq_length)
                throw py::value_error("max_seq_length or max_predictions out of range");
+             for (const double share : {masked_lm_prob, short_seq_prob})
+               if (!(share >= 0 && share <= 1)) throw py::value_error("a probability is outside 0 to 1");
              if (replacements.empty()) throw py::value_error("replacements: expected at least one");
              const std::string_view flags = continues_word;
+             uint32_t largest = std::max({cls, sep, mask});
+             for (const uint32_t id : replacements) largest = std::max(largest, id);
+             if (largest >= flags.size()) throw py::value_error("an id is outside the vocabulary");
              return BertRules{max_seq_length,    max_predictions,   dupe_factor,     masked_lm_prob,
                                  short_seq_prob,    whole_word_mask,   fills_predictions, skips_special_ids,
                                  own_next_label,    cls,               sep,             mask,

@@ -72,8 +72,8 @@ class ExampleEncoder {
     switch (field.source) {
       case Source::kValues:
         p = pack(columns_[field.column], first, items(field.column), p);
-        std::memset(p, 0, width - items(field.column));
-        return static_cast<size_t>(p - out) + width - items(field.column);
+        p = pad(p, width - items(field.column), field.padding);
+        break;
       case Source::kAfter: {
         const size_t place = columns_[field.column][first];
         std::memset(out, 0, width);
@@ -107,6 +107,12 @@ class ExampleEncoder {
     return static_cast<size_t>(p - out);
   }
 
+  static uint8_t* pad(uint8_t* p, size_t count, uint32_t padding) {
+    if (padding < 128) return static_cast<uint8_t*>(std::memset(p, static_cast<int>(padding), count)) + count;
+    while (count--) p = put_small_varint(p, padding);
+    return p;
+  }
+
   static uint8_t* pack(const ColumnView& column, size_t first, size_t count, uint8_t* p) {
 #ifdef BERTDATA_HAS_SSE42
     if (column.item_bytes == 2 && has_crc_instruction())
@@ -129,8 +135,10 @@ class ExampleEncoder {
       const bool masked = mask < last_mask && positions[mask] == position;
       const uint32_t label = masked ? labels[mask++] : 0, id = ids[starts_[0] + position];
       if (id == 0) continue;
-      if (!masked && used_end_ == slots_.size())
+      if (!masked && used_end_ >= slots_.size())
         throw LossyExample("an example has more unmasked ids than max_seq_length - max_predictions_per_seq");
+      if (masked && masked_end_ >= slot_labels_.size())
+        throw LossyExample("an example has more masks than max_predictions_per_seq");
       if (masked) slot_labels_[masked_end_] = label;
       slots_[masked ? masked_end_++ : used_end_++] = {id, position, true};
     }

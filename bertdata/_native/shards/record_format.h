@@ -13,6 +13,9 @@ namespace bertdata {
 // Ids and other values are below this; twin of examples/fields.py. put_small_varint takes no more.
 constexpr uint32_t kValueLimit = 1u << 21;
 
+// Values of a field of fixed width are at most this many: the longest sequence.
+constexpr uint32_t kWidest = 1u << 16;
+
 struct LossyExample : std::runtime_error {
   using std::runtime_error::runtime_error;
 };

@@ -62,6 +62,7 @@ class ShortWordCache {
     uint32_t ids[3];  // more than three ids: ids[0] is their place in spilled()
   };
   static constexpr uint32_t kInline = 3;
+  static constexpr size_t kMostSpilled = size_t{1} << 20;
 
   explicit ShortWordCache(size_t max_slots = size_t{1} << 19) : entries_(1 << 13), max_slots_(max_slots) {}
 
@@ -77,6 +78,7 @@ class ShortWordCache {
 
   // Fills a free entry that find() gave; returns the entry, which may have moved.
   Entry& add(Entry& entry, const ShortWord& word, const std::vector<uint32_t>& ids) {
+    if (spilled_.size() + ids.size() > kMostSpilled) return add(forget(word), word, ids);
     entry.word = word;
     entry.count = static_cast<uint32_t>(ids.size());
     if (ids.size() <= kInline) {
@@ -86,20 +88,25 @@ class ShortWordCache {
       spilled_.insert(spilled_.end(), ids.begin(), ids.end());
     }
     if (++used_ * 4 <= entries_.size() * 3) return entry;
-    const Entry added = entry;
     if (entries_.size() < max_slots_) {
       grow();
       return find(word);
     }
-    entries_.assign(entries_.size(), Entry{});
-    used_ = 1;
-    return find(word) = added;  // its spilled ids stay where they are
+    return add(forget(word), word, ids);
   }
 
  private:
   static size_t hash(const ShortWord& word) {
     uint64_t h = (word.low ^ word.high * 0x9E3779B97F4A7C15ull) * 0xD6E8FEB86659FD93ull;
     return static_cast<size_t>(h ^ h >> 32);
+  }
+
+  // Empties the cache; where the word belongs now.
+  Entry& forget(const ShortWord& word) {
+    entries_.assign(entries_.size(), Entry{});
+    spilled_.clear();
+    used_ = 0;
+    return find(word);
   }
 
   void grow() {

@@ -42,7 +42,8 @@ class WordCache {
   }
 
   void add(const Place& place, std::string_view word, const std::vector<uint32_t>& ids) {
-    if (words_ == max_words_) return clear();
+    const size_t bytes = bytes_.size() + word.size() + sizeof(uint32_t) * (ids_.size() + ids.size());
+    if (words_ == max_words_ || bytes > kMostBytes) return clear();
     slots_[place.slot] = {place.hash, static_cast<uint32_t>(bytes_.size()), static_cast<uint32_t>(word.size()),
                           static_cast<uint32_t>(ids_.size()), static_cast<uint32_t>(ids.size()), true};
     bytes_.insert(bytes_.end(), word.begin(), word.end());
@@ -51,6 +52,8 @@ class WordCache {
   }
 
  private:
+  static constexpr size_t kMostBytes = size_t{1} << 23;  // of the words and their ids
+
   struct Slot {
     uint64_t hash;
     uint32_t bytes, length, ids, count;
