@@ -26,6 +26,7 @@ from torch import Tensor
 from bertdata import __version__
 from bertdata.errors import MissingInputError, StorageError
 from bertdata.io.file_check import file_md5
+from bertdata.io.json_text import parse_json_text
 from bertdata.io.whole_directory import open_directory, sweep_directories
 from trainer.config import Config
 from trainer.errors import CheckpointError
@@ -138,7 +139,7 @@ def read_state(path: Path) -> State:
     if not where.is_file():
         raise CheckpointError(f"{path}: no checkpoint of this trainer: found no {STATE}")
     try:
-        values = json.loads(where.read_bytes())
+        values = parse_json_text(where.read_bytes())
         digest = values.pop("md5")
         found = _md5(values)
         made = values.pop("format")

@@ -6,7 +6,7 @@ from bertdata.errors import DatasetError, MissingInputError
 from trainer.checkpoint import STATE, choose_checkpoint, new_state, read_state, write_checkpoint
 from trainer.config import Config
 from trainer.huggingface import export_model, import_weights, read_config
-from trainer.model import BertForPreTraining, ModelConfig
+from trainer.model import ModelConfig, new_model
 from trainer.runtime import read_weights_into
 
 
@@ -17,13 +17,13 @@ def convert(source: str, target: str) -> str:
     if (Path(source) / "checkpoints").is_dir():
         source = str(choose_checkpoint(source))
     if (Path(source) / STATE).is_file():
-        model = BertForPreTraining(ModelConfig.from_dict(read_state(Path(source)).model, source))
+        model = new_model(ModelConfig.from_dict(read_state(Path(source)).model, source))
         read_weights_into(model, source)
         export_model(model, target)
         return f"{target}: update {read_state(Path(source)).number} in Hugging Face form"
     if not (Path(source) / "config.json").is_file():
         raise MissingInputError(f"{source}: holds neither {STATE} (a checkpoint) nor config.json")
-    model = BertForPreTraining(read_config(source))
+    model = new_model(read_config(source))
     missing = import_weights(model, source)
     write_checkpoint(Path(target), new_state(Config(), model.config), model.state_dict(), {})
     lacks = f", without {len(missing)} tensors of the heads, which keep random values" if missing else ""

@@ -6,6 +6,7 @@ so that linear layers compute real tokens only.
 """
 
 import math
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
 from functools import cache, partial
@@ -84,6 +85,16 @@ class ModelConfig:
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
+
+    @property
+    def parameters(self) -> int:
+        """Number of trained values, those of the heads and of the vocabulary's padding included."""
+        width, inner, words = self.hidden_size, self.intermediate_size, self.padded_vocab_size
+        dense, norm = width * width + width, 2 * width
+        embeddings = (words + self.max_position_embeddings + self.type_vocab_size) * width + norm
+        layer = 4 * dense + 2 * norm + 2 * width * inner + inner + width
+        heads = dense + norm + words + 2 * width + 2
+        return embeddings + self.num_hidden_layers * layer + dense + heads
 
 
 @cache
@@ -328,6 +339,18 @@ class Heads(nn.Module):
         super().__init__()
         self.predictions = Predictions(config)
         self.seq_relationship = nn.Linear(config.hidden_size, 2)
+
+
+def new_model(config: ModelConfig) -> "BertForPreTraining":
+    """The model with random weights in this machine's memory; SettingsError where it cannot hold them."""
+    needed = 4 * config.parameters
+    there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if needed > there:
+        raise SettingsError(
+            f"a model of {config.parameters:,} parameters takes {needed / 2**30:,.1f} GiB, this machine has "
+            f"{there / 2**30:,.1f} GiB; choose a smaller hidden_size, intermediate_size or num_hidden_layers"
+        )
+    return BertForPreTraining(config)
 
 
 class BertForPreTraining(nn.Module):

@@ -19,7 +19,7 @@ from trainer.devices.device import Device
 from trainer.devices.registry import find_device
 from trainer.errors import ReportedError
 from trainer.huggingface import import_weights
-from trainer.model import BertForPreTraining, ModelConfig
+from trainer.model import BertForPreTraining, ModelConfig, new_model
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -91,7 +91,7 @@ def find_model_config(config: Config, data: OpenedDataset) -> ModelConfig:
 def make_model(runtime: Runtime, shape: ModelConfig) -> BertForPreTraining:
     """The model on the device, with random weights from the seed."""
     runtime.device.seed(runtime.config.seed)
-    return runtime.device.place(BertForPreTraining(shape))
+    return runtime.device.place(new_model(shape))
 
 
 def read_weights_into(model: BertForPreTraining, path: str) -> None:

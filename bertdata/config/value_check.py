@@ -1,12 +1,12 @@
 """Names and values that a person gave, held against a JSON Schema; each fault is one line."""
 
-import json
 from collections.abc import Callable, Collection, Iterable, Mapping
 from difflib import get_close_matches
 from math import isfinite
 from typing import Any
 
 from bertdata.errors import SettingsError
+from bertdata.io.json_text import parse_json_text
 from bertdata.io.storage import read_bytes
 
 _TYPES = {
@@ -104,15 +104,15 @@ _READERS: dict[str, Callable[[str], Any]] = {
     "integer": _integer,
     "number": _number,
     "string": str,
-    "object": json.loads,
-    "array": json.loads,
+    "object": parse_json_text,
+    "array": parse_json_text,
 }
 
 
 def read_object(path: str) -> dict[str, Any]:
     """The JSON object in the file; SettingsError names the file."""
     try:
-        value = json.loads(read_bytes(path))
+        value = parse_json_text(read_bytes(path))
     except ValueError as error:
         raise SettingsError(f"{path}: is not JSON: {error}") from None
     if not isinstance(value, dict):

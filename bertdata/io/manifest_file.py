@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from bertdata.errors import ManifestError
 from bertdata.io.file_check import md5_of
+from bertdata.io.json_text import parse_json_text
 
 FORMAT_VERSION = 2
 MANIFEST_NAME = "manifest.json"
@@ -33,8 +34,8 @@ def dump_json(value: dict[str, Any]) -> bytes:
 def parse_json(data: bytes, where: str) -> dict[str, Any]:
     """The JSON object in ``data``."""
     try:
-        value = json.loads(data)
-    except (ValueError, RecursionError) as error:
+        value = parse_json_text(data)
+    except ValueError as error:
         raise ManifestError(f"{where}: is not JSON: {error}") from None
     if not isinstance(value, dict):
         raise ManifestError(f"{where}: is not a JSON object")

@@ -6,7 +6,7 @@ from typing import Any
 
 from bertdata._native import Engine, default_engine, kernels, use_native
 from bertdata.config.dialects import Dialect
-from bertdata.errors import InputError
+from bertdata.errors import InputError, VocabularyError
 from bertdata.io.file_kind import utf8_remedy
 from bertdata.records import Documents
 from bertdata.tokens.lines import drop_bad_utf8, join_inputs, normalize_newlines
@@ -30,15 +30,18 @@ class WordPieceTokenizer:
         self._kernel: Any = self._make_kernel() if use_native(engine or default_engine()) else None
 
     def _make_kernel(self) -> Any:
-        return kernels.Tokenizer(
-            tokens=list(self.vocabulary.ids),
-            ids=list(self.vocabulary.ids.values()),
-            unknown=self.vocabulary.unk,
-            lower_case=self._lower_case,
-            drops_unassigned=self._dialect.drops_unassigned,
-            keeps_special_tokens=self._dialect.keeps_special_tokens,
-            max_word_chars=self._dialect.max_word_chars,
-        )
+        try:
+            return kernels.Tokenizer(
+                tokens=list(self.vocabulary.ids),
+                ids=list(self.vocabulary.ids.values()),
+                unknown=self.vocabulary.unk,
+                lower_case=self._lower_case,
+                drops_unassigned=self._dialect.drops_unassigned,
+                keeps_special_tokens=self._dialect.keeps_special_tokens,
+                max_word_chars=self._dialect.max_word_chars,
+            )
+        except ValueError as error:
+            raise VocabularyError(f"the {error}; expected words, one a line") from None
 
     def encode(self, texts: list[bytes], names: list[str]) -> Documents:
         """The documents of several UTF-8 texts read as one sequence.

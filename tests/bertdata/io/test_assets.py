@@ -3,7 +3,9 @@
 import hashlib
 import subprocess
 import sys
+import threading
 import zipfile
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
@@ -57,6 +59,27 @@ def test_an_archive_gives_its_inner_file(server):
 def test_the_next_source_serves_when_one_cannot_be_reached(server, tmp_path):
     lost = AssetSource(url=(tmp_path / "nowhere").as_uri())
     assert (obtain(asset(lost, AssetSource(url=f"{server}/vocab.txt"))) / "vocab.txt").read_bytes() == WORDS
+
+
+class CutAnswer(BaseHTTPRequestHandler):
+    """Announces more bytes than it sends."""
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(WORDS) + 10))
+        self.end_headers()
+        self.wfile.write(WORDS)
+
+    def log_message(self, format: str, *values: object) -> None:
+        """Nothing is logged."""
+
+
+def test_the_next_source_serves_when_a_connection_is_cut(server):
+    with HTTPServer(("127.0.0.1", 0), CutAnswer) as cut:
+        threading.Thread(target=cut.handle_request).start()
+        lost = AssetSource(url=f"http://127.0.0.1:{cut.server_port}/vocab.txt")
+        found = obtain(asset(lost, AssetSource(url=f"{server}/vocab.txt")))
+    assert (found / "vocab.txt").read_bytes() == WORDS
 
 
 def test_a_wheel_serves_through_pip(monkeypatch, tmp_path):

@@ -7,6 +7,7 @@ import pytest
 
 from bertdata import _native
 from bertdata.build import documents
+from bertdata.errors import VocabularyError
 from bertdata.examples.bert.objective import BERT
 from bertdata.examples.bert.settings import BertSettings
 from bertdata.records import Documents, Vocabulary
@@ -100,3 +101,14 @@ def test_the_first_tokeniser_is_wordpiece(small_vocabulary_file):
     assert tokenizer.vocabulary.words[tokenizer.vocabulary.mask] == "[MASK]"
     assert tokenizer.vocabulary.md5 == hashlib.md5(small_vocabulary_file.read_bytes()).hexdigest()
     assert tokenizer.encode([b"a\n"], ["text"]).tokens > 0
+
+
+def test_a_file_of_more_prefixes_than_a_vocabulary_can_have_is_refused(tmp_path):
+    """Twenty lines of a megabyte, each of its own letter: a tree of twenty million nodes."""
+    lines = ["[PAD]", *SPECIAL, *(chr(ord("a") + number) * 1_000_000 for number in range(20))]
+    path = tmp_path / "vocab.txt"
+    path.write_text("\n".join(lines))
+    with pytest.raises(
+        VocabularyError, match="^the vocabulary has more than 16 million prefixes; expected words"
+    ):
+        load_tokenizer(str(path), "mlperf", True, "native")

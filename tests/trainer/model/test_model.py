@@ -18,7 +18,7 @@ from schemas import load_schema
 from trainer.batches import Batch
 from trainer.huggingface import export_model, import_weights, read_config
 from trainer.losses import cross_entropy, pretraining_loss
-from trainer.model import ACTIVATIONS, BertForPreTraining, ModelConfig, TokenLayout
+from trainer.model import ACTIVATIONS, BertForPreTraining, ModelConfig, TokenLayout, new_model
 
 SMALL = {
     "vocab_size": 99,
@@ -542,3 +542,38 @@ def test_a_real_encoder_says_what_it_says_in_transformers():
             rows = rows.view(2, len(first), -1)[mask.bool()] if fixed else rows
             torch.testing.assert_close(rows, wanted.last_hidden_state[mask.bool()], rtol=1e-4, atol=1e-5)
             torch.testing.assert_close(pooled, wanted.pooler_output, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"hidden_size": 10**9, "num_attention_heads": 1},
+            "hidden_size is 1000000000, expected at most 262144",
+        ),
+        ({"num_hidden_layers": 10**7}, "num_hidden_layers is 10000000, expected at most 4096"),
+        ({"vocab_size": 2**40}, "vocab_size is 1099511627776, expected at most 2097152"),
+        (
+            {
+                "hidden_size": 262_144,
+                "intermediate_size": 1_048_576,
+                "num_hidden_layers": 4096,
+                "num_attention_heads": 1,
+            },
+            r"a model of 3,377,\d{3},\d{3},\d{3},\d{3} parameters takes .* GiB, this machine has .* GiB",
+        ),
+    ],
+)
+def test_a_model_beyond_any_machine_is_refused(changes, message):
+    with pytest.raises(SettingsError, match=message):
+        new_model(ModelConfig.from_dict(changes, "config.json"))
+
+
+@pytest.mark.parametrize(
+    "changes", [{}, {"megatron_residual_connection": True}, {"vocab_size": 61, "type_vocab_size": 3}]
+)
+def test_parameters_are_counted(changes):
+    config = ModelConfig(
+        hidden_size=48, num_attention_heads=4, intermediate_size=100, num_hidden_layers=3, **changes
+    )
+    assert sum(values.numel() for values in BertForPreTraining(config).parameters()) == config.parameters
