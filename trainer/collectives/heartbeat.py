@@ -3,7 +3,8 @@
 The libraries only report that a connection broke, or wait without end. So each worker keeps a connection to
 rank 0, and both sides send a heartbeat now and then. When a process ends, the system closes its connection;
 when it hangs, its heartbeats stop. Rank 0 sends the others the lost worker's rank; each of them detects the
-loss of rank 0. A worker whose main thread is blocked in a library is ended by its heartbeat thread.
+loss of rank 0. A worker whose main thread is blocked in a library is ended by its heartbeat thread, and one
+that hangs on this machine by the worker that detects it: launchers would wait for it first.
 """
 
 import os
@@ -15,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 from trainer.errors import WorkerLost
@@ -33,6 +35,7 @@ class Heartbeat:
     def __init__(self, rank: int, size: int) -> None:
         self._rank, self._size = rank, size
         self._connections: dict[int, socket.socket] = {}
+        self._processes: dict[int, int] = {}  # handles of the workers that share this kernel
         self._message = ""
         self._lock = threading.Lock()
         self._known = threading.Event()
@@ -47,17 +50,20 @@ class Heartbeat:
             with socket.create_server(("", 0), backlog=self._size) as listener:
                 listener.settimeout(TIMEOUT_SECONDS)
                 # The password keeps out other programs that connect to the port by chance.
-                server, password = share([(address, listener.getsockname()[1]), secrets.token_hex(8)])
+                port, password = listener.getsockname()[1], secrets.token_hex(8)
+                server, password, process = share([(address, port), password, _own_process()])
                 if self._rank > 0:
                     self._connections[0] = socket.create_connection(server, TIMEOUT_SECONDS)
-                    self._send(f"{password} {self._rank}")
+                    self._send(f"{password} {self._rank} {_own_process()}")
+                    self._note_process(0, process)
                 while self._rank == 0 and len(self._connections) < self._size - 1:
                     connection = listener.accept()[0]
                     connection.settimeout(TIMEOUT_SECONDS)
-                    received = connection.recv(64).strip(b".")  # a heartbeat may follow at once
-                    found, _, number = received.partition(b" ")
-                    if found == password.encode():
+                    received = connection.recv(256).strip(b".")  # a heartbeat may follow at once
+                    found, number, *process = [*received.decode(errors="replace").split(" "), ""]
+                    if found == password:
                         self._connections[int(number)] = connection
+                        self._note_process(int(number), process[0])
         except OSError as error:
             raise WorkerLost(f"the workers could not connect: {error}") from error
         for rank, connection in self._connections.items():
@@ -78,6 +84,18 @@ class Heartbeat:
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
             self._raised.set()
             raise WorkerLost(self._message) from error
+
+    def _note_process(self, rank: int, process: str) -> None:
+        """Keep a handle of that process if it runs on this kernel; a handle never means a later process."""
+        kernel, _, number = process.rpartition("/")
+        with suppress(OSError, AttributeError):  # ended already; a system without such handles
+            if process and kernel == _own_process().rpartition("/")[0]:
+                self._processes[rank] = os.pidfd_open(int(number))
+
+    def _kill(self, rank: int) -> None:
+        if rank in self._processes:
+            with suppress(OSError):
+                signal.pidfd_send_signal(self._processes[rank], signal.SIGKILL)
 
     def close(self) -> None:
         """Announce that this process ends as planned."""
@@ -102,6 +120,7 @@ class Heartbeat:
                     return None if news == "bye" else self._report(news)
         except TimeoutError:
             why = f"no heartbeat for {TIMEOUT_SECONDS:g} s"
+            self._kill(rank)
         except OSError:
             pass  # the process ended with data unread
         lost = f"worker {rank} of {self._size} was lost: {why}"
@@ -121,3 +140,12 @@ class Heartbeat:
             sys.stderr.write(f"trainer: error: {message}\n")  # one write: other processes write there too
             sys.stderr.flush()
         os._exit(WorkerLost.exit_status)
+
+
+def _own_process() -> str:
+    """Kernel, process namespace and number of this process; empty where the system does not tell."""
+    try:
+        kernel = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return f"{kernel}/{os.readlink('/proc/self/ns/pid')}/{os.getpid()}"
+    except OSError:
+        return ""

@@ -96,9 +96,11 @@ def test_when_a_worker_is_killed_the_others_name_it_and_end(launcher, workers, t
 
 
 @pytest.mark.slow
-def test_when_a_worker_hangs_the_other_names_it_and_ends(tmp_path):
-    # torchrun behaves the same, but waits 30 s more for the hanging worker
-    _strike_when_ready("horovodrun", 2, "steps", 1, tmp_path, "SIGSTOP", patience=3)
+@pytest.mark.parametrize(("launcher", "victim"), [("horovodrun", 1), ("torchrun", 1), ("torchrun", 0)])
+def test_when_a_worker_hangs_the_other_names_it_and_ends_both(launcher, victim, tmp_path):
+    """Left alone, torchrun would wait 30 s for the worker that hangs."""
+    since = _strike_when_ready(launcher, 2, "steps", victim, tmp_path, "SIGSTOP", patience=3)
+    assert time.monotonic() - since < 25
 
 
 def _strike_when_ready(launcher, workers, task, victim, place, blow, patience=60):
