@@ -11,6 +11,7 @@ seeds each micro-batch, so that dropout too is the same after a resume and for a
 
 import json
 import math
+import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -100,6 +101,7 @@ def write_checkpoint(
             for name, tensors in {WEIGHTS: weights, MOMENTS: moments}.items():
                 if tensors:
                     save_file({key: tensor.contiguous() for key, tensor in tensors.items()}, growing / name)
+                    (growing / name).chmod(0o666 & ~_umask())  # safetensors lets nobody else read it
                     files[name] = file_md5(str(growing / name))
             values = {"format": FORMAT, **asdict(replace(state, files=files))}
             text = json.dumps({**values, "md5": _md5(values)}, indent=1)
@@ -180,3 +182,10 @@ def _md5(values: Mapping[str, Any]) -> str:
 
 def _folder(output_dir: str) -> Path:
     return Path(output_dir.removeprefix("file://")) / "checkpoints"
+
+
+def _umask() -> int:
+    """The rights that this process gives to nobody; Python can only ask by setting them."""
+    umask = os.umask(0o077)
+    os.umask(umask)
+    return umask

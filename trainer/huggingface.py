@@ -84,6 +84,7 @@ def read_weights(path: str) -> dict[str, Tensor]:
     try:
         if path.endswith(".safetensors"):
             return safetensors.torch.load(storage.read_bytes(path))
+        _refuse_old_torch(path)
         with storage.open_input(path) as file:
             values = torch.load(file, map_location=lambda tensor, _: tensor, weights_only=True)
     except (SafetensorError, RuntimeError, ValueError, EOFError, UnpicklingError) as error:
@@ -94,6 +95,15 @@ def read_weights(path: str) -> dict[str, Tensor]:
     if not isinstance(values, Mapping) or not all(isinstance(item, Tensor) for item in values.values()):
         raise DataError(f"{path}: found {type(values).__name__}, expected tensors by name")
     return dict(values)
+
+
+def _refuse_old_torch(path: str) -> None:
+    """DataError with a torch whose ``weights_only`` lets a file run code (before 2.6)."""
+    if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 6):
+        raise DataError(
+            f"{path}: torch {torch.__version__} cannot read it safely; convert it to model.safetensors "
+            "with torch 2.6 or later"
+        )
 
 
 def rename(weights: Mapping[str, Tensor], config: ModelConfig) -> dict[str, Tensor]:

@@ -6,6 +6,7 @@ Every function turns a refusal of the file system into an error that names the p
 import io
 import os
 import re
+import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from glob import glob
@@ -94,9 +95,18 @@ def open_input(path: str) -> Iterator[BinaryIO]:
                 BinaryIO, io.BufferedReader(_RemoteInput(file_system.open(inner, "rb"), path), _BUFFER_BYTES)
             )
         else:
+            _refuse_special(path)
             file = open(_local(path), "rb")  # noqa: SIM115 - closed below
     with file:
         yield file
+
+
+def _refuse_special(path: str) -> None:
+    """MissingInputError for what is no file: a pipe may wait for ever, a device may never end."""
+    mode = os.stat(_local(path)).st_mode
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        kinds = {stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
+        raise MissingInputError(f"{path}: is {kinds.get(stat.S_IFMT(mode), 'a device')}, expected a file")
 
 
 class _RemoteInput(io.RawIOBase):
@@ -253,6 +263,7 @@ def size(path: str) -> int:
         if is_remote(path):
             file_system, inner = open_file_system(path)
             return int(file_system.size(inner))
+        _refuse_special(path)
         return os.path.getsize(_local(path))
 
 

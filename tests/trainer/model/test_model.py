@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from dataclasses import fields
 from pathlib import Path
 
@@ -459,6 +460,17 @@ def test_foreign_files_are_refused_and_never_run(tmp_path, name, content):
     else:
         path.write_bytes(b"" if content == "empty" else bytes(range(256)) * 10)
     with pytest.raises(DataError, match=name):
+        import_weights(ours(), str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("version", "read"), [("2.0.1+cpu", False), ("2.5.1", False), ("2.6.0", True), ("3.0.0", True)]
+)
+def test_a_torch_that_may_run_code_reads_safetensors_only(tmp_path, monkeypatch, version, read):
+    torch.save({}, tmp_path / "pytorch_model.bin")
+    monkeypatch.setattr(torch, "__version__", version)
+    message = "lacks" if read else f"torch {version} cannot read it safely; convert it to model.safetensors"
+    with pytest.raises(DataError, match=re.escape(message)):
         import_weights(ours(), str(tmp_path))
 
 

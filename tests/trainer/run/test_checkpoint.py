@@ -2,7 +2,9 @@
 
 import hashlib
 import json
+import os
 import pickle
+import stat
 from dataclasses import replace
 from pathlib import Path
 
@@ -56,6 +58,18 @@ def test_what_is_saved_comes_back(tmp_path):
         found = read_tensors(path, state, name)
         assert found.keys() == saved.keys()
         assert all(torch.equal(found[name], saved[name]) for name in saved)
+
+
+@pytest.mark.parametrize("umask", [0o022, 0o027, 0o077])
+def test_all_files_of_a_checkpoint_have_the_rights_of_new_files(tmp_path, umask):
+    before = os.umask(umask)
+    try:
+        path = save(tmp_path)
+    finally:
+        assert os.umask(before) == umask
+    assert {stat.S_IMODE((path / name).stat().st_mode) for name in (WEIGHTS, MOMENTS, STATE)} == {
+        0o666 & ~umask
+    }
 
 
 def test_a_checkpoint_with_the_older_name_of_open_files_is_read(tmp_path):
