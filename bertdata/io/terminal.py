@@ -1,0 +1,42 @@
+"""Lines for a person: the one place where the packages print.
+
+Names, words and ids come from files that anybody may have made. A terminal obeys control characters in
+them, and a newline would forge a line of ours, so both are shown as escapes.
+"""
+
+import sys
+from typing import TextIO
+
+_JOINERS = "\u200c\u200d"
+
+
+def printable(text: str) -> str:
+    """The text in one line, every character that is not printable as its Python escape.
+
+    Printable is what str.isprintable has, and the two joiners that some scripts need within words: no
+    controls, no line separators, no marks that turn the direction of writing, no halves of surrogate pairs.
+    """
+    if text.isprintable():
+        return text
+    shown = (one.isprintable() or one in _JOINERS for one in text)
+    return "".join(
+        one if keep else one.encode("unicode_escape").decode() for one, keep in zip(text, shown, strict=True)
+    )
+
+
+def say(*lines: str, to: TextIO | None = None) -> None:
+    """Print the lines on standard output, or on ``to``, in one write: other processes write there too."""
+    stream = to if to is not None else sys.stdout
+    stream.write("".join(f"{_encodable(printable(line), stream)}\n" for line in lines))
+    stream.flush()
+
+
+def say_error(*lines: str) -> None:
+    """Print the lines on standard error."""
+    say(*lines, to=sys.stderr)
+
+
+def _encodable(line: str, stream: TextIO) -> str:
+    """The line as a terminal of another encoding can show it."""
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    return line.encode(encoding, "backslashreplace").decode(encoding)
