@@ -40,6 +40,11 @@ def make_parser() -> Parser:
         help="compare examples, not bytes: files that another tool wrote pass if they hold the same examples",
     )
     parser.add_argument(
+        "--anywhere",
+        action="store_true",
+        help="of an md5sum file, check files outside of its directory too: absolute paths, .., URLs",
+    )
+    parser.add_argument(
         "--chain",
         action="store_true",
         help="check every link back to the dump: parts, articles, dump",
@@ -70,6 +75,7 @@ def run(arguments: list[str]) -> int:
             args.path,
             table=args.table,
             content=args.content,
+            anywhere=args.anywhere,
             chain=args.chain,
             source=args.source,
             objective=args.objective,

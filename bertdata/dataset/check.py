@@ -4,13 +4,16 @@ from collections.abc import Sequence
 from typing import Literal
 
 from bertdata.dataset.manifest import ShardEntry
-from bertdata.errors import ShardError
+from bertdata.errors import MissingExtraError, ShardError
 from bertdata.io import storage
 from bertdata.io.file_check import Misfit, check_file
+from bertdata.shards.containers import format_of_name, open_reader
 from bertdata.shards.content import content_md5
+from bertdata.shards.framing import FrameCounter
 
-Depth = Literal["size", "bytes", "examples"]
-"""Extent of a check: the file's size; its md5 too; or the content md5 of its examples instead of both."""
+Depth = Literal["size", "bytes", "counted", "examples"]
+"""Extent of a check: the file's size; its md5 too; the number of its examples too; or, instead of all three,
+the content md5 of its examples."""
 
 
 def check_shard(
@@ -18,10 +21,12 @@ def check_shard(
 ) -> Misfit | None:
     """The first difference between a shard in the directory and its entry; None where it fits.
 
-    objective: of the examples, where they are to be compared; None: as the file's columns tell.
-    ShardError where the examples are to be compared and cannot be read.
+    objective: of the examples, where they are to be compared or counted; None: as the file's columns
+    tell. ShardError where the examples are to be compared or counted and cannot be read.
     """
     path = storage.join(directory, entry.name)
+    if depth == "counted":
+        return _check_counted(path, entry, objective)
     if depth != "examples":
         return check_file(path, entry.bytes, entry.md5, size_only=depth == "size")
     if not storage.exists(path):
@@ -30,6 +35,28 @@ def check_shard(
     if found == entry.content_md5:
         return None
     return Misfit(status="wrong content md5", found=found, expected=entry.content_md5)
+
+
+def _check_counted(path: str, entry: ShardEntry, objective: str | None) -> Misfit | None:
+    frames = FrameCounter()
+    is_framed = format_of_name(path) == "tfrecord"
+    misfit = check_file(path, entry.bytes, entry.md5, also=frames.feed if is_framed else None)
+    if misfit is not None:
+        return misfit
+    try:
+        found = frames.count if is_framed else _rows(path, objective)
+    except MissingExtraError:  # the md5 can be checked without
+        return None
+    if found == entry.examples:
+        return None
+    return Misfit(
+        status="wrong number of examples", found=f"{found} examples", expected=f"{entry.examples} examples"
+    )
+
+
+def _rows(path: str, objective: str | None) -> int:
+    with open_reader(path, objective=objective) as reader:
+        return len(reader)
 
 
 def check_sizes(directory: str, entries: Sequence[ShardEntry]) -> list[Misfit | None]:

@@ -9,7 +9,7 @@ from bertdata.errors import DatasetError, ManifestError, MissingInputError, Shar
 from bertdata.io import storage
 from bertdata.io.commit import UNFINISHED
 from bertdata.io.file_check import Misfit
-from bertdata.io.manifest_file import MANIFEST_NAME, MD5SUMS_NAME, parse_json
+from bertdata.io.manifest_file import MANIFEST_NAME, MD5SUMS_NAME, md5sums, parse_json
 from bertdata.shards.containers import format_of_name
 
 
@@ -119,9 +119,9 @@ def _listed(where: str, exact: bool, chosen: Sequence[str] = ()) -> list[FoundDa
             return []
         raise DatasetError(f"{where}: is the manifest of a directory of {kind}, expected one of a {KIND}")
     manifest = parse_manifest(data, where)
-    if exact and manifest.dump() != data:
-        raise ManifestError(f"{where}: was edited: it is not what its own entries make")
     directory = storage.parent(where)
+    if exact and not (manifest.dump() == data and _is_listed(manifest, directory)):
+        raise ManifestError(f"{where}: was edited: it is not what its own entries, or {MD5SUMS_NAME}, say")
     entries = {storage.join(directory, entry.name): entry for entry in manifest.shards}
     if not entries.keys() >= set(chosen):
         return []
@@ -142,6 +142,15 @@ def _listed(where: str, exact: bool, chosen: Sequence[str] = ()) -> list[FoundDa
         for file in files
     ]
     return [FoundDataset(path=directory, manifest=manifest, shards=tuple(shards))]
+
+
+def _is_listed(manifest: Manifest, directory: str) -> bool:
+    """True unless MD5SUMS says something else of the dataset."""
+    try:
+        found = storage.read_bytes(storage.join(directory, MD5SUMS_NAME))
+    except MissingInputError:
+        return True
+    return found in (manifest.md5sums(), md5sums(manifest.shards))  # with and without its own line
 
 
 def _kind(manifest: bytes, where: str) -> str:

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from bertdata.errors import ManifestError
-from bertdata.io.file_check import md5_of
+from bertdata.io.file_check import check_names, md5_of
 from bertdata.io.manifest_file import FORMAT_VERSION, dump_json, md5sum_line, md5sums, parse_checked
 
 KIND = "dataset"
@@ -210,6 +210,7 @@ def parse_manifest(data: bytes, where: str) -> Manifest:
     inputs = tuple(_entry(InputEntry, item) for item in value["inputs"])
     shards = tuple(_entry(ShardEntry, item) for item in value["shards"])
     skipped = tuple(_entry(SkippedEntry, item) for item in value.get("skipped", ()))
+    check_names((shard.name for shard in shards), where)
     names = {entry.name for entry in inputs}
     for shard in shards:
         if shard.input and shard.input not in names:

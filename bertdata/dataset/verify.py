@@ -27,7 +27,7 @@ from bertdata.dataset.writer import VOCABULARY_NAME
 from bertdata.errors import BertDataError, ManifestError, MissingInputError, ShardError
 from bertdata.io import storage
 from bertdata.io.commit import nested_directories
-from bertdata.io.file_check import FileEntry, check_file, file_md5
+from bertdata.io.file_check import FileEntry, check_file, file_md5, is_inside
 from bertdata.io.manifest_file import MANIFEST_NAME, MD5SUMS_NAME, md5sums, parse_json
 from bertdata.shards.content import check_readable, content_md5
 from bertdata.text.manifest import ARTICLES_COPY, TextManifest
@@ -35,32 +35,39 @@ from bertdata.text.manifest import ARTICLES_COPY, TextManifest
 _MD5SUM_LINE = re.compile(r"(\\?)([0-9a-fA-F]{32}) [ *](.+)")
 
 
-def verify(path: str, *, content: bool = False, on_file: Callable[[], None] = lambda: None) -> Report:
+def verify(
+    path: str,
+    *,
+    content: bool = False,
+    anywhere: bool = False,
+    on_file: Callable[[], None] = lambda: None,
+) -> Report:
     """Check a directory that has a manifest, several below it, a manifest or an md5sum file.
 
     content: compare content md5s of shards, so that another tool's files of the same examples pass.
+    anywhere: an md5sum file may list files outside of its directory.
     """
     if storage.is_directory(path):
-        return _verify_directory(path, content, on_file)
+        return _verify_directory(path, content, anywhere, on_file)
     if not storage.exists(path):
         raise MissingInputError(f"{path}: no such file or directory")
     directory = storage.parent(path)
     if storage.base_name(path).endswith(".json"):
         return _verify_manifest(path, directory, content, on_file)
-    return _verify_md5sums(path, directory, content, on_file)
+    return _verify_md5sums(path, directory, content, anywhere, on_file)
 
 
-def _verify_directory(path: str, content: bool, on_file: Callable[[], None]) -> Report:
+def _verify_directory(path: str, content: bool, anywhere: bool, on_file: Callable[[], None]) -> Report:
     manifest = storage.join(path, MANIFEST_NAME)
     if storage.exists(manifest):
         return _verify_manifest(manifest, path, content, on_file)
     files = storage.list_files(path)
     refuse_unfinished(path, files)
     if inner := datasets_below(files):
-        reports = [_verify_directory(storage.join(path, name), content, on_file) for name in inner]
+        reports = [_verify_directory(storage.join(path, name), content, anywhere, on_file) for name in inner]
         return Report(path=path, findings=tuple(f for report in reports for f in report.findings))
     if MD5SUMS_NAME in files:
-        return _verify_md5sums(storage.join(path, MD5SUMS_NAME), path, content, on_file)
+        return _verify_md5sums(storage.join(path, MD5SUMS_NAME), path, content, anywhere, on_file)
     raise ManifestError(
         f"{path}: holds neither {MANIFEST_NAME} nor {MD5SUMS_NAME}; "
         "give --table to hold it against a published one"
@@ -170,7 +177,7 @@ def _check_plain(directory: str, entry: FileEntry) -> Finding:
 def _check_shard(directory: str, shard: ShardEntry, content: bool, objective: str | None) -> Finding:
     path = storage.join(directory, shard.name)
     try:
-        misfit = check_shard(directory, shard, "examples" if content else "bytes", objective)
+        misfit = check_shard(directory, shard, "examples" if content else "counted", objective)
         if misfit is None:
             return right(path)
         damage = None if content or misfit.status == "missing" else _damage(path, objective)
@@ -200,13 +207,19 @@ def _without(path: str, error: Exception) -> str:
     return str(error).removeprefix(f"{path}: ")
 
 
-def _verify_md5sums(path: str, directory: str, content: bool, on_file: Callable[[], None]) -> Report:
+def _verify_md5sums(
+    path: str, directory: str, content: bool, anywhere: bool, on_file: Callable[[], None]
+) -> Report:
     expected = list(parse_md5sums(storage.read_bytes(path), path))
 
     def check(item: tuple[str, str]) -> Finding:
         md5, name = item
         file = name if name.startswith("/") or storage.is_remote(name) else storage.join(directory, name)
         on_file()
+        if not (anywhere or is_inside(name)):
+            return Finding(
+                file=name, status="outside", detail="not in the list's own directory; --anywhere checks it"
+            )
         if not storage.exists(file):
             return Finding(file=file, status="missing")
         try:

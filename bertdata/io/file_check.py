@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from bertdata.errors import MissingInputError
+from bertdata.errors import ManifestError, MissingInputError
 from bertdata.io import storage
 
 _BLOCK_BYTES = 1 << 20
@@ -29,13 +29,18 @@ class Misfit:
     expected: str | None = None
 
 
-def check_file(path: str, size: int, md5: str, *, size_only: bool = False) -> Misfit | None:
-    """The first difference between the file and its entry; None where it fits."""
+def check_file(
+    path: str, size: int, md5: str, *, size_only: bool = False, also: Callable[[bytes], Any] | None = None
+) -> Misfit | None:
+    """The first difference between the file and its entry; None where it fits.
+
+    also: gets the bytes too, block by block, where they are read.
+    """
     try:
         found = storage.size(path)
         if found != size:
             return Misfit(status="wrong size", found=f"{found} bytes", expected=f"{size} bytes")
-        if not size_only and (digest := file_md5(path)) != md5:
+        if not size_only and (digest := file_md5(path, also)) != md5:
             return Misfit(status="wrong md5", found=digest, expected=md5)
     except MissingInputError:
         return Misfit(status="missing")
@@ -47,12 +52,14 @@ def fits(directory: str, entry: FileEntry) -> bool:
     return check_file(storage.join(directory, entry.name), entry.bytes, entry.md5) is None
 
 
-def file_md5(path: str) -> str:
-    """The md5 of a file's bytes."""
+def file_md5(path: str, also: Callable[[bytes], Any] | None = None) -> str:
+    """The md5 of a file's bytes; also: gets them too, block by block."""
     digest = hashlib.md5(usedforsecurity=False)
     with storage.open_input(path) as file:
         while block := file.read(_BLOCK_BYTES):
             digest.update(block)
+            if also is not None:
+                also(block)
     return digest.hexdigest()
 
 
@@ -88,6 +95,21 @@ def entries_json(entries: Iterable[FileEntry]) -> list[dict[str, Any]]:
     return [asdict(entry) for entry in entries]
 
 
-def parse_entries(values: Iterable[dict[str, Any]]) -> tuple[FileEntry, ...]:
-    """The entries of a manifest's JSON."""
-    return tuple(FileEntry(**value) for value in values)
+def parse_entries(values: Iterable[dict[str, Any]], where: str) -> tuple[FileEntry, ...]:
+    """The entries of a manifest's JSON; ManifestError for one of a file outside of its directory."""
+    entries = tuple(FileEntry(**value) for value in values)
+    check_names((entry.name for entry in entries), where)
+    return entries
+
+
+def is_inside(name: str) -> bool:
+    """True for the name of a file in a directory: relative, plain, not a URL."""
+    parts = name.split("/")
+    return "://" not in name and "\0" not in name and not {"", ".", ".."} & set(parts)
+
+
+def check_names(names: Iterable[str], where: str) -> None:
+    """ManifestError for a name that leads out of the directory."""
+    for name in names:
+        if not is_inside(name):
+            raise ManifestError(f"{where}: lists {name!r}, expected a file in its own directory")

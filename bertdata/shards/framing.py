@@ -64,5 +64,29 @@ def _read_whole(file: ByteSource, size: int) -> bytes:
     return b"".join(pieces)
 
 
+class FrameCounter:
+    """Counts the records of a sound file by their lengths, from its bytes as they come."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._header = b""
+        self._left = 0  # bytes of the open record that follow its length
+
+    def feed(self, block: bytes) -> None:
+        place = 0
+        while place < len(block):
+            if self._left:
+                step = min(self._left, len(block) - place)
+                self._left -= step
+            else:
+                step = 8 - len(self._header)
+                self._header += block[place : place + step]
+                if len(self._header) == 8:
+                    self._left = int.from_bytes(self._header, "little") + FRAME_BYTES - 8
+                    self._header = b""
+                    self.count += 1
+            place += step
+
+
 def truncated(where: str) -> ShardError:
     return ShardError(f"{where}: the file ends inside this record: truncated")

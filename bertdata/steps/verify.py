@@ -20,6 +20,7 @@ def verify(
     *,
     table: str | None = None,
     content: bool = False,
+    anywhere: bool = False,
     chain: bool = False,
     source: AnyPaths = (),
     objective: str | None = None,
@@ -28,6 +29,7 @@ def verify(
     """The report on a directory with a manifest, a manifest or an md5sum file, as of ``verify-md5``.
 
     table: name of a published table to hold the directory against. content: compare examples, not bytes.
+    anywhere: an md5sum file may list files outside of its directory.
     chain: follow the manifests back to the dump; source: directories of parts or articles, or the dump,
     to be checked with it. objective: one of your own that the examples need. Faults are in the report
     (``report.sound``), not raised. Only a check without chain and table has progress.
@@ -45,12 +47,12 @@ def verify(
         return verify_chain(path_of(path), sources, content=content)
     if table is not None:
         return verify_table(path_of(path), table)
-    return _verify(path_of(path), content, progress)
+    return _verify(path_of(path), content, anywhere, progress)
 
 
-def _verify(path: str, content: bool, progress: OnProgress | None) -> Report:
+def _verify(path: str, content: bool, anywhere: bool, progress: OnProgress | None) -> Report:
     if progress is None:
-        return verify_files(path, content=content)
+        return verify_files(path, content=content, anywhere=anywhere)
     total = len(storage.list_files(path)) if storage.is_directory(path) else 1
     progress(StepProgress(stage=STAGE, done=0, total=total, unit="files"))
     done, one_at_a_time = 0, threading.Lock()  # files are checked by several threads
@@ -61,4 +63,4 @@ def _verify(path: str, content: bool, progress: OnProgress | None) -> Report:
             done += 1
             progress(StepProgress(stage=STAGE, done=done, total=total, unit="files"))
 
-    return verify_files(path, content=content, on_file=show)
+    return verify_files(path, content=content, anywhere=anywhere, on_file=show)

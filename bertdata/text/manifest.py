@@ -130,5 +130,5 @@ def parse_text_manifest(data: bytes, where: str) -> TextManifest:
         punkt=value["punkt"],
         articles_manifest=value["articles_manifest"],
         inputs=tuple(TextInput(**item) for item in value["inputs"]),
-        files=parse_entries(value["files"]),
+        files=parse_entries(value["files"], where),
     )

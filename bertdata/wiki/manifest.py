@@ -96,7 +96,7 @@ def parse_articles_manifest(data: bytes, where: str) -> ArticlesManifest:
         settings=value["settings"],
         extractor=value["extractor"],
         report=report,
-        files=parse_entries(value["files"]),
+        files=parse_entries(value["files"], where),
     )
 
 
