@@ -7,7 +7,7 @@ from bertdata.dataset.manifest import ShardEntry
 from bertdata.errors import MissingExtraError, ShardError
 from bertdata.io import storage
 from bertdata.io.file_check import Misfit, check_file
-from bertdata.shards.containers import format_of_name, open_reader
+from bertdata.shards.containers import open_reader
 from bertdata.shards.content import content_md5
 from bertdata.shards.framing import FrameCounter
 
@@ -39,7 +39,7 @@ def check_shard(
 
 def _check_counted(path: str, entry: ShardEntry, objective: str | None) -> Misfit | None:
     frames = FrameCounter()
-    is_framed = format_of_name(path) == "tfrecord"
+    is_framed = not path.endswith((".hdf5", ".parquet"))
     misfit = check_file(path, entry.bytes, entry.md5, also=frames.feed if is_framed else None)
     if misfit is not None:
         return misfit
