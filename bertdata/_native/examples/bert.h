@@ -170,8 +170,9 @@ class BertExamples {
   }
 
   uint32_t masks_wanted(uint32_t length) const {
-    const double share = std::nearbyint(length * rules_.masked_lm_prob);  // half to even, as Python
-    uint32_t wanted = std::min(rules_.max_predictions, std::max(1u, static_cast<uint32_t>(share)));
+    // Half to even, as Python; any finite probability, as the scripts accept it.
+    const double share = std::clamp(std::nearbyint(length * rules_.masked_lm_prob), 1.0, 65535.0);
+    uint32_t wanted = std::min(rules_.max_predictions, static_cast<uint32_t>(share));
     if (rules_.fills_predictions && length + rules_.max_predictions > rules_.max_seq_length)
       wanted = std::max(wanted, length + rules_.max_predictions - rules_.max_seq_length);
     return wanted;

@@ -5,6 +5,7 @@
 #include <pybind11/stl.h>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <string_view>
 #include <utility>
@@ -94,7 +95,7 @@ inline void bind_bert(py::module_& m) {
              if (max_seq_length < 5 || max_seq_length > 65535 || max_predictions > max_seq_length)
                throw py::value_error("max_seq_length or max_predictions out of range");
              for (const double share : {masked_lm_prob, short_seq_prob})
-               if (!(share >= 0 && share <= 1)) throw py::value_error("a probability is outside 0 to 1");
+               if (!std::isfinite(share)) throw py::value_error("a probability is not a finite number");
              if (replacements.empty()) throw py::value_error("replacements: expected at least one");
              const std::string_view flags = continues_word;
              uint32_t largest = std::max({cls, sep, mask});
