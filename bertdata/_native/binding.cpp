@@ -129,9 +129,9 @@ class PyRecordFormat {
  private:
   void check_field(const FieldRule& field) const {
     const ColumnRule& rule = format_.columns[field.column];
-    const bool is_row = field.source == Source::kOnes || field.source == Source::kAfter;
     const bool counts_ids = field.source == Source::kAfter || field.source == Source::kSlotAfter;
-    if (field.width > kWidest || field.padding >= kValueLimit || (is_row && !field.width) ||
+    if (field.width > kWidest || field.padding >= kValueLimit ||
+        (field.source == Source::kOnes && rule.ends < 0) ||
         (field.is_float && field.source != Source::kOnes) || (counts_ids && (!rule.is_place || rule.ends >= 0)))
       throw py::value_error("field " + field.key + ": its width, padding or column does not suit its source");
   }
@@ -170,7 +170,8 @@ class PyRecordFormat {
     } else {
       check_ends(views[static_cast<size_t>(rule.ends)], column.size, count);
       for (const FieldRule& field : format_.fields)
-        if (field.column == c && field.width && field.source < Source::kMaskedSlots) check_sizes(views[static_cast<size_t>(rule.ends)], field.width);
+        if (field.column == c && field.source < Source::kMaskedSlots && (field.width || field.source == Source::kOnes))
+          check_sizes(views[static_cast<size_t>(rule.ends)], field.width);
     }
     for (const FieldRule& field : format_.fields)
       if (field.column == c && field.source == Source::kAfter)

@@ -123,7 +123,6 @@ VALUES, ONES, AFTER, SLOTS, SLOT_POSITIONS, SLOT_AFTER = range(6)
     [
         (("a", False, VALUES, 0, 1 << 30, 0), "field a: its width, padding or column does not suit"),
         (("a", False, VALUES, 0, 8, 1 << 21), "field a: its width, padding or column does not suit"),
-        (("a", False, ONES, 0, 0, 0), "field a: its width, padding or column does not suit"),
         (("a", True, VALUES, 0, 8, 0), "field a: its width, padding or column does not suit"),
         (("a", False, AFTER, 0, 8, 0), "field a: its width, padding or column does not suit"),
         (("a", False, SLOT_AFTER, 3, 8, 0), "field a: its width, padding or column does not suit"),
@@ -192,6 +191,22 @@ def test_ids_beyond_the_width_of_a_field_of_ones_are_refused() -> None:
     ids, none = array("I", [7, 8, 9]), array("I")
     with pytest.raises(ValueError, match="example 0 does not fit the layout"):
         after.encode([ids, array("I", [3]), array("H", [1]), array("H"), array("I", [0]), none])
+
+
+def test_ones_for_more_items_than_a_field_has_room_for_are_refused() -> None:
+    for width in (0, 2):
+        ones = record_format(("a", False, ONES, 0, width, 0), ("b", False, ONES, 0, 8, 0))
+        with pytest.raises(ValueError, match="example 0 does not fit the layout"):
+            ones.encode(
+                [
+                    array("I", [7, 8, 9]),
+                    array("I", [3]),
+                    array("H", [1]),
+                    array("H"),
+                    array("I", [0]),
+                    array("I"),
+                ]
+            )
 
 
 def test_padding_other_than_zero_is_written() -> None:
