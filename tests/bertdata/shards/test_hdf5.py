@@ -2,6 +2,7 @@
 
 import io
 import pathlib
+import subprocess
 import sys
 from collections.abc import Callable
 from itertools import pairwise
@@ -18,6 +19,7 @@ from bertdata.examples.bert.batch import BertBatch, BertExample
 from bertdata.records import ShardLayout
 from bertdata.shards import hdf5
 from bertdata.shards.hdf5 import Hdf5Reader, Hdf5Writer
+from tests.support.paths import ROOT
 from tests.support.small_shards import LAYOUT, examples, pack, plain_row
 
 NVIDIA_FILE = "outputs/nvidia__eval.txt__s128__p20__d5__seed12345.hdf5"
@@ -293,3 +295,35 @@ def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> N
         Hdf5Writer(io.BytesIO(), LAYOUT)
     with pytest.raises(MissingExtraError, match="h5py"):
         Hdf5Reader(io.BytesIO(), "shard")
+
+
+INTERRUPTED = """
+import io, os, signal
+from bertdata.shards import hdf5
+from tests.support.paths import ROOT
+from tests.support.small_shards import LAYOUT, pack, plain_row
+
+plain_write = hdf5._Scratch.write
+
+def write_and_interrupt(self, data):
+    hdf5._Scratch.write = plain_write
+    os.kill(os.getpid(), signal.SIGINT)
+    return plain_write(self, data)
+
+hdf5._Scratch.write = write_and_interrupt
+sink = io.BytesIO()
+try:
+    writer = hdf5.Hdf5Writer(sink, LAYOUT)
+    writer.write(pack([plain_row(number) for number in range(2000)]))
+    writer.close()
+except KeyboardInterrupt:
+    print("interrupted")
+writer = None
+print(len(sink.getvalue()))
+"""
+
+
+def test_an_interrupt_while_hdf5_writes_leaves_no_traceback() -> None:
+    """HDF5, which must not see it, goes on to where it can stop."""
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, cwd=ROOT)
+    assert (done.stdout, done.stderr, done.returncode) == ("interrupted\n0\n", "", 0)
