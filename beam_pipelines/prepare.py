@@ -31,6 +31,7 @@ from bertdata.errors import BertDataError, SettingsError, TooFewArticles
 from bertdata.io import storage
 from bertdata.io.assets import find_punkt_tables, find_vocabulary
 from bertdata.io.manifest_file import MANIFEST_NAME, parse_json
+from bertdata.io.terminal import say, say_error, say_text
 from bertdata.text.fewer_eval_articles import with_remedy
 from bertdata.text.reading import check_beginnings, find_extracted_files
 from bertdata.text.settings import SegmentCounts, SegmentSettings
@@ -42,13 +43,10 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         return prepare(sys.argv[1:] if arguments is None else arguments)
     except BertDataError as error:
-        print(f"{PROGRAM}: error: {error}", file=sys.stderr)
+        say_error(f"{PROGRAM}: error: {error}")
         return error.exit_status
     except KeyboardInterrupt:
-        print(
-            f"{PROGRAM}: interrupted; finished shards are kept, run the same command to go on",
-            file=sys.stderr,
-        )
+        say_error(f"{PROGRAM}: interrupted; finished shards are kept, run the same command to go on")
         return 130
 
 
@@ -57,9 +55,7 @@ def prepare(arguments: list[str]) -> int:
     flags, beam_arguments = parse_flags(arguments)
     flags.vocab = find_vocabulary(flags.vocab)
     if not _native.available():
-        print(
-            f"{PROGRAM}: the native engine is not built here; running the slow Python engine", file=sys.stderr
-        )
+        say_error(f"{PROGRAM}: the native engine is not built here; running the slow Python engine")
     recipe, settings = chosen_settings(flags.recipe, flags.phase, given_settings(flags))
     targets_for = partial(
         plan_targets,
@@ -75,7 +71,7 @@ def prepare(arguments: list[str]) -> int:
         text = text_settings(flags, recipe)
         check_text(flags.text, flags.punkt_tables, targets_for(parts=[]))
     for warning in plan_warnings(targets_for(parts=[]), flags.vocab):
-        print(f"{PROGRAM}: warning: {warning}", file=sys.stderr)
+        say_error(f"{PROGRAM}: warning: {warning}")
     show_warnings()
     silence_lost_connections()
     if flags.dry_run:
@@ -98,8 +94,8 @@ def prepare(arguments: list[str]) -> int:
         raise with_remedy(error, source.files) from None
     for target in targets:
         path = storage.join(target.dataset.directory, MANIFEST_NAME)
-        print(summary(target.dataset.directory, parse_json(storage.read_bytes(path), path)))
-    print(table(metrics, flags.input_kind))
+        say(summary(target.dataset.directory, parse_json(storage.read_bytes(path), path)))
+    say_text(table(metrics, flags.input_kind))
     return 0
 
 
@@ -119,7 +115,7 @@ def preview_run(
             f"{target.dataset.directory}: {settings_line(target.dataset.plan)}"
             for target in targets_for(parts=[])
         ]
-        print("\n".join([*lines, NOTHING_WRITTEN]))
+        say(*lines, NOTHING_WRITTEN)
         return
     source = plan_source(flags, text)
     if source.stage is not None:
@@ -127,7 +123,7 @@ def preview_run(
     plan = task_plan(flags, targets_for(parts=source.parts), source)
     previews = preview(plan, source.parts)
     if source.stage is not None:
-        print("\n".join(source.stage.plan.lines(source.files, flags.text)))
+        say(*source.stage.plan.lines(source.files, flags.text))
     show_previews(previews, estimate_lines(plan, source.parts, previews, workers=None))
 
 
@@ -262,7 +258,7 @@ def _make_datasets(pipeline: Any, source: PipelineInput, targets: tuple[Target, 
         if runs_here(pipeline):
             clean_up(source, targets)
         elif isinstance(error, KeyboardInterrupt):
-            print(f"{PROGRAM}: the job goes on where it runs; stop it there", file=sys.stderr)
+            say_error(f"{PROGRAM}: the job goes on where it runs; stop it there")
         raise
     if source.stage is not None:
         source.stage.text.commit.release()

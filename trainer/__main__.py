@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from bertdata.cli.common.dispatch import choose_command, end
 from bertdata.cli.common.parser import Parser
+from bertdata.io.terminal import say
 from trainer.collectives.launch import as_worker, launched
 from trainer.collectives.launchers import EXAMPLES, find_rank
 from trainer.errors import naming_extra
@@ -80,7 +81,7 @@ def convert(arguments: list[str]) -> None:
     given = parser.parse_args(arguments)
     from trainer.convert import convert
 
-    print(convert(given.source, given.target))
+    say(convert(given.source, given.target))
 
 
 def doctor(arguments: list[str]) -> None:

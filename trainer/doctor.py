@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from bertdata._native import available, why_missing
 from bertdata.errors import MissingExtraError, SettingsError, install_extra
 from bertdata.io.process_pool import available_cores
+from bertdata.io.terminal import say, say_text
 from trainer.collectives.examine import examine_launchers, find_version
 from trainer.config import Config
 from trainer.devices.availability import Availability
@@ -36,11 +37,11 @@ def diagnose(device: str | None, *, as_json: bool) -> None:
     if as_json:
         found = {group: [asdict(finding) for finding in findings] for group, findings in groups.items()}
         choice = {"best": best.name, "command": command} if has_torch else {"best": None, "command": None}
-        print(json.dumps(found | {"default": default} | choice, indent=1))
+        say_text(json.dumps(found | {"default": default} | choice, indent=1))
     else:
         _print(groups)
         if has_torch:
-            print(f"\nWithout --device a run uses {default}. The best device here:\n  {command}")
+            say("", f"Without --device a run uses {default}. The best device here:", f"  {command}")
     if not has_torch:
         raise MissingExtraError(
             f"torch is not installed, so nothing can be trained here; {install_extra('train')}"

@@ -2,7 +2,6 @@
 
 import json
 import logging
-import sys
 from collections.abc import Iterable
 from dataclasses import fields
 from datetime import datetime
@@ -11,6 +10,7 @@ from typing import Any
 
 from bertdata.errors import MissingExtraError, SettingsError
 from bertdata.io import storage
+from bertdata.io.terminal import say_error
 from trainer import curves
 from trainer.config import Config
 from trainer.errors import naming_extra
@@ -100,7 +100,7 @@ class Tables(Logger):
         try:
             curves.draw_curves(self._folder)
         except MissingExtraError as error:
-            print(f"no picture of the curves: {error}", file=sys.stderr, flush=True)
+            say_error(f"no picture of the curves: {error}")
 
     def _append(self, name: str, values: Iterable[Any]) -> None:
         with (self._folder / name).open("a", encoding="utf-8") as file:

@@ -1,6 +1,5 @@
 """The setup that training and evaluation share: device, workers, model."""
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ import torch
 
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import BertDataError, SettingsError
+from bertdata.io.terminal import say_error
 from trainer.checkpoint import STATE, read_state, read_tensors
 from trainer.collectives.collective import Collective
 from trainer.collectives.registry import find_collective
@@ -38,8 +38,7 @@ class Runtime:
     def log(self, message: str) -> None:
         """One line on standard error, from rank 0."""
         if self.workers.rank == 0:
-            sys.stderr.write(f"trainer: {message}\n")  # one write: other processes write there too
-            sys.stderr.flush()
+            say_error(f"trainer: {message}")
 
     def share(self, work: Callable[[], Any]) -> Any:
         """The result of the work, done on rank 0 alone and sent as JSON; its error ends all workers."""

@@ -6,6 +6,7 @@ import threading
 from typing import TextIO
 
 from beam_pipelines.options import PROGRAM
+from bertdata.io.terminal import say_text
 
 
 def show_warnings(stream: TextIO | None = None) -> None:
@@ -31,4 +32,4 @@ class _ToStandardError(logging.Handler):
     """A handler that looks up ``sys.stderr`` each time: a progress bar replaces it while it is shown."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        print(self.format(record), file=sys.stderr, flush=True)
+        say_text(self.format(record), to=sys.stderr)

@@ -11,6 +11,7 @@ from bertdata.errors import InputError
 from bertdata.io import storage
 from bertdata.io.file_check import file_md5
 from bertdata.io.file_kind import check_beginning
+from bertdata.io.terminal import say
 
 NOTHING_WRITTEN = "dry run: nothing was written"
 
@@ -149,5 +150,5 @@ def _source(part: str) -> str:
 def show_previews(previews: Sequence[Preview], estimate: Sequence[str]) -> None:
     """Print everything a person should know of a run to come; estimate: its lines on size and time."""
     for found in previews:
-        print("\n".join(found.lines()))
-    print("\n".join([*estimate, NOTHING_WRITTEN]))
+        say(*found.lines())
+    say(*estimate, NOTHING_WRITTEN)

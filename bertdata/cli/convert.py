@@ -7,6 +7,7 @@ from bertdata.cli.common.parser import Parser
 from bertdata.dataset.discover import find_shard
 from bertdata.errors import UsageError
 from bertdata.io import storage
+from bertdata.io.terminal import say
 from bertdata.shards.containers import format_of_name, make_writer, open_reader
 
 EXAMPLE = """\
@@ -45,7 +46,7 @@ def run(arguments: list[str]) -> int:
             writer.write(batch)
             examples += len(batch)
         writer.close()
-    print(f"{args.target}: {examples} examples")
+    say(f"{args.target}: {examples} examples")
     return 0
 
 

@@ -1,7 +1,6 @@
 """``bertdata create``: sentence parts to shards."""
 
 import argparse
-import sys
 from collections.abc import Sequence
 
 from bertdata.build.dry_run import show_previews
@@ -16,6 +15,7 @@ from bertdata.cli.common.parser import (
 )
 from bertdata.cli.common.step_progress import ShownProgress
 from bertdata.dataset.manifest import summary
+from bertdata.io.terminal import say, say_error
 from bertdata.steps.create import ShardRun, plan_run
 from bertdata.steps.values import workers_of
 
@@ -58,14 +58,14 @@ def run(arguments: list[str]) -> int:
     if args.dry_run:
         work = planned(args)
         for warning in work.warnings():
-            print(f"bertdata: warning: {warning}", file=sys.stderr)
+            say_error(f"bertdata: warning: {warning}")
         previews = work.previews()
         show_previews(previews, work.estimate(previews, workers_of(args.workers)))
         return 0
     with ShownProgress() as progress:
         made = planned(args).make(workers_of(args.workers), progress)
     for dataset in made.datasets:
-        print(summary(dataset.directory, dataset.manifest.as_json()))
+        say(summary(dataset.directory, dataset.manifest.as_json()))
     return 0
 
 

@@ -1,7 +1,6 @@
 """``bertdata create-pretraining-data``: a drop-in for MLPerf's script of that name."""
 
 import argparse
-import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -21,6 +20,7 @@ from bertdata.io import storage
 from bertdata.io.assets import find_vocabulary
 from bertdata.io.file_check import HashingSink
 from bertdata.io.file_kind import refuse_other_kinds
+from bertdata.io.terminal import say, say_error
 from bertdata.records import ExampleSource, ShardLayout
 from bertdata.shards.write import write_examples
 from bertdata.tokens.fit import casing_warnings, unknown_warnings
@@ -161,7 +161,7 @@ def run(arguments: list[str]) -> int:
         for start, sink in enumerate(sinks):
             write_examples(examples, settings, sink, engine=args.engine, start=start, step=len(outputs))
     for start, (output, sink) in enumerate(zip(outputs, sinks, strict=True)):
-        print(f"{output}: {len(range(start, len(examples), len(outputs)))} examples, {sink.bytes} bytes")
+        say(f"{output}: {len(range(start, len(examples), len(outputs)))} examples, {sink.bytes} bytes")
     return 0
 
 
@@ -226,4 +226,4 @@ def _load_vocabulary(path: str, dialect: Dialect) -> WordPieceVocabulary:
 
 def _warn(warnings: list[str]) -> None:
     for warning in warnings:
-        print(f"bertdata: warning: {warning}", file=sys.stderr)
+        say_error(f"bertdata: warning: {warning}")

@@ -4,6 +4,7 @@ from bertdata.build.dry_run import NOTHING_WRITTEN
 from bertdata.cli.common.parser import Parser, add_dry_run, add_workers
 from bertdata.cli.common.step_progress import ShownProgress
 from bertdata.cli.common.text_flags import add_extract_settings, given_extract_settings
+from bertdata.io.terminal import say
 from bertdata.steps.extract import extract
 from bertdata.wiki.extract import preview_extraction
 
@@ -35,7 +36,7 @@ def run(arguments: list[str]) -> int:
     args = make_parser().parse_args(arguments)
     if args.dry_run:
         preview = preview_extraction(args.dump, args.output, given_extract_settings(args))
-        print("\n".join([*preview, NOTHING_WRITTEN]))
+        say(*preview, NOTHING_WRITTEN)
         return 0
     with ShownProgress(tenths=True) as progress:
         report = extract(
@@ -47,5 +48,5 @@ def run(arguments: list[str]) -> int:
             workers=args.workers,
             progress=progress,
         )
-    print("\n".join(report.lines()))
+    say(*report.lines())
     return 0

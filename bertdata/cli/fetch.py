@@ -3,6 +3,7 @@
 from bertdata.cli.common.parser import Parser
 from bertdata.errors import UsageError
 from bertdata.io.assets import PUNKT, VOCABULARIES, obtain
+from bertdata.io.terminal import say
 
 EXAMPLE = """\
   bertdata fetch vocab
@@ -35,5 +36,5 @@ def run(arguments: list[str]) -> int:
         raise UsageError(f"vocabulary {args.name!r} is not known; known is {', '.join(VOCABULARIES)}")
     folder = obtain(asset)
     for name, md5 in asset.files.items():
-        print(f"{md5}  {folder / name}")
+        say(f"{md5}  {folder / name}")
     return 0

@@ -6,6 +6,7 @@ from importlib import import_module
 from bertdata import __version__, _native
 from bertdata.cli.common.dispatch import choose_command, end
 from bertdata.cli.common.interrupts import Interrupts
+from bertdata.io.terminal import say, say_error
 
 COMMANDS = {
     "extract": "a Wikipedia dump to extracted articles",
@@ -54,15 +55,13 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _run(words: list[str]) -> int:
     if words[:1] == ["--version"]:
-        print(f"bertdata {__version__} (engine: {_native.default_engine()})")
+        say(f"bertdata {__version__} (engine: {_native.default_engine()})")
         return 0
     name, arguments = choose_command(words, USAGE, COMMANDS), words[1:]
     if name is None:
         return 0 if words else 2
     if name in SLOW_WITHOUT_KERNELS and not _native.available() and not _asks_for_help(arguments):
-        print(
-            "bertdata: the native engine is not built here; running the slow Python engine", file=sys.stderr
-        )
+        say_error("bertdata: the native engine is not built here; running the slow Python engine")
     with Interrupts():
         status: int = import_module(f"bertdata.cli.{name.replace('-', '_')}").run(arguments)
     return status

@@ -6,6 +6,7 @@ from bertdata.errors import BertDataError, MissingInputError
 from bertdata.io import storage
 from bertdata.io.file_check import file_md5
 from bertdata.io.manifest_file import md5sum_line
+from bertdata.io.terminal import say_error, say_text
 from bertdata.shards.content import content_md5
 
 EXAMPLE = """\
@@ -38,10 +39,15 @@ def run(arguments: list[str]) -> int:
                 raise MissingInputError(f"{path}: is a directory, expected a file")
             md5 = content_md5(path, args.engine) if args.content else file_md5(path)
         except BertDataError as error:  # as md5sum: name the file, go on with the others
-            print(f"bertdata: error: {error}", file=sys.stderr)
+            say_error(f"bertdata: error: {error}")
             status = max(status, error.exit_status)
             continue
-        print(md5sum_line(md5, path), end="", flush=True)
+        line = md5sum_line(md5, path)
+        if sys.stdout.isatty():
+            say_text(line)
+        else:  # for md5sum -c, which wants the name as it is
+            sys.stdout.write(line)
+            sys.stdout.flush()
     return status
 
 

@@ -5,6 +5,7 @@ from typing import BinaryIO
 from bertdata.cli.common.parser import Parser, add_engine, positive
 from bertdata.errors import InputError
 from bertdata.io import storage
+from bertdata.io.terminal import say
 from bertdata.shards.pick import pick_records
 from bertdata.shards.tfrecord import TFRecordReader
 
@@ -56,7 +57,7 @@ def run(arguments: list[str]) -> int:
         picked, records = pick_records(file, source, args.num_examples, output.write, args.engine)
         if not records:
             raise InputError(f"{source}: holds no records to pick from")
-    print(f"{target}: {picked} of {records} records")
+    say(f"{target}: {picked} of {records} records")
     return 0
 
 

@@ -5,6 +5,7 @@ import json
 from bertdata.cli.common.parser import Parser
 from bertdata.config.recipes import RECIPES, find_recipe
 from bertdata.examples.objectives import find_objective
+from bertdata.io.terminal import say, say_text
 
 EXAMPLE = """\
   bertdata recipes
@@ -23,7 +24,7 @@ def run(arguments: list[str]) -> int:
     args = make_parser().parse_args(arguments)
     if args.name is None:
         for recipe in RECIPES.values():
-            print(f"{recipe.name:<10} {recipe.summary}")
+            say(f"{recipe.name:<10} {recipe.summary}")
         return 0
     recipe = find_recipe(args.name)
     settings_type = find_objective(recipe.objective).settings_type
@@ -32,5 +33,5 @@ def run(arguments: list[str]) -> int:
         "summary": recipe.summary,
         "phases": [settings_type(**phase).as_json() for phase in recipe.phases],
     }
-    print(json.dumps(value, indent=1))
+    say_text(json.dumps(value, indent=1))
     return 0

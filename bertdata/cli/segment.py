@@ -4,6 +4,7 @@ from bertdata.build.dry_run import NOTHING_WRITTEN
 from bertdata.cli.common.parser import Parser, add_dry_run, add_engine, add_workers
 from bertdata.cli.common.step_progress import ShownProgress
 from bertdata.cli.common.text_flags import add_punkt_tables, add_segment_settings, given_segment_settings
+from bertdata.io.terminal import say
 from bertdata.steps.segment import preview_segment, segment
 from bertdata.text.settings import SegmentCounts, SegmentSettings
 
@@ -38,7 +39,7 @@ def run(arguments: list[str]) -> int:
     settings = SegmentSettings(**given)
     if args.dry_run:
         preview = preview_segment(args.sources, args.output, settings, args.punkt_tables)
-        print("\n".join([*preview, NOTHING_WRITTEN]))
+        say(*preview, NOTHING_WRITTEN)
         return 0
     with ShownProgress() as progress:
         counts = segment(
@@ -50,7 +51,7 @@ def run(arguments: list[str]) -> int:
             engine=args.engine,
             progress=progress,
         )
-    print(summary(args.output, settings, counts))
+    say(summary(args.output, settings, counts))
     return 0
 
 

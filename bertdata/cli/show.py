@@ -8,6 +8,7 @@ from bertdata.dataset.discover import FoundDataset, find_shard
 from bertdata.dataset.vocabulary import known_vocabulary
 from bertdata.errors import UsageError
 from bertdata.examples.objectives import find_objective
+from bertdata.io.terminal import say_text
 from bertdata.shards.containers import open_reader
 
 EXAMPLE = "  bertdata show shards/part-00000-of-00500.tfrecord --vocab vocab.txt --index 5 --num 2"
@@ -45,7 +46,7 @@ def run(arguments: list[str]) -> int:
             raise UsageError(f"--index {args.index}: {args.shard} holds {len(reader)} examples, the last is "
                              f"{len(reader) - 1}")  # fmt: skip
         for number, example in enumerate(chosen, args.index):
-            print(f"example {number}: {objective.describe(example, words, mask_id, reader.layout)}", end="")
+            say_text(f"example {number}: {objective.describe(example, words, mask_id, reader.layout)}")
     return 0
 
 

@@ -7,6 +7,7 @@ from bertdata.cli.common.example_flags import add_objective
 from bertdata.cli.common.parser import Parser, add_workers
 from bertdata.cli.common.step_progress import ShownProgress
 from bertdata.examples.counting import QUANTILES, quantile
+from bertdata.io.terminal import say, say_text
 from bertdata.report.summary import Statistics
 from bertdata.steps.stats import stats
 
@@ -56,17 +57,18 @@ def run(arguments: list[str]) -> int:
             progress=progress,
         )
     if args.json:
-        print(json.dumps({"datasets": [one.as_json() for one in statistics]}, indent=1, ensure_ascii=False))
+        say_text(json.dumps({"datasets": [one.as_json() for one in statistics]}, indent=1))
     else:
-        print("\n".join(map(_as_text, statistics)), end="")
+        for number, one in enumerate(statistics):
+            say(*[""] * bool(number), *_lines(one))
     return 0
 
 
-def _as_text(one: Statistics) -> str:
+def _lines(one: Statistics) -> list[str]:
     rows = [*_size_rows(one), *_length_rows(one), *one.findings.rows, *_shard_rows(one)]
     lines = [f"{one.path}: {one.title}"]
     lines += [f"  {label:<{_LABEL_WIDTH}}  {value}" for label, value in rows]
-    return "\n".join([*lines, "", *_histogram_lines(one)]) + "\n"
+    return [*lines, "", *_histogram_lines(one)]
 
 
 def _size_rows(one: Statistics) -> Iterator[_Row]:

@@ -2,6 +2,7 @@
 
 from bertdata.cli.common.parser import Parser, positive
 from bertdata.io import storage
+from bertdata.io.terminal import say
 from bertdata.tokens.train import train_vocabulary
 
 EXAMPLE = "  bertdata train-vocab part-* --output vocab.txt --size 8000"
@@ -32,5 +33,5 @@ def run(arguments: list[str]) -> int:
     with storage.open_output(args.output) as file:  # opened first: training takes long
         tokens = train_vocabulary(texts, size=args.size, lower_case=args.lower_case)
         file.write("".join(f"{token}\n" for token in tokens).encode())
-    print(f"{args.output}: {len(tokens)} tokens")
+    say(f"{args.output}: {len(tokens)} tokens")
     return 0

@@ -9,6 +9,7 @@ from bertdata.cli.common.step_progress import ShownProgress
 from bertdata.dataset.findings import LEFT_OUT, Report
 from bertdata.dataset.manifest import left_out
 from bertdata.dataset.published.tables import table_names
+from bertdata.io.terminal import say, say_text
 from bertdata.steps.verify import verify
 
 EXAMPLE = """\
@@ -82,7 +83,7 @@ def run(arguments: list[str]) -> int:
             progress=progress if sys.stderr.isatty() else None,
         )
     if args.json:
-        print(json.dumps(report.as_json(), indent=1))
+        say_text(json.dumps(report.as_json(), indent=1))
     else:
         _print(report, every=bool(args.table))
     return 0 if report.sound else 1
@@ -90,13 +91,13 @@ def run(arguments: list[str]) -> int:
 
 def _print(report: Report, *, every: bool) -> None:
     for line in report.chain:
-        print(line)
+        say(line)
     for finding in report.findings:
         if finding.is_fault or every:
-            print(finding)
+            say(str(finding))
     state = "sound" if report.sound else _count(len(report.faults), "fault")
     right, aside = _count(report.count("right"), "file"), left_out(report.count(LEFT_OUT))
-    print(f"{report.path}: {right} right, {state}{aside}")
+    say(f"{report.path}: {right} right, {state}{aside}")
 
 
 def _count(number: int, thing: str) -> str:

@@ -31,6 +31,11 @@ def say(*lines: str, to: TextIO | None = None) -> None:
     stream.flush()
 
 
+def say_text(text: str, *, to: TextIO | None = None) -> None:
+    """Print a text of several lines, whose line ends are ours: no name in it may hold any."""
+    say(*text.removesuffix("\n").split("\n"), to=to)
+
+
 def say_error(*lines: str) -> None:
     """Print the lines on standard error."""
     say(*lines, to=sys.stderr)

@@ -11,7 +11,6 @@ import os
 import secrets
 import signal
 import socket
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -19,6 +18,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from bertdata.io.terminal import say_error
 from trainer.errors import WorkerLost
 
 TIMEOUT_SECONDS = 60.0
@@ -137,8 +137,7 @@ class Heartbeat:
         if self._raised.wait(_RAISE_SECONDS):
             time.sleep(_END_SECONDS)
         else:
-            sys.stderr.write(f"trainer: error: {message}\n")  # one write: other processes write there too
-            sys.stderr.flush()
+            say_error(f"trainer: error: {message}")
         os._exit(WorkerLost.exit_status)
 
 

@@ -7,6 +7,7 @@ from contextlib import suppress
 from difflib import get_close_matches
 
 from bertdata.errors import BertDataError, UsageError
+from bertdata.io.terminal import say_error, say_text
 
 
 def choose_command(words: list[str], usage: str, commands: Mapping[str, str]) -> str | None:
@@ -16,7 +17,7 @@ def choose_command(words: list[str], usage: str, commands: Mapping[str, str]) ->
     """
     if not words or words[0] in ("-h", "--help", "help"):
         width = max(map(len, commands)) + 2
-        print(usage + "".join(f"  {name:<{width}}{summary}\n" for name, summary in commands.items()), end="")
+        say_text(usage + "".join(f"  {name:<{width}}{summary}\n" for name, summary in commands.items()))
         return None
     if words[0] not in commands:
         near = get_close_matches(words[0], commands, n=1)
@@ -32,8 +33,7 @@ def end(program: str, work: Callable[[], int], *, interrupted: str, place: str =
     """
 
     def report(message: str, status: int) -> int:
-        sys.stderr.write(f"{program}: {message}\n")  # at one go: other processes write there too
-        sys.stderr.flush()
+        say_error(f"{program}: {message}")
         return status
 
     try:

@@ -3,6 +3,8 @@
 import argparse
 from typing import NoReturn
 
+from bertdata.io.terminal import printable
+
 
 class Parser(argparse.ArgumentParser):
     """An argument parser; its description (the example) comes first, its errors are one line, exit 2."""
@@ -28,7 +30,7 @@ class Parser(argparse.ArgumentParser):
         return formatter.format_help()
 
     def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: error: {message} (see {self.prog} --help)\n")
+        self.exit(2, f"{self.prog}: error: {printable(message)} (see {self.prog} --help)\n")
 
 
 def positive(text: str) -> int:

@@ -5,6 +5,8 @@ import time
 from types import TracebackType
 from typing import Any
 
+from bertdata.io.terminal import printable, say_error
+
 
 class Progress:
     """Progress of ``total`` units of work, shown on standard error."""
@@ -59,9 +61,9 @@ class Progress:
         if self._bar is not None:
             self._bar.advance(self._task, amount)
             if detail is not None:
-                self._bar.update(self._task, detail=detail)
+                self._bar.update(self._task, detail=printable(detail))
         elif line:
-            _print(line)
+            say_error(line)
 
     def complete(self) -> None:
         """Fill the bar: all is done, whatever was counted."""
@@ -71,20 +73,15 @@ class Progress:
     def note(self, line: str) -> None:
         """Print a line that must not be lost, a warning for instance."""
         if self._bar is not None:
-            self._bar.console.print(line, markup=False, highlight=False, soft_wrap=True)
+            self._bar.console.print(printable(line), markup=False, highlight=False, soft_wrap=True)
         else:
-            _print(line)
+            say_error(line)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._bar is not None:
             self._bar.stop()
-
-
-def _print(line: str) -> None:
-    sys.stderr.write(f"{line}\n")  # at one go: nothing comes between a line and its end
-    sys.stderr.flush()
 
 
 class ShardRate:
