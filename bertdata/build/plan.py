@@ -11,6 +11,7 @@ from bertdata.dataset.writer import Dataset
 from bertdata.errors import MissingInputError, SettingsError
 from bertdata.examples.objectives import find_objective
 from bertdata.io import storage
+from bertdata.io.assets import name_warnings
 from bertdata.records import Vocabulary
 from bertdata.tokens.fit import casing_warnings
 from bertdata.tokens.load import load_vocabulary
@@ -109,10 +110,11 @@ def plan_targets(
 
 
 def plan_warnings(targets: tuple[Target, ...], vocabulary_path: str) -> list[str]:
-    """Warnings before anything is read: a vocabulary that does not suit the casing of the settings."""
+    """Warnings before anything is read: a vocabulary other than its name says, or of the other casing."""
     settings = targets[0].settings
     vocabulary = load_vocabulary(vocabulary_path, settings.dialect)
-    return casing_warnings(vocabulary, settings.lower_case)
+    named = name_warnings(vocabulary_path, vocabulary.md5)
+    return [*named, *casing_warnings(vocabulary, settings.lower_case)]
 
 
 def _vocabulary_json(vocabulary: Vocabulary) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from bertdata.examples.bert.objective import BERT
 from bertdata.examples.bert.settings import BertSettings
 from bertdata.examples.fields import VALUE_LIMIT
 from bertdata.io import storage
-from bertdata.io.assets import find_vocabulary
+from bertdata.io.assets import find_vocabulary, name_warnings
 from bertdata.io.file_check import HashingSink
 from bertdata.io.file_kind import refuse_other_kinds
 from bertdata.io.terminal import say, say_error
@@ -200,6 +200,7 @@ def _make(
 ) -> ExampleSource:
     vocabulary = _load_vocabulary(vocabulary_path, settings.rules)
     tokenizer = WordPieceTokenizer(vocabulary, settings.rules, lower_case=settings.lower_case, engine=engine)
+    _warn(name_warnings(vocabulary_path, vocabulary.md5))
     _warn(casing_warnings(vocabulary, settings.lower_case, remedies=_CASING_REMEDIES))
     texts = [storage.read_bytes(path) for path in inputs]
     for text, path in zip(texts, inputs, strict=True):

@@ -98,6 +98,17 @@ def find_vocabulary(path_or_name: str) -> str:
     return str(obtain(asset) / "vocab.txt")
 
 
+def name_warnings(path: str, md5: str) -> list[str]:
+    """A warning where a file of this directory was taken that is named as a published vocabulary is."""
+    asset = VOCABULARIES.get(path)
+    if asset is None or md5 == asset.files["vocab.txt"]:
+        return []
+    return [
+        f"{path}: the file of that name in this directory is the vocabulary (md5 {md5}), not the published "
+        f"one; write ./{path} to say so, or rename the file"
+    ]
+
+
 def cached_vocabulary(md5: str) -> str | None:
     """The path of a named vocabulary of that md5 that is here already; nothing is fetched."""
     for asset in VOCABULARIES.values():

@@ -267,6 +267,15 @@ def size(path: str) -> int:
         return os.path.getsize(_local(path))
 
 
+def version(path: str) -> tuple[int, ...]:
+    """Numbers that differ once a local file was changed or replaced; the same for every remote file."""
+    if is_remote(path):
+        return ()
+    with _naming(path):
+        found = os.stat(_local(path))
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+
 def make_directory(path: str) -> None:
     """Create the directory and its parents, if they are not there; an object store has none."""
     if is_object_store(path):

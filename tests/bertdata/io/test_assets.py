@@ -1,6 +1,7 @@
 """Vocabularies and Punkt tables by name: found, fetched, checked, never trusted."""
 
 import hashlib
+import shutil
 import subprocess
 import sys
 import threading
@@ -14,6 +15,7 @@ from bertdata.cli.main import main
 from bertdata.errors import AssetError, MissingInputError
 from bertdata.io import assets
 from bertdata.io.assets import PUNKT, VOCABULARIES, Asset, AssetSource, find_vocabulary, obtain
+from tests.support.commands import SMALL
 
 WORDS = b"[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n"
 MD5 = hashlib.md5(WORDS).hexdigest()
@@ -146,6 +148,24 @@ def test_a_path_goes_before_a_name_and_an_unknown_name_lists_the_known(tmp_path)
     assert find_vocabulary(str(tmp_path / "vocab.txt")) == str(tmp_path / "vocab.txt")
     with pytest.raises(MissingInputError, match="known is bert-base-uncased"):
         find_vocabulary("bert-huge")
+
+
+def test_a_file_named_as_a_published_vocabulary_is_told(
+    bertdata, monkeypatch, small_vocabulary_file, published_vocabulary, tmp_path
+):
+    """The file is taken, as any path that is there; nobody shall believe that it is the published one."""
+    monkeypatch.chdir(tmp_path)
+    Path("bert-base-uncased").write_bytes(small_vocabulary_file.read_bytes())
+    Path("part").write_text("the first words\nthe second words\n")
+    told = "bert-base-uncased: the file of that name in this directory is the vocabulary (md5 "
+    flags = ["--output", "out", "--recipe=google", *SMALL]
+    for words in (["--dry-run"], []):
+        assert told in bertdata("create", "part", "--vocab=bert-base-uncased", *flags, *words).err
+    script = ["--input_file=part", "--output_file=one", "--vocab_file=bert-base-uncased"]
+    assert told in bertdata("create-pretraining-data", *script).err
+    assert told not in bertdata("create", "part", "--vocab=./bert-base-uncased", *flags).err
+    shutil.copyfile(published_vocabulary, "bert-base-uncased")
+    assert told not in bertdata("create", "part", "--vocab=bert-base-uncased", *flags, "--dry-run").err
 
 
 def test_published_md5s_are_those_of_the_kit(kit, published_vocabulary, punkt_folder):

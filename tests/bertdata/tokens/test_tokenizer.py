@@ -105,10 +105,29 @@ def test_the_first_tokeniser_is_wordpiece(small_vocabulary_file):
 
 def test_a_file_of_more_prefixes_than_a_vocabulary_can_have_is_refused(tmp_path):
     """Twenty lines of a megabyte, each of its own letter: a tree of twenty million nodes."""
-    lines = ["[PAD]", *SPECIAL, *(chr(ord("a") + number) * 1_000_000 for number in range(20))]
+    lines = [
+        "[PAD]",
+        "[UNK]",
+        "[CLS]",
+        "[SEP]",
+        "[MASK]",
+        *(chr(ord("a") + number) * 1_000_000 for number in range(20)),
+    ]
     path = tmp_path / "vocab.txt"
     path.write_text("\n".join(lines))
     with pytest.raises(
         VocabularyError, match="^the vocabulary has more than 16 million prefixes; expected words"
     ):
         load_tokenizer(str(path), "mlperf", True, "native")
+
+
+def test_a_vocabulary_that_was_changed_is_read_anew(tmp_path, small_vocabulary_file):
+    """A notebook that makes a vocabulary again must not go on with the one before."""
+    path = tmp_path / "vocab.txt"
+    words = small_vocabulary_file.read_text()
+    path.write_text(words)
+    first = load_tokenizer(str(path), "mlperf", True)
+    assert load_tokenizer(str(path), "mlperf", True) is first
+    path.write_text(f"{words}lighthousekeepers\n")
+    again = load_tokenizer(str(path), "mlperf", True)
+    assert again.vocabulary.tokens == first.vocabulary.tokens + 1
