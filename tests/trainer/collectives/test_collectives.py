@@ -147,7 +147,7 @@ def test_workers_that_cannot_connect_raise_an_error():
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
     with pytest.raises(WorkerLost, match="the workers could not connect: .*refused"):
-        Heartbeat(1, 2).start("", lambda _: [["127.0.0.1", port], "word"])
+        Heartbeat(1, 2).start("", lambda _: [["127.0.0.1", port], "word", ""])
 
 
 def test_a_stranger_is_no_worker_and_another_error_no_loss(monkeypatch):
@@ -155,7 +155,7 @@ def test_a_stranger_is_no_worker_and_another_error_no_loss(monkeypatch):
     callers = []
 
     def share(meeting):
-        (_, port), word = meeting
+        (_, port), word, _ = meeting
         for said in ("hello 1", f"{word} 1.."):
             callers.append(socket.create_connection(("127.0.0.1", port)))
             callers[-1].sendall(said.encode())
