@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 from bertdata import errors
 from bertdata.errors import BertDataError
-from bertdata.io.process_pool import WorkerDied
+from bertdata.io.worker_process import WorkerDied
 
 _BEAM_NOTE = re.compile(r"( \[while running '[^\n]*'\])+$")
 _WORKER_ERROR = re.compile(r"^bertdata\.errors\.(\w+): (.*)$", re.MULTILINE)

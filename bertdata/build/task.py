@@ -17,7 +17,7 @@ from bertdata.dataset.writer import Dataset
 from bertdata.errors import InputError
 from bertdata.examples.objectives import find_objective
 from bertdata.io.file_check import HashingSink
-from bertdata.io.process_pool import Tell
+from bertdata.io.worker_process import Tell
 from bertdata.shards.write import write_examples
 from bertdata.tokens.load import load_tokenizer, load_vocabulary
 

@@ -44,7 +44,7 @@ def run(arguments: list[str]) -> int:
             args.output,
             date=args.date,
             templates=not args.no_templates,
-            skip_pages=args.skip_page or (),
+            skip_page=args.skip_page or (),
             workers=args.workers,
             progress=progress,
         )

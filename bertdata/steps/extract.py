@@ -19,19 +19,20 @@ def extract(
     *,
     date: datetime.date | str | None = None,
     templates: bool = True,
-    skip_pages: Iterable[int | str] = (),
+    skip_page: int | str | Iterable[int | str] = (),
     workers: int | None = None,
     progress: OnProgress | None = None,
 ) -> ExtractReport:
     """Write the dump's articles into ``output/AA/wiki_00`` and so on, as ``bertdata extract`` does.
 
     date: the day that ``{{CURRENTDAY}}`` and its relatives expand to, a date or YYYY-MM-DD; None: the
-    dump's own. templates: False is ``--no-templates``. skip_pages: ids of pages to leave out. A
+    dump's own. templates: False is ``--no-templates``. skip_page: id of a page to leave out, or several. A
     finished directory of the same dump and settings is left as it is. InputError for a damaged dump, or
     for a page that takes too long or too much memory (``--help`` says how much); DatasetError for a
     directory that holds something else.
     """
-    settings = ExtractSettings(date=day_of(date), templates=templates, skip_pages=tuple(map(str, skip_pages)))
+    pages = [skip_page] if isinstance(skip_page, int | str) else skip_page
+    settings = ExtractSettings(date=day_of(date), templates=templates, skip_pages=tuple(map(str, pages)))
     tell = progress or silent
 
     def show(stage: str, done: int, total: int) -> None:

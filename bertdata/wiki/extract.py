@@ -24,7 +24,8 @@ from bertdata.io.commit import Commit
 from bertdata.io.entry_json import parse_entry
 from bertdata.io.file_check import FileEntry, fits
 from bertdata.io.manifest_file import MANIFEST_NAME
-from bertdata.io.process_pool import ProcessPool, WorkerDied
+from bertdata.io.process_pool import ProcessPool
+from bertdata.io.worker_process import WorkerDied
 from bertdata.wiki.article_files import ArticleFiles, file_name
 from bertdata.wiki.dump import Dump, open_dump
 from bertdata.wiki.manifest import (

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from bertdata.errors import BertDataError, InputError
 from bertdata.io import work_limits
-from bertdata.io.process_pool import WorkerDied
+from bertdata.io.worker_process import WorkerDied
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -24,7 +24,7 @@ from beam_pipelines.prepare import main
 from beam_pipelines.report.errors import clear_error
 from beam_pipelines.runners.dask_runner import MOST_PARTITIONS, DaskRunner
 from bertdata.errors import SettingsError
-from bertdata.io.process_pool import WorkerDied
+from bertdata.io.worker_process import WorkerDied
 from tests.support.commands import contents
 from tests.support.dask_processes import worker_processes
 from tests.support.paths import DUMP, ROOT

@@ -13,6 +13,7 @@ MOST_ROOMS = 26
 LOOSE_MODULES = {"__init__.py", "__main__.py", "errors.py", "records.py"}
 KERNEL_NAMES = {"kernels", "_kernels"}
 ROOMS_WITH_KERNELS = {"bertdata.text", "bertdata.tokens", "bertdata.examples", "bertdata.shards"}
+ATTACKING_KERNELS = {"benchmarks"}
 SHARED_BY_COMMANDS = "bertdata.cli.common"
 
 SOURCES = read_sources(ROOT)
@@ -65,7 +66,7 @@ def test_only_rooms_with_kernels_use_them():
         for module, source in SOURCES.items()
         if room(module) not in ("tests", "bertdata._native") and uses_kernels(source)
     }
-    assert users == ROOMS_WITH_KERNELS
+    assert users == ROOMS_WITH_KERNELS | ATTACKING_KERNELS
 
 
 def test_commands_never_import_one_another():

@@ -64,8 +64,8 @@ before(command, "find_vocabulary", fail)
     "while the workers start": "before(threading.Thread, 'start', ctrl_c)",
     "while the workers are closed": """
 from multiprocessing import util
-from bertdata.io import process_pool
-before(process_pool._Worker, "close", lambda: before(util.Finalize, "__call__", ctrl_c))
+from bertdata.io import worker_process
+before(worker_process.WorkerProcess, "close", lambda: before(util.Finalize, "__call__", ctrl_c))
 """,
     "while the results are printed": """
 from bertdata.cli.common.progress import Progress

@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 from bertdata.errors import BertDataError, InputError
-from bertdata.io import process_pool, work_limits
-from bertdata.io.process_pool import ProcessPool, Tell, WorkerDied, run_all, run_all_telling, run_in_order
+from bertdata.io import process_pool, work_limits, worker_process
+from bertdata.io.process_pool import ProcessPool, run_all, run_all_telling, run_in_order
+from bertdata.io.worker_process import Tell, WorkerDied
 from tests.support.paths import ROOT
 
 SOON = 10
@@ -313,8 +314,8 @@ def test_what_an_item_tells_is_heard_while_it_is_in_work(workers: int, tmp_path:
 
 def test_an_item_that_tells_often_is_heard_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter(range(100))
-    monkeypatch.setattr(process_pool, "monotonic", lambda: next(clock))
-    monkeypatch.setattr(process_pool, "TELL_SECONDS", 10)
+    monkeypatch.setattr(worker_process, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(worker_process, "TELL_SECONDS", 10)
     sums: list[int] = []
     list(run_all_telling(lambda item, tell: [tell(amount) for amount in range(30)], [0], 1, sums.append))
     assert sums == [0, 10, 20]

@@ -1,0 +1,234 @@
+"""A worker process of the pool: what the launcher has of it, and what the process itself does."""
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from time import monotonic, sleep
+from traceback import format_exception
+from types import FrameType
+from typing import Any
+
+from bertdata.errors import BertDataError
+from bertdata.io import work_limits
+from bertdata.io.signals import INTERRUPTING
+
+TELL_SECONDS = 0.1
+"""Time between two messages of one item's progress."""
+
+Tell = Callable[[int], None]
+"""Takes the amount of an item's work that is done so far."""
+
+GRACE_SECONDS = 5.0
+"""Time that a terminated worker has for its ``finally`` blocks before it is killed."""
+
+WATCH_SECONDS = 0.25
+"""Time between two looks at a worker's memory, where that is limited."""
+
+
+class WorkerDied(BertDataError):
+    """A worker process was killed, for example by the system for want of memory.
+
+    how: its process and its end; work: the name of the piece of work that it was at; limit: which of its
+    limits it broke (work_limits); the last two empty if there is none.
+    """
+
+    def __init__(self, message: str | None = None, *, how: str = "", work: str = "", limit: str = "") -> None:
+        super().__init__(
+            message
+            or f"a worker process died before its work was done ({f'{how}: ' * bool(how)}killed, or out of "
+            "memory); run the same command again: what is finished is kept"
+        )
+        self.work = work
+        self.limit = limit
+
+
+class Task:
+    """One item on its way: waiting, in work, or done with a result or an error."""
+
+    def __init__(self, function: Callable[..., Any], item: Any, tells: bool) -> None:
+        self.function = function
+        self.item = item
+        self.tells = tells
+        self.amount = 0
+        self.dropped = False
+        self.done = False
+        self.result: Any = None
+        self.error: BaseException | None = None
+
+    def value(self) -> Any:
+        """The result; raises the worker's error."""
+        if self.error is not None:
+            raise self.error
+        return self.result
+
+
+@contextmanager
+def signals_blocked() -> Iterator[None]:
+    """Block SIGINT and SIGTERM in workers that start in the block, until their handlers are set."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, INTERRUPTING)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+class WorkerProcess:
+    """One worker process and this process's end of its pipe."""
+
+    def __init__(self, context: Any, others: list["WorkerProcess"], memory_bytes: int | None) -> None:
+        self._name = context.RawArray("c", work_limits.NAME_BYTES)
+        self._connection, theirs = context.Pipe()
+        # A forked worker inherits the ends of all pipes so far. It closes them, so that each pipe is at its
+        # end when the one process at either side is gone.
+        inherited = [worker._connection for worker in [*others, self]]
+        forked = context.get_start_method() == "fork"
+        arguments = [theirs, inherited if forked else [], self._name]
+        self.process = context.Process(target=_work, args=arguments, daemon=True)
+        self.process.start()
+        theirs.close()
+        self._over_memory = False
+        self._memory_bytes = memory_bytes and memory_bytes + (work_limits.own_memory(self.process.pid) or 0)
+
+    def do(self, task: Task, told: Tell) -> tuple[Any, BaseException | None]:
+        """Result and error of the task, one of them None; told: called with what it tells before.
+
+        WorkerDied where the process ends before it has sent them.
+        """
+        from multiprocessing.reduction import ForkingPickler
+
+        try:
+            work = ForkingPickler.dumps((task.function, task.item, task.tells))
+        except Exception as error:
+            return None, error
+        try:
+            self._connection.send_bytes(work)
+            while isinstance(message := self._next_message(), int):
+                told(message)
+        except (EOFError, OSError):
+            raise self._death() from None
+        result, failure, trace = message
+        if failure is not None:
+            failure.__cause__ = _WorkerTraceback(trace)
+        return result, failure
+
+    def _next_message(self) -> Any:
+        """An amount told, or the end of the item: result, error and traceback."""
+        self._wait_for_message()
+        if not self._connection.poll():
+            raise EOFError
+        return self._connection.recv()
+
+    def _wait_for_message(self) -> None:
+        """Wait for a message or the process's end; kill the process if it takes too much memory."""
+        from multiprocessing.connection import wait
+
+        ends = [self._connection, self.process.sentinel]
+        while not wait(ends, None if self._memory_bytes is None else WATCH_SECONDS):
+            if (work_limits.own_memory(self.process.pid) or 0) > (self._memory_bytes or 0):
+                self._over_memory = True
+                self.process.kill()
+                self.process.join()
+                return
+
+    def _death(self) -> WorkerDied:
+        self.process.join(GRACE_SECONDS)
+        status = self.process.exitcode
+        over_time = status == -signal.SIGPROF
+        limit = work_limits.MEMORY if self._over_memory else work_limits.CPU if over_time else ""
+        by = f"exit status {status}" if status is None or status >= 0 else signal.Signals(-status).name
+        how = f"process {self.process.pid}, {by}"
+        return WorkerDied(how=how, work=self._name.value.decode(errors="replace"), limit=limit)
+
+    def close(self) -> None:
+        """Close the pipe, which ends an idle worker, and wait for its end."""
+        self._connection.close()
+        self.process.join()
+
+
+class _WorkerTraceback(Exception):
+    """The traceback in the worker, shown as the cause of its error."""
+
+    def __str__(self) -> str:
+        return f"\n{self.args[0]}"
+
+
+def _work(connection: Any, inherited: list[Any], name: Any) -> None:
+    """The worker: take items from the pipe and send results until the pipe ends."""
+    work_limits.share_name(name)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, INTERRUPTING)
+    for other in inherited:
+        other.close()
+    try:
+        threading.Thread(target=_end_with_parent, args=[threading.get_ident()], daemon=True).start()
+    except RuntimeError:  # no memory
+        os._exit(1)
+    with suppress(EOFError, OSError, MemoryError):  # the parent closed the pipe, or is gone
+        while True:
+            function, item, tells = connection.recv()
+            call = partial(function, item, Teller(connection.send)) if tells else partial(function, item)
+            connection.send_bytes(_outcome(call))
+            del function, item, call
+
+
+class Teller:
+    """Passes an item's amounts on, but none so soon after another that it costs time."""
+
+    def __init__(self, tell: Tell) -> None:
+        self._tell = tell
+        self._next = 0.0
+
+    def __call__(self, amount: int) -> None:
+        if (now := monotonic()) >= self._next:
+            self._next = now + TELL_SECONDS
+            self._tell(amount)
+
+
+def _outcome(call: Callable[[], Any]) -> Any:
+    """Result, error and traceback of the call, pickled.
+
+    On SIGTERM the process ends, when every ``finally`` has run.
+    """
+    import pickle
+    from multiprocessing.reduction import ForkingPickler
+
+    try:
+        try:
+            signal.signal(signal.SIGTERM, _exit)
+            return ForkingPickler.dumps((call(), None, ""))
+        finally:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)  # between items there is nothing to clean up
+    except SystemExit as end:
+        os._exit(end.code if isinstance(end.code, int) else 1)
+    except BaseException as error:
+        trace = "".join(format_exception(error))
+        try:
+            return pickle.dumps((None, pickle.loads(pickle.dumps(error)), trace))
+        except Exception:  # an error that cannot travel as it is
+            return pickle.dumps((None, RuntimeError(f"{type(error).__name__}: {error}"), trace))
+
+
+def _exit(signum: int, frame: FrameType | None) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second one must not disturb the cleaning up
+    sys.excepthook = sys.unraisablehook = _say_nothing  # of finalizers of what this cuts short
+    sys.exit(128 + signum)
+
+
+def _say_nothing(*error: object) -> None:
+    """A hook for errors that nobody need see."""
+
+
+def _end_with_parent(main_thread: int) -> None:
+    """End this worker when the parent is gone, however it ended: by SIGTERM, in the end by force."""
+    from multiprocessing import parent_process
+
+    if (parent := parent_process()) is not None:
+        parent.join()
+        signal.pthread_kill(main_thread, signal.SIGTERM)
+        sleep(GRACE_SECONDS)
+        os._exit(1)
