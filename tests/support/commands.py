@@ -67,7 +67,7 @@ def start(
     )
 
 
-def finish(process: "subprocess.Popen[str]", seconds: float = 30) -> Outcome:
+def finish(process: "subprocess.Popen[str]", seconds: float = 120) -> Outcome:
     """Wait that long for the process's end."""
     try:
         out, err = process.communicate(timeout=seconds)
