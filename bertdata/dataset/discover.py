@@ -7,7 +7,7 @@ from bertdata.dataset.check import check_sizes
 from bertdata.dataset.manifest import KIND, Manifest, ShardEntry, parse_manifest
 from bertdata.errors import DatasetError, ManifestError, MissingInputError, ShardError
 from bertdata.io import storage
-from bertdata.io.commit import UNFINISHED
+from bertdata.io.commit import PLAN_NAME, UNFINISHED
 from bertdata.io.file_check import Misfit
 from bertdata.io.manifest_file import MANIFEST_NAME, MD5SUMS_NAME, md5sums, parse_json
 from bertdata.shards.containers import format_of_name
@@ -91,9 +91,12 @@ def find_shards(path: str) -> list[FoundShard]:
 
 
 def refuse_unfinished(path: str, names: Sequence[str]) -> None:
-    """ManifestError if one of the files below the directory is that of a dataset which is being made."""
+    """ManifestError if one of the files below the directory is the plan of a directory which is being made.
+
+    A training run that writes below it has an ``unfinished/`` too, but no plan.
+    """
     for name in names:
-        directory, mark, _ = f"/{name}".partition(f"/{UNFINISHED}/")
+        directory, mark, _ = f"/{name}".partition(f"/{UNFINISHED}/{PLAN_NAME}")
         if mark and f"{directory}/{MANIFEST_NAME}"[1:] not in names:
             raise ManifestError(
                 f"{path}{directory}: is unfinished: no {MANIFEST_NAME} yet; "
