@@ -100,7 +100,7 @@ setup(
     package_data={
         "bertdata": ["py.typed"],
         "schemas": ["*.json"],
-        "trainer": ["configs/*.json"],
+        "trainer.config": ["shipped/*.json"],
         "bertdata.dataset.published": ["*.tsv"],
         "bertdata._native": ["*.h", "*/*.h", "*.cpp"],
     },

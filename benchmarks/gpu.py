@@ -16,14 +16,14 @@ from typing import Any
 import torch
 
 from bertdata.errors import BertDataError
-from trainer.batches import Batch
-from trainer.checkpoint import new_state
-from trainer.config import Config
+from trainer.config.settings import Config
+from trainer.data.batches import RowBatch
+from trainer.data.loader import Loader
 from trainer.data.opening import open_configured
 from trainer.devices.registry import find_device
-from trainer.loader import Loader
-from trainer.runtime import begin, find_model_config, make_model
-from trainer.training import Training
+from trainer.run.checkpoint import new_state
+from trainer.run.runtime import begin, find_model_config, make_model
+from trainer.run.training import Training
 
 PHASES = {
     "phase 1": {"max_seq_length": 128, "max_predictions_per_seq": 20, "batch_size": 256},
@@ -96,7 +96,7 @@ def measure(settings: dict[str, Any], updates: int) -> dict[str, Any]:
     }
 
 
-def shorten(batch: Batch) -> Batch:
+def shorten(batch: RowBatch) -> RowBatch:
     """Make every tenth example of the batch half as long, its masks included."""
     half = batch.attention_mask.shape[1] // 2
     batch.attention_mask[::10, half:] = 0

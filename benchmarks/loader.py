@@ -18,7 +18,7 @@ from torch.utils.data import DataLoader, Dataset, RandomSampler
 
 from benchmarks import corpus, measure
 from bertdata.dataset.reader import open_dataset
-from trainer.loader import Loader
+from trainer.data.loader import Loader
 
 PART_BYTES = 4_000_000
 BATCH = 64

@@ -17,15 +17,15 @@ import transformers
 
 from benchmarks import corpus, measure
 from bertdata.dataset.reader import open_dataset
-from trainer.batches import Batch
-from trainer.checkpoint import State
-from trainer.config import Config
+from trainer.config.settings import Config
+from trainer.data.batches import RowBatch
+from trainer.data.loader import Loader, Update
 from trainer.data.order import Position
-from trainer.loader import Loader, Update
-from trainer.model import ModelConfig
+from trainer.model.bert import ModelConfig
 from trainer.optim import clip_, make_optimiser
-from trainer.runtime import begin, make_model
-from trainer.training import Training
+from trainer.run.checkpoint import State
+from trainer.run.runtime import begin, make_model
+from trainer.run.training import Training
 
 PART_BYTES = 500_000
 BATCH = 32
@@ -39,7 +39,7 @@ SHAPE = {
     "intermediate_size": 1024,
 }
 OPTIMISER = "lamb-nvidia"
-Step = Callable[[Batch], object]
+Step = Callable[[RowBatch], object]
 
 
 def ours() -> Step:
@@ -60,7 +60,7 @@ def theirs(masked_only: bool = False) -> Step:
     optimiser = make_optimiser(OPTIMISER, model.named_parameters())
     loss_of = _loss_at_masked_positions if masked_only else _loss
 
-    def step(batch: Batch) -> None:
+    def step(batch: RowBatch) -> None:
         loss_of(model, batch).backward()
         clip_([weight.grad for weight in model.parameters() if weight.grad is not None], 1.0)
         optimiser.step()
@@ -69,12 +69,12 @@ def theirs(masked_only: bool = False) -> Step:
     return step
 
 
-def _inputs(batch: Batch) -> dict[str, torch.Tensor]:
+def _inputs(batch: RowBatch) -> dict[str, torch.Tensor]:
     names = ("input_ids", "token_type_ids", "attention_mask")
     return {name: getattr(batch, name).long() for name in names}
 
 
-def _loss(model: transformers.BertForPreTraining, batch: Batch) -> torch.Tensor:
+def _loss(model: transformers.BertForPreTraining, batch: RowBatch) -> torch.Tensor:
     labels = torch.full(batch.input_ids.shape, -100)
     rows, slots = batch.masked_lm_weights.nonzero(as_tuple=True)
     labels[rows, batch.masked_lm_positions[rows, slots].long()] = batch.masked_lm_ids[rows, slots].long()
@@ -83,7 +83,7 @@ def _loss(model: transformers.BertForPreTraining, batch: Batch) -> torch.Tensor:
     return loss
 
 
-def _loss_at_masked_positions(model: transformers.BertForPreTraining, batch: Batch) -> torch.Tensor:
+def _loss_at_masked_positions(model: transformers.BertForPreTraining, batch: RowBatch) -> torch.Tensor:
     rows, slots = batch.masked_lm_weights.nonzero(as_tuple=True)
     hidden, pooled = model.bert(**_inputs(batch))[:2]
     words, pairs = model.cls(hidden[rows, batch.masked_lm_positions[rows, slots].long()], pooled)

@@ -9,8 +9,8 @@ from bertdata.cli.common.parser import Parser
 from bertdata.io.terminal import say
 from trainer.collectives.launch import as_worker, launched
 from trainer.collectives.launchers import EXAMPLES, find_rank
+from trainer.config.flags import make_config, make_configs
 from trainer.errors import naming_extra
-from trainer.flags import make_config, make_configs
 
 USAGE = f"""\
 Example:
@@ -45,7 +45,7 @@ def pretrain(arguments: list[str]) -> None:
     phases = make_configs(arguments)
     if launched(phases[0], "pretrain", *arguments):
         return
-    from trainer.pretrain import pretrain
+    from trainer.run.pretrain import pretrain
 
     pretrain(phases)
 
@@ -65,7 +65,7 @@ pretrain may be given. With --train-data the most frequent token is that of the 
     config = make_config(rest, parser.prog)
     if launched(config, "evaluate", *arguments):
         return
-    from trainer.evaluate import evaluate
+    from trainer.run.evaluate import evaluate
 
     evaluate(config, poll=given.poll, timeout=given.poll_timeout)
 
@@ -79,7 +79,7 @@ def convert(arguments: list[str]) -> None:
     parser.add_argument("source", help="run, checkpoint, or directory in Hugging Face form")
     parser.add_argument("target", help="directory to write")
     given = parser.parse_args(arguments)
-    from trainer.convert import convert
+    from trainer.run.convert import convert
 
     say(convert(given.source, given.target))
 
@@ -93,7 +93,7 @@ def doctor(arguments: list[str]) -> None:
     parser.add_argument("--device", help="report on this device only; exit status 2 if it is not there")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     given = parser.parse_args(arguments)
-    from trainer.doctor import diagnose
+    from trainer.run.doctor import diagnose
 
     diagnose(given.device, as_json=given.json)
 

@@ -6,8 +6,8 @@ import shlex
 import pytest
 
 from tools.flag_table import PAGE, replaced
-from trainer.config import Config
-from trainer.flags import make_config, make_configs, shipped_configs
+from trainer.config.flags import make_config, make_configs, shipped_configs
+from trainer.config.settings import Config
 
 TEXT = PAGE.read_text(encoding="utf-8")
 DEVICES = PAGE.with_name("devices.md").read_text(encoding="utf-8")

@@ -12,7 +12,7 @@ import torch
 from trainer.collectives import heartbeat
 from trainer.collectives.collective import Collective, force_weight_sync
 from trainer.collectives.registry import find_collective
-from trainer.config import Config
+from trainer.config.settings import Config
 from trainer.devices.registry import find_device
 from trainer.errors import TrainerError
 

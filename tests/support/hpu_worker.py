@@ -30,19 +30,19 @@ import torch  # noqa: E402
 from recording import mark  # noqa: E402
 
 import trainer.collectives.torch_distributed  # noqa: E402
-import trainer.pretrain  # noqa: E402, F401
+import trainer.run.pretrain  # noqa: E402, F401
 from bertdata.records import ShardLayout  # noqa: E402
 from trainer.__main__ import main  # noqa: E402
-from trainer.config import Config  # noqa: E402
+from trainer.config.settings import Config  # noqa: E402
 from trainer.data.generated import generated_data  # noqa: E402
+from trainer.data.loader import Loader  # noqa: E402
 from trainer.devices import hpu as adapter  # noqa: E402
 from trainer.devices.device import Device  # noqa: E402
 from trainer.devices.registry import find_device  # noqa: E402
-from trainer.evaluate import Evaluation  # noqa: E402
-from trainer.loader import Loader  # noqa: E402
-from trainer.model import BertForPreTraining, ModelConfig  # noqa: E402
-from trainer.training import Training  # noqa: E402
-from trainer.updater import Updater  # noqa: E402
+from trainer.model.bert import BertForPreTraining, ModelConfig  # noqa: E402
+from trainer.run.evaluate import Evaluation  # noqa: E402
+from trainer.run.training import Training  # noqa: E402
+from trainer.strategies.updater import Updater  # noqa: E402
 
 Hpu = adapter.Hpu
 

@@ -15,10 +15,10 @@ from pathlib import Path
 import torch
 
 from trainer.__main__ import main
-from trainer.batches import Batch
 from trainer.collectives.launchers import find_rank
-from trainer.loader import Update
-from trainer.training import Training
+from trainer.data.batches import RowBatch
+from trainer.data.loader import Update
+from trainer.run.training import Training
 
 SIGNALS = {"kill": signal.SIGKILL, "term": signal.SIGTERM}
 update_as_it_is = Training.update
@@ -37,7 +37,7 @@ def update_with_accidents(self: Training, updates: Sequence[Update]) -> list[tor
     return update_as_it_is(self, updates)
 
 
-def note(path: Path, number: int, batches: Sequence[Batch]) -> None:
+def note(path: Path, number: int, batches: Sequence[RowBatch]) -> None:
     """Append a line for each example: update and a digest of its ids, positions and labels."""
     with path.open("a", encoding="utf-8") as file:
         for batch in batches:

@@ -24,9 +24,9 @@ from recording import call, mark
 
 from trainer.__main__ import main
 from trainer.devices.xla import Xla
-from trainer.evaluate import Evaluation
-from trainer.model import BertForPreTraining
-from trainer.training import Training
+from trainer.model.bert import BertForPreTraining
+from trainer.run.evaluate import Evaluation
+from trainer.run.training import Training
 
 TINY = ("--num-hidden-layers=1", "--hidden-size=32", "--num-attention-heads=2", "--intermediate-size=64")
 RUN = ("--batch-size=4", "--accumulation=2", "--warmup=1", "--log-every=1", "--no-progress-bar")

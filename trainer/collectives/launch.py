@@ -16,7 +16,7 @@ from threading import Thread
 from bertdata.errors import BertDataError
 from bertdata.io.process_pool import available_cores
 from trainer.collectives.launchers import find_launcher
-from trainer.config import Config
+from trainer.config.settings import Config
 from trainer.errors import ReportedError, WorkerLost
 
 _LAUNCHED = "BERTDATA_LAUNCHED"

@@ -8,9 +8,9 @@ from bertdata.dataset.reader import OpenedDataset, open_dataset
 from bertdata.dataset.vocabulary import fit_warnings
 from bertdata.errors import SettingsError
 from bertdata.records import ShardLayout
-from trainer.config import Config
+from trainer.config.settings import Config
 from trainer.data.generated import generated_data
-from trainer.model import ModelConfig
+from trainer.model.bert import ModelConfig
 
 _OBJECTIVE = "bert"
 _PADDING_TOKENS = 127  # a model's vocabulary may be rounded up to a multiple of 128

@@ -8,12 +8,12 @@ from torch.backends import cuda as backend
 from torch.nn.attention import SDPBackend
 
 from bertdata.errors import SettingsError
-from trainer.batches import Batch
-from trainer.config import Config
+from trainer.config.settings import Config
+from trainer.data.batches import RowBatch
 from trainer.devices.availability import Availability
 from trainer.devices.device import Device
-from trainer.losses import Losses
-from trainer.model import BertForPreTraining
+from trainer.model.bert import BertForPreTraining
+from trainer.tasks.losses import Losses
 
 _DETERMINISTIC = (":4096:8", ":16:8")
 """Values of CUBLAS_WORKSPACE_CONFIG that make cuBLAS deterministic; the first is the faster."""
@@ -68,14 +68,14 @@ class Cuda(Device):
                 weight.register_hook(torch.clone)  # type: ignore[no-untyped-call]
         return model
 
-    def prepare(self, batch: Batch) -> Batch:
+    def prepare(self, batch: RowBatch) -> RowBatch:
         torch.cuda.set_device(self.torch_device)  # for this thread; pinning would initialise the first GPU
         return batch.map(lambda tensor: tensor.pin_memory())
 
-    def move(self, batch: Batch) -> Batch:
+    def move(self, batch: RowBatch) -> RowBatch:
         return batch.map(lambda tensor: tensor.to(self.torch_device, non_blocking=True))
 
-    def losses(self, model: BertForPreTraining, batch: Batch) -> Losses:
+    def losses(self, model: BertForPreTraining, batch: RowBatch) -> Losses:
         if self._graphs:
             # Lets the graphs reuse the memory of the previous run.
             torch.compiler.cudagraph_mark_step_begin()  # type: ignore[no-untyped-call]

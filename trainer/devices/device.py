@@ -9,14 +9,14 @@ from torch import Tensor
 from torch.profiler import ProfilerActivity
 
 from bertdata.errors import SettingsError
-from trainer.batches import Batch
 from trainer.collectives.collective import Collective
-from trainer.config import Config
+from trainer.config.settings import Config
+from trainer.data.batches import RowBatch
 from trainer.devices.loss_scale import LossScale
-from trainer.losses import Losses, pretraining_loss
-from trainer.model import BertForPreTraining
+from trainer.model.bert import BertForPreTraining
 from trainer.optim import Preset, build_optimiser, clip_
-from trainer.updater import Updater
+from trainer.strategies.updater import Updater
+from trainer.tasks.losses import Losses, pretraining_loss
 
 
 class Device:
@@ -75,15 +75,15 @@ class Device:
             model.compile(mode=self.compile_mode, dynamic=False)
         return model
 
-    def prepare(self, batch: Batch) -> Batch:
+    def prepare(self, batch: RowBatch) -> RowBatch:
         """Prepare many examples for the move to the device, as by pinning; called in the loader's thread."""
         return batch
 
-    def move(self, batch: Batch) -> Batch:
+    def move(self, batch: RowBatch) -> RowBatch:
         """The batch on the device; the copy may still be under way."""
         return batch
 
-    def losses(self, model: BertForPreTraining, batch: Batch) -> Losses:
+    def losses(self, model: BertForPreTraining, batch: RowBatch) -> Losses:
         """The losses of the model on a batch in host memory."""
         batch = self.move(batch)
         with self.autocast(self.config.precision):
@@ -91,7 +91,7 @@ class Device:
         return pretraining_loss(logits, batch)
 
     @contextmanager
-    def evaluating(self, model: BertForPreTraining) -> Iterator[Callable[[Batch], Losses]]:
+    def evaluating(self, model: BertForPreTraining) -> Iterator[Callable[[RowBatch], Losses]]:
         """A function for losses without dropout and gradients; on exit the model is in training mode."""
         model.eval()
         with torch.no_grad():

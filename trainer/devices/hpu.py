@@ -16,11 +16,11 @@ from torch import Tensor
 from torch.profiler import ProfilerActivity
 
 from bertdata.errors import SettingsError
-from trainer.batches import Batch
-from trainer.config import Config
+from trainer.config.settings import Config
+from trainer.data.batches import RowBatch
 from trainer.devices.availability import Availability
 from trainer.devices.device import Device
-from trainer.model import BertForPreTraining
+from trainer.model.bert import BertForPreTraining
 from trainer.optim import Preset
 
 VARIABLE = "PT_HPU_LAZY_MODE"
@@ -80,7 +80,7 @@ class Hpu(Device):
             model.compile(backend="hpu_backend")
         return model
 
-    def move(self, batch: Batch) -> Batch:
+    def move(self, batch: RowBatch) -> RowBatch:
         """All integers have 32 bits, and position ids are an input, so that the card generates no tensor."""
         batch = replace(batch, position_ids=torch.arange(batch.input_ids.shape[1], dtype=torch.int32))
         return batch.map(lambda tensor: tensor.to(self.torch_device, non_blocking=True))

@@ -1,7 +1,7 @@
 """The configured device."""
 
 from trainer.collectives.launchers import find_local_rank
-from trainer.config import Config
+from trainer.config.settings import Config
 from trainer.devices.device import Device
 from trainer.devices.examine import DEVICES, find_module
 

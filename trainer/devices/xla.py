@@ -14,15 +14,15 @@ from typing import Any
 import torch
 
 from bertdata.errors import BertDataError, MissingExtraError, SettingsError
-from trainer.batches import Batch
-from trainer.checkpoint import State
 from trainer.collectives.collective import Collective
-from trainer.config import Config
+from trainer.config.settings import Config
+from trainer.data.batches import RowBatch
 from trainer.devices.availability import Availability
 from trainer.devices.device import Device
-from trainer.model import BertForPreTraining
+from trainer.model.bert import BertForPreTraining
 from trainer.optim import Preset
-from trainer.updater import Updater
+from trainer.run.checkpoint import State
+from trainer.strategies.updater import Updater
 
 PROFILE_PORT = 9012
 """The port of torch_xla's profiler under --profile."""
@@ -83,7 +83,7 @@ class Xla(Device):
             self._server = profiler.start_server(PROFILE_PORT)
         return model.to(self.torch_device)  # always compiled, when it runs
 
-    def move(self, batch: Batch) -> Batch:
+    def move(self, batch: RowBatch) -> RowBatch:
         return batch.map(lambda tensor: tensor.to(self.torch_device))
 
     def updater(self, workers: Collective, model: BertForPreTraining) -> Updater:
@@ -111,7 +111,7 @@ class Xla(Device):
 class XlaUpdater(Updater):
     """Base updater; compiling takes two updates."""
 
-    def compile(self, updates: Sequence[Sequence[Batch]], state: State) -> None:
+    def compile(self, updates: Sequence[Sequence[RowBatch]], state: State) -> None:
         """Make two updates: the first creates the moments, so the second has graphs of its own."""
         for _ in range(2):
             (losses,) = self.update(updates, 0.0, state)

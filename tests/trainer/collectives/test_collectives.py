@@ -19,7 +19,7 @@ from trainer.collectives.heartbeat import Heartbeat
 from trainer.collectives.launchers import find_local_rank
 from trainer.collectives.registry import find_collective
 from trainer.collectives.workers import _buckets
-from trainer.config import Config
+from trainer.config.settings import Config
 from trainer.devices.registry import find_device
 from trainer.errors import WorkerLost
 

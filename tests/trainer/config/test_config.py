@@ -11,11 +11,11 @@ from bertdata.config.value_check import types_of
 from bertdata.errors import MissingInputError, SettingsError
 from schemas import load_schema
 from tests.support.paths import ROOT
-from trainer.aliases import known_names, renamed, translations
-from trainer.config import Config, model_keys
-from trainer.flags import make_config, shipped_configs
+from trainer.config.flags import make_config, shipped_configs
+from trainer.config.foreign.aliases import known_names, renamed, translations
+from trainer.config.settings import Config, model_keys
 
-CONFIGS = ROOT / "trainer" / "configs"
+CONFIGS = ROOT / "trainer" / "config" / "shipped"
 SCHEMAS = ROOT / "schemas"
 OWN = set(load_schema("trainer")["properties"])
 GRAPHCORE_KEYS = split(

@@ -28,11 +28,11 @@ from bertdata.shards.example_proto import decode_example
 from bertdata.shards.framing import read_payloads
 from bertdata.shards.rows import RecordCheck, check_batch
 from tests.support.plain_objective import NAME as PLAIN
-from trainer.batches import Batch
+from trainer.data.batches import RowBatch
 from trainer.data.generated import GeneratedData, generated_data
+from trainer.data.loader import Loader, Prefetcher, evaluation_batches
 from trainer.data.opening import open_for_training
 from trainer.data.order import Order, Position, numbers
-from trainer.loader import Loader, Prefetcher, evaluation_batches
 
 LENGTH, PREDICTIONS = 64, 10
 CONTAINERS = ("tfrecord", "hdf5", "parquet")
@@ -68,7 +68,7 @@ def small(files: int = 3, examples: int = 7) -> OpenedDataset:
     return dataclasses.replace(data, shards=tuple(shards))
 
 
-def updates(data: OpenedDataset, count: int, **settings: int) -> list[list[Batch]]:
+def updates(data: OpenedDataset, count: int, **settings: int) -> list[list[RowBatch]]:
     """The updates of all workers: the micro-batches of each, in their order."""
     workers = settings.pop("workers", 1)
     loaders = [
@@ -84,14 +84,14 @@ def updates(data: OpenedDataset, count: int, **settings: int) -> list[list[Batch
     return found
 
 
-def rows(batch: Batch) -> list[bytes]:
+def rows(batch: RowBatch) -> list[bytes]:
     """The bytes of each example."""
-    tensors = [getattr(batch, field.name) for field in dataclasses.fields(Batch)]
+    tensors = [getattr(batch, field.name) for field in dataclasses.fields(RowBatch)]
     tensors = [tensor for tensor in tensors if tensor is not None]
     return [b"".join(tensor[i].numpy().tobytes() for tensor in tensors) for i in range(len(batch))]
 
 
-def all_rows(found: list[list[Batch]]) -> list[bytes]:
+def all_rows(found: list[list[RowBatch]]) -> list[bytes]:
     """The examples as one update after another consumes them, micro-batch by micro-batch."""
     return [row for update in found for batch in update for row in rows(batch)]
 
@@ -542,7 +542,7 @@ def test_errors_come_in_their_turn_and_closing_ends_the_thread():
 def test_batches_are_prepared_in_the_thread():
     threads = []
 
-    def prepare(batch: Batch) -> Batch:
+    def prepare(batch: RowBatch) -> RowBatch:
         threads.append(threading.current_thread())
         return batch.map(torch.Tensor.long)
 

@@ -16,13 +16,13 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from benchmarks import gpu
 from bertdata.errors import SettingsError
 from bertdata.records import ShardLayout
-from trainer.batches import Batch
-from trainer.config import Config
+from trainer.config.settings import Config
+from trainer.data.batches import RowBatch
 from trainer.data.generated import generated_data
+from trainer.data.loader import Loader
 from trainer.devices.cuda import Cuda
-from trainer.loader import Loader
-from trainer.losses import pretraining_loss
-from trainer.model import BertForPreTraining, ModelConfig
+from trainer.model.bert import BertForPreTraining, ModelConfig
+from trainer.tasks.losses import pretraining_loss
 
 SHAPE = ModelConfig(
     vocab_size=100,
@@ -82,7 +82,7 @@ def device(local_rank: int = 1, **settings: object) -> Cuda:
     return made
 
 
-def batch() -> Batch:
+def batch() -> RowBatch:
     """Examples of several lengths."""
     layout = ShardLayout(max_seq_length=32, max_predictions_per_seq=4)
     loader = Loader(generated_data(layout, vocabulary_size=100, seed=1), batch_size=6)

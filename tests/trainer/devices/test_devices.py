@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from bertdata.errors import SettingsError
-from trainer.batches import Batch
-from trainer.config import Config
+from trainer.config.settings import Config
+from trainer.data.batches import RowBatch
 from trainer.devices import examine, loss_scale
 from trainer.devices.examine import DEVICES, examine_device
 from trainer.devices.loss_scale import LossScale
@@ -106,7 +106,9 @@ def test_the_same_seed_draws_the_same_numbers():
 
 def test_each_tensor_of_a_batch_is_moved_and_none_is_changed():
     ids, weights = torch.arange(3), torch.ones(2)
-    batch = Batch(**{field.name: ids for field in dataclasses.fields(Batch)} | {"masked_lm_weights": weights})
+    batch = RowBatch(
+        **{field.name: ids for field in dataclasses.fields(RowBatch)} | {"masked_lm_weights": weights}
+    )
     assert find_device(Config()).move(batch) is batch
     doubled = batch.map(lambda tensor: tensor * 2)
     assert (doubled.input_ids.tolist(), doubled.masked_lm_weights.tolist()) == ([0, 2, 4], [2.0, 2.0])

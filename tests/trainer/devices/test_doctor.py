@@ -15,11 +15,11 @@ import torch
 from bertdata.errors import install_extra
 from tests.support.launching import ROOT
 from tests.support.training_runs import Trainer, refuse
-from trainer import doctor
 from trainer.collectives import examine as launchers
 from trainer.collectives.examine import examine_launchers
 from trainer.devices.availability import Availability
 from trainer.devices.examine import DEVICES, examine_device
+from trainer.run import doctor
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import torch
 from benchmarks import gpu
 from tests.support.launching import ROOT, launch
 from tests.support.training_runs import losses, tensors
-from trainer.checkpoint import find_checkpoints
+from trainer.run.checkpoint import find_checkpoints
 
 pytestmark = pytest.mark.gpu
 SIZES = ("--num-hidden-layers=2", "--hidden-size=128", "--num-attention-heads=2", "--intermediate-size=256")

@@ -20,9 +20,9 @@ from safetensors.torch import load_file
 from tests.support.device_records import compare
 from tests.support.launching import ROOT, launch
 from tests.support.training_runs import losses, tensors
-from trainer.batches import Batch
+from trainer.data.batches import RowBatch
 from trainer.devices.hpu import find_mode
-from trainer.model import BertForPreTraining, ModelConfig
+from trainer.model.bert import BertForPreTraining, ModelConfig
 
 WORKER = ROOT / "tests" / "support" / "hpu_worker.py"
 MODEL = ("--hidden-size=16", "--num-hidden-layers=1", "--num-attention-heads=2", "--intermediate-size=32")
@@ -417,11 +417,11 @@ def test_modes():
 
 def test_position_ids_for_all_examples_stay_when_a_batch_is_cut():
     rows = torch.arange(12).reshape(4, 3)
-    batch = Batch(**dict.fromkeys(BATCH, rows), position_ids=torch.arange(3))
+    batch = RowBatch(**dict.fromkeys(BATCH, rows), position_ids=torch.arange(3))
     assert batch.cut(1, 3).position_ids.tolist() == [0, 1, 2]
     assert batch.cut(1, 3).input_ids.tolist() == [[3, 4, 5], [6, 7, 8]]
-    assert Batch(**dict.fromkeys(BATCH, rows), position_ids=rows).cut(1, 3).position_ids.shape == (2, 3)
-    assert Batch(**dict.fromkeys(BATCH, rows)).map(torch.neg).position_ids is None
+    assert RowBatch(**dict.fromkeys(BATCH, rows), position_ids=rows).cut(1, 3).position_ids.shape == (2, 3)
+    assert RowBatch(**dict.fromkeys(BATCH, rows)).map(torch.neg).position_ids is None
 
 
 @pytest.mark.parametrize("fixed", [True, False])
@@ -431,7 +431,7 @@ def test_position_ids_may_be_an_input(fixed):
     ids, mask = torch.randint(5, 64, (2, 6), dtype=torch.int32), torch.ones(2, 6, dtype=torch.int32)
     mask[1, 4:] = 0
     slots = torch.tensor([[1, 2], [3, 0]], dtype=torch.int32)
-    batch = Batch(
+    batch = RowBatch(
         input_ids=ids * mask,
         token_type_ids=torch.zeros_like(ids),
         attention_mask=mask,
@@ -485,4 +485,4 @@ def test_eight_workers_make_the_calls_of_the_golden_file(training_set, tmp_path,
 
 ONLY_FIRST = {"Tensor.cpu() of 90 tensors", "hpu.get_device_name()"}
 """What rank 0 does alone: it writes checkpoints, and tells what the run is."""
-BATCH = [field.name for field in fields(Batch) if field.name != "position_ids"]
+BATCH = [field.name for field in fields(RowBatch) if field.name != "position_ids"]

@@ -24,14 +24,14 @@ from tests.support.training_runs import Trainer, losses, refuse, tensors
 from trainer.__main__ import main
 from trainer.collectives.launchers import find_local_rank, find_rank
 from trainer.collectives.single import Single
-from trainer.config import device_option_properties
+from trainer.config.flags import make_config, shipped_configs
+from trainer.config.settings import device_option_properties
 from trainer.devices.ipu import device as ipu
 from trainer.devices.ipu import options, stages, updater
 from trainer.devices.registry import find_device
-from trainer.evaluate import Evaluation
-from trainer.flags import make_config, shipped_configs
-from trainer.model import BertForPreTraining, ModelConfig
-from trainer.training import Training
+from trainer.model.bert import BertForPreTraining, ModelConfig
+from trainer.run.evaluate import Evaluation
+from trainer.run.training import Training
 
 STAND_INS = ROOT / "tests" / "support" / "stand_ins"
 PACKAGES = ("poptorch", "popdist", "recording")

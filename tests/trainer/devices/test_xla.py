@@ -14,10 +14,10 @@ from tests.support.device_records import compare
 from tests.support.fork_server import forking_python
 from tests.support.launching import ROOT
 from tests.support.training_runs import losses, tensors
-from trainer.checkpoint import find_checkpoints, read_state
-from trainer.config import Config
+from trainer.config.settings import Config
 from trainer.devices import xla
 from trainer.devices.registry import find_device
+from trainer.run.checkpoint import find_checkpoints, read_state
 
 TINY = (
     *("--num-hidden-layers=1", "--hidden-size=32", "--num-attention-heads=2", "--intermediate-size=64"),
@@ -132,7 +132,7 @@ def test_doctor_is_told_what_there_is_without_the_hardware_being_opened(tmp_path
 def test_each_phase_has_a_profile_server_and_16_bit_floats_of_narrow_range_are_refused(tmp_path):
     code = """
 import torch
-from trainer.config import Config
+from trainer.config.settings import Config
 from trainer.devices.xla import Xla
 phases = [Xla(Config(device="xla", profile=True)) for _ in range(2)]
 phases[0].place(torch.nn.Linear(1, 1))
@@ -150,7 +150,7 @@ Xla(Config(device="xla", precision="fp16"))
 def test_workers_join_through_torch_xla_and_each_needs_a_device_of_its_own(tmp_path):
     code = """
 import torch
-from trainer.config import Config
+from trainer.config.settings import Config
 from trainer.devices.xla import Xla
 torch.distributed.init_process_group = lambda *values, **options: print(values, options)
 torch.distributed.get_world_size = lambda: SIZE

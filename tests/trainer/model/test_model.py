@@ -16,10 +16,10 @@ from torch.nn import functional as F
 from bertdata.errors import AssetError, DataError, MissingInputError, SettingsError
 from bertdata.io.assets import Asset, AssetSource, obtain
 from schemas import load_schema
-from trainer.batches import Batch
-from trainer.huggingface import export_model, import_weights, read_config
-from trainer.losses import cross_entropy, pretraining_loss
-from trainer.model import ACTIVATIONS, BertForPreTraining, ModelConfig, TokenLayout, new_model
+from trainer.data.batches import RowBatch
+from trainer.model.bert import ACTIVATIONS, BertForPreTraining, ModelConfig, TokenLayout, new_model
+from trainer.model.huggingface import export_model, import_weights, read_config
+from trainer.tasks.losses import cross_entropy, pretraining_loss
 
 SMALL = {
     "vocab_size": 99,
@@ -33,7 +33,7 @@ SMALL = {
 B, S, P = 5, 24, 6
 
 
-def make_batch(seed: int = 0, padded: bool = True) -> Batch:
+def make_batch(seed: int = 0, padded: bool = True) -> RowBatch:
     """Sequences of several lengths with one to P masked positions each; their last slots are empty."""
     draw = torch.Generator().manual_seed(seed)
     lengths = torch.randint(8, S + 1, (B,), generator=draw) if padded else torch.full((B,), S)
@@ -42,7 +42,7 @@ def make_batch(seed: int = 0, padded: bool = True) -> Batch:
     filled = torch.arange(P) < used[:, None]
     positions = torch.stack([torch.randperm(8, generator=draw)[:P].sort().values for _ in range(B)])
     ids = torch.randint(1, SMALL["vocab_size"], (B, P), generator=draw)
-    return Batch(
+    return RowBatch(
         input_ids=(torch.randint(1, SMALL["vocab_size"], (B, S), generator=draw) * real).int(),
         token_type_ids=((torch.arange(S) >= 5) * real).int(),
         attention_mask=real,
@@ -53,12 +53,12 @@ def make_batch(seed: int = 0, padded: bool = True) -> Batch:
     )
 
 
-def tensors_of(batch: Batch) -> dict[str, Tensor]:
+def tensors_of(batch: RowBatch) -> dict[str, Tensor]:
     found = {field.name: getattr(batch, field.name) for field in fields(batch)}
     return {name: value for name, value in found.items() if value is not None}
 
 
-def labels_of(batch: Batch) -> Tensor:
+def labels_of(batch: RowBatch) -> Tensor:
     """Labels in transformers' form: -100 where nothing is masked."""
     labels = torch.full((B, S), -100)
     for row, slot in batch.masked_lm_weights.nonzero().tolist():
@@ -88,7 +88,7 @@ def theirs(tmp_path: Path, model: BertForPreTraining):
     return loaded.eval()
 
 
-def answers_of(model, batch: Batch):
+def answers_of(model, batch: RowBatch):
     return model(
         input_ids=batch.input_ids.long(),
         attention_mask=batch.attention_mask.long(),
@@ -162,7 +162,7 @@ def test_fixed_shapes_change_no_loss_and_no_gradient(options):
 
 def test_rows_that_fill_up_a_batch_change_nothing():
     batch = make_batch()
-    full = Batch(
+    full = RowBatch(
         **{
             name: F.pad(value, (0, 0) * (value.dim() - 1) + (0, 3))
             for name, value in tensors_of(batch).items()

@@ -15,11 +15,11 @@ import pytest
 
 from bertdata.errors import MissingExtraError, MissingInputError, SettingsError, StorageError
 from tests.support.paths import ROOT
-from trainer.config import Config
-from trainer.curves import draw_curves
-from trainer.log_records import EvaluationRecord, Logger, StepRecord, Values
-from trainer.loggers import TRAINING_COLUMNS
-from trainer.report import Reporter, make_reporter
+from trainer.config.settings import Config
+from trainer.report.curves import draw_curves
+from trainer.report.log_records import EvaluationRecord, Logger, StepRecord, Values
+from trainer.report.loggers import TRAINING_COLUMNS
+from trainer.report.reporter import Reporter, make_reporter
 
 
 class Clock:
@@ -104,7 +104,7 @@ def dllogger_lines(folder: Path) -> list[dict]:
 def _no_picture(monkeypatch, request):
     """Pictures take most of a second: only the tests of pictures draw them."""
     if "picture" not in request.node.name:
-        monkeypatch.setattr("trainer.curves.draw_curves", lambda folder: [])
+        monkeypatch.setattr("trainer.report.curves.draw_curves", lambda folder: [])
 
 
 def test_the_first_six_updates_and_six_after_each_save_are_not_timed():
@@ -341,8 +341,8 @@ def test_plain_lines_are_printed_where_there_is_no_terminal(tmp_path, capsys):
 
 
 BAR = """
-from trainer.terminal import Terminal
-from trainer.report import Reporter
+from trainer.report.terminal import Terminal
+from trainer.report.reporter import Reporter
 from tests.trainer.report.test_reports import Clock, evaluation, record, train
 reporter = Reporter([Terminal(8, 0, bar=True)], clock=Clock())
 reporter.begin()

@@ -13,8 +13,9 @@ import torch
 
 from bertdata.errors import MissingInputError, StorageError
 from bertdata.io.file_check import file_md5
-from trainer import checkpoint
-from trainer.checkpoint import (
+from trainer.errors import CheckpointError
+from trainer.run import checkpoint
+from trainer.run.checkpoint import (
     MOMENTS,
     STATE,
     WEIGHTS,
@@ -26,7 +27,6 @@ from trainer.checkpoint import (
     read_tensors,
     save_checkpoint,
 )
-from trainer.errors import CheckpointError
 
 SOUND = State(
     step=3,

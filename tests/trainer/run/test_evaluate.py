@@ -13,16 +13,16 @@ import torch
 
 from bertdata.dataset.reader import open_dataset
 from tests.support.training_runs import refuse, start_workers, words
-from trainer.batches import Batch
-from trainer.checkpoint import find_checkpoints
 from trainer.collectives.single import Single
-from trainer.config import Config
+from trainer.config.settings import Config
+from trainer.data.batches import RowBatch
+from trainer.data.loader import Loader
 from trainer.devices.registry import find_device
-from trainer.evaluate import Evaluation, most_frequent_label
-from trainer.loader import Loader
-from trainer.log_records import EvaluationRecord
-from trainer.model import BertForPreTraining, ModelConfig
-from trainer.runtime import Runtime, make_model
+from trainer.model.bert import BertForPreTraining, ModelConfig
+from trainer.report.log_records import EvaluationRecord
+from trainer.run.checkpoint import find_checkpoints
+from trainer.run.evaluate import Evaluation, most_frequent_label
+from trainer.run.runtime import Runtime, make_model
 
 SHAPE = ModelConfig(
     vocab_size=2000, hidden_size=32, num_hidden_layers=1, num_attention_heads=2, intermediate_size=64
@@ -55,7 +55,7 @@ def measured(dataset: Path, **settings: object) -> tuple[EvaluationRecord, BertF
     return Evaluation(runtime, open_dataset(str(dataset))).measure(model, step=3, trained=12), model
 
 
-def everything(dataset: Path) -> Batch:
+def everything(dataset: Path) -> RowBatch:
     data = open_dataset(str(dataset))
     loader = Loader(data, batch_size=data.examples)
     try:
@@ -64,7 +64,7 @@ def everything(dataset: Path) -> Batch:
         loader.close()
 
 
-def plain_metrics(model: BertForPreTraining, batch: Batch) -> dict[str, float]:
+def plain_metrics(model: BertForPreTraining, batch: RowBatch) -> dict[str, float]:
     """The definitions, slot by slot, in float64."""
     model.eval()
     with torch.no_grad():

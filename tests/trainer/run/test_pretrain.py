@@ -18,18 +18,18 @@ from tests.support.commands import contents
 from tests.support.launching import ROOT
 from tests.support.lock_holder import holder
 from tests.support.training_runs import MODEL, errors, losses, refuse, start_workers, tensors, words
-from trainer.batches import Batch
-from trainer.checkpoint import State, find_checkpoints, read_state
 from trainer.collectives.launchers import find_rank
 from trainer.collectives.single import Single
-from trainer.config import Config
+from trainer.config.settings import Config
+from trainer.data.batches import RowBatch
+from trainer.data.loader import Loader, Update
 from trainer.data.order import Position
 from trainer.devices.registry import find_device
-from trainer.loader import Loader, Update
-from trainer.losses import pretraining_loss
-from trainer.model import ModelConfig
-from trainer.runtime import Runtime, make_model
-from trainer.training import Training, find_schedule
+from trainer.model.bert import ModelConfig
+from trainer.run.checkpoint import State, find_checkpoints, read_state
+from trainer.run.runtime import Runtime, make_model
+from trainer.run.training import Training, find_schedule
+from trainer.tasks.losses import pretraining_loss
 
 LAUNCHERS = ("torchrun", "horovodrun")
 GENERATED = ("--generated-data", "--vocab-size=100", "--max-seq-length=16", "--max-predictions-per-seq=2")
@@ -240,7 +240,7 @@ SHAPE = ModelConfig(
 )
 
 
-def batches(dataset: Path, count: int, updates: int = 1) -> list[list[Batch]]:
+def batches(dataset: Path, count: int, updates: int = 1) -> list[list[RowBatch]]:
     loader = Loader(open_dataset(str(dataset)), batch_size=4, accumulation=count, seed=1)
     try:
         return [next(loader).batches for _ in range(updates)]
@@ -256,14 +256,14 @@ def make_training(workers: Single, **settings: object) -> Training:
     return Training(runtime, make_model(runtime, SHAPE), fresh)
 
 
-def trained_weights(training: Training, updates: list[list[Batch]]) -> dict[str, torch.Tensor]:
+def trained_weights(training: Training, updates: list[list[RowBatch]]) -> dict[str, torch.Tensor]:
     for update in updates:
         training.update([Update(update, Position(0, 0))])
         training.advance(Position(0, 0), 1)
     return {name: weight.clone() for name, weight in training._model.state_dict().items()}
 
 
-def trained_by_two(updates: list[list[Batch]], **settings: object) -> tuple[dict[str, torch.Tensor], Pair]:
+def trained_by_two(updates: list[list[RowBatch]], **settings: object) -> tuple[dict[str, torch.Tensor], Pair]:
     """The weights after two workers shared the micro-batches; checks that both have the same."""
     meeting, table = threading.Barrier(2, timeout=30), {}
     pair = [Pair(rank, meeting, table) for rank in range(2)]
@@ -282,7 +282,7 @@ def trained_by_two(updates: list[list[Batch]], **settings: object) -> tuple[dict
     return found[1], pair[1]
 
 
-def plain_weights(updates: list[list[Batch]], clipping: str) -> dict[str, torch.Tensor]:
+def plain_weights(updates: list[list[RowBatch]], clipping: str) -> dict[str, torch.Tensor]:
     """Plain gradient descent: mean over micro-batches, clipped at the given point."""
     training = make_training(Single(find_device(Config())))
     model = training._model
@@ -631,7 +631,7 @@ def test_the_rank_is_said_where_there_are_several(monkeypatch, trainer, training
 # Other behaviour of a run
 
 
-@pytest.mark.parametrize("config", ["tiny", "trainer/configs/tiny.json"])
+@pytest.mark.parametrize("config", ["tiny", "trainer/config/shipped/tiny.json"])
 def test_tiny_trains_on_the_sample_corpus(trainer, training_set, tmp_path, monkeypatch, config):
     monkeypatch.chdir(ROOT)
     run = ["pretrain", "--config", config, f"--train-data={training_set}", f"--output-dir={tmp_path}"]

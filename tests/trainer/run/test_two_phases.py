@@ -16,10 +16,10 @@ from tests.support.commands import Outcome
 from tests.support.fork_server import forking_python, program_behind
 from tests.support.launching import ROOT, launch
 from tests.support.training_runs import MODEL, WORKER, errors, losses, refuse, tensors
-from trainer.checkpoint import find_checkpoints, read_state
 from trainer.collectives.launchers import find_launcher
-from trainer.flags import make_configs
-from trainer.training import Training
+from trainer.config.flags import make_configs
+from trainer.run.checkpoint import find_checkpoints, read_state
+from trainer.run.training import Training
 
 HABANA = split(
     "--config habana_large --mode lazy --data_type bf16 --batch_size 64 8 --data_dir phase1 phase2 "

@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 from bertdata.errors import SettingsError
-from trainer.batches import Batch
 from trainer.collectives.collective import Collective
-from trainer.config import Config
+from trainer.config.settings import Config
+from trainer.data.batches import RowBatch
 from trainer.devices.availability import Availability
 from trainer.devices.device import Device
 from trainer.devices.ipu.options import check_training, inference_options, loss_scale, make_optimiser
@@ -29,9 +29,9 @@ from trainer.devices.ipu.stages import (
 )
 from trainer.devices.ipu.updater import IpuUpdater, Program
 from trainer.devices.loss_scale import LossScale
-from trainer.losses import Losses
-from trainer.model import BertForPreTraining
+from trainer.model.bert import BertForPreTraining
 from trainer.optim import Preset
+from trainer.tasks.losses import Losses
 
 _SDK = "source the Poplar SDK's enable scripts and install its PopTorch wheel"
 _NO_IPU = "see gc-info --list-devices and IPUOF_VIPU_API_PARTITION_ID"
@@ -118,7 +118,7 @@ class Ipu(Device):
         return LossScale(fixed, fixed, fixed)
 
     @contextmanager
-    def evaluating(self, model: BertForPreTraining) -> Iterator[Callable[[Batch], Losses]]:
+    def evaluating(self, model: BertForPreTraining) -> Iterator[Callable[[RowBatch], Losses]]:
         self.module.eval()
         with self._updater.off_the_ipus() if self._updater else nullcontext():
             if self._inference is not None:
@@ -128,7 +128,7 @@ class Ipu(Device):
                 self._inference.detachFromDevice()
         self.module.train()
 
-    def _evaluate(self, batch: Batch) -> Losses:
+    def _evaluate(self, batch: RowBatch) -> Losses:
         """The losses of a batch over all replicas, padded with rows of weight 0 to a multiple of them."""
         rows = -(-len(batch) // self.replicas) * self.replicas
         tensors = [getattr(batch, name) for name in TENSORS]

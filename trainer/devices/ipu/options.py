@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from bertdata.errors import SettingsError
-from trainer.config import Config
+from trainer.config.settings import Config
 from trainer.devices.ipu.stages import Pipeline
 from trainer.optim import Preset
 

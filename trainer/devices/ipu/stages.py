@@ -11,11 +11,11 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from bertdata.errors import SettingsError
-from trainer.batches import Batch
-from trainer.losses import Losses, pretraining_loss
-from trainer.model import BertForPreTraining
+from trainer.data.batches import RowBatch
+from trainer.model.bert import BertForPreTraining
+from trainer.tasks.losses import Losses, pretraining_loss
 
-TENSORS = tuple(field.name for field in fields(Batch) if field.default is MISSING)
+TENSORS = tuple(field.name for field in fields(RowBatch) if field.default is MISSING)
 _SECOND_EMBEDDINGS = "bert.embeddings.token_type_embeddings"
 _HEADS = "bert.pooler.dense"
 _NAMES = {"emb": "", "pool": _HEADS, "enc_out": _HEADS, "heads": _HEADS}
@@ -121,7 +121,7 @@ class Pretraining(nn.Module):
         masked_lm_weights: Tensor,
         next_sentence_labels: Tensor,
     ) -> Any:
-        batch = Batch(
+        batch = RowBatch(
             input_ids=input_ids,
             token_type_ids=token_type_ids,
             attention_mask=attention_mask,
@@ -136,7 +136,7 @@ class Pretraining(nn.Module):
 
 
 def cross_entropy(logits: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
-    """trainer.losses.cross_entropy in plain operations, which PopART can differentiate.
+    """trainer.tasks.losses.cross_entropy in plain operations, which PopART can differentiate.
 
     Logits are clamped: the minus infinity of the padded vocabulary would give 0 * inf.
     """

@@ -9,15 +9,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from trainer.batches import Batch
-from trainer.checkpoint import State
 from trainer.collectives.collective import Collective
-from trainer.config import Config
+from trainer.config.settings import Config
+from trainer.data.batches import RowBatch
 from trainer.devices.ipu.options import loss_scale, training_options
 from trainer.devices.ipu.stages import TENSORS, Pipeline, Pretraining, combine_losses
 from trainer.errors import CheckpointError
-from trainer.model import BertForPreTraining
-from trainer.updater import UpdateDevice, Updater
+from trainer.model.bert import BertForPreTraining
+from trainer.run.checkpoint import State
+from trainer.strategies.updater import UpdateDevice, Updater
 
 _STEP = "Step"
 
@@ -52,7 +52,9 @@ class IpuUpdater(Updater):
         self._moments: dict[str, Tensor] = {}
         self._executor: Any = None
 
-    def update(self, updates: Sequence[Sequence[Batch]], learning_rate: float, state: State) -> list[Tensor]:
+    def update(
+        self, updates: Sequence[Sequence[RowBatch]], learning_rate: float, state: State
+    ) -> list[Tensor]:
         tensors = _joined(updates)
         if self._executor is None:
             self._compile(tensors, len(updates[0]), state)
@@ -66,7 +68,7 @@ class IpuUpdater(Updater):
             values = torch.zeros_like(values)  # the IPU then sends no results back
         return [combine_losses(rows) for rows in values.reshape(len(updates), -1)]
 
-    def compile(self, updates: Sequence[Sequence[Batch]], state: State) -> None:
+    def compile(self, updates: Sequence[Sequence[RowBatch]], state: State) -> None:
         self._compile(_joined(updates), len(updates[0]), state)
 
     def _compile(self, tensors: list[Tensor], micro_batches: int, state: State) -> None:
@@ -140,7 +142,7 @@ class IpuUpdater(Updater):
             self._executor.destroy()
 
 
-def _joined(updates: Sequence[Sequence[Batch]]) -> list[Tensor]:
+def _joined(updates: Sequence[Sequence[RowBatch]]) -> list[Tensor]:
     """The tensors of all micro-batches, concatenated: by update, then by accumulation, then by replica."""
     batches = [batch for update in updates for batch in update]
     return [torch.cat([getattr(batch, name) for batch in batches]) for name in TENSORS]

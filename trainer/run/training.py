@@ -7,14 +7,14 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from trainer.checkpoint import MOMENTS, State, clean_up, read_state, read_tensors, save_checkpoint
-from trainer.config import Config
+from trainer.config.settings import Config
+from trainer.data.loader import Update
 from trainer.data.order import Position
 from trainer.errors import NotFiniteError
-from trainer.loader import Update
-from trainer.model import BertForPreTraining
+from trainer.model.bert import BertForPreTraining
 from trainer.optim import Schedule, make_schedule
-from trainer.runtime import Runtime, read_weights_into
+from trainer.run.checkpoint import MOMENTS, State, clean_up, read_state, read_tensors, save_checkpoint
+from trainer.run.runtime import Runtime, read_weights_into
 
 _SCHEDULE_SETTINGS = {
     "mlperf": ("start_warmup_step", "power"),

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from trainer.batches import Batch
-from trainer.model import Logits
+from trainer.data.batches import RowBatch
+from trainer.model.bert import Logits
 
 CrossEntropy = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 
@@ -31,7 +31,7 @@ class Losses(NamedTuple):
     nsp_loss_sum: Tensor
 
 
-def pretraining_loss(logits: Logits, batch: Batch, row_losses: CrossEntropy | None = None) -> Losses:
+def pretraining_loss(logits: Logits, batch: RowBatch, row_losses: CrossEntropy | None = None) -> Losses:
     """Weighted mean of the masked-word losses, plus mean of the next-sentence losses.
 
     A sequence with a negative next-sentence label (a padding row) is left out. Without any weight the

@@ -11,10 +11,10 @@ from typing import Any
 from bertdata.errors import MissingExtraError, SettingsError
 from bertdata.io import storage
 from bertdata.io.terminal import say_error
-from trainer import curves
-from trainer.config import Config
+from trainer.config.settings import Config
 from trainer.errors import naming_extra
-from trainer.log_records import EvaluationRecord, Logger, Values
+from trainer.report import curves
+from trainer.report.log_records import EvaluationRecord, Logger, Values
 
 TRAINING_COLUMNS = {
     "step": "step",

@@ -10,10 +10,10 @@ from typing import Any
 
 from bertdata.errors import SettingsError
 from bertdata.io.storage import is_remote, make_directory
-from trainer.config import Config
-from trainer.log_records import EvaluationRecord, Logger, StepRecord, Values
-from trainer.loggers import Dllogger, EvaluationResults, Mllog, Tables, TensorBoard, WeightsAndBiases
-from trainer.terminal import Terminal
+from trainer.config.settings import Config
+from trainer.report.log_records import EvaluationRecord, Logger, StepRecord, Values
+from trainer.report.loggers import Dllogger, EvaluationResults, Mllog, Tables, TensorBoard, WeightsAndBiases
+from trainer.report.terminal import Terminal
 
 Clock = Callable[[], float]
 

@@ -10,7 +10,7 @@ from bertdata.errors import MissingExtraError, SettingsError, install_extra
 from bertdata.io.process_pool import available_cores
 from bertdata.io.terminal import say, say_text
 from trainer.collectives.examine import examine_launchers, find_version
-from trainer.config import Config
+from trainer.config.settings import Config
 from trainer.devices.availability import Availability
 from trainer.devices.examine import DEVICES, examine_device
 

@@ -1,7 +1,7 @@
 """The trainer's configuration: one frozen object with all keys.
 
 Types, ranges, meanings, defaults and aliases of the keys are declared in ``schemas/trainer.json``.
-Precedence: command line, JSON file (both read by ``trainer.flags``), defaults.
+Precedence: command line, JSON file (both read by ``trainer.config.flags``), defaults.
 """
 
 from collections.abc import Iterable

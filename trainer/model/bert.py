@@ -19,7 +19,7 @@ from torch.nn import functional as F
 from bertdata.config.value_check import check_names, check_values
 from bertdata.errors import SettingsError
 from schemas import load_schema
-from trainer.batches import Batch
+from trainer.data.batches import RowBatch
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu": F.gelu,
@@ -371,7 +371,7 @@ class BertForPreTraining(nn.Module):
                 nn.init.zeros_(module.bias)
         nn.init.zeros_(self.bert.embeddings.word_embeddings.weight.detach()[config.vocab_size :])
 
-    def forward(self, batch: Batch, *, fixed_shapes: bool = False, jagged: bool = False) -> Logits:
+    def forward(self, batch: RowBatch, *, fixed_shapes: bool = False, jagged: bool = False) -> Logits:
         """Logits of the masked slots with weight above 0, or of all B * P slots where shapes are fixed.
 
         jagged: attention gets sequences without padding, where shapes are not fixed.

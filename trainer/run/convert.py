@@ -3,11 +3,11 @@
 from pathlib import Path
 
 from bertdata.errors import DatasetError, MissingInputError
-from trainer.checkpoint import STATE, choose_checkpoint, new_state, read_state, write_checkpoint
-from trainer.config import Config
-from trainer.huggingface import export_model, import_weights, read_config
-from trainer.model import ModelConfig, new_model
-from trainer.runtime import read_weights_into
+from trainer.config.settings import Config
+from trainer.model.bert import ModelConfig, new_model
+from trainer.model.huggingface import export_model, import_weights, read_config
+from trainer.run.checkpoint import STATE, choose_checkpoint, new_state, read_state, write_checkpoint
+from trainer.run.runtime import read_weights_into
 
 
 def convert(source: str, target: str) -> str:

@@ -11,15 +11,15 @@ import torch
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import BertDataError, SettingsError
 from bertdata.io.terminal import say_error
-from trainer.checkpoint import STATE, read_state, read_tensors
 from trainer.collectives.collective import Collective
 from trainer.collectives.registry import find_collective
-from trainer.config import Config
+from trainer.config.settings import Config
 from trainer.devices.device import Device
 from trainer.devices.registry import find_device
 from trainer.errors import ReportedError
-from trainer.huggingface import import_weights
-from trainer.model import BertForPreTraining, ModelConfig, new_model
+from trainer.model.bert import BertForPreTraining, ModelConfig, new_model
+from trainer.model.huggingface import import_weights
+from trainer.run.checkpoint import STATE, read_state, read_tensors
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -11,19 +11,19 @@ from bertdata.errors import SettingsError
 from bertdata.io import storage
 from bertdata.io.commit import UNFINISHED
 from bertdata.io.directory_lock import lock_directory
-from trainer.checkpoint import new_state
-from trainer.config import Config
+from trainer.config.settings import Config
+from trainer.data.loader import Loader
 from trainer.data.opening import data_warnings, open_configured
 from trainer.devices.device import Device
 from trainer.devices.registry import find_device
 from trainer.errors import WorkerLost
-from trainer.evaluate import Evaluation, evaluate, reached
-from trainer.loader import Loader
-from trainer.pending_updates import PendingUpdates
-from trainer.report import make_reporter
-from trainer.runtime import Runtime, begin, find_model_config, make_model, profiled
-from trainer.start_point import find_start_point, is_phase_over
-from trainer.training import Training
+from trainer.report.reporter import make_reporter
+from trainer.run.checkpoint import new_state
+from trainer.run.evaluate import Evaluation, evaluate, reached
+from trainer.run.pending_updates import PendingUpdates
+from trainer.run.runtime import Runtime, begin, find_model_config, make_model, profiled
+from trainer.run.start_point import find_start_point, is_phase_over
+from trainer.run.training import Training
 
 
 def pretrain(phases: Sequence[Config]) -> None:

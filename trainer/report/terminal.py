@@ -1,6 +1,6 @@
 """Progress of a run on standard error: a bar with loss and speed on a terminal, plain lines elsewhere."""
 
-from trainer.log_records import Logger, Values
+from trainer.report.log_records import Logger, Values
 
 
 class Terminal(Logger):

@@ -12,18 +12,18 @@ import torch
 
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.examples.bert.batch import BertBatch
-from trainer.checkpoint import STATE, choose_checkpoint, find_checkpoints, read_state
-from trainer.config import Config
+from trainer.config.settings import Config
+from trainer.data.loader import evaluation_batches
 from trainer.data.opening import open_configured
 from trainer.errors import CheckpointError
-from trainer.huggingface import read_config
-from trainer.loader import evaluation_batches
-from trainer.log_records import EvaluationRecord, Logger
-from trainer.loggers import EvaluationResults
-from trainer.model import BertForPreTraining, ModelConfig
-from trainer.report import Reporter
-from trainer.runtime import Runtime, begin, find_model_config, make_model, read_weights_into
-from trainer.terminal import Terminal
+from trainer.model.bert import BertForPreTraining, ModelConfig
+from trainer.model.huggingface import read_config
+from trainer.report.log_records import EvaluationRecord, Logger
+from trainer.report.loggers import EvaluationResults
+from trainer.report.reporter import Reporter
+from trainer.report.terminal import Terminal
+from trainer.run.checkpoint import STATE, choose_checkpoint, find_checkpoints, read_state
+from trainer.run.runtime import Runtime, begin, find_model_config, make_model, read_weights_into
 
 _GUESS_EXAMPLES = 20_000
 _PAUSE_SECONDS = 2.0

@@ -7,16 +7,16 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from trainer.batches import Batch
-from trainer.checkpoint import State
 from trainer.collectives.collective import Collective, force_weight_sync
-from trainer.config import Config
+from trainer.config.settings import Config
+from trainer.data.batches import RowBatch
 from trainer.data.order import numbers
 from trainer.devices.loss_scale import LossScale
 from trainer.errors import NotFiniteError
-from trainer.losses import Losses
-from trainer.model import BertForPreTraining
+from trainer.model.bert import BertForPreTraining
 from trainer.optim import Preset, find_preset, group_parameters
+from trainer.run.checkpoint import State
+from trainer.tasks.losses import Losses
 
 
 class UpdateDevice(Protocol):
@@ -26,7 +26,7 @@ class UpdateDevice(Protocol):
 
     def seed(self, seed: int) -> None: ...
 
-    def losses(self, model: BertForPreTraining, batch: Batch) -> Losses: ...
+    def losses(self, model: BertForPreTraining, batch: RowBatch) -> Losses: ...
 
     def optimiser(self, preset: Preset, groups: list[dict[str, Any]]) -> torch.optim.Optimizer: ...
 
@@ -63,7 +63,9 @@ class Updater:
         self.optimiser = device.optimiser(preset, group_parameters(preset, model.named_parameters()))
         self._weights: list[Tensor] = [weight for weight in model.parameters() if weight.requires_grad]
 
-    def update(self, updates: Sequence[Sequence[Batch]], learning_rate: float, state: State) -> list[Tensor]:
+    def update(
+        self, updates: Sequence[Sequence[RowBatch]], learning_rate: float, state: State
+    ) -> list[Tensor]:
         """Change the weights once for each update, which is a sequence of micro-batches.
 
         Returns this worker's Losses of each update as one tensor: the means averaged over the
@@ -87,7 +89,7 @@ class Updater:
         self.optimiser.zero_grad()
         return [values]
 
-    def _accumulate(self, batches: Sequence[Batch], state: State) -> Tensor:
+    def _accumulate(self, batches: Sequence[RowBatch], state: State) -> Tensor:
         """Leave the mean of the micro-batches' gradients, times the loss scale, in the weights' grad."""
         config, workers, device = self._config, self._workers, self._device
         clips = config.clipping_point == "per_micro_batch"
@@ -130,7 +132,7 @@ class Updater:
         except NotFiniteError as error:
             raise NotFiniteError(f"update {state.step + 1}: {error}") from None
 
-    def compile(self, updates: Sequence[Sequence[Batch]], state: State) -> None:
+    def compile(self, updates: Sequence[Sequence[RowBatch]], state: State) -> None:
         """Compile for the shapes of these updates; the weights must not be used afterwards."""
         self.update(updates, 0.0, state)
 

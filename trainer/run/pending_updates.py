@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 
 from trainer.errors import NotFiniteError
-from trainer.log_records import StepRecord
-from trainer.report import Reporter
-from trainer.runtime import Runtime
+from trainer.report.log_records import StepRecord
+from trainer.report.reporter import Reporter
+from trainer.run.runtime import Runtime
 
 REMEDY = "continue from the last checkpoint with a smaller learning rate or another precision"
 _FLUSH_SECONDS = 1.0  # longest time between two flushes, unless one update takes longer

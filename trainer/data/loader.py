@@ -11,7 +11,7 @@ import numpy as np
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import DatasetError
 from bertdata.examples import columns
-from trainer.batches import Batch, CompactExamples, collate
+from trainer.data.batches import CompactExamples, RowBatch, collate
 from trainer.data.order import FileRows, Order, Position
 
 Item = TypeVar("Item")
@@ -57,7 +57,7 @@ class Prefetcher(Generic[Item]):
 class Update(NamedTuple):
     """One worker's micro-batches for one update, and the position in the order after it."""
 
-    batches: list[Batch]
+    batches: list[RowBatch]
     position: Position
 
 
@@ -83,7 +83,7 @@ class Loader:
         seed: int = 0,
         open_files: int = 8,
         position: tuple[int, int] = (0, 0),
-        prepare: Callable[[Batch], Batch] = lambda batch: batch,
+        prepare: Callable[[RowBatch], RowBatch] = lambda batch: batch,
         warn: Callable[[str], None] = lambda message: None,
     ) -> None:
         assert min(batch_size, accumulation, open_files) > 0 <= rank < workers
@@ -162,7 +162,7 @@ def evaluation_batches(
     rank: int = 0,
     limit: int | None = None,
     fixed_shapes: bool = False,
-) -> Prefetcher[Batch]:
+) -> Prefetcher[RowBatch]:
     """This worker's share of the first ``limit`` examples (default: all), in the order of the files.
 
     Each share is a run of consecutive examples. A share's last batch is shorter, or, with fixed_shapes,
@@ -174,7 +174,7 @@ def evaluation_batches(
     largest = -(-total // workers)
     least = -(-largest // batch_size) if fixed_shapes else 0
 
-    def batches() -> Iterator[Batch]:
+    def batches() -> Iterator[RowBatch]:
         made = 0
         for group in columns.regroup(data.run(share), batch_size):
             made += 1

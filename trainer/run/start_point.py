@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Any
 
 from bertdata.errors import DatasetError, MissingInputError, SettingsError
-from trainer.checkpoint import State, choose_checkpoint, find_checkpoints, read_state
-from trainer.config import Config
+from trainer.config.settings import Config
 from trainer.errors import CheckpointError
+from trainer.run.checkpoint import State, choose_checkpoint, find_checkpoints, read_state
 
 CHANGEABLE = ("hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range")
 """Settings of a model that may differ from those in its checkpoint."""

@@ -29,9 +29,9 @@ from bertdata.errors import MissingInputError, StorageError
 from bertdata.io.file_check import file_md5
 from bertdata.io.json_text import parse_json_text
 from bertdata.io.whole_directory import open_directory, sweep_directories
-from trainer.config import Config
+from trainer.config.settings import Config
 from trainer.errors import CheckpointError
-from trainer.model import ModelConfig
+from trainer.model.bert import ModelConfig
 
 FORMAT = "bertdata checkpoint 1"
 STATE, WEIGHTS, MOMENTS = "state.json", "model.safetensors", "optimizer.safetensors"

@@ -1,4 +1,4 @@
-"""Batches of padded tensors, gathered from compactly held examples."""
+"""Batches of tensors, flat or in padded rows, gathered from compactly held examples."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, replace
@@ -15,7 +15,7 @@ from bertdata.records import ShardLayout
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class Batch:
+class RowBatch:
     """B examples as tensors: S ids and P masked slots each, padded with zeros.
 
     All are int32 but the weights, which are float32: 1, or 0 for an unused slot. A padding row, which
@@ -34,17 +34,53 @@ class Batch:
     def __len__(self) -> int:
         return len(self.input_ids)
 
-    def map(self, function: Callable[[torch.Tensor], torch.Tensor]) -> "Batch":
+    def map(self, function: Callable[[torch.Tensor], torch.Tensor]) -> "RowBatch":
         """A batch with the function applied to each tensor that is there."""
         tensors = {field.name: getattr(self, field.name) for field in fields(self)}
         mapped: dict[str, Any] = {name: function(one) for name, one in tensors.items() if one is not None}
-        return Batch(**mapped)
+        return RowBatch(**mapped)
 
-    def cut(self, start: int, stop: int) -> "Batch":
+    def cut(self, start: int, stop: int) -> "RowBatch":
         """A view of examples ``start`` to ``stop``; position ids shared by all examples stay whole."""
         cut = self.map(lambda tensor: tensor[start:stop])
         shared = self.position_ids
         return replace(cut, position_ids=shared) if shared is not None and shared.dim() == 1 else cut
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class FlatBatch:
+    """B sequences in one row of T token ids, padded only at the end, to one of a few token budgets.
+
+    The padding after the last sequence makes up sequences of its own, so that every row belongs to one.
+    Shapes depend on the budget alone. Tensors are int32 but the weights, which are float32: 1, or 0 for an
+    unused slot, whose row and id are 0. A missing sequence has no tokens, the first row 0 and the label -1.
+    """
+
+    input_ids: torch.Tensor  # (T,)
+    token_type_ids: torch.Tensor  # (T,)
+    position_ids: torch.Tensor  # (T,): from 0 in each sequence
+    ends: torch.Tensor  # (N + 1,): 0, then the row after each sequence; N > B counts those of padding
+    first_rows: torch.Tensor  # (B,): the row of each sequence's [CLS]
+    masked_lm_rows: torch.Tensor  # (M,)
+    masked_lm_ids: torch.Tensor  # (M,)
+    masked_lm_weights: torch.Tensor  # (M,)
+    next_sentence_labels: torch.Tensor  # (B,): 1 where the second segment is random
+    longest: int  # most tokens that a sequence of the dataset may have
+    tokens: int  # real ones, of T
+
+    def __len__(self) -> int:
+        return len(self.first_rows)
+
+    def map(self, function: Callable[[torch.Tensor], torch.Tensor]) -> "FlatBatch":
+        """A batch with the function applied to each tensor."""
+        mapped: dict[str, Any] = {}
+        for field in fields(self):
+            value = getattr(self, field.name)
+            mapped[field.name] = function(value) if isinstance(value, torch.Tensor) else value
+        return FlatBatch(**mapped)
+
+
+Batch = RowBatch | FlatBatch
 
 
 class CompactExamples:
@@ -64,7 +100,9 @@ class CompactExamples:
         self.next_labels = held.next_labels
 
 
-def collate(pieces: Iterable[tuple[CompactExamples, Array, Array]], count: int, layout: ShardLayout) -> Batch:
+def collate(
+    pieces: Iterable[tuple[CompactExamples, Array, Array]], count: int, layout: ShardLayout
+) -> RowBatch:
     """A batch of ``count`` rows; each piece is (examples, their rows, the targets of the rows in the batch).
 
     A row that no piece fills is padding: zeros with the label -1.
@@ -95,4 +133,4 @@ def collate(pieces: Iterable[tuple[CompactExamples, Array, Array]], count: int, 
         "masked_lm_weights": masked.astype(np.float32),
         "next_sentence_labels": next_labels,
     }
-    return Batch(**{name: torch.from_numpy(array) for name, array in arrays.items()})
+    return RowBatch(**{name: torch.from_numpy(array) for name, array in arrays.items()})

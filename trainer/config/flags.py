@@ -13,8 +13,8 @@ from typing import Any
 from bertdata.cli.common.parser import Parser
 from bertdata.config.value_check import check_names, read_object, read_value, types_of
 from bertdata.errors import SettingsError
-from trainer.aliases import known_names, renamed, translate, translations
-from trainer.config import Config, device_option_properties, properties
+from trainer.config.foreign.aliases import known_names, renamed, translate, translations
+from trainer.config.settings import Config, device_option_properties, properties
 
 PRETRAIN = "python -m trainer pretrain"
 
@@ -66,7 +66,7 @@ def _by_phase(given: dict[str, Any], where: str = "") -> list[dict[str, Any]]:
 
 def shipped_configs() -> dict[str, str]:
     """The paths of the configurations that come with the trainer, by name."""
-    return {path.stem: str(path) for path in sorted(Path(__file__).parent.glob("configs/*.json"))}
+    return {path.stem: str(path) for path in sorted(Path(__file__).parent.glob("shipped/*.json"))}
 
 
 def _parser(prog: str) -> Parser:

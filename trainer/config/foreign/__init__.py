@@ -1,0 +1,1 @@
+"""Other programs' names for the configuration's keys."""

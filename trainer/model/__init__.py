@@ -1,0 +1,1 @@
+"""Models, and other programs' checkpoints of them."""

@@ -1,0 +1,1 @@
+"""The loops: pre-training and evaluation, with their start points and checkpoints."""

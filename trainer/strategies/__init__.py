@@ -1,0 +1,1 @@
+"""Ways to make an update over the devices."""

@@ -1,0 +1,1 @@
+"""The learning tasks: their losses and metrics."""
