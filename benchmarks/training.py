@@ -21,7 +21,7 @@ from trainer.config.settings import Config
 from trainer.data.batches import RowBatch
 from trainer.data.loader import Loader, Update
 from trainer.data.order import Position
-from trainer.model.bert import ModelConfig
+from trainer.model.model_config import ModelConfig
 from trainer.optim import clip_, make_optimiser
 from trainer.run.checkpoint import State
 from trainer.run.runtime import begin, make_model

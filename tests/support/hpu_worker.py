@@ -39,7 +39,8 @@ from trainer.data.loader import Loader  # noqa: E402
 from trainer.devices import hpu as adapter  # noqa: E402
 from trainer.devices.device import Device  # noqa: E402
 from trainer.devices.registry import find_device  # noqa: E402
-from trainer.model.bert import BertForPreTraining, ModelConfig  # noqa: E402
+from trainer.model.bert import BertForPreTraining  # noqa: E402
+from trainer.model.model_config import ModelConfig  # noqa: E402
 from trainer.run.evaluate import Evaluation  # noqa: E402
 from trainer.run.training import Training  # noqa: E402
 from trainer.strategies.updater import Updater  # noqa: E402

@@ -10,7 +10,7 @@ from bertdata.errors import SettingsError
 from bertdata.records import ShardLayout
 from trainer.config.settings import Config
 from trainer.data.generated import generated_data
-from trainer.model.bert import ModelConfig
+from trainer.model.model_config import ModelConfig
 
 _OBJECTIVE = "bert"
 _PADDING_TOKENS = 127  # a model's vocabulary may be rounded up to a multiple of 128

@@ -57,7 +57,6 @@ class Cuda(Device):
         self._attention = str(config.device_options.get("attention", "auto"))
         for name, (allow, _) in _KERNELS.items():
             allow(self._attention in ("auto", name))
-        self.jagged = self._attention == "flash"
         self._kernel = ""
 
     def place(self, model: BertForPreTraining) -> BertForPreTraining:
@@ -84,21 +83,17 @@ class Cuda(Device):
     def _find_kernel(self, model: BertForPreTraining) -> str:
         """The attention kernel that PyTorch chooses; SettingsError where the configured one cannot be used.
 
-        The case is padded sequences, except for "flash": it takes no mask, so sequences without padding.
+        The case is padded sequences.
         """
-        if self.jagged and self.fixed_shapes:
-            raise SettingsError("attention flash takes no padding, which compile and cuda_graphs need")
         shape, precision = model.config, self.config.precision
         half = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}[precision]
         length = self.config.max_seq_length or shape.max_position_embeddings
         head = shape.hidden_size // shape.num_attention_heads
         dropout = shape.attention_probs_dropout_prob
         case = f"attention {self._attention} cannot be used with precision {precision}, heads of {head}"
-        if self.jagged and head % 8:  # PyTorch pads smaller heads, but not for jagged sequences
-            raise SettingsError(f"{case}: expected a multiple of 8")
         sizes = (2, shape.num_attention_heads, length, head)
         query = torch.zeros(sizes, dtype=half, device=self.torch_device, requires_grad=True)
-        mask = None if self.jagged else torch.ones(2, 1, 1, length, dtype=torch.bool, device=query.device)
+        mask = torch.ones(2, 1, 1, length, dtype=torch.bool, device=query.device)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:

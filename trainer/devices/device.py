@@ -13,7 +13,8 @@ from trainer.collectives.collective import Collective
 from trainer.config.settings import Config
 from trainer.data.batches import RowBatch
 from trainer.devices.loss_scale import LossScale
-from trainer.model.bert import BertForPreTraining
+from trainer.model.attention import padded_attention
+from trainer.model.bert import Bert, BertForPreTraining
 from trainer.optim import Preset, build_optimiser, clip_
 from trainer.strategies.updater import Updater
 from trainer.tasks.losses import Losses, pretraining_loss
@@ -29,7 +30,6 @@ class Device:
     replicas: copies of the model that one worker drives.
     updates_per_call: updates that the updater makes in one call.
     clips_in_step: the optimiser clips gradients itself, once an update.
-    jagged: attention gets sequences without padding, where shapes may vary.
     compile_mode: torch.compile's mode, where it is used.
     idle: configuration keys that have no effect on this device.
     """
@@ -42,7 +42,6 @@ class Device:
     replicas = 1
     updates_per_call = 1
     clips_in_step = False
-    jagged = False
     compile_mode: str | None = None
     idle: tuple[str, ...] = ()
 
@@ -69,11 +68,27 @@ class Device:
     def place(self, model: BertForPreTraining) -> BertForPreTraining:
         """The model on the device, compiled if configured; tied weights stay tied."""
         model = model.to(self.torch_device)
+        for module in model.modules():
+            if isinstance(module, Bert):
+                module.attention = self.attention
         if self.compiles:
             if not hasattr(model, "compile"):
                 raise SettingsError(f"compile: torch {torch.__version__} cannot compile modules; 2.2 can")
             model.compile(mode=self.compile_mode, dynamic=False)
         return model
+
+    def attention(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        ends: Tensor,
+        longest: int,
+        dropout: float,
+        scale: float | None = None,
+    ) -> Tensor:
+        """Attention of each token to its own sequence; see trainer.model.attention.FlatAttention."""
+        return padded_attention(query, key, value, ends, longest, dropout, scale)
 
     def prepare(self, batch: RowBatch) -> RowBatch:
         """Prepare many examples for the move to the device, as by pinning; called in the loader's thread."""
@@ -87,7 +102,7 @@ class Device:
         """The losses of the model on a batch in host memory."""
         batch = self.move(batch)
         with self.autocast(self.config.precision):
-            logits = model(batch, fixed_shapes=self.fixed_shapes, jagged=self.jagged)
+            logits = model(batch)
         return pretraining_loss(logits, batch)
 
     @contextmanager

@@ -31,7 +31,7 @@ from bertdata.io.json_text import parse_json_text
 from bertdata.io.whole_directory import open_directory, sweep_directories
 from trainer.config.settings import Config
 from trainer.errors import CheckpointError
-from trainer.model.bert import ModelConfig
+from trainer.model.model_config import ModelConfig
 
 FORMAT = "bertdata checkpoint 1"
 STATE, WEIGHTS, MOMENTS = "state.json", "model.safetensors", "optimizer.safetensors"

@@ -4,8 +4,9 @@ from pathlib import Path
 
 from bertdata.errors import DatasetError, MissingInputError
 from trainer.config.settings import Config
-from trainer.model.bert import ModelConfig, new_model
+from trainer.model.bert import new_model
 from trainer.model.huggingface import export_model, import_weights, read_config
+from trainer.model.model_config import ModelConfig
 from trainer.run.checkpoint import STATE, choose_checkpoint, new_state, read_state, write_checkpoint
 from trainer.run.runtime import read_weights_into
 

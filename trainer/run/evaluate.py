@@ -16,8 +16,9 @@ from trainer.config.settings import Config
 from trainer.data.loader import evaluation_batches
 from trainer.data.opening import open_configured
 from trainer.errors import CheckpointError
-from trainer.model.bert import BertForPreTraining, ModelConfig
+from trainer.model.bert import BertForPreTraining
 from trainer.model.huggingface import read_config
+from trainer.model.model_config import ModelConfig
 from trainer.report.log_records import EvaluationRecord, Logger
 from trainer.report.loggers import EvaluationResults
 from trainer.report.reporter import Reporter

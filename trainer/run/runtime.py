@@ -17,8 +17,9 @@ from trainer.config.settings import Config
 from trainer.devices.device import Device
 from trainer.devices.registry import find_device
 from trainer.errors import ReportedError
-from trainer.model.bert import BertForPreTraining, ModelConfig, new_model
+from trainer.model.bert import BertForPreTraining, new_model
 from trainer.model.huggingface import import_weights
+from trainer.model.model_config import ModelConfig
 from trainer.run.checkpoint import STATE, read_state, read_tensors
 
 

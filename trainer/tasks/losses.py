@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from trainer.data.batches import RowBatch
-from trainer.model.bert import Logits
+from trainer.model.heads import Logits
 
 CrossEntropy = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 

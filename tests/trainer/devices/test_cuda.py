@@ -8,10 +8,7 @@ from dataclasses import replace
 import pytest
 import torch
 from torch.backends import cuda as backend
-from torch.nested._internal.sdpa import _can_use_flash_sdpa_jagged
-from torch.nn import functional as F
 from torch.nn.attention import SDPBackend
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from benchmarks import gpu
 from bertdata.errors import SettingsError
@@ -21,7 +18,8 @@ from trainer.data.batches import RowBatch
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
 from trainer.devices.cuda import Cuda
-from trainer.model.bert import BertForPreTraining, ModelConfig
+from trainer.model.bert import BertForPreTraining
+from trainer.model.model_config import ModelConfig
 from trainer.tasks.losses import pretraining_loss
 
 SHAPE = ModelConfig(
@@ -201,83 +199,7 @@ def test_the_reason_is_that_of_the_kernel_asked_for(calls, monkeypatch):
         device(attention="cudnn").place(BertForPreTraining(SHAPE))
 
 
-def test_flash_sees_no_padding_and_so_no_fixed_shapes(calls, monkeypatch):
-    asked = []
-
-    def choose(query, key, value, mask, dropout) -> int:
-        asked.append(mask)
-        return SDPBackend.FLASH_ATTENTION.value
-
-    monkeypatch.setattr(torch, "_fused_sdp_choice", choose)
-    made = device(attention="flash", precision="bf16")
-    made.place(BertForPreTraining(SHAPE))
-    assert made.jagged
-    assert asked == [None]
-    for other in ({"compile": True}, {"cuda_graphs": True}):
-        with pytest.raises(SettingsError, match="attention flash takes no padding"):
-            device(attention="flash", precision="bf16", **other).place(BertForPreTraining(SHAPE))
-
-
-def test_flash_wants_heads_that_pytorch_takes_without_padding(calls):
-    odd = replace(SHAPE, hidden_size=24)
-    query = torch.nested.nested_tensor([torch.zeros(3, 2, 12)], layout=torch.jagged).transpose(1, 2)
-    assert not _can_use_flash_sdpa_jagged(backend.SDPAParams(query, query, query, None, 0.0, False, False))
-    with pytest.raises(SettingsError, match="attention flash .* heads of 12: expected a multiple of 8"):
-        device(attention="flash", precision="bf16").place(BertForPreTraining(odd))
-
-
-def test_without_padding_attention_sees_the_same(calls):
-    """On the processor, where PyTorch computes nested tensors too."""
-    model, examples = BertForPreTraining(SHAPE), batch()
-    found = []
-    for jagged in (False, True):
-        model.zero_grad()
-        total = pretraining_loss(model(examples, jagged=jagged), examples).total
-        total.backward()
-        gradients = torch.cat([weight.grad.flatten() for weight in model.parameters()])
-        found.append((total.detach(), gradients))
-    torch.testing.assert_close(found[1], found[0])
-
-
-def test_without_padding_pytorch_may_take_flash_attention(calls, monkeypatch):
-    """Only the check of shapes; the check of the hardware needs a GPU."""
-    judged = []
-
-    def judge(query, key, value, mask, dropout) -> torch.Tensor:
-        given = backend.SDPAParams(query, key, value, mask, dropout, False, False)
-        judged.append(_can_use_flash_sdpa_jagged(given, debug=True))
-        return query
-
-    monkeypatch.setattr(F, "scaled_dot_product_attention", judge)
-    BertForPreTraining(SHAPE)(batch(), jagged=True)
-    assert judged == [True] * 2
-
-
 # Batches, graphs, compilation
-
-
-class Names(TorchDispatchMode):
-    """Records the names of the operations."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.seen: list[str] = []
-
-    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        self.seen.append(function.overloadpacket.__name__)
-        return function(*args, **kwargs or {})
-
-
-def test_the_host_waits_for_a_gpu_only_before_it_has_work():
-    """nonzero makes the host wait; twice a micro-batch, and not between the encoder and the heads."""
-    with Names() as names:
-        examples = batch()
-        names.seen.clear()
-        model = BertForPreTraining(SHAPE)
-        pretraining_loss(model(examples), examples).total.backward()
-    waits = [number for number, name in enumerate(names.seen) if name in ("nonzero", "_local_scalar_dense")]
-    assert len(waits) == 2
-    assert waits[-1] < names.seen.index("embedding")
 
 
 def test_batches_are_pinned_in_the_loaders_thread_and_copied_without_waiting(calls, monkeypatch):
@@ -337,7 +259,7 @@ def test_gradients_add_up_in_the_mode_of_graphs(calls, monkeypatch):
     model = made.place(deepcopy(plain))
     for _ in range(2):
         made.losses(model, examples).total.backward()
-        pretraining_loss(plain(examples, fixed_shapes=True), examples).total.backward()
+        pretraining_loss(plain(examples), examples).total.backward()
     for weight, expected in zip(model.parameters(), plain.parameters(), strict=True):
         torch.testing.assert_close(weight.grad, expected.grad, rtol=1e-3, atol=1e-5)
 

@@ -29,7 +29,8 @@ from trainer.config.settings import device_option_properties
 from trainer.devices.ipu import device as ipu
 from trainer.devices.ipu import options, stages, updater
 from trainer.devices.registry import find_device
-from trainer.model.bert import BertForPreTraining, ModelConfig
+from trainer.model.bert import BertForPreTraining
+from trainer.model.model_config import ModelConfig
 from trainer.run.evaluate import Evaluation
 from trainer.run.training import Training
 

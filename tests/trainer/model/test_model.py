@@ -16,9 +16,11 @@ from torch.nn import functional as F
 from bertdata.errors import AssetError, DataError, MissingInputError, SettingsError
 from bertdata.io.assets import Asset, AssetSource, obtain
 from schemas import load_schema
+from tests.support.flat import flatten
 from trainer.data.batches import RowBatch
-from trainer.model.bert import ACTIVATIONS, BertForPreTraining, ModelConfig, TokenLayout, new_model
+from trainer.model.bert import BertForPreTraining, new_model
 from trainer.model.huggingface import export_model, import_weights, read_config
+from trainer.model.model_config import ACTIVATIONS, ModelConfig
 from trainer.tasks.losses import cross_entropy, pretraining_loss
 
 SMALL = {
@@ -98,19 +100,20 @@ def answers_of(model, batch: RowBatch):
     )
 
 
-@pytest.mark.parametrize("hidden_act", ["gelu", "gelu_new", "relu"])
+@pytest.mark.parametrize("hidden_act", ACTIVATIONS)
 @pytest.mark.parametrize("padded", [True, False])
-@pytest.mark.parametrize("fixed_shapes", [True, False])
-def test_logits_losses_and_gradients_equal_transformers(tmp_path, hidden_act, padded, fixed_shapes):
+@pytest.mark.parametrize("flat", [True, False])
+def test_logits_losses_and_gradients_equal_transformers(tmp_path, hidden_act, padded, flat):
     batch = make_batch(padded=padded)
     model = ours(hidden_act=hidden_act)
     other = theirs(tmp_path, model)
     wanted = answers_of(other, batch)
-    logits = model(batch, fixed_shapes=fixed_shapes)
-    losses = pretraining_loss(logits, batch)
+    given = flatten(batch) if flat else batch
+    logits = model(given)
+    losses = pretraining_loss(logits, given)
 
     slots = batch.masked_lm_positions.long() + S * torch.arange(B)[:, None]
-    if not fixed_shapes:
+    if flat:
         slots = slots[batch.masked_lm_weights > 0]
     words = wanted.prediction_logits.flatten(0, 1)[slots.flatten()]
     torch.testing.assert_close(logits.masked_lm[:, :99], words, rtol=0, atol=1e-5)
@@ -147,12 +150,14 @@ def test_rows_beyond_the_vocabulary_have_no_mass_and_no_gradient():
 
 
 @pytest.mark.parametrize("options", [{}, {"megatron_residual_connection": True}])
-def test_fixed_shapes_change_no_loss_and_no_gradient(options):
-    batch, results = make_batch(), []
-    for fixed in (False, True):
+def test_flat_sequences_change_no_loss_and_no_gradient(options):
+    rows, results = make_batch(), []
+    flat = flatten(rows, budget=2 * B * S // 2 + 7, slots=B * P - 3)
+    assert len(flat.input_ids) > flat.tokens
+    for batch in (flat, rows):
         model = ours(**options)
-        logits = model(batch, fixed_shapes=fixed)
-        assert len(logits.masked_lm) == (B * P if fixed else int(batch.masked_lm_weights.sum()))
+        logits = model(batch)
+        assert len(logits.masked_lm) == (B * P if batch is rows else B * P - 3)
         losses = pretraining_loss(logits, batch)
         losses.total.backward()
         numbers = [getattr(losses, name) for name in losses._fields]
@@ -170,8 +175,8 @@ def test_rows_that_fill_up_a_batch_change_nothing():
     )
     full.next_sentence_labels[B:] = -1
     model = ours()
-    found = pretraining_loss(model(full, fixed_shapes=True), full)
-    wanted = pretraining_loss(model(batch, fixed_shapes=True), batch)
+    found = pretraining_loss(model(full), full)
+    wanted = pretraining_loss(model(batch), batch)
     for name in found._fields:
         torch.testing.assert_close(getattr(found, name), getattr(wanted, name), rtol=0, atol=1e-5)
 
@@ -179,7 +184,7 @@ def test_rows_that_fill_up_a_batch_change_nothing():
 def test_sums_are_those_of_a_plain_count():
     batch = make_batch()
     model = ours()
-    logits = model(batch, fixed_shapes=True)
+    logits = model(batch)
     losses = pretraining_loss(logits, batch)
     correct = loss = weight = 0.0
     for row, (scores, wanted) in enumerate(zip(logits.masked_lm, batch.masked_lm_ids.flatten(), strict=True)):
@@ -214,8 +219,8 @@ def test_cross_entropy_is_stable_and_equals_pytorchs(dtype):
 def test_a_batch_without_masks_has_loss_zero():
     batch = make_batch()
     batch.masked_lm_weights.zero_()
-    for fixed in (False, True):
-        losses = pretraining_loss(ours()(batch, fixed_shapes=fixed), batch)
+    for given in (batch, flatten(batch, slots=3)):
+        losses = pretraining_loss(ours()(given), given)
         losses.total.backward()
         assert losses.masked_lm == 0
 
@@ -256,8 +261,7 @@ def megatron(model: BertForPreTraining, ids: Tensor, types: Tensor) -> Tensor:
 def test_megatron_form_equals_the_written_out_one(scaled):
     batch = make_batch()
     model = ours(megatron_residual_connection=True, scale_query_key=scaled)
-    layout = TokenLayout.of(batch.attention_mask, fixed_shapes=True)
-    found = model.bert(batch.input_ids, batch.token_type_ids, layout)[0].view(B, S, -1)
+    found = model.bert(batch)[0].view(B, S, -1)
     for row in range(B):
         length = int(batch.attention_mask[row].sum())
         wanted = megatron(model, batch.input_ids[row, :length], batch.token_type_ids[row, :length])
@@ -302,6 +306,8 @@ def test_dropout_follows_the_seed():
 def test_a_sequence_longer_than_the_positions_is_refused():
     with pytest.raises(SettingsError, match=r"sequences of 24 ids, at most max_position_embeddings \(20\)"):
         ours(max_position_embeddings=20)(make_batch())
+    with pytest.raises(SettingsError, match="sequences of 24 ids"):
+        ours(max_position_embeddings=20)(flatten(make_batch()))
 
 
 # Configurations
@@ -339,7 +345,10 @@ def test_googles_configuration_is_read_unchanged(tmp_path):
     [
         ({"hiden_size": 32}, "hiden_size is not a known key; the nearest known is hidden_size"),
         ({"num_attention_heads": 5}, "hidden_size is 32, no multiple of num_attention_heads (5)"),
-        ({"hidden_act": "swish"}, "hidden_act is 'swish', expected one of gelu, gelu_new, relu"),
+        (
+            {"hidden_act": "swish"},
+            "hidden_act is 'swish', expected one of gelu, gelu_new, gelu_pytorch_tanh, relu, silu",
+        ),
         ({"hidden_dropout_prob": 1}, "hidden_dropout_prob is 1, expected less than 1"),
         ({"hidden_size": "32"}, "hidden_size is '32', expected an integer"),
         ({"num_hidden_layers": 0}, "num_hidden_layers is 0, expected 1 or more"),
@@ -547,11 +556,21 @@ def test_a_real_encoder_says_what_it_says_in_transformers():
     types = torch.zeros_like(ids)
     types[0, first.index("[SEP]") + 1 :] = 1
     mask = (ids > 0).long()
+    slots = torch.zeros(2, 1, dtype=torch.int32)
+    batch = RowBatch(
+        input_ids=ids.int(),
+        token_type_ids=types.int(),
+        attention_mask=mask.int(),
+        masked_lm_positions=slots,
+        masked_lm_ids=slots,
+        masked_lm_weights=slots.float(),
+        next_sentence_labels=slots[:, 0],
+    )
     with torch.no_grad():
         wanted = other(input_ids=ids, attention_mask=mask, token_type_ids=types)
-        for fixed in (False, True):
-            rows, pooled = model.bert(ids, types, TokenLayout.of(mask, fixed))
-            rows = rows.view(2, len(first), -1)[mask.bool()] if fixed else rows
+        for given in (batch, flatten(batch)):
+            rows, pooled = model.bert(given)
+            rows = rows.view(2, len(first), -1)[mask.bool()] if given is batch else rows
             torch.testing.assert_close(rows, wanted.last_hidden_state[mask.bool()], rtol=1e-4, atol=1e-5)
             torch.testing.assert_close(pooled, wanted.pooler_output, rtol=1e-4, atol=1e-5)
 

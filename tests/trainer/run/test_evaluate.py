@@ -18,7 +18,8 @@ from trainer.config.settings import Config
 from trainer.data.batches import RowBatch
 from trainer.data.loader import Loader
 from trainer.devices.registry import find_device
-from trainer.model.bert import BertForPreTraining, ModelConfig
+from trainer.model.bert import BertForPreTraining
+from trainer.model.model_config import ModelConfig
 from trainer.report.log_records import EvaluationRecord
 from trainer.run.checkpoint import find_checkpoints
 from trainer.run.evaluate import Evaluation, most_frequent_label
@@ -69,8 +70,8 @@ def plain_metrics(model: BertForPreTraining, batch: RowBatch) -> dict[str, float
     model.eval()
     with torch.no_grad():
         logits = model(batch)
-    words = logits.masked_lm[:, :2000].double()
     used = batch.masked_lm_weights > 0
+    words = logits.masked_lm[used.flatten(), :2000].double()
     ids = batch.masked_lm_ids[used].long()
     pairs, labels = logits.next_sentence.double(), batch.next_sentence_labels.long()
     counts = np.bincount(ids.numpy())

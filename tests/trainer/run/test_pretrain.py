@@ -25,7 +25,7 @@ from trainer.data.batches import RowBatch
 from trainer.data.loader import Loader, Update
 from trainer.data.order import Position
 from trainer.devices.registry import find_device
-from trainer.model.bert import ModelConfig
+from trainer.model.model_config import ModelConfig
 from trainer.run.checkpoint import State, find_checkpoints, read_state
 from trainer.run.runtime import Runtime, make_model
 from trainer.run.training import Training, find_schedule

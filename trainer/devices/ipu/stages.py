@@ -130,7 +130,7 @@ class Pretraining(nn.Module):
             masked_lm_weights=masked_lm_weights,
             next_sentence_labels=next_sentence_labels,
         )
-        losses = pretraining_loss(self.model(batch, fixed_shapes=True), batch, cross_entropy)
+        losses = pretraining_loss(self.model(batch), batch, cross_entropy)
         values = torch.stack([value.detach() for value in losses])
         return (self._identity_loss(losses.total, reduction="none"), values) if self.training else values
 

@@ -1,0 +1,56 @@
+"""Flat batches from padded rows, by a plain loop that shares no code with the trainer's."""
+
+import torch
+from torch import Tensor
+
+from trainer.data.batches import FlatBatch, RowBatch
+
+
+def flatten(batch: RowBatch, *, budget: int | None = None, slots: int | None = None) -> FlatBatch:
+    """The examples without padding, filled up to ``budget`` tokens and ``slots`` masked slots.
+
+    Without a budget there is no padding, and without slots the number of used ones. The padding makes up
+    sequences no longer than the rows, of which there is a fixed number.
+    """
+    ids, types, places = list[int](), list[int](), list[int]()
+    rows, labels = list[int](), list[int]()
+    firsts, ends = list[int](), [0]
+    for example in range(len(batch)):
+        start, length = len(ids), int(batch.attention_mask[example].sum())
+        firsts.append(start if length else 0)
+        ids += batch.input_ids[example, :length].tolist()
+        types += batch.token_type_ids[example, :length].tolist()
+        places += range(length)
+        ends.append(start + length)
+        for slot in range(batch.masked_lm_ids.shape[1]):
+            if batch.masked_lm_weights[example, slot] > 0:
+                rows.append(start + int(batch.masked_lm_positions[example, slot]))
+                labels.append(int(batch.masked_lm_ids[example, slot]))
+    longest, tokens = batch.input_ids.shape[1], len(ids)
+    budget, slots = budget or tokens, slots or len(rows)
+    for _ in range(-(-budget // longest)):
+        length = min(longest, budget - len(ids))
+        ids += [0] * length
+        types += [0] * length
+        places += range(length)
+        ends.append(len(ids))
+    assert len(ids) == budget
+    unused = [0] * (slots - len(rows))
+    weights = torch.tensor([1.0] * len(rows) + [0.0] * len(unused))
+    return FlatBatch(
+        input_ids=_int32(ids),
+        token_type_ids=_int32(types),
+        position_ids=_int32(places),
+        ends=_int32(ends),
+        first_rows=_int32(firsts),
+        masked_lm_rows=_int32(rows + unused),
+        masked_lm_ids=_int32(labels + unused),
+        masked_lm_weights=weights,
+        next_sentence_labels=batch.next_sentence_labels,
+        longest=longest,
+        tokens=tokens,
+    )
+
+
+def _int32(values: list[int]) -> Tensor:
+    return torch.tensor(values, dtype=torch.int32)

@@ -1,0 +1,49 @@
+"""The heads of pre-training: masked words and next sentence."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from trainer.model.layers import NormedDense
+from trainer.model.model_config import ACTIVATIONS, ModelConfig
+
+
+@dataclass(frozen=True, slots=True)
+class Logits:
+    """The output of the heads, and the labels of its rows; M masked slots, V the padded vocabulary."""
+
+    masked_lm: Tensor  # (M, V); minus infinity for padding of the vocabulary
+    next_sentence: Tensor  # (B, 2)
+    masked_lm_ids: Tensor  # (M,) int64
+    masked_lm_weights: Tensor  # (M,) float32
+
+
+class Predictions(nn.Module):
+    """The masked-word head; its weights are the word embeddings, an argument of each call."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.transform = NormedDense(config.hidden_size, config)
+        self.bias = nn.Parameter(torch.zeros(config.padded_vocab_size))
+        self.vocab_size = config.vocab_size
+        self.activation = ACTIVATIONS[config.hidden_act]
+        # Devices may replace this large product by their own.
+        self.project: Callable[[Tensor, Tensor, Tensor], Tensor] = F.linear
+
+    def forward(self, rows: Tensor, words: Tensor) -> Tensor:
+        rows = self.transform.LayerNorm(self.activation(self.transform.dense(rows)))
+        beyond = len(self.bias) - self.vocab_size
+        return self.project(rows, words, F.pad(self.bias[: self.vocab_size], (0, beyond), value=-math.inf))
+
+
+class Heads(nn.Module):
+    """The masked-word head and the next-sentence head."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.predictions = Predictions(config)
+        self.seq_relationship = nn.Linear(config.hidden_size, 2)

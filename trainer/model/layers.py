@@ -1,0 +1,129 @@
+"""The layers of the encoder; their parameters have Hugging Face's names."""
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from trainer.model.attention import Sequences
+from trainer.model.model_config import ACTIVATIONS, ModelConfig
+
+
+class Norm(nn.LayerNorm):
+    """Layer norm computed in its weights' type (fp32 under autocast), with the result in the input's type."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__(config.hidden_size, eps=config.layer_norm_eps)
+
+    def forward(self, rows: Tensor) -> Tensor:
+        normed: Tensor = super().forward(rows.to(self.weight.dtype))
+        return normed.to(rows.dtype)
+
+
+class Embeddings(nn.Module):
+    """The sum of word, segment and position embeddings; its norm is applied by Bert."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.word_embeddings = nn.Embedding(config.padded_vocab_size, config.hidden_size)
+        self.position_embeddings = nn.Embedding(config.max_position_embeddings, config.hidden_size)
+        self.token_type_embeddings = nn.Embedding(config.type_vocab_size, config.hidden_size)
+        self.LayerNorm = Norm(config)
+
+    def forward(self, input_ids: Tensor, token_type_ids: Tensor, position_ids: Tensor) -> Tensor:
+        """(tokens, hidden) from three times (tokens,)."""
+        words: Tensor = self.word_embeddings(input_ids)
+        types: Tensor = self.token_type_embeddings(token_type_ids)
+        places: Tensor = self.position_embeddings(position_ids)
+        return words + types + places
+
+
+class Dense(nn.Module):
+    """A linear layer in a module of its own, for Hugging Face's names."""
+
+    def __init__(self, inputs: int, outputs: int) -> None:
+        super().__init__()
+        self.dense = nn.Linear(inputs, outputs)
+
+
+class NormedDense(Dense):
+    """A linear layer and a norm, with an optional residual between them."""
+
+    def __init__(self, inputs: int, config: ModelConfig) -> None:
+        super().__init__(inputs, config.hidden_size)
+        self.LayerNorm = Norm(config)
+        self.dropout = config.hidden_dropout_prob
+        self.norm_first = config.megatron_residual_connection
+
+    def add(self, change: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """(the new residual, the input of the next part); the same tensor unless norms come first.
+
+        The residual has the type of the product, which is autocast's.
+        """
+        change = self.dense(change)
+        rows = rows.to(change.dtype) + F.dropout(change, self.dropout, self.training)
+        normed = self.LayerNorm(rows)
+        return (rows if self.norm_first else normed), normed
+
+
+class SelfAttention(nn.Module):
+    """Attention with separate query, key and value, each of which has its own LAMB trust ratio."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.heads = config.num_attention_heads
+        self.dropout = config.attention_probs_dropout_prob
+        width = config.hidden_size
+        self.query_key_scale = (width // self.heads) ** -0.25 if config.scale_query_key else None
+        self.query, self.key, self.value = (nn.Linear(width, width) for _ in range(3))
+
+    def forward(self, rows: Tensor, sequences: Sequences) -> Tensor:
+        query, key, value = self.project(rows, sequences.one_product)
+        scale = None
+        if self.query_key_scale is not None:
+            query = query * self.query_key_scale
+            key = key * self.query_key_scale
+            scale = 1.0
+        dropout = self.dropout if self.training else 0.0
+        return sequences.attend(query, key, value, dropout, scale).flatten(1)
+
+    def project(self, rows: Tensor, one_product: bool) -> tuple[Tensor, ...]:
+        """Query, key and value, (tokens, heads, head size) each, from one product or three."""
+        parts = (self.query, self.key, self.value)
+        if not one_product:
+            return tuple(part(rows).view(len(rows), self.heads, -1) for part in parts)
+        weight = torch.cat([part.weight for part in parts])
+        bias = torch.cat([part.bias for part in parts])
+        return F.linear(rows, weight, bias).view(len(rows), 3, self.heads, -1).unbind(1)
+
+
+class Attention(nn.Module):
+    """Self-attention and its output projection."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.self = SelfAttention(config)
+        self.output = NormedDense(config.hidden_size, config)
+
+
+class Layer(nn.Module):
+    """One layer of the encoder: attention and feed-forward part."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.attention = Attention(config)
+        self.intermediate = Dense(config.hidden_size, config.intermediate_size)
+        self.output = NormedDense(config.intermediate_size, config)
+        self.activation = ACTIVATIONS[config.hidden_act]
+
+    def forward(self, rows: Tensor, normed: Tensor, sequences: Sequences) -> tuple[Tensor, Tensor]:
+        """From this layer's residual and attention input to those of the next layer."""
+        rows, normed = self.attention.output.add(self.attention.self(normed, sequences), rows)
+        return self.output.add(self.activation(self.intermediate.dense(normed)), rows)
+
+
+class Encoder(nn.Module):
+    """The layers, for Hugging Face's names; Bert runs them."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.layer = nn.ModuleList(Layer(config) for _ in range(config.num_hidden_layers))

@@ -1,0 +1,97 @@
+"""The shape of a model: the keys of Google's bert_config.json and of other programs' configurations."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields
+from functools import cache, partial
+from typing import Any
+
+from torch import Tensor
+from torch.nn import functional as F
+
+from bertdata.config.value_check import check_names, check_values
+from bertdata.errors import SettingsError
+from schemas import load_schema
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "gelu": F.gelu,
+    "gelu_new": partial(F.gelu, approximate="tanh"),
+    "gelu_pytorch_tanh": partial(F.gelu, approximate="tanh"),
+    "relu": F.relu,
+    "silu": F.silu,
+}
+"""The functions by Hugging Face's names; gelu_pytorch_tanh is another name of gelu_new."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ModelConfig:
+    """The shape of a BERT: the keys of Google's bert_config.json, then those of other programs.
+
+    Types and ranges are those of ``schemas/model.json``. The last three keys are RaNNC's, after
+    Megatron-LM. Their authors leave details open; here:
+
+    - ``megatron_residual_connection``: attention and feed-forward part read layer-normed input, and the
+      residual is taken before the norm. No parameter is added: each norm keeps its name and is applied
+      where its output is read next, so that the norm of the embeddings feeds the first attention, and
+      the norm of the last layer is the final one.
+    - ``scale_query_key``: query and key are each multiplied by (size of a head)^-1/4, instead of their
+      product by (size of a head)^-1/2; equal but for rounding, and without overflow in 16 bits.
+    - ``deep_weight_init``: the weights of the two projections that end in the residual start with the
+      standard deviation ``initializer_range / sqrt(2 * num_hidden_layers)``.
+    """
+
+    vocab_size: int = 30522  # tokens of the vocabulary
+    hidden_size: int = 768  # width of a token's vector
+    num_hidden_layers: int = 12
+    num_attention_heads: int = 12  # must divide hidden_size
+    intermediate_size: int = 3072  # width of the feed-forward part
+    hidden_act: str = "gelu"
+    hidden_dropout_prob: float = 0.1  # of embeddings and projections
+    attention_probs_dropout_prob: float = 0.1
+    max_position_embeddings: int = 512  # longest sequence
+    type_vocab_size: int = 2  # segments
+    initializer_range: float = 0.02  # standard deviation of weights at the start
+    layer_norm_eps: float = 1e-12  # added to the variance
+    megatron_residual_connection: bool = False
+    scale_query_key: bool = False
+    deep_weight_init: bool = False
+
+    def __post_init__(self) -> None:
+        check_values(asdict(self), _keys())
+        width, heads = self.hidden_size, self.num_attention_heads
+        if width % heads:
+            raise SettingsError(f"hidden_size is {width}, no multiple of num_attention_heads ({heads})")
+
+    @property
+    def padded_vocab_size(self) -> int:
+        """Rows of the word embeddings: the vocabulary, padded to a multiple of 8 for the hardware."""
+        return -(-self.vocab_size // 8) * 8
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any], where: str = "model configuration") -> "ModelConfig":
+        """The configuration of a bert_config.json or config.json; SettingsError names a foreign key."""
+        try:
+            check_names(values, _keys())
+            check_values(values, _keys())
+            kinds: dict[str, type[Any]] = {item.name: type(item.default) for item in fields(cls)}
+            return cls(**{name: kinds[name](value) for name, value in values.items() if name in kinds})
+        except SettingsError as error:
+            raise SettingsError(f"{where}: {error}") from None
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @property
+    def parameters(self) -> int:
+        """Number of trained values, those of the heads and of the vocabulary's padding included."""
+        width, inner, words = self.hidden_size, self.intermediate_size, self.padded_vocab_size
+        dense, norm = width * width + width, 2 * width
+        embeddings = (words + self.max_position_embeddings + self.type_vocab_size) * width + norm
+        layer = 4 * dense + 2 * norm + 2 * width * inner + inner + width
+        heads = dense + norm + words + 2 * width + 2
+        return embeddings + self.num_hidden_layers * layer + dense + heads
+
+
+@cache
+def _keys() -> dict[str, Any]:
+    """The schema of each key, and of other programs' keys that change nothing here."""
+    return dict(load_schema("model")["properties"])
