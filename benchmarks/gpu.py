@@ -18,6 +18,7 @@ import torch
 from bertdata.errors import BertDataError
 from trainer.config.settings import Config
 from trainer.data.batches import RowBatch
+from trainer.data.forms import RowForm
 from trainer.data.loader import Loader
 from trainer.data.opening import open_configured
 from trainer.devices.registry import find_device
@@ -75,7 +76,7 @@ def measure(settings: dict[str, Any], updates: int) -> dict[str, Any]:
     training = Training(runtime, make_model(runtime, shape), new_state(config, shape, data.digest))
     ready = runtime.device.prepare
     prepare = (lambda batch: ready(shorten(batch))) if padded else ready
-    loader = Loader(data, batch_size=config.batch_size, seed=config.seed, prepare=prepare)
+    loader = Loader(data, form=RowForm(), batch_size=config.batch_size, seed=config.seed, prepare=prepare)
     try:
         for number in range(WARM_UP + updates):
             if number == WARM_UP:

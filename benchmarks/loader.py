@@ -18,6 +18,7 @@ from torch.utils.data import DataLoader, Dataset, RandomSampler
 
 from benchmarks import corpus, measure
 from bertdata.dataset.reader import open_dataset
+from trainer.data.forms import RowForm
 from trainer.data.loader import Loader
 
 PART_BYTES = 4_000_000
@@ -58,7 +59,7 @@ def theirs(path: str) -> int:
 
 def ours(directory: str) -> int:
     data = open_dataset(directory)
-    loader, count = Loader(data, batch_size=BATCH), 0
+    loader, count = Loader(data, form=RowForm(), batch_size=BATCH), 0
     while count <= data.examples - BATCH:
         count += len(next(loader).batches[0])
     loader.close()
@@ -67,7 +68,7 @@ def ours(directory: str) -> int:
 
 def waiting(directory: str) -> float:
     """Seconds that all steps waited for their batches, at 5 ms a step (12,800 examples a second)."""
-    loader = Loader(open_dataset(directory), batch_size=BATCH)
+    loader = Loader(open_dataset(directory), form=RowForm(), batch_size=BATCH)
     for _ in range(STEPS):
         next(loader)
         time.sleep(STEP_SECONDS)

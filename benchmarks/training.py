@@ -19,6 +19,7 @@ from benchmarks import corpus, measure
 from bertdata.dataset.reader import open_dataset
 from trainer.config.settings import Config
 from trainer.data.batches import RowBatch
+from trainer.data.forms import RowForm
 from trainer.data.loader import Loader, Update
 from trainer.data.order import Position
 from trainer.model.model_config import ModelConfig
@@ -95,7 +96,7 @@ def _loss_at_masked_positions(model: transformers.BertForPreTraining, batch: Row
 
 def fed_by_the_loader(step: Step, directory: str) -> tuple[float, float]:
     """Seconds of steps whose batches come from the loader, and the part of them spent waiting for it."""
-    loader = Loader(open_dataset(directory), batch_size=BATCH)
+    loader = Loader(open_dataset(directory), form=RowForm(), batch_size=BATCH)
     start = time.perf_counter()
     for _ in range(FED_STEPS):
         step(next(loader).batches[0])
@@ -118,7 +119,7 @@ def main() -> None:
         part.write_bytes(corpus.long_text(PART_BYTES)[:PART_BYTES].rpartition(b"\n\n")[0] + b"\n")
         words = ["--vocab", str(corpus.vocabulary()), "--recipe", "nvidia", "--phase", "1"]
         measure.command(sys.executable, "-m", "bertdata", "create", str(part), "--output", shards, *words)
-        loader = Loader(open_dataset(shards), batch_size=BATCH)
+        loader = Loader(open_dataset(shards), form=RowForm(), batch_size=BATCH)
         for _ in range(ROUNDS):
             batch = next(loader).batches[0]
             for name, step in runners.items():

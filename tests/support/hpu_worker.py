@@ -34,6 +34,7 @@ import trainer.run.pretrain  # noqa: E402, F401
 from bertdata.records import ShardLayout  # noqa: E402
 from trainer.__main__ import main  # noqa: E402
 from trainer.config.settings import Config  # noqa: E402
+from trainer.data.forms import RowForm  # noqa: E402
 from trainer.data.generated import generated_data  # noqa: E402
 from trainer.data.loader import Loader  # noqa: E402
 from trainer.devices import hpu as adapter  # noqa: E402
@@ -144,7 +145,9 @@ def tied_weights() -> None:
     print([name for name, weight in model.named_parameters() if weight.shape == (64, 16)])
     layout = ShardLayout(max_seq_length=16, max_predictions_per_seq=4)
     data = generated_data(layout, vocabulary_size=64, seed=1)
-    loader = Loader(data, batch_size=2, accumulation=1, workers=1, rank=0, seed=1, open_files=1)
+    loader = Loader(
+        data, form=RowForm(), batch_size=2, accumulation=1, workers=1, rank=0, seed=1, open_files=1
+    )
     (batch,) = next(loader).batches
     loader.close()
     device.losses(model, batch).total.backward()

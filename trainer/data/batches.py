@@ -1,17 +1,10 @@
-"""Batches of tensors, flat or in padded rows, gathered from compactly held examples."""
+"""Batches of tensors: flat, or in padded rows."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, TypeVar
 
-import numpy as np
 import torch
-from numpy.lib.stride_tricks import sliding_window_view
-
-from bertdata.examples import columns
-from bertdata.examples.bert.batch import BertBatch
-from bertdata.examples.columns import Array
-from bertdata.records import ShardLayout
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -81,56 +74,4 @@ class FlatBatch:
 
 
 Batch = RowBatch | FlatBatch
-
-
-class CompactExamples:
-    """Decoded examples without padding (2 bytes an id, 4 a mask, 13 an example), to gather rows from.
-
-    An example's ids are the start of a window of S ids over the ids of all, so that one copy takes a row.
-    """
-
-    def __init__(self, batches: Iterable[Any], layout: ShardLayout) -> None:
-        held = columns.join([*batches, columns.blank(BertBatch, layout)])
-        self.ids = sliding_window_view(held.ids, layout.max_seq_length)
-        self.positions = sliding_window_view(held.positions, layout.max_predictions_per_seq)
-        self.labels = sliding_window_view(held.labels, layout.max_predictions_per_seq)
-        self.bounds = np.insert(held.ends, 0, 0)
-        self.mask_bounds = np.insert(held.mask_ends, 0, 0)
-        self.first_lengths = held.first_lengths
-        self.next_labels = held.next_labels
-
-
-def collate(
-    pieces: Iterable[tuple[CompactExamples, Array, Array]], count: int, layout: ShardLayout
-) -> RowBatch:
-    """A batch of ``count`` rows; each piece is (examples, their rows, the targets of the rows in the batch).
-
-    A row that no piece fills is padding: zeros with the label -1.
-    """
-    ids = np.empty((count, layout.max_seq_length), np.int32)
-    positions, labels = np.empty((2, count, layout.max_predictions_per_seq), np.int32)
-    lengths, first_lengths, masks, next_labels = np.zeros((4, count), np.int32)
-    next_labels[:] = -1
-    for held, rows, targets in pieces:
-        start, mask_start = held.bounds[rows], held.mask_bounds[rows]
-        ids[targets] = held.ids[start]
-        positions[targets] = held.positions[mask_start]
-        labels[targets] = held.labels[mask_start]
-        lengths[targets] = held.bounds[rows + 1] - start
-        masks[targets] = held.mask_bounds[rows + 1] - mask_start
-        first_lengths[targets] = held.first_lengths[rows]
-        next_labels[targets] = held.next_labels[rows]
-    slot = np.arange(layout.max_seq_length, dtype=np.int32)
-    used = slot < lengths[:, np.newaxis]
-    second = used & (slot >= first_lengths[:, np.newaxis])
-    masked = np.arange(layout.max_predictions_per_seq, dtype=np.int32) < masks[:, np.newaxis]
-    arrays = {
-        "input_ids": np.multiply(ids, used, out=ids),
-        "token_type_ids": second.astype(np.int32),
-        "attention_mask": used.astype(np.int32),
-        "masked_lm_positions": np.multiply(positions, masked, out=positions),
-        "masked_lm_ids": np.multiply(labels, masked, out=labels),
-        "masked_lm_weights": masked.astype(np.float32),
-        "next_sentence_labels": next_labels,
-    }
-    return RowBatch(**{name: torch.from_numpy(array) for name, array in arrays.items()})
+AnyBatch = TypeVar("AnyBatch", RowBatch, FlatBatch)

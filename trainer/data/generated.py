@@ -9,49 +9,91 @@ from bertdata.dataset.reader import OpenedDataset, Shard
 from bertdata.errors import SettingsError
 from bertdata.examples import columns
 from bertdata.examples.bert.batch import BertBatch
+from bertdata.examples.columns import Array
 from bertdata.records import ExampleBatch, ShardLayout
 from trainer.data.order import numbers
+
+_SHORTEST = 1 / 16  # of max_seq_length
+_LEAST_FULL = 0.1  # of the examples
+_LEAST_FILL = 0.2
+_MASKED = 0.15
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GeneratedData(OpenedDataset):
-    """Random examples, a function of the seed and the shard's name."""
+    """Random examples, a function of the seed, the fill and the shard's name.
+
+    fill: tokens over those of full sequences. Below 1, some examples are full and the others of any
+    length, as in real datasets, with 15 % of the tokens masked; at 1 every slot is masked.
+    """
 
     seed: int
+    fill: float = 1.0
 
     def batches(self, shard: Shard) -> Iterator[ExampleBatch]:
-        """The shard's examples as NumPy columns: full sequences, every slot masked."""
+        """The shard's examples as NumPy columns."""
         assert self.vocabulary_size is not None
+        size = np.uint64(self.vocabulary_size)
         rows, ids, masks = shard.examples, self.layout.max_seq_length, self.layout.max_predictions_per_seq
         drawn = numbers(rows * (ids + 2 * masks + 2), self.seed, shard.name)
         tokens, labels, jumps, rest = np.split(drawn, np.cumsum([rows * ids, rows * masks, rows * masks]))
-        stride = (ids - 2) // masks
-        jumps = jumps.reshape(rows, masks) % np.uint64(stride)
-        positions = jumps + np.arange(1, 1 + stride * masks, stride, dtype=np.uint64)
+        lengths, slots = self._lengths(shard)
+        used = np.arange(ids) < lengths[:, np.newaxis]
+        in_use = np.arange(masks) < slots[:, np.newaxis]
+        stride = ((lengths - 2) // slots).astype(np.uint64)[:, np.newaxis]
+        places = (
+            np.arange(masks, dtype=np.uint64) * stride + np.uint64(1) + jumps.reshape(rows, masks) % stride
+        )
         yield columns.compact(
             BertBatch(
-                ids=tokens % np.uint64(self.vocabulary_size),
-                ends=np.arange(ids, (rows + 1) * ids, ids, dtype=np.uint32),
-                first_lengths=(1 + rest[:rows] % np.uint64(ids - 1)).astype(np.uint32),
-                positions=positions.ravel().astype(np.uint16),
-                labels=labels % np.uint64(self.vocabulary_size),
-                mask_ends=np.arange(masks, (rows + 1) * masks, masks, dtype=np.uint32),
+                ids=tokens.reshape(rows, ids)[used] % size,
+                ends=np.cumsum(lengths).astype(np.uint32),
+                first_lengths=(1 + rest[:rows] % (lengths - 1).astype(np.uint64)).astype(np.uint32),
+                positions=places[in_use].astype(np.uint16),
+                labels=labels.reshape(rows, masks)[in_use] % size,
+                mask_ends=np.cumsum(slots).astype(np.uint32),
                 next_labels=(rest[rows:] % np.uint64(2)).astype(np.uint8),
             )
         )
 
+    def _lengths(self, shard: Shard) -> tuple[Array, Array]:
+        """Tokens and masked slots of each example."""
+        longest, masks = self.layout.max_seq_length, self.layout.max_predictions_per_seq
+        if self.fill == 1:
+            return np.full(shard.examples, longest), np.full(shard.examples, masks)
+        drawn = numbers(2 * shard.examples, self.seed, shard.name, "lengths") / 2.0**64
+        which, place = np.split(drawn, 2)
+        full = max(_LEAST_FULL, (self.fill - (1 + _SHORTEST) / 2) / (1 - (1 + _SHORTEST) / 2))
+        others = (self.fill - full) / (1 - full)  # their fill on average
+        shares = np.where(which < full, 1, _SHORTEST + 2 * place * (others - _SHORTEST))
+        lengths = np.maximum((shares * longest).round().astype(np.int64), 3)
+        return lengths, np.clip((_MASKED * lengths).round().astype(np.int64), 1, masks)
+
 
 def generated_data(
-    layout: ShardLayout, *, vocabulary_size: int, seed: int = 0, files: int = 8, examples: int = 4096
+    layout: ShardLayout,
+    *,
+    vocabulary_size: int,
+    seed: int = 0,
+    files: int = 8,
+    examples: int = 4096,
+    fill: float = 1.0,
 ) -> OpenedDataset:
-    """Random examples without padding, in ``files`` shards of ``examples`` each, made when they are read."""
+    """Random examples in ``files`` shards of ``examples`` each, made when they are read."""
     masks, ids = layout.max_predictions_per_seq, layout.max_seq_length
     if not 0 < masks <= ids - 2:
         raise SettingsError(
             f"max_predictions_per_seq is {masks}, expected 1 to max_seq_length - 2 ({ids - 2})"
         )
+    if not _LEAST_FILL <= fill <= 1:
+        raise SettingsError(f"fill is {fill:g}, expected {_LEAST_FILL:g} to 1")
     names = (f"generated-{number}" for number in range(files))
     shards = tuple(Shard(name=name, path="", examples=examples) for name in names)
     return GeneratedData(
-        name="generated data", layout=layout, shards=shards, vocabulary_size=vocabulary_size, seed=seed
+        name="generated data",
+        layout=layout,
+        shards=shards,
+        vocabulary_size=vocabulary_size,
+        seed=seed,
+        fill=fill,
     )

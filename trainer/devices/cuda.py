@@ -9,7 +9,7 @@ from torch.nn.attention import SDPBackend
 
 from bertdata.errors import SettingsError
 from trainer.config.settings import Config
-from trainer.data.batches import RowBatch
+from trainer.data.batches import AnyBatch, RowBatch
 from trainer.devices.availability import Availability
 from trainer.devices.device import Device
 from trainer.model.bert import BertForPreTraining
@@ -67,7 +67,7 @@ class Cuda(Device):
                 weight.register_hook(torch.clone)  # type: ignore[no-untyped-call]
         return model
 
-    def prepare(self, batch: RowBatch) -> RowBatch:
+    def prepare(self, batch: AnyBatch) -> AnyBatch:
         torch.cuda.set_device(self.torch_device)  # for this thread; pinning would initialise the first GPU
         return batch.map(lambda tensor: tensor.pin_memory())
 

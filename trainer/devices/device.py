@@ -11,7 +11,7 @@ from torch.profiler import ProfilerActivity
 from bertdata.errors import SettingsError
 from trainer.collectives.collective import Collective
 from trainer.config.settings import Config
-from trainer.data.batches import RowBatch
+from trainer.data.batches import AnyBatch, RowBatch
 from trainer.devices.loss_scale import LossScale
 from trainer.model.attention import padded_attention
 from trainer.model.bert import Bert, BertForPreTraining
@@ -90,8 +90,8 @@ class Device:
         """Attention of each token to its own sequence; see trainer.model.attention.FlatAttention."""
         return padded_attention(query, key, value, ends, longest, dropout, scale)
 
-    def prepare(self, batch: RowBatch) -> RowBatch:
-        """Prepare many examples for the move to the device, as by pinning; called in the loader's thread."""
+    def prepare(self, batch: AnyBatch) -> AnyBatch:
+        """The batch ready for the move to the device, as by pinning; called in the loader's thread."""
         return batch
 
     def move(self, batch: RowBatch) -> RowBatch:

@@ -13,7 +13,8 @@ import torch
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.examples.bert.batch import BertBatch
 from trainer.config.settings import Config
-from trainer.data.loader import evaluation_batches
+from trainer.data.evaluation import evaluation_batches
+from trainer.data.forms import RowForm
 from trainer.data.opening import open_configured
 from trainer.errors import CheckpointError
 from trainer.model.bert import BertForPreTraining
@@ -52,11 +53,11 @@ class Evaluation:
         examples = min(self._data.examples, config.eval_examples or self._data.examples)
         batches = evaluation_batches(
             self._data,
+            form=RowForm(fixed_shapes=device.fixed_shapes),
             batch_size=config.eval_batch_size or config.batch_size or 32,
             workers=workers.size,
             rank=workers.rank,
             limit=examples,
-            fixed_shapes=device.fixed_shapes,
         )
         sums = [torch.zeros(7)]
         with device.evaluating(model) as losses_of:

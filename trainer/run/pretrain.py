@@ -12,6 +12,7 @@ from bertdata.io import storage
 from bertdata.io.commit import UNFINISHED
 from bertdata.io.directory_lock import lock_directory
 from trainer.config.settings import Config
+from trainer.data.forms import RowForm
 from trainer.data.loader import Loader
 from trainer.data.opening import data_warnings, open_configured
 from trainer.devices.device import Device
@@ -94,6 +95,7 @@ def train_phase(runtime: Runtime, data: OpenedDataset) -> bool:
         evaluation = Evaluation(runtime, open_configured(config, config.eval_data, shape.vocab_size), data)
     loader = Loader(
         data,
+        form=RowForm(),
         batch_size=batch_size,
         accumulation=accumulation * device.replicas,
         workers=workers.size,

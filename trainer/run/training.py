@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from trainer.config.settings import Config
+from trainer.data.batches import RowBatch
 from trainer.data.loader import Update
 from trainer.data.order import Position
 from trainer.errors import NotFiniteError
@@ -78,13 +79,13 @@ class Training:
         self._runtime.workers.broadcast(moved.values())
         self._updater.load_moments(moved, self.state.applied)
 
-    def update(self, updates: Sequence[Update]) -> list[Tensor]:
+    def update(self, updates: Sequence[Update[RowBatch]]) -> list[Tensor]:
         """Make the updates; returns this worker's Losses of each as a tensor."""
         self.learning_rate = self._schedule(self.state.step)
         batches = [update.batches for update in updates]
         return self._updater.update(batches, self.learning_rate, self.state)
 
-    def compile(self, updates: Sequence[Update]) -> None:
+    def compile(self, updates: Sequence[Update[RowBatch]]) -> None:
         """Compile for updates of these shapes, without training."""
         self._updater.compile([update.batches for update in updates], self.state)
 

@@ -29,10 +29,13 @@ from bertdata.shards.framing import read_payloads
 from bertdata.shards.rows import RecordCheck, check_batch
 from tests.support.plain_objective import NAME as PLAIN
 from trainer.data.batches import RowBatch
+from trainer.data.evaluation import evaluation_batches
+from trainer.data.forms import RowForm
 from trainer.data.generated import GeneratedData, generated_data
-from trainer.data.loader import Loader, Prefetcher, evaluation_batches
+from trainer.data.loader import Loader
 from trainer.data.opening import open_for_training
 from trainer.data.order import Order, Position, numbers
+from trainer.data.prefetcher import Prefetcher
 
 LENGTH, PREDICTIONS = 64, 10
 CONTAINERS = ("tfrecord", "hdf5", "parquet")
@@ -72,7 +75,9 @@ def updates(data: OpenedDataset, count: int, **settings: int) -> list[list[RowBa
     """The updates of all workers: the micro-batches of each, in their order."""
     workers = settings.pop("workers", 1)
     loaders = [
-        Loader(data, workers=workers, rank=rank, **{"batch_size": 2, "open_files": 2, **settings})
+        Loader(
+            data, form=RowForm(), workers=workers, rank=rank, **{"batch_size": 2, "open_files": 2, **settings}
+        )
         for rank in range(workers)
     ]
     found = []
@@ -97,7 +102,9 @@ def all_rows(found: list[list[RowBatch]]) -> list[bytes]:
 
 
 def whole(data: OpenedDataset) -> Counter:
-    return Counter(row for batch in evaluation_batches(data, batch_size=5) for row in rows(batch))
+    return Counter(
+        row for batch in evaluation_batches(data, form=RowForm(), batch_size=5) for row in rows(batch)
+    )
 
 
 # --- order
@@ -182,18 +189,20 @@ def test_resuming_with_any_number_of_workers_repeats_and_misses_nothing(
 
 def test_the_position_after_an_update_is_where_the_next_loader_goes_on():
     data = small()
-    loader = Loader(data, batch_size=5, accumulation=2, open_files=2)
+    loader = Loader(data, form=RowForm(), batch_size=5, accumulation=2, open_files=2)
     seen = [next(loader) for _ in range(4)]
     loader.close()
     assert [update.position for update in seen] == [(0, 10), (1, 2), (1, 12), (2, 4)]
-    resumed = Loader(data, batch_size=5, accumulation=2, open_files=2, position=seen[1].position)
+    resumed = Loader(
+        data, form=RowForm(), batch_size=5, accumulation=2, open_files=2, position=seen[1].position
+    )
     assert [rows(b) for b in next(resumed).batches] == [rows(b) for b in seen[2].batches]
     resumed.close()
 
 
 def test_a_position_outside_of_the_dataset_is_refused():
     with pytest.raises(DatasetError, match=r"holds 18 examples, no position \(0, 18\)"):
-        Loader(small(), batch_size=1, position=(0, 18))
+        Loader(small(), form=RowForm(), batch_size=1, position=(0, 18))
 
 
 class Recorder(GeneratedData):
@@ -213,7 +222,7 @@ class Recorder(GeneratedData):
 
 def test_workers_that_divide_the_open_files_read_only_their_own_files():
     data = Recorder.of(generated_data(LAYOUT, vocabulary_size=100, files=4, examples=4096))
-    loader = Loader(data, batch_size=16, workers=2, rank=0, open_files=4)
+    loader = Loader(data, form=RowForm(), batch_size=16, workers=2, rank=0, open_files=4)
     for _ in range(20):
         next(loader)
     loader.close()
@@ -222,7 +231,7 @@ def test_workers_that_divide_the_open_files_read_only_their_own_files():
 
 def test_files_are_decoded_once_an_epoch_and_only_when_their_turn_is_near():
     data = Recorder.of(generated_data(LAYOUT, vocabulary_size=100, files=6, examples=4096))
-    loader = Loader(data, batch_size=64, open_files=2)
+    loader = Loader(data, form=RowForm(), batch_size=64, open_files=2)
     for _ in range(50):  # 3200 examples of the first two files
         assert len(next(loader).batches[0]) == 64
     assert len(Recorder.read) == 2
@@ -237,7 +246,7 @@ def test_files_are_decoded_once_an_epoch_and_only_when_their_turn_is_near():
 def test_fewer_files_than_workers_are_shared_with_a_warning():
     data, said = small(files=1, examples=8), []
     for rank in (0, 1):
-        Loader(data, batch_size=1, workers=2, rank=rank, warn=said.append).close()
+        Loader(data, form=RowForm(), batch_size=1, workers=2, rank=rank, warn=said.append).close()
     assert said == ["generated data: 1 files for 2 workers, so each file is read by several"]
     assert Counter(all_rows(updates(data, 4, workers=2, batch_size=1))) == whole(data)
 
@@ -247,7 +256,7 @@ def test_fewer_files_than_workers_are_shared_with_a_warning():
 
 @pytest.mark.parametrize("container", CONTAINERS)
 def test_tensors_are_the_padded_features_of_the_hdf5_shards(datasets, container):
-    batches = list(evaluation_batches(open_dataset(str(datasets[container])), batch_size=100))
+    batches = list(evaluation_batches(open_dataset(str(datasets[container])), form=RowForm(), batch_size=100))
     names = ("input_ids", "token_type_ids", "attention_mask", "masked_lm_positions", "masked_lm_ids",
              "next_sentence_labels")  # fmt: skip
     written = ("input_ids", "segment_ids", "input_mask", "masked_lm_positions", "masked_lm_ids",
@@ -271,7 +280,7 @@ def hdf5_rows(directory: Path, name: str) -> np.ndarray:
 
 def test_shuffled_batches_hold_the_same_examples_as_the_files(datasets):
     data = open_dataset(str(datasets["parquet"]))
-    loader = Loader(data, batch_size=data.examples)
+    loader = Loader(data, form=RowForm(), batch_size=data.examples)
     assert Counter(rows(next(loader).batches[0])) == whole(data)
     loader.close()
 
@@ -297,8 +306,10 @@ def test_several_datasets_and_chosen_shards_are_opened_as_one(datasets):
 def test_evaluation_takes_every_example_once_over_the_workers(workers, limit, fixed_shapes):
     data, real, sizes, counts = small(), Counter(), set(), set()
     for rank in range(workers):
-        share = {"workers": workers, "rank": rank, "limit": limit, "fixed_shapes": fixed_shapes}
-        batches = list(evaluation_batches(data, batch_size=4, **share))
+        share = {"workers": workers, "rank": rank, "limit": limit}
+        batches = list(
+            evaluation_batches(data, form=RowForm(fixed_shapes=fixed_shapes), batch_size=4, **share)
+        )
         counts.add(len(batches))
         for batch in batches:
             used = int((batch.next_sentence_labels >= 0).sum())
@@ -337,7 +348,7 @@ def test_nvidias_hdf5_files_are_read_unverified(kit):
         open_dataset(str(path))
     data = open_for_training(str(path), unverified=True, max_seq_length=128, vocabulary_size=30522)
     with h5py.File(path) as file:
-        batch = next(evaluation_batches(data, batch_size=50))
+        batch = next(evaluation_batches(data, form=RowForm(), batch_size=50))
         np.testing.assert_array_equal(batch.input_ids, file["input_ids"][:50])
         np.testing.assert_array_equal(batch.masked_lm_ids, file["masked_lm_ids"][:50])
         assert data.examples == len(file["input_ids"])
@@ -352,7 +363,7 @@ def test_mlperfs_files_without_ending_are_read_unverified(kit, tmp_path):
     assert [shard.name for shard in data.shards] == ["part-00000-of-00500", "part-00001-of-00500"]
     with open(tmp_path / "part-00000-of-00500", "rb") as file:
         features = decode_example(next(read_payloads(file, "")))
-    batch = next(evaluation_batches(data, batch_size=1))
+    batch = next(evaluation_batches(data, form=RowForm(), batch_size=1))
     assert batch.input_ids[0].tolist() == features["input_ids"]
     assert batch.masked_lm_weights[0].tolist() == list(features["masked_lm_weights"])
 
@@ -360,7 +371,7 @@ def test_mlperfs_files_without_ending_are_read_unverified(kit, tmp_path):
 def test_graphcores_remasked_examples_come_in_reading_order(kit, tmp_path):
     name = "graphcore__eval.txt__s128__p20__d5__seed1984__remask.tfrecord"
     path = unpacked(kit, name, tmp_path / name)
-    batch = next(evaluation_batches(open_dataset(str(path), unverified=True), batch_size=40))
+    batch = next(evaluation_batches(open_dataset(str(path), unverified=True), form=RowForm(), batch_size=40))
     with open(path, "rb") as file:
         for row, payload in zip(range(40), read_payloads(file, name), strict=False):
             features = decode_example(payload)
@@ -423,9 +434,9 @@ def test_a_changed_shard_is_refused_when_it_is_read(dataset):
     data[100] ^= 1
     first.write_bytes(data)
     with pytest.raises(ShardError, match=rf"{first}: found md5 \w+, expected \w+"):
-        list(Loader(open_dataset(str(dataset)), batch_size=1))
+        list(Loader(open_dataset(str(dataset)), form=RowForm(), batch_size=1))
     with pytest.raises(ShardError, match="part-00000.*record .*checksum"):
-        list(evaluation_batches(open_dataset(str(dataset), unverified=True), batch_size=100))
+        list(evaluation_batches(open_dataset(str(dataset), unverified=True), form=RowForm(), batch_size=100))
 
 
 def test_a_shard_that_is_cut_later_is_refused_unverified(dataset):
@@ -433,7 +444,7 @@ def test_a_shard_that_is_cut_later_is_refused_unverified(dataset):
     last = max(dataset.glob("part-*"))
     last.write_bytes(last.read_bytes()[:-5])
     with pytest.raises(ShardError, match="part-00002.*truncated"):
-        list(evaluation_batches(opened, batch_size=100))
+        list(evaluation_batches(opened, form=RowForm(), batch_size=100))
     with pytest.raises(ShardError, match="part-00002.*truncated"):
         open_dataset(str(dataset), unverified=True)
 
@@ -468,7 +479,7 @@ def test_a_dataset_of_another_objective_is_refused(tmp_path, corpus, small_vocab
 def test_ids_beyond_the_models_vocabulary_are_refused_unverified(datasets):
     data = open_for_training(str(datasets["hdf5"]), unverified=True, vocabulary_size=1000)
     with pytest.raises(ShardError, match=r"part-00000.*record \d+: id \d+, expected less than 1000"):
-        list(evaluation_batches(data, batch_size=10))
+        list(evaluation_batches(data, form=RowForm(), batch_size=10))
 
 
 def test_datasets_of_different_lengths_are_refused(datasets, tmp_path, corpus, small_vocabulary_file):
@@ -528,7 +539,7 @@ def test_errors_come_in_their_turn_and_closing_ends_the_thread():
     with pytest.raises(ShardError, match="broken"):
         next(ahead)
     before = threading.active_count()
-    loader = Loader(small(), batch_size=1)
+    loader = Loader(small(), form=RowForm(), batch_size=1)
     next(loader)
     loader.close()
     deadline = time.monotonic() + 10
@@ -546,7 +557,7 @@ def test_batches_are_prepared_in_the_thread():
         threads.append(threading.current_thread())
         return batch.map(torch.Tensor.long)
 
-    loader = Loader(small(), batch_size=2, prepare=prepare)
+    loader = Loader(small(), form=RowForm(), batch_size=2, prepare=prepare)
     assert next(loader).batches[0].input_ids.dtype == torch.int64
     loader.close()
     assert threading.current_thread() not in threads

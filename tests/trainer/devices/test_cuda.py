@@ -15,6 +15,7 @@ from bertdata.errors import SettingsError
 from bertdata.records import ShardLayout
 from trainer.config.settings import Config
 from trainer.data.batches import RowBatch
+from trainer.data.forms import RowForm
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
 from trainer.devices.cuda import Cuda
@@ -83,7 +84,7 @@ def device(local_rank: int = 1, **settings: object) -> Cuda:
 def batch() -> RowBatch:
     """Examples of several lengths."""
     layout = ShardLayout(max_seq_length=32, max_predictions_per_seq=4)
-    loader = Loader(generated_data(layout, vocabulary_size=100, seed=1), batch_size=6)
+    loader = Loader(generated_data(layout, vocabulary_size=100, seed=1), form=RowForm(), batch_size=6)
     try:
         made = next(loader).batches[0]
     finally:

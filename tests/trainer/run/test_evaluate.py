@@ -16,6 +16,7 @@ from tests.support.training_runs import refuse, start_workers, words
 from trainer.collectives.single import Single
 from trainer.config.settings import Config
 from trainer.data.batches import RowBatch
+from trainer.data.forms import RowForm
 from trainer.data.loader import Loader
 from trainer.devices.registry import find_device
 from trainer.model.bert import BertForPreTraining
@@ -58,7 +59,7 @@ def measured(dataset: Path, **settings: object) -> tuple[EvaluationRecord, BertF
 
 def everything(dataset: Path) -> RowBatch:
     data = open_dataset(str(dataset))
-    loader = Loader(data, batch_size=data.examples)
+    loader = Loader(data, form=RowForm(), batch_size=data.examples)
     try:
         return next(loader).batches[0]
     finally:

@@ -22,6 +22,7 @@ from trainer.collectives.launchers import find_rank
 from trainer.collectives.single import Single
 from trainer.config.settings import Config
 from trainer.data.batches import RowBatch
+from trainer.data.forms import RowForm
 from trainer.data.loader import Loader, Update
 from trainer.data.order import Position
 from trainer.devices.registry import find_device
@@ -124,7 +125,7 @@ def _examples(dataset: Path) -> list[str]:
     from hashlib import md5
 
     data = open_dataset(str(dataset))
-    loader = Loader(data, batch_size=data.examples)
+    loader = Loader(data, form=RowForm(), batch_size=data.examples)
     try:
         (batch,) = next(loader).batches
     finally:
@@ -241,7 +242,7 @@ SHAPE = ModelConfig(
 
 
 def batches(dataset: Path, count: int, updates: int = 1) -> list[list[RowBatch]]:
-    loader = Loader(open_dataset(str(dataset)), batch_size=4, accumulation=count, seed=1)
+    loader = Loader(open_dataset(str(dataset)), form=RowForm(), batch_size=4, accumulation=count, seed=1)
     try:
         return [next(loader).batches for _ in range(updates)]
     finally:

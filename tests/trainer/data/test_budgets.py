@@ -1,0 +1,120 @@
+"""Token budgets: little padding, few shapes."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bertdata.errors import SettingsError
+from bertdata.examples.columns import lengths
+from bertdata.records import ShardLayout
+from trainer.data.batches import FlatBatch
+from trainer.data.budgets import Budgets, find_budgets
+from trainer.data.forms import FlatForm
+from trainer.data.generated import generated_data
+from trainer.data.loader import Loader
+from trainer.data.sizes import ExampleSizes, example_sizes, sample_sizes
+
+PHASES = {
+    "128/20": ShardLayout(max_seq_length=128, max_predictions_per_seq=20),
+    "512/80": ShardLayout(max_seq_length=512, max_predictions_per_seq=80),
+}
+UPDATES = 100
+FEW = 10
+
+
+def sizes_of(layout: ShardLayout, fill: float) -> ExampleSizes:
+    return sample_sizes(generated_data(layout, vocabulary_size=100, fill=fill, files=2))
+
+
+def flat_batches(layout: ShardLayout, fill: float, budgets: Budgets) -> list[FlatBatch]:
+    """The micro-batches of 100 updates of random examples, others than the budgets were chosen for."""
+    data = generated_data(layout, vocabulary_size=100, fill=fill, files=4, seed=5)
+    loader = Loader(data, form=FlatForm(budgets), batch_size=budgets.batch_size)
+    try:
+        return [next(loader).batches[0] for _ in range(UPDATES)]
+    finally:
+        loader.close()
+
+
+@pytest.mark.parametrize("batch_size", [8, 16, 32, 64])
+@pytest.mark.parametrize("fill", [0.5, 0.9])
+@pytest.mark.parametrize("phase", PHASES)
+def test_padding_is_little_and_shapes_are_few(phase, fill, batch_size):
+    layout = PHASES[phase]
+    budgets = find_budgets(sizes_of(layout, fill), layout, batch_size)
+    batches = flat_batches(layout, fill, budgets)
+    tokens = sum(batch.tokens for batch in batches)
+    assert tokens / UPDATES / batch_size / layout.max_seq_length == pytest.approx(fill, rel=0.05)
+    padded = sum(len(batch.input_ids) for batch in batches)
+    assert padded <= 1.06 * tokens
+    shapes = {(len(b.input_ids), len(b.masked_lm_ids), len(b.ends), len(b)) for b in batches}
+    assert len(shapes) <= len(budgets.budgets) <= (FEW if batch_size > 8 else 1.5 * FEW)
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_masked_slots_are_near_those_that_are_used(phase):
+    layout = PHASES[phase]
+    batches = flat_batches(layout, 0.5, find_budgets(sizes_of(layout, 0.5), layout, 32))
+    used = sum(int(batch.masked_lm_weights.sum()) for batch in batches)
+    assert sum(len(batch.masked_lm_ids) for batch in batches) <= 1.1 * used
+
+
+def test_full_sequences_have_one_budget_without_padding():
+    layout = PHASES["128/20"]
+    (only,) = find_budgets(sizes_of(layout, 1), layout, 16).budgets
+    assert (only.tokens, only.masks) == (16 * 128, 16 * 20)
+
+
+def test_micro_batches_of_equal_shares_need_fewer_budgets():
+    layout = PHASES["512/80"]
+    sizes = sizes_of(layout, 0.5)
+    alone, shared = (find_budgets(sizes, layout, 8, shares=shares).budgets for shares in (1, 16))
+    assert len(shared) < len(alone)
+
+
+def test_a_given_budget_is_the_step_of_all():
+    layout = PHASES["128/20"]
+    budgets = find_budgets(sizes_of(layout, 0.5), layout, 8, token_budget=300)
+    assert [one.tokens for one in budgets.budgets] == [300, 600, 900, 1024]
+    with pytest.raises(SettingsError, match="token_budget is 0, expected a number of tokens above 0"):
+        find_budgets(sizes_of(layout, 0.5), layout, 8, token_budget=0)
+
+
+@given(
+    data=st.lists(st.tuples(st.integers(1, 12), st.integers(0, 3)), min_size=1, max_size=40),
+    batch_size=st.integers(1, 6),
+    token_budget=st.none() | st.integers(1, 80),
+    batch=st.lists(st.tuples(st.integers(1, 12), st.integers(0, 3)), max_size=6),
+)
+def test_every_batch_fits_a_budget_whatever_the_sample_was(data, batch_size, token_budget, batch):
+    layout = ShardLayout(max_seq_length=12, max_predictions_per_seq=3)
+    examples = example_sizes(*map(np.array, zip(*data, strict=True)))
+    budgets = find_budgets(examples, layout, batch_size, token_budget=token_budget)
+    assert all(a.tokens < b.tokens and a.masks <= b.masks for a, b in itertools.pairwise(budgets.budgets))
+    batch = batch[:batch_size]
+    tokens, masks = (sum(column) for column in zip(*batch, strict=True)) if batch else (0, 0)
+    found = budgets.find(tokens, masks, len(batch))
+    assert tokens <= found.tokens <= batch_size * 12
+    assert masks <= found.masks <= batch_size * 3
+    assert found.tokens - tokens <= (found.sequences - len(batch)) * 12
+
+
+@pytest.mark.parametrize("fill", [0.3, 0.5, 0.7, 0.9])
+@pytest.mark.parametrize("phase", PHASES)
+def test_generated_examples_fill_their_rows_as_asked(phase, fill):
+    layout = PHASES[phase]
+    data = generated_data(layout, vocabulary_size=100, fill=fill, files=1)
+    (batch,) = data.batches(data.shards[0])
+    tokens = lengths(batch.ends)
+    assert tokens.mean() / layout.max_seq_length == pytest.approx(fill, rel=0.03)
+    assert (tokens == layout.max_seq_length).mean() >= 0.09
+    assert len(np.unique(tokens)) > 40
+
+
+@pytest.mark.parametrize("fill", [0.1, 1.1])
+def test_an_impossible_fill_is_refused(fill):
+    with pytest.raises(SettingsError, match=rf"fill is {fill}, expected 0.2 to 1"):
+        generated_data(PHASES["128/20"], vocabulary_size=100, fill=fill)

@@ -1,0 +1,134 @@
+"""Flat batches hold what the padded rows hold, without the padding."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bertdata.examples.bert.batch import BertBatch
+from bertdata.records import ShardLayout
+from tests.support.example_batches import example_batch
+from trainer.data.batches import FlatBatch, RowBatch
+from trainer.data.budgets import Budgets, find_budgets
+from trainer.data.compact import CompactExamples, GatheredRows, gather
+from trainer.data.flat import flatten
+from trainer.data.forms import FlatForm, RowForm
+from trainer.data.rows import pad_rows
+from trainer.data.sizes import example_sizes
+
+S, P = 12, 3
+LAYOUT = ShardLayout(max_seq_length=S, max_predictions_per_seq=P)
+EXAMPLES = st.lists(st.tuples(st.integers(1, S), st.integers(0, P)), min_size=1, max_size=12)
+
+
+def gathered(sizes: list[tuple[int, int]]) -> GatheredRows:
+    """Examples with so many tokens and masks each, in rows."""
+    held = CompactExamples([example_batch(sizes)], LAYOUT)
+    rows = np.arange(len(sizes))
+    return gather([(held, rows, rows)], len(sizes), LAYOUT)
+
+
+def budgets(sizes: list[tuple[int, int]], batch_size: int, token_budget: int | None = None) -> Budgets:
+    tokens, masks = map(np.array, zip(*sizes, strict=True))
+    return find_budgets(example_sizes(tokens, masks), LAYOUT, batch_size, token_budget=token_budget)
+
+
+def examples_of_rows(batch: RowBatch) -> Iterator[tuple[list[int], ...]]:
+    """(ids, segments, masked positions, labels of the masks, label of the pair) of each example."""
+    for i in range(len(batch)):
+        used, masks = int(batch.attention_mask[i].sum()), int(batch.masked_lm_weights[i].sum())
+        yield (
+            batch.input_ids[i, :used].tolist(),
+            batch.token_type_ids[i, :used].tolist(),
+            batch.masked_lm_positions[i, :masks].tolist(),
+            batch.masked_lm_ids[i, :masks].tolist(),
+            [int(batch.next_sentence_labels[i])],
+        )
+
+
+def examples_of_flat(batch: FlatBatch) -> Iterator[tuple[list[int], ...]]:
+    """The same of a flat batch, without missing examples."""
+    masked_rows = batch.masked_lm_rows[batch.masked_lm_weights > 0]
+    masked_ids = batch.masked_lm_ids[batch.masked_lm_weights > 0]
+    for i in range(int((batch.next_sentence_labels >= 0).sum())):
+        start, end = batch.ends[i : i + 2].tolist()
+        own = (masked_rows >= start) & (masked_rows < end)
+        yield (
+            batch.input_ids[start:end].tolist(),
+            batch.token_type_ids[start:end].tolist(),
+            (masked_rows[own] - start).tolist(),
+            masked_ids[own].tolist(),
+            [int(batch.next_sentence_labels[i])],
+        )
+
+
+@given(sizes=EXAMPLES, missing=st.integers(0, 3), token_budget=st.none() | st.integers(1, 3 * S))
+def test_flat_batches_equal_padded_rows_example_by_example(sizes, missing, token_budget):
+    found = flatten(gathered(sizes), budgets(sizes, len(sizes) + missing, token_budget))
+    assert list(examples_of_flat(found)) == list(examples_of_rows(pad_rows(gathered(sizes), len(sizes))))
+    assert found.tokens == sum(tokens for tokens, _ in sizes)
+
+
+@given(sizes=EXAMPLES, missing=st.integers(0, 3), token_budget=st.none() | st.integers(1, 3 * S))
+def test_every_row_belongs_to_a_sequence_and_unused_slots_are_zero(sizes, missing, token_budget):
+    batch = flatten(gathered(sizes), budgets(sizes, len(sizes) + missing, token_budget))
+    lengths = np.diff(batch.ends.numpy())
+    assert batch.ends[0] == 0
+    assert batch.ends[-1] == len(batch.input_ids)
+    assert lengths.min() >= 0
+    assert lengths.max() <= batch.longest == S
+    positions = [position for length in lengths for position in range(length)]
+    assert batch.position_ids.tolist() == positions
+    assert not batch.input_ids[batch.tokens :].any()
+    assert not batch.token_type_ids[batch.tokens :].any()
+    unused = batch.masked_lm_weights == 0
+    assert not batch.masked_lm_rows[unused].any()
+    assert not batch.masked_lm_ids[unused].any()
+    assert batch.first_rows.tolist() == [*batch.ends[: len(sizes)].tolist(), *[0] * missing]
+    assert batch.next_sentence_labels.tolist()[len(sizes) :] == [-1] * missing
+
+
+@given(sizes=EXAMPLES, missing=st.integers(0, 3), token_budget=st.none() | st.integers(1, 3 * S))
+def test_shapes_depend_on_the_budget_alone(sizes, missing, token_budget):
+    known = budgets(sizes, len(sizes) + missing, token_budget)
+    shapes = {(one.tokens, one.masks, one.sequences) for one in known.budgets}
+    for count in range(len(sizes) + 1):
+        batch = flatten(gathered(sizes[:count]) if count else gather([], 0, LAYOUT), known)
+        assert (len(batch.input_ids), len(batch.masked_lm_ids), len(batch.ends) - 1) in shapes
+        assert len(batch) == len(batch.next_sentence_labels) == len(sizes) + missing
+
+
+@settings(max_examples=20)
+@given(sizes=EXAMPLES, size=st.integers(1, 5))
+def test_both_forms_cut_the_same_batches(sizes, size):
+    rows = RowForm().batches(gathered(sizes), size, lambda batch: batch)
+    flat = FlatForm(budgets(sizes, size)).batches(gathered(sizes), size, lambda batch: batch)
+    for ours, theirs in zip(flat, rows, strict=True):
+        assert list(examples_of_flat(ours)) == list(examples_of_rows(theirs))
+
+
+def test_tensors_are_int32_but_for_the_weights():
+    kinds: dict[str, torch.dtype] = {}
+
+    def note(tensor: torch.Tensor) -> torch.Tensor:
+        kinds[str(len(kinds))] = tensor.dtype
+        return tensor
+
+    flatten(gathered([(5, 2)]), budgets([(5, 2)], 1)).map(note)
+    assert sorted(map(str, kinds.values())) == ["torch.float32"] + 8 * ["torch.int32"]
+
+
+def test_budgets_of_another_batch_size_are_refused():
+    form = FlatForm(budgets([(5, 2)], 4))
+    with pytest.raises(AssertionError, match="budgets are for 4, not 2"):
+        next(form.batches(gathered([(5, 2)]), 2, lambda batch: batch))
+
+
+def test_the_support_module_makes_valid_examples():
+    batch = example_batch([(5, 2), (12, 0)])
+    assert isinstance(batch, BertBatch)
+    assert batch.ends.tolist() == [5, 17]
+    assert batch.mask_ends.tolist() == [2, 2]

@@ -1,0 +1,135 @@
+"""Token budgets: the few sizes to which flat batches are padded."""
+
+import math
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bertdata.errors import SettingsError
+from bertdata.examples.columns import Array
+from bertdata.records import ShardLayout
+from trainer.data.order import numbers
+from trainer.data.sizes import ExampleSizes
+
+_PADDING = 0.05  # of the tokens, on average
+_MOST_BUDGETS = 16
+_NEARLY_WHOLE = 0.97
+_MASK_DEVIATIONS = 3
+_DRAWS = 1 << 20
+_LEAST_BATCHES, _MOST_BATCHES = 64, 4096  # drawn to find the totals that occur
+_MOST_SIZES = 256  # considered for a budget
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Budget:
+    """Shapes of a flat batch: T tokens, M masked slots, N sequences, those of padding included."""
+
+    tokens: int
+    masks: int
+    sequences: int
+
+
+class Budgets:
+    """The budgets of micro-batches of ``batch_size`` examples, by size; the last fits every micro-batch.
+
+    They are a function of the dataset and the batch size, so that a micro-batch has the same shape on
+    whichever worker computes it. Workers need not agree on them: only sums of gradients leave a worker.
+    """
+
+    def __init__(self, sizes: Sequence[int], examples: ExampleSizes, layout: ShardLayout, batch_size: int):
+        """sizes: tokens of the budgets, rising; those near batch_size * max_seq_length are replaced by it."""
+        self.batch_size = batch_size
+        self._longest = layout.max_seq_length
+        whole = batch_size * self._longest
+        self._sizes = [*(size for size in sizes if size < _NEARLY_WHOLE * whole), whole]
+        every_mask = batch_size * layout.max_predictions_per_seq
+        margin = _MASK_DEVIATIONS * examples.deviation * math.sqrt(batch_size)
+        self.budgets = []
+        for number, size in enumerate(self._sizes):
+            masks = _round_up(math.ceil(examples.masks_per_token * size + margin), 8)
+            before = 0 if number < 2 or size == whole else self._sizes[number - 2]
+            padding = -(-(size - before) // self._longest)  # sequences enough after a step over one budget
+            self.budgets.append(
+                Budget(
+                    tokens=size,
+                    masks=every_mask if size == whole else min(masks, every_mask),
+                    sequences=batch_size + padding,
+                )
+            )
+
+    def find(self, tokens: int, masks: int, count: int) -> Budget:
+        """The smallest budget for ``count`` examples of so many tokens and masked slots."""
+        for budget in self.budgets[bisect_left(self._sizes, tokens) :]:
+            room = (budget.sequences - count) * self._longest
+            if masks <= budget.masks and budget.tokens - tokens <= room:
+                return budget
+        raise AssertionError(f"{count} examples with {tokens} tokens and {masks} masks fit no budget")
+
+
+def find_budgets(
+    examples: ExampleSizes,
+    layout: ShardLayout,
+    batch_size: int,
+    *,
+    token_budget: int | None = None,
+    shares: int = 1,
+) -> Budgets:
+    """The multiples of ``token_budget``; by default the fewest budgets with 5 % of padding on average.
+
+    shares: micro-batches among which examples are dealt so that all have near equal tokens.
+    """
+    if token_budget is None:
+        sizes = _choose_sizes(_draw_totals(examples.lengths, batch_size, shares))
+    elif token_budget > 0:
+        sizes = list(range(token_budget, batch_size * layout.max_seq_length, token_budget))
+    else:
+        raise SettingsError(f"token_budget is {token_budget}, expected a number of tokens above 0")
+    return Budgets(sizes, examples, layout, batch_size)
+
+
+def _draw_totals(lengths: Array, batch_size: int, shares: int) -> Array:
+    """The tokens of many micro-batches, of examples drawn with replacement from those of the lengths."""
+    drawn = batch_size * shares
+    batches = min(max(_DRAWS // drawn, _LEAST_BATCHES), _MOST_BATCHES)
+    chosen = numbers(batches * drawn, "token budgets") % np.uint64(len(lengths))
+    sums = lengths.astype(np.int64)[chosen].reshape(batches, drawn).sum(axis=1)
+    totals: Array = -(-sums // shares)
+    return totals
+
+
+def _choose_sizes(totals: Array) -> list[int]:
+    """The fewest sizes, multiples of 64 (of 8 for small totals), with 5 % of padding on average.
+
+    Dynamic programming: of all choices of so many sizes, the one with the least padding.
+    """
+    sizes, padding = _padding_between(totals)
+    least = np.where(np.arange(len(sizes)) == 0, 0, np.inf)  # padding of the totals up to each size
+    steps: list[Array] = []
+    while least[-1] > _PADDING * totals.sum() and len(steps) < _MOST_BUDGETS:
+        sums = least[:, np.newaxis] + padding
+        steps.append(sums.argmin(axis=0))
+        least = sums.min(axis=0)
+    chosen = [len(sizes) - 1]
+    for step in reversed(steps):
+        chosen.append(int(step[chosen[-1]]))
+    return sorted({int(sizes[index]) for index in chosen} - {0})
+
+
+def _padding_between(totals: Array) -> tuple[Array, Array]:
+    """Sizes from 0 on, and the padding [i, j] of all totals above size i, up to j, in a budget of size j."""
+    step = 64 if totals.mean() >= 20 * 64 else 8
+    step = max(step, _round_up(math.ceil((totals.max() - totals.min()) / _MOST_SIZES), step))
+    first = max(int(totals.min()) // step, 1) * step
+    sizes = np.insert(np.arange(first, totals.max() + step, step), 0, 0)
+    found = np.searchsorted(sizes, totals)
+    counts = np.cumsum(np.bincount(found, minlength=len(sizes)))
+    sums = np.cumsum(np.bincount(found, totals, len(sizes)))
+    padding = sizes * (counts - counts[:, np.newaxis]) - (sums - sums[:, np.newaxis])
+    padding[np.tril_indices(len(sizes))] = np.inf
+    return sizes, padding
+
+
+def _round_up(number: int, step: int) -> int:
+    return -(-number // step) * step

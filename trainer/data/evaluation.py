@@ -1,0 +1,46 @@
+"""Batches for evaluation, prefetched in a thread."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from bertdata.dataset.reader import OpenedDataset
+from bertdata.examples import columns
+from trainer.data.compact import CompactExamples, gather
+from trainer.data.forms import Form, Made
+from trainer.data.prefetcher import Prefetcher
+
+_PREFETCHED_BATCHES = 4
+
+
+def evaluation_batches(
+    data: OpenedDataset,
+    *,
+    form: Form[Made],
+    batch_size: int,
+    workers: int = 1,
+    rank: int = 0,
+    limit: int | None = None,
+) -> Prefetcher[Made]:
+    """This worker's share of the first ``limit`` examples (default: all), in the order of the files.
+
+    Each share is a run of consecutive examples. A share's last batch is shorter, or, in a form of fixed
+    shapes, filled with missing examples; then each worker also gets the same number of batches, so that no
+    worker waits for another in a program that they run together.
+    """
+    total = data.examples if limit is None else min(limit, data.examples)
+    share = range(total * rank // workers, total * (rank + 1) // workers)
+    largest = -(-total // workers)
+    least = -(-largest // batch_size) if form.fixed_shapes else 0
+
+    def batches() -> Iterator[Made]:
+        made = 0
+        for group in columns.regroup(data.run(share), batch_size):
+            made += 1
+            rows = np.arange(len(group))
+            pieces = [(CompactExamples([group], data.layout), rows, rows)]
+            yield from form.batches(gather(pieces, len(group), data.layout), batch_size, lambda batch: batch)
+        for _ in range(made, least):
+            yield from form.batches(gather([], 0, data.layout), batch_size, lambda batch: batch)
+
+    return Prefetcher(batches(), _PREFETCHED_BATCHES)

@@ -1,0 +1,84 @@
+"""Forms of a batch: padded rows, or flat; the device and its compiler decide which one is used."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from bertdata.dataset.reader import OpenedDataset
+from trainer.data.batches import AnyBatch, Batch, FlatBatch, RowBatch
+from trainer.data.budgets import Budgets, find_budgets
+from trainer.data.compact import GatheredRows
+from trainer.data.flat import flatten
+from trainer.data.rows import pad_rows
+from trainer.data.sizes import sample_sizes
+
+Made = TypeVar("Made", bound=Batch, covariant=True)
+
+
+class Prepare(Protocol):
+    """Something to do with a batch before it leaves the loader's thread, as pinning its memory."""
+
+    def __call__(self, batch: AnyBatch, /) -> AnyBatch: ...
+
+
+class Form(Protocol[Made]):
+    """How gathered examples become batches.
+
+    fixed_shapes: a batch of fewer examples is filled with missing ones, so that shapes do not vary.
+    """
+
+    @property
+    def fixed_shapes(self) -> bool: ...
+
+    def batches(self, gathered: GatheredRows, size: int, prepare: Prepare) -> Iterator[Made]:
+        """The gathered examples, ``size`` to a batch; none at all make one batch of missing ones."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RowForm:
+    """Rows of S ids and P masked slots, for devices that need rows."""
+
+    fixed_shapes: bool = False
+
+    def batches(self, gathered: GatheredRows, size: int, prepare: Prepare) -> Iterator[RowBatch]:
+        """The gathered examples, ``size`` to a batch; prepared all at once."""
+        count = len(gathered)
+        if self.fixed_shapes:
+            count = max(-(-count // size), 1) * size
+        batch = prepare(pad_rows(gathered, count))
+        for start in range(0, count, size):
+            yield batch.cut(start, min(start + size, count))
+
+
+@dataclass(frozen=True, slots=True)
+class FlatForm:
+    """All tokens in one row, padded to one of the budgets."""
+
+    budgets: Budgets
+    fixed_shapes = True
+
+    def batches(self, gathered: GatheredRows, size: int, prepare: Prepare) -> Iterator[FlatBatch]:
+        """The gathered examples, ``size`` to a batch, that of the budgets; prepared one by one."""
+        assert size == self.budgets.batch_size, f"budgets are for {self.budgets.batch_size}, not {size}"
+        for start in range(0, max(len(gathered), 1), size):
+            yield prepare(flatten(gathered.cut(start, start + size), self.budgets))
+
+
+def make_form(
+    data: OpenedDataset,
+    *,
+    batch_size: int,
+    rows: bool,
+    fixed_shapes: bool = False,
+    token_budget: int | None = None,
+    shares: int = 1,
+) -> Form[Batch]:
+    """Rows, or flat batches whose budgets suit the dataset.
+
+    fixed_shapes: those of rows. token_budget, shares: those of ``budgets.find_budgets``.
+    """
+    if rows:
+        return RowForm(fixed_shapes=fixed_shapes)
+    sizes = sample_sizes(data)
+    return FlatForm(find_budgets(sizes, data.layout, batch_size, token_budget=token_budget, shares=shares))
