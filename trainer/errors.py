@@ -18,6 +18,10 @@ class WorkerLost(TrainerError):
     """Another worker died or stopped responding; the message names its rank."""
 
 
+class StopRequested(Exception):
+    """All workers stop at this micro-batch, because one of them was asked to; no error."""
+
+
 class ReportedError(TrainerError):
     """All workers stop for a reason that one of them has already printed: no message."""
 

@@ -1,7 +1,8 @@
 """The trainer as test_pretrain.py starts it, with accidents: trainer_worker.py ARGUMENTS.
 
-TRAINER_ACCIDENT is JSON: {"what": "kill", "term" or "nan", "rank": R, "update": N}; TRAINER_SEEN names a
-directory where each worker notes, by update, which examples it was given.
+TRAINER_ACCIDENT is JSON: {"what": "kill", "term" or "nan", "rank": R, "update": N}. With "micro_batch": M
+too, all workers wait in the update's forward pass number M (from 1) until they have agreed to stop.
+TRAINER_SEEN names a directory where each worker notes, by update, which examples it was given.
 """
 
 import json
@@ -11,6 +12,7 @@ import sys
 from collections.abc import Sequence
 from hashlib import md5
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -20,6 +22,7 @@ from trainer.data.batches import RowBatch
 from trainer.data.loader import Update
 from trainer.run.training import Training
 
+WAIT_SECONDS = 60
 SIGNALS = {"kill": signal.SIGKILL, "term": signal.SIGTERM}
 update_as_it_is = Training.update
 
@@ -29,12 +32,34 @@ def update_with_accidents(self: Training, updates: Sequence[Update]) -> list[tor
     rank, number = find_rank()[0], self.state.step + 1
     if "TRAINER_SEEN" in os.environ:
         note(Path(os.environ["TRAINER_SEEN"]) / f"{self.state.phase}-{rank}.txt", number, updates[0].batches)
-    if [rank, number] == [accident.get("rank"), accident.get("update")]:
+    if "micro_batch" in accident:
+        if number == accident["update"]:
+            self._model.register_forward_pre_hook(TermInMicroBatch(self, accident))
+    elif [rank, number] == [accident.get("rank"), accident.get("update")]:
         if accident["what"] == "nan":
             next(self._model.parameters()).data.fill_(float("nan"))  # on this worker alone
         else:
             os.kill(os.getpid(), SIGNALS[accident["what"]])
     return update_as_it_is(self, updates)
+
+
+class TermInMicroBatch:
+    """A hook that sends SIGTERM to one worker in a micro-batch, and waits there until all have agreed."""
+
+    def __init__(self, training: Training, accident: dict[str, Any]) -> None:
+        self._workers, self._accident = training._runtime.workers, accident
+        self._passes = 0
+
+    def __call__(self, *_: object) -> None:
+        self._passes += 1
+        if self._passes < self._accident["micro_batch"]:
+            return
+        assert self._passes == self._accident["micro_batch"], "computed after the agreement"
+        stopping = self._workers.stopping
+        if self._workers.rank == self._accident["rank"]:
+            os.kill(os.getpid(), signal.SIGTERM)
+        with stopping._changed:
+            assert stopping._changed.wait_for(lambda: stopping._limit is not None, WAIT_SECONDS)
 
 
 def note(path: Path, number: int, batches: Sequence[RowBatch]) -> None:

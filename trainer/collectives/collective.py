@@ -10,10 +10,13 @@ from typing import Any, Protocol
 
 import torch
 
+from trainer.collectives.stopping import StopAgreement
+
 
 class Collective(Protocol):
     """All workers, as seen from one of them: ``rank`` of ``size``, ``local_rank`` on its machine.
 
+    ``stopping`` is the workers' agreement to stop; it exchanges nothing through the calls below.
     Every worker must make each call, in the same order, with tensors of the same shapes. Every call but
     close raises WorkerLost, which names ranks, soon after another worker died or stopped responding.
     """
@@ -22,6 +25,7 @@ class Collective(Protocol):
     rank: int
     size: int
     local_rank: int
+    stopping: StopAgreement
 
     def broadcast(self, tensors: Iterable[torch.Tensor]) -> None:
         """Overwrite the tensors with those of rank 0, bit for bit."""

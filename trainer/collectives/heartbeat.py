@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from bertdata.io.terminal import say_error
+from trainer.collectives.stopping import PREFIX, StopAgreement
 from trainer.errors import WorkerLost
 
 TIMEOUT_SECONDS = 60.0
@@ -30,9 +31,13 @@ _END_SECONDS = 10.0  # for the main thread to end after that
 
 
 class Heartbeat:
-    """This worker's heartbeats, in threads of their own."""
+    """This worker's heartbeats, in threads of their own.
+
+    stopping: the agreement to stop, whose messages use the same connections.
+    """
 
     def __init__(self, rank: int, size: int) -> None:
+        self.stopping = StopAgreement(rank, size, self._send)
         self._rank, self._size = rank, size
         self._connections: dict[int, socket.socket] = {}
         self._processes: dict[int, int] = {}  # handles of the workers that share this kernel
@@ -54,7 +59,7 @@ class Heartbeat:
                 server, password, process = share([(address, port), password, _own_process()])
                 if self._rank > 0:
                     self._connections[0] = socket.create_connection(server, TIMEOUT_SECONDS)
-                    self._send(f"{password} {self._rank} {_own_process()}")
+                    self._send_bytes(f"{password} {self._rank} {_own_process()}".encode())
                     self._note_process(0, process)
                 while self._rank == 0 and len(self._connections) < self._size - 1:
                     connection = listener.accept()[0]
@@ -71,6 +76,7 @@ class Heartbeat:
             os.register_at_fork(after_in_child=connection.close)
             threading.Thread(target=self._receive, args=[rank, connection], daemon=True).start()
         threading.Thread(target=self._send_heartbeats, daemon=True).start()
+        self.stopping.start()
 
     @contextmanager
     def naming_lost_workers(self) -> Iterator[None]:
@@ -101,23 +107,33 @@ class Heartbeat:
         """Announce that this process ends as planned."""
         self._send("bye")
 
-    def _send(self, text: str) -> None:
+    def _send(self, message: str) -> None:
+        self._send_bytes(f"{message}\n".encode())
+
+    def _send_bytes(self, text: bytes) -> None:
         for connection in self._connections.values():
             with suppress(OSError):  # a broken connection is reported by the thread that receives
-                connection.sendall(text.encode())
+                connection.sendall(text)
 
     def _send_heartbeats(self) -> None:
         while True:
-            self._send(".")
+            self._send_bytes(b".")
             time.sleep(TIMEOUT_SECONDS / 12)
 
     def _receive(self, rank: int, connection: socket.socket) -> None:
         """Receive from a worker until it says goodbye, ends, sends nothing, or reports a lost worker."""
         why = "its process ended"
+        text = ""
         try:
             while received := connection.recv(4096):
-                if news := received.decode().strip("."):
-                    return None if news == "bye" else self._report(news)
+                *messages, text = (text + received.decode()).split("\n")
+                text = text.lstrip(".")
+                for message in (line.lstrip(".") for line in messages):
+                    if message == "bye":
+                        return
+                    if not message.startswith(PREFIX):
+                        return self._report(message)
+                    self.stopping.receive(message)
         except TimeoutError:
             why = f"no heartbeat for {TIMEOUT_SECONDS:g} s"
             self._kill(rank)

@@ -3,6 +3,7 @@
 from typing import Any
 
 from trainer.collectives.collective import Collective
+from trainer.collectives.stopping import StopAgreement
 from trainer.devices.device import Device
 
 
@@ -14,6 +15,7 @@ class Single(Collective):
 
     def __init__(self, device: Device) -> None:
         """The device is not used."""
+        self.stopping = StopAgreement()
 
     def broadcast_object(self, value: Any) -> Any:
         return value

@@ -23,6 +23,7 @@ class Workers(Collective, ABC):
         self.local_rank = find_local_rank()
         self._device = device
         self._heartbeat = Heartbeat(rank, size)
+        self.stopping = self._heartbeat.stopping
         self._heartbeat.start(address, self.broadcast_object)
 
     def broadcast(self, tensors: Iterable[torch.Tensor]) -> None:

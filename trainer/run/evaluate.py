@@ -4,6 +4,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from trainer.config.settings import Config
 from trainer.data.evaluation import evaluation_batches
 from trainer.data.forms import RowForm
 from trainer.data.opening import open_configured
-from trainer.errors import CheckpointError
+from trainer.errors import CheckpointError, StopRequested
 from trainer.model.bert import BertForPreTraining
 from trainer.model.huggingface import read_config
 from trainer.model.model_config import ModelConfig
@@ -48,7 +49,7 @@ class Evaluation:
         )
 
     def measure(self, model: BertForPreTraining, *, step: int, trained: int) -> EvaluationRecord:
-        """The metrics over all workers' shares; masked slots are weighted."""
+        """The metrics over all workers' shares; masked slots are weighted. StopRequested abandons it."""
         config, device, workers = self._runtime.config, self._runtime.device, self._runtime.workers
         examples = min(self._data.examples, config.eval_examples or self._data.examples)
         batches = evaluation_batches(
@@ -60,11 +61,14 @@ class Evaluation:
             limit=examples,
         )
         sums = [torch.zeros(7)]
-        with device.evaluating(model) as losses_of:
+        # A second check, below, raises StopRequested again, outside of the device's context.
+        with device.evaluating(model) as losses_of, suppress(StopRequested):
             for batch in batches:
+                workers.stopping.check(exchanges=False)
                 losses = device.to_host(torch.stack(losses_of(batch)[3:]))
                 guessed = batch.masked_lm_weights[batch.masked_lm_ids == self._guess].sum()
                 sums.append(torch.cat([losses.float(), guessed[None]]))
+        workers.stopping.check(exchanges=True)
         totals = workers.sum_numbers(torch.stack(sums).double().sum(0).tolist())
         right, words, word_loss, pairs_right, pairs, pair_loss, guessed_right = totals
         words = max(words, 1e-5)

@@ -16,13 +16,9 @@ _FLUSH_SECONDS = 1.0  # longest time between two flushes, unless one update take
 
 
 class PendingUpdates:
-    """Updates whose losses are not yet reported.
-
-    stops: any worker has been asked to stop.
-    """
+    """Updates whose losses are not yet reported."""
 
     def __init__(self, runtime: Runtime, report: Reporter, *, examples: int, step: int) -> None:
-        self.stops = False
         self._runtime = runtime
         self._report = report
         self._examples = examples
@@ -43,18 +39,19 @@ class PendingUpdates:
         """True after log_every updates, or about a second."""
         return step // log_every > self._reported // log_every or step - self._reported >= self._interval
 
-    def flush(self, *, stop: bool) -> None:
-        """Report the updates since the last flush, averaged over workers; set ``stops`` on all of them.
+    def flush(self) -> None:
+        """Report the updates since the last flush, averaged over workers.
 
         NotFiniteError names the first update and rank whose loss is not a number.
         """
+        if not self._waiting:
+            return
         workers = self._runtime.workers
         mine = self._runtime.device.to_host(torch.stack([values for values, _, _ in self._waiting])).tolist()
         seconds = (time.perf_counter() - self._since) / len(mine)
-        gathered = workers.gather([mine, stop, max(1, int(_FLUSH_SECONDS / seconds))])
-        self.stops = any(stops for _, stops, _ in gathered)
-        self._interval = gathered[0][2]
-        by_update = zip(*(rows for rows, _, _ in gathered), strict=True)
+        gathered = workers.gather([mine, max(1, int(_FLUSH_SECONDS / seconds))])
+        self._interval = gathered[0][1]
+        by_update = zip(*(rows for rows, _ in gathered), strict=True)
         for (_, learning_rate, epoch), by_rank in zip(self._waiting, by_update, strict=True):
             self._reported += 1
             for rank, values in enumerate(by_rank):

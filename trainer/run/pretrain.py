@@ -11,13 +11,14 @@ from bertdata.errors import SettingsError
 from bertdata.io import storage
 from bertdata.io.commit import UNFINISHED
 from bertdata.io.directory_lock import lock_directory
+from trainer.collectives.collective import Collective
 from trainer.config.settings import Config
 from trainer.data.forms import RowForm
 from trainer.data.loader import Loader
 from trainer.data.opening import data_warnings, open_configured
 from trainer.devices.device import Device
 from trainer.devices.registry import find_device
-from trainer.errors import WorkerLost
+from trainer.errors import StopRequested, WorkerLost
 from trainer.report.reporter import make_reporter
 from trainer.run.checkpoint import new_state
 from trainer.run.evaluate import Evaluation, evaluate, reached
@@ -31,7 +32,8 @@ def pretrain(phases: Sequence[Config]) -> None:
     """Train phase 1, phase 2, or both; a resumed run starts in the phase of its checkpoint.
 
     A phase ends, with a checkpoint, when its steps are done, the target accuracy is reached, or SIGTERM or
-    Ctrl-C arrives. Only in the first case does the next phase follow.
+    Ctrl-C arrives. Only in the first case does the next phase follow. A signal takes effect between two
+    micro-batches: what the unfinished update has computed is discarded.
     """
     if not phases[0].do_train:
         return evaluate(phases[-1])
@@ -116,48 +118,54 @@ def train_phase(runtime: Runtime, data: OpenedDataset) -> bool:
     last = min(config.steps, start + (config.steps_this_run or config.steps))
     calls = count_calls(last - start, device)
     weights = sum(weight.numel() for weight in model.parameters())
+    stopped = False
     kind = training.start_point.partition(" ")[0]
     report = make_reporter(config, rank=workers.rank, resume_step=start if kind == "resumed" else None)
     pending = PendingUpdates(runtime, report, examples=step_examples, step=start)
-    with closing(loader), report, stop_signals() as received, profiled(runtime, calls) as count_update:
+    with closing(loader), report, stop_signals(workers), profiled(runtime, calls) as count_update:
         runtime.log(
             f"{training.start_point}: updates {start} to {last} of {config.steps}, each of {runtime.copies} "
             f"workers x {accumulation} micro-batches x {batch_size} = {step_examples} examples out of"
             f" {data.examples}; {weights:,} weights; {device.describe()}"
         )
         report.begin()
-        while training.state.step < last and not pending.stops:
-            updates = [next(loader) for _ in range(device.updates_per_call)]
-            before = training.state
-            for update, losses in zip(updates, training.update(updates), strict=True):
-                pending.add(losses, training.learning_rate, update.position.epoch)
-                training.advance(update.position, step_examples)
-            count_update()
-            step, trained = training.state.step, training.state.trained
-            is_last = step == last
-            evaluates = is_last or _passes(interval, before.trained, trained)
-            saves = is_last or _passes(config.checkpoint_every, before.step, step)
-            if saves or evaluates or pending.is_due(step, config.log_every):
-                pending.flush(stop=bool(received))
-            if saves or pending.stops:
-                training.save()
-                report.saved(step)
-                saved = step
-            if evaluation and evaluates and not pending.stops:
-                report.begin_evaluation()
-                record = evaluation.measure(model, step=step, trained=trained)
-                report.evaluation(record)
-                if reached(config, record):
-                    runtime.log(f"the target accuracy {config.target_accuracy} is reached")
-                    last = step
-            if saves or evaluates:
-                pending.restart_clock()
+        try:
+            while training.state.step < last:
+                updates = [next(loader) for _ in range(device.updates_per_call)]
+                before = training.state
+                for update, losses in zip(updates, training.update(updates), strict=True):
+                    pending.add(losses, training.learning_rate, update.position.epoch)
+                    training.advance(update.position, step_examples)
+                count_update()
+                step, trained = training.state.step, training.state.trained
+                is_last = step == last
+                evaluates = is_last or _passes(interval, before.trained, trained)
+                saves = is_last or _passes(config.checkpoint_every, before.step, step)
+                if saves or evaluates or pending.is_due(step, config.log_every):
+                    pending.flush()
+                if saves:
+                    training.save()
+                    report.saved(step)
+                    saved = step
+                if evaluation and evaluates:
+                    report.begin_evaluation()
+                    record = evaluation.measure(model, step=step, trained=trained)
+                    report.evaluation(record)
+                    if reached(config, record):
+                        runtime.log(f"the target accuracy {config.target_accuracy} is reached")
+                        last = step
+                if saves or evaluates:
+                    pending.restart_clock()
+            workers.stopping.check(exchanges=True)  # the request may have come in the last update
+        except StopRequested:
+            stopped = True
+            pending.flush()
         if saved != training.state.step:
             training.save()
-        if pending.stops:
+        if stopped:
             runtime.log(f"stopped after update {training.state.step} as requested; --resume continues")
         report.close()
-    return training.state.step == config.steps and not pending.stops
+    return training.state.step == config.steps and not stopped
 
 
 def count_calls(updates: int, device: Device) -> int:
@@ -175,18 +183,17 @@ def _passes(interval: int, before: int, now: int) -> bool:
 
 
 @contextmanager
-def stop_signals() -> Iterator[list[int]]:
-    """A list of the SIGTERM and Ctrl-C signals received; a second Ctrl-C interrupts at once."""
-    received: list[int] = []
+def stop_signals(workers: Collective) -> Iterator[None]:
+    """Ask all workers to stop on SIGTERM and Ctrl-C; a second Ctrl-C interrupts at once."""
 
     def receive(number: int, _: object) -> None:
-        received.append(number)
+        workers.stopping.request()
         if number == signal.SIGINT:
             signal.signal(signal.SIGINT, signal.default_int_handler)
 
     before = {number: signal.signal(number, receive) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
-        yield received
+        yield
     except WorkerLost:
         before.clear()  # keep ignoring SIGTERM: the launcher's must not end this process before the message
         raise

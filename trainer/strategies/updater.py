@@ -12,7 +12,7 @@ from trainer.config.settings import Config
 from trainer.data.batches import RowBatch
 from trainer.data.order import numbers
 from trainer.devices.loss_scale import LossScale
-from trainer.errors import NotFiniteError
+from trainer.errors import NotFiniteError, StopRequested
 from trainer.model.bert import BertForPreTraining
 from trainer.optim import Preset, find_preset, group_parameters
 from trainer.run.checkpoint import State
@@ -69,11 +69,15 @@ class Updater:
         """Change the weights once for each update, which is a sequence of micro-batches.
 
         Returns this worker's Losses of each update as one tensor: the means averaged over the
-        micro-batches, the sums added up.
+        micro-batches, the sums added up. StopRequested leaves the weights as they are, without gradients.
         """
         (batches,) = updates
         config, workers = self._config, self._workers
-        values = self._accumulate(batches, state)
+        try:
+            values = self._accumulate(batches, state)
+        except StopRequested:
+            self.optimiser.zero_grad()
+            raise
         gradients = [weight.grad for weight in self._weights if weight.grad is not None]
         if config.allreduce_post_accumulation:
             half = torch.bfloat16 if config.precision == "bf16" else torch.float16
@@ -97,6 +101,8 @@ class Updater:
         sums = list[Tensor]()
         values = list[Tensor]()
         for number, batch in enumerate(batches):
+            is_last = number == count - 1
+            workers.stopping.check(exchanges=is_last or not config.allreduce_post_accumulation)
             # The seed follows the micro-batch, not the worker: dropout is the same for any number of workers.
             micro_batch = workers.rank + workers.size * number
             key = (config.seed, "dropout", state.phase, state.step, micro_batch)

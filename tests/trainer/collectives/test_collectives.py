@@ -166,7 +166,7 @@ def test_a_stranger_is_no_worker_and_another_error_no_loss(monkeypatch):
     with stranger, worker:
         assert worker.recv(1) == b"."
         assert stranger.recv(1) == b""
-        worker.sendall(b".bye")
+        worker.sendall(b".bye\n")
     with pytest.raises(RuntimeError, match="something else"), Heartbeat(0, 1).naming_lost_workers():
         raise RuntimeError("something else")
 

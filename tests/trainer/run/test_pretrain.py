@@ -20,12 +20,15 @@ from tests.support.lock_holder import holder
 from tests.support.training_runs import MODEL, errors, losses, refuse, start_workers, tensors, words
 from trainer.collectives.launchers import find_rank
 from trainer.collectives.single import Single
+from trainer.collectives.stopping import StopAgreement
 from trainer.config.settings import Config
 from trainer.data.batches import RowBatch
 from trainer.data.forms import RowForm
 from trainer.data.loader import Loader, Update
 from trainer.data.order import Position
+from trainer.devices.cpu import Cpu
 from trainer.devices.registry import find_device
+from trainer.model.bert import BertForPreTraining
 from trainer.model.model_config import ModelConfig
 from trainer.run.checkpoint import State, find_checkpoints, read_state
 from trainer.run.runtime import Runtime, make_model
@@ -53,8 +56,9 @@ def whole(training_set, tmp_path_factory) -> Path:
     return place
 
 
-def accident(monkeypatch, what: str, *, rank: int = 0, update: int) -> None:
-    monkeypatch.setenv("TRAINER_ACCIDENT", json.dumps({"what": what, "rank": rank, "update": update}))
+def accident(monkeypatch, what: str, *, rank: int = 0, update: int, **more: int) -> None:
+    values = {"what": what, "rank": rank, "update": update, **more}
+    monkeypatch.setenv("TRAINER_ACCIDENT", json.dumps(values))
 
 
 # Resuming
@@ -215,6 +219,7 @@ class Pair(Single):
 
     def __init__(self, rank: int, meeting: threading.Barrier, table: dict[int, list[torch.Tensor]]) -> None:
         self.rank = self.local_rank = rank
+        self.stopping = StopAgreement()
         self.reductions: list[torch.dtype | None] = []
         self._meeting, self._table = meeting, table
 
@@ -450,33 +455,77 @@ def test_a_model_goes_to_hugging_face_form_and_back(trainer, whole, training_set
 # Stopped
 
 
-def test_sigterm_saves_and_exits_0(trainer, whole, training_set, tmp_path, monkeypatch):
-    update = Training.update
+@pytest.mark.parametrize("accumulation", ["after", "each"])
+def test_sigterm_discards_the_unfinished_update_saves_and_exits_0(
+    trainer, whole, training_set, tmp_path, monkeypatch, accumulation
+):
+    forward, passes = BertForPreTraining.forward, []
 
-    def interrupted(self, batches):
-        if self.state.step == 6:
+    def interrupted(self, *arguments, **options):
+        passes.append(1)
+        if len(passes) == 6 * 2 + 1:  # the first of update 7's two micro-batches
             os.kill(os.getpid(), signal.SIGTERM)
-        return update(self, batches)
+        return forward(self, *arguments, **options)
 
-    monkeypatch.setattr(Training, "update", interrupted)
+    monkeypatch.setattr(BertForPreTraining, "forward", interrupted)
     run = words(training_set, tmp_path, "--accumulation=2", "--checkpoint-every=100")
+    run.append(f"--allreduce-post-accumulation={json.dumps(accumulation == 'after')}")
     outcome = trainer(*run)
     assert outcome.status == 0
-    assert "stopped after update 7 as requested" in outcome.err
-    assert list(find_checkpoints(str(tmp_path))) == [7]
+    assert len(passes) == 6 * 2 + 1
+    assert "stopped after update 6 as requested" in outcome.err
+    assert list(find_checkpoints(str(tmp_path))) == [6]
+    assert len(losses(tmp_path)) == 6
     monkeypatch.undo()
     assert trainer(*run, "--resume").status == 0
     assert losses(tmp_path) == losses(whole)
+    assert tensors(tmp_path, 10) == tensors(whole, 10)
+
+
+def test_sigterm_during_an_evaluation_abandons_it(trainer, training_set, tmp_path, monkeypatch):
+    evaluated, move = [], Cpu.move
+
+    def interrupted(self, batch):
+        if not torch.is_grad_enabled():
+            evaluated.append(len(batch))
+            os.kill(os.getpid(), signal.SIGTERM)
+        return move(self, batch)
+
+    monkeypatch.setattr(Cpu, "move", interrupted)
+    run = words(
+        training_set, tmp_path, f"--eval-data={training_set}", "--eval-every=3", "--eval-batch-size=4"
+    )
+    outcome = trainer(*run)
+    assert outcome.status == 0
+    assert evaluated == [4]
+    assert "evaluated" not in outcome.err
+    assert list(find_checkpoints(str(tmp_path))) == [3]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("launcher", LAUNCHERS)
-def test_sigterm_to_one_worker_stops_all(launcher, training_set, tmp_path, monkeypatch):
+def test_sigterm_to_one_worker_stops_all_in_the_same_micro_batch(
+    launcher, training_set, tmp_path, monkeypatch
+):
+    accident(monkeypatch, "term", rank=1, update=4, micro_batch=2)
+    outcome = start_workers(launcher, 2, *words(training_set, tmp_path, "--accumulation=3"))
+    assert outcome.status == 0, outcome.err
+    assert "stopped after update 3 as requested" in outcome.err
+    assert list(find_checkpoints(str(tmp_path))) == [3]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_sigterm_to_one_worker_at_any_time_leaves_whole_updates(
+    launcher, training_set, tmp_path, monkeypatch
+):
     accident(monkeypatch, "term", rank=1, update=4)
     outcome = start_workers(launcher, 2, *words(training_set, tmp_path))
     assert outcome.status == 0, outcome.err
-    assert "stopped after update 4 as requested" in outcome.err
-    assert list(find_checkpoints(str(tmp_path))) == [4]
+    (made,) = find_checkpoints(str(tmp_path))
+    assert made in (3, 4)  # 4 if the other worker had entered its reduction
+    assert f"stopped after update {made} as requested" in outcome.err
+    assert len(losses(tmp_path)) == made
 
 
 @pytest.mark.slow

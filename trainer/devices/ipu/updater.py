@@ -55,6 +55,7 @@ class IpuUpdater(Updater):
     def update(
         self, updates: Sequence[Sequence[RowBatch]], learning_rate: float, state: State
     ) -> list[Tensor]:
+        self._workers.stopping.check(exchanges=True)
         tensors = _joined(updates)
         if self._executor is None:
             self._compile(tensors, len(updates[0]), state)
