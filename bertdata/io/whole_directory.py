@@ -1,8 +1,9 @@
 """Local directories that appear whole or not at all, as files do in ``storage.open_output``."""
 
+import filecmp
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -10,13 +11,26 @@ from bertdata.errors import DatasetError, StorageError
 from bertdata.io import storage
 from bertdata.io.commit import UNFINISHED
 
+_ATTEMPTS = 10  # against another machine that changes the same names
+
+IsSame = Callable[[Path, Path], bool]
+
+
+def same_files(one: Path, other: Path) -> bool:
+    """True if both directories hold the same names and bytes; neither has subdirectories."""
+    names = sorted(os.listdir(one))
+    if names != sorted(os.listdir(other)):
+        return False
+    return all(filecmp.cmp(one / name, other / name, shallow=False) for name in names)
+
 
 @contextmanager
-def open_directory(path: Path) -> Iterator[Path]:
+def open_directory(path: Path, is_same: IsSame = same_files) -> Iterator[Path]:
     """A local directory that grows aside and appears whole under its path when the block ends well.
 
-    What was at the path is replaced. It grows in ``unfinished/`` beside the path, under a name of its
-    own: machines that share a file system may write the same one at the same time.
+    A directory with the same content that is there already stays untouched, another one is replaced.
+    It grows in ``unfinished/`` beside the path, under a name of its own: machines that share a file
+    system may write the same one at the same time. is_same: compares (the one there, the new one).
     """
     growing = _unfinished(path.parent) / storage.growing_name(path.name)
     try:
@@ -24,12 +38,7 @@ def open_directory(path: Path) -> Iterator[Path]:
         yield growing
         for file in (*growing.iterdir(), growing):
             _flush(file)
-        shutil.rmtree(path, ignore_errors=True)
-        try:
-            growing.rename(path)
-        except OSError:
-            if not path.is_dir():  # another machine may just have put it there
-                raise
+        _put(growing, path, is_same)
         _flush(path.parent)
     except OSError as error:
         raise StorageError(f"{path}: cannot be written: {error}") from None
@@ -39,9 +48,34 @@ def open_directory(path: Path) -> Iterator[Path]:
             growing.parent.rmdir()
 
 
+def _put(growing: Path, path: Path, is_same: IsSame) -> None:
+    """Rename the whole directory to its path, unless the same is there."""
+    for attempt in range(_ATTEMPTS):
+        try:
+            growing.rename(path)  # fails if a directory that is not empty is there
+            return
+        except OSError:
+            if not path.is_dir() or attempt == _ATTEMPTS - 1:
+                raise
+        with suppress(FileNotFoundError):  # another machine has just removed or replaced it
+            if is_same(path, growing):
+                return
+            remove_directory(path)
+
+
+def remove_directory(path: Path) -> None:
+    """Remove a directory so that its name disappears at once: nobody finds half of it."""
+    aside = _unfinished(path.parent) / storage.growing_name(path.name)
+    aside.parent.mkdir(exist_ok=True)
+    path.rename(aside)
+    shutil.rmtree(aside, ignore_errors=True)
+    with suppress(OSError):  # others grow there
+        aside.parent.rmdir()
+
+
 def _make(growing: Path) -> None:
     """Make the directory; another machine may remove its empty parent in between."""
-    for _ in range(10):
+    for _ in range(_ATTEMPTS):
         with suppress(FileNotFoundError):
             growing.mkdir(parents=True)
             return

@@ -12,8 +12,8 @@ seeds each micro-batch, so that dropout too is the same after a resume and for a
 import json
 import math
 import os
-import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import md5
 from pathlib import Path
@@ -28,7 +28,7 @@ from bertdata import __version__
 from bertdata.errors import MissingInputError, StorageError
 from bertdata.io.file_check import file_md5
 from bertdata.io.json_text import parse_json_text
-from bertdata.io.whole_directory import open_directory, sweep_directories
+from bertdata.io.whole_directory import open_directory, remove_directory, sweep_directories
 from trainer.config.settings import Config
 from trainer.errors import CheckpointError
 from trainer.model.model_config import ModelConfig
@@ -86,18 +86,17 @@ def save_checkpoint(
     path = _folder(output_dir) / f"step-{state.number:08d}"
     write_checkpoint(path, state, weights, moments)
     found = find_checkpoints(output_dir)
-    for number in [number for number in found if number > state.phase_start][:-keep]:
-        shutil.rmtree(found[number], ignore_errors=True)
+    _remove([found[number] for number in found if number > state.phase_start][:-keep])
     return path
 
 
 def write_checkpoint(
     path: Path, state: State, weights: Mapping[str, Tensor], moments: Mapping[str, Tensor]
 ) -> None:
-    """Write a checkpoint that appears whole; what was at the path is replaced."""
+    """Write a checkpoint that appears whole; another one at the path is replaced, the same one stays."""
     files = {}
     try:
-        with open_directory(path) as growing:
+        with open_directory(path, _is_same) as growing:
             for name, tensors in {WEIGHTS: weights, MOMENTS: moments}.items():
                 if tensors:
                     save_file({key: tensor.contiguous() for key, tensor in tensors.items()}, growing / name)
@@ -131,8 +130,7 @@ def clean_up(output_dir: str, after: int | None = None) -> None:
     last = math.inf if after is None else after
     later = [path for number, path in find_checkpoints(output_dir).items() if number > last]
     sweep_directories(_folder(output_dir))
-    for path in later:
-        shutil.rmtree(path, ignore_errors=True)
+    _remove(later)
 
 
 def read_state(path: Path) -> State:
@@ -174,6 +172,22 @@ def read_tensors(path: Path, state: State, name: str = WEIGHTS) -> dict[str, Ten
         return load_file(file)
     except SafetensorError as error:
         raise CheckpointError(f"{file}: not a safetensors file: {error}") from None
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    """True if both checkpoints are complete and the same, by the md5s in their states."""
+    names = sorted(path.name for path in other.iterdir())
+    return (
+        names == sorted(path.name for path in one.iterdir())
+        and all((one / name).stat().st_size == (other / name).stat().st_size for name in names)
+        and (one / STATE).read_bytes() == (other / STATE).read_bytes()
+    )
+
+
+def _remove(checkpoints: Iterable[Path]) -> None:
+    for path in checkpoints:
+        with suppress(OSError):  # another machine may have removed it
+            remove_directory(path)
 
 
 def _md5(values: Mapping[str, Any]) -> str:

@@ -3,7 +3,7 @@
 import math
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -12,12 +12,13 @@ from typing import Any
 import torch
 
 from bertdata.dataset.reader import OpenedDataset
+from bertdata.errors import BertDataError
 from bertdata.examples.bert.batch import BertBatch
 from trainer.config.settings import Config
 from trainer.data.evaluation import evaluation_batches
 from trainer.data.forms import RowForm
 from trainer.data.opening import open_configured
-from trainer.errors import CheckpointError, StopRequested
+from trainer.errors import StopRequested
 from trainer.model.bert import BertForPreTraining
 from trainer.model.huggingface import read_config
 from trainer.model.model_config import ModelConfig
@@ -120,13 +121,16 @@ def evaluate(config: Config, *, poll: bool = False, timeout: float = math.inf) -
     evaluation, shape = None, None
     with Reporter(loggers) as report:
         for path in _checkpoints(runtime, poll, timeout):
-            known, step, trained, is_last = runtime.share(partial(_inspect, path))
-            if step is None:
-                continue  # removed before it was read
+            read = partial(_unless_removed, path, poll)
+            found = runtime.share(partial(read, _inspect, path))
+            if found is None:
+                continue
+            known, step, trained, is_last = found
             if evaluation is None or known != shape:
                 shape = known
                 evaluation, model = _prepare(runtime, shape)
-            runtime.share(partial(read_weights_into, model, path))
+            if runtime.share(partial(read, _read_weights, model, path)) is None:
+                continue
             runtime.workers.broadcast(model.state_dict().values())
             report.begin_evaluation()
             record = evaluation.measure(model, step=step, trained=trained)
@@ -160,16 +164,26 @@ def _checkpoints(runtime: Runtime, poll: bool, timeout: float) -> Iterator[str]:
             time.sleep(min(_PAUSE_SECONDS, timeout))
 
 
-def _inspect(path: str) -> tuple[dict[str, Any] | None, int | None, int, bool]:
-    """(model, step, examples trained, is last) of a checkpoint; step is None if it has been removed."""
+def _unless_removed(path: str, poll: bool, read: Callable[..., Any], *arguments: Any) -> Any:
+    """The result of read, or None if the checkpoint was removed meanwhile and others may follow (poll)."""
+    try:
+        return read(*arguments)
+    except (BertDataError, OSError):
+        if poll and not Path(path).exists():
+            return None
+        raise
+
+
+def _read_weights(model: BertForPreTraining, path: str) -> bool:
+    read_weights_into(model, path)
+    return True
+
+
+def _inspect(path: str) -> tuple[dict[str, Any] | None, int, int, bool]:
+    """(model, step, examples trained, is last) of a checkpoint."""
     folder = Path(path)
     if (folder / STATE).is_file() or folder.parent.name == "checkpoints":
-        try:
-            state = read_state(folder)
-        except CheckpointError:
-            if folder.exists():
-                raise
-            return None, None, 0, False
+        state = read_state(folder)
         return state.model, state.step, state.trained, state.step >= state.config.get("steps", math.inf)
     shape = read_config(path).as_json() if (folder / "config.json").is_file() else None
     return shape, 0, 0, False

@@ -15,7 +15,7 @@ from bertdata.errors import DatasetError, ManifestError, StorageError
 from bertdata.io import storage
 from bertdata.io.commit import Commit, differences
 from bertdata.io.manifest_file import dump_json, parse_json, seal, unseal
-from bertdata.io.whole_directory import open_directory, sweep_directories
+from bertdata.io.whole_directory import open_directory, remove_directory, sweep_directories
 from tests.support.commands import contents, files_below
 from tests.support.lock_holder import holder
 from tests.support.object_stores import Store
@@ -302,6 +302,36 @@ def test_a_directory_appears_whole_or_not_at_all(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="step-1: cannot be written: .*full"), open_directory(path):
         raise OSError(28, "full")
     assert contents(tmp_path) == {"checkpoints/step-1/file": b"second"}
+
+
+def test_the_same_directory_of_another_machine_stays_and_another_is_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "step-1"
+    with open_directory(path) as ours:
+        (ours / "file").write_text("same")
+        with open_directory(path) as theirs:
+            (theirs / "file").write_text("same")
+        there = path.stat().st_ino
+    assert path.stat().st_ino == there
+    with open_directory(path) as ours:
+        (ours / "file").write_text("else")
+    assert contents(tmp_path) == {"step-1/file": b"else"}
+    assert os.listdir(tmp_path) == ["step-1"]
+
+
+def test_a_directory_is_removed_by_one_rename(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with open_directory(tmp_path / "step-1") as growing:
+        (growing / "file").write_text("content")
+    found = list[bool]()
+    rmtree = shutil.rmtree
+
+    def look(path: Path, **options: bool) -> None:
+        found.append((tmp_path / "step-1").exists() or not (path / "file").exists())
+        rmtree(path, **options)
+
+    monkeypatch.setattr(shutil, "rmtree", look)
+    remove_directory(tmp_path / "step-1")
+    assert found == [False]
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_directories_never_grow_and_are_never_swept_behind_a_link(tmp_path: Path) -> None:

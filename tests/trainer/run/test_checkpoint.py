@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import pickle
+import shutil
 import stat
 from dataclasses import replace
 from pathlib import Path
@@ -97,6 +98,37 @@ def test_saving_again_replaces(tmp_path):
     assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["step-00000003"]
 
 
+def test_the_same_checkpoint_of_another_machine_never_disappears(tmp_path, monkeypatch):
+    path = save(tmp_path)
+    files = {name: (path / name).stat().st_ino for name in (WEIGHTS, MOMENTS, STATE)}
+    looks = []
+
+    def watched(function):
+        def look(*arguments, **options):
+            looks.append({name: (path / name).stat().st_ino for name in files} == files)
+            try:
+                return function(*arguments, **options)
+            finally:
+                looks.append({name: (path / name).stat().st_ino for name in files} == files)
+
+        return look
+
+    for owner, name in ((os, "rename"), (os, "rmdir"), (shutil, "rmtree"), (Path, "rename"), (Path, "rmdir")):
+        monkeypatch.setattr(owner, name, watched(getattr(owner, name)))
+    save(tmp_path)
+    assert looks
+    assert all(looks)
+
+
+@pytest.mark.parametrize("name", [WEIGHTS, STATE])
+def test_an_incomplete_checkpoint_of_the_same_number_is_replaced(tmp_path, name):
+    path = save(tmp_path)
+    (path / name).write_bytes(b"half of")
+    save(tmp_path)
+    read(path)
+    assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["step-00000003"]
+
+
 def test_an_interrupted_save_leaves_no_checkpoint(tmp_path, monkeypatch):
     save(tmp_path, 1)
 
@@ -105,7 +137,7 @@ def test_an_interrupted_save_leaves_no_checkpoint(tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(checkpoint, "save_file", interrupted)
-    monkeypatch.setattr(checkpoint.shutil, "rmtree", lambda *_, **__: None)  # as after kill -9
+    monkeypatch.setattr(shutil, "rmtree", lambda *_, **__: None)  # as after kill -9
     with pytest.raises(KeyboardInterrupt):
         save(tmp_path, 2)
     monkeypatch.undo()

@@ -22,6 +22,7 @@ from trainer.devices.registry import find_device
 from trainer.model.bert import BertForPreTraining
 from trainer.model.model_config import ModelConfig
 from trainer.report.log_records import EvaluationRecord
+from trainer.run import evaluate
 from trainer.run.checkpoint import find_checkpoints
 from trainer.run.evaluate import Evaluation, most_frequent_label
 from trainer.run.runtime import Runtime, make_model
@@ -202,6 +203,26 @@ def test_polling_evaluates_each_checkpoint_that_appears(trainer, run, training_s
     assert outcome.status == 0, outcome.err
     lines = [line.split(":")[0] for line in outcome.err.splitlines() if "evaluated 8 examples" in line]
     assert lines == ["step 2", "step 4"]  # and there it ends: the run has no more steps
+
+
+@pytest.mark.parametrize("reader", ["_inspect", "read_weights_into"])
+def test_polling_passes_over_a_checkpoint_that_is_pruned_under_it(
+    trainer, run, training_set, tmp_path, monkeypatch, reader
+):
+    shutil.copytree(run / "checkpoints", tmp_path / "checkpoints")
+    read = getattr(evaluate, reader)
+
+    def pruned(*arguments):
+        if str(arguments[-1]).endswith("step-00000002"):
+            shutil.rmtree(arguments[-1])
+        return read(*arguments)
+
+    monkeypatch.setattr(evaluate, reader, pruned)
+    arguments = ["evaluate", f"--eval-data={training_set}", f"--output-dir={tmp_path}", "--eval-examples=8"]
+    outcome = trainer(*arguments, "--poll", "--poll-timeout=60")
+    assert outcome.status == 0, outcome.err
+    assert [line.split(":")[0] for line in outcome.err.splitlines() if "evaluated 8" in line] == ["step 4"]
+    refuse(trainer(*arguments, "--resume-step=2"), 2, "holds no checkpoint 2")
 
 
 def test_polling_ends_when_nothing_comes(trainer, run, training_set, tmp_path):
