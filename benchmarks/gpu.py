@@ -69,14 +69,16 @@ def measure(settings: dict[str, Any], updates: int) -> dict[str, Any]:
     """Sequences a second over so many updates, peak memory in GiB, and the device's description."""
     padded = settings.get("padded", False)  # not a key of the trainer
     given = {name: value for name, value in settings.items() if name != "padded"}
-    config = Config(generated_data=True, optimiser="lamb-nvidia", **given)
+    config = Config.of(generated_data=True, optimiser="lamb-nvidia", **given)
     runtime = begin(config)
     data = open_configured(config, None)
     shape = find_model_config(config, data)
     training = Training(runtime, make_model(runtime, shape), new_state(config, shape, data.digest))
     ready = runtime.device.prepare
     prepare = (lambda batch: ready(shorten(batch))) if padded else ready
-    loader = Loader(data, form=RowForm(), batch_size=config.batch_size, seed=config.seed, prepare=prepare)
+    loader = Loader(
+        data, form=RowForm(), batch_size=config.update.batch_size, seed=config.data.seed, prepare=prepare
+    )
     try:
         for number in range(WARM_UP + updates):
             if number == WARM_UP:
@@ -84,14 +86,14 @@ def measure(settings: dict[str, Any], updates: int) -> dict[str, Any]:
                 start = time.perf_counter()
             update = next(loader)
             training.update([update])
-            training.advance(update.position, config.batch_size)
+            training.advance(update.position, config.update.batch_size)
         _wait()
         seconds = time.perf_counter() - start
     finally:
         loader.close()
     memory = torch.cuda.max_memory_allocated() / 2**30 if torch.cuda.is_available() else 0.0
     return {
-        "speed": updates * config.batch_size / seconds,
+        "speed": updates * config.update.batch_size / seconds,
         "memory": memory,
         "device": runtime.device.describe(),
     }
@@ -167,7 +169,7 @@ def main(words: list[str] | None = None) -> int:
         if given.measure:
             print(json.dumps(measure(**json.loads(given.measure))))
             return 0
-        print(find_device(Config(device="cuda")).describe(), end="\n\n")
+        print(find_device(Config.of(device="cuda")).describe(), end="\n\n")
     except BertDataError as error:
         print(f"benchmarks.gpu: {error}", file=sys.stderr)
         return error.exit_status

@@ -17,12 +17,12 @@ import transformers
 
 from benchmarks import corpus, measure
 from bertdata.dataset.reader import open_dataset
+from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import RowBatch
 from trainer.data.forms import RowForm
 from trainer.data.loader import Loader, Update
 from trainer.data.order import Position
-from trainer.model.model_config import ModelConfig
 from trainer.optim import clip_, make_optimiser
 from trainer.run.checkpoint import State
 from trainer.run.runtime import begin, make_model
@@ -45,7 +45,7 @@ Step = Callable[[RowBatch], object]
 
 def ours() -> Step:
     """An update of the trainer."""
-    config = Config(optimiser=OPTIMISER, batch_size=BATCH)
+    config = Config.of(optimiser=OPTIMISER, batch_size=BATCH)
     runtime = begin(config)
     shape = ModelConfig(**SHAPE)
     fresh = State(

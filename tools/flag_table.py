@@ -6,7 +6,7 @@ The table is generated from ``schemas/trainer.json``; a test compares the page w
 from pathlib import Path
 
 from trainer.config.foreign.aliases import renamed, translations
-from trainer.config.settings import device_option_properties, properties
+from trainer.config.schema import device_option_properties, properties
 
 PAGE = Path(__file__).parent.parent / "docs" / "training.md"
 BEGIN, END = "<!-- flags: python -m tools.flag_table -->\n", "<!-- end of flags -->\n"

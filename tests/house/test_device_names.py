@@ -15,11 +15,13 @@ NAMES = {
     *("popdist", "poptorch", "habana_frameworks", "torch_xla"),
 }
 PLACES = {"devices", "collectives"}
-CONFIGURATION = {"config.py", "aliases.py", "flags.py"}
+# The default device, and the sections that hold each device's own keys.
+CONFIGURATION = {f"config/{name}.py" for name in ("run", "devices", "settings")}
 TOLD = [
     path
     for path in sorted(TRAINER.rglob("*.py"))
-    if not PLACES & set(path.relative_to(TRAINER).parts) and path.name not in CONFIGURATION
+    if not PLACES & set(path.relative_to(TRAINER).parts)
+    and path.relative_to(TRAINER).as_posix() not in CONFIGURATION
 ]
 
 

@@ -40,9 +40,9 @@ def configured(command: str) -> Config:
 def test_commands_are_understood(command):
     number = re.search(r" (?:-np|--nproc-per-node|--world.size) (\d+) ", f"{command} ")
     for config in make_configs(words(command)):
-        assert config.train_data or config.generated_data
-        assert config.output_dir or config.compile_only
-        assert config.update_examples(int(number[1]) if number else 1) > 0
+        assert config.data.train_data or config.data.generated_data
+        assert config.run.output_dir or config.run.compile_only
+        assert config.update.examples(int(number[1]) if number else 1) > 0
 
 
 @pytest.mark.parametrize("page", [TEXT, DEVICES])
@@ -62,7 +62,7 @@ def test_every_device_has_its_section_and_its_line():
         assert "--compile-only" in section or name == "cuda"
         assert "rofile" in section or name == "cpu"
         assert "pip install" in section
-        used = {config.device for command in commands(section) for config in make_configs(words(command))}
+        used = {config.run.device for command in commands(section) for config in make_configs(words(command))}
         assert used == {name}
 
 
@@ -79,8 +79,8 @@ def test_nvidias_flags_mean_their_configuration():
         "device",
         "checkpoint_every",
     ):
-        assert getattr(theirs, name) == getattr(shipped, name), name
-    assert theirs.micro_batches(8) == shipped.micro_batches(8)
+        assert theirs.as_json()[name] == shipped.as_json()[name], name
+    assert theirs.update.micro_batches(8) == shipped.update.micro_batches(8)
 
 
 def test_every_shipped_configuration_is_in_the_table():

@@ -83,7 +83,7 @@ def main(task: str, place: str, patience: str = "60") -> int:
     """Exit status, as the trainer's."""
     try:
         heartbeat.TIMEOUT_SECONDS = float(patience)
-        collective = find_collective(None, find_device(Config()))
+        collective = find_collective(None, find_device(Config.of()))
         {"operations": operations, "steps": steps, "stuck": stuck}[task](collective, Path(place))
         collective.close()
     except TrainerError as error:

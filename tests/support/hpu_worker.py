@@ -33,6 +33,7 @@ import trainer.collectives.torch_distributed  # noqa: E402
 import trainer.run.pretrain  # noqa: E402, F401
 from bertdata.records import ShardLayout  # noqa: E402
 from trainer.__main__ import main  # noqa: E402
+from trainer.config.model import ModelConfig  # noqa: E402
 from trainer.config.settings import Config  # noqa: E402
 from trainer.data.forms import RowForm  # noqa: E402
 from trainer.data.generated import generated_data  # noqa: E402
@@ -41,7 +42,6 @@ from trainer.devices import hpu as adapter  # noqa: E402
 from trainer.devices.device import Device  # noqa: E402
 from trainer.devices.registry import find_device  # noqa: E402
 from trainer.model.bert import BertForPreTraining  # noqa: E402
-from trainer.model.model_config import ModelConfig  # noqa: E402
 from trainer.run.evaluate import Evaluation  # noqa: E402
 from trainer.run.training import Training  # noqa: E402
 from trainer.strategies.updater import Updater  # noqa: E402
@@ -136,7 +136,7 @@ def unknown_calls() -> None:
 
 def tied_weights() -> None:
     """Print what Module.to leaves of two names for one weight, and of the model's shared embeddings."""
-    device = find_device(Config(device="hpu", device_options={"mode": "eager"}))
+    device = find_device(Config.of(device="hpu", device_options={"mode": "eager"}))
     pair = torch.nn.ModuleList([torch.nn.Embedding(8, 4), torch.nn.Linear(4, 8, bias=False)])
     pair[1].weight = pair[0].weight
     print(len(list(pair.parameters())), "then", len(list(pair.to("hpu").parameters())))

@@ -13,7 +13,7 @@ from subprocess import Popen
 from tempfile import TemporaryDirectory
 from threading import Thread
 
-from bertdata.errors import BertDataError
+from bertdata.errors import BertDataError, SettingsError
 from bertdata.io.process_pool import available_cores
 from trainer.collectives.launchers import find_launcher
 from trainer.config.settings import Config
@@ -31,9 +31,11 @@ def launched(config: Config, *words: str) -> bool:
     SIGTERM and Ctrl-C are forwarded to each worker. ReportedError when a worker failed and printed why,
     WorkerLost when one failed without.
     """
-    if not config.dist or config.world_size == 1 or find_launcher() != "single":
+    if not config.run.dist or config.run.world_size == 1 or find_launcher() != "single":
         return False
-    config.require("world_size")
+    size = config.run.world_size
+    if size is None:
+        raise SettingsError("world_size is missing: give --world-size")
     with TemporaryDirectory() as folder:
         reported = Path(folder, "reported")
         signals = list[int]()
@@ -46,8 +48,8 @@ def launched(config: Config, *words: str) -> bool:
 
         signal.signal(signal.SIGTERM, forward)
         signal.signal(signal.SIGINT, forward)
-        common = _environment(config.world_size) | {_LAUNCHED: f"{os.getpid()} {reported}"}
-        for rank in map(str, range(config.world_size)):
+        common = _environment(size) | {_LAUNCHED: f"{os.getpid()} {reported}"}
+        for rank in map(str, range(size)):
             own = common | {"RANK": rank, "LOCAL_RANK": rank}
             # In its own session, so that a terminal's Ctrl-C arrives once; a second one interrupts at once.
             workers.append(Popen([sys.executable, "-m", "trainer", *words], env=own, start_new_session=True))

@@ -14,7 +14,8 @@ from bertdata.cli.common.parser import Parser
 from bertdata.config.value_check import check_names, read_object, read_value, types_of
 from bertdata.errors import SettingsError
 from trainer.config.foreign.aliases import known_names, renamed, translate, translations
-from trainer.config.settings import Config, device_option_properties, properties
+from trainer.config.schema import device_option_properties, properties
+from trainer.config.settings import Config
 
 PRETRAIN = "python -m trainer pretrain"
 
@@ -39,14 +40,13 @@ def make_configs(arguments: Sequence[str], prog: str = PRETRAIN) -> list[Config]
     for phase in range(max(map(len, layers))):
         below, above = (layer[phase % len(layer)] for layer in layers)
         keys = translate(below, where) | translate(above, below=below)
-        options = {name: keys.pop(name) for name in device_option_properties() if name in keys}
         if phase and not keys.get("phase2"):
             keys |= {"phase2": True, "phase1_end_step": None, "start_from_ckpt": None}
         try:
-            configs.append(Config(**keys, device_options=options))
+            configs.append(Config.of(**keys))
         except SettingsError as error:  # values valid alone but not together
             raise SettingsError(f"{where}{error}") from None
-    return configs[-1:] if configs[0].phase2 else configs
+    return configs[-1:] if configs[0].run.phase2 else configs
 
 
 def _by_phase(given: dict[str, Any], where: str = "") -> list[dict[str, Any]]:

@@ -8,9 +8,9 @@ from bertdata.dataset.reader import OpenedDataset, open_dataset
 from bertdata.dataset.vocabulary import fit_warnings
 from bertdata.errors import SettingsError
 from bertdata.records import ShardLayout
+from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.generated import generated_data
-from trainer.model.model_config import ModelConfig
 
 _OBJECTIVE = "bert"
 _PADDING_TOKENS = 127  # a model's vocabulary may be rounded up to a multiple of 128
@@ -23,17 +23,17 @@ def open_configured(
 
     model_vocabulary_size: that of a given model, for a configuration without one.
     """
-    model = config.model_settings()
+    model = config.model.settings()
     vocabulary_size = model.get("vocab_size", model_vocabulary_size)
-    length, masks = config.max_seq_length, config.max_predictions_per_seq
+    length, masks = config.data.max_seq_length, config.data.max_predictions_per_seq
     if paths is None:
         layout = ShardLayout(max_seq_length=length or 128, max_predictions_per_seq=masks or 20)
         size = vocabulary_size or ModelConfig().vocab_size
-        return generated_data(layout, vocabulary_size=size, seed=config.seed)
+        return generated_data(layout, vocabulary_size=size, seed=config.data.seed)
     longest = model.get("max_position_embeddings", ModelConfig().max_position_embeddings)
     return open_for_training(
         paths.split(","),
-        unverified=config.unverified,
+        unverified=config.data.unverified,
         max_seq_length=length,
         max_predictions_per_seq=masks,
         max_position_embeddings=longest,
@@ -46,9 +46,9 @@ def data_warnings(config: Config) -> list[str]:
 
     Only a dataset with a manifest tells.
     """
-    if config.train_data is None or config.generated_data or config.unverified:
+    if config.data.train_data is None or config.data.generated_data or config.data.unverified:
         return []
-    datasets = [dataset for path in config.train_data.split(",") for dataset in find_datasets(path)]
+    datasets = [dataset for path in config.data.train_data.split(",") for dataset in find_datasets(path)]
     return [warning for dataset in datasets for warning in fit_warnings(dataset)]
 
 

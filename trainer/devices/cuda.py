@@ -41,7 +41,7 @@ class Cuda(Device):
     process_group = "nccl"
 
     def __init__(self, config: Config, local_rank: int = 0) -> None:
-        if config.deterministic:
+        if config.run.deterministic:
             _set_cublas_workspace()
         if local_rank >= (found := torch.cuda.device_count()):
             build = f"for CUDA {torch.version.cuda} finds {found}" if torch.version.cuda else "has no CUDA"
@@ -51,10 +51,10 @@ class Cuda(Device):
         self.torch_device = torch.device("cuda", local_rank)
         torch.cuda.set_device(self.torch_device)
         torch.set_float32_matmul_precision("high")  # TF32 for products that autocast leaves in fp32
-        self._graphs = bool(config.device_options.get("cuda_graphs"))
+        self._graphs = bool(config.cuda.cuda_graphs)
         if self._graphs:
             self.compiles, self.fixed_shapes, self.compile_mode = True, True, "reduce-overhead"
-        self._attention = str(config.device_options.get("attention", "auto"))
+        self._attention = config.cuda.attention or "auto"
         for name, (allow, _) in _KERNELS.items():
             allow(self._attention in ("auto", name))
         self._kernel = ""
@@ -85,9 +85,9 @@ class Cuda(Device):
 
         The case is padded sequences.
         """
-        shape, precision = model.config, self.config.precision
+        shape, precision = model.config, self.config.update.precision
         half = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}[precision]
-        length = self.config.max_seq_length or shape.max_position_embeddings
+        length = self.config.data.max_seq_length or shape.max_position_embeddings
         head = shape.hidden_size // shape.num_attention_heads
         dropout = shape.attention_probs_dropout_prob
         case = f"attention {self._attention} cannot be used with precision {precision}, heads of {head}"
@@ -109,7 +109,7 @@ class Cuda(Device):
         parts += [f"{self._kernel} attention"] if self._kernel else []
         parts += ["compiled"] if self.compiles else []
         parts += ["CUDA graphs"] if self._graphs else []
-        parts += ["deterministic"] if self.config.deterministic else []
+        parts += ["deterministic"] if self.config.run.deterministic else []
         return f"{self.torch_device}: {', '.join(parts)}"
 
 

@@ -49,7 +49,7 @@ class Device:
         """local_rank: the number of the device on this machine; SettingsError where it is not there."""
         self.config = config
         self.torch_device = torch.device(self.name)
-        self.compiles = config.compile or config.compile_only
+        self.compiles = config.run.compile or config.run.compile_only
         self.fixed_shapes = self.fixed_shapes or self.compiles
 
     def join(self) -> None:
@@ -101,7 +101,7 @@ class Device:
     def losses(self, model: BertForPreTraining, batch: RowBatch) -> Losses:
         """The losses of the model on a batch in host memory."""
         batch = self.move(batch)
-        with self.autocast(self.config.precision):
+        with self.autocast(self.config.update.precision):
             logits = model(batch)
         return pretraining_loss(logits, batch)
 

@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.profiler import ProfilerActivity
 
 from bertdata.errors import SettingsError
+from trainer.config.devices import HpuSection
 from trainer.config.settings import Config
 from trainer.data.batches import RowBatch
 from trainer.devices.availability import Availability
@@ -47,10 +48,10 @@ class Hpu(Device):
     fixed_shapes = True
 
     def __init__(self, config: Config, local_rank: int = 0) -> None:
-        self.mode = find_mode(config.device_options)
-        if config.precision == "fp16":
+        self.mode = find_mode(config.hpu)
+        if config.update.precision == "fp16":
             raise _refusal("precision is fp16, expected bf16 or fp32: --precision bf16")
-        if self.mode == "lazy" and config.compile:
+        if self.mode == "lazy" and config.run.compile:
             raise _refusal("mode lazy and compile contradict each other: --mode graph compiles")
         _load(self.mode)
         self._core = import_module("habana_frameworks.torch.core")
@@ -99,13 +100,13 @@ class Hpu(Device):
             for group in groups
             if group["params"]
         ]
-        name = find_fused(preset, groups, use_lamb=config.device_options.get("use_fused_lamb", True))
+        name = find_fused(preset, groups, use_lamb=config.hpu.use_fused_lamb is not False)
         fused = _find("optimizers", name) if name else None
         if fused is None:
             return super().optimiser(preset, groups)
         if name == "FusedLamb":
-            self.clips_in_step = config.clipping_point == "per_update"
-            settings["max_grad_norm"] = config.max_grad_norm if self.clips_in_step else None
+            self.clips_in_step = config.update.clipping_point == "per_update"
+            settings["max_grad_norm"] = config.update.max_grad_norm if self.clips_in_step else None
         made: torch.optim.Optimizer = fused(counted, **settings)
         return made
 
@@ -155,10 +156,10 @@ def examine() -> Availability:
     return Availability("hpu", True, f"{count} x Gaudi; {_version()}; mode {mode}; {kernels}", count=count)
 
 
-def find_mode(options: dict[str, Any]) -> str:
+def find_mode(keys: HpuSection) -> str:
     """The mode that the key mode, or Habana's older use_lazy_mode, gives; SettingsError on conflict."""
-    lazy = options.get("use_lazy_mode")
-    mode = str(options.get("mode") or ("lazy" if lazy else "graph"))
+    lazy = keys.use_lazy_mode
+    mode = keys.mode or ("lazy" if lazy else "graph")
     if lazy is not None and lazy != (mode == "lazy"):
         both = f"mode {mode} and use_lazy_mode {str(lazy).lower()} contradict each other"
         raise _refusal(f"{both}; mode alone is enough")

@@ -11,6 +11,6 @@ def find_device(config: Config) -> Device:
 
     SettingsError where it is not there.
     """
-    kind = getattr(find_module(config.device), DEVICES[config.device][1])
+    kind = getattr(find_module(config.run.device), DEVICES[config.run.device][1])
     device: Device = kind(config, find_local_rank())
     return device

@@ -45,11 +45,11 @@ class Xla(Device):
     def __init__(self, config: Config, local_rank: int = 0) -> None:
         self._xla, self._runtime = import_torch_xla()
         super().__init__(config)
-        if config.precision == "fp16":
+        if config.update.precision == "fp16":
             raise SettingsError("precision fp16: device 'xla' has bf16 and fp32")
         self._hardware = str(self._runtime.device_type())
-        if folder := config.device_options.get("executable_cache_dir"):
-            _keep_programs(str(folder))
+        if folder := config.xla.executable_cache_dir:
+            _keep_programs(folder)
         if "WORLD_SIZE" not in os.environ:  # with several workers, join must come before the first access
             self._check(self._xla.device)
 
@@ -77,7 +77,7 @@ class Xla(Device):
         self._xla.manual_seed(seed)
 
     def place(self, model: BertForPreTraining) -> BertForPreTraining:
-        if self.config.profile:
+        if self.config.run.profile:
             from torch_xla.debug import profiler
 
             self._server = profiler.start_server(PROFILE_PORT)

@@ -12,11 +12,11 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from bertdata.errors import SettingsError
+from trainer.config.model import ModelConfig
 from trainer.data.batches import Batch, FlatBatch
 from trainer.model.attention import FlatAttention, padded_attention, sequences_of
 from trainer.model.heads import Heads, Logits
 from trainer.model.layers import Dense, Embeddings, Encoder
-from trainer.model.model_config import ModelConfig
 from trainer.model.token_rows import first_rows, masked_rows, positions_of
 
 

@@ -8,8 +8,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from trainer.config.model import ModelConfig
+from trainer.model.activations import ACTIVATIONS
 from trainer.model.layers import NormedDense
-from trainer.model.model_config import ACTIVATIONS, ModelConfig
 
 
 @dataclass(frozen=True, slots=True)

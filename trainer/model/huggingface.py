@@ -17,8 +17,8 @@ from torch.nn import functional as F
 from bertdata.config.value_check import read_object
 from bertdata.errors import DataError, SettingsError
 from bertdata.io import storage
+from trainer.config.model import ModelConfig
 from trainer.model.bert import BertForPreTraining
-from trainer.model.model_config import ModelConfig
 
 WEIGHT_FILES = ("model.safetensors", "pytorch_model.bin")
 """Names of a directory's file of weights, in order of preference."""

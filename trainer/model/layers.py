@@ -4,8 +4,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from trainer.config.model import ModelConfig
+from trainer.model.activations import ACTIVATIONS
 from trainer.model.attention import Sequences
-from trainer.model.model_config import ACTIVATIONS, ModelConfig
 
 
 class Norm(nn.LayerNorm):

@@ -200,9 +200,9 @@ class WeightsAndBiases(ScalarLogger):
         try:
             self._run: Any = wandb.init(
                 dir=str(folder),
-                project=config.wandb_project,
+                project=config.reports.wandb_project,
                 config=config.as_json(),
-                mode="offline" if config.wandb_offline else "online",
+                mode="offline" if config.reports.wandb_offline else "online",
                 group=str(folder),
                 settings=wandb.Settings(console="off", silent=True),
             )

@@ -123,20 +123,22 @@ def make_reporter(
     resume_step: the update that the run resumes after; later rows in the logs are dropped.
     """
     if rank != 0:
-        return Reporter([], log_every=config.log_every, clock=clock)
-    output_dir = str(config.output_dir)
+        return Reporter([], log_every=config.reports.log_every, clock=clock)
+    output_dir = str(config.run.output_dir)
     if is_remote(output_dir):
         raise SettingsError(f"output_dir is {output_dir}, expected a local directory: logs are appended to")
     make_directory(output_dir)
     folder = Path(output_dir.removeprefix("file://"))
-    wanted: list[Logger] = [Terminal(config.steps, resume_step or 0, bar=not config.no_progress_bar)]
-    if config.mllog:
+    wanted: list[Logger] = [
+        Terminal(config.schedule.steps, resume_step or 0, bar=not config.reports.no_progress_bar)
+    ]
+    if config.reports.mllog:
         wanted.append(Mllog(folder / "mllog.txt"))
-    if config.tensorboard:
+    if config.reports.tensorboard:
         wanted.append(TensorBoard(folder / "tensorboard", resume_step))
-    if config.wandb or config.wandb_offline:
+    if config.reports.wandb or config.reports.wandb_offline:
         wanted.append(WeightsAndBiases(folder, config))
-    if not config.no_logs:  # the tables last: drawing their picture may fail
-        wanted.append(Dllogger(Path(config.json_summary or folder / "dllogger.json"), clock()))
+    if not config.reports.no_logs:  # the tables last: drawing their picture may fail
+        wanted.append(Dllogger(Path(config.reports.json_summary or folder / "dllogger.json"), clock()))
         wanted += [EvaluationResults(folder), Tables(folder, resume_step)]
-    return Reporter(wanted, log_every=config.log_every, clock=clock)
+    return Reporter(wanted, log_every=config.reports.log_every, clock=clock)

@@ -29,9 +29,9 @@ from bertdata.errors import MissingInputError, StorageError
 from bertdata.io.file_check import file_md5
 from bertdata.io.json_text import parse_json_text
 from bertdata.io.whole_directory import open_directory, remove_directory, sweep_directories
+from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.errors import CheckpointError
-from trainer.model.model_config import ModelConfig
 
 FORMAT = "bertdata checkpoint 1"
 STATE, WEIGHTS, MOMENTS = "state.json", "model.safetensors", "optimizer.safetensors"
@@ -66,11 +66,11 @@ class State:
 def new_state(config: Config, model: ModelConfig, data: str | None = None) -> State:
     """The state before the first update."""
     return State(
-        phase=2 if config.phase2 else 1,
+        phase=2 if config.run.phase2 else 1,
         data=data,
-        seed=config.seed,
-        open_files=config.open_files,
-        optimiser=config.optimiser,
+        seed=config.data.seed,
+        open_files=config.data.open_files,
+        optimiser=config.update.optimiser,
         model=model.as_json(),
         config=config.as_json(),
     )

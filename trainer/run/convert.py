@@ -3,10 +3,10 @@
 from pathlib import Path
 
 from bertdata.errors import DatasetError, MissingInputError
+from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.model.bert import new_model
 from trainer.model.huggingface import export_model, import_weights, read_config
-from trainer.model.model_config import ModelConfig
 from trainer.run.checkpoint import STATE, choose_checkpoint, new_state, read_state, write_checkpoint
 from trainer.run.runtime import read_weights_into
 
@@ -26,6 +26,6 @@ def convert(source: str, target: str) -> str:
         raise MissingInputError(f"{source}: holds neither {STATE} (a checkpoint) nor config.json")
     model = new_model(read_config(source))
     missing = import_weights(model, source)
-    write_checkpoint(Path(target), new_state(Config(), model.config), model.state_dict(), {})
+    write_checkpoint(Path(target), new_state(Config.of(), model.config), model.state_dict(), {})
     lacks = f", without {len(missing)} tensors of the heads, which keep random values" if missing else ""
     return f"{target}: weights to start from (--start-from-ckpt){lacks}"

@@ -29,7 +29,7 @@ def diagnose(device: str | None, *, as_json: bool) -> None:
     groups = {"device": devices}
     if not device:
         groups |= {"launcher": examine_launchers(), "log": _logs(), "machine": _machine()}
-    default = str(Config().device)
+    default = Config.of().run.device
     has_torch = find_spec("torch") is not None
     best = next((one for one in devices if one.there and one.name != default), devices[0])
     workers = f" --dist --world-size {best.count}" if best.count > 1 else ""

@@ -14,6 +14,7 @@ import torch
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import BertDataError
 from bertdata.examples.bert.batch import BertBatch
+from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.evaluation import evaluation_batches
 from trainer.data.forms import RowForm
@@ -21,7 +22,6 @@ from trainer.data.opening import open_configured
 from trainer.errors import StopRequested
 from trainer.model.bert import BertForPreTraining
 from trainer.model.huggingface import read_config
-from trainer.model.model_config import ModelConfig
 from trainer.report.log_records import EvaluationRecord, Logger
 from trainer.report.loggers import EvaluationResults
 from trainer.report.reporter import Reporter
@@ -52,11 +52,11 @@ class Evaluation:
     def measure(self, model: BertForPreTraining, *, step: int, trained: int) -> EvaluationRecord:
         """The metrics over all workers' shares; masked slots are weighted. StopRequested abandons it."""
         config, device, workers = self._runtime.config, self._runtime.device, self._runtime.workers
-        examples = min(self._data.examples, config.eval_examples or self._data.examples)
+        examples = min(self._data.examples, config.run.eval_examples or self._data.examples)
         batches = evaluation_batches(
             self._data,
             form=RowForm(fixed_shapes=device.fixed_shapes),
-            batch_size=config.eval_batch_size or config.batch_size or 32,
+            batch_size=config.run.eval_batch_size or config.update.batch_size or 32,
             workers=workers.size,
             rank=workers.rank,
             limit=examples,
@@ -102,7 +102,7 @@ def most_frequent_label(data: OpenedDataset) -> int:
 
 def reached(config: Config, record: EvaluationRecord) -> bool:
     """True if there is a target accuracy and the record reaches it."""
-    return config.target_accuracy is not None and record.masked_lm_accuracy >= config.target_accuracy
+    return config.run.target_accuracy is not None and record.masked_lm_accuracy >= config.run.target_accuracy
 
 
 def evaluate(config: Config, *, poll: bool = False, timeout: float = math.inf) -> None:
@@ -115,9 +115,9 @@ def evaluate(config: Config, *, poll: bool = False, timeout: float = math.inf) -
     runtime = begin(config)
     loggers = list[Logger]()
     if runtime.workers.rank == 0:
-        folder = Path(str(config.output_dir).removeprefix("file://"))
+        folder = Path(str(config.run.output_dir).removeprefix("file://"))
         folder.mkdir(parents=True, exist_ok=True)
-        loggers = [Terminal(config.steps, 0, bar=False), EvaluationResults(folder)]
+        loggers = [Terminal(config.schedule.steps, 0, bar=False), EvaluationResults(folder)]
     evaluation, shape = None, None
     with Reporter(loggers) as report:
         for path in _checkpoints(runtime, poll, timeout):
@@ -144,11 +144,11 @@ def evaluate(config: Config, *, poll: bool = False, timeout: float = math.inf) -
 def _checkpoints(runtime: Runtime, poll: bool, timeout: float) -> Iterator[str]:
     """The paths of the checkpoints to evaluate, the same on every worker."""
     config = runtime.config
-    output_dir = str(runtime.config.output_dir)
-    if config.start_from_ckpt is not None:
-        yield config.start_from_ckpt
+    output_dir = str(runtime.config.run.output_dir)
+    if config.run.start_from_ckpt is not None:
+        yield config.run.start_from_ckpt
     elif not poll:
-        yield runtime.share(lambda: str(choose_checkpoint(output_dir, config.resume_step)))
+        yield runtime.share(lambda: str(choose_checkpoint(output_dir, config.run.resume_step)))
     last = -1
     since = time.monotonic()
     while poll:
@@ -194,6 +194,6 @@ def _prepare(runtime: Runtime, shape: dict[str, Any] | None) -> tuple[Evaluation
     config = runtime.config
     model = ModelConfig.from_dict(shape) if shape else None
     tokens = model.vocab_size if model else None
-    data = open_configured(config, config.eval_data, tokens)
-    training = open_configured(config, config.train_data, tokens) if config.train_data else None
+    data = open_configured(config, config.data.eval_data, tokens)
+    training = open_configured(config, config.data.train_data, tokens) if config.data.train_data else None
     return Evaluation(runtime, data, training), make_model(runtime, model or find_model_config(config, data))

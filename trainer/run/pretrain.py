@@ -35,12 +35,12 @@ def pretrain(phases: Sequence[Config]) -> None:
     Ctrl-C arrives. Only in the first case does the next phase follow. A signal takes effect between two
     micro-batches: what the unfinished update has computed is discarded.
     """
-    if not phases[0].do_train:
+    if not phases[0].run.do_train:
         return evaluate(phases[-1])
     for config in phases:
-        if not config.generated_data:
+        if not config.data.generated_data:
             config.require("train_data")
-        if not config.compile_only:
+        if not config.run.compile_only:
             config.require("output_dir")
     runtime = begin(phases[0])
     with ExitStack() as locks:
@@ -51,30 +51,33 @@ def pretrain(phases: Sequence[Config]) -> None:
 
 def lock_outputs(phases: Sequence[Config], locks: ExitStack) -> None:
     """Lock the output directories; DatasetError where another run writes to one of them."""
-    for directory in sorted({str(config.output_dir) for config in phases if not config.compile_only}):
+    for directory in sorted({str(config.run.output_dir) for config in phases if not config.run.compile_only}):
         locks.enter_context(lock_directory(storage.join(directory, UNFINISHED)))
 
 
 def train_phases(runtime: Runtime, phases: Sequence[Config]) -> None:
     """Train the phases that are not over yet, until one ends early."""
     datasets = [
-        open_configured(config, None if config.generated_data else config.train_data) for config in phases
+        open_configured(config, None if config.data.generated_data else config.data.train_data)
+        for config in phases
     ]
     if runtime.workers.rank == 0:
         for warning in dict.fromkeys(warning for config in phases for warning in data_warnings(config)):
             runtime.log(f"warning: {warning}")
     for config in phases:
-        config.micro_batches(runtime.copies)  # fails before the first phase is trained, not after
-        if config.eval_data is not None:
-            open_configured(config, config.eval_data)
+        config.update.micro_batches(runtime.copies)  # fails before the first phase is trained, not after
+        if config.data.eval_data is not None:
+            open_configured(config, config.data.eval_data)
     skips_first = len(phases) > 1 and runtime.share(partial(is_phase_over, phases[0]))
     if not skips_first:
         for config in phases[1:]:  # they start at update 0
-            count_calls(min(config.steps, config.steps_this_run or config.steps), runtime.device)
+            count_calls(
+                min(config.schedule.steps, config.run.steps_this_run or config.schedule.steps), runtime.device
+            )
     for config, data in list(zip(phases, datasets, strict=True))[skips_first:]:
         if config is not phases[0]:
             runtime.device.release()
-            config = config if skips_first else Config(**vars(config) | {"resume_step": None})
+            config = config if skips_first else config.changed(resume_step=None)
             runtime = replace(runtime, config=config, device=find_device(config))
         if not train_phase(runtime, data):
             break
@@ -83,18 +86,20 @@ def train_phases(runtime: Runtime, phases: Sequence[Config]) -> None:
 def train_phase(runtime: Runtime, data: OpenedDataset) -> bool:
     """Train one phase; returns True when all its steps are done."""
     config, device, workers = runtime.config, runtime.device, runtime.workers
-    batch_size, accumulation = config.micro_batches(runtime.copies)
-    step_examples = config.update_examples(runtime.copies)
+    batch_size, accumulation = config.update.micro_batches(runtime.copies)
+    step_examples = config.update.examples(runtime.copies)
     shape = find_model_config(config, data)
     model = make_model(runtime, shape)
     fresh = new_state(config, shape, data.digest)
     training = Training(runtime, model, fresh)
-    if not config.compile_only:
+    if not config.run.compile_only:
         training.start(*runtime.share(lambda: find_start_point(config, fresh)))
     evaluation = None
     interval = config.evaluation_interval(runtime.copies)
-    if config.eval_data is not None and not config.compile_only:
-        evaluation = Evaluation(runtime, open_configured(config, config.eval_data, shape.vocab_size), data)
+    if config.data.eval_data is not None and not config.run.compile_only:
+        evaluation = Evaluation(
+            runtime, open_configured(config, config.data.eval_data, shape.vocab_size), data
+        )
     loader = Loader(
         data,
         form=RowForm(),
@@ -102,20 +107,20 @@ def train_phase(runtime: Runtime, data: OpenedDataset) -> bool:
         accumulation=accumulation * device.replicas,
         workers=workers.size,
         rank=workers.rank,
-        seed=config.seed,
-        open_files=config.open_files,
+        seed=config.data.seed,
+        open_files=config.data.open_files,
         position=training.state.position,
         prepare=device.prepare,
         warn=lambda message: runtime.log(f"warning: {message}"),
     )
-    if config.compile_only:
+    if config.run.compile_only:
         with closing(loader):
             training.compile([next(loader) for _ in range(device.updates_per_call)])
         sizes = f"{batch_size} x {data.layout.max_seq_length}"
         runtime.log(f"compiled for {device.describe()}, micro-batches of {sizes}; nothing was trained")
         return True
     saved = start = training.state.step
-    last = min(config.steps, start + (config.steps_this_run or config.steps))
+    last = min(config.schedule.steps, start + (config.run.steps_this_run or config.schedule.steps))
     calls = count_calls(last - start, device)
     weights = sum(weight.numel() for weight in model.parameters())
     stopped = False
@@ -124,9 +129,9 @@ def train_phase(runtime: Runtime, data: OpenedDataset) -> bool:
     pending = PendingUpdates(runtime, report, examples=step_examples, step=start)
     with closing(loader), report, stop_signals(workers), profiled(runtime, calls) as count_update:
         runtime.log(
-            f"{training.start_point}: updates {start} to {last} of {config.steps}, each of {runtime.copies} "
-            f"workers x {accumulation} micro-batches x {batch_size} = {step_examples} examples out of"
-            f" {data.examples}; {weights:,} weights; {device.describe()}"
+            f"{training.start_point}: updates {start} to {last} of {config.schedule.steps}, "
+            f"each of {runtime.copies} workers x {accumulation} micro-batches x {batch_size} = "
+            f"{step_examples} examples out of {data.examples}; {weights:,} weights; {device.describe()}"
         )
         report.begin()
         try:
@@ -140,8 +145,8 @@ def train_phase(runtime: Runtime, data: OpenedDataset) -> bool:
                 step, trained = training.state.step, training.state.trained
                 is_last = step == last
                 evaluates = is_last or _passes(interval, before.trained, trained)
-                saves = is_last or _passes(config.checkpoint_every, before.step, step)
-                if saves or evaluates or pending.is_due(step, config.log_every):
+                saves = is_last or _passes(config.run.checkpoint_every, before.step, step)
+                if saves or evaluates or pending.is_due(step, config.reports.log_every):
                     pending.flush()
                 if saves:
                     training.save()
@@ -152,7 +157,7 @@ def train_phase(runtime: Runtime, data: OpenedDataset) -> bool:
                     record = evaluation.measure(model, step=step, trained=trained)
                     report.evaluation(record)
                     if reached(config, record):
-                        runtime.log(f"the target accuracy {config.target_accuracy} is reached")
+                        runtime.log(f"the target accuracy {config.run.target_accuracy} is reached")
                         last = step
                 if saves or evaluates:
                     pending.restart_clock()
@@ -165,7 +170,7 @@ def train_phase(runtime: Runtime, data: OpenedDataset) -> bool:
         if stopped:
             runtime.log(f"stopped after update {training.state.step} as requested; --resume continues")
         report.close()
-    return training.state.step == config.steps and not stopped
+    return training.state.step == config.schedule.steps and not stopped
 
 
 def count_calls(updates: int, device: Device) -> int:

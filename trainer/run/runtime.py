@@ -13,13 +13,13 @@ from bertdata.errors import BertDataError, SettingsError
 from bertdata.io.terminal import say_error
 from trainer.collectives.collective import Collective
 from trainer.collectives.registry import find_collective
+from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.devices.device import Device
 from trainer.devices.registry import find_device
 from trainer.errors import ReportedError
 from trainer.model.bert import BertForPreTraining, new_model
 from trainer.model.huggingface import import_weights
-from trainer.model.model_config import ModelConfig
 from trainer.run.checkpoint import STATE, read_state, read_tensors
 
 
@@ -67,30 +67,30 @@ class Runtime:
 def begin(config: Config) -> Runtime:
     """The runtime of this process, connected with the other workers."""
     device = find_device(config)
-    torch.use_deterministic_algorithms(config.deterministic)
-    workers = find_collective(config.collective, device)
+    torch.use_deterministic_algorithms(config.run.deterministic)
+    workers = find_collective(config.run.collective, device)
     runtime = Runtime(config=config, device=device, workers=workers)
-    if (wanted := config.world_size or workers.size) != workers.size:
+    if (wanted := config.run.world_size or workers.size) != workers.size:
         found = f"world_size is {wanted}, found {workers.size}"
         runtime.stop_all(
             SettingsError(f"{found}: start as many workers, or, without a launcher, give --dist")
         )
-    if idle := config.keys_without_effect(config.device, device.idle):
-        runtime.log(f"accepted, without effect on device {config.device}: {', '.join(idle)}")
+    if idle := config.keys_without_effect(config.run.device, device.idle):
+        runtime.log(f"accepted, without effect on device {config.run.device}: {', '.join(idle)}")
     return runtime
 
 
 def find_model_config(config: Config, data: OpenedDataset) -> ModelConfig:
     """The configured model's shape; its vocabulary is the dataset's unless given."""
-    settings = {"vocab_size": data.vocabulary_size} | config.model_settings()
+    settings = {"vocab_size": data.vocabulary_size} | config.model.settings()
     if settings["vocab_size"] is None:
         raise SettingsError(f"vocab_size is missing: {data.name} has no manifest with the vocabulary's size")
-    return ModelConfig.from_dict(settings, config.model_config or "model")
+    return ModelConfig.from_dict(settings, config.model.model_config or "model")
 
 
 def make_model(runtime: Runtime, shape: ModelConfig) -> BertForPreTraining:
     """The model on the device, with random weights from the seed."""
-    runtime.device.seed(runtime.config.seed)
+    runtime.device.seed(runtime.config.data.seed)
     return runtime.device.place(new_model(shape))
 
 
@@ -110,11 +110,11 @@ def profiled(runtime: Runtime, calls: int) -> Iterator[Callable[[], None]]:
     """
     config = runtime.config
     activities = runtime.device.profile_activities()
-    if not config.profile or runtime.workers.rank != 0:
+    if not config.run.profile or runtime.workers.rank != 0:
         yield lambda: None
         return
     idle = max(1, min(4, calls // 2))
-    path = f"{config.output_dir}/profile{'_phase2' * config.phase2}.json"
+    path = f"{config.run.output_dir}/profile{'_phase2' * config.run.phase2}.json"
 
     def write(finished: torch.profiler.profile) -> None:
         finished.export_chrome_trace(path)

@@ -17,20 +17,20 @@ def find_start_point(config: Config, fresh: State) -> tuple[str, str]:
 
     An error where the output directory does not fit the settings. Nothing is changed yet.
     """
-    output_dir = str(config.output_dir)
+    output_dir = str(config.run.output_dir)
     there = find_checkpoints(output_dir)
-    resuming = config.resume or config.resume_step is not None
-    if resuming and (there or config.resume_step is not None):
-        path = choose_checkpoint(output_dir, config.resume_step)
+    resuming = config.run.resume or config.run.resume_step is not None
+    if resuming and (there or config.run.resume_step is not None):
+        path = choose_checkpoint(output_dir, config.run.resume_step)
         state = read_state(path)
         if state.phase == fresh.phase:
             _check_fits(path, state, fresh, "data", "seed", "open_files", "optimiser")
             return "resumed", str(path)
         if state.phase > fresh.phase:
             raise SettingsError(f"{path}: is a checkpoint of phase 2; give --phase2 to resume it")
-    if config.phase2 and config.start_from_ckpt is None:
+    if config.run.phase2 and config.run.start_from_ckpt is None:
         try:
-            path = choose_checkpoint(output_dir, config.phase1_end_step)
+            path = choose_checkpoint(output_dir, config.run.phase1_end_step)
         except MissingInputError as error:
             raise MissingInputError(f"--phase2 continues from phase 1: {error}") from None
         state = read_state(path)
@@ -42,15 +42,17 @@ def find_start_point(config: Config, fresh: State) -> tuple[str, str]:
     if there or (used and not resuming):
         found = f"is in use: holds {used[0]}"
         raise DatasetError(f"{output_dir}: {found}; give --resume to continue there, or another --output-dir")
-    return ("weights", config.start_from_ckpt) if config.start_from_ckpt else ("new", "")
+    return ("weights", config.run.start_from_ckpt) if config.run.start_from_ckpt else ("new", "")
 
 
 def is_phase_over(config: Config) -> bool:
     """True if the checkpoint to resume from belongs to a later phase than the configuration's."""
-    output_dir = str(config.output_dir)
-    if not (config.resume and find_checkpoints(output_dir)) and config.resume_step is None:
+    output_dir = str(config.run.output_dir)
+    if not (config.run.resume and find_checkpoints(output_dir)) and config.run.resume_step is None:
         return False
-    return read_state(choose_checkpoint(output_dir, config.resume_step)).phase > (2 if config.phase2 else 1)
+    return read_state(choose_checkpoint(output_dir, config.run.resume_step)).phase > (
+        2 if config.run.phase2 else 1
+    )
 
 
 def _check_fits(path: Path, state: State, fresh: State, *names: str) -> None:

@@ -59,7 +59,7 @@ class Training:
             self._read(Path(path), saved)
         runtime.workers.broadcast(self._model.state_dict().values())
         if runtime.workers.local_rank == 0:
-            clean_up(str(self._config.output_dir), after=number)
+            clean_up(str(self._config.run.output_dir), after=number)
 
     def _read(self, path: Path, saved: State) -> None:
         """Load weights into rank 0's model, and moments (KIND/NAME) into every worker's updater."""
@@ -106,17 +106,17 @@ class Training:
             state = replace(self.state, loss_scale=updater.scale.state_dict())
             weights = {name: to_host(one) for name, one in self._model.state_dict().items()}
             moments = {name: to_host(one) for name, one in updater.moments().items()}
-            output_dir = str(self._config.output_dir)
-            keep = self._config.keep_checkpoints
+            output_dir = str(self._config.run.output_dir)
+            keep = self._config.run.keep_checkpoints
             save_checkpoint(output_dir, state, weights, moments, keep)
         workers.barrier()
 
 
 def find_schedule(config: Config, workers: int) -> Schedule:
     """The learning rate as a function of the update, counted from 0."""
-    names = _SCHEDULE_SETTINGS.get(config.schedule, ())
-    settings = {name: value for name in names if (value := getattr(config, name)) is not None}
-    if config.schedule == "habana-tf":
-        settings["adam"] = config.optimiser.startswith("adam")
-    settings |= {"learning_rate": config.learning_rate(workers), "warmup": config.warmup}
-    return make_schedule(config.schedule, steps=config.steps, **settings)
+    names = _SCHEDULE_SETTINGS.get(config.schedule_name, ())
+    settings = {name: value for name in names if (value := getattr(config.schedule, name)) is not None}
+    if config.schedule_name == "habana-tf":
+        settings["adam"] = config.update.optimiser.startswith("adam")
+    settings |= {"learning_rate": config.learning_rate(workers), "warmup": config.schedule.warmup}
+    return make_schedule(config.schedule_name, steps=config.schedule.steps, **settings)

@@ -55,11 +55,11 @@ class Updater:
         self._device = device
         self._workers = workers
         self._model = model
-        fixed = config.loss_scaling
-        bounds = (config.init_loss_scale, config.min_loss_scale, config.max_loss_scale)
+        fixed = config.update.loss_scaling
+        bounds = (config.update.init_loss_scale, config.update.min_loss_scale, config.update.max_loss_scale)
         initial, floor, ceiling = (fixed, fixed, fixed) if fixed else bounds
-        self.scale = device.scaler(config.precision, initial=initial, floor=floor, ceiling=ceiling)
-        preset = find_preset(config.optimiser, **optimiser_settings(config))
+        self.scale = device.scaler(config.update.precision, initial=initial, floor=floor, ceiling=ceiling)
+        preset = find_preset(config.update.optimiser, **optimiser_settings(config))
         self.optimiser = device.optimiser(preset, group_parameters(preset, model.named_parameters()))
         self._weights: list[Tensor] = [weight for weight in model.parameters() if weight.requires_grad]
 
@@ -79,11 +79,11 @@ class Updater:
             self.optimiser.zero_grad()
             raise
         gradients = [weight.grad for weight in self._weights if weight.grad is not None]
-        if config.allreduce_post_accumulation:
-            half = torch.bfloat16 if config.precision == "bf16" else torch.float16
-            workers.average(gradients, half if config.allreduce_post_accumulation_fp16 else None)
+        if config.update.allreduce_post_accumulation:
+            half = torch.bfloat16 if config.update.precision == "bf16" else torch.float16
+            workers.average(gradients, half if config.update.allreduce_post_accumulation_fp16 else None)
         self.scale.unscale(gradients)
-        force_weight_sync(workers, self._weights, config.force_weight_sync)
+        force_weight_sync(workers, self._weights, config.update.force_weight_sync)
         if self._clip(gradients, state):
             for group in self.optimiser.param_groups:
                 group["lr"] = learning_rate
@@ -96,27 +96,27 @@ class Updater:
     def _accumulate(self, batches: Sequence[RowBatch], state: State) -> Tensor:
         """Leave the mean of the micro-batches' gradients, times the loss scale, in the weights' grad."""
         config, workers, device = self._config, self._workers, self._device
-        clips = config.clipping_point == "per_micro_batch"
+        clips = config.update.clipping_point == "per_micro_batch"
         count = len(batches)
         sums = list[Tensor]()
         values = list[Tensor]()
         for number, batch in enumerate(batches):
             is_last = number == count - 1
-            workers.stopping.check(exchanges=is_last or not config.allreduce_post_accumulation)
+            workers.stopping.check(exchanges=is_last or not config.update.allreduce_post_accumulation)
             # The seed follows the micro-batch, not the worker: dropout is the same for any number of workers.
             micro_batch = workers.rank + workers.size * number
-            key = (config.seed, "dropout", state.phase, state.step, micro_batch)
+            key = (config.data.seed, "dropout", state.phase, state.step, micro_batch)
             device.seed(int(numbers(1, *key)[0]) >> 1)
             losses = device.losses(self._model, batch)
             self.scale.scale(losses.total / count).backward()  # type: ignore[no-untyped-call]
             device.after_backward()
             values.append(torch.stack([*(mean.detach() / count for mean in losses[:3]), *losses[3:]]))
-            if config.allreduce_post_accumulation and not clips:
+            if config.update.allreduce_post_accumulation and not clips:
                 continue  # backward adds to grad
             gradients = [weight.grad for weight in self._weights if weight.grad is not None]
             if clips:
-                device.clip_(gradients, config.max_grad_norm * self.scale.value / count)
-            if not config.allreduce_post_accumulation:
+                device.clip_(gradients, config.update.max_grad_norm * self.scale.value / count)
+            if not config.update.allreduce_post_accumulation:
                 workers.average(gradients)
             if sums:
                 torch._foreach_add_(sums, gradients)
@@ -128,11 +128,11 @@ class Updater:
 
     def _clip(self, gradients: list[Tensor], state: State) -> bool:
         """Clip the averaged gradients if configured; returns whether to apply the update."""
-        clips = self._config.clipping_point == "per_update" and not self._device.clips_in_step
-        checks_overflow = self._config.precision == "fp16"
+        clips = self._config.update.clipping_point == "per_update" and not self._device.clips_in_step
+        checks_overflow = self._config.update.precision == "fp16"
         if not clips and not checks_overflow:
             return True
-        norm = self._device.clip_(gradients, self._config.max_grad_norm if clips else math.inf)
+        norm = self._device.clip_(gradients, self._config.update.max_grad_norm if clips else math.inf)
         try:
             return not checks_overflow or self.scale.update(float(norm))
         except NotFiniteError as error:
@@ -172,13 +172,13 @@ class Updater:
 
 def optimiser_settings(config: Config) -> dict[str, Any]:
     """The settings of the optimiser that the configuration gives; absent ones are the preset's."""
-    beta1, beta2 = config.beta1, config.beta2
+    beta1, beta2 = config.update.beta1, config.update.beta2
     betas = (0.9 if beta1 is None else beta1, 0.999 if beta2 is None else beta2)
     settings = {
         "betas": None if beta1 is beta2 is None else betas,
-        "eps": config.optimiser_epsilon,
-        "weight_decay": config.weight_decay,
-        "debias": config.use_debiasing,
-        "momentum": config.momentum,
+        "eps": config.update.optimiser_epsilon,
+        "weight_decay": config.update.weight_decay,
+        "debias": config.update.use_debiasing,
+        "momentum": config.update.momentum,
     }
     return {name: value for name, value in settings.items() if value is not None}

@@ -130,7 +130,7 @@ def _strike_when_ready(launcher, workers, task, victim, place, blow, patience=60
 
 
 def test_alone_everything_is_ones_own():
-    collective = find_collective(None, find_device(Config()))
+    collective = find_collective(None, find_device(Config.of()))
     assert (collective.name, collective.rank, collective.size) == ("single", 0, 1)
     tensors = [torch.tensor([1.0, 2.0])]
     collective.broadcast(tensors)
@@ -179,14 +179,14 @@ def test_the_launcher_is_known_by_its_environment(monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "4")
     monkeypatch.delenv("MASTER_ADDR", raising=False)
     with pytest.raises(SettingsError, match="torch.distributed.*MASTER_ADDR"):
-        find_collective(None, find_device(Config()))
+        find_collective(None, find_device(Config.of()))
 
 
 def test_a_collective_that_nobody_launched_is_refused():
     with pytest.raises(SettingsError, match="HOROVOD_RANK is not set; start under horovodrun"):
-        find_collective("horovod", find_device(Config()))
+        find_collective("horovod", find_device(Config.of()))
     with pytest.raises(SettingsError, match="no such collective; known are horovod"):
-        find_collective("mpi", find_device(Config()))
+        find_collective("mpi", find_device(Config.of()))
 
 
 def test_horovodrun_without_horovod_names_the_remedy(monkeypatch):
@@ -195,7 +195,7 @@ def test_horovodrun_without_horovod_names_the_remedy(monkeypatch):
     monkeypatch.setitem(sys.modules, "horovod", None)
     monkeypatch.setitem(sys.modules, "horovod.torch", None)
     with pytest.raises(MissingExtraError, match="run make horovod"):
-        find_collective(None, find_device(Config()))
+        find_collective(None, find_device(Config.of()))
 
 
 def test_horovod_is_installed():
@@ -213,7 +213,7 @@ def test_buckets_keep_order_type_and_size():
 def test_weights_are_synchronised_only_on_demand(monkeypatch, value, calls):
     averaged = []
     monkeypatch.setenv("FORCE_WEIGHT_SYNC", value)
-    collective = find_collective(None, find_device(Config()))
+    collective = find_collective(None, find_device(Config.of()))
     monkeypatch.setattr(collective, "average", lambda tensors: averaged.append(list(tensors)), raising=False)
     force_weight_sync(collective, torch.nn.Linear(2, 2).parameters())
     assert len(averaged) == calls

@@ -1,9 +1,12 @@
 """The trainer's configuration: precedence of its sources, names of other trainers, and refusals."""
 
 import json
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from shlex import split
-from typing import Any
+from types import UnionType
+from typing import Any, get_args, get_origin, get_type_hints
 
 import pytest
 
@@ -13,7 +16,8 @@ from schemas import load_schema
 from tests.support.paths import ROOT
 from trainer.config.flags import make_config, shipped_configs
 from trainer.config.foreign.aliases import known_names, renamed, translations
-from trainer.config.settings import Config, model_keys
+from trainer.config.schema import device_option_properties, properties, section_keys
+from trainer.config.settings import DEVICE_SECTIONS, SECTIONS, Config
 
 CONFIGS = ROOT / "trainer" / "config" / "shipped"
 SCHEMAS = ROOT / "schemas"
@@ -60,26 +64,59 @@ def refusal(arguments: list[str]) -> str:
 
 
 def assert_keys(config: Config, **wanted: Any) -> None:
-    assert {name: getattr(config, name) for name in wanted} == wanted
+    keys = config.as_json()
+    keys |= {"schedule": config.schedule_name, "clipping_point": config.update.clipping_point}
+    keys |= {"warmup_steps": config.schedule.warmup_steps}
+    assert {name: keys[name] for name in wanted} == wanted
 
 
-def test_the_schema_declares_every_key_with_its_meaning_its_type_and_a_default_of_that_type():
-    types = {"integer": int, "number": (int, float), "boolean": bool, "string": str, "object": dict}
-    for name, item in load_schema("trainer")["properties"].items():
-        kinds, default = types_of(item), getattr(Config(), name)
-        assert ("null" in kinds) == (default is None), name
-        assert default is None or any(isinstance(default, types[kind]) for kind in kinds), name
-        assert isinstance(default, bool) == (kinds == ["boolean"]), name
+JSON_TYPES = {
+    "integer": {int},
+    "number": {int, float},
+    "boolean": {bool},
+    "string": {str},
+    "null": {type(None)},
+    "object": {Mapping},
+    "array": {Sequence},
+}
+
+
+def python_types(annotation: Any) -> set[Any]:
+    """The types of a field without what its containers hold; float takes whole numbers too."""
+    parts = get_args(annotation) if isinstance(annotation, UnionType) else (annotation,)
+    plain = {get_origin(part) or part for part in parts}
+    return plain | ({int} if float in plain else set())
+
+
+@pytest.mark.parametrize(("section", "kind"), [*SECTIONS.items(), *DEVICE_SECTIONS.items()])
+def test_the_fields_of_a_section_are_the_schemas_keys_in_name_type_and_default(section, kind):
+    schema = properties() | device_option_properties()
+    hints = get_type_hints(kind)
+    assert sorted(hints) == sorted(section_keys(section))
+    for name, default in kind().values().items():
+        item = schema[name]
+        kinds = {*types_of(item)} | ({"null"} if section in DEVICE_SECTIONS else set())
+        assert python_types(hints[name]) == set().union(*(JSON_TYPES[kind] for kind in kinds)), name
+        assert default == item.get("default"), name
+        assert type(default) is type(item.get("default")), name
         assert item["description"]
-    assert set(vars(Config())) == OWN
+
+
+def test_every_key_is_in_one_section_or_has_an_effect_on_no_device():
+    own = [name for section in SECTIONS for name in section_keys(section)]
+    assert sorted([*own, "device_options"]) == sorted(OWN)
+    options = {name for section in DEVICE_SECTIONS for name in section_keys(section)}
+    without = {name for name, item in device_option_properties().items() if not item["devices"]}
+    assert options | without == set(device_option_properties())
+    assert [field.name for field in fields(Config)] == [*SECTIONS, *DEVICE_SECTIONS, "ignored"]
 
 
 def test_a_configuration_never_changes():
-    config = Config()
-    with pytest.raises(AttributeError, match="steps cannot be set: a configuration is immutable"):
-        config.steps = 5
+    config = Config.of()
+    with pytest.raises(AttributeError, match="cannot assign to field 'steps'"):
+        config.schedule.steps = 5
     config.as_json()["device_options"]["use_lazy_mode"] = True
-    assert config == Config()
+    assert config == Config.of()
 
 
 def test_every_name_means_one_thing():
@@ -93,35 +130,41 @@ def test_every_name_means_one_thing():
 
 
 def test_defaults_are_valid_and_every_optimiser_has_habits():
-    config = Config()
+    config = Config.of()
     optimisers = load_schema("trainer")["properties"]["optimiser"]
     assert set(optimisers["habits"]) == set(optimisers["enum"])
-    assert (config.schedule, config.clipping_point) == ("nvidia-poly", "per_update")
+    assert (config.schedule_name, config.update.clipping_point) == ("nvidia-poly", "per_update")
     for optimiser in optimisers["enum"]:
-        assert Config(optimiser=optimiser).schedule
-        assert Config(optimiser=optimiser, lr_schedule="mlperf", clipping="none").clipping_point == "none"
+        assert Config.of(optimiser=optimiser).schedule_name
+        config = Config.of(optimiser=optimiser, lr_schedule="mlperf", clipping="none")
+        assert (config.schedule_name, config.update.clipping_point) == ("mlperf", "none")
 
 
 def test_the_command_line_overrides_the_file_and_the_file_the_defaults(tmp_path):
     place = config_file(tmp_path, steps=50, seed=7, open_files=3)
     config = make_config(["--config", place, "--seed=9", "--open-files", "2"])
-    assert (config.steps, config.seed, config.open_files, config.log_every) == (50, 9, 2, Config().log_every)
+    assert (config.schedule.steps, config.data.seed, config.data.open_files, config.reports.log_every) == (
+        50,
+        9,
+        2,
+        Config.of().reports.log_every,
+    )
 
 
 def test_lanes_is_the_older_name_of_open_files(tmp_path):
-    assert make_config(["--lanes=3"]).open_files == 3
-    assert make_config(["--config", config_file(tmp_path, lanes=5)]).open_files == 5
+    assert make_config(["--lanes=3"]).data.open_files == 3
+    assert make_config(["--config", config_file(tmp_path, lanes=5)]).data.open_files == 5
 
 
 def test_an_alias_on_the_command_line_overrides_the_files_own_name(tmp_path):
     place = config_file(tmp_path, base_learning_rate=0.5, accumulation=3)
     config = make_config(["--config", place, "--learning_rate=0.25", "--gradient_accumulation_steps=2"])
-    assert (config.base_learning_rate, config.accumulation) == (0.25, 2)
+    assert (config.schedule.base_learning_rate, config.update.accumulation) == (0.25, 2)
 
 
 @pytest.mark.parametrize("flag", ["--train-data=x", "--train_data=x", "--input-dir=x", "--input_file=x"])
 def test_hyphens_and_underscores_are_alike_in_flags(flag):
-    assert make_config([flag]).train_data == "x"
+    assert make_config([flag]).data.train_data == "x"
 
 
 @pytest.mark.parametrize(
@@ -135,7 +178,7 @@ def test_hyphens_and_underscores_are_alike_in_flags(flag):
     ],
 )
 def test_switches_stand_alone_take_a_value_or_are_negated(flag, value):
-    assert make_config([flag]).wandb is value
+    assert make_config([flag]).reports.wandb is value
 
 
 def test_switches_that_begin_with_no_are_no_negations():
@@ -150,7 +193,7 @@ def test_every_alias_of_the_schema_sets_its_key(alias, name):
     text, value = samples[types_of(known_names()[name])[0]]
     if name == "precision":
         text = value = "bf16"
-    assert getattr(make_config([f"--{alias}={text}"]), name) == value
+    assert_keys(make_config([f"--{alias}={text}"]), **{name: value})
 
 
 @pytest.mark.parametrize(
@@ -232,7 +275,7 @@ def test_nvidias_command_line_is_understood():
         no_progress_bar=True,
         json_summary="run/log.json",
     )
-    assert config.update_examples(8) == 65536
+    assert config.update.examples(8) == 65536
     assert config.keys_without_effect("cuda") == ["bert_model", "local_rank", "use_env"]
 
 
@@ -263,7 +306,7 @@ def test_mlperfs_command_line_counts_micro_steps_of_all_workers():
         eval_examples=80_000,
         device="cpu",
     )
-    assert config.micro_batches(16) == (128, 4)
+    assert config.update.micro_batches(16) == (128, 4)
 
 
 def test_values_may_stand_apart_from_their_flags():
@@ -275,13 +318,13 @@ def test_values_may_stand_apart_from_their_flags():
 
 def test_a_files_micro_steps_count_for_flags_too(tmp_path):
     place = config_file(tmp_path, steps_per_update=4, num_train_steps=400)
-    assert make_config(["--config", place]).steps == 100
-    assert make_config(["--config", place, "--num_train_steps=800"]).steps == 200
+    assert make_config(["--config", place]).schedule.steps == 100
+    assert make_config(["--config", place, "--num_train_steps=800"]).schedule.steps == 200
 
 
 def test_data_that_generated_examples_stand_in_for_are_named():
-    assert Config(generated_data=True, train_data="shards").keys_without_effect("cpu") == ["train_data"]
-    assert Config(train_data="shards").keys_without_effect("cpu") == []
+    assert Config.of(generated_data=True, train_data="shards").keys_without_effect("cpu") == ["train_data"]
+    assert Config.of(train_data="shards").keys_without_effect("cpu") == []
 
 
 @pytest.mark.parametrize(
@@ -302,11 +345,11 @@ def test_graphcores_shipped_configs_hold_graphcores_keys_unchanged(name):
     given = json.loads((CONFIGS / f"{name}.json").read_text(encoding="utf-8"))
     assert set(GRAPHCORE_KEYS) <= set(given)
     config = make_config(["--config", name])
-    assert config.optimiser == "lamb-graphcore"
-    assert config.clipping_point == "none"
-    assert config.precision == "fp16"
-    assert config.update_examples(1) == given["batch_size"] * given["pipeline_depth"] * given["replicas"]
-    assert config.update_examples(given["replicas"]) == config.update_examples(1)
+    assert config.update.optimiser == "lamb-graphcore"
+    assert config.update.clipping_point == "none"
+    assert config.update.precision == "fp16"
+    assert config.update.examples(1) == given["batch_size"] * given["pipeline_depth"] * given["replicas"]
+    assert config.update.examples(given["replicas"]) == config.update.examples(1)
     ignored = config.keys_without_effect("cpu")
     assert {"parallell_io_threads", "pipeline_schedule", "hidden_layers_per_stage"} <= set(ignored)
     assert "hidden_layers_per_stage" not in config.keys_without_effect("ipu")
@@ -321,12 +364,12 @@ def test_every_key_of_graphcores_files_is_read_and_all_but_a_few_reach_an_ipu(tm
     }
     assert set(GRAPHCORE_KEYS) <= set(keys)
     config = make_config(["--config", config_file(tmp_path, **keys | more)])
-    read = {name: value for name, value in {**keys, **more}.items() if hasattr(config, name)}
+    read = {name: value for name, value in {**keys, **more}.items() if name in OWN}
     kept_apart = {"precision", "optimiser"}  # 16 and lamb have other names here
     assert_keys(config, **{name: value for name, value in read.items() if name not in kept_apart})
     for name, value in {**keys, **more}.items():
         if name not in read and name not in renamed() and name not in translations():
-            assert config.device_options[name] == value
+            assert config.as_json()["device_options"][name] == value
     few = ["checkpoint_model", "do_validation", "duplication_factor", "log_dir", "parallell_io_threads"]
     assert config.keys_without_effect("ipu") == few
 
@@ -348,7 +391,7 @@ def test_files_with_graphcores_keys_are_read(tmp_path, more):
     assert_keys(
         config, max_seq_length=128, checkpoint_every=100, log_every=1, output_dir="./checkpoint/phase1"
     )
-    assert config.warmup_steps == 10
+    assert config.schedule.warmup_steps == 10
 
 
 @pytest.mark.parametrize(
@@ -370,9 +413,13 @@ def test_files_with_graphcores_keys_are_read(tmp_path, more):
 def test_shipped_configs_have_the_published_numbers(preset, batch, steps, warmup, rate, shape):
     config = make_config(["--config", preset])
     workers = 4 if preset.startswith("graphcore") and "tiny" not in preset else 2
-    assert config.update_examples(1 if "tiny_128" in preset else workers) == batch
-    assert (config.steps, config.warmup_steps, config.base_learning_rate) == (steps, warmup, rate)
-    assert (config.max_seq_length, config.max_predictions_per_seq) == shape
+    assert config.update.examples(1 if "tiny_128" in preset else workers) == batch
+    assert (config.schedule.steps, config.schedule.warmup_steps, config.schedule.base_learning_rate) == (
+        steps,
+        warmup,
+        rate,
+    )
+    assert (config.data.max_seq_length, config.data.max_predictions_per_seq) == shape
 
 
 def test_the_table_of_shipped_configs_is_complete():
@@ -399,9 +446,9 @@ def test_mlperfs_preset_is_the_record_run():
     ],
 )
 def test_what_is_not_given_of_the_batch_follows_from_the_rest(keys, workers, wanted):
-    config = Config(**keys)
-    assert config.micro_batches(workers) == wanted
-    assert config.update_examples(workers) == workers * wanted[0] * wanted[1]
+    config = Config.of(**keys)
+    assert config.update.micro_batches(workers) == wanted
+    assert config.update.examples(workers) == workers * wanted[0] * wanted[1]
 
 
 @pytest.mark.parametrize(
@@ -416,34 +463,34 @@ def test_what_is_not_given_of_the_batch_follows_from_the_rest(keys, workers, wan
 )
 def test_a_batch_that_does_not_divide_over_the_workers_is_refused(keys, workers):
     with pytest.raises(SettingsError, match="a batch size that does not divide"):
-        Config(**keys).micro_batches(workers)
+        Config.of(**keys).update.micro_batches(workers)
 
 
 def test_a_contradictory_batch_is_refused_with_its_numbers():
-    config = Config(global_batch_size=64, batch_size=8, accumulation=2)
+    config = Config.of(global_batch_size=64, batch_size=8, accumulation=2)
     with pytest.raises(
         SettingsError, match=r"is 64, expected 2 \(workers\) \* 8 \(batch_size\) \* 2 .* = 32"
     ):
-        config.micro_batches(2)
+        config.update.micro_batches(2)
 
 
 @pytest.mark.parametrize(("batch", "examples"), [(256, 150_000), (3072, 175_000), (8192, 225_000)])
 def test_evaluation_is_as_frequent_as_mlperfs(batch, examples):
-    assert Config(global_batch_size=batch).evaluation_interval(1) == examples
-    assert Config(global_batch_size=batch, eval_every=10).evaluation_interval(2) == 10 * batch
-    assert Config(eval_every=0).evaluation_interval(1) == 0
+    assert Config.of(global_batch_size=batch).evaluation_interval(1) == examples
+    assert Config.of(global_batch_size=batch, eval_every=10).evaluation_interval(2) == 10 * batch
+    assert Config.of(eval_every=0).evaluation_interval(1) == 0
 
 
 def test_only_habanas_schedule_multiplies_the_rate_by_the_workers():
-    assert Config(optimiser="lamb-habana-tf", base_learning_rate=0.5).learning_rate(8) == 4.0
-    assert Config(optimiser="lamb-nvidia", base_learning_rate=0.5).learning_rate(8) == 0.5
+    assert Config.of(optimiser="lamb-habana-tf", base_learning_rate=0.5).learning_rate(8) == 4.0
+    assert Config.of(optimiser="lamb-nvidia", base_learning_rate=0.5).learning_rate(8) == 0.5
 
 
 @pytest.mark.parametrize(
     ("warmup", "updates"), [(0, 0), (10, 10), (0.0, 0), (0.29, 29), (0.5, 50), (0.999, 99), (1, 1)]
 )
 def test_warmup_is_updates_or_a_share(warmup, updates):
-    assert Config(steps=100, warmup=warmup).warmup_steps == updates
+    assert Config.of(steps=100, warmup=warmup).schedule.warmup_steps == updates
 
 
 @pytest.mark.parametrize(
@@ -523,29 +570,29 @@ def test_a_missing_file_is_named():
 
 def test_null_in_a_file_takes_back_nothing_but_what_may_be_null(tmp_path):
     config = make_config(["--config", config_file(tmp_path, batch_size=None, init_checkpoint=None)])
-    assert config.batch_size is None
+    assert config.update.batch_size is None
     assert "steps is None" in refusal(["--config", config_file(tmp_path, steps=None)])
 
 
 def test_model_settings_are_the_files_under_the_inline_keys(tmp_path):
     path = tmp_path / "bert_config.json"
     path.write_text('{"hidden_size": 768, "intermediate_size": 3072, "vocab_size": 30522}', encoding="utf-8")
-    assert Config(model_config=str(path)).model_settings()["hidden_size"] == 768
-    settings = Config(model_config=str(path), hidden_size=64).model_settings()
+    assert Config.of(model_config=str(path)).model.settings()["hidden_size"] == 768
+    settings = Config.of(model_config=str(path), hidden_size=64).model.settings()
     assert settings == {"hidden_size": 64, "intermediate_size": 256, "vocab_size": 30522}
-    assert Config(hidden_size=64, intermediate_size=3).model_settings()["intermediate_size"] == 3
-    assert {"vocab_size", "hidden_size", "deep_weight_init"} <= set(model_keys())
+    assert Config.of(hidden_size=64, intermediate_size=3).model.settings()["intermediate_size"] == 3
+    assert {"vocab_size", "hidden_size", "deep_weight_init"} <= set(section_keys("model"))
 
 
 def test_what_a_command_needs_is_asked_for_by_its_flag():
-    Config(train_data="x").require("train_data")
+    Config.of(train_data="x").require("train_data")
     with pytest.raises(SettingsError, match="output_dir is missing: give --output-dir"):
-        Config(train_data="x").require("train_data", "output_dir")
+        Config.of(train_data="x").require("train_data", "output_dir")
 
 
 def test_a_configuration_survives_json():
     config = make_config([*MLPERF_FLAGS])
-    assert Config(**json.loads(json.dumps(config.as_json()))) == config
+    assert Config.of(**json.loads(json.dumps(config.as_json()))) == config
 
 
 def test_help_names_every_key_and_alias(capsys):

@@ -13,6 +13,7 @@ from torch.nn.attention import SDPBackend
 from benchmarks import gpu
 from bertdata.errors import SettingsError
 from bertdata.records import ShardLayout
+from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import RowBatch
 from trainer.data.forms import RowForm
@@ -20,7 +21,6 @@ from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
 from trainer.devices.cuda import Cuda
 from trainer.model.bert import BertForPreTraining
-from trainer.model.model_config import ModelConfig
 from trainer.tasks.losses import pretraining_loss
 
 SHAPE = ModelConfig(
@@ -75,7 +75,7 @@ def calls(monkeypatch) -> list[str]:
 def device(local_rank: int = 1, **settings: object) -> Cuda:
     """The GPU, with tensors on the processor."""
     options = {name: settings.pop(name) for name in ("attention", "cuda_graphs") if name in settings}
-    made = Cuda(Config(device="cuda", device_options=options, **settings), local_rank)
+    made = Cuda(Config.of(device="cuda", device_options=options, **settings), local_rank)
     assert made.torch_device == torch.device("cuda", local_rank)
     made.torch_device = torch.device("cpu")
     return made
@@ -315,9 +315,9 @@ def test_the_benchmarks_options_can_be_named_and_are_settings():
     assert not any("," in name for name in gpu.OPTIONS)  # --only takes several
     for options in gpu.OPTIONS.values():
         settings = {name: value for name, value in options.items() if name != "padded"}
-        config = Config(**{"device": "cuda", **gpu.LARGE, **settings})
-        cudnn = config.device_options.get("attention") == "cudnn"
-        assert not cudnn or (config.model_settings()["attention_probs_dropout_prob"] * 16).is_integer()
+        config = Config.of(**{"device": "cuda", **gpu.LARGE, **settings})
+        cudnn = config.cuda.attention == "cudnn"
+        assert not cudnn or (config.model.settings()["attention_probs_dropout_prob"] * 16).is_integer()
 
 
 def test_a_failure_of_the_benchmark_is_told_in_its_cell(capsys):

@@ -43,7 +43,7 @@ def test_every_device_offers_the_whole_protocol(name):
 def test_a_device_that_is_not_there_is_refused_in_one_line(monkeypatch):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
     with pytest.raises(SettingsError, match="device 'cuda' is not there") as error:
-        find_device(Config(device="cuda"))
+        find_device(Config.of(device="cuda"))
     assert error.value.exit_status == 2
     assert "\n" not in str(error.value)
 
@@ -57,7 +57,7 @@ def test_a_device_that_this_torch_is_too_old_for_is_refused_in_one_line(monkeypa
 
     monkeypatch.setattr(examine, "import_module", older)
     with pytest.raises(SettingsError, match=f"'cuda' needs a part that torch .* lacks .{error}.; install a"):
-        find_device(Config(device="cuda"))
+        find_device(Config.of(device="cuda"))
     assert not examine_device("cuda").there
 
 
@@ -67,7 +67,7 @@ def test_a_worker_without_a_gpu_of_its_own_is_refused(monkeypatch):
     monkeypatch.setenv("LOCAL_RANK", "2")
     monkeypatch.delenv("HOROVOD_LOCAL_RANK", raising=False)
     with pytest.raises(SettingsError, match="worker 2 has no GPU, torch .* finds 2"):
-        find_device(Config(device="cuda"))
+        find_device(Config.of(device="cuda"))
 
 
 def test_each_worker_takes_the_gpu_of_its_local_rank(monkeypatch):
@@ -78,7 +78,7 @@ def test_each_worker_takes_the_gpu_of_its_local_rank(monkeypatch):
     monkeypatch.setattr(torch.cuda, "set_device", chosen.append)
     before = torch.get_float32_matmul_precision()
     try:
-        assert find_device(Config(device="cuda")).torch_device == torch.device("cuda", 1)
+        assert find_device(Config.of(device="cuda")).torch_device == torch.device("cuda", 1)
         assert torch.get_float32_matmul_precision() == "high"
     finally:
         torch.set_float32_matmul_precision(before)
@@ -89,7 +89,7 @@ def test_each_worker_takes_the_gpu_of_its_local_rank(monkeypatch):
     ("precision", "dtype"), [("fp32", torch.float32), ("bf16", torch.bfloat16), ("fp16", torch.float16)]
 )
 def test_products_are_made_in_the_precision_asked_for(precision, dtype):
-    device = find_device(Config())
+    device = find_device(Config.of())
     layer = device.place(torch.nn.Linear(4, 4))
     with device.autocast(precision):
         assert layer(torch.ones(2, 4)).dtype == dtype
@@ -97,7 +97,7 @@ def test_products_are_made_in_the_precision_asked_for(precision, dtype):
 
 
 def test_the_same_seed_draws_the_same_numbers():
-    device = find_device(Config())
+    device = find_device(Config.of())
     device.seed(7)
     first = torch.rand(3)
     device.seed(7)
@@ -109,7 +109,7 @@ def test_each_tensor_of_a_batch_is_moved_and_none_is_changed():
     batch = RowBatch(
         **{field.name: ids for field in dataclasses.fields(RowBatch)} | {"masked_lm_weights": weights}
     )
-    assert find_device(Config()).move(batch) is batch
+    assert find_device(Config.of()).move(batch) is batch
     doubled = batch.map(lambda tensor: tensor * 2)
     assert (doubled.input_ids.tolist(), doubled.masked_lm_weights.tolist()) == ([0, 2, 4], [2.0, 2.0])
     assert batch.input_ids.tolist() == [0, 1, 2]
@@ -117,7 +117,7 @@ def test_each_tensor_of_a_batch_is_moved_and_none_is_changed():
 
 def test_a_tensor_on_the_host_has_no_history():
     weight = torch.nn.Parameter(torch.ones(1))
-    assert not find_device(Config()).to_host(weight * 2).requires_grad
+    assert not find_device(Config.of()).to_host(weight * 2).requires_grad
 
 
 def test_scaling_changes_no_gradient():
@@ -151,14 +151,14 @@ def test_a_bad_update_is_left_out_and_the_scale_ends_at_its_floor_with_an_error(
 def test_without_a_loss_scale_the_first_bad_update_is_an_error():
     for precision in ("fp32", "bf16"):
         with pytest.raises(NotFiniteError):
-            find_device(Config()).scaler(precision, **BOUNDS).update(float("nan"))
+            find_device(Config.of()).scaler(precision, **BOUNDS).update(float("nan"))
 
 
 def test_fp16_starts_with_a_large_scale_and_goes_on_where_a_checkpoint_left_it():
-    scale = find_device(Config()).scaler("fp16", **BOUNDS)
+    scale = find_device(Config.of()).scaler("fp16", **BOUNDS)
     assert scale.value == 65536
     assert not scale.update(INFINITE)
-    again = find_device(Config()).scaler("fp16", **BOUNDS)
+    again = find_device(Config.of()).scaler("fp16", **BOUNDS)
     again.load_state_dict(scale.state_dict())
     assert again.state_dict() == {"value": 32768.0, "good": 0}
     again.load_state_dict({"value": 1e30, "good": 5})
@@ -168,7 +168,7 @@ def test_fp16_starts_with_a_large_scale_and_goes_on_where_a_checkpoint_left_it()
 def test_what_was_compiled_is_forgotten_when_a_phase_ends(monkeypatch):
     resets = []
     monkeypatch.setattr(torch.compiler, "reset", lambda: resets.append("reset"))
-    find_device(Config()).release()
+    find_device(Config.of()).release()
     assert resets == []
-    find_device(Config(compile=True)).release()
+    find_device(Config.of(compile=True)).release()
     assert resets == ["reset"]

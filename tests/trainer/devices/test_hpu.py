@@ -20,10 +20,11 @@ from safetensors.torch import load_file
 from tests.support.device_records import compare
 from tests.support.launching import ROOT, launch
 from tests.support.training_runs import losses, tensors
+from trainer.config.devices import HpuSection
+from trainer.config.model import ModelConfig
 from trainer.data.batches import RowBatch
 from trainer.devices.hpu import find_mode
 from trainer.model.bert import BertForPreTraining
-from trainer.model.model_config import ModelConfig
 
 WORKER = ROOT / "tests" / "support" / "hpu_worker.py"
 MODEL = ("--hidden-size=16", "--num-hidden-layers=1", "--num-attention-heads=2", "--intermediate-size=32")
@@ -410,10 +411,10 @@ def test_importing_the_adapter_sets_and_imports_nothing():
 
 
 def test_modes():
-    assert find_mode({}) == "graph"
-    assert find_mode({"use_lazy_mode": True}) == "lazy"
-    assert find_mode({"use_lazy_mode": False}) == "graph"
-    assert find_mode({"use_lazy_mode": False, "mode": "eager"}) == "eager"
+    assert find_mode(HpuSection()) == "graph"
+    assert find_mode(HpuSection(use_lazy_mode=True)) == "lazy"
+    assert find_mode(HpuSection(use_lazy_mode=False)) == "graph"
+    assert find_mode(HpuSection(use_lazy_mode=False, mode="eager")) == "eager"
 
 
 def test_position_ids_for_all_examples_stay_when_a_batch_is_cut():

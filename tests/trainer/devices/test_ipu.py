@@ -24,13 +24,14 @@ from tests.support.training_runs import Trainer, losses, refuse, tensors
 from trainer.__main__ import main
 from trainer.collectives.launchers import find_local_rank, find_rank
 from trainer.collectives.single import Single
+from trainer.config.devices import IpuSection
 from trainer.config.flags import make_config, shipped_configs
-from trainer.config.settings import device_option_properties
+from trainer.config.model import ModelConfig
+from trainer.config.schema import device_option_properties
 from trainer.devices.ipu import device as ipu
 from trainer.devices.ipu import options, stages, updater
 from trainer.devices.registry import find_device
 from trainer.model.bert import BertForPreTraining
-from trainer.model.model_config import ModelConfig
 from trainer.run.evaluate import Evaluation
 from trainer.run.training import Training
 
@@ -482,7 +483,7 @@ def test_graphcores_configurations_are_compiled_unchanged_but_for_their_size(
 )
 def test_stages_are_those_of_graphcores_keys(keys, layers, begins, on):
     names = {"heads": "bert.pooler.dense", "types": "bert.embeddings.token_type_embeddings", "": ""}
-    pipeline = stages.plan_pipeline(keys, layers)
+    pipeline = stages.plan_pipeline(IpuSection(**keys), layers)
     assert pipeline.first_modules == tuple(
         names.get(begin, f"bert.encoder.layer.{begin}") for begin in begins
     )
@@ -491,14 +492,16 @@ def test_stages_are_those_of_graphcores_keys(keys, layers, begins, on):
 
 def test_ipus_are_a_power_of_two_and_micro_batches_fill_the_pipeline():
     plan = stages.plan_pipeline
-    assert [plan({"hidden_layers_per_stage": 1}, count).ipus_per_replica for count in (1, 2, 3, 4, 5)] == [
+    assert [
+        plan(IpuSection(hidden_layers_per_stage=1), count).ipus_per_replica for count in (1, 2, 3, 4, 5)
+    ] == [
         1,
         2,
         4,
         4,
         8,
     ]
-    least = [plan({"hidden_layers_per_stage": 1}, count).least_accumulation for count in (1, 2, 4)]
+    least = [plan(IpuSection(hidden_layers_per_stage=1), count).least_accumulation for count in (1, 2, 4)]
     assert least == [1, 5, 9]  # adjacent stages on one IPU count as one
 
 
@@ -523,7 +526,7 @@ def test_ipus_are_a_power_of_two_and_micro_batches_fill_the_pipeline():
 )
 def test_layers_that_do_not_divide_as_asked_are_refused(keys, said):
     with pytest.raises(SettingsError) as caught:
-        stages.plan_pipeline(keys, 4)
+        stages.plan_pipeline(IpuSection(**keys), 4)
     assert said in str(caught.value)
 
 

@@ -114,7 +114,7 @@ def test_both_phases_share_the_cache_of_programs_which_is_opened_once(tmp_path):
 
 def test_without_torch_xla_the_remedy_is_said():
     with pytest.raises(MissingExtraError, match="torch_xla is not installed .* see docs/devices.md") as error:
-        find_device(Config(device="xla"))
+        find_device(Config.of(device="xla"))
     assert error.value.exit_status == 2
 
 
@@ -134,11 +134,11 @@ def test_each_phase_has_a_profile_server_and_16_bit_floats_of_narrow_range_are_r
 import torch
 from trainer.config.settings import Config
 from trainer.devices.xla import Xla
-phases = [Xla(Config(device="xla", profile=True)) for _ in range(2)]
+phases = [Xla(Config.of(device="xla", profile=True)) for _ in range(2)]
 phases[0].place(torch.nn.Linear(1, 1))
 phases[0].release()
 phases[1].place(torch.nn.Linear(1, 1))
-Xla(Config(device="xla", precision="fp16"))
+Xla(Config.of(device="xla", precision="fp16"))
 """
     outcome = run(forking_python(), tmp_path, "-c", code, BERTDATA_STAND_IN_RECORD=str(tmp_path / "record"))
     assert "SettingsError: precision fp16: device 'xla' has bf16 and fp32" in outcome.err
@@ -154,7 +154,7 @@ from trainer.config.settings import Config
 from trainer.devices.xla import Xla
 torch.distributed.init_process_group = lambda *values, **options: print(values, options)
 torch.distributed.get_world_size = lambda: SIZE
-Xla(Config(device="xla")).join()
+Xla(Config.of(device="xla")).join()
 """
     joined = {"WORLD_SIZE": "2", "BERTDATA_STAND_IN_RECORD": str(tmp_path / "record")}
     outcome = run(forking_python(), tmp_path, "-c", code.replace("SIZE", "2"), **joined)

@@ -17,10 +17,11 @@ from bertdata.errors import AssetError, DataError, MissingInputError, SettingsEr
 from bertdata.io.assets import Asset, AssetSource, obtain
 from schemas import load_schema
 from tests.support.flat import flatten
+from trainer.config.model import ModelConfig
 from trainer.data.batches import RowBatch
+from trainer.model.activations import ACTIVATIONS
 from trainer.model.bert import BertForPreTraining, new_model
 from trainer.model.huggingface import export_model, import_weights, read_config
-from trainer.model.model_config import ACTIVATIONS, ModelConfig
 from trainer.tasks.losses import cross_entropy, pretraining_loss
 
 SMALL = {

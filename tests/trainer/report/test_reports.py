@@ -90,7 +90,7 @@ def train(reporter: Reporter, steps: range, clock: Clock | None = None) -> Value
 def report(folder: Path, steps: range, *, resume_step: int | None = None, **keys) -> Values:
     """A run with logs in the folder; each update takes half a second."""
     clock = Clock()
-    config = Config(output_dir=str(folder), steps=1000, **{"log_every": 1} | keys)
+    config = Config.of(output_dir=str(folder), steps=1000, **{"log_every": 1} | keys)
     return train(make_reporter(config, rank=0, resume_step=resume_step, clock=clock), steps, clock)
 
 
@@ -259,7 +259,7 @@ def test_a_new_run_sets_an_older_table_aside(tmp_path):
 
 
 def test_evaluations_are_key_value_lines_and_a_table(tmp_path):
-    reporter = make_reporter(Config(output_dir=str(tmp_path)), rank=0, clock=Clock())
+    reporter = make_reporter(Config.of(output_dir=str(tmp_path)), rank=0, clock=Clock())
     for step in (10, 20):
         reporter.begin_evaluation()
         reporter.evaluation(evaluation(step))
@@ -283,7 +283,7 @@ def test_evaluations_are_key_value_lines_and_a_table(tmp_path):
 
 
 def test_other_ranks_write_and_print_nothing(tmp_path, capsys):
-    config = Config(output_dir=str(tmp_path / "run"))
+    config = Config.of(output_dir=str(tmp_path / "run"))
     summary = train(make_reporter(config, rank=1, clock=Clock()), range(1, 9))
     assert summary["final_loss"] == 0.0
     assert not (tmp_path / "run").exists()
@@ -291,7 +291,7 @@ def test_other_ranks_write_and_print_nothing(tmp_path, capsys):
 
 
 def test_a_run_that_breaks_off_closes_its_logs(tmp_path):
-    reporter = make_reporter(Config(output_dir=str(tmp_path)), rank=0, clock=Clock())
+    reporter = make_reporter(Config.of(output_dir=str(tmp_path)), rank=0, clock=Clock())
     with pytest.raises(RuntimeError), reporter:  # noqa: PT012
         reporter.begin()
         reporter.step(record(1))
@@ -304,8 +304,8 @@ def test_a_run_that_breaks_off_closes_its_logs(tmp_path):
 def test_logs_that_cannot_be_written_are_an_error_with_the_path(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(StorageError, match="file/run: Not a directory"):
-        make_reporter(Config(output_dir=str(tmp_path / "file" / "run")), rank=0)
-    reporter = make_reporter(Config(output_dir=str(tmp_path), log_every=1), rank=0, clock=Clock())
+        make_reporter(Config.of(output_dir=str(tmp_path / "file" / "run")), rank=0)
+    reporter = make_reporter(Config.of(output_dir=str(tmp_path), log_every=1), rank=0, clock=Clock())
     (tmp_path / "training.csv").unlink()
     (tmp_path / "training.csv").mkdir()
     with pytest.raises(IsADirectoryError) as caught:  # which the command prints as one line
@@ -315,7 +315,7 @@ def test_logs_that_cannot_be_written_are_an_error_with_the_path(tmp_path):
 
 def test_a_remote_directory_for_logs_is_refused():
     with pytest.raises(SettingsError, match="gs://bucket/run, expected a local directory"):
-        make_reporter(Config(output_dir="gs://bucket/run"), rank=0)
+        make_reporter(Config.of(output_dir="gs://bucket/run"), rank=0)
 
 
 def test_no_logs_leaves_the_terminal_only(tmp_path, capsys):
@@ -325,7 +325,7 @@ def test_no_logs_leaves_the_terminal_only(tmp_path, capsys):
 
 
 def test_plain_lines_are_printed_where_there_is_no_terminal(tmp_path, capsys):
-    reporter = make_reporter(Config(output_dir=str(tmp_path), steps=7, log_every=7), rank=0, clock=Clock())
+    reporter = make_reporter(Config.of(output_dir=str(tmp_path), steps=7, log_every=7), rank=0, clock=Clock())
     reporter.begin()
     for step in range(1, 8):
         reporter.step(record(step, loss=4.0))
@@ -378,7 +378,7 @@ def _read(parent: int) -> bytes:
 
 def test_mllog_lines_are_mlperfs(tmp_path):
     clock = Clock()
-    config = Config(output_dir=str(tmp_path), mllog=True, log_every=1)
+    config = Config.of(output_dir=str(tmp_path), mllog=True, log_every=1)
     reporter = make_reporter(config, rank=0, clock=clock)
     reporter.event("global_batch_size", 32)
     reporter.begin()
@@ -416,7 +416,7 @@ def test_tensorboard_reads_the_event_files(tmp_path, monkeypatch):
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     reporter = make_reporter(
-        Config(output_dir=str(tmp_path), tensorboard=True, log_every=1), rank=0, clock=Clock()
+        Config.of(output_dir=str(tmp_path), tensorboard=True, log_every=1), rank=0, clock=Clock()
     )
     for step in range(1, 9):
         reporter.step(record(step))
@@ -453,7 +453,7 @@ def test_wandb_offline_writes_its_directory_without_the_network(tmp_path, monkey
 def test_a_missing_package_is_named_with_its_extra(tmp_path, monkeypatch, key, module, extra):
     _hide(monkeypatch, module)
     with pytest.raises(MissingExtraError, match=rf"is not installed .*; pip install '.\[{extra}\]'"):
-        make_reporter(Config(output_dir=str(tmp_path), **{key: True}), rank=0)
+        make_reporter(Config.of(output_dir=str(tmp_path), **{key: True}), rank=0)
 
 
 def _hide(monkeypatch, module: str) -> None:
@@ -468,7 +468,7 @@ def _hide(monkeypatch, module: str) -> None:
 
 
 def test_the_picture_is_drawn_at_the_end_and_again_from_the_tables(tmp_path):
-    reporter = make_reporter(Config(output_dir=str(tmp_path), log_every=1), rank=0, clock=Clock())
+    reporter = make_reporter(Config.of(output_dir=str(tmp_path), log_every=1), rank=0, clock=Clock())
     for step in range(1, 9):
         reporter.step(record(step))
     reporter.evaluation(evaluation(8))

@@ -14,13 +14,13 @@ import torch
 from bertdata.dataset.reader import open_dataset
 from tests.support.training_runs import refuse, start_workers, words
 from trainer.collectives.single import Single
+from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import RowBatch
 from trainer.data.forms import RowForm
 from trainer.data.loader import Loader
 from trainer.devices.registry import find_device
 from trainer.model.bert import BertForPreTraining
-from trainer.model.model_config import ModelConfig
 from trainer.report.log_records import EvaluationRecord
 from trainer.run import evaluate
 from trainer.run.checkpoint import find_checkpoints
@@ -51,7 +51,7 @@ def results(run: Path) -> dict[str, float]:
 
 
 def measured(dataset: Path, **settings: object) -> tuple[EvaluationRecord, BertForPreTraining]:
-    config = Config(**settings)
+    config = Config.of(**settings)
     device = find_device(config)
     runtime = Runtime(config=config, device=device, workers=Single(device))
     model = make_model(runtime, SHAPE)
@@ -137,7 +137,7 @@ def test_a_run_evaluates_as_often_as_asked_and_at_its_end(trainer, training_set,
 def test_mlperfs_rule_says_how_often(training_set):
     expected = {256: 150_000, 3072: 175_000, 8192: 225_000}
     for batch, examples in expected.items():
-        assert Config(batch_size=batch).evaluation_interval(1) == examples
+        assert Config.of(batch_size=batch).evaluation_interval(1) == examples
 
 
 def test_training_stops_at_the_target(trainer, training_set, tmp_path, monkeypatch):

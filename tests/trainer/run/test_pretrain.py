@@ -21,6 +21,7 @@ from tests.support.training_runs import MODEL, errors, losses, refuse, start_wor
 from trainer.collectives.launchers import find_rank
 from trainer.collectives.single import Single
 from trainer.collectives.stopping import StopAgreement
+from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import RowBatch
 from trainer.data.forms import RowForm
@@ -29,7 +30,6 @@ from trainer.data.order import Position
 from trainer.devices.cpu import Cpu
 from trainer.devices.registry import find_device
 from trainer.model.bert import BertForPreTraining
-from trainer.model.model_config import ModelConfig
 from trainer.run.checkpoint import State, find_checkpoints, read_state
 from trainer.run.runtime import Runtime, make_model
 from trainer.run.training import Training, find_schedule
@@ -256,9 +256,11 @@ def batches(dataset: Path, count: int, updates: int = 1) -> list[list[RowBatch]]
 
 def make_training(workers: Single, **settings: object) -> Training:
     defaults = {"optimiser": "sgd", "base_learning_rate": 0.5, "steps": 10, "lr_schedule": "custom"}
-    config = Config(**{**defaults, "lr_schedule_by_step": {"0": 0.5}, **settings})
+    config = Config.of(**{**defaults, "lr_schedule_by_step": {"0": 0.5}, **settings})
     runtime = Runtime(config=config, device=find_device(config), workers=workers)
-    fresh = State(step=0, seed=1, open_files=1, optimiser=config.optimiser, model=SHAPE.as_json(), config={})
+    fresh = State(
+        step=0, seed=1, open_files=1, optimiser=config.update.optimiser, model=SHAPE.as_json(), config={}
+    )
     return Training(runtime, make_model(runtime, SHAPE), fresh)
 
 
@@ -290,7 +292,7 @@ def trained_by_two(updates: list[list[RowBatch]], **settings: object) -> tuple[d
 
 def plain_weights(updates: list[list[RowBatch]], clipping: str) -> dict[str, torch.Tensor]:
     """Plain gradient descent: mean over micro-batches, clipped at the given point."""
-    training = make_training(Single(find_device(Config())))
+    training = make_training(Single(find_device(Config.of())))
     model = training._model
     weights = list(model.parameters())
     for update in updates:
@@ -320,7 +322,7 @@ def assert_close(found: dict[str, torch.Tensor], expected: dict[str, torch.Tenso
 def test_updates_are_those_of_plain_pytorch(training_set, clipping):
     updates = batches(training_set, 4, updates=3)
     expected = plain_weights(updates, clipping)
-    alone = trained_weights(make_training(Single(find_device(Config())), clipping=clipping), updates)
+    alone = trained_weights(make_training(Single(find_device(Config.of())), clipping=clipping), updates)
     assert_close(alone, expected, 1e-5)
     for after in (True, False):
         found, worker = trained_by_two(updates, clipping=clipping, allreduce_post_accumulation=after)
@@ -350,7 +352,7 @@ def test_weights_are_averaged_before_each_step_where_that_is_forced(training_set
 
 
 def test_an_overflow_leaves_the_update_out_and_halves_the_scale(training_set):
-    training = make_training(Single(find_device(Config())), optimiser="lamb-nvidia", precision="fp16")
+    training = make_training(Single(find_device(Config.of())), optimiser="lamb-nvidia", precision="fp16")
     before = {name: weight.clone() for name, weight in training._model.state_dict().items()}
     training._updater.scale.value = float("inf")
     training._updater.scale.scale = lambda loss: loss * float("inf")
@@ -361,7 +363,9 @@ def test_an_overflow_leaves_the_update_out_and_halves_the_scale(training_set):
 
 def test_schedules_take_their_settings_from_the_configuration():
     def rate(step: int, workers: int = 1, **settings: object) -> float:
-        return find_schedule(Config(**{"steps": 100, "base_learning_rate": 1.0, **settings}), workers)(step)
+        return find_schedule(Config.of(**{"steps": 100, "base_learning_rate": 1.0, **settings}), workers)(
+            step
+        )
 
     assert rate(5, optimiser="lamb-mlperf", warmup=10, start_warmup_step=-5) == pytest.approx(0.95)
     assert rate(50, optimiser="lamb-mlperf", power=2.0) == pytest.approx(0.25)

@@ -68,53 +68,85 @@ def same(run: Path, other: Path) -> None:
 def test_habanas_command_is_understood():
     first, second = make_configs(HABANA)
     for config in (first, second):
-        assert (config.device, config.precision, config.dist, config.world_size) == ("hpu", "bf16", True, 8)
-        assert config.device_options == {"mode": "lazy"}
-        assert config.output_dir == "run"
+        assert (config.run.device, config.update.precision, config.run.dist, config.run.world_size) == (
+            "hpu",
+            "bf16",
+            True,
+            8,
+        )
+        assert config.hpu.mode == "lazy"
+        assert config.run.output_dir == "run"
     found = [
-        [c.phase2, c.train_data, c.max_seq_length, c.max_predictions_per_seq, c.steps, c.warmup_steps]
+        [
+            c.run.phase2,
+            c.data.train_data,
+            c.data.max_seq_length,
+            c.data.max_predictions_per_seq,
+            c.schedule.steps,
+            c.schedule.warmup_steps,
+        ]
         for c in (first, second)
     ]
     assert found == [[False, "phase1", 128, 20, 7038, 2000], [True, "phase2", 512, 80, 1563, 200]]
-    assert [c.micro_batches(8) for c in (first, second)] == [(64, 128), (8, 512)]
-    assert [c.base_learning_rate for c in (first, second)] == [6e-3, 4e-3]
+    assert [c.update.micro_batches(8) for c in (first, second)] == [(64, 128), (8, 512)]
+    assert [c.schedule.base_learning_rate for c in (first, second)] == [6e-3, 4e-3]
 
 
 def test_the_preset_of_both_phases_is_the_presets_of_each():
     for phase, config in enumerate(make_configs(["--config", "habana_large"]), 1):
         (own,) = make_configs(["--config", f"habana_large_phase{phase}"])
-        assert vars(config) | {"phase1_end_step": None} == vars(own) | {"phase1_end_step": None}
+        assert config.changed(phase1_end_step=None) == own.changed(phase1_end_step=None)
 
 
 def test_one_value_counts_for_both_phases():
     first, second = make_configs(["--data_dir", "a", "b", "--batch_size", "4", "--seed=7"])
-    assert (first.batch_size, second.batch_size, first.seed, second.seed) == (4, 4, 7, 7)
+    assert (first.update.batch_size, second.update.batch_size, first.data.seed, second.data.seed) == (
+        4,
+        4,
+        7,
+        7,
+    )
     first, second = make_configs(["--config", "habana_large", "--data_dir", "a", "--batch-size=4"])
-    assert (first.batch_size, second.batch_size, first.train_data, second.train_data) == (4, 4, "a", "a")
+    assert (
+        first.update.batch_size,
+        second.update.batch_size,
+        first.data.train_data,
+        second.data.train_data,
+    ) == (4, 4, "a", "a")
 
 
 def test_translated_flags_differ_by_phase_too():
     flags = "--train_batch_size 8192 4096 --gradient_accumulation_steps 128 512 --max_steps 7038 1563"
     first, second = make_configs(split(flags))
-    assert [c.micro_batches(8) for c in (first, second)] == [(64, 128), (8, 512)]
+    assert [c.update.micro_batches(8) for c in (first, second)] == [(64, 128), (8, 512)]
     flags = "--num_train_steps 400 80 --steps_per_update 4 2 --num_warmup_steps 40 8"
-    assert [(c.steps, c.warmup) for c in make_configs(split(flags))] == [(100, 10), (40, 4)]
+    assert [(c.schedule.steps, c.schedule.warmup) for c in make_configs(split(flags))] == [(100, 10), (40, 4)]
 
 
 def test_with_phase2_only_phase_2_is_run():
     flags = ["--phase2", "--phase1_end_step=7038", "--start_from_ckpt=x"]
     (config,) = make_configs([*HABANA, *flags])
-    assert (config.phase2, config.steps, config.train_data, config.batch_size) == (True, 1563, "phase2", 8)
-    assert (config.phase1_end_step, config.start_from_ckpt) == (7038, "x")
+    assert (config.run.phase2, config.schedule.steps, config.data.train_data, config.update.batch_size) == (
+        True,
+        1563,
+        "phase2",
+        8,
+    )
+    assert (config.run.phase1_end_step, config.run.start_from_ckpt) == (7038, "x")
 
 
 def test_of_a_run_of_both_phases_only_the_first_starts_from_other_weights():
-    assert [c.start_from_ckpt for c in make_configs([*HABANA, "--start_from_ckpt=x"])] == ["x", None]
+    assert [c.run.start_from_ckpt for c in make_configs([*HABANA, "--start_from_ckpt=x"])] == ["x", None]
 
 
 def test_a_command_of_one_phase_is_one_configuration():
     (config,) = make_configs(["--batch_size", "64", "--data_dir", "a", "--warmup", "0.5"])
-    assert (config.phase2, config.batch_size, config.train_data, config.warmup) == (False, 64, "a", 0.5)
+    assert (config.run.phase2, config.update.batch_size, config.data.train_data, config.schedule.warmup) == (
+        False,
+        64,
+        "a",
+        0.5,
+    )
 
 
 @pytest.mark.parametrize(

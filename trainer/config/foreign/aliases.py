@@ -16,7 +16,7 @@ from typing import Any
 from bertdata.config.value_check import check_names, check_values, types_of
 from bertdata.errors import SettingsError
 from schemas import load_schema
-from trainer.config.settings import device_option_properties, properties
+from trainer.config.schema import device_option_properties, properties
 
 # With any of these train_batch_size has MLPerf's meaning: all workers together, one micro-step.
 _MLPERF_ONLY = {"input_file", "bert_config_file", "num_train_steps", "num_warmup_steps", "steps_per_update"}

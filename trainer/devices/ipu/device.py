@@ -54,30 +54,30 @@ class Ipu(Device):
 
     def __init__(self, config: Config, local_rank: int = 0) -> None:
         super().__init__(config)
-        if config.precision == "bf16":
+        if config.update.precision == "bf16":
             remedy = "give --precision fp16 --loss-scaling 1024"
             raise SettingsError(f"device 'ipu': precision bf16: IPUs have fp16; {remedy}")
         self.torch_device = torch.device("cpu")
         self.poptorch = _find_poptorch()
-        if not config.compile_only and not self.poptorch.ipuHardwareIsAvailable():
+        if not config.run.compile_only and not self.poptorch.ipuHardwareIsAvailable():
             raise SettingsError(f"device 'ipu' is not there: PopTorch finds no IPU; {_NO_IPU}")
         self._popdist = _find_popdist()
-        self.replicas = self._popdist.getNumLocalReplicas() if self._popdist else config.replicas or 1
-        self.updates_per_call = config.device_options.get("batches_per_step", 1)
+        self.replicas = self._popdist.getNumLocalReplicas() if self._popdist else config.update.replicas or 1
+        self.updates_per_call = config.ipu.batches_per_step or 1
         self._updater: IpuUpdater | None = None
         self._inference: Any = None
 
     def place(self, model: BertForPreTraining) -> BertForPreTraining:
         """The model, still on the host, with its stages marked and in the configured precision."""
-        poptorch, given = self.poptorch, self.config.device_options
+        poptorch, given = self.poptorch, self.config.ipu
         self.pipeline = plan_pipeline(given, model.config.num_hidden_layers)
-        if self.config.precision == "fp16":
+        if self.config.update.precision == "fp16":
             model.half()
         make_stages(poptorch, self.pipeline, model)
-        if given.get("enable_recomputation"):
+        if given.enable_recomputation:
             checkpoint_layers(poptorch, model)
-        if "matmul_serialize_factor" in given:
-            serialize_projection(poptorch, model, given["matmul_serialize_factor"])
+        if given.matmul_serialize_factor is not None:
+            serialize_projection(poptorch, model, given.matmul_serialize_factor)
         self.module = Pretraining(poptorch, model)
         return model
 
@@ -93,7 +93,7 @@ class Ipu(Device):
         return import_module("popdist.poptorch").Options(ipus_per_replica=self.pipeline.ipus_per_replica)
 
     def updater(self, workers: Collective, model: BertForPreTraining) -> IpuUpdater:
-        _, accumulation = self.config.micro_batches(workers.size * self.replicas)
+        _, accumulation = self.config.update.micro_batches(workers.size * self.replicas)
         check_training(self.config, self.pipeline, accumulation)
         if workers.size != (self._popdist.getNumInstances() if self._popdist else 1):
             found = f"{workers.size} processes that poprun did not start"

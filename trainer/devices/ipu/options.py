@@ -6,6 +6,7 @@ from typing import Any
 import torch
 
 from bertdata.errors import SettingsError
+from trainer.config.devices import IpuSection
 from trainer.config.settings import Config
 from trainer.devices.ipu.stages import Pipeline
 from trainer.optim import Preset
@@ -21,46 +22,46 @@ def check_training(config: Config, pipeline: Pipeline, accumulation: int) -> Non
 
     Called early: the options themselves are made at the first update, when output_dir is already in use.
     """
-    options = config.device_options
+    keys = config.ipu
     refused = [
         (
-            config.precision == "fp16" and not config.loss_scaling,
+            config.update.precision == "fp16" and not config.update.loss_scaling,
             "loss_scaling 0 (adaptive): PopTorch's is experimental, and no checkpoint would hold its state; "
             "give a fixed one, as --loss-scaling 1024",
         ),
         (
-            config.clipping_point == "per_micro_batch",
+            config.update.clipping_point == "per_micro_batch",
             "clipping per_micro_batch: PopTorch clips once an update at most; give --clipping none",
         ),
-        (config.force_weight_sync, "force_weight_sync: the weights are on the IPUs; leave it out"),
+        (config.update.force_weight_sync, "force_weight_sync: the weights are on the IPUs; leave it out"),
         (
-            config.allreduce_post_accumulation_fp16,
+            config.update.allreduce_post_accumulation_fp16,
             "allreduce_post_accumulation_fp16: IPUs reduce as they accumulate; leave it out",
         ),
         (
-            options.get("synthetic_data", False) and not config.generated_data,
+            bool(keys.synthetic_data) and not config.data.generated_data,
             "synthetic_data: the IPUs generate it in shapes that the host gives; add --generated-data",
         ),
         (
-            config.compile_only and "executable_cache_dir" not in options,
+            config.run.compile_only and keys.executable_cache_dir is None,
             "compile_only: there is no cache to keep the program in; give --executable-cache-dir",
         ),
     ]
     for applies, message in refused:
         if applies:
             raise SettingsError(f"device 'ipu': {message}")
-    choose(options, "reduction_type", _REDUCTIONS, "mean")
-    choose(options, "partials_type", _TYPES, "float")
-    _memory_shares(options, pipeline)
-    strategy = choose(options, "pipeline_schedule", _STRATEGIES, "Grouped")
+    choose("reduction_type", keys.reduction_type, _REDUCTIONS, "mean")
+    choose("partials_type", keys.partials_type, _TYPES, "float")
+    _memory_shares(keys, pipeline)
+    strategy = choose("pipeline_schedule", keys.pipeline_schedule, _STRATEGIES, "Grouped")
     if strategy == "PipelinedExecution" and accumulation < pipeline.least_accumulation:
         wanted = f"expected {pipeline.least_accumulation} or more to fill a pipeline of IPUs {pipeline.ipus}"
         raise SettingsError(f"device 'ipu': accumulation (pipeline_depth) is {accumulation}, {wanted}")
 
 
-def choose(options: dict[str, Any], key: str, choices: dict[str, Any], usual: str) -> Any:
+def choose(key: str, given: str | None, choices: dict[str, Any], usual: str) -> Any:
     """PopTorch's value for the key's value; SettingsError lists the choices."""
-    value = options.get(key, usual)
+    value = usual if given is None else given
     if value not in choices:
         raise SettingsError(f"device 'ipu': {key} is {value!r}, expected one of {', '.join(choices)}")
     return choices[value]
@@ -70,28 +71,30 @@ def training_options(
     poptorch: ModuleType, options: Any, config: Config, pipeline: Pipeline, *, accumulation: int, seed: int
 ) -> Any:
     """The given fresh options with everything set for training."""
-    given = config.device_options
-    strategy = choose(given, "pipeline_schedule", _STRATEGIES, "Grouped")
-    options.deviceIterations(given.get("batches_per_step", 1))
+    keys = config.ipu
+    strategy = choose("pipeline_schedule", keys.pipeline_schedule, _STRATEGIES, "Grouped")
+    options.deviceIterations(keys.batches_per_step or 1)
     options.Training.gradientAccumulation(accumulation)
-    reduction = choose(given, "reduction_type", _REDUCTIONS, "mean")
+    reduction = choose("reduction_type", keys.reduction_type, _REDUCTIONS, "mean")
     options.Training.accumulationAndReplicationReductionType(getattr(poptorch.ReductionType, reduction))
     _shared_options(poptorch, options, config, pipeline, strategy)
     # Graphcore's programs round stochastically wherever they train in 16 bits.
-    options.Precision.enableStochasticRounding(given.get("stochastic_rounding", config.precision == "fp16"))
-    if "fp_exceptions" in given:
-        options.Precision.enableFloatingPointExceptions(given["fp_exceptions"])
-    if keys := {"variable_offloading", "replicated_tensor_sharding", "min_remote_tensor_size"} & given.keys():
-        options.TensorLocations.setOptimizerLocation(
-            _optimiser_location(poptorch, {key: given[key] for key in keys})
-        )
-    if "enable_recomputation" in given:
-        mode = _PIPELINED_RECOMPUTATION if given["enable_recomputation"] else 0
+    rounds = (
+        config.update.precision == "fp16" if keys.stochastic_rounding is None else keys.stochastic_rounding
+    )
+    options.Precision.enableStochasticRounding(rounds)
+    if keys.fp_exceptions is not None:
+        options.Precision.enableFloatingPointExceptions(keys.fp_exceptions)
+    location = (keys.variable_offloading, keys.replicated_tensor_sharding, keys.min_remote_tensor_size)
+    if any(value is not None for value in location):
+        options.TensorLocations.setOptimizerLocation(_optimiser_location(poptorch, keys))
+    if keys.enable_recomputation is not None:
+        mode = _PIPELINED_RECOMPUTATION if keys.enable_recomputation else 0
         options._Popart.set("autoRecomputation", mode)
-    if given.get("synthetic_data"):
+    if keys.synthetic_data:
         options.enableSyntheticData(True)
     options.randomSeed(seed)
-    if config.compile_only:
+    if config.run.compile_only:
         options.useOfflineIpuTarget(ipu_version=2)
     return options
 
@@ -105,51 +108,53 @@ def inference_options(poptorch: ModuleType, options: Any, config: Config, pipeli
 def _shared_options(
     poptorch: ModuleType, options: Any, config: Config, pipeline: Pipeline, strategy: str
 ) -> None:
-    given = config.device_options
+    keys = config.ipu
     options.autoRoundNumIPUs(True)
     options.outputMode(poptorch.OutputMode.All)
     options.setExecutionStrategy(getattr(poptorch, strategy)(poptorch.AutoStage.AutoIncrement))
-    if shares := _memory_shares(given, pipeline):
+    if shares := _memory_shares(keys, pipeline):
         options.setAvailableMemoryProportion(shares)
-    if "partials_type" in given:
-        options.Precision.setPartialsType(choose(given, "partials_type", _TYPES, "float"))
-    if given.get("disable_graph_outlining") or given.get("no_outlining"):
+    if keys.partials_type is not None:
+        options.Precision.setPartialsType(choose("partials_type", keys.partials_type, _TYPES, "float"))
+    if keys.disable_graph_outlining or keys.no_outlining:
         options._Popart.set("enableOutlining", False)
-    if "executable_cache_dir" in given:
-        options.enableExecutableCaching(given["executable_cache_dir"])
+    if keys.executable_cache_dir is not None:
+        options.enableExecutableCaching(keys.executable_cache_dir)
 
 
-def _memory_shares(given: dict[str, Any], pipeline: Pipeline) -> dict[str, float]:
+def _memory_shares(keys: IpuSection, pipeline: Pipeline) -> dict[str, float]:
     """The memory proportion of each IPU, by its name; empty where none is given."""
-    if "available_memory_proportion" not in given:
+    given = keys.available_memory_proportion
+    if given is None:
         return {}
     count = max(pipeline.ipus) + 1
-    shares = given["available_memory_proportion"]
-    shares = shares if isinstance(shares, list) else [shares] * count
+    shares = [given] * count if isinstance(given, int | float) else given
     if len(shares) != count:
         wanted = f"expected a number, or one for each of {count} IPUs"
         raise SettingsError(f"device 'ipu': available_memory_proportion is {shares}, {wanted}")
     return {f"IPU{ipu}": share for ipu, share in enumerate(shares)}
 
 
-def _optimiser_location(poptorch: ModuleType, given: dict[str, Any]) -> Any:
+def _optimiser_location(poptorch: ModuleType, keys: IpuSection) -> Any:
     """The location settings of the optimiser's state."""
     settings = poptorch.TensorLocationSettings()
-    if "variable_offloading" in given:
-        settings.useOnChipStorage(not given["variable_offloading"])
-    if "replicated_tensor_sharding" in given:
-        settings.useReplicatedTensorSharding(given["replicated_tensor_sharding"])
-    if "min_remote_tensor_size" in given:
-        settings.minElementsForOffChip(-(-given["min_remote_tensor_size"] // 4))  # bytes of fp32
+    if keys.variable_offloading is not None:
+        settings.useOnChipStorage(not keys.variable_offloading)
+    if keys.replicated_tensor_sharding is not None:
+        settings.useReplicatedTensorSharding(keys.replicated_tensor_sharding)
+    if keys.min_remote_tensor_size is not None:
+        settings.minElementsForOffChip(-(-keys.min_remote_tensor_size // 4))  # bytes of fp32
     return settings
 
 
 def loss_scales(config: Config) -> dict[int, float]:
     """The loss scales by the first update (counted from 0) that each applies to."""
-    if config.precision != "fp16":
+    if config.update.precision != "fp16":
         return {0: 1.0}
-    by_step = config.device_options.get("loss_scaling_by_step", {})
-    return {0: float(config.loss_scaling)} | {int(since): float(scale) for since, scale in by_step.items()}
+    by_step = config.ipu.loss_scaling_by_step or {}
+    return {0: float(config.update.loss_scaling)} | {
+        int(since): float(scale) for since, scale in by_step.items()
+    }
 
 
 def loss_scale(config: Config, step: int) -> float:
@@ -160,18 +165,18 @@ def loss_scale(config: Config, step: int) -> float:
 
 def make_optimiser(poptorch: ModuleType, config: Config, preset: Preset, groups: list[dict[str, Any]]) -> Any:
     """PopTorch's LAMB, AdamW or SGD with the preset's arithmetic; SettingsError where there is none."""
-    half = torch.float16 if config.precision == "fp16" else torch.float32
+    half = torch.float16 if config.update.precision == "fp16" else torch.float32
     has_trust = any(group["trust"] for group in groups)
     made = [{name: group[name] for name in ("params", "weight_decay")} for group in groups]
     common = {"lr": preset.lr, "loss_scaling": loss_scale(config, 0), "accum_type": half}
     scaled = any(scale != 1 for scale in loss_scales(config).values())
-    if config.clipping_point == "per_update":
+    if config.update.clipping_point == "per_update":
         if has_trust:
             raise SettingsError("device 'ipu': PopTorch's LAMB has no clipping; give --clipping none")
         if scaled:
             why = "PopTorch clips gradients before it divides them by the loss scale"
             raise SettingsError(f"device 'ipu': clipping: {why}; give --clipping none or --loss-scaling 1")
-        common["max_grad_norm"] = config.max_grad_norm
+        common["max_grad_norm"] = config.update.max_grad_norm
     if preset.kind == "sgd":
         if preset.momentum and scaled:
             why = "PopTorch keeps velocities times the loss scale, and a checkpoint keeps them without it"

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from bertdata.errors import SettingsError
+from trainer.config.devices import IpuSection
 from trainer.data.batches import RowBatch
 from trainer.model.bert import BertForPreTraining
 from trainer.tasks.losses import Losses, pretraining_loss
@@ -44,34 +45,32 @@ class Pipeline:
         return 2 * stages - 1
 
 
-def plan_pipeline(options: dict[str, Any], layers: int) -> Pipeline:
+def plan_pipeline(keys: IpuSection, layers: int) -> Pipeline:
     """The pipeline that Graphcore's keys describe; the heads come last, on the word embeddings' IPU.
 
     hidden_layers_per_stage is a list, or a number; with a number the remaining layers come first, beside
     the embeddings. SettingsError where the layers do not divide.
     """
-    if "pipeline_stages" in options:
-        begins = _named_stages(options["pipeline_stages"], layers)
+    if keys.pipeline_stages is not None:
+        begins = _named_stages(keys.pipeline_stages, layers)
     else:
-        placement = options.get("embeddings_placement", "same_as_hidden_layers")
+        placement = keys.embeddings_placement or "same_as_hidden_layers"
         apart = {"same_as_hidden_layers": [], "same_ipu": [""], "two_ipus": ["", _SECOND_EMBEDDINGS]}
         if placement not in apart:
             raise SettingsError(f"embeddings_placement is {placement!r}, expected one of {', '.join(apart)}")
-        counts = _layers_per_stage(
-            options.get("hidden_layers_per_stage", layers), layers, not apart[placement]
-        )
+        counts = _layers_per_stage(keys.hidden_layers_per_stage or layers, layers, not apart[placement])
         begins = apart[placement] + [_layer(first) for first in accumulate(counts[:-1], initial=0)]
         begins = ["", *begins[1:], _HEADS]
-    on = options.get("device_mapping", [*range(len(begins) - 1), 0])
+    on = keys.device_mapping or [*range(len(begins) - 1), 0]
     if len(on) != len(begins) or sorted(set(on)) != list(range(max(on) + 1)):
         wanted = f"expected the IPU, counted from 0, of each of {len(begins)} stages"
         raise SettingsError(f"device_mapping is {on}, {wanted}")
     return Pipeline(tuple(begins), tuple(on))
 
 
-def _layers_per_stage(wanted: int | list[int], layers: int, with_rest: bool) -> list[int]:
-    if isinstance(wanted, list):
-        counts = wanted
+def _layers_per_stage(wanted: int | Sequence[int], layers: int, with_rest: bool) -> list[int]:
+    if not isinstance(wanted, int):
+        counts = list(wanted)
     else:
         rest = layers % wanted
         counts = [rest] * (rest > 0 and with_rest) + [wanted] * (layers // wanted)

@@ -65,7 +65,7 @@ class IpuUpdater(Updater):
         self._executor.setOptimizer(self.optimiser)
         _, values = self._executor(*tensors)
         self.applied += len(updates)
-        if self._config.device_options.get("synthetic_data"):
+        if self._config.ipu.synthetic_data:
             values = torch.zeros_like(values)  # the IPU then sends no results back
         return [combine_losses(rows) for rows in values.reshape(len(updates), -1)]
 
@@ -81,7 +81,7 @@ class IpuUpdater(Updater):
             program.pipeline,
             accumulation=micro_batches // program.replicas,
             # Depends on the updates made, so that a resumed run does not repeat the dropout of the first.
-            seed=self._config.seed + state.number,
+            seed=self._config.data.seed + state.number,
         )
         executor = program.poptorch.trainingModel(program.module, options, optimizer=self.optimiser)
         executor.compile(*tensors)

@@ -1,25 +1,44 @@
-"""The shape of a model: the keys of Google's bert_config.json and of other programs' configurations."""
+"""Shape of the model: ModelConfig, and the section of the keys that it is made from."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
-from torch import Tensor
-from torch.nn import functional as F
-
-from bertdata.config.value_check import check_names, check_values
+from bertdata.config.value_check import check_names, check_values, read_object
 from bertdata.errors import SettingsError
 from schemas import load_schema
+from trainer.config.section import Section
 
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "gelu": F.gelu,
-    "gelu_new": partial(F.gelu, approximate="tanh"),
-    "gelu_pytorch_tanh": partial(F.gelu, approximate="tanh"),
-    "relu": F.relu,
-    "silu": F.silu,
-}
-"""The functions by Hugging Face's names; gelu_pytorch_tanh is another name of gelu_new."""
+
+@dataclass(frozen=True, kw_only=True)
+class ModelSection(Section):
+    """A file that describes the model, and keys that override the file's; None: the file's value."""
+
+    model_config: str | None = None  # path of a bert_config.json
+    vocab_size: int | None = None
+    hidden_size: int | None = None
+    num_hidden_layers: int | None = None
+    num_attention_heads: int | None = None
+    intermediate_size: int | None = None  # None: four times hidden_size where that is given
+    hidden_act: str | None = None
+    hidden_dropout_prob: float | None = None
+    attention_probs_dropout_prob: float | None = None
+    max_position_embeddings: int | None = None
+    type_vocab_size: int | None = None
+    initializer_range: float | None = None
+    megatron_residual_connection: bool | None = None
+    scale_query_key: bool | None = None
+    deep_weight_init: bool | None = None
+
+    def settings(self) -> dict[str, Any]:
+        """The keys of a ModelConfig: those of the model_config file, overridden by inline keys."""
+        settings = read_object(self.model_config) if self.model_config else {}
+        inline = {name: value for name, value in self.values().items() if value is not None}
+        inline.pop("model_config", None)
+        if "hidden_size" in inline:
+            settings["intermediate_size"] = 4 * inline["hidden_size"]
+        return settings | inline
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

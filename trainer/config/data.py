@@ -1,0 +1,21 @@
+"""Section of the data: datasets, sizes of an example, form of a batch, order."""
+
+from dataclasses import dataclass
+
+from trainer.config.section import Section
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataSection(Section):
+    """Datasets to train and to evaluate on, and the order and form of their examples."""
+
+    train_data: str | None = None  # paths, separated by commas
+    eval_data: str | None = None
+    unverified: bool = False  # accept data without a manifest
+    generated_data: bool = False
+    max_seq_length: int | None = None  # ids; None: the dataset's
+    max_predictions_per_seq: int | None = None  # masked slots; None: the dataset's
+    open_files: int = 8  # the order of the examples depends on it
+    token_budget: int | None = None  # tokens
+    rows: bool = False
+    seed: int = 42  # of initial weights, dropout and order

@@ -1,0 +1,32 @@
+"""The trainer's schema: ``schemas/trainer.json``, where type, range and meaning of each key are declared."""
+
+from functools import cache
+from typing import Any
+
+from schemas import load_schema
+
+DEVICE_OPTIONS = "device_options"
+"""The key that holds, in JSON, the keys that have an effect on some devices only."""
+
+
+@cache
+def properties() -> dict[str, dict[str, Any]]:
+    """The schema of each key."""
+    return dict(load_schema("trainer")["properties"])
+
+
+@cache
+def device_option_properties() -> dict[str, dict[str, Any]]:
+    """The schema of each key that has an effect on some devices only, or on none."""
+    return dict(properties()[DEVICE_OPTIONS]["properties"])
+
+
+def section_keys(section: str) -> list[str]:
+    """The keys of a section; those of a device's section are the keys that have an effect on it."""
+    own = [name for name, item in properties().items() if item.get("section") == section]
+    return own + [name for name, item in device_option_properties().items() if section in item["devices"]]
+
+
+def usual(optimiser: str, kind: str) -> str:
+    """The "schedule" or "clipping" that the optimiser's authors use with it."""
+    return str(properties()["optimiser"]["habits"][optimiser][kind])
