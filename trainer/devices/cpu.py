@@ -3,8 +3,10 @@
 import platform
 
 import torch
+from torch import Tensor
 
 from trainer.devices.availability import Availability
+from trainer.devices.cpu_attention import cpu_attention
 from trainer.devices.device import Device
 
 
@@ -14,6 +16,18 @@ class Cpu(Device):
     name = "cpu"
     process_group = "gloo"
     bucket_mb = 25
+
+    def attention(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        ends: Tensor,
+        longest: int,
+        dropout: float,
+        scale: float | None = None,
+    ) -> Tensor:
+        return cpu_attention(query, key, value, ends, longest, dropout, scale)
 
     def describe(self) -> str:
         compiled = ", compiled" if self.compiles else ""
