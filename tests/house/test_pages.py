@@ -52,11 +52,14 @@ def test_modules_to_be_run_exist(page):
 
 def test_the_architecture_page_lists_the_rooms_in_their_order():
     text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-    table = text.split("| room |")[1].split("\n\n")[0]
-    listed = re.findall(r"^\| `([\w/.]+?)/?` \|", table, re.MULTILINE)
+    tables = [part.split("\n\n")[0] for part in text.split("| room | holds |")[1:]]
+    listed = re.findall(r"^\| `([\w/.]+?)/?` \|", "\n".join(tables), re.MULTILINE)
     names = [path.removesuffix(".py").replace("/", ".").removesuffix(".__init__") for path in listed]
     there = [name for name in ORDER if list(ROOT.glob(f"{name.replace('.', '/')}*"))]
-    assert names == there
+    assert sorted(names) == sorted(there)
+    for package in ("bertdata", "trainer"):
+        own = [name for name in names if name.startswith(package)]
+        assert own == [name for name in there if name.startswith(package)]
 
 
 def test_the_page_of_commands_lists_every_command_and_recipe():

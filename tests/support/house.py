@@ -14,10 +14,14 @@ Sources = Mapping[str, str]
 Arrows = Mapping[str, set[str]]
 """For each module the modules of ours that it imports."""
 
-TOOLKIT = "bertdata"
+DIVIDED = ("bertdata", "trainer")
+"""The packages whose folders and modules are rooms of their own."""
 
 ORDER = (
-    *("tests", "tools", "benchmarks", "golden", "beam_pipelines", "trainer"),
+    *("tests", "tools", "benchmarks", "golden", "beam_pipelines"),
+    *("trainer", "trainer.__main__", "trainer.run", "trainer.strategies", "trainer.tasks", "trainer.report"),
+    *("trainer.collectives", "trainer.devices", "trainer.model", "trainer.data", "trainer.optim"),
+    *("trainer.config", "trainer.errors"),
     *("bertdata.__main__", "bertdata.cli", "bertdata", "bertdata.steps", "bertdata.report"),
     *("bertdata.build", "bertdata.dataset", "bertdata.packing", "bertdata.shards", "bertdata.examples"),
     *("bertdata.tokens", "bertdata.text", "bertdata.wiki", "bertdata.config", "bertdata.io"),
@@ -74,9 +78,9 @@ def _nearest(name: str, sources: Sources) -> str | None:
 
 
 def room(module: str) -> str:
-    """A folder or module directly below ``bertdata/``, else the top-level package."""
+    """A folder or module directly below a divided package, else the top-level package."""
     parts = module.split(".")
-    return ".".join(parts[:2]) if parts[0] == TOOLKIT else parts[0]
+    return ".".join(parts[:2]) if parts[0] in DIVIDED else parts[0]
 
 
 def upward(arrows: Arrows, order: Sequence[str]) -> list[str]:

@@ -19,6 +19,7 @@ import os
 import sys
 from collections.abc import Callable
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -44,7 +45,8 @@ from trainer.devices.registry import find_device  # noqa: E402
 from trainer.model.bert import BertForPreTraining  # noqa: E402
 from trainer.run.evaluate import Evaluation  # noqa: E402
 from trainer.run.training import Training  # noqa: E402
-from trainer.strategies.updater import Updater  # noqa: E402
+from trainer.strategies.replicated import Replicated  # noqa: E402
+from trainer.tasks.pretraining import Pretraining  # noqa: E402
 
 Hpu = adapter.Hpu
 
@@ -55,13 +57,13 @@ def leave_out(name: str) -> Callable[[], None]:
 
 
 def mark_step_before_the_step() -> None:
-    step, clip = Hpu.after_step, Updater._clip
+    step, clip = Hpu.after_step, Replicated._clip
 
-    def clip_and_mark(self: Updater, *values: Any) -> bool:
+    def clip_and_mark(self: Replicated, *values: Any) -> bool:
         step(self._device)  # type: ignore[arg-type]
         return clip(self, *values)
 
-    Updater._clip = clip_and_mark  # type: ignore[method-assign]
+    Replicated._clip = clip_and_mark  # type: ignore[method-assign]
     leave_out("after_step")()
 
 
@@ -86,7 +88,7 @@ def blocking_copies() -> None:
 
 
 def not_compiled() -> None:
-    Hpu.place = lambda self, model: model.to(self.torch_device)  # type: ignore[method-assign]
+    Hpu.compile = lambda self, learner: None  # type: ignore[method-assign]
 
 
 def shapes_that_vary() -> None:
@@ -150,7 +152,8 @@ def tied_weights() -> None:
     )
     (batch,) = next(loader).batches
     loader.close()
-    device.losses(model, batch).total.backward()
+    learner = partial(Pretraining().outcome, model)
+    device.forward(learner, batch).loss.backward()
     unused = sorted(set(range(64)) - set(batch.input_ids.flatten().tolist()))
     reached = model.bert.embeddings.word_embeddings.weight.grad[unused].abs().sum(1) > 0
     print("the head's gradient reaches rows that no input has:", bool(unused) and bool(reached.all()))

@@ -2,6 +2,7 @@
 
 import os
 import warnings
+from collections.abc import Callable
 
 import torch
 from torch.backends import cuda as backend
@@ -9,11 +10,10 @@ from torch.nn.attention import SDPBackend
 
 from bertdata.errors import SettingsError
 from trainer.config.settings import Config
-from trainer.data.batches import AnyBatch, RowBatch
+from trainer.data.batches import AnyBatch, Batch
 from trainer.devices.availability import Availability
-from trainer.devices.device import Device
+from trainer.devices.device import Device, Result
 from trainer.model.bert import BertForPreTraining
-from trainer.tasks.losses import Losses
 
 _DETERMINISTIC = (":4096:8", ":16:8")
 """Values of CUBLAS_WORKSPACE_CONFIG that make cuBLAS deterministic; the first is the faster."""
@@ -71,14 +71,14 @@ class Cuda(Device):
         torch.cuda.set_device(self.torch_device)  # for this thread; pinning would initialise the first GPU
         return batch.map(lambda tensor: tensor.pin_memory())
 
-    def move(self, batch: RowBatch) -> RowBatch:
+    def move(self, batch: Batch) -> Batch:
         return batch.map(lambda tensor: tensor.to(self.torch_device, non_blocking=True))
 
-    def losses(self, model: BertForPreTraining, batch: RowBatch) -> Losses:
+    def forward(self, learner: Callable[[Batch], Result], batch: Batch) -> Result:
         if self._graphs:
             # Lets the graphs reuse the memory of the previous run.
             torch.compiler.cudagraph_mark_step_begin()  # type: ignore[no-untyped-call]
-        return super().losses(model, batch)
+        return super().forward(learner, batch)
 
     def _find_kernel(self, model: BertForPreTraining) -> str:
         """The attention kernel that PyTorch chooses; SettingsError where the configured one cannot be used.

@@ -1,23 +1,25 @@
 """The interface of every device, with plain PyTorch as its implementation."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from typing import Any
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, TypeVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.profiler import ProfilerActivity
 
 from bertdata.errors import SettingsError
-from trainer.collectives.collective import Collective
 from trainer.config.settings import Config
-from trainer.data.batches import AnyBatch, RowBatch
+from trainer.data.batches import AnyBatch, Batch
 from trainer.devices.loss_scale import LossScale
+from trainer.devices.programs import LossAndSums, Programs
 from trainer.model.attention import padded_attention
 from trainer.model.bert import Bert, BertForPreTraining
 from trainer.optim import Preset, build_optimiser, clip_
-from trainer.strategies.updater import Updater
-from trainer.tasks.losses import Losses, pretraining_loss
+
+Result = TypeVar("Result")
+RowLosses = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
+"""From (rows, classes) logits and the label of each row: its loss, and 1.0 where it is guessed right."""
 
 
 class Device:
@@ -28,7 +30,10 @@ class Device:
     bucket_mb: megabytes that are reduced in one call.
     fixed_shapes: batches and masked slots keep their padded shape, as graphs and compilers need it.
     replicas: copies of the model that one worker drives.
-    updates_per_call: updates that the updater makes in one call.
+    strategy: the name of the strategy that makes the device's updates.
+    row_losses: the device's own classification loss, or None.
+    updates_per_call: updates that the strategy makes in one call.
+    updates_to_compile: updates until every graph has been seen.
     clips_in_step: the optimiser clips gradients itself, once an update.
     compile_mode: torch.compile's mode, where it is used.
     idle: configuration keys that have no effect on this device.
@@ -40,7 +45,10 @@ class Device:
     bucket_mb = 100
     fixed_shapes = False
     replicas = 1
+    strategy = "replicated"
+    row_losses: RowLosses | None = None
     updates_per_call = 1
+    updates_to_compile = 1
     clips_in_step = False
     compile_mode: str | None = None
     idle: tuple[str, ...] = ()
@@ -66,16 +74,19 @@ class Device:
         return torch.autocast(self.torch_device.type, half, enabled=precision != "fp32")
 
     def place(self, model: BertForPreTraining) -> BertForPreTraining:
-        """The model on the device, compiled if configured; tied weights stay tied."""
+        """The model on the device; tied weights stay tied."""
         model = model.to(self.torch_device)
         for module in model.modules():
             if isinstance(module, Bert):
                 module.attention = self.attention
-        if self.compiles:
-            if not hasattr(model, "compile"):
-                raise SettingsError(f"compile: torch {torch.__version__} cannot compile modules; 2.2 can")
-            model.compile(mode=self.compile_mode, dynamic=False)
         return model
+
+    def compile(self, learner: nn.Module) -> None:
+        """Compile the module for one shape of each argument, if configured."""
+        if self.compiles:
+            if not hasattr(learner, "compile"):
+                raise SettingsError(f"compile: torch {torch.__version__} cannot compile modules; 2.2 can")
+            learner.compile(mode=self.compile_mode, dynamic=False)
 
     def attention(
         self,
@@ -94,28 +105,22 @@ class Device:
         """The batch ready for the move to the device, as by pinning; called in the loader's thread."""
         return batch
 
-    def move(self, batch: RowBatch) -> RowBatch:
+    def move(self, batch: Batch) -> Batch:
         """The batch on the device; the copy may still be under way."""
         return batch
 
-    def losses(self, model: BertForPreTraining, batch: RowBatch) -> Losses:
-        """The losses of the model on a batch in host memory."""
+    def forward(self, learner: Callable[[Batch], Result], batch: Batch) -> Result:
+        """The learner's result on a batch in host memory, in the configured precision."""
         batch = self.move(batch)
         with self.autocast(self.config.update.precision):
-            logits = model(batch)
-        return pretraining_loss(logits, batch)
+            return learner(batch)
 
-    @contextmanager
-    def evaluating(self, model: BertForPreTraining) -> Iterator[Callable[[RowBatch], Losses]]:
-        """A function for losses without dropout and gradients; on exit the model is in training mode."""
-        model.eval()
-        with torch.no_grad():
-            yield lambda batch: self.losses(model, batch)
-        model.train()
+    def check_training(self, workers: int) -> None:
+        """SettingsError for settings that this device cannot train with, on so many workers."""
 
-    def updater(self, workers: Collective, model: BertForPreTraining) -> Updater:
-        """The updater of the model's weights on this device."""
-        return Updater(self.config, self, workers, model)
+    def programs(self, model: nn.Module, loss_and_sums: LossAndSums, width: int) -> Programs:
+        """The programs of a device that makes whole updates itself; width: the number of sums."""
+        raise NotImplementedError(f"device {self.name!r} has no programs of its own")
 
     def optimiser(self, preset: Preset, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
         """The optimiser over groups that each hold params, weight_decay and trust."""

@@ -12,16 +12,15 @@ from importlib.util import find_spec
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.profiler import ProfilerActivity
 
 from bertdata.errors import SettingsError
 from trainer.config.devices import HpuSection
 from trainer.config.settings import Config
-from trainer.data.batches import RowBatch
+from trainer.data.batches import Batch, RowBatch
 from trainer.devices.availability import Availability
 from trainer.devices.device import Device
-from trainer.model.bert import BertForPreTraining
 from trainer.optim import Preset
 
 VARIABLE = "PT_HPU_LAZY_MODE"
@@ -75,14 +74,13 @@ class Hpu(Device):
     def autocast(self, precision: str) -> AbstractContextManager[object]:
         return torch.autocast("hpu", torch.bfloat16) if precision == "bf16" else nullcontext()
 
-    def place(self, model: BertForPreTraining) -> BertForPreTraining:
-        model = model.to(self.torch_device)
+    def compile(self, learner: nn.Module) -> None:
         if self.compiles:
-            model.compile(backend="hpu_backend")
-        return model
+            learner.compile(backend="hpu_backend")
 
-    def move(self, batch: RowBatch) -> RowBatch:
+    def move(self, batch: Batch) -> Batch:
         """All integers have 32 bits, and position ids are an input, so that the card generates no tensor."""
+        assert isinstance(batch, RowBatch)
         batch = replace(batch, position_ids=torch.arange(batch.input_ids.shape[1], dtype=torch.int32))
         return batch.map(lambda tensor: tensor.to(self.torch_device, non_blocking=True))
 

@@ -1,16 +1,15 @@
 """The configured device."""
 
-from trainer.collectives.launchers import find_local_rank
 from trainer.config.settings import Config
 from trainer.devices.device import Device
 from trainer.devices.examine import DEVICES, find_module
 
 
-def find_device(config: Config) -> Device:
-    """The configured device; where a machine has several, the one of this worker's local rank.
+def find_device(config: Config, local_rank: int = 0) -> Device:
+    """The configured device; where a machine has several, the one of that number.
 
     SettingsError where it is not there.
     """
     kind = getattr(find_module(config.run.device), DEVICES[config.run.device][1])
-    device: Device = kind(config, find_local_rank())
+    device: Device = kind(config, local_rank)
     return device

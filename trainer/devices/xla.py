@@ -6,23 +6,20 @@ it. So shapes are fixed, and values that change from update to update (rate, cou
 
 import importlib
 import os
-from collections.abc import Sequence
 from functools import cache
 from types import ModuleType
 from typing import Any
 
 import torch
+from torch import nn
 
 from bertdata.errors import BertDataError, MissingExtraError, SettingsError
-from trainer.collectives.collective import Collective
 from trainer.config.settings import Config
-from trainer.data.batches import RowBatch
+from trainer.data.batches import Batch
 from trainer.devices.availability import Availability
 from trainer.devices.device import Device
 from trainer.model.bert import BertForPreTraining
 from trainer.optim import Preset
-from trainer.run.checkpoint import State
-from trainer.strategies.updater import Updater
 
 PROFILE_PORT = 9012
 """The port of torch_xla's profiler under --profile."""
@@ -39,6 +36,7 @@ class Xla(Device):
     collectives = ("single", "torch_distributed")
     idle = ("compile",)
     fixed_shapes = True
+    updates_to_compile = 2  # the first creates the moments, so the second has graphs of its own
     _server: object = None
     """The profiler's server, which ends when the last reference to it goes."""
 
@@ -81,13 +79,13 @@ class Xla(Device):
             from torch_xla.debug import profiler
 
             self._server = profiler.start_server(PROFILE_PORT)
-        return model.to(self.torch_device)  # always compiled, when it runs
+        return super().place(model)
 
-    def move(self, batch: RowBatch) -> RowBatch:
+    def compile(self, learner: nn.Module) -> None:
+        """Nothing: everything is compiled when it runs."""
+
+    def move(self, batch: Batch) -> Batch:
         return batch.map(lambda tensor: tensor.to(self.torch_device))
-
-    def updater(self, workers: Collective, model: BertForPreTraining) -> Updater:
-        return XlaUpdater(self.config, self, workers, model)
 
     def optimiser(self, preset: Preset, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
         made = super().optimiser(preset, groups)
@@ -106,16 +104,6 @@ class Xla(Device):
 
     def describe(self) -> str:
         return f"xla: {self._hardware}, torch_xla {self._xla.__version__}"
-
-
-class XlaUpdater(Updater):
-    """Base updater; compiling takes two updates."""
-
-    def compile(self, updates: Sequence[Sequence[RowBatch]], state: State) -> None:
-        """Make two updates: the first creates the moments, so the second has graphs of its own."""
-        for _ in range(2):
-            (losses,) = self.update(updates, 0.0, state)
-        self._device.to_host(losses)  # waits until everything has run
 
 
 def examine() -> Availability:

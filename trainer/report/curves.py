@@ -5,8 +5,7 @@ from pathlib import Path
 
 from bertdata.io import storage
 from trainer.errors import naming_extra
-
-HEADS = (("mlm", "masked_lm", "masked words"), ("nsp", "next_sentence", "next sentence"))
+from trainer.report.columns import Columns
 
 
 def read_table(path: Path) -> list[dict[str, str]]:
@@ -15,7 +14,7 @@ def read_table(path: Path) -> list[dict[str, str]]:
     return [row for row in csv.DictReader(lines) if None not in row.values()]
 
 
-def draw_curves(folder: Path) -> list[Path]:
+def draw_curves(folder: Path, columns: Columns) -> list[Path]:
     """Draw curves.svg and curves.png in the directory of the tables; returns their paths."""
     with naming_extra("matplotlib", "pictures"):
         from matplotlib.figure import Figure
@@ -24,7 +23,7 @@ def draw_curves(folder: Path) -> list[Path]:
     figure = Figure(figsize=(9, 4), layout="constrained")
     loss, accuracy = figure.subplots(1, 2)
     for axes, title, short in ((loss, "loss", "loss"), (accuracy, "accuracy", "acc")):
-        for head, name, label in HEADS:
+        for label, (head, name) in columns.curves.items():
             axes.plot(*_points(training, f"{head}_{short}"), label=label, linewidth=1)
             if evaluations:
                 axes.plot(*_points(evaluations, f"{name}_{title}"), "o--", label=f"{label}, evaluated")

@@ -13,10 +13,7 @@ class StepRecord:
     step: int
     epoch: int
     loss: float
-    mlm_loss: float
-    nsp_loss: float
-    mlm_accuracy: float
-    nsp_accuracy: float
+    metrics: dict[str, float]
     learning_rate: float
     seconds: float
     sequences: int
@@ -26,33 +23,32 @@ class StepRecord:
 class EvaluationRecord:
     """One evaluation after update ``step``, on ``examples`` examples, after training on ``trained``.
 
-    most_frequent_accuracy: the accuracy of always guessing the most frequent token.
+    text: the results in one line for a person.
     """
 
     step: int
     trained: int
     examples: int
-    loss: float
-    masked_lm_accuracy: float
-    masked_lm_loss: float
-    next_sentence_accuracy: float
-    next_sentence_loss: float
-    most_frequent_accuracy: float
+    results: dict[str, float]
+    text: str
+
+    def values(self) -> Values:
+        """The numbers, in the order of a table's columns."""
+        return {"step": self.step, "trained": self.trained, "examples": self.examples, **self.results}
 
 
 class Logger:
     """Base of a log; subclasses override the methods that they have a use for.
 
-    Times are seconds since 1970. A row has the fields of a StepRecord: the last update's, but losses,
-    accuracies and seconds are means over the row's updates. It also has ``step_loss`` (the last update's),
-    ``total_time`` (seconds in all updates so far) and, if any of its updates were timed,
-    ``seconds_per_update`` and ``sequences_per_second``. Results have the fields of an EvaluationRecord.
-    The keys of a summary are dllogger's.
+    Times are seconds since 1970. A row has the fields of a StepRecord, with its metrics by name: the last
+    update's, but loss, metrics and seconds are means over the row's updates. It also has ``step_loss`` (the
+    last update's), ``total_time`` (seconds in all updates so far) and, if any of its updates were timed,
+    ``seconds_per_update`` and ``sequences_per_second``. The keys of a summary are dllogger's.
     """
 
     def row(self, row: Values, time: float) -> None: ...
 
-    def evaluation(self, results: Values, time: float) -> None: ...
+    def evaluation(self, record: EvaluationRecord, time: float) -> None: ...
 
     def event(self, name: str, value: Any, time: float) -> None: ...
 

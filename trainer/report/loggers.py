@@ -3,7 +3,6 @@
 import json
 import logging
 from collections.abc import Iterable
-from dataclasses import fields
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -14,22 +13,16 @@ from bertdata.io.terminal import say_error
 from trainer.config.settings import Config
 from trainer.errors import naming_extra
 from trainer.report import curves
+from trainer.report.columns import Columns
 from trainer.report.log_records import EvaluationRecord, Logger, Values
 
-TRAINING_COLUMNS = {
-    "step": "step",
-    "iteration": "step",
-    "epoch": "epoch",
-    "lr": "learning_rate",
-    "mlm_loss": "mlm_loss",
-    "nsp_loss": "nsp_loss",
-    "mlm_acc": "mlm_accuracy",
-    "nsp_acc": "nsp_accuracy",
+_BEFORE_METRICS = {"step": "step", "iteration": "step", "epoch": "epoch", "lr": "learning_rate"}
+_AFTER_METRICS = {
     "iter_time": "seconds",
     "samples_per_sec": "sequences_per_second",
     "total_time": "total_time",
 }
-"""The key of a row for each column of training.csv, which has Graphcore's names."""
+"""The key of a row for each column of training.csv, before and after those of the task's metrics."""
 
 DLLOGGER_NAMES = {
     "average_loss": "loss",
@@ -40,7 +33,8 @@ DLLOGGER_NAMES = {
 }
 """The key of a row for each of NVIDIA's names."""
 
-EVALUATION_COLUMNS = [item.name for item in fields(EvaluationRecord)]
+_BEFORE_RESULTS = ("step", "trained", "examples")
+"""The columns of evaluation.csv before the task's results."""
 
 
 class Dllogger(Logger):
@@ -55,8 +49,8 @@ class Dllogger(Logger):
         data = {name: row[ours] for name, ours in DLLOGGER_NAMES.items() if ours in row}
         self._write([row["epoch"], row["step"]], data, time)
 
-    def evaluation(self, results: Values, time: float) -> None:
-        self._write([results["step"]], results, time)
+    def evaluation(self, record: EvaluationRecord, time: float) -> None:
+        self._write([record.step], record.values(), time)
 
     def event(self, name: str, value: Any, time: float) -> None:
         self._write("PARAMETER", {name: value}, time)
@@ -83,22 +77,26 @@ class Tables(Logger):
     A resumed run appends to its tables.
     """
 
-    def __init__(self, folder: Path, resume_step: int | None) -> None:
+    def __init__(self, folder: Path, columns: Columns, resume_step: int | None) -> None:
         self._folder = folder
-        _begin_table(folder / "training.csv", TRAINING_COLUMNS, resume_step)
-        _begin_table(folder / "evaluation.csv", EVALUATION_COLUMNS, resume_step)
+        self._columns = columns
+        self._training = {**_BEFORE_METRICS, **columns.training, **_AFTER_METRICS}
+        self._evaluation = (*_BEFORE_RESULTS, *columns.evaluation)
+        _begin_table(folder / "training.csv", self._training, resume_step)
+        _begin_table(folder / "evaluation.csv", self._evaluation, resume_step)
 
     def row(self, row: Values, time: float) -> None:
-        self._append("training.csv", [row.get(name, "") for name in TRAINING_COLUMNS.values()])
+        self._append("training.csv", [row.get(name, "") for name in self._training.values()])
 
-    def evaluation(self, results: Values, time: float) -> None:
-        self._append("evaluation.csv", results.values())
+    def evaluation(self, record: EvaluationRecord, time: float) -> None:
+        values = record.values()
+        self._append("evaluation.csv", [values[name] for name in self._evaluation])
 
     def close(self, summary: Values, status: str, time: float) -> None:
         if status != "success":
             return  # after the loss of a worker only seconds are left
         try:
-            curves.draw_curves(self._folder)
+            curves.draw_curves(self._folder, self._columns)
         except MissingExtraError as error:
             say_error(f"no picture of the curves: {error}")
 
@@ -130,8 +128,9 @@ class EvaluationResults(Logger):
     def __init__(self, folder: Path) -> None:
         self._path = folder / "eval_results.txt"
 
-    def evaluation(self, results: Values, time: float) -> None:
-        named = {"global_step" if name == "step" else name: value for name, value in results.items()}
+    def evaluation(self, record: EvaluationRecord, time: float) -> None:
+        values = record.values().items()
+        named = {"global_step" if name == "step" else name: value for name, value in values}
         lines = [f"{name} = {value}\n" for name, value in sorted(named.items()) if name != "trained"]
         with storage.open_output(str(self._path)) as file:
             file.write("".join(lines).encode())
@@ -140,7 +139,8 @@ class EvaluationResults(Logger):
 class Mllog(Logger):
     """MLPerf's events, appended by the package mlperf-logging; ``epoch_num`` is the number of examples."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, columns: Columns) -> None:
+        self._target = columns.target
         with naming_extra("mlperf-logging", "mllog"):
             from mlperf_logging.mllog import mllog
         self._file = logging.FileHandler(path, encoding="utf-8")
@@ -154,8 +154,8 @@ class Mllog(Logger):
         more = {"value": None if write else value, "metadata": metadata, "time_ms": int(time * 1000)}
         (write or self._mllog.event)(key=name, **more)
 
-    def evaluation(self, results: Values, time: float) -> None:
-        self.event("eval_accuracy", results["masked_lm_accuracy"], time, epoch_num=results["trained"])
+    def evaluation(self, record: EvaluationRecord, time: float) -> None:
+        self.event("eval_accuracy", record.results[self._target], time, epoch_num=record.trained)
 
     def close(self, summary: Values, status: str, time: float) -> None:
         self._file.close()
@@ -167,8 +167,8 @@ class ScalarLogger(Logger):
     def row(self, row: Values, time: float) -> None:
         self.add("train", row, time)
 
-    def evaluation(self, results: Values, time: float) -> None:
-        self.add("eval", results, time)
+    def evaluation(self, record: EvaluationRecord, time: float) -> None:
+        self.add("eval", record.values(), time)
 
     def add(self, kind: str, values: Values, time: float) -> None:
         """Write one value of each scalar; kind is "train" or "eval"."""

@@ -11,6 +11,7 @@ from typing import Any
 from bertdata.errors import SettingsError
 from bertdata.io.storage import is_remote, make_directory
 from trainer.config.settings import Config
+from trainer.report.columns import Columns
 from trainer.report.log_records import EvaluationRecord, Logger, StepRecord, Values
 from trainer.report.loggers import Dllogger, EvaluationResults, Mllog, Tables, TensorBoard, WeightsAndBiases
 from trainer.report.terminal import Terminal
@@ -19,8 +20,6 @@ Clock = Callable[[], float]
 
 SETTLING_UPDATES = 6
 """Updates after the start and after each checkpoint that are not timed, because they are slower."""
-
-MEANS = ("loss", "mlm_loss", "nsp_loss", "mlm_accuracy", "nsp_accuracy", "seconds")
 
 
 class Reporter(AbstractContextManager["Reporter"]):
@@ -60,7 +59,7 @@ class Reporter(AbstractContextManager["Reporter"]):
 
     def evaluation(self, record: EvaluationRecord) -> None:
         """Write the result of the evaluation; training continues."""
-        self._each("evaluation", asdict(record))
+        self._each("evaluation", record)
         self._enter("block")
 
     def saved(self, step: int) -> None:
@@ -90,8 +89,9 @@ class Reporter(AbstractContextManager["Reporter"]):
             self.close("aborted")
 
     def _write_row(self) -> None:
-        rows = [asdict(record) for record in self._waiting]
-        row = rows[-1] | {name: fmean(row[name] for row in rows) for name in MEANS}
+        rows = [_flat(record) for record in self._waiting]
+        means = ("loss", *self._waiting[0].metrics, "seconds")
+        row = rows[-1] | {name: fmean(row[name] for row in rows) for name in means}
         row |= {"step_loss": rows[-1]["loss"], "total_time": self._summary["raw_train_time"]}
         seconds = sum(self._timed)
         sequences = len(self._timed) * rows[-1]["sequences"]
@@ -115,12 +115,20 @@ class Reporter(AbstractContextManager["Reporter"]):
         self._phase = phase
 
 
+def _flat(record: StepRecord) -> Values:
+    """The record's fields, its metrics among them by name."""
+    row = asdict(record)
+    metrics: Values = row.pop("metrics")
+    return row | metrics
+
+
 def make_reporter(
-    config: Config, *, rank: int, resume_step: int | None = None, clock: Clock = time.time
+    config: Config, columns: Columns, *, rank: int, resume_step: int | None = None, clock: Clock = time.time
 ) -> Reporter:
     """The reporter with the configured loggers; on ranks other than 0 without any.
 
-    resume_step: the update that the run resumes after; later rows in the logs are dropped.
+    columns: those of the task. resume_step: the update that the run resumes after; later rows in the logs
+    are dropped.
     """
     if rank != 0:
         return Reporter([], log_every=config.reports.log_every, clock=clock)
@@ -130,15 +138,15 @@ def make_reporter(
     make_directory(output_dir)
     folder = Path(output_dir.removeprefix("file://"))
     wanted: list[Logger] = [
-        Terminal(config.schedule.steps, resume_step or 0, bar=not config.reports.no_progress_bar)
+        Terminal(columns, config.schedule.steps, resume_step or 0, bar=not config.reports.no_progress_bar)
     ]
     if config.reports.mllog:
-        wanted.append(Mllog(folder / "mllog.txt"))
+        wanted.append(Mllog(folder / "mllog.txt", columns))
     if config.reports.tensorboard:
         wanted.append(TensorBoard(folder / "tensorboard", resume_step))
     if config.reports.wandb or config.reports.wandb_offline:
         wanted.append(WeightsAndBiases(folder, config))
     if not config.reports.no_logs:  # the tables last: drawing their picture may fail
         wanted.append(Dllogger(Path(config.reports.json_summary or folder / "dllogger.json"), clock()))
-        wanted += [EvaluationResults(folder), Tables(folder, resume_step)]
+        wanted += [EvaluationResults(folder), Tables(folder, columns, resume_step)]
     return Reporter(wanted, log_every=config.reports.log_every, clock=clock)

@@ -5,7 +5,7 @@
         optimizer.safetensors   moments as KIND/NAME; absent where only weights were converted
         state.json              everything else, and the md5 of all three
 
-The number counts updates over both phases. Nothing is pickled. No random state is kept: the updater
+The number counts updates over both phases. Nothing is pickled. No random state is kept: the strategy
 seeds each micro-batch, so that dropout too is the same after a resume and for any number of workers.
 """
 
@@ -32,6 +32,7 @@ from bertdata.io.whole_directory import open_directory, remove_directory, sweep_
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.errors import CheckpointError
+from trainer.strategies.strategy import UpdateNumber
 
 FORMAT = "bertdata checkpoint 1"
 STATE, WEIGHTS, MOMENTS = "state.json", "model.safetensors", "optimizer.safetensors"
@@ -61,6 +62,11 @@ class State:
     def number(self) -> int:
         """Updates of both phases; the checkpoint is named after it."""
         return self.phase_start + self.step
+
+    @property
+    def update_number(self) -> UpdateNumber:
+        """The place of the next update."""
+        return UpdateNumber(self.phase, self.step, self.number)
 
 
 def new_state(config: Config, model: ModelConfig, data: str | None = None) -> State:

@@ -2,7 +2,6 @@
 
 import math
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
@@ -13,12 +12,10 @@ import torch
 
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import BertDataError
-from bertdata.examples.bert.batch import BertBatch
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.evaluation import evaluation_batches
 from trainer.data.forms import RowForm
-from trainer.data.opening import open_configured
 from trainer.errors import StopRequested
 from trainer.model.bert import BertForPreTraining
 from trainer.model.huggingface import read_config
@@ -28,29 +25,24 @@ from trainer.report.reporter import Reporter
 from trainer.report.terminal import Terminal
 from trainer.run.checkpoint import STATE, choose_checkpoint, find_checkpoints, read_state
 from trainer.run.runtime import Runtime, begin, find_model_config, make_model, read_weights_into
+from trainer.strategies.registry import find_inference
+from trainer.strategies.strategy import Inference, Strategy
 
-_GUESS_EXAMPLES = 20_000
 _PAUSE_SECONDS = 2.0
 
 
 class Evaluation:
-    """Evaluation on one dataset, compared with always guessing one token.
-
-    That token is the most frequent label in the first 20,000 examples of the training set, or of the
-    evaluation set where there is no training set.
-    """
+    """The task's evaluation on one dataset, over all workers."""
 
     def __init__(self, runtime: Runtime, data: OpenedDataset, training: OpenedDataset | None = None) -> None:
         self._runtime, self._data = runtime, data
-        self._guess: int = runtime.share(lambda: most_frequent_label(training or data))
-        source = "training" if training else "evaluation"
-        runtime.log(
-            f"evaluating on {data.examples} examples of {data.name}; "
-            f"the most frequent label of the {source} set is token {self._guess}"
-        )
+        survey = runtime.share(lambda: runtime.task.survey(training or data))
+        self._evaluation = runtime.task.evaluation(data, survey, training)
+        if self._evaluation.note:
+            runtime.log(self._evaluation.note)
 
-    def measure(self, model: BertForPreTraining, *, step: int, trained: int) -> EvaluationRecord:
-        """The metrics over all workers' shares; masked slots are weighted. StopRequested abandons it."""
+    def measure(self, strategy: Strategy | Inference, *, step: int, trained: int) -> EvaluationRecord:
+        """The results over all workers' shares, each example once. StopRequested abandons it."""
         config, device, workers = self._runtime.config, self._runtime.device, self._runtime.workers
         examples = min(self._data.examples, config.run.eval_examples or self._data.examples)
         batches = evaluation_batches(
@@ -61,48 +53,31 @@ class Evaluation:
             rank=workers.rank,
             limit=examples,
         )
-        sums = [torch.zeros(7)]
+        names = (*self._runtime.task.metrics, *self._evaluation.metrics)
+        sums = [torch.zeros(2 * len(names))]
         # A second check, below, raises StopRequested again, outside of the device's context.
-        with device.evaluating(model) as losses_of, suppress(StopRequested):
+        with strategy.evaluating() as sums_of, suppress(StopRequested):
             for batch in batches:
                 workers.stopping.check(exchanges=False)
-                losses = device.to_host(torch.stack(losses_of(batch)[3:]))
-                guessed = batch.masked_lm_weights[batch.masked_lm_ids == self._guess].sum()
-                sums.append(torch.cat([losses.float(), guessed[None]]))
+                found = device.to_host(sums_of(batch)).float()
+                sums.append(torch.cat([found, self._evaluation.host_sums(batch)]))
         workers.stopping.check(exchanges=True)
         totals = workers.sum_numbers(torch.stack(sums).double().sum(0).tolist())
-        right, words, word_loss, pairs_right, pairs, pair_loss, guessed_right = totals
-        words = max(words, 1e-5)
-        pairs = max(pairs, 1e-5)
+        pairs = zip(totals[::2], totals[1::2], strict=True)
+        results = self._evaluation.results(dict(zip(names, pairs, strict=True)))
         return EvaluationRecord(
             step=step,
             trained=trained,
             examples=examples,
-            loss=word_loss / words + pair_loss / pairs,
-            masked_lm_accuracy=right / words,
-            masked_lm_loss=word_loss / words,
-            next_sentence_accuracy=pairs_right / pairs,
-            next_sentence_loss=pair_loss / pairs,
-            most_frequent_accuracy=guessed_right / words,
+            results=results,
+            text=self._evaluation.describe(results),
         )
 
 
-def most_frequent_label(data: OpenedDataset) -> int:
-    """The most frequent label of the dataset's first examples; the smallest id among equals."""
-    counts = Counter[int]()
-    seen = 0
-    for batch in (batch for shard in data.shards for batch in data.batches(shard)):
-        assert isinstance(batch, BertBatch)
-        counts.update(batch.labels.tolist())
-        seen += len(batch)
-        if seen >= _GUESS_EXAMPLES:
-            break
-    return min(counts, key=lambda token: (-counts[token], token), default=0)
-
-
-def reached(config: Config, record: EvaluationRecord) -> bool:
+def reached(runtime: Runtime, record: EvaluationRecord) -> bool:
     """True if there is a target accuracy and the record reaches it."""
-    return config.run.target_accuracy is not None and record.masked_lm_accuracy >= config.run.target_accuracy
+    target = runtime.config.run.target_accuracy
+    return target is not None and record.results[runtime.task.columns.target] >= target
 
 
 def evaluate(config: Config, *, poll: bool = False, timeout: float = math.inf) -> None:
@@ -117,7 +92,10 @@ def evaluate(config: Config, *, poll: bool = False, timeout: float = math.inf) -
     if runtime.workers.rank == 0:
         folder = Path(str(config.run.output_dir).removeprefix("file://"))
         folder.mkdir(parents=True, exist_ok=True)
-        loggers = [Terminal(config.schedule.steps, 0, bar=False), EvaluationResults(folder)]
+        loggers = [
+            Terminal(runtime.task.columns, config.schedule.steps, 0, bar=False),
+            EvaluationResults(folder),
+        ]
     evaluation, shape = None, None
     with Reporter(loggers) as report:
         for path in _checkpoints(runtime, poll, timeout):
@@ -129,13 +107,14 @@ def evaluate(config: Config, *, poll: bool = False, timeout: float = math.inf) -
             if evaluation is None or known != shape:
                 shape = known
                 evaluation, model = _prepare(runtime, shape)
+                inference = find_inference(runtime.worker(model))
             if runtime.share(partial(read, _read_weights, model, path)) is None:
                 continue
             runtime.workers.broadcast(model.state_dict().values())
             report.begin_evaluation()
-            record = evaluation.measure(model, step=step, trained=trained)
+            record = evaluation.measure(inference, step=step, trained=trained)
             report.evaluation(record)
-            if is_last or reached(config, record):
+            if is_last or reached(runtime, record):
                 break
         report.close()
     runtime.workers.close()
@@ -194,6 +173,7 @@ def _prepare(runtime: Runtime, shape: dict[str, Any] | None) -> tuple[Evaluation
     config = runtime.config
     model = ModelConfig.from_dict(shape) if shape else None
     tokens = model.vocab_size if model else None
-    data = open_configured(config, config.data.eval_data, tokens)
-    training = open_configured(config, config.data.train_data, tokens) if config.data.train_data else None
+    task = runtime.task
+    data = task.open(config, config.data.eval_data, tokens)
+    training = task.open(config, config.data.train_data, tokens) if config.data.train_data else None
     return Evaluation(runtime, data, training), make_model(runtime, model or find_model_config(config, data))

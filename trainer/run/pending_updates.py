@@ -10,6 +10,7 @@ from trainer.errors import NotFiniteError
 from trainer.report.log_records import StepRecord
 from trainer.report.reporter import Reporter
 from trainer.run.runtime import Runtime
+from trainer.strategies.strategy import named_totals
 
 REMEDY = "continue from the last checkpoint with a smaller learning rate or another precision"
 _FLUSH_SECONDS = 1.0  # longest time between two flushes, unless one update takes longer
@@ -32,7 +33,7 @@ class PendingUpdates:
         self._since = time.perf_counter()
 
     def add(self, values: Tensor, learning_rate: float, epoch: int) -> None:
-        """Add an update: means and sums as Training.update returns them."""
+        """Add an update: its sums as Training.update returns them."""
         self._waiting.append((values, learning_rate, epoch))
 
     def is_due(self, step: int, log_every: int) -> bool:
@@ -55,19 +56,18 @@ class PendingUpdates:
         for (_, learning_rate, epoch), by_rank in zip(self._waiting, by_update, strict=True):
             self._reported += 1
             for rank, values in enumerate(by_rank):
-                if not math.isfinite(values[0]):
-                    found = f"update {self._reported}: the loss of rank {rank} is {values[0]}"
+                loss = values[0] / max(values[1], 1.0)  # synthetic data has no sums
+                if not math.isfinite(loss):
+                    found = f"update {self._reported}: the loss of rank {rank} is {loss}"
                     self._runtime.stop_all(NotFiniteError(f"{found}; {REMEDY}"))
             sums = [sum(column) for column in zip(*by_rank, strict=True)]
-            loss, mlm_loss, nsp_loss = (value / workers.size for value in sums[:3])
+            totals = named_totals(self._runtime.task, sums)
+            means = {name: total / max(weight, 1e-5) for name, (total, weight) in totals.items()}
             record = StepRecord(
                 step=self._reported,
                 epoch=epoch,
-                loss=loss,
-                mlm_loss=mlm_loss,
-                nsp_loss=nsp_loss,
-                mlm_accuracy=sums[3] / max(sums[4], 1.0),
-                nsp_accuracy=sums[6] / max(sums[7], 1.0),
+                loss=means.pop("loss"),
+                metrics=means,
                 learning_rate=learning_rate,
                 seconds=seconds,
                 sequences=self._examples,

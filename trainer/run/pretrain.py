@@ -15,7 +15,7 @@ from trainer.collectives.collective import Collective
 from trainer.config.settings import Config
 from trainer.data.forms import RowForm
 from trainer.data.loader import Loader
-from trainer.data.opening import data_warnings, open_configured
+from trainer.data.opening import data_warnings
 from trainer.devices.device import Device
 from trainer.devices.registry import find_device
 from trainer.errors import StopRequested, WorkerLost
@@ -58,7 +58,7 @@ def lock_outputs(phases: Sequence[Config], locks: ExitStack) -> None:
 def train_phases(runtime: Runtime, phases: Sequence[Config]) -> None:
     """Train the phases that are not over yet, until one ends early."""
     datasets = [
-        open_configured(config, None if config.data.generated_data else config.data.train_data)
+        runtime.task.open(config, None if config.data.generated_data else config.data.train_data)
         for config in phases
     ]
     if runtime.workers.rank == 0:
@@ -67,24 +67,27 @@ def train_phases(runtime: Runtime, phases: Sequence[Config]) -> None:
     for config in phases:
         config.update.micro_batches(runtime.copies)  # fails before the first phase is trained, not after
         if config.data.eval_data is not None:
-            open_configured(config, config.data.eval_data)
+            runtime.task.open(config, config.data.eval_data)
     skips_first = len(phases) > 1 and runtime.share(partial(is_phase_over, phases[0]))
     if not skips_first:
         for config in phases[1:]:  # they start at update 0
             count_calls(
                 min(config.schedule.steps, config.run.steps_this_run or config.schedule.steps), runtime.device
             )
+    training: Training | None = None
     for config, data in list(zip(phases, datasets, strict=True))[skips_first:]:
+        if training:
+            training.release()
         if config is not phases[0]:
-            runtime.device.release()
             config = config if skips_first else config.changed(resume_step=None)
-            runtime = replace(runtime, config=config, device=find_device(config))
-        if not train_phase(runtime, data):
+            runtime = replace(runtime, config=config, device=find_device(config, runtime.workers.local_rank))
+        training = train_phase(runtime, data)
+        if not training.is_over:
             break
 
 
-def train_phase(runtime: Runtime, data: OpenedDataset) -> bool:
-    """Train one phase; returns True when all its steps are done."""
+def train_phase(runtime: Runtime, data: OpenedDataset) -> Training:
+    """Train one phase, or the part of it until the run is stopped."""
     config, device, workers = runtime.config, runtime.device, runtime.workers
     batch_size, accumulation = config.update.micro_batches(runtime.copies)
     step_examples = config.update.examples(runtime.copies)
@@ -97,9 +100,8 @@ def train_phase(runtime: Runtime, data: OpenedDataset) -> bool:
     evaluation = None
     interval = config.evaluation_interval(runtime.copies)
     if config.data.eval_data is not None and not config.run.compile_only:
-        evaluation = Evaluation(
-            runtime, open_configured(config, config.data.eval_data, shape.vocab_size), data
-        )
+        held_out = runtime.task.open(config, config.data.eval_data, shape.vocab_size)
+        evaluation = Evaluation(runtime, held_out, data)
     loader = Loader(
         data,
         form=RowForm(),
@@ -118,14 +120,17 @@ def train_phase(runtime: Runtime, data: OpenedDataset) -> bool:
             training.compile([next(loader) for _ in range(device.updates_per_call)])
         sizes = f"{batch_size} x {data.layout.max_seq_length}"
         runtime.log(f"compiled for {device.describe()}, micro-batches of {sizes}; nothing was trained")
-        return True
+        training.is_over = True
+        return training
     saved = start = training.state.step
     last = min(config.schedule.steps, start + (config.run.steps_this_run or config.schedule.steps))
     calls = count_calls(last - start, device)
     weights = sum(weight.numel() for weight in model.parameters())
     stopped = False
     kind = training.start_point.partition(" ")[0]
-    report = make_reporter(config, rank=workers.rank, resume_step=start if kind == "resumed" else None)
+    report = make_reporter(
+        config, runtime.task.columns, rank=workers.rank, resume_step=start if kind == "resumed" else None
+    )
     pending = PendingUpdates(runtime, report, examples=step_examples, step=start)
     with closing(loader), report, stop_signals(workers), profiled(runtime, calls) as count_update:
         runtime.log(
@@ -154,9 +159,9 @@ def train_phase(runtime: Runtime, data: OpenedDataset) -> bool:
                     saved = step
                 if evaluation and evaluates:
                     report.begin_evaluation()
-                    record = evaluation.measure(model, step=step, trained=trained)
+                    record = evaluation.measure(training.strategy, step=step, trained=trained)
                     report.evaluation(record)
-                    if reached(config, record):
+                    if reached(runtime, record):
                         runtime.log(f"the target accuracy {config.run.target_accuracy} is reached")
                         last = step
                 if saves or evaluates:
@@ -170,7 +175,8 @@ def train_phase(runtime: Runtime, data: OpenedDataset) -> bool:
         if stopped:
             runtime.log(f"stopped after update {training.state.step} as requested; --resume continues")
         report.close()
-    return training.state.step == config.schedule.steps and not stopped
+    training.is_over = training.state.step == config.schedule.steps and not stopped
+    return training
 
 
 def count_calls(updates: int, device: Device) -> int:

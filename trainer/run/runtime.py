@@ -12,29 +12,40 @@ from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import BertDataError, SettingsError
 from bertdata.io.terminal import say_error
 from trainer.collectives.collective import Collective
+from trainer.collectives.launchers import find_local_rank
 from trainer.collectives.registry import find_collective
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.devices.device import Device
 from trainer.devices.registry import find_device
 from trainer.errors import ReportedError
-from trainer.model.bert import BertForPreTraining, new_model
+from trainer.model.bert import BertForPreTraining
 from trainer.model.huggingface import import_weights
 from trainer.run.checkpoint import STATE, read_state, read_tensors
+from trainer.strategies.strategy import Worker
+from trainer.tasks.registry import find_task
+from trainer.tasks.task import Task
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Runtime:
-    """One worker: its configuration, its device and the collective of all workers."""
+    """One worker: its configuration, its device, the collective of all workers, the task."""
 
     config: Config
     device: Device
     workers: Collective
+    task: Task
 
     @property
     def copies(self) -> int:
         """Copies of the model over all workers; each computes its own micro-batches."""
         return self.workers.size * self.device.replicas
+
+    def worker(self, model: BertForPreTraining) -> Worker:
+        """Everything that an update of the model is made with."""
+        return Worker(
+            config=self.config, device=self.device, workers=self.workers, task=self.task, model=model
+        )
 
     def log(self, message: str) -> None:
         """One line on standard error, from rank 0."""
@@ -66,10 +77,11 @@ class Runtime:
 
 def begin(config: Config) -> Runtime:
     """The runtime of this process, connected with the other workers."""
-    device = find_device(config)
+    device = find_device(config, find_local_rank())
     torch.use_deterministic_algorithms(config.run.deterministic)
     workers = find_collective(config.run.collective, device)
-    runtime = Runtime(config=config, device=device, workers=workers)
+    task = find_task("pretraining", device)
+    runtime = Runtime(config=config, device=device, workers=workers, task=task)
     if (wanted := config.run.world_size or workers.size) != workers.size:
         found = f"world_size is {wanted}, found {workers.size}"
         runtime.stop_all(
@@ -91,7 +103,7 @@ def find_model_config(config: Config, data: OpenedDataset) -> ModelConfig:
 def make_model(runtime: Runtime, shape: ModelConfig) -> BertForPreTraining:
     """The model on the device, with random weights from the seed."""
     runtime.device.seed(runtime.config.data.seed)
-    return runtime.device.place(new_model(shape))
+    return runtime.device.place(runtime.task.new_model(shape))
 
 
 def read_weights_into(model: BertForPreTraining, path: str) -> None:

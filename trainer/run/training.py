@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from trainer.config.settings import Config
-from trainer.data.batches import RowBatch
+from trainer.data.batches import Batch
 from trainer.data.loader import Update
 from trainer.data.order import Position
 from trainer.errors import NotFiniteError
@@ -16,6 +16,7 @@ from trainer.model.bert import BertForPreTraining
 from trainer.optim import Schedule, make_schedule
 from trainer.run.checkpoint import MOMENTS, State, clean_up, read_state, read_tensors, save_checkpoint
 from trainer.run.runtime import Runtime, read_weights_into
+from trainer.strategies.registry import find_strategy
 
 _SCHEDULE_SETTINGS = {
     "mlperf": ("start_warmup_step", "power"),
@@ -26,20 +27,21 @@ _SCHEDULE_SETTINGS = {
 
 
 class Training:
-    """The model, its updater and its state, from the start point on.
+    """The model, its strategy and its state, from the start point on.
 
-    Weights and moments have the same bits on all workers.
+    Weights and moments have the same bits on all workers. is_over: all updates of the phase are made.
     """
 
     def __init__(self, runtime: Runtime, model: BertForPreTraining, fresh: State) -> None:
         self.state = fresh
+        self.is_over = False
         self.start_point = "new"
         self.learning_rate = 0.0
         self._runtime = runtime
         self._model = model
         self._config = runtime.config
         self._schedule = find_schedule(runtime.config, runtime.copies)
-        self._updater = runtime.device.updater(runtime.workers, model)
+        self.strategy = find_strategy(runtime.worker(model))
 
     def start(self, kind: str, path: str) -> None:
         """Load weights, moments and state on all workers; the arguments are find_start_point's result."""
@@ -52,7 +54,7 @@ class Training:
             saved = State(**runtime.share(lambda: asdict(read_state(Path(path)))))
             if kind == "resumed":
                 self.state = replace(saved, position=Position(*saved.position), config=self._config.as_json())
-                self._updater.scale.load_state_dict(saved.loss_scale)
+                self.strategy.scale.load_state_dict(saved.loss_scale)
                 number = saved.number
             else:
                 self.state = replace(self.state, phase_start=saved.number)
@@ -62,7 +64,7 @@ class Training:
             clean_up(str(self._config.run.output_dir), after=number)
 
     def _read(self, path: Path, saved: State) -> None:
-        """Load weights into rank 0's model, and moments (KIND/NAME) into every worker's updater."""
+        """Load weights into rank 0's model, and moments (KIND/NAME) into every worker's strategy."""
         moments: dict[str, Tensor] = {}
 
         def read() -> list[str]:
@@ -77,35 +79,41 @@ class Training:
             moved[key] = torch.zeros_like(like, dtype=torch.float32, requires_grad=False)
             moved[key].copy_(moments.get(key, torch.zeros(())))
         self._runtime.workers.broadcast(moved.values())
-        self._updater.load_moments(moved, self.state.applied)
+        self.strategy.load_moments(moved, self.state.applied)
 
-    def update(self, updates: Sequence[Update[RowBatch]]) -> list[Tensor]:
-        """Make the updates; returns this worker's Losses of each as a tensor."""
+    def update(self, updates: Sequence[Update[Batch]]) -> list[Tensor]:
+        """Make the updates; returns of each this worker's sums, as Strategy.update does."""
         self.learning_rate = self._schedule(self.state.step)
         batches = [update.batches for update in updates]
-        return self._updater.update(batches, self.learning_rate, self.state)
+        return self.strategy.update(batches, self.learning_rate, self.state.update_number)
 
-    def compile(self, updates: Sequence[Update[RowBatch]]) -> None:
+    def compile(self, updates: Sequence[Update[Batch]]) -> None:
         """Compile for updates of these shapes, without training."""
-        self._updater.compile([update.batches for update in updates], self.state)
+        batches = [update.batches for update in updates]
+        self.strategy.compile(batches, self.state.update_number)
 
     def advance(self, position: Position, examples: int) -> None:
         """Count one update of that many examples; position: the one after it."""
         step = self.state.step + 1
         trained = self.state.trained + examples
-        applied = self._updater.applied
+        applied = self.strategy.applied
         self.state = replace(self.state, step=step, applied=applied, trained=trained, position=position)
+
+    def release(self) -> None:
+        """Free the device for the next phase."""
+        self.strategy.release()
+        self._runtime.device.release()
 
     def save(self) -> None:
         """Write a checkpoint on each machine; NotFiniteError where a weight is not a number."""
-        to_host, workers, updater = self._runtime.device.to_host, self._runtime.workers, self._updater
-        updater.fetch()
+        to_host, workers, strategy = self._runtime.device.to_host, self._runtime.workers, self.strategy
+        strategy.fetch()
         if not torch.stack(torch._foreach_norm(list(self._model.parameters()))).isfinite().all():
             raise NotFiniteError(f"update {self.state.step}: a weight is not a number, so nothing is saved")
         if workers.local_rank == 0:
-            state = replace(self.state, loss_scale=updater.scale.state_dict())
+            state = replace(self.state, loss_scale=strategy.scale.state_dict())
             weights = {name: to_host(one) for name, one in self._model.state_dict().items()}
-            moments = {name: to_host(one) for name, one in updater.moments().items()}
+            moments = {name: to_host(one) for name, one in strategy.moments().items()}
             output_dir = str(self._config.run.output_dir)
             keep = self._config.run.keep_checkpoints
             save_checkpoint(output_dir, state, weights, moments, keep)

@@ -1,58 +1,9 @@
-"""The pre-training loss, and the sums for its metrics."""
+"""The loss of a classification, row by row."""
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
-
-from trainer.data.batches import RowBatch
-from trainer.model.heads import Logits
-
-CrossEntropy = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
-
-
-class Losses(NamedTuple):
-    """fp32 scalars on the model's device: three means over the batch, then six sums.
-
-    Only total carries gradients. Metrics over many batches are quotients of the sums:
-    masked_lm_correct / masked_lm_weight, masked_lm_loss_sum / masked_lm_weight, nsp_correct / nsp_count
-    and nsp_loss_sum / nsp_count.
-    """
-
-    total: Tensor
-    masked_lm: Tensor
-    next_sentence: Tensor
-    masked_lm_correct: Tensor
-    masked_lm_weight: Tensor
-    masked_lm_loss_sum: Tensor
-    nsp_correct: Tensor
-    nsp_count: Tensor
-    nsp_loss_sum: Tensor
-
-
-def pretraining_loss(logits: Logits, batch: RowBatch, row_losses: CrossEntropy | None = None) -> Losses:
-    """Weighted mean of the masked-word losses, plus mean of the next-sentence losses.
-
-    A sequence with a negative next-sentence label (a padding row) is left out. Without any weight the
-    loss is 0. row_losses: a device's implementation in place of cross_entropy.
-    """
-    row_losses = row_losses or cross_entropy
-    labels = batch.next_sentence_labels.long()
-    words, word_sums = _mean_and_sums(
-        *row_losses(logits.masked_lm, logits.masked_lm_ids), logits.masked_lm_weights
-    )
-    pairs, pair_sums = _mean_and_sums(*row_losses(logits.next_sentence, labels.clamp(min=0)), labels >= 0)
-    return Losses(words + pairs, words.detach(), pairs.detach(), *word_sums, *pair_sums)
-
-
-def _mean_and_sums(losses: Tensor, right: Tensor, weights: Tensor) -> tuple[Tensor, list[Tensor]]:
-    """The weighted mean loss, with gradients, and the three sums in the order of Losses."""
-    weights = weights.float()
-    loss_sum = (losses * weights).sum()
-    weight = weights.sum()
-    mean = loss_sum / weight.clamp(min=1e-5)
-    return mean, [(right * weights).sum(), weight, loss_sum.detach()]
 
 
 def cross_entropy(logits: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:

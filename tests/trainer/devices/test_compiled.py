@@ -11,7 +11,7 @@ NO_DROPOUT = ("--hidden-dropout-prob=0", "--attention-probs-dropout-prob=0")
 
 @pytest.fixture
 def trainer(capsys, monkeypatch) -> Trainer:
-    monkeypatch.setattr("trainer.report.curves.draw_curves", lambda folder: [])
+    monkeypatch.setattr("trainer.report.curves.draw_curves", lambda folder, columns: [])
     torch._dynamo.reset()
     counters.clear()
     return Trainer(capsys)

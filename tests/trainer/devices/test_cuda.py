@@ -4,6 +4,7 @@ import os
 import warnings
 from copy import deepcopy
 from dataclasses import replace
+from functools import partial
 
 import pytest
 import torch
@@ -21,7 +22,8 @@ from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
 from trainer.devices.cuda import Cuda
 from trainer.model.bert import BertForPreTraining
-from trainer.tasks.losses import pretraining_loss
+from trainer.tasks.pretraining import Pretraining, pretraining_loss
+from trainer.tasks.task import Outcome
 
 SHAPE = ModelConfig(
     vocab_size=100,
@@ -228,7 +230,7 @@ def test_batches_are_pinned_in_the_loaders_thread_and_copied_without_waiting(cal
 
 def test_compile_keeps_shapes_and_says_so(calls):
     made = device(compile=True)
-    made.place(BertForPreTraining(SHAPE))
+    made.compile(made.place(BertForPreTraining(SHAPE)))
     assert made.fixed_shapes
     assert calls[-1] == "compile {'mode': None, 'dynamic': False}"
     assert made.describe().endswith(" attention, compiled")
@@ -237,13 +239,14 @@ def test_compile_keeps_shapes_and_says_so(calls):
 def test_graphs_are_pytorchs_and_keep_no_gradient_in_their_memory(calls):
     made = device(cuda_graphs=True, deterministic=True)
     model = made.place(BertForPreTraining(SHAPE))
+    made.compile(model)
     assert made.fixed_shapes
     assert calls[-1] == "compile {'mode': 'reduce-overhead', 'dynamic': False}"
     assert made.describe().endswith(", compiled, CUDA graphs, deterministic")
     for _ in range(2):
-        losses = made.losses(model, batch())
+        losses = outcome(made, model, batch())
         assert calls[-1] == "cudagraph_mark_step_begin"
-        losses.total.backward()
+        losses.loss.backward()
     weight = torch.nn.Parameter(torch.ones(3))
     weight.register_hook(torch.clone)
     memory = torch.ones(3)
@@ -258,9 +261,10 @@ def test_gradients_add_up_in_the_mode_of_graphs(calls, monkeypatch):
     plain, examples = BertForPreTraining(replace(SHAPE, num_hidden_layers=1)), batch()
     made = device(cuda_graphs=True)
     model = made.place(deepcopy(plain))
+    made.compile(model)
     for _ in range(2):
-        made.losses(model, examples).total.backward()
-        pretraining_loss(plain(examples), examples).total.backward()
+        outcome(made, model, examples).loss.backward()
+        pretraining_loss(plain(examples), examples).loss.backward()
     for weight, expected in zip(model.parameters(), plain.parameters(), strict=True):
         torch.testing.assert_close(weight.grad, expected.grad, rtol=1e-3, atol=1e-5)
 
@@ -268,9 +272,14 @@ def test_gradients_add_up_in_the_mode_of_graphs(calls, monkeypatch):
 def test_without_graphs_nothing_is_marked_and_no_gradient_copied(calls):
     made = device()
     model = made.place(BertForPreTraining(SHAPE))
-    made.losses(model, batch())
+    outcome(made, model, batch())
     assert not any("mark" in call or "compile" in call for call in calls)
     assert all(weight._backward_hooks is None for weight in model.parameters())
+
+
+def outcome(device: Cuda, model: BertForPreTraining, examples: RowBatch) -> Outcome:
+    """The device's forward pass and loss."""
+    return device.forward(partial(Pretraining().outcome, model), examples)
 
 
 # The benchmark

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from bertdata.errors import SettingsError
+from trainer.collectives.launchers import find_local_rank
 from trainer.config.settings import Config
 from trainer.data.batches import RowBatch
 from trainer.devices import examine, loss_scale
@@ -43,7 +44,7 @@ def test_every_device_offers_the_whole_protocol(name):
 def test_a_device_that_is_not_there_is_refused_in_one_line(monkeypatch):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
     with pytest.raises(SettingsError, match="device 'cuda' is not there") as error:
-        find_device(Config.of(device="cuda"))
+        find_device(Config.of(device="cuda"), find_local_rank())
     assert error.value.exit_status == 2
     assert "\n" not in str(error.value)
 
@@ -57,7 +58,7 @@ def test_a_device_that_this_torch_is_too_old_for_is_refused_in_one_line(monkeypa
 
     monkeypatch.setattr(examine, "import_module", older)
     with pytest.raises(SettingsError, match=f"'cuda' needs a part that torch .* lacks .{error}.; install a"):
-        find_device(Config.of(device="cuda"))
+        find_device(Config.of(device="cuda"), find_local_rank())
     assert not examine_device("cuda").there
 
 
@@ -67,7 +68,7 @@ def test_a_worker_without_a_gpu_of_its_own_is_refused(monkeypatch):
     monkeypatch.setenv("LOCAL_RANK", "2")
     monkeypatch.delenv("HOROVOD_LOCAL_RANK", raising=False)
     with pytest.raises(SettingsError, match="worker 2 has no GPU, torch .* finds 2"):
-        find_device(Config.of(device="cuda"))
+        find_device(Config.of(device="cuda"), find_local_rank())
 
 
 def test_each_worker_takes_the_gpu_of_its_local_rank(monkeypatch):
@@ -78,7 +79,9 @@ def test_each_worker_takes_the_gpu_of_its_local_rank(monkeypatch):
     monkeypatch.setattr(torch.cuda, "set_device", chosen.append)
     before = torch.get_float32_matmul_precision()
     try:
-        assert find_device(Config.of(device="cuda")).torch_device == torch.device("cuda", 1)
+        assert find_device(Config.of(device="cuda"), find_local_rank()).torch_device == torch.device(
+            "cuda", 1
+        )
         assert torch.get_float32_matmul_precision() == "high"
     finally:
         torch.set_float32_matmul_precision(before)

@@ -29,11 +29,14 @@ from trainer.config.flags import make_config, shipped_configs
 from trainer.config.model import ModelConfig
 from trainer.config.schema import device_option_properties
 from trainer.devices.ipu import device as ipu
-from trainer.devices.ipu import options, stages, updater
+from trainer.devices.ipu import options, programs, stages
 from trainer.devices.registry import find_device
 from trainer.model.bert import BertForPreTraining
 from trainer.run.evaluate import Evaluation
 from trainer.run.training import Training
+from trainer.strategies.registry import find_strategy
+from trainer.strategies.strategy import Worker
+from trainer.tasks.registry import find_task
 
 STAND_INS = ROOT / "tests" / "support" / "stand_ins"
 PACKAGES = ("poptorch", "popdist", "recording")
@@ -137,13 +140,17 @@ MUTATIONS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
         *(stages, "plan_pipeline"),
         lambda plain: lambda *given: stages.Pipeline(("",), (0,)),
     ),
-    "the weights stay on the IPU": (updater.IpuUpdater, "fetch", lambda plain: lambda self: None),
-    "the moments stay in the checkpoint": (updater.IpuUpdater, "_restore", lambda plain: lambda self: None),
+    "the weights stay on the IPU": (programs.IpuPrograms, "fetch", lambda plain: lambda self: None),
+    "the moments stay in the checkpoint": (
+        programs.IpuPrograms,
+        "_restore",
+        lambda plain: lambda self: None,
+    ),
     "the loss is not marked": (
-        *(stages.Pretraining, "__init__"),
+        *(programs.ModelWithLoss, "__init__"),
         lambda plain: (
-            lambda self, poptorch, model: plain(
-                self, SimpleNamespace(identity_loss=lambda loss, reduction: loss), model
+            lambda self, poptorch, *rest: plain(
+                self, SimpleNamespace(identity_loss=lambda loss, reduction: loss), *rest
             )
         ),
     ),
@@ -151,7 +158,7 @@ MUTATIONS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
         *(options, "_shared_options"),
         lambda plain: lambda poptorch, made, *rest: made.outputMode(poptorch.OutputMode.All),
     ),
-    "the rate is set after the update": (updater.IpuUpdater, "update", lambda plain: late_update),
+    "the rate is set after the update": (programs.IpuPrograms, "update", lambda plain: late_update),
     "moments are kept in 16 bits": (
         *(options, "make_optimiser"),
         lambda plain: (
@@ -172,13 +179,13 @@ MUTATIONS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
 }
 
 
-def late_update(self: Any, updates: Any, learning_rate: float, state: Any) -> list[torch.Tensor]:
-    values = plain_update(self, updates, learning_rate, state)
-    self._executor.setOptimizer(self.optimiser)
+def late_update(self: Any, updates: Any, optimiser: Any, step: int, total: int) -> list[torch.Tensor]:
+    values = plain_update(self, updates, optimiser, step, total)
+    self._training.setOptimizer(optimiser)
     return values
 
 
-plain_update = updater.IpuUpdater.update
+plain_update = programs.IpuPrograms.update
 
 
 @pytest.mark.slow
@@ -259,7 +266,7 @@ def test_phase_2_goes_on_from_phase_1s_weights_and_moments_and_counts_anew(train
     forget()
     loaded = []
     monkeypatch.setattr(
-        updater.IpuUpdater, "_restore", lambda self: loaded.append((self._moments, self.applied))
+        programs.IpuPrograms, "_restore", lambda self: loaded.append((self._moments, self._applied))
     )
     sizes = ["--max-seq-length=96", "--max-predictions-per-seq=12", "--phase2", "--steps-this-run=1"]
     assert trainer(*words(tmp_path / "run", *common, *sizes)).status == 0
@@ -301,7 +308,7 @@ def test_both_phases_in_one_command_are_what_two_make(
 
 
 def test_phase_2_needs_the_ipus_that_phase_1_held(tmp_path, monkeypatch):
-    monkeypatch.setattr(ipu.Ipu, "release", lambda self: None)
+    monkeypatch.setattr(programs.IpuPrograms, "release", lambda self: None)
     with pytest.raises(RuntimeError, match="no IPUs left: the training model holds them"):
         main(words(tmp_path / "run", *BOTH, "--generated-data"))
 
@@ -319,12 +326,12 @@ def test_moments_that_poptorch_has_no_place_for_are_refused(trainer, tmp_path, m
     common = [*SMALL, "--generated-data", "--steps-this-run=1"]
     assert trainer(*words(tmp_path / "run", *common)).status == 0
     forget()
-    plain = updater.IpuUpdater.load_moments
+    plain = programs.IpuPrograms.load_moments
 
     def with_another(self: Any, moments: dict[str, torch.Tensor], applied: int) -> None:
         plain(self, {**moments, "momentum_buffer/cls.predictions.bias": torch.zeros(2000)}, applied)
 
-    monkeypatch.setattr(updater.IpuUpdater, "load_moments", with_another)
+    monkeypatch.setattr(programs.IpuPrograms, "load_moments", with_another)
     outcome = trainer(*words(tmp_path / "run", *common, "--resume"))
     refuse(outcome, 1, "PopTorch's LAMB differ in momentum_buffer/cls.predictions.bias")
 
@@ -598,16 +605,17 @@ def test_what_is_there_is_told():
 
 
 def test_workers_that_poptorch_knows_nothing_of_are_refused():
-    device = find_device(make_config([*SMALL, "--device=ipu"]))
+    config = make_config([*SMALL, "--device=ipu"])
+    device = find_device(config)
     workers = Single(device)
     workers.size = 2
-    model = device.place(BertForPreTraining(SHAPE))
+    model, task = device.place(BertForPreTraining(SHAPE)), find_task("pretraining", device)
     with pytest.raises(SettingsError, match="2 processes that poprun did not start; .* start by poprun"):
-        device.updater(workers, model)
+        find_strategy(Worker(config=config, device=device, workers=workers, task=task, model=model))
 
 
 def test_evaluation_needs_the_ipus_that_training_holds(trainer, tmp_path, monkeypatch, training_set):
-    monkeypatch.setattr(updater.IpuUpdater, "off_the_ipus", lambda self: nullcontext())
+    monkeypatch.setattr(programs.IpuPrograms, "_training_off_the_ipus", lambda self: nullcontext())
     data = ["--unverified", f"--train-data={training_set}", f"--eval-data={training_set}"]
     with pytest.raises(RuntimeError, match="no IPUs left: the training model holds them"):
         main(words(tmp_path / "run", *SMALL, *data, "--steps-this-run=1"))

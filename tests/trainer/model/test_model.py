@@ -22,7 +22,8 @@ from trainer.data.batches import RowBatch
 from trainer.model.activations import ACTIVATIONS
 from trainer.model.bert import BertForPreTraining, new_model
 from trainer.model.huggingface import export_model, import_weights, read_config
-from trainer.tasks.losses import cross_entropy, pretraining_loss
+from trainer.tasks.losses import cross_entropy
+from trainer.tasks.pretraining import pretraining_loss
 
 SMALL = {
     "vocab_size": 99,
@@ -119,10 +120,11 @@ def test_logits_losses_and_gradients_equal_transformers(tmp_path, hidden_act, pa
     words = wanted.prediction_logits.flatten(0, 1)[slots.flatten()]
     torch.testing.assert_close(logits.masked_lm[:, :99], words, rtol=0, atol=1e-5)
     torch.testing.assert_close(logits.next_sentence, wanted.seq_relationship_logits, rtol=0, atol=1e-5)
-    torch.testing.assert_close(losses.total, wanted.loss, rtol=0, atol=1e-5)
-    torch.testing.assert_close(losses.masked_lm + losses.next_sentence, wanted.loss, rtol=0, atol=1e-5)
+    torch.testing.assert_close(losses.loss, wanted.loss, rtol=0, atol=1e-5)
+    word_sum, words, _, _, pair_sum, pairs, _, _ = losses.sums
+    torch.testing.assert_close(word_sum / words + pair_sum / pairs, wanted.loss.detach(), rtol=0, atol=1e-5)
 
-    losses.total.backward()
+    losses.loss.backward()
     wanted.loss.backward()
     gradients = dict(other.named_parameters())
     for name, parameter in model.named_parameters():
@@ -145,7 +147,7 @@ def test_rows_beyond_the_vocabulary_have_no_mass_and_no_gradient():
     logits = model(batch)
     assert logits.masked_lm.shape[1] == 104
     assert (logits.masked_lm.softmax(1)[:, 99:] == 0).all()
-    pretraining_loss(logits, batch).total.backward()
+    pretraining_loss(logits, batch).loss.backward()
     assert (model.bert.embeddings.word_embeddings.weight.grad[99:] == 0).all()
     assert (model.cls.predictions.bias.grad[99:] == 0).all()
 
@@ -160,8 +162,8 @@ def test_flat_sequences_change_no_loss_and_no_gradient(options):
         logits = model(batch)
         assert len(logits.masked_lm) == (B * P if batch is rows else B * P - 3)
         losses = pretraining_loss(logits, batch)
-        losses.total.backward()
-        numbers = [getattr(losses, name) for name in losses._fields]
+        losses.loss.backward()
+        numbers = [losses.loss, losses.sums]
         results.append((numbers, [parameter.grad for parameter in model.parameters()]))
     torch.testing.assert_close(results[0], results[1], rtol=1e-4, atol=1e-5)
 
@@ -186,19 +188,19 @@ def test_sums_are_those_of_a_plain_count():
     batch = make_batch()
     model = ours()
     logits = model(batch)
-    losses = pretraining_loss(logits, batch)
+    outcome = pretraining_loss(logits, batch)
     correct = loss = weight = 0.0
     for row, (scores, wanted) in enumerate(zip(logits.masked_lm, batch.masked_lm_ids.flatten(), strict=True)):
         share = float(batch.masked_lm_weights.flatten()[row])
         correct += share * (int(scores.argmax()) == int(wanted))
         loss -= share * float(scores.detach().double().log_softmax(0)[wanted])
         weight += share
-    assert losses.masked_lm_weight == weight
-    assert losses.masked_lm_correct == correct
-    assert float(losses.masked_lm_loss_sum) == pytest.approx(loss, rel=1e-5)
-    assert float(losses.masked_lm) == pytest.approx(loss / weight, rel=1e-5)
-    right = logits.next_sentence.argmax(1) == batch.next_sentence_labels
-    assert (losses.nsp_count, losses.nsp_correct) == (B, right.sum())
+    right = int((logits.next_sentence.argmax(1) == batch.next_sentence_labels).sum())
+    labels = batch.next_sentence_labels.long()
+    pair_loss = float(F.cross_entropy(logits.next_sentence, labels, reduction="sum"))
+    sums = [loss, weight, correct, weight, pair_loss, B, right, B]
+    assert outcome.sums.tolist() == pytest.approx(sums, rel=1e-5)
+    assert float(outcome.loss) == pytest.approx(loss / weight + pair_loss / B, rel=1e-5)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
@@ -222,8 +224,9 @@ def test_a_batch_without_masks_has_loss_zero():
     batch.masked_lm_weights.zero_()
     for given in (batch, flatten(batch, slots=3)):
         losses = pretraining_loss(ours()(given), given)
-        losses.total.backward()
-        assert losses.masked_lm == 0
+        losses.loss.backward()
+        assert losses.sums[:4].tolist() == [0, 0, 0, 0]
+        assert losses.loss.item() == pytest.approx(float(losses.sums[4] / B))
 
 
 def megatron(model: BertForPreTraining, ids: Tensor, types: Tensor) -> Tensor:
@@ -419,7 +422,7 @@ def test_transformers_own_files_are_read(tmp_path):
     model = BertForPreTraining(read_config(str(tmp_path))).eval()
     assert import_weights(model, str(tmp_path)) == []
     batch = make_batch()
-    loss = pretraining_loss(model(batch), batch).total
+    loss = pretraining_loss(model(batch), batch).loss
     torch.testing.assert_close(loss, answers_of(other, batch).loss, rtol=0, atol=1e-5)
 
 

@@ -33,7 +33,7 @@ from trainer.model.bert import BertForPreTraining
 from trainer.run.checkpoint import State, find_checkpoints, read_state
 from trainer.run.runtime import Runtime, make_model
 from trainer.run.training import Training, find_schedule
-from trainer.tasks.losses import pretraining_loss
+from trainer.tasks.pretraining import Pretraining, pretraining_loss
 
 LAUNCHERS = ("torchrun", "horovodrun")
 GENERATED = ("--generated-data", "--vocab-size=100", "--max-seq-length=16", "--max-predictions-per-seq=2")
@@ -257,7 +257,7 @@ def batches(dataset: Path, count: int, updates: int = 1) -> list[list[RowBatch]]
 def make_training(workers: Single, **settings: object) -> Training:
     defaults = {"optimiser": "sgd", "base_learning_rate": 0.5, "steps": 10, "lr_schedule": "custom"}
     config = Config.of(**{**defaults, "lr_schedule_by_step": {"0": 0.5}, **settings})
-    runtime = Runtime(config=config, device=find_device(config), workers=workers)
+    runtime = Runtime(config=config, device=find_device(config), workers=workers, task=Pretraining())
     fresh = State(
         step=0, seed=1, open_files=1, optimiser=config.update.optimiser, model=SHAPE.as_json(), config={}
     )
@@ -298,7 +298,7 @@ def plain_weights(updates: list[list[RowBatch]], clipping: str) -> dict[str, tor
     for update in updates:
         sums = [torch.zeros_like(weight) for weight in weights]
         for batch in update:
-            gradients = torch.autograd.grad(pretraining_loss(model(batch), batch).total, weights)
+            gradients = torch.autograd.grad(pretraining_loss(model(batch), batch).loss, weights)
             norm = torch.sqrt(sum((gradient**2).sum() for gradient in gradients))
             factor = 1 / max(1.0, float(norm)) if clipping == "per_micro_batch" else 1
             sums = [
@@ -354,8 +354,8 @@ def test_weights_are_averaged_before_each_step_where_that_is_forced(training_set
 def test_an_overflow_leaves_the_update_out_and_halves_the_scale(training_set):
     training = make_training(Single(find_device(Config.of())), optimiser="lamb-nvidia", precision="fp16")
     before = {name: weight.clone() for name, weight in training._model.state_dict().items()}
-    training._updater.scale.value = float("inf")
-    training._updater.scale.scale = lambda loss: loss * float("inf")
+    training.strategy.scale.value = float("inf")
+    training.strategy.scale.scale = lambda loss: loss * float("inf")
     after = trained_weights(training, batches(training_set, 1))
     assert all(torch.equal(after[name], before[name]) for name in before)
     assert (training.state.step, training.state.applied) == (1, 0)

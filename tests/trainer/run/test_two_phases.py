@@ -261,9 +261,9 @@ def test_sigterm_in_phase_1_ends_the_run(trainer, training_set, longer_set, tmp_
     monkeypatch.setattr(Training, "update", interrupted)
     outcome = trainer(*both(training_set, longer_set, tmp_path))
     assert outcome.status == 0
-    assert "stopped after update 3 as requested" in outcome.err
-    assert read_state(find_checkpoints(str(tmp_path))[3]).phase == 1
-    assert max(find_checkpoints(str(tmp_path))) == 3
+    assert "stopped after update 2 as requested" in outcome.err
+    assert read_state(find_checkpoints(str(tmp_path))[2]).phase == 1
+    assert max(find_checkpoints(str(tmp_path))) == 2
 
 
 @pytest.mark.parametrize(

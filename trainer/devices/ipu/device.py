@@ -1,37 +1,31 @@
 """Graphcore's IPUs, through PopTorch 3, in one process or in several that poprun started."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
 from functools import cache
 from importlib import import_module
 from types import ModuleType
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from bertdata.errors import SettingsError
-from trainer.collectives.collective import Collective
 from trainer.config.settings import Config
-from trainer.data.batches import RowBatch
 from trainer.devices.availability import Availability
 from trainer.devices.device import Device
-from trainer.devices.ipu.options import check_training, inference_options, loss_scale, make_optimiser
+from trainer.devices.ipu.losses import cross_entropy
+from trainer.devices.ipu.options import check_training, loss_scale, make_optimiser
+from trainer.devices.ipu.programs import IpuPrograms, Setup
 from trainer.devices.ipu.stages import (
-    TENSORS,
     Pipeline,
-    Pretraining,
     checkpoint_layers,
-    combine_losses,
     make_stages,
     plan_pipeline,
     serialize_projection,
 )
-from trainer.devices.ipu.updater import IpuUpdater, Program
 from trainer.devices.loss_scale import LossScale
+from trainer.devices.programs import LossAndSums
 from trainer.model.bert import BertForPreTraining
 from trainer.optim import Preset
-from trainer.tasks.losses import Losses
 
 _SDK = "source the Poplar SDK's enable scripts and install its PopTorch wheel"
 _NO_IPU = "see gc-info --list-devices and IPUOF_VIPU_API_PARTITION_ID"
@@ -40,8 +34,7 @@ _NO_IPU = "see gc-info --list-devices and IPUOF_VIPU_API_PARTITION_ID"
 class Ipu(Device):
     """The IPUs of one process: replicas of the model, each on the IPUs of its pipeline.
 
-    Tensors stay in host memory between calls. Training and evaluation are two programs that take turns
-    on the same IPUs.
+    Tensors stay in host memory between calls.
     """
 
     name = "ipu"
@@ -49,8 +42,9 @@ class Ipu(Device):
     collectives = ("single", "poprun")
     idle = ("compile", "deterministic", "init_loss_scale", "min_loss_scale", "max_loss_scale")
     fixed_shapes = True
+    strategy = "whole_updates"
+    row_losses = staticmethod(cross_entropy)
     pipeline: Pipeline
-    module: Pretraining
 
     def __init__(self, config: Config, local_rank: int = 0) -> None:
         super().__init__(config)
@@ -64,8 +58,6 @@ class Ipu(Device):
         self._popdist = _find_popdist()
         self.replicas = self._popdist.getNumLocalReplicas() if self._popdist else config.update.replicas or 1
         self.updates_per_call = config.ipu.batches_per_step or 1
-        self._updater: IpuUpdater | None = None
-        self._inference: Any = None
 
     def place(self, model: BertForPreTraining) -> BertForPreTraining:
         """The model, still on the host, with its stages marked and in the configured precision."""
@@ -78,8 +70,28 @@ class Ipu(Device):
             checkpoint_layers(poptorch, model)
         if given.matmul_serialize_factor is not None:
             serialize_projection(poptorch, model, given.matmul_serialize_factor)
-        self.module = Pretraining(poptorch, model)
         return model
+
+    def compile(self, learner: nn.Module) -> None:
+        """Nothing: PopTorch compiles whole programs."""
+
+    def check_training(self, workers: int) -> None:
+        """SettingsError for settings that PopTorch cannot train with, or processes that it did not start."""
+        _, accumulation = self.config.update.micro_batches(workers * self.replicas)
+        check_training(self.config, self.pipeline, accumulation)
+        if workers != (self._popdist.getNumInstances() if self._popdist else 1):
+            found = f"{workers} processes that poprun did not start"
+            raise SettingsError(f"device 'ipu': {found}; replicas need no processes, or start by poprun")
+
+    def programs(self, model: nn.Module, loss_and_sums: LossAndSums, width: int) -> IpuPrograms:
+        setup = Setup(
+            poptorch=self.poptorch,
+            config=self.config,
+            pipeline=self.pipeline,
+            replicas=self.replicas,
+            fresh_options=self.fresh_options,
+        )
+        return IpuPrograms(setup, model, loss_and_sums, width)
 
     def fresh_options(self) -> Any:
         """Options with only the number of replicas set; popdist's where poprun started this process."""
@@ -92,22 +104,6 @@ class Ipu(Device):
             raise SettingsError(f"device 'ipu': poprun was told {given} IPUs a replica; {wanted}")
         return import_module("popdist.poptorch").Options(ipus_per_replica=self.pipeline.ipus_per_replica)
 
-    def updater(self, workers: Collective, model: BertForPreTraining) -> IpuUpdater:
-        _, accumulation = self.config.update.micro_batches(workers.size * self.replicas)
-        check_training(self.config, self.pipeline, accumulation)
-        if workers.size != (self._popdist.getNumInstances() if self._popdist else 1):
-            found = f"{workers.size} processes that poprun did not start"
-            raise SettingsError(f"device 'ipu': {found}; replicas need no processes, or start by poprun")
-        program = Program(
-            poptorch=self.poptorch,
-            module=self.module,
-            pipeline=self.pipeline,
-            replicas=self.replicas,
-            fresh_options=self.fresh_options,
-        )
-        self._updater = IpuUpdater(self.config, self, workers, model, program)
-        return self._updater
-
     def optimiser(self, preset: Preset, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
         made: torch.optim.Optimizer = make_optimiser(self.poptorch, self.config, preset, groups)
         return made
@@ -117,40 +113,9 @@ class Ipu(Device):
         fixed = loss_scale(self.config, 0)
         return LossScale(fixed, fixed, fixed)
 
-    @contextmanager
-    def evaluating(self, model: BertForPreTraining) -> Iterator[Callable[[RowBatch], Losses]]:
-        self.module.eval()
-        with self._updater.off_the_ipus() if self._updater else nullcontext():
-            if self._inference is not None:
-                self._inference.attachToDevice()
-            yield self._evaluate
-            if self._inference is not None:
-                self._inference.detachFromDevice()
-        self.module.train()
-
-    def _evaluate(self, batch: RowBatch) -> Losses:
-        """The losses of a batch over all replicas, padded with rows of weight 0 to a multiple of them."""
-        rows = -(-len(batch) // self.replicas) * self.replicas
-        tensors = [getattr(batch, name) for name in TENSORS]
-        if missing := rows - len(batch):
-            tensors = [torch.cat([one, one.new_zeros(missing, *one.shape[1:])]) for one in tensors]
-            tensors[-1][-missing:] = -1
-        if self._inference is None:
-            options = inference_options(self.poptorch, self.fresh_options(), self.config, self.pipeline)
-            self._inference = self.poptorch.inferenceModel(self.module, options)
-            self._inference.compile(*tensors)
-        return Losses(*combine_losses(self._inference(*tensors)))
-
     def to_host(self, tensor: Tensor) -> Tensor:
         """A plain tensor in fp32; any access to PopTorch's own tensor class reads from the IPU."""
         return tensor.detach().as_subclass(Tensor).float()
-
-    def release(self) -> None:
-        """Destroy both programs, so that the next phase's programs get the IPUs."""
-        if self._updater is not None:
-            self._updater.release()
-        if self._inference is not None:
-            self._inference.destroy()
 
     def describe(self) -> str:
         pipeline, version = self.pipeline, self.poptorch.__version__

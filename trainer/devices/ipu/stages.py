@@ -1,26 +1,20 @@
-"""Stages of the model's pipeline on the IPUs, and the module of model and loss that PopTorch trains."""
+"""Stages of the model's pipeline on the IPUs."""
 
 from collections.abc import Sequence
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import dataclass
 from itertools import accumulate, groupby
 from types import ModuleType
 from typing import Any
 
-import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from bertdata.errors import SettingsError
 from trainer.config.devices import IpuSection
-from trainer.data.batches import RowBatch
 from trainer.model.bert import BertForPreTraining
-from trainer.tasks.losses import Losses, pretraining_loss
 
-TENSORS = tuple(field.name for field in fields(RowBatch) if field.default is MISSING)
 _SECOND_EMBEDDINGS = "bert.embeddings.token_type_embeddings"
 _HEADS = "bert.pooler.dense"
 _NAMES = {"emb": "", "pool": _HEADS, "enc_out": _HEADS, "heads": _HEADS}
-_LEAST_LOGIT = -1e4
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,57 +91,6 @@ def _named_stages(stages: Sequence[Sequence[str]], layers: int) -> list[str]:
 
 def _layer(number: int) -> str:
     return f"bert.encoder.layer.{number}"
-
-
-class Pretraining(nn.Module):
-    """The model with its loss, as PopTorch needs them: from a batch's tensors to the loss and the Losses.
-
-    The loss is fp32 for weights of any type. In evaluation only the Losses are returned.
-    """
-
-    def __init__(self, poptorch: ModuleType, model: BertForPreTraining) -> None:
-        super().__init__()
-        self.model = model
-        self._identity_loss = poptorch.identity_loss
-
-    def forward(
-        self,
-        input_ids: Tensor,
-        token_type_ids: Tensor,
-        attention_mask: Tensor,
-        masked_lm_positions: Tensor,
-        masked_lm_ids: Tensor,
-        masked_lm_weights: Tensor,
-        next_sentence_labels: Tensor,
-    ) -> Any:
-        batch = RowBatch(
-            input_ids=input_ids,
-            token_type_ids=token_type_ids,
-            attention_mask=attention_mask,
-            masked_lm_positions=masked_lm_positions,
-            masked_lm_ids=masked_lm_ids,
-            masked_lm_weights=masked_lm_weights,
-            next_sentence_labels=next_sentence_labels,
-        )
-        losses = pretraining_loss(self.model(batch), batch, cross_entropy)
-        values = torch.stack([value.detach() for value in losses])
-        return (self._identity_loss(losses.total, reduction="none"), values) if self.training else values
-
-
-def cross_entropy(logits: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
-    """trainer.tasks.losses.cross_entropy in plain operations, which PopART can differentiate.
-
-    Logits are clamped: the minus infinity of the padded vocabulary would give 0 * inf.
-    """
-    logits = logits.float().clamp(min=_LEAST_LOGIT)
-    losses = F.cross_entropy(logits, ids, reduction="none")
-    return losses, (logits.detach().argmax(dim=1) == ids).float()
-
-
-def combine_losses(values: Tensor) -> Tensor:
-    """One row of Losses from one for each micro-batch: the means averaged, the sums added up."""
-    rows = values.reshape(-1, len(Losses._fields)).float()
-    return torch.cat([rows[:, :3].mean(0), rows[:, 3:].sum(0)])
 
 
 def make_stages(poptorch: ModuleType, pipeline: Pipeline, model: BertForPreTraining) -> None:

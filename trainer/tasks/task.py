@@ -1,0 +1,80 @@
+"""The seam between the training loop and what is learned."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from torch import Tensor, nn
+
+from bertdata.dataset.reader import OpenedDataset
+from trainer.config.model import ModelConfig
+from trainer.config.settings import Config
+from trainer.data.batches import Batch
+from trainer.model.bert import BertForPreTraining
+from trainer.report.columns import Columns
+
+Totals = Mapping[str, tuple[float, float]]
+"""Of each metric its sum and its weight, over any number of batches and workers."""
+
+
+class Outcome(NamedTuple):
+    """A task's result on one micro-batch, on the model's device.
+
+    loss: fp32 scalar with gradients. sums: (2 x metrics,) fp32 without gradients: of each metric of the
+    task, in order, its sum and its weight. A metric over many batches is a quotient of the totals.
+    """
+
+    loss: Tensor
+    sums: Tensor
+
+
+class TaskEvaluation(ABC):
+    """A task's evaluation on one dataset."""
+
+    note: str = ""
+    """One line for the log, about the dataset."""
+
+    metrics: tuple[str, ...] = ()
+    """The names of host_sums, in order."""
+
+    def host_sums(self, batch: Batch) -> Tensor:
+        """More sums and weights, (2 x metrics,), of a batch in host memory."""
+        return Tensor()
+
+    @abstractmethod
+    def results(self, totals: Totals) -> dict[str, float]:
+        """The values of Columns.evaluation, from the totals of the task's metrics and these."""
+
+    @abstractmethod
+    def describe(self, results: Mapping[str, float]) -> str:
+        """The results in one line for a person."""
+
+
+class Task(ABC):
+    """A learning task: data, model, loss with named metrics, evaluation and the columns of its reports."""
+
+    name: str
+    metrics: tuple[str, ...]
+    columns: Columns
+
+    @abstractmethod
+    def open(
+        self, config: Config, paths: str | None, model_vocabulary_size: int | None = None
+    ) -> OpenedDataset:
+        """The dataset at the paths (None: generated examples), fit for the configuration."""
+
+    @abstractmethod
+    def new_model(self, shape: ModelConfig) -> BertForPreTraining:
+        """The model with random weights, in host memory."""
+
+    @abstractmethod
+    def outcome(self, model: nn.Module, batch: Batch) -> Outcome:
+        """The loss and the metrics' sums of the model on a batch on its device."""
+
+    @abstractmethod
+    def survey(self, data: OpenedDataset) -> Any:
+        """JSON about the dataset that ``evaluation`` takes; asked for on one worker alone."""
+
+    @abstractmethod
+    def evaluation(self, data: OpenedDataset, survey: Any, training: OpenedDataset | None) -> TaskEvaluation:
+        """The evaluation on a dataset; the survey is of the training set if there is one, else of it."""
