@@ -1,4 +1,9 @@
-"""Flat batches from padded rows, by a plain loop that shares no code with the trainer's."""
+"""Batches for tests: random padded rows, and flat batches from them by a plain loop.
+
+Nothing here shares code with the trainer's loader.
+"""
+
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -49,6 +54,33 @@ def flatten(batch: RowBatch, *, budget: int | None = None, slots: int | None = N
         next_sentence_labels=batch.next_sentence_labels,
         longest=longest,
         tokens=tokens,
+    )
+
+
+def make_rows(
+    lengths: Sequence[int], *, longest: int, slots: int, vocabulary: int, seed: int = 0
+) -> RowBatch:
+    """Random examples of the given lengths, with masks on 15 % of their tokens (at least one)."""
+    draw = torch.Generator().manual_seed(seed)
+    size = len(lengths)
+    real = (torch.arange(longest) < torch.tensor(lengths)[:, None]).int()
+    positions, filled = torch.zeros(size, slots, dtype=torch.int32), torch.zeros(size, slots)
+    for example, length in enumerate(lengths):
+        used = min(max(1, round(0.15 * length)), slots)
+        positions[example, :used] = torch.randperm(length, generator=draw)[:used].sort().values.int()
+        filled[example, :used] = 1
+    ids, labels = (
+        torch.randint(1, vocabulary, shape, generator=draw, dtype=torch.int32)
+        for shape in ((size, longest), (size, slots))
+    )
+    return RowBatch(
+        input_ids=ids * real,
+        token_type_ids=(torch.arange(longest) >= 5).int() * real,
+        attention_mask=real,
+        masked_lm_positions=positions,
+        masked_lm_ids=labels * filled.int(),
+        masked_lm_weights=filled,
+        next_sentence_labels=torch.randint(0, 2, (size,), generator=draw, dtype=torch.int32),
     )
 
 

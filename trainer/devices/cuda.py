@@ -5,6 +5,7 @@ import warnings
 from collections.abc import Callable
 
 import torch
+from torch import Tensor
 from torch.backends import cuda as backend
 from torch.nn.attention import SDPBackend
 
@@ -12,7 +13,9 @@ from bertdata.errors import SettingsError
 from trainer.config.settings import Config
 from trainer.data.batches import AnyBatch, Batch
 from trainer.devices.availability import Availability
+from trainer.devices.cuda_attention import KERNELS
 from trainer.devices.device import Device, Result
+from trainer.model.attention import padded_attention
 from trainer.model.bert import BertForPreTraining
 
 _DETERMINISTIC = (":4096:8", ":16:8")
@@ -55,8 +58,7 @@ class Cuda(Device):
         if self._graphs:
             self.compiles, self.fixed_shapes, self.compile_mode = True, True, "reduce-overhead"
         self._attention = config.cuda.attention or "auto"
-        for name, (allow, _) in _KERNELS.items():
-            allow(self._attention in ("auto", name))
+        _allow(self._attention)
         self._kernel = ""
 
     def place(self, model: BertForPreTraining) -> BertForPreTraining:
@@ -80,26 +82,55 @@ class Cuda(Device):
             torch.compiler.cudagraph_mark_step_begin()  # type: ignore[no-untyped-call]
         return super().forward(learner, batch)
 
-    def _find_kernel(self, model: BertForPreTraining) -> str:
-        """The attention kernel that PyTorch chooses; SettingsError where the configured one cannot be used.
+    def attention(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        ends: Tensor,
+        longest: int,
+        dropout: float,
+        scale: float | None = None,
+    ) -> Tensor:
+        return KERNELS[self._kernel](query, key, value, ends, longest, dropout, scale)
 
-        The case is padded sequences.
+    def _find_kernel(self, model: BertForPreTraining) -> str:
+        """The attention kernel to use; SettingsError where the configured one cannot be used.
+
+        For padded rows "auto" is PyTorch's choice. For sequences without padding it is the first kernel that
+        works, in the order of KERNELS, where those for sequences of many lengths come first.
+        """
+        if self._attention != "auto" or self.config.data.rows:
+            return self._ask_pytorch(model, self._attention)
+        for name in KERNELS:
+            _allow(name)
+            try:
+                return self._ask_pytorch(model, name)
+            except SettingsError as error:
+                failure = error
+        raise failure
+
+    def _ask_pytorch(self, model: BertForPreTraining, kernel: str) -> str:
+        """PyTorch's choice among the allowed kernels for the model; SettingsError if there is none.
+
+        The case is padded sequences with their mask, but for kernels that take sequences of many lengths.
         """
         shape, precision = model.config, self.config.update.precision
         half = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}[precision]
         length = self.config.data.max_seq_length or shape.max_position_embeddings
         head = shape.hidden_size // shape.num_attention_heads
         dropout = shape.attention_probs_dropout_prob
-        case = f"attention {self._attention} cannot be used with precision {precision}, heads of {head}"
+        case = f"attention {kernel} cannot be used with precision {precision}, heads of {head}"
         sizes = (2, shape.num_attention_heads, length, head)
         query = torch.zeros(sizes, dtype=half, device=self.torch_device, requires_grad=True)
         mask = torch.ones(2, 1, 1, length, dtype=torch.bool, device=query.device)
+        padded = self.config.data.rows or KERNELS[kernel] is padded_attention
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
-                choice = torch._fused_sdp_choice(query, query, query, mask, dropout)
+                choice = torch._fused_sdp_choice(query, query, query, mask if padded else None, dropout)
             except RuntimeError:
-                why = _reason(_KERNELS[self._attention][1], [str(one.message) for one in caught])
+                why = _reason(_KERNELS[kernel][1], [str(one.message) for one in caught])
                 raise SettingsError(f"{case}, dropout {dropout:g}: {why}") from None
         return _NAMES[SDPBackend(choice)]
 
@@ -125,6 +156,12 @@ def examine() -> Availability:
     about = torch.cuda.get_device_properties(0)
     gpus = f"{count} x {about.name}, {about.total_memory / 2**30:.0f} GiB"
     return Availability("cuda", True, f"{gpus}; {build}; bf16, TF32, fused attention", count=count)
+
+
+def _allow(attention: str) -> None:
+    """Let PyTorch use that kernel only, or with "auto" every kernel."""
+    for name, (allow, _) in _KERNELS.items():
+        allow(attention in ("auto", name))
 
 
 def _reason(kernel: str, messages: list[str]) -> str:

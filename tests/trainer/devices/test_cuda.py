@@ -20,7 +20,8 @@ from trainer.data.batches import RowBatch
 from trainer.data.forms import RowForm
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
-from trainer.devices.cuda import Cuda
+from trainer.devices.cuda import _NAMES, Cuda
+from trainer.devices.cuda_attention import KERNELS
 from trainer.model.bert import BertForPreTraining
 from trainer.tasks.pretraining import Pretraining, pretraining_loss
 from trainer.tasks.task import Outcome
@@ -151,7 +152,7 @@ def test_an_attention_kernel_that_is_asked_for_is_the_only_one_allowed(calls, at
         (SDPBackend.MATH, "math"),
     ],
 )
-def test_the_log_names_the_kernel_that_pytorch_chooses(calls, monkeypatch, choice, name):
+def test_for_padded_rows_the_kernel_is_pytorchs_choice_and_logged(calls, monkeypatch, choice, name):
     asked = []
 
     def choose(query, key, value, mask, dropout) -> int:
@@ -159,10 +160,33 @@ def test_the_log_names_the_kernel_that_pytorch_chooses(calls, monkeypatch, choic
         return choice.value
 
     monkeypatch.setattr(torch, "_fused_sdp_choice", choose)
-    made = device(precision="bf16", max_seq_length=16)
+    made = device(precision="bf16", max_seq_length=16, rows=True)
     made.place(BertForPreTraining(SHAPE))
     assert asked == [(torch.bfloat16, (2, 2, 16, 16), True, (2, 1, 1, 16), 0.0)]
     assert f", TF32, {name} attention" in made.describe()
+
+
+@pytest.mark.parametrize("able", list(ENABLED))
+def test_without_padding_the_first_kernel_that_works_is_used(calls, monkeypatch, able):
+    """Flash and memory-efficient attention are asked for sequences without a mask, the others with one."""
+    asked = []
+
+    def choose(query, key, value, mask, dropout) -> int:
+        (allowed,) = (name for name, (_, is_enabled) in ENABLED.items() if is_enabled())
+        asked.append((allowed, mask is not None))
+        if allowed != able:
+            raise RuntimeError("No available kernel. Aborting execution.")
+        return {name: backend.value for backend, name in _NAMES.items()}[allowed]
+
+    monkeypatch.setattr(torch, "_fused_sdp_choice", choose)
+    made = device(precision="bf16")
+    model = made.place(BertForPreTraining(SHAPE))
+    order = ["flash", "efficient", "cudnn", "math"]
+    wanted = [(name, name in ("cudnn", "math")) for name in order[: order.index(able) + 1]]
+    assert asked == wanted
+    assert f", TF32, {able} attention" in made.describe()
+    monkeypatch.setitem(KERNELS, able, lambda *given: given)
+    assert model.bert.attention(1, 2, 3, 4, 5, 0.1) == (1, 2, 3, 4, 5, 0.1, None)
 
 
 def test_a_kernel_that_cannot_be_used_is_refused_with_the_reason(calls):
