@@ -9,6 +9,7 @@ import json
 import os
 import signal
 import sys
+import time
 from collections.abc import Sequence
 from hashlib import md5
 from pathlib import Path
@@ -20,6 +21,7 @@ from trainer.__main__ import main
 from trainer.collectives.launchers import find_rank
 from trainer.data.batches import RowBatch
 from trainer.data.loader import Update
+from trainer.run.checkpoint import find_checkpoints
 from trainer.run.training import Training
 
 WAIT_SECONDS = 60
@@ -39,8 +41,18 @@ def update_with_accidents(self: Training, updates: Sequence[Update]) -> list[tor
         if accident["what"] == "nan":
             next(self._model.parameters()).data.fill_(float("nan"))  # on this worker alone
         else:
+            wait_for_checkpoint(self)
             os.kill(os.getpid(), SIGNALS[accident["what"]])
     return update_as_it_is(self, updates)
+
+
+def wait_for_checkpoint(training: Training) -> None:
+    """Wait until the last checkpoint is on disk, so that a kill does not race with its thread."""
+    config, deadline = training._config, time.monotonic() + WAIT_SECONDS
+    number = training.state.step // config.run.checkpoint_every * config.run.checkpoint_every
+    while number and number not in find_checkpoints(config.run.output_dir):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 class TermInMicroBatch:

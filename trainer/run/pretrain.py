@@ -132,7 +132,13 @@ def train_phase(runtime: Runtime, data: OpenedDataset) -> Training:
         config, runtime.task.columns, rank=workers.rank, resume_step=start if kind == "resumed" else None
     )
     pending = PendingUpdates(runtime, report, examples=step_examples, step=start)
-    with closing(loader), report, stop_signals(workers), profiled(runtime, calls) as count_update:
+    with (
+        closing(loader),
+        report,
+        stop_signals(workers),
+        training,
+        profiled(runtime, calls) as count_update,
+    ):
         runtime.log(
             f"{training.start_point}: updates {start} to {last} of {config.schedule.steps}, "
             f"each of {runtime.copies} workers x {accumulation} micro-batches x {batch_size} = "
@@ -172,6 +178,7 @@ def train_phase(runtime: Runtime, data: OpenedDataset) -> Training:
             pending.flush()
         if saved != training.state.step:
             training.save()
+        training.finish_save()
         if stopped:
             runtime.log(f"stopped after update {training.state.step} as requested; --resume continues")
         report.close()

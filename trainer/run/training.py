@@ -1,22 +1,28 @@
 """One worker's training: its start, its updates, its checkpoints."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
+from bertdata.errors import BertDataError, StorageError
+from bertdata.io.terminal import say_error
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
 from trainer.data.loader import Update
 from trainer.data.order import Position
-from trainer.errors import NotFiniteError
+from trainer.errors import NotFiniteError, WorkerLost
 from trainer.model.bert import BertForPreTraining
 from trainer.optim import Schedule, make_schedule
 from trainer.run.checkpoint import MOMENTS, State, clean_up, read_state, read_tensors, save_checkpoint
+from trainer.run.checkpoint_writer import CheckpointWriter
 from trainer.run.runtime import Runtime, read_weights_into
 from trainer.strategies.registry import find_strategy
+
+_LOST_SECONDS = 3.0  # for a save after a worker was lost: the launcher will soon end this one
 
 _SCHEDULE_SETTINGS = {
     "mlperf": ("start_warmup_step", "power"),
@@ -30,6 +36,7 @@ class Training:
     """The model, its strategy and its state, from the start point on.
 
     Weights and moments have the same bits on all workers. is_over: all updates of the phase are made.
+    As a context it waits for the last save.
     """
 
     def __init__(self, runtime: Runtime, model: BertForPreTraining, fresh: State) -> None:
@@ -42,6 +49,7 @@ class Training:
         self._config = runtime.config
         self._schedule = find_schedule(runtime.config, runtime.copies)
         self.strategy = find_strategy(runtime.worker(model))
+        self._writer = CheckpointWriter(on_failure=runtime.workers.stopping.request)
 
     def start(self, kind: str, path: str) -> None:
         """Load weights, moments and state on all workers; the arguments are find_start_point's result."""
@@ -105,19 +113,54 @@ class Training:
         self._runtime.device.release()
 
     def save(self) -> None:
-        """Write a checkpoint on each machine; NotFiniteError where a weight is not a number."""
-        to_host, workers, strategy = self._runtime.device.to_host, self._runtime.workers, self.strategy
+        """Copy the state to host memory and start writing it, as a checkpoint on each machine.
+
+        The save before is waited for; its error ends all workers. NotFiniteError where a weight is not a
+        number.
+        """
+        failure = self._writer.wait()
+        if failure is not None and not isinstance(failure, BertDataError):
+            raise failure
+        workers, strategy = self._runtime.workers, self.strategy
         strategy.fetch()
         if not torch.stack(torch._foreach_norm(list(self._model.parameters()))).isfinite().all():
             raise NotFiniteError(f"update {self.state.step}: a weight is not a number, so nothing is saved")
-        if workers.local_rank == 0:
+        if workers.local_rank == 0 and failure is None:
             state = replace(self.state, loss_scale=strategy.scale.state_dict())
-            weights = {name: to_host(one) for name, one in self._model.state_dict().items()}
-            moments = {name: to_host(one) for name, one in strategy.moments().items()}
+            weights = self._copied(self._model.state_dict())
+            moments = self._copied(strategy.moments())
             output_dir = str(self._config.run.output_dir)
             keep = self._config.run.keep_checkpoints
-            save_checkpoint(output_dir, state, weights, moments, keep)
-        workers.barrier()
+            self._writer.start(partial(save_checkpoint, output_dir, state, weights, moments, keep))
+        for message in workers.gather(failure and str(failure)):
+            if message is not None:
+                self._runtime.stop_all(StorageError(message))
+
+    def _copied(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Copies in host memory, which the next update does not change."""
+        device = self._runtime.device
+        shares_memory = device.torch_device.type == "cpu"
+        return {
+            name: device.to_host(tensor).clone() if shares_memory else device.to_host(tensor)
+            for name, tensor in tensors.items()
+        }
+
+    def finish_save(self) -> None:
+        """Wait until the last save is on this machine's disk; raises its error."""
+        failure = self._writer.wait()
+        if failure is not None:
+            raise failure
+
+    def __enter__(self) -> "Training":
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        """Wait for the save under way after an error too, but not after a second Ctrl-C."""
+        if isinstance(error, KeyboardInterrupt):
+            return
+        failure = self._writer.wait(_LOST_SECONDS if isinstance(error, WorkerLost) else None)
+        if failure is not None:
+            say_error(f"trainer: error: {failure}")
 
 
 def find_schedule(config: Config, workers: int) -> Schedule:
