@@ -1,15 +1,11 @@
 """The start point of a run, from the settings and the content of the output directory."""
 
 from pathlib import Path
-from typing import Any
 
 from bertdata.errors import DatasetError, MissingInputError, SettingsError
 from trainer.config.settings import Config
-from trainer.errors import CheckpointError
 from trainer.run.checkpoint import State, choose_checkpoint, find_checkpoints, read_state
-
-CHANGEABLE = ("hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range")
-"""Settings of a model that may differ from those in its checkpoint."""
+from trainer.run.resume_check import check_fits, check_position
 
 
 def find_start_point(config: Config, fresh: State) -> tuple[str, str]:
@@ -24,7 +20,8 @@ def find_start_point(config: Config, fresh: State) -> tuple[str, str]:
         path = choose_checkpoint(output_dir, config.run.resume_step)
         state = read_state(path)
         if state.phase == fresh.phase:
-            _check_fits(path, state, fresh, "data", "seed", "open_files", "optimiser")
+            check_fits(path, state, fresh, "data", "seed", "open_files", "optimiser")
+            check_position(path, state, config)
             return "resumed", str(path)
         if state.phase > fresh.phase:
             raise SettingsError(f"{path}: is a checkpoint of phase 2; give --phase2 to resume it")
@@ -36,7 +33,7 @@ def find_start_point(config: Config, fresh: State) -> tuple[str, str]:
         state = read_state(path)
         if state.phase != 1:
             raise DatasetError(f"{path}: is in use: phase 2 has begun; give --resume to continue it")
-        _check_fits(path, state, fresh, "optimiser")
+        check_fits(path, state, fresh, "optimiser")
         return "phase 2", str(path)
     used = [name for name in ("checkpoints", "training.csv") if (Path(output_dir) / name).exists()]
     if there or (used and not resuming):
@@ -53,17 +50,3 @@ def is_phase_over(config: Config) -> bool:
     return read_state(choose_checkpoint(output_dir, config.run.resume_step)).phase > (
         2 if config.run.phase2 else 1
     )
-
-
-def _check_fits(path: Path, state: State, fresh: State, *names: str) -> None:
-    """CheckpointError names the first difference in the model or the given names of the state."""
-
-    def identity(state: State) -> dict[str, Any]:
-        model = {f"model's {name}": value for name, value in state.model.items() if name not in CHANGEABLE}
-        return model | {name: getattr(state, name) for name in names}
-
-    found = identity(state)
-    for name, wanted in identity(fresh).items():
-        if found.get(name) != wanted:
-            difference = f"its {name} is {found.get(name)}, this one's {wanted}"
-            raise CheckpointError(f"{path}: belongs to another run: {difference}")

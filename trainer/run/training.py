@@ -19,6 +19,7 @@ from trainer.model.bert import BertForPreTraining
 from trainer.optim import Schedule, make_schedule
 from trainer.run.checkpoint import MOMENTS, State, clean_up, read_state, read_tensors, save_checkpoint
 from trainer.run.checkpoint_writer import CheckpointWriter
+from trainer.run.resume_check import changed_settings
 from trainer.run.runtime import Runtime, read_weights_into
 from trainer.strategies.registry import find_strategy
 
@@ -64,6 +65,9 @@ class Training:
                 self.state = replace(saved, position=Position(*saved.position), config=self._config.as_json())
                 self.strategy.scale.load_state_dict(saved.loss_scale)
                 number = saved.number
+                examples = self._config.update.examples(runtime.copies)
+                for difference in changed_settings(saved, self._config, examples):
+                    runtime.log(f"warning: {difference}")
             else:
                 self.state = replace(self.state, phase_start=saved.number)
             self._read(Path(path), saved)

@@ -178,6 +178,42 @@ def test_graphcores_tiny_configuration_trains_on_a_processor(trainer, training_s
     assert seen[0]["mlm_loss"] - seen[-1]["mlm_loss"] > 0.2
 
 
+def test_resuming_with_other_hyperparameters_says_each_difference(trainer, training_set, tmp_path):
+    run = words(training_set, tmp_path, "--steps-this-run=2")
+    assert trainer(*run).status == 0
+    assert "in the checkpoint" not in trainer(*run, "--resume").err
+    more = ("--base-learning-rate=0.5", "--weight-decay=0.1", "--batch-size=8", "--hidden-dropout-prob=0.2")
+    outcome = trainer(*run, "--resume", *more, "--lr-schedule=polynomial_decay", "--steps=12")
+    assert outcome.status == 0, outcome.err
+    prefix = "trainer: warning: "
+    assert sorted(line for line in outcome.err.splitlines() if line.startswith(prefix)) == sorted(
+        f"{prefix}{name}: {before} in the checkpoint, {now} in this run"
+        for name, before, now in (
+            ("base_learning_rate", 0.001, 0.5),
+            ("batch_size", 4, 8),
+            ("examples of an update", 4, 8),
+            ("hidden_dropout_prob", "not given", 0.2),
+            ("lr_schedule", "not given", "polynomial_decay"),
+            ("steps", 10, 12),
+            ("weight_decay", "not given", 0.1),
+        )
+    )
+
+
+def test_the_same_update_by_other_workers_is_no_difference(trainer, training_set, tmp_path):
+    run = words(training_set, tmp_path, "--global-batch-size=8", "--batch-size=2", "--steps-this-run=2")
+    assert trainer(*run).status == 0
+    outcome = trainer(*run, "--resume", "--batch-size=4")
+    assert outcome.status == 0, outcome.err
+    assert outcome.err.count("in the checkpoint") == 1
+    assert "warning: batch_size: 2 in the checkpoint, 4 in this run" in outcome.err
+
+
+def test_a_checkpoint_beyond_the_last_update_is_refused(trainer, whole, training_set):
+    run = words(training_set, whole, "--accumulation=2", "--resume", "--steps=7")
+    refuse(trainer(*run), 2, "step-00000010: holds update 10 of its phase, but this run ends after 7 (steps)")
+
+
 # The same global batch
 
 
@@ -616,9 +652,10 @@ def test_a_foreign_checkpoint_is_refused(trainer, whole, training_set, more, sai
     refuse(trainer(*run), 1, "step-00000010: belongs to another run", said)
 
 
-def test_a_position_in_another_dataset_is_refused(trainer, whole, longer_set):
+def test_a_position_in_another_dataset_is_refused_with_both_paths(trainer, whole, training_set, longer_set):
     run = words(longer_set, whole, "--accumulation=2", "--resume")
-    refuse(trainer(*run), 1, "step-00000010: belongs to another run: its data is ")
+    told = (f"its data is {training_set} (digest ", f"), this one's {longer_set} (digest ")
+    refuse(trainer(*run), 1, "step-00000010: belongs to another run: ", *told)
 
 
 def test_a_damaged_checkpoint_is_refused(trainer, training_set, tmp_path):
