@@ -21,6 +21,9 @@ Result = TypeVar("Result")
 RowLosses = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 """From (rows, classes) logits and the label of each row: its loss, and 1.0 where it is guessed right."""
 
+_MOST_GRAPHS = 64
+"""Graphs of one module: one a token budget, for training and for evaluation."""
+
 
 class Device:
     """Base device: plain PyTorch; subclasses override the parts that their hardware does in another way.
@@ -86,6 +89,8 @@ class Device:
         if self.compiles:
             if not hasattr(learner, "compile"):
                 raise SettingsError(f"compile: torch {torch.__version__} cannot compile modules; 2.2 can")
+            # Beyond the limit, 8 by default, graphs of further token budgets would run uncompiled.
+            torch._dynamo.config.cache_size_limit = _MOST_GRAPHS
             learner.compile(mode=self.compile_mode, dynamic=False)
 
     def attention(
