@@ -100,7 +100,7 @@ setup(
     package_data={
         "bertdata": ["py.typed"],
         "schemas": ["*.json"],
-        "trainer.config": ["shipped/*.json"],
+        "trainer.config": ["shipped/*.json", "foreign/*.json"],
         "bertdata.dataset.published": ["*.tsv"],
         "bertdata._native": ["*.h", "*/*.h", "*.cpp"],
     },

@@ -1,11 +1,11 @@
 """Write the table of other trainers' flags into docs/training.md: ``python -m tools.flag_table``.
 
-The table is generated from ``schemas/trainer.json``; a test compares the page with it.
+The table is generated from ``trainer/config/foreign/``; a test compares the page with it.
 """
 
 from pathlib import Path
 
-from trainer.config.foreign.aliases import renamed, translations
+from trainer.config.foreign.tables import ignored_names, other_names, translations
 from trainer.config.schema import device_option_properties, properties
 
 PAGE = Path(__file__).parent.parent / "docs" / "training.md"
@@ -14,13 +14,13 @@ BEGIN, END = "<!-- flags: python -m tools.flag_table -->\n", "<!-- end of flags 
 
 def table() -> str:
     """The table in Markdown: every foreign name with its meaning here."""
-    meanings = {name: f"`{key}`" for name, key in renamed().items()}
+    meanings = {name: f"`{key}`" for name, key in other_names().items()}
     for name, item in translations().items():
         meanings[name] = item["description"] + (
             " (also a key of this trainer)" if name in properties() else ""
         )
     rows = "".join(f"| `{name}` | {meaning} |\n" for name, meaning in sorted(meanings.items()))
-    accepted = ", ".join(f"`{name}`" for name in sorted(device_option_properties()))
+    accepted = ", ".join(f"`{name}`" for name in sorted(device_option_properties() | ignored_names()))
     return (
         f"| name elsewhere | here |\n|---|---|\n{rows}\n"
         f"Also accepted, and named once in the log where they have no effect on the device: {accepted}.\n"

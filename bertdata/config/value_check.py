@@ -1,6 +1,6 @@
 """Names and values that a person gave, held against a JSON Schema; each fault is one line."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from math import isfinite
 from typing import Any
@@ -34,9 +34,13 @@ def check_names(given: Iterable[str], known: Collection[str], where: str = "") -
     """SettingsError for the first unknown name, with the nearest known one."""
     for name in given:
         if name not in known:
-            nearest = get_close_matches(name, sorted(known), n=1, cutoff=0.5)
-            hint = f"; the nearest known is {nearest[0]}" if nearest else ""
-            raise SettingsError(f"{where}{name} is not a known key{hint}")
+            raise SettingsError(f"{where}{name} is not a known key{_hint(name, sorted(known))}")
+
+
+def _hint(given: str, known: Sequence[str]) -> str:
+    """The nearest known name, as the end of a message; empty where none is near."""
+    nearest = get_close_matches(given, known, n=1, cutoff=0.5)
+    return f"; the nearest known is {nearest[0]}" if nearest else ""
 
 
 def check_values(values: Mapping[str, Any], properties: Mapping[str, Any], where: str = "") -> None:
@@ -55,7 +59,8 @@ def check_values(values: Mapping[str, Any], properties: Mapping[str, Any], where
 def _fault(error: Any) -> str:
     name, rule = ".".join(map(str, error.absolute_path)), error.validator_value
     if error.validator == "enum":
-        expected = "one of " + ", ".join(value or "none" for value in rule)
+        choices = [value or "none" for value in rule]
+        expected = "one of " + ", ".join(choices) + _hint(str(error.instance), choices)
     elif error.validator == "type":
         kinds = [rule] if isinstance(rule, str) else rule
         expected = " or ".join(_TYPES[kind] for kind in kinds if kind != "null")

@@ -4,17 +4,17 @@
 (``--wandb=false``) or negated (``--nowandb``, ``--no-wandb``).
 """
 
-from argparse import SUPPRESS
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from bertdata.cli.common.parser import Parser
-from bertdata.config.value_check import check_names, read_object, read_value, types_of
-from bertdata.errors import SettingsError
-from trainer.config.foreign.aliases import known_names, renamed, translate, translations
-from trainer.config.schema import device_option_properties, properties
+from bertdata.config.value_check import check_names, read_object, types_of
+from bertdata.errors import MissingInputError, SettingsError
+from trainer.config.foreign.tables import other_names
+from trainer.config.foreign.translate import known_names, translate
+from trainer.config.help import flag, make_parser
+from trainer.config.schema import phase_names
 from trainer.config.settings import Config
 
 PRETRAIN = "python -m trainer pretrain"
@@ -28,17 +28,22 @@ def make_config(arguments: Sequence[str], prog: str = PRETRAIN) -> Config:
 def make_configs(arguments: Sequence[str], prog: str = PRETRAIN) -> list[Config]:
     """The configurations of the command line: flags before --config's file before defaults.
 
-    Two, phase 1's and phase 2's, where any key has two values; with --phase2 only phase 2's.
-    SettingsError names the flag, or the file and its key, in one line.
+    Two, phase 1's and phase 2's, where any key has two values or data for phase 2 are named; with --phase2
+    only phase 2's. SettingsError names the flag, or the file and its key, in one line.
     """
-    flags = vars(_parser(prog).parse_args(_normal(arguments)))
+    parser = make_parser(prog, list(shipped_configs()))
+    flags = vars(parser.parse_args(_normal(arguments)))
     path = flags.pop("config", None)
     where = f"{path}: " if path else ""
-    in_file = read_object(shipped_configs().get(path, path)) if path else {}
-    layers = _by_phase(in_file, where), _by_phase(flags)
+    in_file = _read_config(path) if path else {}
+    check_names(in_file, known_names(), where)
+    flags = _united(flags)
+    count = max(_count_phases(in_file, where), _count_phases(flags))
+    only_second = bool(flags.get("phase2", in_file.get("phase2")))
     configs = []
-    for phase in range(max(map(len, layers))):
-        below, above = (layer[phase % len(layer)] for layer in layers)
+    for phase in range(count):
+        named = 1 if only_second else phase
+        below, above = (_of_phase(given, phase, named) for given in (in_file, flags))
         keys = translate(below, where) | translate(above, below=below)
         if phase and not keys.get("phase2"):
             keys |= {"phase2": True, "phase1_end_step": None, "start_from_ckpt": None}
@@ -46,22 +51,7 @@ def make_configs(arguments: Sequence[str], prog: str = PRETRAIN) -> list[Config]
             configs.append(Config.of(**keys))
         except SettingsError as error:  # values valid alone but not together
             raise SettingsError(f"{where}{error}") from None
-    return configs[-1:] if configs[0].run.phase2 else configs
-
-
-def _by_phase(given: dict[str, Any], where: str = "") -> list[dict[str, Any]]:
-    """The given values of each phase; two phases where a key that may differ has two values."""
-    may_differ = {name for name, item in known_names().items() if "by_phase" in item}
-    lists = {name: value for name, value in given.items() if name in may_differ and isinstance(value, list)}
-    for name, values in lists.items():
-        if len(values) not in (1, 2):
-            wanted = "expected one, or two: phase 1's and phase 2's"
-            raise SettingsError(f"{where}{name} has {len(values)} values, {wanted}")
-    count = max(map(len, lists.values()), default=1)
-    return [
-        given | {name: values[phase % len(values)] for name, values in lists.items()}
-        for phase in range(count)
-    ]
+    return configs[-1:] if only_second else configs
 
 
 def shipped_configs() -> dict[str, str]:
@@ -69,55 +59,94 @@ def shipped_configs() -> dict[str, str]:
     return {path.stem: str(path) for path in sorted(Path(__file__).parent.glob("shipped/*.json"))}
 
 
-def _parser(prog: str) -> Parser:
-    parser = Parser(
-        prog,
-        f"  {prog} --config tiny --train-data shards/phase1 --output-dir run",
-        "Every key below may also be in the JSON file; - and _ are equal in a flag's name.\n"
-        "A key with X [X ...] takes two values, phase 1's and phase 2's; then both phases are run.",
-    )
-    parser.usage = "%(prog)s [--config FILE] [--KEY VALUE ...]"
-    parser.add_argument(
-        "--config", metavar="FILE", help=f"JSON file, or one of {', '.join(shipped_configs())}"
-    )
-    for name, item in known_names().items():
-        more: dict[str, Any] = {"nargs": "+"} if "by_phase" in item else {}
-        if "boolean" in types_of(item):
-            more = {"nargs": "?", "const": True}
-        read = partial(read_value, kinds=types_of(item), name=_flag(name))
-        common: dict[str, Any] = {"dest": name, "default": SUPPRESS, "metavar": "X"}
-        parser.add_argument(_flag(name), help=_help(name), type=read, **common, **more)
-    return parser
+def _read_config(path: str) -> dict[str, Any]:
+    """The keys of a JSON file, or of the shipped configuration of that name."""
+    shipped = shipped_configs()
+    try:
+        return read_object(shipped.get(path, path))
+    except MissingInputError as error:
+        nearest = get_close_matches(Path(path).stem, shipped, n=1, cutoff=0.5)
+        hint = f"; the nearest configuration of the trainer's own is {nearest[0]}" if nearest else ""
+        raise MissingInputError(f"{error}{hint}") from None
 
 
-def _help(name: str) -> str:
-    """The help text of a key, of a key of some devices, or of another trainer's name."""
-    if item := properties().get(name):
-        return str(item["description"]) + (f" (default: {item['default']})" if item.get("default") else "")
-    if item := device_option_properties().get(name):
-        devices = ", ".join(item["devices"]) or "no device"
-        return f"{item.get('description', 'accepted')}; has an effect on {devices}"
-    item = translations().get(name, {"description": renamed().get(name)})
-    return f"another trainer's name: {item['description']}"
+def _united(flags: dict[str, Any]) -> dict[str, Any]:
+    """The flags with the datasets of a repeated flag united."""
+    united = dict(flags)
+    for name, paths in flags.items():
+        if "phases" in known_names()[name]:
+            united[name] = "+".join(map(str, paths)) if len(paths) > 1 else paths[0]
+    return united
 
 
-def _flag(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
+def _ambiguous(name: str, paths: Sequence[str], spell: Callable[[str], str] = str) -> str:
+    """The message for datasets that might be united or each of a phase."""
+    key = next((key for one, (key, _) in phase_names().items() if one == name), other_names().get(name, name))
+    phases = " ".join(f"{spell(f'{key}_phase{number}')} {path}" for number, path in enumerate(paths[:2], 1))
+    found = f"{spell(name)} has {len(paths)} values"
+    return f"{found}: for one in each phase give {phases}; for all together {spell(key)} {'+'.join(paths)}"
+
+
+def _count_phases(given: dict[str, Any], where: str = "") -> int:
+    """2 where a key that may differ has two values, or data of phase 2 are named; else 1."""
+    names = known_names()
+    count = max([1 + phase for name, (_, phase) in phase_names().items() if name in given], default=1)
+    for name, value in given.items():
+        if not isinstance(value, list):
+            continue
+        if "phases" in names[name]:
+            raise SettingsError(where + _ambiguous(name, [str(path) for path in value]))
+        if "by_phase" in names[name]:
+            if len(value) not in (1, 2):
+                wanted = "expected one, or two: phase 1's and phase 2's"
+                raise SettingsError(f"{where}{name} has {len(value)} values, {wanted}")
+            count = max(count, len(value))
+    return count
+
+
+def _of_phase(given: dict[str, Any], phase: int, named: int) -> dict[str, Any]:
+    """The given values of a phase; named: the number, from 0, by which names of data call it."""
+    names, phases = known_names(), phase_names()
+    layer = {}
+    for name, value in given.items():
+        if name in phases:
+            continue
+        differs = "by_phase" in names[name] and isinstance(value, list)
+        layer[name] = value[phase % len(value)] if differs else value
+    for name, (key, number) in phases.items():
+        if name in given and number == named:
+            layer[key] = given[name]
+    return layer
 
 
 def _normal(arguments: Sequence[str]) -> list[str]:
     """The arguments with hyphens in flags, and negations as values; SettingsError for an unknown flag."""
-    flags = {_flag(name): name for name in known_names()}
-    found = []
+    flags = {flag(name): name for name in known_names()}
+    found = list[str]()
     for argument in arguments:
-        flag, equals, value = argument.partition("=")
+        name, equals, value = argument.partition("=")
         if argument.startswith("--"):
-            flag = _flag(flag[2:])
-            positive = "--" + flag[2:].removeprefix("no").removeprefix("-")
-            if flag not in flags and "boolean" in types_of(known_names().get(flags.get(positive, ""), {})):
-                flag = positive
+            name = flag(name[2:])
+            positive = "--" + name[2:].removeprefix("no").removeprefix("-")
+            if name not in flags and "boolean" in types_of(known_names().get(flags.get(positive, ""), {})):
+                name = positive
                 equals = "="
                 value = "false"
-            check_names([flag], {"--config", "--help", *flags})
-        found.append(f"{flag}{equals}{value}")
+            check_names([name], {"--config", "--help", "--help-all", *flags})
+        found.append(f"{name}{equals}{value}")
+    _refuse_ambiguous(found, flags)
     return found
+
+
+def _refuse_ambiguous(arguments: Sequence[str], flags: Mapping[str, str]) -> None:
+    """SettingsError for several datasets behind one flag, which may be united or each of a phase."""
+    last, paths = "", list[str]()
+    for argument in [*arguments, "--"]:
+        if not argument.startswith("--"):
+            paths.append(argument)
+            continue
+        name = flags.get(last, "")
+        if len(paths) > 1 and "phases" in known_names().get(name, {}):
+            raise SettingsError(_ambiguous(name, paths, flag))
+        last, equals, value = argument.partition("=")
+        paths = [value] if equals else []

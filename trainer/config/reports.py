@@ -17,4 +17,5 @@ class ReportsSection(Section):
     wandb: bool = False
     wandb_offline: bool = False
     wandb_project: str = "bertdata"
+    description: str | None = None  # of the configuration
     mllog: bool = False

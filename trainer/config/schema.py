@@ -17,8 +17,14 @@ def properties() -> dict[str, dict[str, Any]]:
 
 @cache
 def device_option_properties() -> dict[str, dict[str, Any]]:
-    """The schema of each key that has an effect on some devices only, or on none."""
+    """The schema of each key that has an effect on some devices only."""
     return dict(properties()[DEVICE_OPTIONS]["properties"])
+
+
+def phase_names() -> dict[str, tuple[str, int]]:
+    """The names that give a key's value for one phase: the key, and the phase counted from 0."""
+    keys = [name for name, item in properties().items() if "phases" in item]
+    return {f"{key}_phase{phase + 1}": (key, phase) for key in keys for phase in range(2)}
 
 
 def section_keys(section: str) -> list[str]:

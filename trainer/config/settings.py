@@ -1,6 +1,6 @@
 """The trainer's configuration: one frozen object of sections.
 
-Types, ranges, meanings, defaults and aliases of the keys are declared in ``schemas/trainer.json``; a test
+Types, ranges, meanings and defaults of the keys are declared in ``schemas/trainer.json``; a test
 holds that the sections' fields agree with it. A JSON file and the checkpoint have all keys side by side.
 Precedence: command line, JSON file (both read by ``trainer.config.flags``), defaults.
 """
@@ -13,6 +13,7 @@ from typing import Any
 from bertdata.config.value_check import check_names, check_values
 from trainer.config.data import DataSection
 from trainer.config.devices import CudaSection, HpuSection, IpuSection, XlaSection
+from trainer.config.foreign.tables import ignored_names
 from trainer.config.model import ModelSection
 from trainer.config.reports import ReportsSection
 from trainer.config.run import RunSection
@@ -57,7 +58,7 @@ class Config:
     ignored: Mapping[str, object] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        check_values(self.ignored, device_option_properties())
+        check_values(self.ignored, ignored_names())
         for name in properties()["lr_schedule"]["needs"].get(self.schedule_name, ()):
             given = getattr(self.schedule, name) is not None
             check(given, f"lr_schedule {self.schedule_name} needs {name}")
@@ -67,13 +68,12 @@ class Config:
         """The configuration with the given keys, side by side as in a JSON file; the rest are defaults."""
         keys = deepcopy(given)
         keys |= keys.pop(DEVICE_OPTIONS, {})
-        options = device_option_properties()
-        check_names(keys, {*properties(), *options})
+        check_names(keys, {*properties(), *device_option_properties(), *ignored_names()})
         parts: dict[str, Any] = {
             section: kind(**{name: keys[name] for name in section_keys(section) if name in keys})
             for section, kind in (SECTIONS | DEVICE_SECTIONS).items()
         }
-        ignored = {name: keys[name] for name in keys if name in options and not options[name]["devices"]}
+        ignored = {name: keys[name] for name in keys if name in ignored_names()}
         return cls(**parts, ignored=ignored)
 
     def changed(self, **given: Any) -> "Config":
@@ -112,8 +112,9 @@ class Config:
 
         idle_there: keys that have an effect on other devices only.
         """
-        keys, options = self.as_json(), device_option_properties()
-        idle = [name for name in keys[DEVICE_OPTIONS] if device not in options[name]["devices"]]
+        keys = self.as_json()
+        with_effect = section_keys(device)
+        idle = [name for name in keys[DEVICE_OPTIONS] if name not in with_effect]
         idle += [name for name in idle_there if keys[name] != properties()[name].get("default")]
         return sorted(idle + ["train_data"] * bool(self.data.generated_data and self.data.train_data))
 

@@ -1,6 +1,7 @@
 """The trainer's configuration: precedence of its sources, names of other trainers, and refusals."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
@@ -14,12 +15,15 @@ from bertdata.config.value_check import types_of
 from bertdata.errors import MissingInputError, SettingsError
 from schemas import load_schema
 from tests.support.paths import ROOT
-from trainer.config.flags import make_config, shipped_configs
-from trainer.config.foreign.aliases import known_names, renamed, translations
-from trainer.config.schema import device_option_properties, properties, section_keys
+from trainer.config.flags import make_config, make_configs, shipped_configs
+from trainer.config.foreign.tables import ignored_names, other_names, programs, translations
+from trainer.config.foreign.translate import known_names
+from trainer.config.help import TITLES
+from trainer.config.schema import device_option_properties, phase_names, properties, section_keys
 from trainer.config.settings import DEVICE_SECTIONS, SECTIONS, Config
 
 CONFIGS = ROOT / "trainer" / "config" / "shipped"
+FOREIGN = ROOT / "trainer" / "config" / "foreign"
 SCHEMAS = ROOT / "schemas"
 OWN = set(load_schema("trainer")["properties"])
 GRAPHCORE_KEYS = split(
@@ -102,12 +106,11 @@ def test_the_fields_of_a_section_are_the_schemas_keys_in_name_type_and_default(s
         assert item["description"]
 
 
-def test_every_key_is_in_one_section_or_has_an_effect_on_no_device():
+def test_every_key_is_in_a_section():
     own = [name for section in SECTIONS for name in section_keys(section)]
     assert sorted([*own, "device_options"]) == sorted(OWN)
     options = {name for section in DEVICE_SECTIONS for name in section_keys(section)}
-    without = {name for name, item in device_option_properties().items() if not item["devices"]}
-    assert options | without == set(device_option_properties())
+    assert options == set(device_option_properties())
     assert [field.name for field in fields(Config)] == [*SECTIONS, *DEVICE_SECTIONS, "ignored"]
 
 
@@ -120,13 +123,23 @@ def test_a_configuration_never_changes():
 
 
 def test_every_name_means_one_thing():
-    options = set(load_schema("trainer")["properties"]["device_options"]["properties"])
-    assert not options & (OWN | set(renamed()) | set(translations()))
-    assert not OWN & set(renamed())
-    aliases = [
-        name for item in load_schema("trainer")["properties"].values() for name in item.get("aliases", ())
-    ]
-    assert len(aliases) == len(set(aliases))
+    kinds = [OWN, device_option_properties(), ignored_names(), other_names(), set(translations()) - OWN]
+    names = [name for kind in kinds for name in kind]
+    assert len(names) == len(set(names))
+    for kind in ("names", "translations", "ignored"):
+        meanings: dict[str, Any] = {}
+        for program in programs():
+            for name, meaning in getattr(program, kind).items():
+                assert meanings.setdefault(name, meaning) == meaning, name
+
+
+def test_every_program_has_a_table_of_names_of_existing_keys():
+    assert {path.stem for path in FOREIGN.glob("*.json")} == {
+        *("google", "graphcore", "habana", "mlperf", "nvidia")
+    }
+    assert set(other_names().values()) <= OWN
+    keys = {item["key"] for item in translations().values() if "key" in item}
+    assert keys | {key for item in translations().values() for key in item.get("sets", ())} <= OWN
 
 
 def test_defaults_are_valid_and_every_optimiser_has_habits():
@@ -185,10 +198,8 @@ def test_switches_that_begin_with_no_are_no_negations():
     assert_keys(make_config(["--no-progress-bar", "--no_logs"]), no_progress_bar=True, no_logs=True)
 
 
-@pytest.mark.parametrize(
-    ("alias", "name"), [item for item in sorted(renamed().items()) if item[0] not in translations()]
-)
-def test_every_alias_of_the_schema_sets_its_key(alias, name):
+@pytest.mark.parametrize(("alias", "name"), sorted(other_names().items()))
+def test_every_other_name_sets_its_key(alias, name):
     samples = {"integer": ("6", 6), "number": ("0.5", 0.5), "boolean": ("true", True), "string": ("x", "x")}
     text, value = samples[types_of(known_names()[name])[0]]
     if name == "precision":
@@ -237,6 +248,7 @@ def test_every_alias_of_the_schema_sets_its_key(alias, name):
         (["--train_batch_size=24"], {"batch_size": 24, "accumulation": 1}),
         (["--max_steps=1e3"], {"steps": 1000}),
         (["--global-batch-size=none"], {"global_batch_size": None}),
+        (["--data_dir=x"], {"train_data": "x"}),
     ],
 )
 def test_names_of_other_trainers_have_their_meaning(flags, wanted):
@@ -328,7 +340,9 @@ def test_data_that_generated_examples_stand_in_for_are_named():
 
 
 @pytest.mark.parametrize(
-    "path", [*SCHEMAS.glob("*.json"), *CONFIGS.glob("*.json")], ids=lambda path: path.name
+    "path",
+    [path for folder in (SCHEMAS, CONFIGS, FOREIGN) for path in folder.glob("*.json")],
+    ids=lambda path: path.name,
 )
 def test_nothing_is_declared_twice(path):
     """JSON keeps the second of two equal keys and drops the first without an error."""
@@ -368,7 +382,7 @@ def test_every_key_of_graphcores_files_is_read_and_all_but_a_few_reach_an_ipu(tm
     kept_apart = {"precision", "optimiser"}  # 16 and lamb have other names here
     assert_keys(config, **{name: value for name, value in read.items() if name not in kept_apart})
     for name, value in {**keys, **more}.items():
-        if name not in read and name not in renamed() and name not in translations():
+        if name not in read and name not in other_names() and name not in translations():
             assert config.as_json()["device_options"][name] == value
     few = ["checkpoint_model", "do_validation", "duplication_factor", "log_dir", "parallell_io_threads"]
     assert config.keys_without_effect("ipu") == few
@@ -595,10 +609,111 @@ def test_a_configuration_survives_json():
     assert Config.of(**json.loads(json.dumps(config.as_json()))) == config
 
 
-def test_help_names_every_key_and_alias(capsys):
+def help_text(capsys: pytest.CaptureFixture[str], flag: str) -> str:
     with pytest.raises(SystemExit) as caught:
-        make_config(["--help"])
+        make_config([flag])
     assert caught.value.code == 0
-    words = set(capsys.readouterr().out.split())
+    return capsys.readouterr().out
+
+
+def test_the_full_help_names_every_key_by_section_and_other_programs_names_last(capsys):
+    text = help_text(capsys, "--help-all")
+    words = text.split()
     for name in known_names():
-        assert f"--{name.replace('_', '-')}" in words
+        assert words.count(f"--{name.replace('_', '-')}") >= 1
+    titles = re.findall(r"^(\S.*):$", text, re.MULTILINE)[1:]
+    devices = ["device cuda", "device hpu", "device ipu", "device ipu or xla"]
+    assert titles[1 : 1 + len(SECTIONS) + len(devices)] == [*TITLES.values(), *devices]
+    assert titles[-len(programs()) :] == [f"names of {program.program}" for program in programs()]
+    assert "--bert-config-file X  same as --model-config" in text
+
+
+def test_the_short_help_shows_the_keys_that_people_use(capsys):
+    shown = re.findall(r"^  (?:-h, )?--([\w-]+)", help_text(capsys, "--help"), re.MULTILINE)
+    assert 30 <= len(shown) <= 45
+    known = {name.replace("_", "-") for name in known_names()}
+    own = {name.replace("_", "-") for name in [*properties(), *phase_names()]}
+    assert set(shown) - known == {"help", "help-all", "config"}
+    assert set(shown) & known <= own
+    assert {"output-dir", "steps", "optimiser", "precision", "train-data-phase2"} <= set(shown)
+
+
+def test_phases_are_named_with_their_data():
+    first, second = make_configs(["--train-data-phase1", "a", "--train-data-phase2=b", "--eval-data=e"])
+    assert [one.data.train_data for one in (first, second)] == ["a", "b"]
+    assert [one.data.eval_data for one in (first, second)] == ["e", "e"]
+    assert [one.run.phase2 for one in (first, second)] == [False, True]
+    first, second = make_configs(["--train-data=a", "--eval-data-phase2=f"])
+    assert [one.data.train_data for one in (first, second)] == ["a", "a"]
+    assert [one.data.eval_data for one in (first, second)] == [None, "f"]
+
+
+def test_data_of_phase_1_alone_make_one_phase_and_phase_2_alone_takes_its_own(tmp_path):
+    (only,) = make_configs(["--train-data-phase1=a"])
+    assert (only.data.train_data, only.run.phase2) == ("a", False)
+    place = config_file(tmp_path, train_data_phase1="a", train_data_phase2="b")
+    (second,) = make_configs(["--config", place, "--phase2"])
+    assert (second.data.train_data, second.run.phase2) == ("b", True)
+    assert [one.data.train_data for one in make_configs(["--config", place])] == ["a", "b"]
+    flags = ["--config", place, "--train-data-phase1=c"]
+    assert [one.data.train_data for one in make_configs(flags)] == ["c", "b"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--train-data", "a+b"], ["--train-data=a", "--train_data", "b"], ["--input-dir=a", "--input_dir=b"]],
+)
+def test_datasets_are_united_with_plus_or_a_repeated_flag(arguments):
+    (config,) = make_configs(arguments)
+    assert config.data.train_data == "a+b"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "key"),
+    [
+        (["--train-data", "a", "b", "--steps=5"], "train-data"),
+        (["--steps=5", "--train_data=a", "b"], "train-data"),
+        (["--input-dir", "a", "b"], "train-data"),
+        (["--eval-data", "a", "b"], "eval-data"),
+        (["--eval-data-phase1", "a", "b"], "eval-data"),
+    ],
+)
+def test_two_datasets_in_one_flag_are_refused_with_both_remedies(arguments, key):
+    message = refusal(arguments)
+    assert f"--{key}-phase1 a --{key}-phase2 b" in message
+    assert f"--{key} a+b" in message
+
+
+def test_two_datasets_in_a_file_are_refused_with_both_remedies(tmp_path):
+    message = refusal(["--config", config_file(tmp_path, train_data=["a", "b"])])
+    assert message.endswith(
+        "train_data has 2 values: for one in each phase give train_data_phase1 a train_data_phase2 b; "
+        "for all together train_data a+b"
+    )
+
+
+def test_habanas_two_directories_are_one_in_each_phase():
+    configs = make_configs(["--data_dir", "a", "b"])
+    assert [config.data.train_data for config in configs] == ["a", "b"]
+
+
+@pytest.mark.parametrize("name", ["mlprf", "mlperf.json", "nvidia_large_phase"])
+def test_a_misspelt_configuration_names_the_nearest(name):
+    with pytest.raises(MissingInputError) as caught:
+        make_config(["--config", name])
+    assert str(caught.value).startswith(f"{name}: ")
+    near = "mlperf" if name.startswith("ml") else "nvidia_large_phase"
+    assert f"the nearest configuration of the trainer's own is {near}" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "nearest"),
+    [
+        (["--device=cudas"], "cuda"),
+        (["--optimiser=lamb-nvidea"], "lamb-nvidia"),
+        (["--lr-schedule=polynomial"], "polynomial_decay"),
+        (["--clipping=per_updates"], "per_update"),
+    ],
+)
+def test_a_misspelt_choice_names_the_nearest(arguments, nearest):
+    assert refusal(arguments).endswith(f"; the nearest known is {nearest}")

@@ -287,7 +287,11 @@ def test_both_phases_in_one_command_are_what_two_make(
     trainer, tmp_path, monkeypatch, training_set, longer_set
 ):
     monkeypatch.setenv("BERTDATA_STAND_IN_RECORD", str(tmp_path / "record"))
-    both = ["--train-data", training_set, longer_set, "--eval-data", training_set, longer_set]
+    both = [
+        f"--{kind}-data-phase{n}={path}"
+        for kind in ("train", "eval")
+        for n, path in ((1, training_set), (2, longer_set))
+    ]
     outcome = trainer(*words(tmp_path / "one", *BOTH, *both, "--eval-examples=5", "--eval-every=0"))
     assert outcome.status == 0, outcome.err
     calls = (tmp_path / "record.0").read_text("utf-8").splitlines()

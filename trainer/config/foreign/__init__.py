@@ -1,1 +1,1 @@
-"""Other programs' names for the configuration's keys."""
+"""Other programs' names for the configuration's keys: a table for each program, and its translation."""

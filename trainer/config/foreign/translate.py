@@ -1,7 +1,6 @@
 """Translation of other trainers' keys and flags to keys of this one.
 
-Two kinds are declared in ``schemas/trainer.json``. A name for the same meaning is in a key's ``aliases``. A
-name with another meaning is in the ``translations``, which have one of two forms:
+A name with another meaning is in the ``translations`` of a program's table, which have one of two forms:
 
 - ``sets``: keys and values that hold where the given value is not false, 0 or empty.
 - ``key``: the key that gets the value, which the other words change first: ``values`` (``flag_values`` on the
@@ -15,30 +14,20 @@ from typing import Any
 
 from bertdata.config.value_check import check_names, check_values, types_of
 from bertdata.errors import SettingsError
-from schemas import load_schema
-from trainer.config.schema import device_option_properties, properties
+from trainer.config.foreign.tables import ignored_names, other_names, translations
+from trainer.config.schema import DEVICE_OPTIONS, device_option_properties, phase_names, properties
 
 # With any of these train_batch_size has MLPerf's meaning: all workers together, one micro-step.
 _MLPERF_ONLY = {"input_file", "bert_config_file", "num_train_steps", "num_warmup_steps", "steps_per_update"}
 
 
 @cache
-def translations() -> dict[str, dict[str, Any]]:
-    """The schema of each name with another meaning, and its translation."""
-    return dict(load_schema("trainer")["translations"])
-
-
-def renamed() -> dict[str, str]:
-    """The key of each alias."""
-    return {alias: name for name, item in properties().items() for alias in item.get("aliases", ())}
-
-
-@cache
 def known_names() -> dict[str, dict[str, Any]]:
     """The schema of every name that a file or a command line may contain."""
-    own = {name: item for name, item in properties().items() if name != "device_options"}
-    aliases = {alias: own[name] for alias, name in renamed().items()}
-    return {**own, **aliases, **device_option_properties(), **translations()}
+    own = {name: item for name, item in properties().items() if name != DEVICE_OPTIONS}
+    own |= {name: own[key] for name, (key, _) in phase_names().items()}
+    others = {name: own[key] for name, key in other_names().items()}
+    return {**own, **others, **device_option_properties(), **ignored_names(), **translations()}
 
 
 def translate(given: dict[str, Any], where: str = "", below: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -73,7 +62,7 @@ def _meaning(name: str, given: dict[str, Any], below: dict[str, Any] | None, whe
     rule = translations().get(name)
     layers = (given, below or {})
     if rule is None:
-        return {renamed().get(name, name): value}
+        return {other_names().get(name, name): value}
     if name == "train_batch_size":
         return _train_batch_size(value, layers, where)
     if "key" not in rule:
@@ -93,7 +82,11 @@ def _train_batch_size(value: int, layers: Sequence[dict[str, Any]], where: str) 
     if any(_MLPERF_ONLY & set(layer) for layer in layers):
         count = _find(["steps_per_update"], layers)
         return {"batch_size": None, "accumulation": count, "global_batch_size": value * count}
-    names = ["gradient_accumulation_steps", "accumulation", *properties()["accumulation"]["aliases"]]
+    names = [
+        "gradient_accumulation_steps",
+        "accumulation",
+        *(name for name, key in other_names().items() if key == "accumulation"),
+    ]
     size = _divide("train_batch_size", value, names, layers, where)
     return {"batch_size": size, "accumulation": _find(names, layers), "global_batch_size": None}
 

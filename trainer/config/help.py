@@ -1,0 +1,127 @@
+"""Help of the trainer's flags, by section: the keys that people use, or all, foreign names last."""
+
+from argparse import SUPPRESS, Action, ArgumentParser, Namespace, _ArgumentGroup
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+from bertdata.cli.common.parser import Parser
+from bertdata.config.value_check import read_value, types_of
+from trainer.config.foreign.tables import ignored_names, other_names, programs, translations
+from trainer.config.foreign.translate import known_names
+from trainer.config.schema import device_option_properties, phase_names, properties, section_keys
+from trainer.config.settings import SECTIONS
+
+TITLES = {
+    "run": "run",
+    "data": "data",
+    "model": "model",
+    "update": "update of the weights",
+    "schedule": "learning rate",
+    "reports": "reports",
+}
+_HINT = "Other keys, and other programs' names of them: --help-all."
+
+
+def make_parser(prog: str, configs: list[str], everything: bool = False) -> Parser:
+    """The parser of all flags; its help shows the keys that people use, or with ``everything`` all.
+
+    configs: the names of the configurations that come with the trainer.
+    """
+    parser = Parser(
+        prog,
+        f"  {prog} --config tiny --train-data shards/phase1 --output-dir run",
+        "Every key below may also be in the JSON file; - and _ are equal in a flag's name.\n"
+        "A key with X [X ...] takes two values, phase 1's and phase 2's; then both phases are run,\n"
+        "as with --train-data-phase1 X --train-data-phase2 X." + ("" if everything else f"\n{_HINT}"),
+    )
+    parser.usage = "%(prog)s [--config FILE] [--KEY VALUE ...]"
+    parser.add_argument("--config", metavar="FILE", help=f"JSON file, or one of {', '.join(configs)}")
+    parser.add_argument(
+        "--help-all",
+        action=_HelpAll,
+        configs=configs,
+        nargs=0,
+        default=SUPPRESS,
+        help="show all flags, by section, and exit",
+    )
+    added = set[str]()
+    for title, names in _groups():
+        group = parser.add_argument_group(title)
+        for name in names:
+            if name not in added:
+                _add(group, name, everything or _is_common(name))
+                added.add(name)
+    return parser
+
+
+def _groups() -> Iterator[tuple[str, list[str]]]:
+    """(title, names) of each group of flags, which may have names of an earlier one too."""
+    for section in SECTIONS:
+        phases = [(key, name) for name, (key, _) in phase_names().items()]
+        keys = section_keys(section)
+        yield TITLES[section], [name for key in keys for name in (key, *(n for k, n in phases if k == key))]
+    options = device_option_properties()
+    for devices in sorted({tuple(item["devices"]) for item in options.values()}):
+        names = [name for name, item in options.items() if tuple(item["devices"]) == devices]
+        yield f"device {' or '.join(devices)}", names
+    yield "older names", [name for item in properties().values() for name in item.get("older_names", ())]
+    for program in programs():
+        yield f"names of {program.program}", program.all_names()
+
+
+def _is_common(name: str) -> bool:
+    """True for a name that the short help shows."""
+    key, _ = phase_names().get(name, (name, 0))
+    return "common" in properties().get(key, {})
+
+
+def _add(group: _ArgumentGroup, name: str, shown: bool) -> None:
+    """Add the flag of a name; its value keeps the name as its destination."""
+    item = known_names()[name]
+    more: dict[str, Any] = {}
+    if "boolean" in types_of(item):
+        more = {"nargs": "?", "const": True}
+    elif "phases" in item:
+        more = {"action": "append"}
+    elif "by_phase" in item:
+        more = {"nargs": "+"}
+    read = partial(read_value, kinds=types_of(item), name=flag(name))
+    more["help"] = describe(name).replace("%", "%%") if shown else SUPPRESS
+    group.add_argument(flag(name), dest=name, default=SUPPRESS, metavar="X", type=read, **more)
+
+
+def describe(name: str) -> str:
+    """The help text of a name."""
+    if name in phase_names():
+        key, phase = phase_names()[name]
+        return f"{flag(key)} of phase {phase + 1}"
+    if item := properties().get(name):
+        choices = [one for one in item.get("enum", ()) if one and one not in item["description"]]
+        listed = f": {', '.join(choices)}" if choices else ""
+        default = f" (default: {item['default']})" if item.get("default") else ""
+        return f"{item['description']}{listed}{default}"
+    if name in other_names():
+        return f"same as {flag(other_names()[name])}"
+    if name in translations():
+        return str(translations()[name]["description"])
+    if name in ignored_names():
+        return "accepted, without effect"
+    return str(known_names()[name]["description"])
+
+
+def flag(name: str) -> str:
+    """The flag of a key or of another name."""
+    return f"--{name.replace('_', '-')}"
+
+
+class _HelpAll(Action):
+    """Print the help of all flags, and exit."""
+
+    def __init__(self, *, configs: list[str], **more: Any) -> None:
+        super().__init__(**more)
+        self._configs = configs
+
+    def __call__(self, parser: ArgumentParser, namespace: Namespace, *_: Any) -> None:
+        make_parser(parser.prog, self._configs, everything=True).print_help()
+        parser.exit()
