@@ -47,6 +47,18 @@ class UpdateSection(Section):
         """The point at which gradients are clipped; by default the optimiser's usual one."""
         return usual(self.optimiser, "clipping") if self.clipping == "usual" else self.clipping
 
+    def micro_batch_clip_norm(self, count: int) -> float | None:
+        """Norm to clip the gradient of a micro-batch's loss / count to; None: not clipped there.
+
+        MLPerf's program clips the gradient of the undivided loss to max_grad_norm, then divides it by
+        count; Habana's clips that of the divided loss.
+        """
+        norms = {
+            "per_micro_batch": self.max_grad_norm / count,
+            "per_micro_batch_divided": self.max_grad_norm,
+        }
+        return norms.get(self.clipping_point)
+
     def micro_batches(self, workers: int) -> tuple[int, int]:
         """(examples of a micro-batch, micro-batches of a worker in an update).
 

@@ -7,6 +7,7 @@ from bertdata.dataset.discover import find_datasets
 from bertdata.dataset.reader import OpenedDataset, open_dataset
 from bertdata.dataset.vocabulary import fit_warnings
 from bertdata.errors import SettingsError
+from bertdata.io import storage
 from bertdata.records import ShardLayout
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
@@ -19,7 +20,7 @@ _PADDING_TOKENS = 127  # a model's vocabulary may be rounded up to a multiple of
 def open_configured(
     config: Config, paths: str | None, model_vocabulary_size: int | None = None
 ) -> OpenedDataset:
-    """The dataset at the paths (separated by commas; None: generated examples), fit for the configuration.
+    """The dataset at the paths (as of split_paths; None: generated examples), fit for the configuration.
 
     model_vocabulary_size: that of a given model, for a configuration without one.
     """
@@ -32,13 +33,33 @@ def open_configured(
         return generated_data(layout, vocabulary_size=size, seed=config.data.seed)
     longest = model.get("max_position_embeddings", ModelConfig().max_position_embeddings)
     return open_for_training(
-        paths.split(","),
+        split_paths(paths),
         unverified=config.data.unverified,
         max_seq_length=length,
         max_predictions_per_seq=masks,
         max_position_embeddings=longest,
         vocabulary_size=vocabulary_size,
     )
+
+
+def split_paths(paths: str) -> list[str]:
+    """The paths that commas or ``+`` separate; a ``+`` in a path that exists separates nothing."""
+    pieces = [piece.strip() for piece in paths.split(",")]
+    return [
+        path
+        for piece in pieces
+        for path in ([piece] if "+" not in piece or storage.exists(piece) else piece.split("+"))
+    ]
+
+
+def describe_phase(config: Config, data: OpenedDataset, held_out: OpenedDataset | None = None) -> str:
+    """One line about a phase: the datasets to train and to evaluate on, their examples and lengths."""
+    layout = data.layout
+    sizes = f"{layout.max_seq_length} ids, {layout.max_predictions_per_seq} masked"
+    line = (
+        f"phase {2 if config.run.phase2 else 1}: trains on {data.name}: {data.examples} examples of {sizes}"
+    )
+    return f"{line}; evaluates on {held_out.name}: {held_out.examples} examples" if held_out else line
 
 
 def data_warnings(config: Config) -> list[str]:
@@ -48,7 +69,7 @@ def data_warnings(config: Config) -> list[str]:
     """
     if config.data.train_data is None or config.data.generated_data or config.data.unverified:
         return []
-    datasets = [dataset for path in config.data.train_data.split(",") for dataset in find_datasets(path)]
+    datasets = [dataset for path in split_paths(config.data.train_data) for dataset in find_datasets(path)]
     return [warning for dataset in datasets for warning in fit_warnings(dataset)]
 
 

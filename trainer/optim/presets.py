@@ -31,8 +31,8 @@ class Preset:
     decay_skips: parameters whose name contains one of these do not decay.
     trust: the parameters with a trust ratio: "all", "none", those that decay_skips does not match
     ("named"), those whose decay is not 0 ("decayed"), or all but biases ("weights").
-    clip_norm: global norm to clip gradients to, or None. The caller clips, with ``clip_``.
-    clip_each: clip in each micro-batch on its worker, not once an update after the all-reduce.
+
+    The authors' schedule and clipping are the configuration's: ``trainer.config.schema.usual``.
     """
 
     kind: str = "lamb"
@@ -44,8 +44,6 @@ class Preset:
     trust: str = "all"
     debias: bool = True
     momentum: float = 0.0
-    clip_norm: float | None = None
-    clip_each: bool = False
 
     def decays(self, name: str) -> bool:
         return not any(part in name for part in self.decay_skips)
@@ -64,13 +62,13 @@ _KINDS: dict[str, tuple[Callable[..., torch.optim.Optimizer], tuple[str, ...]]] 
     "sgd": (partial(torch.optim.SGD, foreach=True), ("momentum",)),
 }
 PRESETS = {
-    "lamb-mlperf": Preset(decay_skips=_TENSORFLOW, trust="named", clip_norm=1.0, clip_each=True),
-    "lamb-nvidia": Preset(decay_skips=_NVIDIA, trust="decayed", clip_norm=1.0),
-    "lamb-nvlamb": Preset(decay_skips=_NVIDIA, clip_norm=1.0),
-    "lamb-habana-tf": Preset(decay_skips=_TENSORFLOW, clip_norm=1.0, clip_each=True),
+    "lamb-mlperf": Preset(decay_skips=_TENSORFLOW, trust="named"),
+    "lamb-nvidia": Preset(decay_skips=_NVIDIA, trust="decayed"),
+    "lamb-nvlamb": Preset(decay_skips=_NVIDIA),
+    "lamb-habana-tf": Preset(decay_skips=_TENSORFLOW),
     "lamb-graphcore": Preset(debias=False),
     "lamb-graphcore-pytorch": Preset(decay_skips=("bias", "LayerNorm"), trust="weights"),
-    "adamw-bert": Preset(decay_skips=_TENSORFLOW, trust="none", debias=False, clip_norm=1.0),
+    "adamw-bert": Preset(decay_skips=_TENSORFLOW, trust="none", debias=False),
     # PyTorch's defaults in all else.
     "adamw": Preset(kind="adamw", eps=1e-8, trust="none"),
     "momentum": Preset(kind="sgd", weight_decay=0.0, momentum=0.9, trust="none"),

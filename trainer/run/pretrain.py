@@ -15,7 +15,7 @@ from trainer.collectives.collective import Collective
 from trainer.config.settings import Config
 from trainer.data.forms import RowForm
 from trainer.data.loader import Loader
-from trainer.data.opening import data_warnings
+from trainer.data.opening import data_warnings, describe_phase
 from trainer.devices.device import Device
 from trainer.devices.registry import find_device
 from trainer.errors import StopRequested, WorkerLost
@@ -64,16 +64,20 @@ def train_phases(runtime: Runtime, phases: Sequence[Config]) -> None:
     if runtime.workers.rank == 0:
         for warning in dict.fromkeys(warning for config in phases for warning in data_warnings(config)):
             runtime.log(f"warning: {warning}")
-    for config in phases:
+    about = list[str]()
+    for config, data in zip(phases, datasets, strict=True):
         config.update.micro_batches(runtime.copies)  # fails before the first phase is trained, not after
-        if config.data.eval_data is not None:
-            runtime.task.open(config, config.data.eval_data)
+        held_out = config.data.eval_data and runtime.task.open(config, config.data.eval_data)
+        about.append(describe_phase(config, data, held_out or None))
     skips_first = len(phases) > 1 and runtime.share(partial(is_phase_over, phases[0]))
     if not skips_first:
         for config in phases[1:]:  # they start at update 0
             count_calls(
                 min(config.schedule.steps, config.run.steps_this_run or config.schedule.steps), runtime.device
             )
+    for line in dict.fromkeys([*(config.reports.description for config in phases), *about[skips_first:]]):
+        if line:
+            runtime.log(line)
     training: Training | None = None
     for config, data in list(zip(phases, datasets, strict=True))[skips_first:]:
         if training:

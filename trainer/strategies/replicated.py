@@ -60,8 +60,8 @@ class Replicated(Strategy):
     def _accumulate(self, batches: Sequence[Batch], at: UpdateNumber) -> Tensor:
         """Leave the mean of the micro-batches' gradients, times the loss scale, in the weights' grad."""
         config, workers, device = self._config, self._workers, self._device
-        clips = config.update.clipping_point == "per_micro_batch"
         count = len(batches)
+        clip_norm = config.update.micro_batch_clip_norm(count)
         sums = list[Tensor]()
         values = list[Tensor]()
         for number, batch in enumerate(batches):
@@ -75,11 +75,11 @@ class Replicated(Strategy):
             self.scale.scale(outcome.loss / count).backward()  # type: ignore[no-untyped-call]
             device.after_backward()
             values.append(loss_and_sums(outcome))
-            if config.update.allreduce_post_accumulation and not clips:
+            if config.update.allreduce_post_accumulation and clip_norm is None:
                 continue  # backward adds to grad
             gradients = [weight.grad for weight in self._weights if weight.grad is not None]
-            if clips:
-                device.clip_(gradients, config.update.max_grad_norm * self.scale.value / count)
+            if clip_norm is not None:
+                device.clip_(gradients, clip_norm * self.scale.value)
             if not config.update.allreduce_post_accumulation:
                 workers.average(gradients)
             if sums:

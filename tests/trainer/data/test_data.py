@@ -28,12 +28,13 @@ from bertdata.shards.example_proto import decode_example
 from bertdata.shards.framing import read_payloads
 from bertdata.shards.rows import RecordCheck, check_batch
 from tests.support.plain_objective import NAME as PLAIN
+from trainer.config.settings import Config
 from trainer.data.batches import RowBatch
 from trainer.data.evaluation import evaluation_batches
 from trainer.data.forms import RowForm
 from trainer.data.generated import GeneratedData, generated_data
 from trainer.data.loader import Loader
-from trainer.data.opening import open_for_training
+from trainer.data.opening import describe_phase, open_for_training, split_paths
 from trainer.data.order import Order, Position, numbers
 from trainer.data.prefetcher import Prefetcher
 
@@ -574,3 +575,31 @@ def test_waiting_is_counted_from_the_second_item_on():
     assert ahead.waited == 0
     assert list(ahead) == [1, 2]
     assert ahead.waited >= 0.1
+
+
+# Several datasets
+
+
+@pytest.mark.parametrize("paths", ["a,b", "a+b", "a, b"])
+def test_datasets_are_separated_by_commas_or_plus(paths):
+    assert split_paths(paths) == ["a", "b"]
+
+
+def test_a_plus_in_the_name_of_an_existing_directory_separates_nothing(tmp_path):
+    place = tmp_path / "c++"
+    place.mkdir()
+    assert split_paths(str(place)) == [str(place)]
+    assert split_paths(f"{place},{tmp_path}/x+{tmp_path}/y") == [str(place), f"{tmp_path}/x", f"{tmp_path}/y"]
+
+
+def test_a_phase_is_described_by_its_datasets_their_examples_and_lengths(datasets):
+    data = open_for_training([str(datasets["hdf5"]), str(datasets["parquet"])], unverified=True)
+    layout = data.layout
+    line = describe_phase(Config.of(phase2=True), data)
+    assert line == (
+        f"phase 2: trains on {datasets['hdf5']}, {datasets['parquet']}: {data.examples} examples of "
+        f"{layout.max_seq_length} ids, {layout.max_predictions_per_seq} masked"
+    )
+    held_out = open_for_training(str(datasets["hdf5"]), unverified=True)
+    end = f"; evaluates on {datasets['hdf5']}: {held_out.examples} examples"
+    assert describe_phase(Config.of(phase2=True), data, held_out) == line + end

@@ -298,15 +298,10 @@ def test_both_phases_in_one_command_are_what_two_make(
     assert [line for line in calls if "destroy" in line] == ["training.destroy()", "inference.destroy()"]
     after = "\n".join(calls[calls.index("inference.destroy()") :])
     assert "training.compile(int32[4, 96]" in after
-    first = [
-        f"--train-data={training_set}",
-        "--max-seq-length=64",
-        "--max-predictions-per-seq=10",
-        "--steps=2",
-    ]
-    for phase in (first, ["--phase2"]):
+    first = [both[0], "--max-seq-length=64", "--max-predictions-per-seq=10", "--steps=2"]
+    for phase in (first, [both[1], "--phase2"]):
         forget()
-        assert trainer(*words(tmp_path / "two", *BOTH, *both[:3], *phase)).status == 0
+        assert trainer(*words(tmp_path / "two", *BOTH, *phase)).status == 0
     assert losses(tmp_path / "one") == losses(tmp_path / "two")
     assert tensors(tmp_path / "one", 3) == tensors(tmp_path / "two", 3)
 

@@ -10,7 +10,8 @@ import torch
 from safetensors.torch import load, save
 
 from bertdata.errors import SettingsError
-from trainer.optim import PRESETS, Lamb, clip_, find_preset, make_optimiser
+from trainer.config.settings import Config
+from trainer.optim import PRESETS, Lamb, clip_, make_optimiser
 
 RATES = [0.01, 0.02, 0.005, 0.01]
 # A norm of zero: of the initial weights, of the update, or of both.
@@ -178,7 +179,7 @@ def test_lamb_ends_where_the_original_programs_end(kit: Path, case, clipped):
                 lambda k, i, t=t: 0.2 * (1 + t) * np.cos(0.71 * k * i + 0.3 * t + k), k, shape
             )
         if clipped:
-            clip_([parameter.grad for parameter in parameters.values()], find_preset(preset).clip_norm)
+            clip_([parameter.grad for parameter in parameters.values()], 1.0)
         for group in optimiser.param_groups:
             group["lr"] = rate
         optimiser.step()
@@ -187,13 +188,14 @@ def test_lamb_ends_where_the_original_programs_end(kit: Path, case, clipped):
 
 
 def test_presets_clip_where_their_programs_do():
-    clips = {name: (preset.clip_norm, preset.clip_each) for name, preset in PRESETS.items()}
-    assert clips["lamb-mlperf"] == clips["lamb-habana-tf"] == (1.0, True)
-    assert clips["lamb-nvidia"] == clips["lamb-nvlamb"] == clips["adamw-bert"] == (1.0, False)
-    assert {
-        clips[name] for name in ("lamb-graphcore", "lamb-graphcore-pytorch", "adamw", "momentum", "sgd")
-    } == {(None, False)}
-    assert find_preset("lamb-mlperf", clip_each=False).clip_each is False
+    clips = {name: Config.of(optimiser=name).update.clipping_point for name in PRESETS}
+    assert clips.pop("lamb-habana-tf") == "per_micro_batch_divided"
+    assert clips.pop("lamb-mlperf") == clips.pop("adamw-bert") == "per_micro_batch"
+    assert clips.pop("lamb-nvidia") == clips.pop("lamb-nvlamb") == "per_update"
+    assert clips == dict.fromkeys(
+        ["lamb-graphcore", "lamb-graphcore-pytorch", "adamw", "momentum", "sgd"], "none"
+    )
+    assert Config.of().update.max_grad_norm == 1.0
 
 
 def test_query_key_and_value_have_a_trust_ratio_each():

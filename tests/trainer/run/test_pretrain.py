@@ -366,6 +366,42 @@ def test_updates_are_those_of_plain_pytorch(training_set, clipping):
         assert worker.reductions == [None] * (3 if after else 6)
 
 
+def plain_clipped_gradients(update: list[RowBatch], optimiser: str) -> list[torch.Tensor]:
+    """The gradients that the optimiser's program gets, with PyTorch's clipping.
+
+    MLPerf's clips each gradient to 1, then divides by the number of micro-batches; Habana's divides first.
+    """
+    model = make_training(Single(find_device(Config.of())))._model
+    weights = list(model.parameters())
+    sums = [torch.zeros_like(weight) for weight in weights]
+    for batch in update:
+        model.zero_grad()
+        loss = pretraining_loss(model(batch), batch).loss
+        (loss / len(update) if optimiser == "lamb-habana-tf" else loss).backward()
+        torch.nn.utils.clip_grad_norm_(weights, 1.0)
+        share = len(update) if optimiser == "lamb-mlperf" else 1
+        sums = [total + weight.grad / share for total, weight in zip(sums, weights, strict=True)]
+    return sums
+
+
+@pytest.mark.parametrize("count", [1, 4])
+@pytest.mark.parametrize("optimiser", ["lamb-mlperf", "lamb-habana-tf"])
+def test_micro_batches_are_clipped_as_in_the_optimisers_program(training_set, optimiser, count):
+    (update,) = batches(training_set, count, updates=1)
+    training = make_training(Single(find_device(Config.of())), optimiser=optimiser)
+    weights = list(training._model.parameters())
+    seen = list[torch.Tensor]()
+    training.strategy.optimiser.register_step_pre_hook(
+        lambda *_: seen.extend(weight.grad.clone() for weight in weights)
+    )
+    trained_weights(training, [update])
+    expected = plain_clipped_gradients(update, optimiser)
+    torch.testing.assert_close(seen, expected, rtol=1e-4, atol=1e-6)
+    other = plain_clipped_gradients(update, {"lamb-mlperf": "lamb-habana-tf"}.get(optimiser, "lamb-mlperf"))
+    equal = all(torch.allclose(a, b, rtol=1e-4) for a, b in zip(expected, other, strict=True))
+    assert equal == (count == 1)
+
+
 @pytest.mark.parametrize(("precision", "dtype"), [("fp32", torch.float16), ("bf16", torch.bfloat16)])
 def test_16_bit_reduction_is_close_and_is_in_16_bits(training_set, precision, dtype):
     updates = batches(training_set, 4, updates=2)

@@ -1,6 +1,7 @@
 """One command for both phases, and workers that the command starts itself."""
 
 import os
+import re
 import signal
 import subprocess
 import time
@@ -280,6 +281,23 @@ def test_what_phase_2_lacks_is_found_before_phase_1(trainer, training_set, longe
     more = [word.format(one=training_set) for word in more]
     refuse(trainer(*both(training_set, longer_set, tmp_path / "run", *more)), 2, said)
     assert not (tmp_path / "run").exists()
+
+
+def test_the_start_says_what_is_trained_on_what(trainer, training_set, longer_set, tmp_path):
+    united = f"--train-data-phase2={longer_set}+{longer_set}"
+    named = [f"--train-data-phase1={training_set}", united, f"--eval-data-phase2={longer_set}"]
+    words = [word for word in both(training_set, longer_set, tmp_path, *named) if word != "--data_dir"]
+    words = [word for word in words if word not in (str(training_set), str(longer_set))]
+    err = trainer(*words, "--steps-this-run=1", "--description=a trial").err
+    assert "trainer: a trial\n" in err
+    assert re.search(rf"phase 1: trains on {training_set}: (\d+) examples of 64 ids, 10 masked\n", err)
+    found = re.search(
+        rf"phase 2: trains on {longer_set}, {longer_set}: (\d+) examples of 96 ids, 15 masked; "
+        rf"evaluates on {longer_set}: (\d+) examples\n",
+        err,
+    )
+    assert found, err
+    assert int(found[1]) == 2 * int(found[2])
 
 
 # Workers that the command starts

@@ -22,7 +22,7 @@ def check_training(config: Config, pipeline: Pipeline, accumulation: int) -> Non
 
     Called early: the options themselves are made at the first update, when output_dir is already in use.
     """
-    keys = config.ipu
+    keys, point = config.ipu, config.update.clipping_point
     refused = [
         (
             config.update.precision == "fp16" and not config.update.loss_scaling,
@@ -30,8 +30,8 @@ def check_training(config: Config, pipeline: Pipeline, accumulation: int) -> Non
             "give a fixed one, as --loss-scaling 1024",
         ),
         (
-            config.update.clipping_point == "per_micro_batch",
-            "clipping per_micro_batch: PopTorch clips once an update at most; give --clipping none",
+            point.startswith("per_micro_batch"),
+            f"clipping {point}: PopTorch clips once an update at most; give --clipping none",
         ),
         (config.update.force_weight_sync, "force_weight_sync: the weights are on the IPUs; leave it out"),
         (
