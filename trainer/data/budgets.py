@@ -32,32 +32,44 @@ class Budget:
 
 
 class Budgets:
-    """The budgets of micro-batches of ``batch_size`` examples, by size; the last fits every micro-batch.
+    """The budgets of micro-batches of ``batch_size`` examples, by size.
 
     They are a function of the dataset and the batch size, so that a micro-batch has the same shape on
     whichever worker computes it. Workers need not agree on them: only sums of gradients leave a worker.
     """
 
-    def __init__(self, sizes: Sequence[int], examples: ExampleSizes, layout: ShardLayout, batch_size: int):
-        """sizes: tokens of the budgets, rising; those near batch_size * max_seq_length are replaced by it."""
+    def __init__(
+        self,
+        sizes: Sequence[int],
+        examples: ExampleSizes,
+        layout: ShardLayout,
+        batch_size: int,
+        *,
+        least: int = 0,
+    ) -> None:
+        """sizes: tokens of the budgets, rising; those near batch_size * max_seq_length are replaced by it.
+
+        least: tokens that nearly all micro-batches have; the others take the last budget, which has
+        sequences enough for any padding.
+        """
         self.batch_size = batch_size
         self._longest = layout.max_seq_length
-        whole = batch_size * self._longest
-        self._sizes = [*(size for size in sizes if size < _NEARLY_WHOLE * whole), whole]
-        every_mask = batch_size * layout.max_predictions_per_seq
+        whole, every_mask = batch_size * self._longest, batch_size * layout.max_predictions_per_seq
+        sizes = [*(size for size in sizes if size < _NEARLY_WHOLE * whole), whole]
         margin = _MASK_DEVIATIONS * examples.deviation * math.sqrt(batch_size)
         self.budgets = []
-        for number, size in enumerate(self._sizes):
-            masks = _round_up(math.ceil(examples.masks_per_token * size + margin), 8)
-            before = 0 if number < 2 or size == whole else self._sizes[number - 2]
-            padding = -(-(size - before) // self._longest)  # sequences enough after a step over one budget
+        for before, size in zip([min(least, sizes[0]), *sizes], sizes, strict=False):
+            masks = min(every_mask, _round_up(math.ceil(examples.masks_per_token * size + margin), 8))
+            padding = math.ceil((size - before) / self._longest + 0.5)  # half a sequence to spare
             self.budgets.append(
                 Budget(
                     tokens=size,
-                    masks=every_mask if size == whole else min(masks, every_mask),
+                    masks=every_mask if size == whole else masks,
                     sequences=batch_size + padding,
                 )
             )
+        self.budgets.append(Budget(tokens=whole, masks=every_mask, sequences=2 * batch_size))
+        self._sizes = [one.tokens for one in self.budgets]
 
     def find(self, tokens: int, masks: int, count: int) -> Budget:
         """The smallest budget for ``count`` examples of so many tokens and masked slots."""
@@ -81,11 +93,11 @@ def find_budgets(
     shares: micro-batches among which examples are dealt so that all have near equal tokens.
     """
     if token_budget is None:
-        sizes = _choose_sizes(_draw_totals(examples.lengths, batch_size, shares))
-    elif token_budget > 0:
-        sizes = list(range(token_budget, batch_size * layout.max_seq_length, token_budget))
-    else:
+        totals = _draw_totals(examples.lengths, batch_size, shares)
+        return Budgets(_choose_sizes(totals), examples, layout, batch_size, least=int(totals.min()))
+    if token_budget <= 0:
         raise SettingsError(f"token_budget is {token_budget}, expected a number of tokens above 0")
+    sizes = range(token_budget, batch_size * layout.max_seq_length, token_budget)
     return Budgets(sizes, examples, layout, batch_size)
 
 

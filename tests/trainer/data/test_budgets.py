@@ -62,10 +62,19 @@ def test_masked_slots_are_near_those_that_are_used(phase):
     assert sum(len(batch.masked_lm_ids) for batch in batches) <= 1.1 * used
 
 
+@pytest.mark.parametrize("phase", PHASES)
+@pytest.mark.parametrize("fill", [0.5, 0.9])
+def test_few_sequences_are_added_for_padding(phase, fill):
+    layout = PHASES[phase]
+    batches = flat_batches(layout, fill, find_budgets(sizes_of(layout, fill), layout, 32))
+    assert max(len(batch.ends) - 1 for batch in batches) <= 1.25 * 32
+
+
 def test_full_sequences_have_one_budget_without_padding():
     layout = PHASES["128/20"]
-    (only,) = find_budgets(sizes_of(layout, 1), layout, 16).budgets
-    assert (only.tokens, only.masks) == (16 * 128, 16 * 20)
+    first, last = find_budgets(sizes_of(layout, 1), layout, 16).budgets
+    assert (first.tokens, first.masks, first.sequences) == (16 * 128, 16 * 20, 16 + 1)
+    assert (last.tokens, last.masks, last.sequences) == (16 * 128, 16 * 20, 2 * 16)
 
 
 def test_micro_batches_of_equal_shares_need_fewer_budgets():
@@ -78,7 +87,7 @@ def test_micro_batches_of_equal_shares_need_fewer_budgets():
 def test_a_given_budget_is_the_step_of_all():
     layout = PHASES["128/20"]
     budgets = find_budgets(sizes_of(layout, 0.5), layout, 8, token_budget=300)
-    assert [one.tokens for one in budgets.budgets] == [300, 600, 900, 1024]
+    assert [one.tokens for one in budgets.budgets] == [300, 600, 900, 1024, 1024]
     with pytest.raises(SettingsError, match="token_budget is 0, expected a number of tokens above 0"):
         find_budgets(sizes_of(layout, 0.5), layout, 8, token_budget=0)
 
@@ -93,7 +102,7 @@ def test_every_batch_fits_a_budget_whatever_the_sample_was(data, batch_size, tok
     layout = ShardLayout(max_seq_length=12, max_predictions_per_seq=3)
     examples = example_sizes(*map(np.array, zip(*data, strict=True)))
     budgets = find_budgets(examples, layout, batch_size, token_budget=token_budget)
-    assert all(a.tokens < b.tokens and a.masks <= b.masks for a, b in itertools.pairwise(budgets.budgets))
+    assert all(a.tokens <= b.tokens and a.masks <= b.masks for a, b in itertools.pairwise(budgets.budgets))
     batch = batch[:batch_size]
     tokens, masks = (sum(column) for column in zip(*batch, strict=True)) if batch else (0, 0)
     found = budgets.find(tokens, masks, len(batch))
