@@ -37,7 +37,7 @@ class GeneratedData(OpenedDataset):
         rows, ids, masks = shard.examples, self.layout.max_seq_length, self.layout.max_predictions_per_seq
         drawn = numbers(rows * (ids + 2 * masks + 2), self.seed, shard.name)
         tokens, labels, jumps, rest = np.split(drawn, np.cumsum([rows * ids, rows * masks, rows * masks]))
-        lengths, slots = self._lengths(shard)
+        lengths, slots = self._sizes(shard)
         used = np.arange(ids) < lengths[:, np.newaxis]
         in_use = np.arange(masks) < slots[:, np.newaxis]
         stride = ((lengths - 2) // slots).astype(np.uint64)[:, np.newaxis]
@@ -56,7 +56,16 @@ class GeneratedData(OpenedDataset):
             )
         )
 
-    def _lengths(self, shard: Shard) -> tuple[Array, Array]:
+    @property
+    def has_lengths(self) -> bool:
+        """False for full sequences too, whose lengths say nothing."""
+        return self.fill < 1
+
+    def lengths(self, shard: Shard) -> Array:
+        """The tokens of each example."""
+        return self._sizes(shard)[0]
+
+    def _sizes(self, shard: Shard) -> tuple[Array, Array]:
         """Tokens and masked slots of each example."""
         longest, masks = self.layout.max_seq_length, self.layout.max_predictions_per_seq
         if self.fill == 1:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 from typing import Generic
 
@@ -10,7 +11,9 @@ import numpy as np
 
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import DatasetError
+from bertdata.examples.columns import Array
 from trainer.data.compact import CompactExamples, gather
+from trainer.data.deal import Deal
 from trainer.data.forms import Form, Made, Prepare
 from trainer.data.order import FileRows, Order, Position
 from trainer.data.prefetcher import Prefetcher
@@ -31,13 +34,16 @@ class Update(Generic[Made]):
 class Loader(Generic[Made]):
     """An endless iterator of updates, from ``position`` on.
 
-    An update is workers x accumulation x batch_size consecutive examples of the order; its example i
-    belongs to micro-batch q = i mod (workers x accumulation), which worker q mod workers computes. An
-    epoch's last update continues in the next epoch. Each worker decodes only the files that its own
-    examples come from: open_files / workers at a time where that divides evenly, else all open files. The
-    next file of a queue is decoded when about a quarter of the current one is left, so memory holds up to
-    twice as many files. ``prepare`` gets the batches, rows many micro-batches at once, in the thread; it may
-    pin their memory.
+    An update is workers x accumulation x batch_size consecutive examples of the order, dealt to its
+    micro-batches as ``trainer.data.deal`` says; worker q mod workers computes micro-batch q. An epoch's last
+    update continues in the next epoch.
+
+    Each worker decodes the files of the examples among which its own are dealt. In a dataset without
+    lengths these are open_files / workers at a time where that divides evenly, else all open files. With
+    lengths they are all open files; of many workers, those of a group of micro-batches. The next file of a
+    queue is decoded when about a quarter of the current one is left, so memory holds up to twice as many.
+
+    ``prepare`` gets the batches in the thread, rows many micro-batches at once; it may pin their memory.
     """
 
     def __init__(
@@ -65,15 +71,22 @@ class Loader(Generic[Made]):
         self._data = data
         self._batch_size, self._accumulation = batch_size, accumulation
         self._form, self._prepare = form, prepare
-        self._update_examples = workers * accumulation * batch_size
-        micro_batch = rank + workers * np.arange(accumulation)[:, np.newaxis]
-        self._own_offsets = (micro_batch + workers * accumulation * np.arange(batch_size)).ravel()
+        self._own_examples = accumulation * batch_size
+        self._update_examples = workers * self._own_examples
+        self._deal = Deal(
+            workers=workers,
+            rank=rank,
+            accumulation=accumulation,
+            batch_size=batch_size,
+            by_lengths=data.has_lengths,
+        )
         at_once = min(max(_ROWS_AT_ONCE, 2 * open_files), data.examples // workers)
-        self._updates_at_once = max(1, at_once // len(self._own_offsets))
+        self._updates_at_once = max(1, at_once // self._deal.offsets.size)
         self._decode_ahead = min(open_files, files) * (data.examples // files) // 4
         self._order = Order(
             [(shard.name, shard.examples) for shard in data.shards], seed=seed, open_files=open_files
         )
+        self._lengths = lru_cache(maxsize=2 * open_files + 2)(self._read_lengths)
         self._decoded: dict[int, Future[CompactExamples]] = {}
         self._in_use: set[int] = set()
         self._decoders = ThreadPoolExecutor(_DECODER_THREADS)
@@ -96,18 +109,38 @@ class Loader(Generic[Made]):
         self._decoders.shutdown(wait=False, cancel_futures=True)
 
     def _updates(self, position: Position) -> Iterator[Update[Made]]:
-        updates = np.arange(self._updates_at_once)[:, np.newaxis] * self._update_examples
-        offsets = (updates + self._own_offsets).ravel()
+        updates = np.arange(self._updates_at_once)[:, np.newaxis, np.newaxis] * self._update_examples
+        offsets = updates + self._deal.offsets
         ahead = max(self._decode_ahead, self._updates_at_once * self._update_examples)
         while True:
-            now = list(self._order.find(position, offsets))
-            self._start_decoding(now, list(self._order.find(position, offsets + ahead)))
-            pieces = ((self._decoded[part.file].result(), part.rows, part.targets) for part in now)
-            gathered = gather(pieces, len(offsets), self._data.layout)
+            now = list(self._order.find(position, offsets.ravel()))
+            self._start_decoding(now, list(self._order.find(position, offsets.ravel() + ahead)))
+            own = self._find_own(now, offsets.shape)
+            pieces = ((self._decoded[part.file].result(), part.rows, part.targets) for part in own)
+            gathered = gather(pieces, self._updates_at_once * self._own_examples, self._data.layout)
             batches = self._form.batches(gathered, self._batch_size, self._prepare)
             for _ in range(self._updates_at_once):
                 position = self._order.advance(position, self._update_examples)
                 yield Update(list(islice(batches, self._accumulation)), position)
+
+    def _find_own(self, found: list[FileRows], shape: tuple[int, ...]) -> list[FileRows]:
+        """Those of the examples found that are this worker's; targets: their rows in its batches."""
+        lengths = np.zeros(shape, np.int64)
+        if self._data.has_lengths:
+            for part in found:
+                lengths.ravel()[part.targets] = self._lengths(part.file)[part.rows]
+        own = self._deal.own(lengths)
+        places = np.full(lengths.size, -1)
+        places[own] = np.arange(len(own))
+        chosen = []
+        for part in found:
+            targets = places[part.targets]
+            kept = targets >= 0
+            chosen.append(FileRows(part.file, part.rows[kept], targets[kept]))
+        return chosen
+
+    def _read_lengths(self, file: int) -> Array:
+        return np.asarray(self._data.lengths(self._data.shards[file]))
 
     def _start_decoding(self, now: list[FileRows], coming: list[FileRows]) -> None:
         """Start decoding the files of both; drop files that were used and are in neither."""
