@@ -12,6 +12,7 @@ from bertdata.build.documents import CorpusSource, DocumentSource, LoadedDocumen
 from bertdata.build.part_names import shard_stem
 from bertdata.build.shuffle.keys import shard_seed
 from bertdata.config.settings import ExampleSettings
+from bertdata.dataset.lengths import ShardLengths
 from bertdata.dataset.manifest import InputEntry, ShardEntry, SkippedEntry
 from bertdata.dataset.writer import Dataset
 from bertdata.errors import InputError
@@ -196,6 +197,7 @@ def _make_shard(task: ShardTask, target: Target, loaded: LoadedDocuments, progre
     progress(0)
     examples = find_objective(settings.objective).make(loaded.documents, vocabulary, settings, engine)
     writing = (1 - MAKING_SHARE) / max(1, len(examples))
+    lengths = ShardLengths()
     with target.dataset.open_shard(name) as file:
         sink = HashingSink(file.write)
         content_md5 = write_examples(
@@ -204,7 +206,9 @@ def _make_shard(task: ShardTask, target: Target, loaded: LoadedDocuments, progre
             sink,
             engine=engine,
             tell=lambda example: progress(MAKING_SHARE + writing * example),
+            also=lengths.add,
         )
+    lengths_md5 = target.dataset.write_lengths(name, lengths)
     entry = ShardEntry(
         name=name,
         input=task.source.name,
@@ -214,6 +218,7 @@ def _make_shard(task: ShardTask, target: Target, loaded: LoadedDocuments, progre
         examples=len(examples),
         tokens=examples.tokens,
         masked_tokens=examples.masked,
+        lengths_md5=lengths_md5,
     )
     target.dataset.record(loaded.entry, entry)
     return entry

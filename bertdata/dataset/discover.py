@@ -153,7 +153,7 @@ def _is_listed(manifest: Manifest, directory: str) -> bool:
         found = storage.read_bytes(storage.join(directory, MD5SUMS_NAME))
     except MissingInputError:
         return True
-    return found in (manifest.md5sums(), md5sums(manifest.shards))  # with and without its own line
+    return found in (manifest.md5sums(), md5sums(manifest.listed))  # with and without its own line
 
 
 def _kind(manifest: bytes, where: str) -> str:

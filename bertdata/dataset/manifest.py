@@ -10,10 +10,18 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from bertdata.errors import ManifestError
-from bertdata.io.file_check import check_names, md5_of
-from bertdata.io.manifest_file import FORMAT_VERSION, dump_json, md5sum_line, md5sums, parse_checked
+from bertdata.io.file_check import FileEntry, check_names, md5_of
+from bertdata.io.manifest_file import (
+    FORMAT_VERSION,
+    Listed,
+    dump_json,
+    md5sum_line,
+    md5sums,
+    parse_checked,
+)
 
 KIND = "dataset"
+LENGTHS_ENDING = ".u16"
 UNICODE_VERSION = "11.0.0"
 
 
@@ -40,7 +48,10 @@ class InputEntry:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ShardEntry:
-    """One shard; tokens are real (not padded) positions, content_md5 that of its canonical TFRecord form."""
+    """One shard; tokens are real (not padded) positions, content_md5 that of its canonical TFRecord form.
+
+    lengths_md5: md5 of its lengths' file; None in manifests of versions that wrote none.
+    """
 
     name: str
     input: str
@@ -50,6 +61,11 @@ class ShardEntry:
     examples: int
     tokens: int
     masked_tokens: int
+    lengths_md5: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """The entry as a manifest holds it: without a file that was not written."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -132,7 +148,7 @@ class Manifest:
             "parts_manifest": self.parts_manifest,
             "inputs": [entry.as_json() for entry in self.inputs],
             **skipped,
-            "shards": [asdict(entry) for entry in self.shards],
+            "shards": [entry.as_json() for entry in self.shards],
             "totals": {
                 name: sum(getattr(shard, name) for shard in self.shards)
                 for name in ("bytes", "examples", "tokens", "masked_tokens")
@@ -150,12 +166,29 @@ class Manifest:
             inputs[""] = corpus_entry(self.inputs, self.skipped)
         return {shard.name: (inputs[shard.input], shard) for shard in self.shards if shard.input in inputs}
 
+    @property
+    def listed(self) -> tuple[Listed, ...]:
+        """The files of MD5SUMS, but the manifest: the shards, then their lengths."""
+        return (*self.shards, *(found for shard in self.shards if (found := lengths_entry(shard))))
+
     def dump(self) -> bytes:
         return dump_json(self.as_json())
 
     def md5sums(self) -> bytes:
         """Lines as md5sum prints and checks them."""
-        return md5sums(self.shards, self.dump())
+        return md5sums(self.listed, self.dump())
+
+
+def lengths_name(shard: str) -> str:
+    """The name of the file with the lengths of a shard's examples; see ``bertdata.dataset.lengths``."""
+    return f"lengths/{shard}{LENGTHS_ENDING}"
+
+
+def lengths_entry(shard: ShardEntry) -> FileEntry | None:
+    """The entry of the shard's lengths; None where it has none."""
+    if shard.lengths_md5 is None:
+        return None
+    return FileEntry(name=lengths_name(shard.name), bytes=2 * shard.examples, md5=shard.lengths_md5)
 
 
 def corpus_entry(inputs: Iterable[InputEntry], skipped: Iterable[SkippedEntry]) -> InputEntry:

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 
 from bertdata.dataset.check import refuse_changed
 from bertdata.dataset.discover import FoundShard, find_datasets, find_shards
-from bertdata.dataset.manifest import Plan
+from bertdata.dataset.lengths import read_lengths
+from bertdata.dataset.manifest import Plan, lengths_name
 from bertdata.errors import DatasetError, ShardError
 from bertdata.io import storage
 from bertdata.io.manifest_file import MANIFEST_NAME
-from bertdata.records import ExampleBatch, ShardLayout
+from bertdata.records import Buffer, ExampleBatch, ShardLayout
 from bertdata.shards.containers import make_reader, open_reader
 
 if TYPE_CHECKING:
@@ -40,6 +41,8 @@ class Shard:
     path: str
     examples: int
     md5: str | None = None  # None: listed in no manifest
+    lengths_path: str = ""
+    lengths_md5: str | None = None  # None: the dataset has no lengths
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -63,6 +66,16 @@ class OpenedDataset:
         """A digest of the shards' names, sizes and md5s; equal for the same dataset at another path."""
         found = [f"{shard.name} {shard.examples} {shard.md5}\n" for shard in self.shards]
         return hashlib.blake2b("".join(found).encode(), digest_size=16).hexdigest()
+
+    @property
+    def has_lengths(self) -> bool:
+        """True where the lengths of all examples can be had without decoding them."""
+        return all(shard.lengths_md5 is not None for shard in self.shards if shard.examples)
+
+    def lengths(self, shard: Shard) -> Buffer:
+        """The tokens of each of the shard's examples, 16 bits each; ShardError where the file was changed."""
+        assert shard.lengths_md5 is not None, f"{shard.path}: has no lengths"
+        return read_lengths(shard.lengths_path, shard.examples, shard.lengths_md5)
 
     def batches(self, shard: Shard) -> Iterator[ExampleBatch]:
         """The shard's examples as NumPy columns; ShardError where they differ from the manifest or layout."""
@@ -153,6 +166,8 @@ def _shards(files: list[tuple[FoundShard, int]]) -> tuple[Shard, ...]:
             path=file.path,
             examples=examples,
             md5=file.entry.md5 if file.entry else None,
+            lengths_path=file.path.removesuffix(file.name) + lengths_name(file.name),
+            lengths_md5=file.entry.lengths_md5 if file.entry else None,
         )
         for file, examples in files
     )

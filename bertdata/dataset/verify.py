@@ -5,7 +5,7 @@ reports each; nothing stops at the first.
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from bertdata.config.settings import FORMATS
@@ -21,14 +21,21 @@ from bertdata.dataset.findings import (
     of_misfit,
     right,
 )
-from bertdata.dataset.manifest import Manifest, ShardEntry, settings_digest
+from bertdata.dataset.lengths import check_lengths
+from bertdata.dataset.manifest import (
+    LENGTHS_ENDING,
+    Manifest,
+    ShardEntry,
+    lengths_name,
+    settings_digest,
+)
 from bertdata.dataset.sources import PARTS_COPY
 from bertdata.dataset.writer import VOCABULARY_NAME
 from bertdata.errors import BertDataError, ManifestError, MissingInputError, ShardError
 from bertdata.io import storage
 from bertdata.io.commit import nested_directories
 from bertdata.io.file_check import FileEntry, check_file, file_md5, is_inside
-from bertdata.io.manifest_file import MANIFEST_NAME, MD5SUMS_NAME, md5sums, parse_json
+from bertdata.io.manifest_file import MANIFEST_NAME, MD5SUMS_NAME, Listed, md5sums, parse_json
 from bertdata.shards.content import check_readable, content_md5
 from bertdata.text.manifest import ARTICLES_COPY, TextManifest
 
@@ -91,16 +98,18 @@ def _verify_manifest(path: str, directory: str, content: bool, on_file: Callable
 
     files: tuple[Any, ...] = manifest.shards if isinstance(manifest, Manifest) else manifest.files
     findings = [*_check_manifest_itself(manifest, data, path), *in_parallel(check, files)]
-    findings += _check_md5sums_of(manifest, files, directory)
+    listed = _listed(manifest)
+    findings += _check_md5sums_of(manifest, listed, directory)
     companions = list(_companions(manifest))
     for name, md5, must_be_there in companions:
         findings += _check_companion(storage.join(directory, name), md5, must_be_there)
     if isinstance(manifest, Manifest):
+        findings += [finding for shard in manifest.shards for finding in _check_lengths(directory, shard)]
         findings += [
             Finding(file=entry.name, status=LEFT_OUT, detail=entry.reason, is_fault=False)
             for entry in manifest.skipped
         ]
-    known = {MANIFEST_NAME, MD5SUMS_NAME, *(file.name for file in files), *(name for name, *_ in companions)}
+    known = {MANIFEST_NAME, MD5SUMS_NAME, *(file.name for file in listed), *(name for name, *_ in companions)}
     findings += [
         Finding(file=storage.join(directory, name), status="extra", detail="the manifest does not list it")
         for name in _files_of(directory)
@@ -156,13 +165,28 @@ def _check_manifest_itself(manifest: AnyManifest, data: bytes, path: str) -> lis
     return []
 
 
-def _check_md5sums_of(manifest: AnyManifest, files: tuple[Any, ...], directory: str) -> list[Finding]:
+def _listed(manifest: AnyManifest) -> Sequence[Listed]:
+    """The files of MD5SUMS, but the manifest."""
+    return manifest.listed if isinstance(manifest, Manifest) else manifest.files
+
+
+def _check_md5sums_of(manifest: AnyManifest, listed: Sequence[Listed], directory: str) -> list[Finding]:
     path = storage.join(directory, MD5SUMS_NAME)
     if not storage.exists(path):
         return [Finding(file=path, status="missing")]
-    if storage.read_bytes(path) not in (manifest.md5sums(), md5sums(files)):  # with and without its own line
+    if storage.read_bytes(path) not in (manifest.md5sums(), md5sums(listed)):  # with and without its own line
         return [Finding(file=path, status="differs", detail=f"it does not say what {MANIFEST_NAME} says")]
     return []
+
+
+def _check_lengths(directory: str, shard: ShardEntry) -> list[Finding]:
+    """The fault of the shard's lengths, if there is one."""
+    path = storage.join(directory, lengths_name(shard.name))
+    try:
+        misfit = check_lengths(directory, shard)
+    except BertDataError as error:
+        return [Finding(file=path, status="unreadable", detail=_without(path, error))]
+    return [of_misfit(path, misfit)] if misfit else []
 
 
 def _check_plain(directory: str, entry: FileEntry) -> Finding:
@@ -223,7 +247,7 @@ def _verify_md5sums(
         if not storage.exists(file):
             return Finding(file=file, status="missing")
         try:
-            if content and storage.base_name(name) != MANIFEST_NAME:
+            if content and storage.base_name(name) != MANIFEST_NAME and not name.endswith(LENGTHS_ENDING):
                 return compare(file, "wrong content md5", content_md5(file), md5)
             found = file_md5(file)
             damage = _damage(file) if found != md5 and _named_as_shard(file) else None

@@ -14,6 +14,7 @@ from operator import attrgetter
 from typing import Any, BinaryIO
 
 from bertdata.dataset.check import check_shard
+from bertdata.dataset.lengths import ShardLengths, check_lengths
 from bertdata.dataset.manifest import (
     KIND,
     InputEntry,
@@ -21,6 +22,7 @@ from bertdata.dataset.manifest import (
     Plan,
     ShardEntry,
     SkippedEntry,
+    lengths_name,
     parse_manifest,
 )
 from bertdata.dataset.sources import NO_SOURCES, SOURCE_NAMES, Sources
@@ -28,6 +30,7 @@ from bertdata.errors import DatasetError, InputError, ManifestError
 from bertdata.io import storage
 from bertdata.io.commit import Commit, nested_directories
 from bertdata.io.entry_json import parse_entry
+from bertdata.io.file_check import md5_of
 from bertdata.io.manifest_file import MANIFEST_NAME
 
 Entries = tuple[InputEntry, ShardEntry]
@@ -121,6 +124,12 @@ class Dataset:
         with self.commit.open(name) as file:
             yield file
 
+    def write_lengths(self, shard: str, lengths: ShardLengths) -> str:
+        """Write the lengths of a shard's examples beside it; their md5."""
+        data = lengths.dump()
+        self.commit.write(lengths_name(shard), data)
+        return md5_of(data)
+
     def found_manifest(self) -> Manifest | None:
         """The manifest that is there."""
         found = self._parsed_manifest()
@@ -144,8 +153,10 @@ class Dataset:
             return "not known to be whole" if storage.exists(self.commit.path(shard)) else "missing"
         if entries[0].md5 != input_md5():
             return "its part has changed"
-        misfit = check_shard(self.directory, entries[1])
-        return misfit.status if misfit else None
+        if misfit := check_shard(self.directory, entries[1]):
+            return misfit.status
+        misfit = check_lengths(self.directory, entries[1])
+        return f"its lengths: {misfit.status}" if misfit else None
 
     def noted_shards(self) -> list[str]:
         """The shards that are noted, whether or not they still fit."""
@@ -183,7 +194,8 @@ class Dataset:
     def discard(self, shard: str) -> None:
         """Remove the shard that an earlier run made of an input that is left out now, if it is there."""
         self.commit.forget(shard)
-        storage.remove(self.commit.path(shard), missing_ok=True)
+        for name in (shard, lengths_name(shard)):
+            storage.remove(self.commit.path(name), missing_ok=True)
 
     def finish(
         self,

@@ -104,6 +104,12 @@ def files_below(directory: Path) -> list[str]:
     return sorted(path.relative_to(directory).as_posix() for path in directory.rglob("*") if path.is_file())
 
 
+def dataset_files(*shards: str) -> list[str]:
+    """Names of all files of a finished dataset of these shards, sorted."""
+    lengths = (f"lengths/{shard}.u16" for shard in shards)
+    return sorted(["MD5SUMS", "manifest.json", "vocab.txt", *shards, *lengths])
+
+
 def contents(directory: Path) -> dict[str, bytes]:
     """The bytes of all files below the directory."""
     return {name: (directory / name).read_bytes() for name in files_below(directory)}

@@ -66,7 +66,7 @@ def files_of(directory: Path) -> dict[str, bytes]:
         str(path.relative_to(directory)): path.read_bytes() for path in directory.rglob("*") if path.is_file()
     }
     shards = sum(name.endswith(".tfrecord") for name in files)
-    assert len(files) == shards + 3, "shards, vocabulary, manifest and md5 sums, nothing left over"
+    assert len(files) == 2 * shards + 3, "shards, lengths, vocabulary, manifest, md5 sums, nothing left over"
     return files
 
 

@@ -62,7 +62,9 @@ def make_entries(output: Path, manifest: Path) -> None:
     dataset = Dataset(str(output), found.plan)
     for name in ("MD5SUMS", "vocab.txt"):
         (output / name).rename(manifest.with_name(name))
-    shards = [path.rename(manifest.with_name(path.name)) for path in output.glob("part-*")]
+    shards = [
+        path.rename(manifest.with_name(path.name)) for path in [*output.glob("part-*"), output / "lengths"]
+    ]
     dataset.begin()
     for path in shards:
         path.rename(output / path.name)
@@ -90,6 +92,8 @@ DAMAGE = [
     ("part-00001-of-00003.tfrecord", flip),
     ("part-00001-of-00003.tfrecord", empty),
     ("part-00001-of-00003.tfrecord", Path.unlink),
+    ("lengths/part-00001-of-00003.tfrecord.u16", flip),
+    ("lengths/part-00001-of-00003.tfrecord.u16", Path.unlink),
     ("unfinished/part-00001-of-00003.tfrecord.json", cut),
     ("unfinished/part-00001-of-00003.tfrecord.json", empty),
     ("unfinished/part-00001-of-00003.tfrecord.json", Path.unlink),

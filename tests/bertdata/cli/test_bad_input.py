@@ -18,7 +18,16 @@ import pytest
 from bertdata.config.dialects import SPECIAL_TOKENS
 from bertdata.io import storage
 from bertdata.shards.framing import frame
-from tests.support.commands import SMALL, Outcome, Program, contents, files_below, finish, start
+from tests.support.commands import (
+    SMALL,
+    Outcome,
+    Program,
+    contents,
+    dataset_files,
+    files_below,
+    finish,
+    start,
+)
 from tests.support.paths import EXTRACTED
 
 SOUND = "the house is old .\nit stands by a river .\n\na tree grows there .\nthe leaves are green .\n"
@@ -105,18 +114,17 @@ def test_an_empty_part_costs_no_other_part_its_shard(create, part, tmp_path, cor
     assert outcome.status == 1
     assert "part.txt: holds no sentences" in outcome.err
     shard = f"{PART}.tfrecord"
-    assert files_below(tmp_path / "out") == [shard, f"unfinished/{shard}.json", "unfinished/plan.json"]
+    assert files_below(tmp_path / "out") == [
+        f"lengths/{shard}.u16",
+        shard,
+        f"unfinished/{shard}.json",
+        "unfinished/plan.json",
+    ]
     part(SOUND)
     again = create(corpus[0], empty)
     assert again.status == 0
     assert f"kept {shard}" in again.err
-    assert files_below(tmp_path / "out") == [
-        "MD5SUMS",
-        "manifest.json",
-        shard,
-        "part.txt.tfrecord",
-        "vocab.txt",
-    ]
+    assert files_below(tmp_path / "out") == dataset_files(shard, "part.txt.tfrecord")
 
 
 def test_a_part_of_one_document_warns_of_its_labels_and_is_made(create, part, tmp_path):
@@ -495,7 +503,7 @@ def test_a_full_disk_leaves_no_half_file_and_the_next_run_goes_on(
     left = files_below(tmp_path / "out")
     assert not [file for file in left if file.endswith(".tmp") or file == "manifest.json"]
     assert create(*arguments).status == 0
-    assert files_below(tmp_path / "out") == ["MD5SUMS", "manifest.json", f"part.txt.{kind}", "vocab.txt"]
+    assert files_below(tmp_path / "out") == dataset_files(f"part.txt.{kind}")
 
 
 @pytest.mark.parametrize("kind", list(ENDINGS))
@@ -601,7 +609,7 @@ def test_a_damaged_tfrecord_is_told_by_record_everywhere(damage, dataset, bertda
     shard.write_bytes(damaged)
     for right, command in (
         (2, ["verify-md5", directory]),
-        (3, ["verify-md5", directory / "MD5SUMS"]),  # which lists the manifest
+        (6, ["verify-md5", directory / "MD5SUMS"]),  # which lists the lengths and the manifest
         (2, ["verify-md5", directory, "--content"]),
     ):
         outcome = bertdata(*command)
@@ -710,7 +718,7 @@ def test_a_missing_manifest_is_a_fault_since_md5sums_lists_it(dataset, bertdata)
         assert outcome.status == 1
         assert outcome.out.splitlines() == [
             f"{directory}/manifest.json: missing",
-            f"{directory}/MD5SUMS: 3 files right, 1 fault",
+            f"{directory}/MD5SUMS: 6 files right, 1 fault",
         ]
     assert subprocess.run(["md5sum", "-c", "MD5SUMS"], cwd=directory, capture_output=True).returncode == 1
 
@@ -734,7 +742,7 @@ def test_md5sums_of_older_directories_do_not_list_the_manifest_and_are_sound(dat
     (directory / "MD5SUMS").write_text("".join(lines[:-1]))
     assert bertdata("verify-md5", directory).out == f"{directory}: 3 files right, sound\n"
     (directory / "manifest.json").unlink()
-    assert bertdata("verify-md5", directory).out == f"{directory}/MD5SUMS: 3 files right, sound\n"
+    assert bertdata("verify-md5", directory).out == f"{directory}/MD5SUMS: 6 files right, sound\n"
     (directory / "MD5SUMS").unlink()
     bertdata("verify-md5", directory).assert_one_error(1, "holds neither manifest.json nor MD5SUMS")
 
@@ -872,16 +880,18 @@ def create_all(parts: list[Path], vocabulary: Path, place: Path) -> list[object]
 
 
 def assert_only_finished_shards(directory: Path) -> None:
-    """Finished shards, their entries, the plan; the end may fall between a shard and its entry.
+    """Finished shards, their lengths and entries, the plan; the end may fall between two of a shard's files.
 
     A killed run leaves its lock file too, which locks nothing.
     """
     left = set(files_below(directory))
     shards = {name for name in left if "/" not in name}
     entries = {name for name in left if name.startswith("unfinished/part-")}
-    assert left - shards - entries - {"unfinished/run.lock"} == {"unfinished/plan.json"}
+    lengths = {name for name in left if name.startswith("lengths/part-")}
+    assert left - shards - lengths - entries - {"unfinished/run.lock"} == {"unfinished/plan.json"}
     assert entries
-    assert entries <= {f"unfinished/{name}.json" for name in shards}
+    assert lengths <= {f"lengths/{name}.u16" for name in shards}
+    assert entries <= {f"unfinished/{name[8:-4]}.json" for name in lengths}
 
 
 def assert_goes_on(bertdata: Program, parts: list[Path], vocabulary: Path, place: Path) -> None:

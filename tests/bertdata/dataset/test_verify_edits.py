@@ -38,6 +38,9 @@ def rewrite(directory: Path, value: dict[str, Any], *, listed: bool) -> None:
     manifest.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     if listed:
         lines = [f"{shard['md5']}  {shard['name']}\n" for shard in value["shards"]]
+        for shard in value["shards"]:
+            if "lengths_md5" in shard:
+                lines.append(f"{shard['lengths_md5']}  lengths/{shard['name']}.u16\n")
         lines.append(f"{hashlib.md5(manifest.read_bytes()).hexdigest()}  manifest.json\n")
         (directory / "MD5SUMS").write_text("".join(lines), encoding="utf-8")
 

@@ -86,8 +86,8 @@ def test_the_tools_read_and_write_object_stores(store, text, local, bertdata, tm
     assert bertdata("verify-md5", out).out == f"{out}: 3 files right, sound\n"
     assert bertdata("verify-md5", f"{out}/MD5SUMS", "--content").status == 0
     sums = bertdata("md5", f"{out}/*.tfrecord").out.replace(f"{out}/", "")
-    *shards, manifest = expected["MD5SUMS"].decode().splitlines(keepends=True)
-    assert (sums, manifest.split()[1]) == ("".join(shards), "manifest.json")
+    lines = expected["MD5SUMS"].decode().splitlines(keepends=True)
+    assert (sums, lines[-1].split()[1]) == ("".join(lines[:3]), "manifest.json")
     words = ("--vocab", f"{store.url}/vocab.txt")
     assert (
         bertdata("show", f"{out}/{shard}", *words).out
