@@ -22,7 +22,7 @@ from tests.support.fork_server import forking_python
 from tests.support.launching import ROOT
 from tests.support.training_runs import Trainer, losses, refuse, tensors
 from trainer.__main__ import main
-from trainer.collectives.launchers import find_local_rank, find_rank
+from trainer.collectives.launchers import find_launcher, find_local_rank, find_rank
 from trainer.collectives.single import Single
 from trainer.config.devices import IpuSection
 from trainer.config.flags import make_config, shipped_configs
@@ -637,8 +637,9 @@ def test_poprun_is_recognised(monkeypatch):
     monkeypatch.setenv("OMPI_COMM_WORLD_RANK", "3")
     monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "4")
     monkeypatch.setenv("OMPI_COMM_WORLD_LOCAL_RANK", "1")
-    assert find_rank() == (0, 1)  # mpirun alone is not a known launcher
+    assert find_launcher() == "torch_distributed"  # mpirun's
     monkeypatch.setenv("POPDIST_NUM_TOTAL_REPLICAS", "8")
+    assert find_launcher() == "poprun"
     assert (find_rank(), find_local_rank()) == ((3, 4), 1)
 
 

@@ -1,0 +1,167 @@
+"""Workers that mpirun or srun started: their variables, translated to those of torch.distributed.
+
+Sources: the manuals of Open MPI, MPICH and Intel MPI (hydra), MVAPICH, HPE's PALS, and Slurm's srun.
+"""
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import md5
+
+from bertdata.errors import SettingsError
+
+_FIRST_PORT, _PORTS = 20000, 10000  # below the ports that systems give to clients
+_NO_STEP = (
+    0xFFFFFFF0  # Slurm's numbers from here on are batch scripts and interactive shells, not srun's steps
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JobLauncher:
+    """The variables of one kind of launcher; of alternatives, the first that is set counts.
+
+    jobs: names of variables that together identify the job; needs: one that must be set too.
+    """
+
+    name: str
+    rank: str
+    size: tuple[str, ...]
+    local_rank: str
+    local_size: tuple[str, ...] = ()
+    nodes: tuple[str, ...] = ()
+    jobs: tuple[str, ...] = ()
+    needs: str | None = None
+
+
+JOB_LAUNCHERS = (
+    JobLauncher(
+        name="mpirun",
+        rank="OMPI_COMM_WORLD_RANK",
+        size=("OMPI_COMM_WORLD_SIZE",),
+        local_rank="OMPI_COMM_WORLD_LOCAL_RANK",
+        local_size=("OMPI_COMM_WORLD_LOCAL_SIZE",),
+        jobs=("PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"),
+    ),
+    JobLauncher(
+        name="mpirun",
+        rank="MV2_COMM_WORLD_RANK",
+        size=("MV2_COMM_WORLD_SIZE",),
+        local_rank="MV2_COMM_WORLD_LOCAL_RANK",
+        local_size=("MV2_COMM_WORLD_LOCAL_SIZE",),
+        jobs=("MPIRUN_ID",),
+    ),
+    JobLauncher(
+        name="mpirun",
+        rank="PMI_RANK",
+        size=("PMI_SIZE",),
+        local_rank="MPI_LOCALRANKID",
+        local_size=("MPI_LOCALNRANKS",),
+        jobs=("PMI_JOBID", "PMI_PORT"),
+    ),
+    JobLauncher(
+        name="mpiexec",
+        rank="PMI_RANK",
+        size=("PMI_SIZE",),
+        local_rank="PALS_LOCAL_RANKID",
+        local_size=("PALS_LOCAL_SIZE",),
+        jobs=("PALS_APID",),
+    ),
+    JobLauncher(
+        name="srun",
+        rank="SLURM_PROCID",
+        size=("SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"),
+        local_rank="SLURM_LOCALID",
+        nodes=("SLURM_STEP_NUM_NODES", "SLURM_NNODES"),
+        jobs=("SLURM_JOB_ID", "SLURM_STEP_ID"),
+        needs="SLURM_STEP_ID",
+    ),
+)
+"""The launchers in order of precedence: mpirun starts its workers by srun on a Slurm cluster."""
+
+_OTHERS = ("PMIX_RANK", "PMI_RANK")
+_NODE_LISTS = ("SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "SLURM_NODELIST")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One worker's place in its job."""
+
+    launcher: JobLauncher
+    rank: int
+    size: int
+    local_rank: int
+
+
+def find_place(environment: Mapping[str, str] = os.environ) -> Place | None:
+    """This worker's place, where mpirun or srun started several; None for one process alone."""
+    for launcher in JOB_LAUNCHERS:
+        found = [_first(environment, launcher.rank), _first(environment, *launcher.size)]
+        found.append(_first(environment, launcher.local_rank))
+        if None in found or (launcher.needs and not _is_step(environment.get(launcher.needs))):
+            continue
+        rank, size, local_rank = (int(value or 0) for value in found)
+        return Place(launcher, rank, size, local_rank) if size > 1 else None
+    return None
+
+
+def join_environment() -> None:
+    """Set torch.distributed's variables from those of mpirun or srun, if one of them started this worker.
+
+    Variables that are set stay. SettingsError where rank 0's address cannot be known.
+    """
+    place = find_place()
+    if place is None:
+        return
+    name = place.launcher.name
+    os.environ |= {
+        "RANK": str(place.rank),
+        "WORLD_SIZE": str(place.size),
+        "LOCAL_RANK": str(place.local_rank),
+    }
+    if "MASTER_ADDR" not in os.environ:
+        address = _find_address(place)
+        if address is None:
+            remedy = f"set it: {name} -x MASTER_ADDR=HOST ..." if name == "mpirun" else "export it"
+            found = "the workers are on several machines and MASTER_ADDR, rank 0's machine, is not set"
+            raise SettingsError(f"{name}: {found}; {remedy}")
+        os.environ["MASTER_ADDR"] = address
+    job = [os.environ[variable] for variable in place.launcher.jobs if variable in os.environ]
+    number = int(md5("/".join(job).encode(), usedforsecurity=False).hexdigest(), 16)
+    os.environ.setdefault("MASTER_PORT", str(_FIRST_PORT + number % _PORTS))
+
+
+def refuse_unknown_launchers() -> None:
+    """SettingsError under a launcher that tells a rank, but not which workers there are on which machine."""
+    if any(_first(os.environ, *launcher.size) == "1" for launcher in JOB_LAUNCHERS):
+        return
+    for variable in _OTHERS:
+        if variable in os.environ:
+            lacks = "and nothing tells the number of workers, or a worker's number on its machine"
+            remedy = "start by torchrun, set RANK, WORLD_SIZE, LOCAL_RANK and MASTER_ADDR, or train alone"
+            raise SettingsError(f"a launcher set {variable}, {lacks}: {remedy} with --collective single")
+
+
+def _first(environment: Mapping[str, str], *names: str) -> str | None:
+    return next((environment[name] for name in names if environment.get(name, "").isdecimal()), None)
+
+
+def _is_step(number: str | None) -> bool:
+    return number is not None and number.isdecimal() and int(number) < _NO_STEP
+
+
+def _find_address(place: Place) -> str | None:
+    """Rank 0's address: this machine if it has all workers, else the first of Slurm's nodes."""
+    launcher = place.launcher
+    local_size = _first(os.environ, *launcher.local_size)
+    if local_size == str(place.size) or _first(os.environ, *launcher.nodes) == "1":
+        return "127.0.0.1"
+    if launcher.nodes:
+        return next((first_host(os.environ[name]) for name in _NODE_LISTS if name in os.environ), None)
+    return None
+
+
+def first_host(nodes: str) -> str:
+    """The first host of a list in Slurm's form: node[003-005,9],other is node003."""
+    first = re.match(r"(?:[^,\[]|\[[^\]]*\])*", nodes)
+    return re.sub(r"\[(\w+)[^\]]*\]", r"\1", first.group() if first else nodes)
