@@ -422,6 +422,8 @@ def test_files_with_graphcores_keys_are_read(tmp_path, more):
         ("graphcore_large_128", 65600, 7032, 2000, 6e-3, (128, 20)),
         ("graphcore_large_384", 16380, 2142, 277, 0.002828, (384, 56)),
         ("tiny", 32, 800, 80, 1e-2, (None, None)),
+        ("bert_large_phase1_h100", 65536, 7038, 2000, 6e-3, (128, 20)),
+        ("bert_large_phase2_h100", 32768, 1563, 200, 4e-3, (512, 80)),
     ],
 )
 def test_shipped_configs_have_the_published_numbers(preset, batch, steps, warmup, rate, shape):
@@ -445,6 +447,11 @@ def test_the_table_of_shipped_configs_is_complete():
 def test_mlperfs_preset_is_the_record_run():
     wanted = {"beta1": 0.88, "beta2": 0.88, "weight_decay": 0.0166629, "start_warmup_step": -76}
     assert_keys(make_config(["--config=mlperf"]), **wanted, eval_examples=10_000, target_accuracy=0.72)
+
+
+@pytest.mark.parametrize("workers", [1, 8, 64])
+def test_mlperfs_micro_batches_fit_any_number_of_workers(workers):
+    assert make_config(["--config=mlperf"]).update.micro_batches(workers) == (16, 512 // workers)
 
 
 @pytest.mark.parametrize(
