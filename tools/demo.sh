@@ -84,7 +84,7 @@ fi
 export OMP_NUM_THREADS=1 # two workers on two cores
 train() {
   show "$BIN/horovodrun" --gloo -np 2 -H localhost:2 "$BIN/python" -m trainer pretrain --config tiny \
-    --train-data $OUT/hdf5/$1,$OUT/corpus/$1 --eval-data $OUT/eval/$1 --output-dir $OUT/run "${@:2}"
+    --train-data $OUT/hdf5/$1+$OUT/corpus/$1 --eval-data $OUT/eval/$1 --output-dir $OUT/run "${@:2}"
 }
 train phase1 --batch-size 8 --steps 400 --eval-every 80
 cp $OUT/run/curves.svg $OUT/phase1.svg

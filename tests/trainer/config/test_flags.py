@@ -1,0 +1,193 @@
+"""The command line: precedence, switches, phases, refusals, help."""
+
+import re
+
+import pytest
+
+from bertdata.errors import MissingInputError
+from tests.support.configurations import assert_keys, config_file, refusal
+from trainer.config.flags import make_config
+from trainer.config.foreign.tables import programs
+from trainer.config.foreign.translate import known_names
+from trainer.config.help import TITLES
+from trainer.config.schema import phase_names, properties
+from trainer.config.settings import SECTIONS, Config
+
+
+def test_the_command_line_overrides_the_file_and_the_file_the_defaults(tmp_path):
+    place = config_file(tmp_path, steps=50, seed=7, open_files=3)
+    config = make_config(["--config", place, "--seed=9", "--open-files", "2"])
+    assert (config.schedule.steps, config.data.seed, config.data.open_files, config.reports.log_every) == (
+        50,
+        9,
+        2,
+        Config.of().reports.log_every,
+    )
+
+
+def test_an_alias_on_the_command_line_overrides_the_files_own_name(tmp_path):
+    place = config_file(tmp_path, base_learning_rate=0.5, accumulation=3)
+    config = make_config(["--config", place, "--learning_rate=0.25", "--gradient_accumulation_steps=2"])
+    assert (config.schedule.base_learning_rate, config.update.accumulation) == (0.25, 2)
+
+
+@pytest.mark.parametrize("flag", ["--train-data=x", "--train_data=x", "--input-dir=x", "--input_file=x"])
+def test_hyphens_and_underscores_are_alike_in_flags(flag):
+    assert make_config([flag]).data.train_data == "x"
+
+
+@pytest.mark.parametrize(
+    ("flag", "value"),
+    [
+        ("--wandb", True),
+        ("--wandb=true", True),
+        ("--wandb=False", False),
+        ("--nowandb", False),
+        ("--no-wandb", False),
+    ],
+)
+def test_switches_stand_alone_take_a_value_or_are_negated(flag, value):
+    assert make_config([flag]).reports.wandb is value
+
+
+def test_switches_that_begin_with_no_are_no_negations():
+    assert_keys(make_config(["--no-progress-bar", "--no_logs"]), no_progress_bar=True, no_logs=True)
+
+
+def test_values_may_stand_apart_from_their_flags():
+    arguments = ["--start_warmup_step", "-76", "--log_epsilon", "-6", "--fp16", "--steps", "300"]
+    assert_keys(
+        make_config(arguments), start_warmup_step=-76, optimiser_epsilon=1e-6, precision="fp16", steps=300
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--warmup=1.5"], "warmup is 1.5, expected an integer (updates) or a share of steps"),
+        (["--warmup=1.0"], "warmup is 1.0, expected an integer"),
+        (["--warmup=-1"], "warmup is -1, expected 0 or more"),
+        (["--warmup=100", "--steps=100"], "expected fewer than steps (100)"),
+        (["--lerning-rate=1"], "--lerning-rate is not a known key; the nearest known is --learning-rate"),
+        (["--gradient_acumulation_steps=1"], "nearest known is --gradient-accumulation-steps"),
+        (["--steps=many"], "--steps is 'many', expected the type integer"),
+        (["--steps=1.5"], "--steps is '1.5', expected the type integer"),
+        (["--steps=0"], "steps is 0, expected 1 or more"),
+        (["--wandb=perhaps"], "--wandb is 'perhaps', expected the type boolean"),
+        (["--device=gpu"], "device is 'gpu', expected one of cpu, cuda, hpu, ipu, xla"),
+        (["--clipping=maybe"], "clipping is 'maybe', expected one of usual, none, per_micro_batch"),
+        (["--learning-rate=nan"], "learning_rate is nan, expected a finite number"),
+        (["--learning-rate=0"], "learning_rate is 0, expected more than 0"),
+        (["--beta1=1"], "beta1 is 1, expected less than 1"),
+        (["--max-seq-length=70000"], "max_seq_length is 70000, expected at most 65535"),
+        (["--lr-schedule=custom"], "lr_schedule custom needs lr_schedule_by_step"),
+        (["--lr-schedule=natural_exponential"], "needs decay_steps"),
+        (["--lr-schedule-by-step={}"], "'0' is a required property"),
+        (['--lr-schedule-by-step={"0": 1, "x": 2}'], "lr_schedule_by_step: 'x' does not match"),
+        (["--noallreduce-post-accumulation", "--allreduce-post-accumulation-fp16"], "needs allreduce_post"),
+        (["--init-loss-scale=0.5"], "expected min_loss_scale (1) to max_loss_scale (1.67772e+07)"),
+        (["--train_batch_size=10", "--num_accumulation_steps=4"], "of gradient_accumulation_steps (4)"),
+        (["--num_train_steps=10", "--steps_per_update=4"], "a multiple of steps_per_update (4)"),
+        (["--learning_rate=1", "--base-learning-rate=2"], "contradict each other: both set base_learning"),
+        (["--task=squad"], "task is 'squad', expected one of pretraining"),
+    ],
+)
+def test_wrong_flags_are_refused_in_one_line(arguments, words):
+    assert words in refusal(arguments)
+
+
+@pytest.mark.parametrize(
+    ("keys", "words"),
+    [
+        ({"hidden_sise": 3}, "hidden_sise is not a known key; the nearest known is hidden_size"),
+        ({"parallel_io_thread": 3}, "the nearest known is parallel_io_threads"),
+        ({"steps": "100"}, "steps is '100', expected an integer"),
+        ({"steps": True}, "steps is True, expected an integer"),
+        ({"seed": -1}, "seed is -1, expected 0 or more"),
+        ({"num_train_steps": "x"}, "num_train_steps is 'x', expected an integer"),
+        (
+            {"train_batch_size": 8, "steps_per_update": "4"},
+            "steps_per_update is '4', expected an integer",
+        ),
+        ({"train_batch_size": True}, "train_batch_size is True, expected an integer"),
+        ({"eval_batch_size": "4", "max_eval_steps": 8}, "eval_batch_size is '4', expected an integer"),
+        ({"steps_per_update": 0}, "steps_per_update is 0, expected 1 or more"),
+        ({"available_memory_proportion": 2}, "available_memory_proportion is 2, expected at most 1"),
+        ({"warmup": 1.5}, "warmup is 1.5"),
+        ({"max_steps": 1, "steps": 2}, "max_steps and steps contradict each other"),
+    ],
+)
+def test_wrong_keys_are_refused_with_file_and_key(tmp_path, keys, words):
+    place = config_file(tmp_path, **keys)
+    message = refusal(["--config", place])
+    assert message.startswith(f"{place}: ")
+    assert words in message
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "3", "\xff"])
+def test_a_file_that_is_no_json_object_is_refused(tmp_path, text):
+    path = tmp_path / "config.json"
+    path.write_bytes(text.encode("latin-1"))
+    assert refusal(["--config", str(path)]).startswith(f"{path}: is not")
+
+
+def test_a_missing_file_is_named():
+    with pytest.raises(MissingInputError, match=r"nowhere\.json"):
+        make_config(["--config", "nowhere.json"])
+
+
+def test_null_in_a_file_takes_back_nothing_but_what_may_be_null(tmp_path):
+    config = make_config(["--config", config_file(tmp_path, batch_size=None, init_checkpoint=None)])
+    assert config.update.batch_size is None
+    assert "steps is None" in refusal(["--config", config_file(tmp_path, steps=None)])
+
+
+def help_text(capsys: pytest.CaptureFixture[str], flag: str) -> str:
+    with pytest.raises(SystemExit) as caught:
+        make_config([flag])
+    assert caught.value.code == 0
+    return capsys.readouterr().out
+
+
+def test_the_full_help_names_every_key_by_section_and_other_programs_names_last(capsys):
+    text = help_text(capsys, "--help-all")
+    words = text.split()
+    for name in known_names():
+        assert words.count(f"--{name.replace('_', '-')}") >= 1
+    titles = re.findall(r"^(\S.*):$", text, re.MULTILINE)[1:]
+    devices = ["device cuda", "device hpu", "device ipu", "device ipu or xla"]
+    assert titles[1 : 1 + len(SECTIONS) + len(devices)] == [*TITLES.values(), *devices]
+    assert titles[-len(programs()) :] == [f"names of {program.program}" for program in programs()]
+    assert "--bert-config-file X  same as --model-config" in text
+
+
+def test_the_short_help_shows_the_keys_that_people_use(capsys):
+    shown = re.findall(r"^  (?:-h, )?--([\w-]+)", help_text(capsys, "--help"), re.MULTILINE)
+    assert 30 <= len(shown) <= 45
+    known = {name.replace("_", "-") for name in known_names()}
+    own = {name.replace("_", "-") for name in [*properties(), *phase_names()]}
+    assert set(shown) - known == {"help", "help-all", "config"}
+    assert set(shown) & known <= own
+    assert {"output-dir", "steps", "optimiser", "precision", "train-data-phase2"} <= set(shown)
+
+
+@pytest.mark.parametrize("name", ["mlprf", "mlperf.json", "nvidia_large_phase"])
+def test_a_misspelt_configuration_names_the_nearest(name):
+    with pytest.raises(MissingInputError) as caught:
+        make_config(["--config", name])
+    assert str(caught.value).startswith(f"{name}: ")
+    near = "mlperf" if name.startswith("ml") else "nvidia_large_phase"
+    assert f"the nearest configuration of the trainer's own is {near}" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "nearest"),
+    [
+        (["--device=cudas"], "cuda"),
+        (["--optimiser=lamb-nvidea"], "lamb-nvidia"),
+        (["--lr-schedule=polynomial"], "polynomial_decay"),
+        (["--clipping=per_updates"], "per_update"),
+    ],
+)
+def test_a_misspelt_choice_names_the_nearest(arguments, nearest):
+    assert refusal(arguments).endswith(f"; the nearest known is {nearest}")

@@ -1,0 +1,164 @@
+"""Sections of the configuration: fields, checks, and what follows from them."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from types import UnionType
+from typing import Any, get_args, get_origin, get_type_hints
+
+import pytest
+
+from bertdata.config.value_check import types_of
+from bertdata.errors import SettingsError
+from schemas import load_schema
+from tests.support.configurations import (
+    MLPERF_FLAGS,
+    OWN_KEYS,
+)
+from trainer.config.flags import make_config
+from trainer.config.schema import device_option_properties, properties, section_keys
+from trainer.config.settings import DEVICE_SECTIONS, SECTIONS, Config
+
+JSON_TYPES = {
+    "integer": {int},
+    "number": {int, float},
+    "boolean": {bool},
+    "string": {str},
+    "null": {type(None)},
+    "object": {Mapping},
+    "array": {Sequence},
+}
+
+
+def python_types(annotation: Any) -> set[Any]:
+    """The types of a field without what its containers hold; float takes whole numbers too."""
+    parts = get_args(annotation) if isinstance(annotation, UnionType) else (annotation,)
+    plain = {get_origin(part) or part for part in parts}
+    return plain | ({int} if float in plain else set())
+
+
+@pytest.mark.parametrize(("section", "kind"), [*SECTIONS.items(), *DEVICE_SECTIONS.items()])
+def test_the_fields_of_a_section_are_the_schemas_keys_in_name_type_and_default(section, kind):
+    schema = properties() | device_option_properties()
+    hints = get_type_hints(kind)
+    assert sorted(hints) == sorted(section_keys(section))
+    for name, default in kind().values().items():
+        item = schema[name]
+        kinds = {*types_of(item)} | ({"null"} if section in DEVICE_SECTIONS else set())
+        assert python_types(hints[name]) == set().union(*(JSON_TYPES[kind] for kind in kinds)), name
+        assert default == item.get("default"), name
+        assert type(default) is type(item.get("default")), name
+        assert item["description"]
+
+
+def test_every_key_is_in_a_section():
+    own = [name for section in SECTIONS for name in section_keys(section)]
+    assert sorted([*own, "device_options"]) == sorted(OWN_KEYS)
+    options = {name for section in DEVICE_SECTIONS for name in section_keys(section)}
+    assert options == set(device_option_properties())
+    assert [field.name for field in fields(Config)] == [*SECTIONS, *DEVICE_SECTIONS, "ignored"]
+
+
+def test_a_configuration_never_changes():
+    config = Config.of()
+    with pytest.raises(AttributeError, match="cannot assign to field 'steps'"):
+        config.schedule.steps = 5
+    config.as_json()["device_options"]["use_lazy_mode"] = True
+    assert config == Config.of()
+
+
+def test_defaults_are_valid_and_every_optimiser_has_habits():
+    config = Config.of()
+    optimisers = load_schema("trainer")["properties"]["optimiser"]
+    assert set(optimisers["habits"]) == set(optimisers["enum"])
+    assert (config.schedule_name, config.update.clipping_point) == ("nvidia-poly", "per_update")
+    for optimiser in optimisers["enum"]:
+        assert Config.of(optimiser=optimiser).schedule_name
+        config = Config.of(optimiser=optimiser, lr_schedule="mlperf", clipping="none")
+        assert (config.schedule_name, config.update.clipping_point) == ("mlperf", "none")
+
+
+def test_data_that_generated_examples_stand_in_for_are_named():
+    assert Config.of(generated_data=True, train_data="shards").keys_without_effect("cpu") == ["train_data"]
+    assert Config.of(train_data="shards").keys_without_effect("cpu") == []
+
+
+@pytest.mark.parametrize(
+    ("keys", "workers", "wanted"),
+    [
+        ({}, 2, (32, 1)),
+        ({"batch_size": 8, "accumulation": 4}, 3, (8, 4)),
+        ({"batch_size": 8, "global_batch_size": 64}, 2, (8, 4)),
+        ({"accumulation": 4, "global_batch_size": 64}, 2, (8, 4)),
+        ({"global_batch_size": 64}, 2, (32, 1)),
+        ({"batch_size": 8, "accumulation": 16, "replicas": 4}, 1, (8, 64)),
+        ({"batch_size": 8, "accumulation": 4, "global_batch_size": 64}, 2, (8, 4)),
+    ],
+)
+def test_what_is_not_given_of_the_batch_follows_from_the_rest(keys, workers, wanted):
+    config = Config.of(**keys)
+    assert config.update.micro_batches(workers) == wanted
+    assert config.update.examples(workers) == workers * wanted[0] * wanted[1]
+
+
+@pytest.mark.parametrize(
+    ("keys", "workers"),
+    [
+        ({"batch_size": 8, "global_batch_size": 64}, 3),
+        ({"batch_size": 7, "global_batch_size": 64}, 1),
+        ({"global_batch_size": 64}, 3),
+        ({"accumulation": 4, "global_batch_size": 64}, 5),
+        ({"batch_size": 8, "accumulation": 1, "replicas": 1}, 2),
+    ],
+)
+def test_a_batch_that_does_not_divide_over_the_workers_is_refused(keys, workers):
+    with pytest.raises(SettingsError, match="a batch size that does not divide"):
+        Config.of(**keys).update.micro_batches(workers)
+
+
+def test_a_contradictory_batch_is_refused_with_its_numbers():
+    config = Config.of(global_batch_size=64, batch_size=8, accumulation=2)
+    with pytest.raises(
+        SettingsError, match=r"is 64, expected 2 \(workers\) \* 8 \(batch_size\) \* 2 .* = 32"
+    ):
+        config.update.micro_batches(2)
+
+
+@pytest.mark.parametrize(("batch", "examples"), [(256, 150_000), (3072, 175_000), (8192, 225_000)])
+def test_evaluation_is_as_frequent_as_mlperfs(batch, examples):
+    assert Config.of(global_batch_size=batch).evaluation_interval(1) == examples
+    assert Config.of(global_batch_size=batch, eval_every=10).evaluation_interval(2) == 10 * batch
+    assert Config.of(eval_every=0).evaluation_interval(1) == 0
+
+
+def test_only_habanas_schedule_multiplies_the_rate_by_the_workers():
+    assert Config.of(optimiser="lamb-habana-tf", base_learning_rate=0.5).learning_rate(8) == 4.0
+    assert Config.of(optimiser="lamb-nvidia", base_learning_rate=0.5).learning_rate(8) == 0.5
+
+
+@pytest.mark.parametrize(
+    ("warmup", "updates"), [(0, 0), (10, 10), (0.0, 0), (0.29, 29), (0.5, 50), (0.999, 99), (1, 1)]
+)
+def test_warmup_is_updates_or_a_share(warmup, updates):
+    assert Config.of(steps=100, warmup=warmup).schedule.warmup_steps == updates
+
+
+def test_model_settings_are_the_files_under_the_inline_keys(tmp_path):
+    path = tmp_path / "bert_config.json"
+    path.write_text('{"hidden_size": 768, "intermediate_size": 3072, "vocab_size": 30522}', encoding="utf-8")
+    assert Config.of(model_config=str(path)).model.settings()["hidden_size"] == 768
+    settings = Config.of(model_config=str(path), hidden_size=64).model.settings()
+    assert settings == {"hidden_size": 64, "intermediate_size": 256, "vocab_size": 30522}
+    assert Config.of(hidden_size=64, intermediate_size=3).model.settings()["intermediate_size"] == 3
+    assert {"vocab_size", "hidden_size", "deep_weight_init"} <= set(section_keys("model"))
+
+
+def test_what_a_command_needs_is_asked_for_by_its_flag():
+    Config.of(train_data="x").require("train_data")
+    with pytest.raises(SettingsError, match="output_dir is missing: give --output-dir"):
+        Config.of(train_data="x").require("train_data", "output_dir")
+
+
+def test_a_configuration_survives_json():
+    config = make_config([*MLPERF_FLAGS])
+    assert Config.of(**json.loads(json.dumps(config.as_json()))) == config

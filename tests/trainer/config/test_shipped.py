@@ -1,0 +1,73 @@
+"""Configurations that come with the trainer."""
+
+import json
+
+import pytest
+
+from tests.support.configurations import (
+    CONFIGS,
+    GRAPHCORE_KEYS,
+    assert_keys,
+)
+from trainer.config.flags import make_config, shipped_configs
+
+
+@pytest.mark.parametrize("name", [name for name in shipped_configs() if name.startswith("graphcore")])
+def test_graphcores_shipped_configs_hold_graphcores_keys_unchanged(name):
+    given = json.loads((CONFIGS / f"{name}.json").read_text(encoding="utf-8"))
+    assert set(GRAPHCORE_KEYS) <= set(given)
+    config = make_config(["--config", name])
+    assert config.update.optimiser == "lamb-graphcore"
+    assert config.update.clipping_point == "none"
+    assert config.update.precision == "fp16"
+    assert config.update.examples(1) == given["batch_size"] * given["pipeline_depth"] * given["replicas"]
+    assert config.update.examples(given["replicas"]) == config.update.examples(1)
+    ignored = config.keys_without_effect("cpu")
+    assert {"parallell_io_threads", "pipeline_schedule", "hidden_layers_per_stage"} <= set(ignored)
+    assert "hidden_layers_per_stage" not in config.keys_without_effect("ipu")
+
+
+@pytest.mark.parametrize(
+    ("preset", "batch", "steps", "warmup", "rate", "shape"),
+    [
+        ("nvidia_large_phase1", 65536, 7038, 2000, 6e-3, (128, 20)),
+        ("nvidia_large_phase2", 32768, 1563, 200, 4e-3, (512, 80)),
+        ("habana_large_phase1", 65536, 7038, 2000, 6e-3, (128, 20)),
+        ("habana_large_phase2", 32768, 1563, 200, 4e-3, (512, 80)),
+        ("mlperf", 8192, 600, 287, 0.00288293, (512, 76)),
+        ("graphcore_tiny_128_lamb", 128, 100, 10, 1e-3, (128, 20)),
+        ("graphcore_base_128", 65280, 7032, 2000, 6e-3, (128, 20)),
+        ("graphcore_base_384", 16320, 2142, 277, 0.002828, (384, 56)),
+        ("graphcore_large_128", 65600, 7032, 2000, 6e-3, (128, 20)),
+        ("graphcore_large_384", 16380, 2142, 277, 0.002828, (384, 56)),
+        ("tiny", 32, 800, 80, 1e-2, (None, None)),
+        ("bert_large_phase1_h100", 65536, 7038, 2000, 6e-3, (128, 20)),
+        ("bert_large_phase2_h100", 32768, 1563, 200, 4e-3, (512, 80)),
+    ],
+)
+def test_shipped_configs_have_the_published_numbers(preset, batch, steps, warmup, rate, shape):
+    config = make_config(["--config", preset])
+    workers = 4 if preset.startswith("graphcore") and "tiny" not in preset else 2
+    assert config.update.examples(1 if "tiny_128" in preset else workers) == batch
+    assert (config.schedule.steps, config.schedule.warmup_steps, config.schedule.base_learning_rate) == (
+        steps,
+        warmup,
+        rate,
+    )
+    assert (config.data.max_seq_length, config.data.max_predictions_per_seq) == shape
+
+
+def test_the_table_of_shipped_configs_is_complete():
+    table = test_shipped_configs_have_the_published_numbers.pytestmark[0].args[1]
+    both = ["habana_large"]  # tested in tests/trainer/run/test_two_phases.py
+    assert sorted([*both, *(row[0] for row in table)]) == list(shipped_configs())
+
+
+def test_mlperfs_preset_is_the_record_run():
+    wanted = {"beta1": 0.88, "beta2": 0.88, "weight_decay": 0.0166629, "start_warmup_step": -76}
+    assert_keys(make_config(["--config=mlperf"]), **wanted, eval_examples=10_000, target_accuracy=0.72)
+
+
+@pytest.mark.parametrize("workers", [1, 8, 64])
+def test_mlperfs_micro_batches_fit_any_number_of_workers(workers):
+    assert make_config(["--config=mlperf"]).update.micro_batches(workers) == (16, 512 // workers)
