@@ -4,7 +4,7 @@
 #
 # make demo calls this with BIN (the environment's programs), CONSTRAINTS (options of pip install) and
 # STARTED (the time at which make started).
-set -eu
+set -euo pipefail
 OUT=demo-output
 LOG=$OUT/horovod.log
 rm -rf "$OUT" && mkdir "$OUT"
@@ -82,9 +82,12 @@ if ! wait $horovod; then
   exit 1
 fi
 export OMP_NUM_THREADS=1 # two workers on two cores
+# horovodrun writes [RANK]<stdout>: or [RANK]<stderr>: before each line. Ctrl-C must leave sed to the last line.
+without_prefixes() { (trap '' INT && exec sed -u -E 's/^\[[0-9]+\]<std(out|err)>://'); }
 train() {
   show "$BIN/horovodrun" --gloo -np 2 -H localhost:2 "$BIN/python" -m trainer pretrain --config tiny \
-    --train-data $OUT/hdf5/$1+$OUT/corpus/$1 --eval-data $OUT/eval/$1 --output-dir $OUT/run "${@:2}"
+    --train-data $OUT/hdf5/$1+$OUT/corpus/$1 --eval-data $OUT/eval/$1 --output-dir $OUT/run "${@:2}" 2>&1 |
+    without_prefixes
 }
 train phase1 --batch-size 8 --steps 400 --eval-every 80
 cp $OUT/run/curves.svg $OUT/phase1.svg

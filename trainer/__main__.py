@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from bertdata.cli.common.dispatch import choose_command, end
 from bertdata.cli.common.parser import Parser
-from bertdata.io.terminal import say
+from bertdata.io.terminal import say, say_error
 from trainer.collectives.launch import as_worker, launched
 from trainer.collectives.launchers import EXAMPLES, find_rank
 from trainer.config.flags import make_config, make_configs
@@ -45,6 +45,7 @@ def pretrain(arguments: list[str]) -> None:
     phases = make_configs(arguments)
     if launched(phases[0], "pretrain", *arguments):
         return
+    _announce_torch()
     from trainer.run.pretrain import pretrain
 
     pretrain(phases)
@@ -65,6 +66,7 @@ pretrain may be given. With --train-data the most frequent token is that of the 
     config = make_config(rest, parser.prog)
     if launched(config, "evaluate", *arguments):
         return
+    _announce_torch()
     from trainer.run.evaluate import evaluate
 
     evaluate(config, poll=given.poll, timeout=given.poll_timeout)
@@ -96,6 +98,12 @@ def doctor(arguments: list[str]) -> None:
     from trainer.run.doctor import diagnose
 
     diagnose(given.device, as_json=given.json)
+
+
+def _announce_torch() -> None:
+    """Say on rank 0 that torch is being imported, which takes seconds."""
+    if "torch" not in sys.modules and find_rank()[0] == 0:
+        say_error("trainer: importing torch")
 
 
 COMMANDS: dict[str, Callable[[list[str]], None]] = {

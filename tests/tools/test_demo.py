@@ -29,6 +29,9 @@ if "bertdata" in words and os.environ.get("BERTDATA"):
 if "--output" in words:
     for phase in ("phase1", "phase2"):
         os.makedirs(Path(words[words.index("--output") + 1], phase), exist_ok=True)
+if words[0] == "horovodrun":
+    print("[0]<stdout>:a line")
+    print("[1]<stderr>:a bar of [3]<signs>: 80 %", file=sys.stderr)
 if "--output-dir" in words:
     run = Path(words[words.index("--output-dir") + 1])
     run.mkdir(exist_ok=True)
@@ -87,6 +90,22 @@ def test_horovod_is_built_beside_the_shards_and_awaited_before_the_training(star
     done = outcome.out.index("Done: 1 min ")
     assert verified < waiting < done
     assert "(log: demo-output/horovod.log)" in outcome.out[:verified]
+
+
+def test_lines_of_workers_appear_without_horovodruns_prefixes(start) -> None:
+    outcome = run(start("true"))
+    assert outcome.status == 0, outcome.err
+    lines = outcome.out.splitlines()
+    assert lines.count("a line") == 2  # of two phases
+    assert lines.count("a bar of [3]<signs>: 80 %") == 2
+
+
+def test_a_training_that_fails_ends_the_demo(start, tmp_path: Path) -> None:
+    program = tmp_path / "bin" / "horovodrun"
+    program.write_text("#!/bin/sh\necho '[0]<stderr>:trainer: error: as by accident'\nexit 3\n")
+    outcome = run(start("true"))
+    assert outcome.status == 3
+    assert outcome.out.splitlines()[-1] == "trainer: error: as by accident"
 
 
 def test_a_failed_build_is_told_with_the_end_of_its_log_after_the_shards(start) -> None:

@@ -39,6 +39,7 @@ class Device:
     updates_to_compile: updates until every graph has been seen.
     clips_in_step: the optimiser clips gradients itself, once an update.
     compile_mode: torch.compile's mode, where it is used.
+    compiles_always: the device compiles whatever it runs, without torch.compile.
     idle: configuration keys that have no effect on this device.
     """
 
@@ -54,6 +55,7 @@ class Device:
     updates_to_compile = 1
     clips_in_step = False
     compile_mode: str | None = None
+    compiles_always = False
     idle: tuple[str, ...] = ()
 
     def __init__(self, config: Config, local_rank: int = 0) -> None:

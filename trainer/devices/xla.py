@@ -36,6 +36,7 @@ class Xla(Device):
     collectives = ("single", "torch_distributed")
     idle = ("compile",)
     fixed_shapes = True
+    compiles_always = True
     updates_to_compile = 2  # the first creates the moments, so the second has graphs of its own
     _server: object = None
     """The profiler's server, which ends when the last reference to it goes."""

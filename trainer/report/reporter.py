@@ -12,8 +12,11 @@ from bertdata.errors import SettingsError
 from bertdata.io.storage import is_remote, make_directory
 from trainer.config.settings import Config
 from trainer.report.columns import Columns
+from trainer.report.dllogger import Dllogger
 from trainer.report.log_records import EvaluationRecord, Logger, StepRecord, Values
-from trainer.report.loggers import Dllogger, EvaluationResults, Mllog, Tables, TensorBoard, WeightsAndBiases
+from trainer.report.mllog import Mllog
+from trainer.report.scalars import TensorBoard, WeightsAndBiases
+from trainer.report.tables import EvaluationResults, Tables
 from trainer.report.terminal import Terminal
 
 Clock = Callable[[], float]
@@ -71,11 +74,14 @@ class Reporter(AbstractContextManager["Reporter"]):
         self._each("event", name, value)
 
     def close(self, status: str = "success") -> Values:
-        """Write the last row and close every log; status is success or aborted. Returns the summary."""
+        """Write the last row and close every log; returns the summary.
+
+        status: success, stopped (as asked, to be resumed) or aborted. MLPerf knows no stopped.
+        """
         if self._waiting:
             self._write_row()
         self.event(f"{self._phase}_stop")
-        self.event("run_stop", status)
+        self.event("run_stop", "aborted" if status == "stopped" else status)
         summary = self._summary | {"e2e_train_time": self._clock() - self._start}
         if self._timed_seconds > 0:
             summary["training_sequences_per_second"] = self._timed_sequences / self._timed_seconds
@@ -137,16 +143,16 @@ def make_reporter(
         raise SettingsError(f"output_dir is {output_dir}, expected a local directory: logs are appended to")
     make_directory(output_dir)
     folder = Path(output_dir.removeprefix("file://"))
-    wanted: list[Logger] = [
-        Terminal(columns, config.schedule.steps, resume_step or 0, bar=not config.reports.no_progress_bar)
-    ]
+    wanted: list[Logger] = []
     if config.reports.mllog:
         wanted.append(Mllog(folder / "mllog.txt", columns))
     if config.reports.tensorboard:
         wanted.append(TensorBoard(folder / "tensorboard", resume_step))
     if config.reports.wandb or config.reports.wandb_offline:
-        wanted.append(WeightsAndBiases(folder, config))
+        wanted.append(WeightsAndBiases(folder, config, resumes=resume_step is not None))
     if not config.reports.no_logs:  # the tables last: drawing their picture may fail
         wanted.append(Dllogger(Path(config.reports.json_summary or folder / "dllogger.json"), clock()))
         wanted += [EvaluationResults(folder), Tables(folder, columns, resume_step)]
-    return Reporter(wanted, log_every=config.reports.log_every, clock=clock)
+    # The bar last, because packages may print when they are imported; it is the first to close.
+    bar = Terminal(columns, config.schedule.steps, resume_step or 0, bar=not config.reports.no_progress_bar)
+    return Reporter([bar, *wanted], log_every=config.reports.log_every, clock=clock)

@@ -20,8 +20,8 @@ from trainer.errors import StopRequested
 from trainer.model.bert import BertForPreTraining
 from trainer.model.huggingface import read_config
 from trainer.report.log_records import EvaluationRecord, Logger
-from trainer.report.loggers import EvaluationResults
 from trainer.report.reporter import Reporter
+from trainer.report.tables import EvaluationResults
 from trainer.report.terminal import Terminal
 from trainer.run.checkpoint import STATE, choose_checkpoint, find_checkpoints, read_state
 from trainer.run.runtime import Runtime, begin, find_model_config, make_model, read_weights_into

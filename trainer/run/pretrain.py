@@ -57,6 +57,7 @@ def lock_outputs(phases: Sequence[Config], locks: ExitStack) -> None:
 
 def train_phases(runtime: Runtime, phases: Sequence[Config]) -> None:
     """Train the phases that are not over yet, until one ends early."""
+    runtime.log("opening the data")
     datasets = [
         runtime.task.open(config, None if config.data.generated_data else config.data.train_data)
         for config in phases
@@ -96,6 +97,7 @@ def train_phase(runtime: Runtime, data: OpenedDataset) -> Training:
     batch_size, accumulation = config.update.micro_batches(runtime.copies)
     step_examples = config.update.examples(runtime.copies)
     shape = find_model_config(config, data)
+    runtime.log("building the model")
     model = make_model(runtime, shape)
     fresh = new_state(config, shape, data.digest)
     training = Training(runtime, model, fresh)
@@ -120,6 +122,7 @@ def train_phase(runtime: Runtime, data: OpenedDataset) -> Training:
         warn=lambda message: runtime.log(f"warning: {message}"),
     )
     if config.run.compile_only:
+        runtime.log("compiling")
         with closing(loader):
             training.compile([next(loader) for _ in range(device.updates_per_call)])
         sizes = f"{batch_size} x {data.layout.max_seq_length}"
@@ -148,6 +151,8 @@ def train_phase(runtime: Runtime, data: OpenedDataset) -> Training:
             f"each of {runtime.copies} workers x {accumulation} micro-batches x {batch_size} = "
             f"{step_examples} examples out of {data.examples}; {weights:,} weights; {device.describe()}"
         )
+        compiling = ", which compiles the model" if device.compiles or device.compiles_always else ""
+        runtime.log(f"reading the first examples, making the first update{compiling}")
         report.begin()
         try:
             while training.state.step < last:
@@ -185,7 +190,7 @@ def train_phase(runtime: Runtime, data: OpenedDataset) -> Training:
         training.finish_save()
         if stopped:
             runtime.log(f"stopped after update {training.state.step} as requested; --resume continues")
-        report.close()
+        report.close("stopped" if stopped else "success")
     training.is_over = training.state.step == config.schedule.steps and not stopped
     return training
 

@@ -12,7 +12,7 @@ from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import BertDataError, SettingsError
 from bertdata.io.terminal import say_error
 from trainer.collectives.collective import Collective
-from trainer.collectives.launchers import find_local_rank
+from trainer.collectives.launchers import find_local_rank, find_rank
 from trainer.collectives.registry import find_collective
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
@@ -79,6 +79,9 @@ def begin(config: Config) -> Runtime:
     """The runtime of this process, connected with the other workers."""
     device = find_device(config, find_local_rank())
     torch.use_deterministic_algorithms(config.run.deterministic)
+    rank, size = find_rank()
+    if rank == 0 and size > 1:
+        say_error(f"trainer: connecting {size} workers")
     workers = find_collective(config.run.collective, device)
     task = find_task("pretraining", device)
     runtime = Runtime(config=config, device=device, workers=workers, task=task)

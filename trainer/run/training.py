@@ -57,6 +57,8 @@ class Training:
         runtime = self._runtime
         number = None
         self.start_point = f"{kind} {path}".strip()
+        if path:
+            runtime.log(f"reading {path}")
         if kind == "weights":
             runtime.share(lambda: read_weights_into(self._model, path))
         elif kind != "new":

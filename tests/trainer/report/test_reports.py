@@ -16,6 +16,7 @@ import pytest
 from bertdata.errors import MissingExtraError, MissingInputError, SettingsError, StorageError
 from tests.support.paths import ROOT
 from trainer.config.settings import Config
+from trainer.report import reporter as reporter_module
 from trainer.report.curves import draw_curves
 from trainer.report.log_records import EvaluationRecord, Logger, StepRecord, Values
 from trainer.report.reporter import Reporter, make_reporter
@@ -417,7 +418,7 @@ def test_tensorboard_reads_the_event_files(tmp_path, monkeypatch):
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     reporter = make_reporter(
-        Config.of(output_dir=str(tmp_path), tensorboard=True, log_every=1), rank=0, clock=Clock()
+        Config.of(output_dir=str(tmp_path), tensorboard=True, log_every=1), COLUMNS, rank=0, clock=Clock()
     )
     for step in range(1, 9):
         reporter.step(record(step))
@@ -433,14 +434,93 @@ def test_tensorboard_reads_the_event_files(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_wandb_offline_writes_its_directory_without_the_network(tmp_path, monkeypatch):
+def test_tensorboard_imports_no_tensorflow_which_would_print_lines(tmp_path):
+    (tmp_path / "tensorflow.py").write_text("import os\nos.write(2, b'a line about the processor')\n")
+    script = f"""
+from trainer.config.settings import Config
+from trainer.report.reporter import make_reporter
+from trainer.tasks.pretraining import Pretraining
+
+config = Config.of(output_dir={str(tmp_path / "run")!r}, tensorboard=True)
+make_reporter(config, Pretraining.columns, rank=0).close()
+"""
+    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}:{ROOT}"}
+    outcome = subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=120
+    )
+    assert outcome.returncode == 0, outcome.stderr
+    assert "a line about the processor" not in outcome.stderr
+    assert list((tmp_path / "run" / "tensorboard").glob("events.out.tfevents.*"))
+
+
+def test_the_bar_starts_after_the_packages_are_imported(tmp_path, monkeypatch):
+    started = []
+    for name in ("TensorBoard", "WeightsAndBiases", "Mllog", "Terminal"):
+
+        def note(*_, name=name, **__):
+            started.append(name)
+            return Recorder()
+
+        monkeypatch.setattr(reporter_module, name, note)
+    config = Config.of(output_dir=str(tmp_path), tensorboard=True, wandb=True, mllog=True)
+    make_reporter(config, COLUMNS, rank=0)
+    assert started == ["Mllog", "TensorBoard", "WeightsAndBiases", "Terminal"]
+
+
+@pytest.mark.slow
+def test_wandb_offline_writes_its_directory_without_the_network_and_a_resumed_run_has_its_id(
+    tmp_path, monkeypatch
+):
     for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")  # nothing listens there
     monkeypatch.setenv("WANDB_BASE_URL", "http://127.0.0.1:9")
     report(tmp_path, range(1, 3), wandb_offline=True)
-    (run,) = (tmp_path / "wandb").glob("offline-run-*")
-    (log,) = run.glob("run-*.wandb")
+    (first,) = (tmp_path / "wandb").glob("offline-run-*")
+    (log,) = first.glob("run-*.wandb")
     assert log.stat().st_size > 0
+    first.rename(first.with_name(f"earlier-{first.name}"))  # a directory is named by second and id
+    report(tmp_path, range(3, 5), resume_step=2, wandb_offline=True)
+    (second,) = (tmp_path / "wandb").glob("offline-run-*")
+    assert [path.name for path in second.glob("run-*.wandb")] == [log.name]
+
+
+class FakeWandb(ModuleType):
+    """Stands in for the package: it notes the arguments of init, and names runs by number."""
+
+    class errors:
+        class Error(Exception):
+            pass
+
+    def __init__(self) -> None:
+        super().__init__("wandb")
+        self.inits: list[dict[str, object]] = []
+
+    def Settings(self, **options):
+        return options
+
+    def init(self, **options):
+        self.inits.append(options)
+        number = options["id"] or f"run{len(self.inits)}"
+        return SimpleNamespace(id=number, log=lambda *_, **__: None, finish=self.inits[-1].update)
+
+
+def test_a_resumed_run_of_weights_and_biases_continues_and_a_new_one_is_new(tmp_path, monkeypatch):
+    wandb = FakeWandb()
+    monkeypatch.setitem(sys.modules, "wandb", wandb)
+    config = Config.of(output_dir=str(tmp_path), wandb=True, no_progress_bar=True)
+    # New, stopped; resumed; phase 2 in the same directory; phase 2 resumed and lost.
+    for resume_step, status in ((None, "stopped"), (2, "success"), (None, "success"), (1, "aborted")):
+        make_reporter(config, COLUMNS, rank=0, resume_step=resume_step).close(status)
+    found = [(one["id"], one["resume"], one["exit_code"]) for one in wandb.inits]
+    assert found == [(None, None, 0), ("run1", "allow", 0), (None, None, 0), ("run3", "allow", 1)]
+
+
+def test_a_stopped_run_ends_with_a_line_that_says_so(tmp_path, capsys):
+    config = Config.of(output_dir=str(tmp_path), no_progress_bar=True)
+    make_reporter(config, COLUMNS, rank=0).close("stopped")
+    printed = capsys.readouterr().err
+    assert printed.splitlines()[-1].startswith("stopped after 0.")
+    assert "success" not in printed
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,8 @@ import torch
 from safetensors.torch import load_file
 
 from bertdata.dataset.reader import open_dataset
-from tests.support.commands import contents
+from tests.support.commands import contents, finish
+from tests.support.commands import start as start_program
 from tests.support.launching import ROOT
 from tests.support.lock_holder import holder
 from tests.support.training_runs import MODEL, errors, losses, refuse, start_workers, tensors, words
@@ -225,6 +226,8 @@ def test_two_workers_are_one_that_accumulates(launcher, trainer, training_set, t
     outcome = start_workers(launcher, 2, *words(training_set, tmp_path / "two", *run))
     assert outcome.status == 0, outcome.err
     assert sum("step 20/20" in line for line in outcome.err.splitlines()) == 1  # rank 0 alone prints
+    for said in ("connecting 2 workers", "opening the data", "building the model", "making the first update"):
+        assert outcome.err.count(said) == 1
     one, two = losses(tmp_path / "one"), losses(tmp_path / "two")
     assert len(one) == len(two) == 20
     for ours, others in zip(one, two, strict=True):
@@ -550,6 +553,8 @@ def test_sigterm_discards_the_unfinished_update_saves_and_exits_0(
     assert outcome.status == 0
     assert len(passes) == 6 * 2 + 1
     assert "stopped after update 6 as requested" in outcome.err
+    assert outcome.err.splitlines()[-1].startswith("stopped after ")
+    assert "success" not in outcome.err
     assert list(find_checkpoints(str(tmp_path))) == [6]
     assert len(losses(tmp_path)) == 6
     monkeypatch.undo()
@@ -756,6 +761,34 @@ def test_the_rank_is_said_where_there_are_several(monkeypatch, trainer, training
 
 
 # Other behaviour of a run
+
+
+@pytest.mark.slow
+def test_the_start_says_what_is_being_done(training_set, tmp_path):
+    process = start_program(*words(training_set, tmp_path, "--steps=1", "--warmup=0"), module="trainer")
+    outcome = finish(process)
+    assert outcome.status == 0, outcome.err
+    lines = [line.removeprefix("trainer: ") for line in outcome.err.splitlines()]
+    wanted = [
+        "importing torch",
+        "opening the data",
+        "building the model",
+        "reading the first examples, making the first update",
+    ]
+    assert [line for line in lines if line in wanted] == wanted
+
+
+def test_a_first_update_that_compiles_and_a_checkpoint_that_is_read_are_said(
+    trainer, training_set, tmp_path, monkeypatch
+):
+    compile_it = torch.nn.Module.compile
+    monkeypatch.setattr(torch.nn.Module, "compile", lambda self, **_: compile_it(self, backend="eager"))
+    run = words(training_set, tmp_path, "--steps=2", "--warmup=0", "--compile")
+    outcome = trainer(*run, "--steps-this-run=1")
+    assert outcome.status == 0, outcome.err
+    assert "making the first update, which compiles the model" in outcome.err
+    path = find_checkpoints(str(tmp_path))[1]
+    assert f"trainer: reading {path}\n" in trainer(*run, "--resume").err
 
 
 @pytest.mark.parametrize("config", ["tiny", "trainer/config/shipped/tiny.json"])

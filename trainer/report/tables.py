@@ -1,0 +1,88 @@
+"""Tables of a run: training.csv and evaluation.csv, and eval_results.txt with the last evaluation."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from bertdata.errors import MissingExtraError
+from bertdata.io import storage
+from bertdata.io.terminal import say_error
+from trainer.report import curves
+from trainer.report.columns import Columns
+from trainer.report.log_records import EvaluationRecord, Logger, Values
+
+_BEFORE_METRICS = {"step": "step", "iteration": "step", "epoch": "epoch", "lr": "learning_rate"}
+_AFTER_METRICS = {
+    "iter_time": "seconds",
+    "samples_per_sec": "sequences_per_second",
+    "total_time": "total_time",
+}
+"""The key of a row for each column of training.csv, before and after those of the task's metrics."""
+
+_BEFORE_RESULTS = ("step", "trained", "examples")
+"""The columns of evaluation.csv before the task's results."""
+
+
+class Tables(Logger):
+    """Graphcore's training.csv and evaluation.csv, and at the end a picture of both.
+
+    A resumed run appends to its tables.
+    """
+
+    def __init__(self, folder: Path, columns: Columns, resume_step: int | None) -> None:
+        self._folder = folder
+        self._columns = columns
+        self._training = {**_BEFORE_METRICS, **columns.training, **_AFTER_METRICS}
+        self._evaluation = (*_BEFORE_RESULTS, *columns.evaluation)
+        _begin_table(folder / "training.csv", self._training, resume_step)
+        _begin_table(folder / "evaluation.csv", self._evaluation, resume_step)
+
+    def row(self, row: Values, time: float) -> None:
+        self._append("training.csv", [row.get(name, "") for name in self._training.values()])
+
+    def evaluation(self, record: EvaluationRecord, time: float) -> None:
+        values = record.values()
+        self._append("evaluation.csv", [values[name] for name in self._evaluation])
+
+    def close(self, summary: Values, status: str, time: float) -> None:
+        if status == "aborted":
+            return  # after the loss of a worker only seconds are left
+        try:
+            curves.draw_curves(self._folder, self._columns)
+        except MissingExtraError as error:
+            say_error(f"no picture of the curves: {error}")
+
+    def _append(self, name: str, values: Iterable[Any]) -> None:
+        with (self._folder / name).open("a", encoding="utf-8") as file:
+            file.write(_line(values))
+
+
+def _begin_table(path: Path, columns: Iterable[str], resume_step: int | None) -> None:
+    """Begin the table, or cut it after the resumed step; an earlier phase's table is renamed."""
+    lines = [_line(columns)]
+    if path.exists() and resume_step is not None:
+        rows = curves.read_table(path)
+        lines += [_line(row.values()) for row in rows if int(row["step"]) <= resume_step]
+    elif path.exists():
+        number = len(list(path.parent.glob(f"{path.stem}*.csv")))
+        path.rename(path.with_suffix(f".{number}.csv"))
+    with storage.open_output(str(path)) as file:
+        file.write("".join(lines).encode())
+
+
+def _line(values: Iterable[Any]) -> str:
+    return ",".join(map(str, values)) + "\n"
+
+
+class EvaluationResults(Logger):
+    """The last evaluation as ``key = value`` lines, in the file that Google's trainer writes."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / "eval_results.txt"
+
+    def evaluation(self, record: EvaluationRecord, time: float) -> None:
+        values = record.values().items()
+        named = {"global_step" if name == "step" else name: value for name, value in values}
+        lines = [f"{name} = {value}\n" for name, value in sorted(named.items()) if name != "trained"]
+        with storage.open_output(str(self._path)) as file:
+            file.write("".join(lines).encode())
