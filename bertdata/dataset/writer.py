@@ -171,7 +171,9 @@ class Dataset:
             entries = parse_entry(InputEntry, note.get("input")), parse_entry(ShardEntry, note.get("shard"))
         except ManifestError:  # a note of another version
             return self._listed_entry(shard)
-        return entries if entries[1].name == shard else self._listed_entry(shard)
+        if entries[1].name != shard or entries[1].lengths_md5 is None:  # no run of this version notes that
+            return self._listed_entry(shard)
+        return entries
 
     def _listed_entry(self, shard: str) -> Entries | None:
         """The entries of a shard in the manifest of the finished dataset, if it is of our plan."""

@@ -82,7 +82,7 @@ def test_a_second_run_makes_only_what_is_missing_or_damaged(
     output = tmp_path / "beam"
     if finished:
         for name, data in expected.items():
-            output.mkdir(exist_ok=True)
+            (output / name).parent.mkdir(exist_ok=True, parents=True)
             (output / name).write_bytes(data)
     else:
         bad = tmp_path / corpus[-1].name

@@ -1,6 +1,7 @@
 """create, verify and stats as functions, beside the command line."""
 
 import json
+import shutil
 import signal
 import threading
 from pathlib import Path
@@ -187,10 +188,7 @@ def test_verify_reports_what_the_command_prints(training_set, command_line, tmp_
     report = bertdata.verify(training_set)
     assert report.sound
     assert json.loads(command_line("verify-md5", training_set, "--json").out) == report.as_json()
-    broken = tmp_path / "broken"
-    broken.mkdir()
-    for name in files_below(training_set):
-        (broken / name).write_bytes((training_set / name).read_bytes())
+    broken = shutil.copytree(training_set, tmp_path / "broken")
     (broken / "part-00000-of-00003.tfrecord").write_bytes(b"no shard")
     told: list[StepProgress] = []
     faulty = bertdata.verify(broken, progress=told.append)
