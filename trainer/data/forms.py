@@ -8,6 +8,7 @@ from bertdata.dataset.reader import OpenedDataset
 from trainer.data.batches import AnyBatch, Batch, FlatBatch, RowBatch
 from trainer.data.budgets import Budgets, find_budgets
 from trainer.data.compact import GatheredRows
+from trainer.data.deal import group_size
 from trainer.data.flat import flatten
 from trainer.data.rows import pad_rows
 from trainer.data.sizes import sample_sizes
@@ -72,13 +73,15 @@ def make_form(
     rows: bool,
     fixed_shapes: bool = False,
     token_budget: int | None = None,
-    shares: int = 1,
+    micro_batches: int = 1,
 ) -> Form[Batch]:
     """Rows, or flat batches whose budgets suit the dataset.
 
-    fixed_shapes: those of rows. token_budget, shares: those of ``budgets.find_budgets``.
+    fixed_shapes: those of rows. token_budget: that of ``budgets.find_budgets``. micro_batches: of all
+    workers in an update, for a loader; 1 for evaluation.
     """
     if rows:
         return RowForm(fixed_shapes=fixed_shapes)
+    shares = group_size(micro_batches, batch_size) if data.has_lengths else 1
     sizes = sample_sizes(data)
     return FlatForm(find_budgets(sizes, data.layout, batch_size, token_budget=token_budget, shares=shares))

@@ -1,6 +1,6 @@
 """Sizes of a dataset's examples: tokens, and masked slots a token."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -9,6 +9,7 @@ from bertdata.examples.bert.batch import BertBatch
 from bertdata.examples.columns import Array, lengths
 
 _EXAMPLES = 8192
+_SHARDS = 16
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -25,7 +26,11 @@ class ExampleSizes:
 
 
 def sample_sizes(data: OpenedDataset) -> ExampleSizes:
-    """The sizes of the dataset's first examples, decoded: the same on every worker."""
+    """The sizes of a sample of the dataset, the same on every worker.
+
+    Tokens are those of shards spread over the dataset where it has lengths, else, as masks always, those of
+    the first examples, decoded.
+    """
     tokens, masks, seen = [], [], 0
     for batch in (batch for shard in data.shards for batch in data.batches(shard)):
         assert isinstance(batch, BertBatch)
@@ -34,7 +39,16 @@ def sample_sizes(data: OpenedDataset) -> ExampleSizes:
         seen += len(batch)
         if seen >= _EXAMPLES:
             break
-    return example_sizes(np.concatenate(tokens), np.concatenate(masks))
+    found = example_sizes(np.concatenate(tokens), np.concatenate(masks))
+    return replace(found, lengths=_spread_lengths(data)) if data.has_lengths else found
+
+
+def _spread_lengths(data: OpenedDataset) -> Array:
+    """The tokens of examples of a few shards, each an equal way behind the one before."""
+    used = [shard for shard in data.shards if shard.examples]
+    chosen = used[:: -(-len(used) // _SHARDS)]
+    each = -(-_EXAMPLES // len(chosen))
+    return np.concatenate([np.asarray(data.lengths(shard)[:each]) for shard in chosen])
 
 
 def example_sizes(tokens: Array, masks: Array) -> ExampleSizes:

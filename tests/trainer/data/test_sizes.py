@@ -1,0 +1,73 @@
+"""The sample of sizes that budgets are chosen from."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from bertdata.cli.main import main
+from bertdata.dataset.reader import OpenedDataset, open_dataset
+from bertdata.examples.columns import lengths
+from bertdata.records import ShardLayout
+from tests.support.commands import SMALL
+from trainer.data.forms import FlatForm, RowForm, make_form
+from trainer.data.generated import generated_data
+from trainer.data.sizes import example_sizes, sample_sizes
+
+LAYOUT = ShardLayout(max_seq_length=128, max_predictions_per_seq=20)
+
+
+@pytest.fixture(scope="module")
+def dataset(
+    corpus: list[Path], small_vocabulary_file: Path, tmp_path_factory: pytest.TempPathFactory
+) -> OpenedDataset:
+    place = tmp_path_factory.mktemp("sizes") / "set"
+    words = ["create", *map(str, corpus), "--output", str(place), "--vocab", str(small_vocabulary_file)]
+    assert main([*words, *SMALL]) == 0
+    return open_dataset(str(place))
+
+
+def test_masks_are_a_share_of_the_tokens_and_a_deviation_from_it():
+    found = example_sizes(np.array([10, 30]), np.array([3, 5]))
+    assert found.masks_per_token == 0.2
+    assert found.deviation == 1  # 3 and 5 in place of 2 and 6
+
+
+def test_a_datasets_lengths_are_those_of_its_examples(dataset):
+    batches = [batch for shard in dataset.shards for batch in dataset.batches(shard)]
+    tokens = np.concatenate([lengths(batch.ends) for batch in batches])
+    masks = np.concatenate([lengths(batch.mask_ends) for batch in batches])
+    found = sample_sizes(dataset)
+    assert sorted(found.lengths.tolist()) == sorted(tokens.tolist())
+    assert found.masks_per_token == pytest.approx(masks.sum() / tokens.sum())
+
+
+def test_without_lengths_the_decoded_examples_tell_the_same(dataset):
+    bare = dataclasses.replace(
+        dataset, shards=tuple(dataclasses.replace(shard, lengths_md5=None) for shard in dataset.shards)
+    )
+    assert not bare.has_lengths
+    assert sample_sizes(bare).lengths.tolist() == sample_sizes(dataset).lengths.tolist()
+
+
+def test_lengths_are_sampled_over_the_whole_dataset():
+    data = generated_data(LAYOUT, vocabulary_size=100, fill=0.5, files=40, examples=700)
+    found = sample_sizes(data).lengths
+    each, rest = divmod(len(found), 14)  # every third of 40 shards
+    assert (rest, len(found) >= 8192) == (0, True)
+    for place, shard in enumerate(data.shards[::3]):
+        expected = np.asarray(data.lengths(shard))[:each]
+        assert found[place * each : (place + 1) * each].tolist() == expected.tolist()
+
+
+def test_budgets_of_dealt_micro_batches_are_fewer():
+    data = generated_data(LAYOUT, vocabulary_size=100, fill=0.5, files=2)
+    alone, dealt = (make_form(data, batch_size=16, rows=False, micro_batches=q) for q in (1, 64))
+    assert isinstance(alone, FlatForm)
+    assert isinstance(dealt, FlatForm)
+    assert len(dealt.budgets.budgets) < len(alone.budgets.budgets)
+
+
+def test_rows_need_no_sample():
+    empty = OpenedDataset(name="", layout=LAYOUT, shards=(), vocabulary_size=None)
+    assert make_form(empty, batch_size=4, rows=True) == RowForm()
