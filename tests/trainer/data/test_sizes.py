@@ -1,6 +1,7 @@
 """The sample of sizes that budgets are chosen from."""
 
 import dataclasses
+from pathlib import Path
 
 import numpy as np
 import pytest
