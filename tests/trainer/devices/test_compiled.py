@@ -3,6 +3,7 @@
 import pytest
 import torch
 from torch._dynamo.utils import counters
+from torch._inductor import config as inductor
 
 from tests.support.training_runs import Trainer, losses, words
 
@@ -32,10 +33,10 @@ def assert_same_losses(one, other):
 @pytest.mark.slow
 def test_losses_of_a_compiled_run_are_those_of_a_plain_run(trainer, training_set, tmp_path, monkeypatch):
     monkeypatch.setenv("TORCHINDUCTOR_COMPILE_THREADS", "1")  # no processes that import torch to compile
-    monkeypatch.setattr("torch._inductor.config.compile_threads", 1)
     run = (*NO_DROPOUT, "--accumulation=2", "--num-hidden-layers=1", "--steps=4")
     assert trainer(*words(training_set, tmp_path / "plain", *run)).status == 0
-    compiled = trainer(*words(training_set, tmp_path / "compiled", *run, "--compile"))
+    with inductor.patch(compile_threads=1):
+        compiled = trainer(*words(training_set, tmp_path / "compiled", *run, "--compile"))
     assert compiled.status == 0
     assert ", compiled" in compiled.err
     assert counters["stats"]["unique_graphs"] == 1
