@@ -37,9 +37,9 @@ def check_names(given: Iterable[str], known: Collection[str], where: str = "") -
             raise SettingsError(f"{where}{name} is not a known key{_hint(name, sorted(known))}")
 
 
-def _hint(given: str, known: Sequence[str]) -> str:
-    """The nearest known name, as the end of a message; empty where none is near."""
-    nearest = get_close_matches(given, known, n=1, cutoff=0.5)
+def _hint(given: str, known: Sequence[str], likeness: float = 0.5) -> str:
+    """The nearest known name, as the end of a message; empty where none has that likeness (0 to 1)."""
+    nearest = get_close_matches(given, known, n=1, cutoff=likeness)
     return f"; the nearest known is {nearest[0]}" if nearest else ""
 
 
@@ -60,7 +60,7 @@ def _fault(error: Any) -> str:
     name, rule = ".".join(map(str, error.absolute_path)), error.validator_value
     if error.validator == "enum":
         choices = [value or "none" for value in rule]
-        expected = "one of " + ", ".join(choices) + _hint(str(error.instance), choices)
+        expected = "one of " + ", ".join(choices) + _hint(str(error.instance), choices, 0.7)
     elif error.validator == "type":
         kinds = [rule] if isinstance(rule, str) else rule
         expected = " or ".join(_TYPES[kind] for kind in kinds if kind != "null")

@@ -7,7 +7,7 @@ from trainer.config.section import Section
 
 @dataclass(frozen=True, kw_only=True)
 class RunSection(Section):
-    """Where a run takes place, where it starts, what it writes, when it evaluates and ends."""
+    """Device and workers of a run, its start, its output, its evaluations and its end."""
 
     do_train: bool = True
     output_dir: str | None = None

@@ -191,3 +191,7 @@ def test_a_misspelt_configuration_names_the_nearest(name):
 )
 def test_a_misspelt_choice_names_the_nearest(arguments, nearest):
     assert refusal(arguments).endswith(f"; the nearest known is {nearest}")
+
+
+def test_a_choice_that_is_like_none_names_no_nearest():
+    assert refusal(["--device=gpu"]) == "device is 'gpu', expected one of cpu, cuda, hpu, ipu, xla"
