@@ -1,7 +1,9 @@
 """The trainer as test_pretrain.py starts it, with accidents: trainer_worker.py ARGUMENTS.
 
-TRAINER_ACCIDENT is JSON: {"what": "kill", "term" or "nan", "rank": R, "update": N}. With "micro_batch": M
-too, all workers wait in the update's forward pass number M (from 1) until they have agreed to stop.
+TRAINER_ACCIDENT is JSON: {"what": "kill", "term", "nan" or "full", "rank": R, "update": N}.
+- With "micro_batch": M too, all workers wait in the update's forward pass number M (from 1) until they have
+  agreed to stop.
+- "full": from the update on, the disk is full; in the next one, all workers wait until they have agreed to stop.
 TRAINER_SEEN names a directory where each worker notes, by update, which examples it was given.
 """
 
@@ -18,9 +20,11 @@ from typing import Any
 import torch
 
 from trainer.__main__ import main
+from trainer.collectives.collective import Collective
 from trainer.collectives.launchers import find_rank
 from trainer.data.batches import RowBatch
 from trainer.data.loader import Update
+from trainer.run import checkpoint
 from trainer.run.checkpoint import find_checkpoints
 from trainer.run.training import Training
 
@@ -38,12 +42,27 @@ def update_with_accidents(self: Training, updates: Sequence[Update]) -> list[tor
         if number == accident["update"]:
             self._model.register_forward_pre_hook(TermInMicroBatch(self, accident))
     elif [rank, number] == [accident.get("rank"), accident.get("update")]:
-        if accident["what"] == "nan":
+        if accident["what"] == "full":
+            checkpoint.save_file = no_space
+        elif accident["what"] == "nan":
             next(self._model.parameters()).data.fill_(float("nan"))  # on this worker alone
         else:
             wait_for_checkpoint(self)
             os.kill(os.getpid(), SIGNALS[accident["what"]])
+    if accident.get("what") == "full" and number == accident["update"] + 1:
+        wait_for_agreement(self._runtime.workers)
     return update_as_it_is(self, updates)
+
+
+def no_space(*_: object) -> None:
+    raise OSError(28, "No space left on device")
+
+
+def wait_for_agreement(workers: Collective) -> None:
+    """Wait until all workers have agreed to stop."""
+    stopping = workers.stopping
+    with stopping._changed:
+        assert stopping._changed.wait_for(lambda: stopping._limit is not None, WAIT_SECONDS)
 
 
 def wait_for_checkpoint(training: Training) -> None:
@@ -67,11 +86,9 @@ class TermInMicroBatch:
         if self._passes < self._accident["micro_batch"]:
             return
         assert self._passes == self._accident["micro_batch"], "computed after the agreement"
-        stopping = self._workers.stopping
         if self._workers.rank == self._accident["rank"]:
             os.kill(os.getpid(), signal.SIGTERM)
-        with stopping._changed:
-            assert stopping._changed.wait_for(lambda: stopping._limit is not None, WAIT_SECONDS)
+        wait_for_agreement(self._workers)
 
 
 def note(path: Path, number: int, batches: Sequence[RowBatch]) -> None:

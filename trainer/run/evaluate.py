@@ -174,6 +174,9 @@ def _prepare(runtime: Runtime, shape: dict[str, Any] | None) -> tuple[Evaluation
     model = ModelConfig.from_dict(shape) if shape else None
     tokens = model.vocab_size if model else None
     task = runtime.task
+    runtime.log("opening the data")
     data = task.open(config, config.data.eval_data, tokens)
     training = task.open(config, config.data.train_data, tokens) if config.data.train_data else None
-    return Evaluation(runtime, data, training), make_model(runtime, model or find_model_config(config, data))
+    evaluation = Evaluation(runtime, data, training)
+    runtime.log("building the model")
+    return evaluation, make_model(runtime, model or find_model_config(config, data))

@@ -156,6 +156,7 @@ def train_phase(runtime: Runtime, data: OpenedDataset) -> Training:
         report.begin()
         try:
             while training.state.step < last:
+                workers.stopping.check(exchanges=True)  # a strategy may check between micro-batches too
                 updates = [next(loader) for _ in range(device.updates_per_call)]
                 before = training.state
                 for update, losses in zip(updates, training.update(updates), strict=True):
@@ -187,7 +188,7 @@ def train_phase(runtime: Runtime, data: OpenedDataset) -> Training:
             pending.flush()
         if saved != training.state.step:
             training.save()
-        training.finish_save()
+        training.finish_save(together=stopped)
         if stopped:
             runtime.log(f"stopped after update {training.state.step} as requested; --resume continues")
         report.close("stopped" if stopped else "success")

@@ -13,6 +13,13 @@ CHANGEABLE = ("hidden_dropout_prob", "attention_probs_dropout_prob", "initialize
 """Settings of a model that may differ from those in its checkpoint."""
 
 _COMPARED = ("update", "schedule", "data")
+_ANOTHER_ORDER = "its position is one in another order of examples"
+_REASONS = {
+    "data": _ANOTHER_ORDER,
+    "seed": _ANOTHER_ORDER,
+    "open_files": _ANOTHER_ORDER,
+    "optimiser": "its moments do not fit",
+}
 _SAID_ELSEWHERE = ("train_data", "eval_data", "unverified", "seed", "open_files", "optimiser")
 
 
@@ -29,7 +36,8 @@ def check_fits(path: Path, state: State, fresh: State, *names: str) -> None:
             difference = f"its {name} is {found.get(name)}, this one's {wanted}"
             if name == "data":
                 difference = f"its data is {_data(state)}, this one's {_data(fresh)}"
-            raise CheckpointError(f"{path}: belongs to another run: {difference}")
+            reason = _REASONS.get(name, "its weights do not fit")
+            raise CheckpointError(f"{path}: belongs to another run: {difference}; {reason}")
 
 
 def check_position(path: Path, state: State, config: Config) -> None:

@@ -125,8 +125,6 @@ class Training:
         number.
         """
         failure = self._writer.wait()
-        if failure is not None and not isinstance(failure, BertDataError):
-            raise failure
         workers, strategy = self._runtime.workers, self.strategy
         strategy.fetch()
         if not torch.stack(torch._foreach_norm(list(self._model.parameters()))).isfinite().all():
@@ -138,9 +136,7 @@ class Training:
             output_dir = str(self._config.run.output_dir)
             keep = self._config.run.keep_checkpoints
             self._writer.start(partial(save_checkpoint, output_dir, state, weights, moments, keep))
-        for message in workers.gather(failure and str(failure)):
-            if message is not None:
-                self._runtime.stop_all(StorageError(message))
+        self._share_failure(failure)
 
     def _copied(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Copies in host memory, which the next update does not change."""
@@ -151,11 +147,24 @@ class Training:
             for name, tensor in tensors.items()
         }
 
-    def finish_save(self) -> None:
-        """Wait until the last save is on this machine's disk; raises its error."""
+    def finish_save(self, *, together: bool) -> None:
+        """Wait until the last save is on this machine's disk; raises its error.
+
+        together: all workers call this, so that an error on one machine is told once and ends them all.
+        """
         failure = self._writer.wait()
-        if failure is not None:
+        if together:
+            self._share_failure(failure)
+        elif failure is not None:
             raise failure
+
+    def _share_failure(self, failure: Exception | None) -> None:
+        """End all workers if a save failed on any machine."""
+        if failure is not None and not isinstance(failure, BertDataError):
+            raise failure
+        for message in self._runtime.workers.gather(failure and str(failure)):
+            if message is not None:
+                self._runtime.stop_all(StorageError(message))
 
     def __enter__(self) -> "Training":
         return self

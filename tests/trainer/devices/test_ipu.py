@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -32,6 +33,7 @@ from trainer.devices.ipu import device as ipu
 from trainer.devices.ipu import options, programs, stages
 from trainer.devices.registry import find_device
 from trainer.model.bert import BertForPreTraining
+from trainer.run.checkpoint import find_checkpoints
 from trainer.run.evaluate import Evaluation
 from trainer.run.training import Training
 from trainer.strategies.registry import find_strategy
@@ -319,6 +321,21 @@ def test_both_phases_devices_are_one_process_of_poprun(tmp_path, monkeypatch):
     devices = [find_device(make_config([*SMALL, "--device=ipu"])) for _ in range(2)]
     assert [device.replicas for device in devices] == [2, 2]
     assert (tmp_path / "record.0").read_text("utf-8").count("popdist.init()") == 1
+
+
+def test_sigterm_stops_after_the_update_that_the_ipus_are_making(trainer, tmp_path, monkeypatch):
+    update = Training.update
+
+    def interrupted(self: Training, updates: Any) -> Any:
+        if self.state.step == 2:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return update(self, updates)
+
+    monkeypatch.setattr(Training, "update", interrupted)
+    outcome = trainer(*words(tmp_path / "run", *SMALL, "--generated-data"))
+    assert outcome.status == 0, outcome.err
+    assert "stopped after update 3 as requested" in outcome.err
+    assert list(find_checkpoints(str(tmp_path / "run"))) == [3]
 
 
 def test_moments_that_poptorch_has_no_place_for_are_refused(trainer, tmp_path, monkeypatch):

@@ -610,6 +610,14 @@ def test_sigterm_to_one_worker_at_any_time_leaves_whole_updates(
 
 
 @pytest.mark.slow
+def test_a_full_disk_on_one_machine_is_told_once_and_ends_all_workers(training_set, tmp_path, monkeypatch):
+    accident(monkeypatch, "full", rank=0, update=2)
+    outcome = start_workers("torchrun", 2, *words(training_set, tmp_path, "--checkpoint-every=2"))
+    refuse(outcome, 1, "step-00000002: cannot be written: ", "No space left on device")
+    assert not find_checkpoints(str(tmp_path))
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("launcher", LAUNCHERS)
 def test_when_a_worker_dies_the_other_names_it_and_stops(launcher, training_set, tmp_path, monkeypatch):
     accident(monkeypatch, "kill", rank=1, update=4)
@@ -682,10 +690,10 @@ def test_a_used_output_directory_is_refused(trainer, training_set, tmp_path):
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        (["--hidden-size=48"], "model's hidden_size is 32, this one's 48"),
-        (["--seed=7"], "its seed is 42, this one's 7"),
-        (["--open_files=2"], "its open_files is 8, this one's 2"),
-        (["--optimiser=sgd"], "its optimiser is lamb-nvidia, this one's sgd"),
+        (["--hidden-size=48"], "model's hidden_size is 32, this one's 48; its weights do not fit"),
+        (["--seed=7"], "its seed is 42, this one's 7; its position is one in another order of examples"),
+        (["--open_files=2"], "its open_files is 8, this one's 2; its position is one in another order"),
+        (["--optimiser=sgd"], "its optimiser is lamb-nvidia, this one's sgd; its moments do not fit"),
     ],
 )
 def test_a_foreign_checkpoint_is_refused(trainer, whole, training_set, more, said):
