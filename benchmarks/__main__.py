@@ -15,6 +15,7 @@ ALWAYS = (
     "scaling",
     "loader",
     "training",
+    "flat_batches",
 )
 WITH_THE_KIT = ("punkt", "segmenting", "extract", "wikipedia", "cost_model", "learning")
 
