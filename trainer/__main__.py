@@ -75,15 +75,30 @@ pretrain may be given. With --train-data the most frequent token is that of the 
 def convert(arguments: list[str]) -> None:
     """convert a checkpoint to Hugging Face form, or back"""
     summary = (
-        "Converts a checkpoint, or a run's newest, to config.json and model.safetensors, or the reverse."
+        "Converts a checkpoint, or a run's newest, to a model and tokeniser of Hugging Face, or the reverse."
     )
     parser = Parser("python -m trainer convert", "  python -m trainer convert run bert-tiny", summary)
     parser.add_argument("source", help="run, checkpoint, or directory in Hugging Face form")
     parser.add_argument("target", help="directory to write")
+    parser.add_argument("--vocab", help="vocabulary of the tokeniser, a file or a name (default: the data's)")
+    parser.add_argument("--train-data", help="the run's training data, where it has moved")
+    casing = parser.add_mutually_exclusive_group()
+    casing.add_argument("--lower-case", dest="lower_case", action="store_true", default=None,
+                        help="the tokeniser lower-cases text (default: as the data's, or true)")  # fmt: skip
+    casing.add_argument("--no-lower-case", dest="lower_case", action="store_false",
+                        help="the tokeniser keeps case and accents")  # fmt: skip
     given = parser.parse_args(arguments)
     from trainer.run.convert import convert
 
-    say(convert(given.source, given.target))
+    say(
+        convert(
+            given.source,
+            given.target,
+            vocabulary=given.vocab,
+            train_data=given.train_data,
+            lower_case=given.lower_case,
+        )
+    )
 
 
 def doctor(arguments: list[str]) -> None:

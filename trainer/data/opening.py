@@ -14,7 +14,7 @@ from trainer.config.settings import Config
 from trainer.data.generated import generated_data
 
 _OBJECTIVE = "bert"
-_PADDING_TOKENS = 127  # a model's vocabulary may be rounded up to a multiple of 128
+PADDING_TOKENS = 127  # a model's vocabulary may be rounded up to a multiple of 128
 
 
 def open_configured(
@@ -121,6 +121,6 @@ def _check_positions(dataset: OpenedDataset, max_position_embeddings: int | None
 
 def _check_vocabulary(dataset: OpenedDataset, size: int) -> None:
     tokens = dataset.vocabulary_size
-    if tokens and not tokens <= size <= tokens + _PADDING_TOKENS:
+    if tokens and not tokens <= size <= tokens + PADDING_TOKENS:
         made = f"was made with a vocabulary of {tokens} tokens"
         raise SettingsError(f"{dataset.name}: {made}, the model has vocab_size {size}")
