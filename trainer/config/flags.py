@@ -75,7 +75,7 @@ def _united(flags: dict[str, Any]) -> dict[str, Any]:
     united = dict(flags)
     for name, paths in flags.items():
         if "phases" in known_names()[name]:
-            united[name] = "+".join(map(str, paths)) if len(paths) > 1 else paths[0]
+            united[name] = "+".join(path for path in paths if path is not None) or None
     return united
 
 

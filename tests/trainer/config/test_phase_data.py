@@ -3,7 +3,7 @@
 import pytest
 
 from tests.support.configurations import config_file, refusal
-from trainer.config.flags import make_configs
+from trainer.config.flags import make_config, make_configs
 
 
 def test_phases_are_named_with_their_data():
@@ -34,6 +34,12 @@ def test_data_of_phase_1_alone_make_one_phase_and_phase_2_alone_takes_its_own(tm
 def test_datasets_are_united_with_plus_or_a_repeated_flag(arguments):
     (config,) = make_configs(arguments)
     assert config.data.train_data == "a+b"
+
+
+def test_none_takes_back_a_files_data_and_adds_nothing_to_a_union(tmp_path):
+    place = config_file(tmp_path, eval_data="a")
+    assert make_config(["--config", place, "--eval-data=none"]).data.eval_data is None
+    assert make_config(["--train-data=a", "--train-data=none"]).data.train_data == "a"
 
 
 @pytest.mark.parametrize(
