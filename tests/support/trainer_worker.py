@@ -3,7 +3,7 @@
 TRAINER_ACCIDENT is JSON: {"what": "kill", "term", "nan" or "full", "rank": R, "update": N}.
 - With "micro_batch": M too, all workers wait in the update's forward pass number M (from 1) until they have
   agreed to stop.
-- "full": from the update on, the disk is full; in the next one, all workers wait until they have agreed to stop.
+- "full": the disk is full from the update on; in the next one, all workers wait until they have agreed.
 TRAINER_SEEN names a directory where each worker notes, by update, which examples it was given.
 """
 

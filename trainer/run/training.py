@@ -140,12 +140,7 @@ class Training:
 
     def _copied(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Copies in host memory, which the next update does not change."""
-        device = self._runtime.device
-        shares_memory = device.torch_device.type == "cpu"
-        return {
-            name: device.to_host(tensor).clone() if shares_memory else device.to_host(tensor)
-            for name, tensor in tensors.items()
-        }
+        return {name: self._runtime.device.copy_to_host(tensor) for name, tensor in tensors.items()}
 
     def finish_save(self, *, together: bool) -> None:
         """Wait until the last save is on this machine's disk; raises its error.
