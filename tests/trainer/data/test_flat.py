@@ -1,5 +1,6 @@
 """Flat batches hold what the padded rows hold, without the padding."""
 
+import threading
 from collections.abc import Iterator
 
 import numpy as np
@@ -14,13 +15,19 @@ from tests.support.example_batches import example_batch
 from trainer.data.batches import FlatBatch, RowBatch
 from trainer.data.budgets import Budgets, find_budgets
 from trainer.data.compact import CompactExamples, GatheredRows, gather
+from trainer.data.evaluation import evaluation_batches
 from trainer.data.flat import flatten
-from trainer.data.forms import FlatForm, RowForm
+from trainer.data.forms import FlatForm, RowForm, make_form
+from trainer.data.generated import generated_data
+from trainer.data.loader import Loader
 from trainer.data.rows import pad_rows
 from trainer.data.sizes import example_sizes
 
 S, P = 12, 3
 LAYOUT = ShardLayout(max_seq_length=S, max_predictions_per_seq=P)
+DATA = {
+    fill: generated_data(LAYOUT, vocabulary_size=60_000, fill=fill, files=3, examples=9) for fill in (0.5, 1)
+}
 EXAMPLES = st.lists(st.tuples(st.integers(1, S), st.integers(0, P)), min_size=1, max_size=12)
 
 
@@ -132,3 +139,55 @@ def test_the_support_module_makes_valid_examples():
     assert isinstance(batch, BertBatch)
     assert batch.ends.tolist() == [5, 17]
     assert batch.mask_ends.tolist() == [2, 2]
+
+
+@pytest.mark.parametrize("fill", DATA)
+@pytest.mark.parametrize(("workers", "accumulation"), [(1, 1), (1, 3), (3, 2)])
+def test_updates_hold_the_same_examples_in_both_forms(fill, workers, accumulation):
+    data = DATA[fill]
+    flat_form = make_form(data, batch_size=2, rows=False, micro_batches=workers * accumulation)
+    for rank in range(workers):
+        share = {"workers": workers, "rank": rank, "accumulation": accumulation, "batch_size": 2}
+        flat = Loader(data, form=flat_form, open_files=2, **share)
+        rows = Loader(data, form=RowForm(), open_files=2, **share)
+        for _ in range(12):  # across epochs
+            ours, theirs = next(flat), next(rows)
+            assert ours.position == theirs.position
+            for one, other in zip(ours.batches, theirs.batches, strict=True):
+                assert list(examples_of_flat(one)) == list(examples_of_rows(other))
+        flat.close()
+        rows.close()
+
+
+@pytest.mark.parametrize("fill", DATA)
+@pytest.mark.parametrize(("workers", "limit"), [(1, None), (2, 12), (2, 9), (5, 3)])
+def test_flat_evaluation_takes_every_example_once_in_as_many_batches_on_every_worker(fill, workers, limit):
+    data = DATA[fill]
+    form = make_form(data, batch_size=4, rows=False)
+    whole = evaluation_batches(data, form=RowForm(), batch_size=4, limit=limit)
+    expected = [example for batch in whole for example in examples_of_rows(batch)]
+    found, counts = [], set()
+    for rank in range(workers):
+        batches = list(
+            evaluation_batches(data, form=form, batch_size=4, workers=workers, rank=rank, limit=limit)
+        )
+        counts.add(len(batches))
+        assert {len(batch) for batch in batches} == {4}
+        found += [example for batch in batches for example in examples_of_flat(batch)]
+    assert found == expected
+    assert len(counts) == 1
+
+
+def test_flat_batches_are_prepared_in_the_thread():
+    threads = []
+
+    def prepare(batch: FlatBatch) -> FlatBatch:
+        threads.append(threading.current_thread())
+        return batch.map(torch.Tensor.clone)
+
+    form = make_form(DATA[1], batch_size=2, rows=False)
+    loader = Loader(DATA[1], form=form, batch_size=2, accumulation=3, prepare=prepare)
+    next(loader)
+    loader.close()
+    assert len(threads) >= 3
+    assert threading.current_thread() not in threads
