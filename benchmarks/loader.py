@@ -1,4 +1,4 @@
-"""Shards to batches of tensors at 128/20: our loader beside the loading pattern of NVIDIA's trainer.
+"""Shards to batches of tensors at 128/20, rows and flat: our loader beside the pattern of NVIDIA's trainer.
 
 NVIDIA's pattern (rewritten here): h5py reads the whole HDF5 file, Python indexes one example at a time
 and turns it field by field into tensors, which a DataLoader stacks. One epoch each, opening and reading
@@ -8,6 +8,7 @@ included; examples per CPU second of all threads, so per core.
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from torch.utils.data import DataLoader, Dataset, RandomSampler
 
 from benchmarks import corpus, measure
 from bertdata.dataset.reader import open_dataset
-from trainer.data.forms import RowForm
+from trainer.data.forms import make_form
 from trainer.data.loader import Loader
 
 PART_BYTES = 4_000_000
@@ -57,9 +58,11 @@ def theirs(path: str) -> int:
     return sum(len(batch[0]) for batch in loader)
 
 
-def ours(directory: str) -> int:
+def ours(directory: str, rows: bool) -> int:
+    """The examples of one epoch, in padded rows or in flat batches."""
     data = open_dataset(directory)
-    loader, count = Loader(data, form=RowForm(), batch_size=BATCH), 0
+    form = make_form(data, batch_size=BATCH, rows=rows)
+    loader, count = Loader(data, form=form, batch_size=BATCH), 0
     while count <= data.examples - BATCH:
         count += len(next(loader).batches[0])
     loader.close()
@@ -67,8 +70,9 @@ def ours(directory: str) -> int:
 
 
 def waiting(directory: str) -> float:
-    """Seconds that all steps waited for their batches, at 5 ms a step (12,800 examples a second)."""
-    loader = Loader(open_dataset(directory), form=RowForm(), batch_size=BATCH)
+    """Seconds that all steps waited for their flat batches, at 5 ms a step (12,800 examples a second)."""
+    data = open_dataset(directory)
+    loader = Loader(data, form=make_form(data, batch_size=BATCH, rows=False), batch_size=BATCH)
     for _ in range(STEPS):
         next(loader)
         time.sleep(STEP_SECONDS)
@@ -87,8 +91,10 @@ def main() -> None:
             words = ["--vocab", str(corpus.vocabulary()), "--recipe", "nvidia", "--phase", "1"]
             measure.command(sys.executable, "-m", "bertdata", "create", str(part), "--output", output,
                             *words, "--format", container)  # fmt: skip
-            examples = ours(output)
-            rates[container] = examples / measure.best_cpu(lambda output=output: ours(output))  # type: ignore[misc]
+            for form, rows in (("rows", True), ("flat", False)):
+                work = partial(ours, output, rows)
+                examples = work()
+                rates[f"{container}, {form}"] = examples / measure.best_cpu(work)
         shard = str(Path(place, "hdf5", "part.hdf5"))
         rates["NVIDIA's pattern, hdf5"] = theirs(shard) / measure.best_cpu(lambda: theirs(shard), repeats=2)
         waited = waiting(str(Path(place, "tfrecord")))

@@ -8,7 +8,7 @@ from bertdata.dataset.reader import OpenedDataset
 from bertdata.examples.bert.batch import BertBatch
 from bertdata.examples.columns import Array, lengths
 
-_EXAMPLES = 8192
+_EXAMPLES = 4096
 _SHARDS = 16
 
 
