@@ -95,3 +95,25 @@ def test_an_update_of_the_model_is_one_flash_call_a_layer_and_waits_for_nothing(
 
 def test_every_kernel_of_the_flag_has_its_attention():
     assert list(KERNELS) == ["flash", "efficient", "cudnn", "math"]
+
+
+@pytest.mark.parametrize("attention", [flash_attention, efficient_attention])
+def test_the_call_is_one_operation_of_a_compiled_graph(attention):
+    torch._dynamo.reset()
+    graphs = []
+
+    def keep(graph, inputs):
+        graphs.append(graph)
+        return graph.forward
+
+    inputs = [part.to("meta", torch.bfloat16) for part in make_inputs(16)]
+    found = torch.compile(attention, backend=keep, fullgraph=True, dynamic=False)(
+        *inputs, ENDS.to("meta"), LONGEST, 0.1, None
+    )
+    assert found.shape == inputs[0].shape
+    (graph,) = graphs
+    called = [str(node.target) for node in graph.graph.nodes if node.op == "call_function"]
+    assert sum("attention_forward" in name for name in called) == 1
+    assert not any(
+        "nonzero" in name or "item" in name.split(".")[-1] for name in called if "getitem" not in name
+    )

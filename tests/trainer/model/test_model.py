@@ -316,6 +316,34 @@ def test_dropout_follows_the_seed():
     assert not torch.equal(runs[0], runs[2])
 
 
+@pytest.mark.parametrize("first", [False, True])
+@pytest.mark.parametrize("flat", [False, True])
+def test_autocast_keeps_the_residual_in_16_bits_and_norms_in_32(flat, first):
+    batch = flatten(make_batch()) if flat else make_batch()
+    model = ours(megatron_residual_connection=first)
+    model.bert.attention = cpu_attention
+    seen = []
+    for layer in model.bert.encoder.layer:
+        layer.register_forward_hook(lambda module, inputs, output: seen.append([one.dtype for one in output]))
+    kernel, computed = F.layer_norm, []
+
+    def layer_norm(rows, *options):
+        computed.append(rows.dtype)
+        return kernel(rows, *options)
+
+    with pytest.MonkeyPatch.context() as patch, torch.autocast("cpu", torch.bfloat16):
+        patch.setattr(F, "layer_norm", layer_norm)
+        logits = model(batch)
+    assert seen == [[torch.bfloat16, torch.bfloat16]] * SMALL["num_hidden_layers"]
+    assert set(computed) == {torch.float32}
+    exact = model(batch)
+    difference = (logits.masked_lm - exact.masked_lm)[:, : SMALL["vocab_size"]].norm()
+    assert difference < 0.05 * exact.masked_lm[:, : SMALL["vocab_size"]].norm()
+    outcome = pretraining_loss(logits, batch)
+    outcome.loss.backward()
+    assert all(weight.grad.dtype == torch.float32 for weight in model.parameters())
+
+
 def test_a_sequence_longer_than_the_positions_is_refused():
     with pytest.raises(SettingsError, match=r"sequences of 24 ids, at most max_position_embeddings \(20\)"):
         ours(max_position_embeddings=20)(make_batch())
