@@ -64,10 +64,19 @@ def _put(growing: Path, path: Path, is_same: IsSame) -> None:
 
 
 def remove_directory(path: Path) -> None:
-    """Remove a directory so that its name disappears at once: nobody finds half of it."""
+    """Remove a directory so that its name disappears at once: nobody finds half of it.
+
+    FileNotFoundError where another machine has removed it.
+    """
     aside = _unfinished(path.parent) / storage.growing_name(path.name)
-    aside.parent.mkdir(exist_ok=True)
-    path.rename(aside)
+    for attempt in range(_ATTEMPTS):
+        aside.parent.mkdir(exist_ok=True)
+        try:
+            path.rename(aside)
+            break
+        except FileNotFoundError:  # another machine may have removed the empty parent in between
+            if attempt == _ATTEMPTS - 1 or not path.exists():
+                raise
     shutil.rmtree(aside, ignore_errors=True)
     with suppress(OSError):  # others grow there
         aside.parent.rmdir()

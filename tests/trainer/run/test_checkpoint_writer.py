@@ -2,13 +2,17 @@
 
 import os
 import signal
+import socket
+import subprocess
 import threading
 
 import pytest
 
-from tests.support.training_runs import losses, refuse, tensors, words
+from tests.support.fork_server import forking_python
+from tests.support.paths import ROOT
+from tests.support.training_runs import WORKER, losses, refuse, tensors, words
 from trainer.run import checkpoint, pretrain, training
-from trainer.run.checkpoint import find_checkpoints
+from trainer.run.checkpoint import MOMENTS, WEIGHTS, find_checkpoints, read_state, read_tensors
 from trainer.run.checkpoint_writer import CheckpointWriter
 from trainer.run.training import Training
 
@@ -103,6 +107,34 @@ def test_the_run_ends_only_when_the_checkpoint_is_on_disk(
     assert disk.was_released_in_time
     assert found == [[]]
     assert list(find_checkpoints(str(tmp_path))) == [last]
+
+
+@pytest.mark.slow
+def test_two_machines_on_one_file_system_write_the_same_checkpoints(training_set, tmp_path):
+    """Two workers, each the first of its machine, write to one directory."""
+    run = ("--steps=6", "--checkpoint-every=1", "--keep-checkpoints=2")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        common = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1])}
+    common |= {"WORLD_SIZE": "2", "LOCAL_RANK": "0", "PYTHONPATH": str(ROOT)}
+    arguments = [forking_python(), str(WORKER), *words(training_set, tmp_path, *run)]
+    machines = [
+        subprocess.Popen(
+            arguments, env=os.environ | common | {"RANK": rank}, stderr=subprocess.PIPE, text=True
+        )
+        for rank in ("0", "1")
+    ]
+    try:
+        said = [machine.communicate(timeout=120)[1] for machine in machines]
+    finally:
+        for machine in machines:
+            machine.kill()
+    assert [machine.returncode for machine in machines] == [0, 0], said
+    found = find_checkpoints(str(tmp_path))
+    assert list(found) == [5, 6]
+    for path in found.values():
+        for name in (WEIGHTS, MOMENTS):
+            assert read_tensors(path, read_state(path), name)
+    assert not (tmp_path / "checkpoints" / "unfinished").exists()
 
 
 def test_a_failed_write_stops_the_run_and_names_the_file(trainer, training_set, tmp_path, monkeypatch):

@@ -563,6 +563,24 @@ def test_sigterm_discards_the_unfinished_update_saves_and_exits_0(
     assert tensors(tmp_path, 10) == tensors(whole, 10)
 
 
+def test_a_second_ctrl_c_interrupts_at_once(trainer, training_set, tmp_path, monkeypatch):
+    forward, passes = BertForPreTraining.forward, []
+
+    def interrupted(self, *arguments, **options):
+        passes.append(1)
+        if len(passes) == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), signal.SIGINT)
+        return forward(self, *arguments, **options)
+
+    monkeypatch.setattr(BertForPreTraining, "forward", interrupted)
+    outcome = trainer(*words(training_set, tmp_path))
+    assert outcome.status == 130
+    assert outcome.err.splitlines()[-1].startswith("trainer: interrupted; --resume continues")
+    assert len(passes) == 3
+    assert not find_checkpoints(str(tmp_path))
+
+
 def test_sigterm_during_an_evaluation_abandons_it(trainer, training_set, tmp_path, monkeypatch):
     evaluated, move = [], Cpu.move
 
