@@ -14,7 +14,8 @@ from trainer.data.order import numbers
 from trainer.data.sizes import ExampleSizes
 
 _PADDING = 0.05  # of the tokens, on average
-_MOST_BUDGETS = 16
+_LITTLE_PADDING = 0.01
+_FEW_BUDGETS, _MOST_BUDGETS = 4, 16
 _NEARLY_WHOLE = 0.97
 _MASK_DEVIATIONS = 3
 _DRAWS = 1 << 20
@@ -49,8 +50,8 @@ class Budgets:
     ) -> None:
         """sizes: tokens of the budgets, rising; those near batch_size * max_seq_length are replaced by it.
 
-        least: tokens that nearly all micro-batches have; the others take the last budget, which has
-        sequences enough for any padding.
+        least: tokens that all micro-batches have, but a few; these take the last budget, which has sequences
+        enough for any padding.
         """
         self.batch_size = batch_size
         self._longest = layout.max_seq_length
@@ -88,13 +89,16 @@ def find_budgets(
     token_budget: int | None = None,
     shares: int = 1,
 ) -> Budgets:
-    """The multiples of ``token_budget``; by default the fewest budgets with 5 % of padding on average.
+    """The multiples of ``token_budget``; by default few budgets with at most 5 % of padding on average.
 
     shares: micro-batches among which examples are dealt so that all have near equal tokens.
     """
     if token_budget is None:
         totals = _draw_totals(examples.lengths, batch_size, shares)
-        return Budgets(_choose_sizes(totals), examples, layout, batch_size, least=int(totals.min()))
+        least, chosen = int(totals.min()), _choose_sizes(totals)
+        if least < _NEARLY_WHOLE * chosen[0]:  # rarely used: for micro-batches shorter than those drawn
+            chosen, least = [_round_up(least, 8), *chosen], 0
+        return Budgets(chosen, examples, layout, batch_size, least=least)
     if token_budget <= 0:
         raise SettingsError(f"token_budget is {token_budget}, expected a number of tokens above 0")
     sizes = range(token_budget, batch_size * layout.max_seq_length, token_budget)
@@ -114,12 +118,16 @@ def _draw_totals(lengths: Array, batch_size: int, shares: int) -> Array:
 def _choose_sizes(totals: Array) -> list[int]:
     """The fewest sizes, multiples of 64 (of 8 for small totals), with 5 % of padding on average.
 
-    Dynamic programming: of all choices of so many sizes, the one with the least padding.
+    Up to 4 where 1 % needs them: so few cost little to compile. Dynamic programming: of all choices of so
+    many sizes, the one with the least padding.
     """
     sizes, padding = _padding_between(totals)
     least = np.where(np.arange(len(sizes)) == 0, 0, np.inf)  # padding of the totals up to each size
     steps: list[Array] = []
-    while least[-1] > _PADDING * totals.sum() and len(steps) < _MOST_BUDGETS:
+    tokens = totals.sum()
+    while len(steps) < _MOST_BUDGETS:
+        if least[-1] <= (_PADDING if len(steps) >= _FEW_BUDGETS else _LITTLE_PADDING) * tokens:
+            break
         sums = least[:, np.newaxis] + padding
         steps.append(sums.argmin(axis=0))
         least = sums.min(axis=0)

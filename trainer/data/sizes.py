@@ -9,6 +9,7 @@ from bertdata.examples.bert.batch import BertBatch
 from bertdata.examples.columns import Array, lengths
 
 _EXAMPLES = 4096
+_LENGTHS = 1 << 17
 _SHARDS = 16
 
 
@@ -47,7 +48,7 @@ def _spread_lengths(data: OpenedDataset) -> Array:
     """The tokens of examples of a few shards, each an equal way behind the one before."""
     used = [shard for shard in data.shards if shard.examples]
     chosen = used[:: -(-len(used) // _SHARDS)]
-    each = -(-_EXAMPLES // len(chosen))
+    each = -(-_LENGTHS // len(chosen))
     return np.concatenate([np.asarray(data.lengths(shard)[:each]) for shard in chosen])
 
 
