@@ -11,7 +11,7 @@ import pytest
 from bertdata.cli.main import main
 from bertdata.dataset.lengths import ShardLengths, read_lengths
 from bertdata.dataset.reader import open_dataset
-from bertdata.errors import ShardError
+from bertdata.errors import MissingInputError, ShardError
 from bertdata.examples.columns import lengths
 from bertdata.io.manifest_file import dump_json
 from tests.support.commands import SMALL, Program
@@ -165,6 +165,9 @@ def test_lengths_that_were_changed_are_refused_when_they_are_read(dataset):
         data.lengths(shard)
     path.write_bytes(b"")
     with pytest.raises(ShardError, match=rf"{path}: found 0 bytes, expected {2 * shard.examples} bytes"):
+        data.lengths(shard)
+    path.unlink()
+    with pytest.raises(MissingInputError, match=rf"{path}: no such file"):
         data.lengths(shard)
 
 
