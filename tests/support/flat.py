@@ -3,12 +3,13 @@
 Nothing here shares code with the trainer's loader.
 """
 
+import itertools
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
-from trainer.data.batches import FlatBatch, RowBatch
+from trainer.data.batches import Batch, FlatBatch, RowBatch
 
 
 def flatten(batch: RowBatch, *, budget: int | None = None, slots: int | None = None) -> FlatBatch:
@@ -82,6 +83,20 @@ def make_rows(
         masked_lm_weights=filled,
         next_sentence_labels=torch.randint(0, 2, (size,), generator=draw, dtype=torch.int32),
     )
+
+
+def examples_of(batch: Batch) -> list[tuple[list[int], list[int], list[int]]]:
+    """(ids, masked places, labels) of each example that is there, whatever the form of the batch."""
+    if isinstance(batch, RowBatch):
+        batch = flatten(batch)
+    used = batch.masked_lm_weights > 0
+    rows, labels = batch.masked_lm_rows[used].tolist(), batch.masked_lm_ids[used].tolist()
+    found = []
+    for start, end in itertools.pairwise(batch.ends.tolist()[: len(batch) + 1]):
+        masks = [(row - start, label) for row, label in zip(rows, labels, strict=True) if start <= row < end]
+        places = [place for place, _ in masks]
+        found.append((batch.input_ids[start:end].tolist(), places, [label for _, label in masks]))
+    return [example for example in found if example[0]]
 
 
 def _int32(values: list[int]) -> Tensor:

@@ -19,10 +19,11 @@ from typing import Any
 
 import torch
 
+from tests.support.flat import examples_of
 from trainer.__main__ import main
 from trainer.collectives.collective import Collective
 from trainer.collectives.launchers import find_rank
-from trainer.data.batches import RowBatch
+from trainer.data.batches import Batch
 from trainer.data.loader import Update
 from trainer.run import checkpoint
 from trainer.run.checkpoint import find_checkpoints
@@ -91,17 +92,12 @@ class TermInMicroBatch:
         wait_for_agreement(self._workers)
 
 
-def note(path: Path, number: int, batches: Sequence[RowBatch]) -> None:
-    """Append a line for each example: update and a digest of its ids, positions and labels."""
+def note(path: Path, number: int, batches: Sequence[Batch]) -> None:
+    """Append a line for each example: update and a digest of its ids, masked places and labels."""
     with path.open("a", encoding="utf-8") as file:
         for batch in batches:
-            parts = (
-                batch.input_ids,
-                batch.masked_lm_positions,
-                batch.masked_lm_ids * batch.masked_lm_weights,
-            )
-            for row in torch.cat([part.int() for part in parts], dim=1):
-                file.write(f"{number} {md5(row.numpy().tobytes()).hexdigest()}\n")
+            for example in examples_of(batch):
+                file.write(f"{number} {md5(repr(example).encode()).hexdigest()}\n")
 
 
 if __name__ == "__main__":

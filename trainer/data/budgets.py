@@ -54,6 +54,7 @@ class Budgets:
         enough for any padding.
         """
         self.batch_size = batch_size
+        self.layout = layout
         self._longest = layout.max_seq_length
         whole, every_mask = batch_size * self._longest, batch_size * layout.max_predictions_per_seq
         sizes = [*(size for size in sizes if size < _NEARLY_WHOLE * whole), whole]

@@ -24,14 +24,14 @@ def evaluation_batches(
 ) -> Prefetcher[Made]:
     """This worker's share of the first ``limit`` examples (default: all), in the order of the files.
 
-    Each share is a run of consecutive examples. A share's last batch is shorter, or, in a form of fixed
-    shapes, filled with missing examples; then each worker also gets the same number of batches, so that no
-    worker waits for another in a program that they run together.
+    Each share is a run of consecutive examples. A share's last batch is filled with missing examples, and
+    each worker gets the same number of batches, so that no worker waits for another in a program that they
+    run together.
     """
     total = data.examples if limit is None else min(limit, data.examples)
     share = range(total * rank // workers, total * (rank + 1) // workers)
     largest = -(-total // workers)
-    least = -(-largest // batch_size) if form.fixed_shapes else 0
+    least = -(-largest // batch_size)
 
     def batches() -> Iterator[Made]:
         made = 0

@@ -9,14 +9,15 @@ from trainer.data.budgets import Budget, Budgets
 from trainer.data.compact import GatheredRows
 
 
-def flatten(gathered: GatheredRows, budgets: Budgets) -> FlatBatch:
-    """A batch of the gathered examples, at most ``budgets.batch_size``, in the smallest budget that fits.
+def flatten(gathered: GatheredRows, budgets: Budgets, budget: Budget | None = None) -> FlatBatch:
+    """A batch of the gathered examples, at most ``budgets.batch_size``.
 
-    The last sequences of ``ends`` share the padding in near equal parts.
+    budget: by default the smallest that fits. The last sequences of ``ends`` share the padding in near
+    equal parts.
     """
     lengths, masks = gathered.lengths, gathered.masks
     tokens, masked = int(lengths.sum()), int(masks.sum())
-    budget = budgets.find(tokens, masked, len(gathered))
+    budget = budget or budgets.find(tokens, masked, len(gathered))
     ends = _ends(lengths, tokens, budget)
     sizes, starts = np.diff(ends), ends[:-1]
     positions = np.arange(budget.tokens, dtype=np.int32) - np.repeat(starts, sizes)

@@ -7,7 +7,7 @@ from typing import Protocol, TypeVar
 from bertdata.dataset.reader import OpenedDataset
 from trainer.data.batches import AnyBatch, Batch, FlatBatch, RowBatch
 from trainer.data.budgets import Budgets, find_budgets
-from trainer.data.compact import GatheredRows
+from trainer.data.compact import GatheredRows, gather
 from trainer.data.deal import group_size
 from trainer.data.flat import flatten
 from trainer.data.rows import pad_rows
@@ -23,16 +23,18 @@ class Prepare(Protocol):
 
 
 class Form(Protocol[Made]):
-    """How gathered examples become batches.
-
-    fixed_shapes: a batch of fewer examples is filled with missing ones, so that shapes do not vary.
-    """
-
-    @property
-    def fixed_shapes(self) -> bool: ...
+    """How gathered examples become batches; those of fewer examples are filled with missing ones."""
 
     def batches(self, gathered: GatheredRows, size: int, prepare: Prepare) -> Iterator[Made]:
         """The gathered examples, ``size`` to a batch; none at all make one batch of missing ones."""
+        ...
+
+    def blanks(self) -> Iterator[Made]:
+        """A batch of missing examples of each shape; none where all batches have the same shape."""
+        ...
+
+    def describe(self) -> str:
+        """The form in a few words, for the log."""
         ...
 
 
@@ -40,16 +42,18 @@ class Form(Protocol[Made]):
 class RowForm:
     """Rows of S ids and P masked slots, for devices that need rows."""
 
-    fixed_shapes: bool = False
-
     def batches(self, gathered: GatheredRows, size: int, prepare: Prepare) -> Iterator[RowBatch]:
         """The gathered examples, ``size`` to a batch; prepared all at once."""
-        count = len(gathered)
-        if self.fixed_shapes:
-            count = max(-(-count // size), 1) * size
+        count = max(-(-len(gathered) // size), 1) * size
         batch = prepare(pad_rows(gathered, count))
         for start in range(0, count, size):
             yield batch.cut(start, min(start + size, count))
+
+    def blanks(self) -> Iterator[RowBatch]:
+        return iter(())
+
+    def describe(self) -> str:
+        return "in padded rows"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +61,6 @@ class FlatForm:
     """All tokens in one row, padded to one of the budgets."""
 
     budgets: Budgets
-    fixed_shapes = True
 
     def batches(self, gathered: GatheredRows, size: int, prepare: Prepare) -> Iterator[FlatBatch]:
         """The gathered examples, ``size`` to a batch, that of the budgets; prepared one by one."""
@@ -65,23 +68,30 @@ class FlatForm:
         for start in range(0, max(len(gathered), 1), size):
             yield prepare(flatten(gathered.cut(start, start + size), self.budgets))
 
+    def blanks(self) -> Iterator[FlatBatch]:
+        for budget in self.budgets.budgets:
+            yield flatten(gather([], 0, self.budgets.layout), self.budgets, budget)
+
+    def describe(self) -> str:
+        sizes = ", ".join(f"{budget.tokens:,}" for budget in self.budgets.budgets)
+        return f"without padding but up to {sizes} tokens"
+
 
 def make_form(
     data: OpenedDataset,
     *,
     batch_size: int,
     rows: bool,
-    fixed_shapes: bool = False,
     token_budget: int | None = None,
     micro_batches: int = 1,
 ) -> Form[Batch]:
     """Rows, or flat batches whose budgets suit the dataset.
 
-    fixed_shapes: those of rows. token_budget: that of ``budgets.find_budgets``. micro_batches: of all
-    workers in an update, for a loader; 1 for evaluation.
+    token_budget: that of ``budgets.find_budgets``. micro_batches: of all workers in an update, for a loader;
+    1 for evaluation.
     """
     if rows:
-        return RowForm(fixed_shapes=fixed_shapes)
+        return RowForm()
     shares = group_size(micro_batches, batch_size) if data.has_lengths else 1
     sizes = sample_sizes(data)
     return FlatForm(find_budgets(sizes, data.layout, batch_size, token_budget=token_budget, shares=shares))

@@ -56,7 +56,7 @@ class Cuda(Device):
         torch.set_float32_matmul_precision("high")  # TF32 for products that autocast leaves in fp32
         self._graphs = bool(config.cuda.cuda_graphs)
         if self._graphs:
-            self.compiles, self.fixed_shapes, self.compile_mode = True, True, "reduce-overhead"
+            self.compiles, self.compile_mode = True, "reduce-overhead"
         self._attention = config.cuda.attention or "auto"
         _allow(self._attention)
         self._kernel = ""

@@ -31,7 +31,7 @@ class Device:
     process_group: the backend of torch.distributed.
     collectives: those that the device works with.
     bucket_mb: megabytes that are reduced in one call.
-    fixed_shapes: batches and masked slots keep their padded shape, as graphs and compilers need it.
+    needs_rows: batches are padded rows, not flat.
     replicas: copies of the model that one worker drives.
     strategy: the name of the strategy that makes the device's updates.
     row_losses: the device's own classification loss, or None.
@@ -47,7 +47,7 @@ class Device:
     process_group: str
     collectives: tuple[str, ...] = ("single", "torch_distributed", "horovod")
     bucket_mb = 100
-    fixed_shapes = False
+    needs_rows = False
     replicas = 1
     strategy = "replicated"
     row_losses: RowLosses | None = None
@@ -63,7 +63,6 @@ class Device:
         self.config = config
         self.torch_device = torch.device(self.name)
         self.compiles = config.run.compile or config.run.compile_only
-        self.fixed_shapes = self.fixed_shapes or self.compiles
 
     def join(self) -> None:
         """Join the process group of torch.distributed that the launcher's environment variables describe."""

@@ -44,7 +44,7 @@ class Hpu(Device):
     process_group = "hccl"
     collectives = ("single", "torch_distributed")  # Horovod supports Gaudi for TensorFlow only
     bucket_mb = 230
-    fixed_shapes = True
+    needs_rows = True
 
     def __init__(self, config: Config, local_rank: int = 0) -> None:
         self.mode = find_mode(config.hpu)

@@ -35,7 +35,7 @@ class Xla(Device):
     process_group = "xla"
     collectives = ("single", "torch_distributed")
     idle = ("compile",)
-    fixed_shapes = True
+    needs_rows = True
     compiles_always = True
     updates_to_compile = 2  # the first creates the moments, so the second has graphs of its own
     _server: object = None

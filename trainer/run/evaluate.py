@@ -15,7 +15,6 @@ from bertdata.errors import BertDataError
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.evaluation import evaluation_batches
-from trainer.data.forms import RowForm
 from trainer.errors import StopRequested
 from trainer.model.bert import BertForPreTraining
 from trainer.model.huggingface import read_config
@@ -45,10 +44,11 @@ class Evaluation:
         """The results over all workers' shares, each example once. StopRequested abandons it."""
         config, device, workers = self._runtime.config, self._runtime.device, self._runtime.workers
         examples = min(self._data.examples, config.run.eval_examples or self._data.examples)
+        batch_size = config.run.eval_batch_size or config.update.batch_size or 32
         batches = evaluation_batches(
             self._data,
-            form=RowForm(fixed_shapes=device.fixed_shapes),
-            batch_size=config.run.eval_batch_size or config.update.batch_size or 32,
+            form=self._runtime.form(self._data, batch_size),
+            batch_size=batch_size,
             workers=workers.size,
             rank=workers.rank,
             limit=examples,

@@ -13,7 +13,6 @@ from bertdata.io.commit import UNFINISHED
 from bertdata.io.directory_lock import lock_directory
 from trainer.collectives.collective import Collective
 from trainer.config.settings import Config
-from trainer.data.forms import RowForm
 from trainer.data.loader import Loader
 from trainer.data.opening import data_warnings, describe_phase
 from trainer.devices.device import Device
@@ -108,9 +107,10 @@ def train_phase(runtime: Runtime, data: OpenedDataset) -> Training:
     if config.data.eval_data is not None and not config.run.compile_only:
         held_out = runtime.task.open(config, config.data.eval_data, shape.vocab_size)
         evaluation = Evaluation(runtime, held_out, data)
+    form = runtime.form(data, batch_size)
     loader = Loader(
         data,
-        form=RowForm(),
+        form=form,
         batch_size=batch_size,
         accumulation=accumulation * device.replicas,
         workers=workers.size,
@@ -124,9 +124,11 @@ def train_phase(runtime: Runtime, data: OpenedDataset) -> Training:
     if config.run.compile_only:
         runtime.log("compiling")
         with closing(loader):
-            training.compile([next(loader) for _ in range(device.updates_per_call)])
-        sizes = f"{batch_size} x {data.layout.max_seq_length}"
-        runtime.log(f"compiled for {device.describe()}, micro-batches of {sizes}; nothing was trained")
+            batches = [next(loader).batches for _ in range(device.updates_per_call)]
+        for shape in [[[blank]] for blank in form.blanks()] or [batches]:
+            training.compile(shape)
+        shapes = f"micro-batches of {batch_size} examples, {form.describe()}"
+        runtime.log(f"compiled for {device.describe()}, {shapes}; nothing was trained")
         training.is_over = True
         return training
     saved = start = training.state.step
@@ -149,7 +151,8 @@ def train_phase(runtime: Runtime, data: OpenedDataset) -> Training:
         runtime.log(
             f"{training.start_point}: updates {start} to {last} of {config.schedule.steps}, "
             f"each of {runtime.copies} workers x {accumulation} micro-batches x {batch_size} = "
-            f"{step_examples} examples out of {data.examples}; {weights:,} weights; {device.describe()}"
+            f"{step_examples} examples out of {data.examples}, {form.describe()}; {weights:,} weights; "
+            f"{device.describe()}"
         )
         compiling = ", which compiles the model" if device.compiles or device.compiles_always else ""
         runtime.log(f"reading the first examples, making the first update{compiling}")

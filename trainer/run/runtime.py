@@ -16,6 +16,8 @@ from trainer.collectives.launchers import find_local_rank, find_rank
 from trainer.collectives.registry import find_collective
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
+from trainer.data.batches import Batch
+from trainer.data.forms import Form, make_form
 from trainer.devices.device import Device
 from trainer.devices.registry import find_device
 from trainer.errors import ReportedError
@@ -45,6 +47,15 @@ class Runtime:
         """Everything that an update of the model is made with."""
         return Worker(
             config=self.config, device=self.device, workers=self.workers, task=self.task, model=model
+        )
+
+    def form(self, data: OpenedDataset, batch_size: int) -> Form[Batch]:
+        """The form of the batches: flat, or rows where the device needs them or the configuration says so."""
+        return make_form(
+            data,
+            batch_size=batch_size,
+            rows=self.config.data.rows or self.device.needs_rows,
+            token_budget=self.config.data.token_budget,
         )
 
     def log(self, message: str) -> None:

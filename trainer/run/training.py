@@ -101,10 +101,9 @@ class Training:
         batches = [update.batches for update in updates]
         return self.strategy.update(batches, self.learning_rate, self.state.update_number)
 
-    def compile(self, updates: Sequence[Update[Batch]]) -> None:
-        """Compile for updates of these shapes, without training."""
-        batches = [update.batches for update in updates]
-        self.strategy.compile(batches, self.state.update_number)
+    def compile(self, updates: Sequence[Sequence[Batch]]) -> None:
+        """Compile for updates of these micro-batches' shapes, without training."""
+        self.strategy.compile(updates, self.state.update_number)
 
     def advance(self, position: Position, examples: int) -> None:
         """Count one update of that many examples; position: the one after it."""

@@ -47,6 +47,8 @@ def examples_of_rows(batch: RowBatch) -> Iterator[tuple[list[int], ...]]:
     """(ids, segments, masked positions, labels of the masks, label of the pair) of each example."""
     for i in range(len(batch)):
         used, masks = int(batch.attention_mask[i].sum()), int(batch.masked_lm_weights[i].sum())
+        if not used:
+            continue  # missing
         yield (
             batch.input_ids[i, :used].tolist(),
             batch.token_type_ids[i, :used].tolist(),

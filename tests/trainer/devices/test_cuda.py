@@ -255,7 +255,7 @@ def test_batches_are_pinned_in_the_loaders_thread_and_copied_without_waiting(cal
 def test_compile_keeps_shapes_and_says_so(calls):
     made = device(compile=True)
     made.compile(made.place(BertForPreTraining(SHAPE)))
-    assert made.fixed_shapes
+    assert not made.needs_rows
     assert calls[-1] == "compile {'mode': None, 'dynamic': False}"
     assert made.describe().endswith(" attention, compiled")
 
@@ -264,7 +264,7 @@ def test_graphs_are_pytorchs_and_keep_no_gradient_in_their_memory(calls):
     made = device(cuda_graphs=True, deterministic=True)
     model = made.place(BertForPreTraining(SHAPE))
     made.compile(model)
-    assert made.fixed_shapes
+    assert not made.needs_rows
     assert calls[-1] == "compile {'mode': 'reduce-overhead', 'dynamic': False}"
     assert made.describe().endswith(", compiled, CUDA graphs, deterministic")
     for _ in range(2):

@@ -30,7 +30,7 @@ PROTOCOL = [
     "release",
     "describe",
 ]
-FACTS = ["name", "process_group", "bucket_mb", "fixed_shapes"]
+FACTS = ["name", "process_group", "bucket_mb", "needs_rows"]
 
 
 @pytest.mark.parametrize("name", DEVICES)

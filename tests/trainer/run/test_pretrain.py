@@ -857,7 +857,7 @@ def test_compile_only_compiles_for_each_phase_and_writes_nothing(trainer, tmp_pa
     compile_it = Training.compile
 
     def note(self, updates):
-        compiled.append((self.state.phase, *updates[0].batches[0].input_ids.shape))
+        compiled.append((self.state.phase, *updates[0][0].input_ids.shape))
         compile_it(self, updates)
 
     monkeypatch.setattr(torch.nn.Module, "compile", lambda self, **_: None)  # that takes half a minute
@@ -865,10 +865,26 @@ def test_compile_only_compiles_for_each_phase_and_writes_nothing(trainer, tmp_pa
     sizes = ["--max-seq-length", 16, 32, "--batch-size", 4, 2, "--max-predictions-per-seq=2"]
     outcome = trainer(*words(None, tmp_path / "run", *GENERATED, *sizes, "--compile-only"))
     assert outcome.status == 0, outcome.err
-    assert compiled == [(1, 4, 16), (2, 2, 32)]
+    assert compiled == [(1, 64), (2, 64)]
     assert outcome.err.count("trainer: compiled for cpu: ") == 2
-    assert "micro-batches of 2 x 32; nothing was trained" in outcome.err
+    shapes = "micro-batches of 2 examples, without padding but up to 64 tokens; nothing was trained"
+    assert shapes in outcome.err
     assert not (tmp_path / "run").exists()
+
+
+def test_compile_only_compiles_for_every_budget(trainer, training_set, tmp_path, monkeypatch):
+    compiled = []
+    compile_it = Training.compile
+
+    def note(self, updates):
+        compiled.append(len(updates[0][0].input_ids))
+        compile_it(self, updates)
+
+    monkeypatch.setattr(torch.nn.Module, "compile", lambda self, **_: None)
+    monkeypatch.setattr(Training, "compile", note)
+    outcome = trainer(*words(training_set, tmp_path / "run", "--token-budget=40", "--compile-only"))
+    assert outcome.status == 0, outcome.err
+    assert compiled == [*range(40, 4 * 64, 40), 4 * 64]
 
 
 def test_compile_only_needs_no_place_and_the_model_is_compiled(trainer, monkeypatch):

@@ -41,7 +41,7 @@ class Ipu(Device):
     process_group = "gloo"
     collectives = ("single", "poprun")
     idle = ("compile", "deterministic", "init_loss_scale", "min_loss_scale", "max_loss_scale")
-    fixed_shapes = True
+    needs_rows = True
     compiles_always = True
     strategy = "whole_updates"
     row_losses = staticmethod(cross_entropy)
