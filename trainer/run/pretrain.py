@@ -125,9 +125,11 @@ def train_phase(runtime: Runtime, data: OpenedDataset) -> Training:
         runtime.log("compiling")
         with closing(loader):
             batches = [next(loader).batches for _ in range(device.updates_per_call)]
-        blanks = [[[blank]] for blank in form.blanks()]
-        for batches_of_a_shape in blanks or [batches]:
-            training.compile(batches_of_a_shape)
+        blanks = [[blank] for blank in form.blanks()]
+        for micro_batches in blanks:
+            training.compile([micro_batches])
+        if not blanks:
+            training.compile(batches)
         shapes = f"micro-batches of {batch_size} examples, {form.describe()}"
         runtime.log(f"compiled for {device.describe()}, {shapes}; nothing was trained")
         training.is_over = True
