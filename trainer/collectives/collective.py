@@ -5,7 +5,7 @@ has it) and Horovod (horovodrun).
 """
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 import torch
@@ -35,6 +35,14 @@ class Collective(Protocol):
 
     def average(self, tensors: Iterable[torch.Tensor], dtype: torch.dtype | None = None) -> None:
         """Overwrite the tensors with their means over the workers; dtype: the type to add up in."""
+
+    def start_average(
+        self, flat: torch.Tensor, name: str, dtype: torch.dtype | None = None
+    ) -> Callable[[], None]:
+        """Start to overwrite the tensor with its mean over the workers; returns a function that waits for it.
+
+        Until then the tensor must not be used. name: unique among the averages under way.
+        """
 
     def sum_numbers(self, numbers: list[float]) -> list[float]:
         """The sums over the workers, the same bits on each."""

@@ -2,11 +2,12 @@
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
 
+from trainer.collectives.buckets import split_into_buckets
 from trainer.collectives.collective import Collective
 from trainer.collectives.heartbeat import Heartbeat
 from trainer.collectives.launchers import find_local_rank
@@ -37,6 +38,20 @@ class Workers(Collective, ABC):
         # Divided first: the sum of 16-bit numbers must not overflow.
         self._sum(tensors, lambda flat: flat.div_(self.size).to(dtype or flat.dtype))
 
+    def start_average(
+        self, flat: torch.Tensor, name: str, dtype: torch.dtype | None = None
+    ) -> Callable[[], None]:
+        with torch.no_grad(), self._heartbeat.naming_lost_workers():
+            wait = self._start_sum(flat.div_(self.size).to(dtype or flat.dtype), name)
+
+        def finish() -> None:
+            with torch.no_grad(), self._heartbeat.naming_lost_workers():
+                found = wait()
+                if found.data_ptr() != flat.data_ptr():
+                    flat.copy_(found)
+
+        return finish
+
     def sum_numbers(self, numbers: list[float]) -> list[float]:
         # Added by rank on each host: float64 even where the device has none, the same bits everywhere.
         return [sum(column) for column in zip(*self.gather(numbers), strict=True)]
@@ -66,7 +81,7 @@ class Workers(Collective, ABC):
         """Overwrite the tensors with sums over the workers; term: from a flat tensor to its summand."""
         with self._heartbeat.naming_lost_workers():
             under_way = []
-            for number, bucket in enumerate(_buckets(tensors, self._device.bucket_mb)):
+            for number, bucket in enumerate(split_into_buckets(tensors, self._device.bucket_mb)):
                 flat = term(torch.cat([tensor.reshape(-1) for tensor in bucket]))
                 under_way.append((bucket, self._start_sum(flat, f"bucket.{number}")))
             for bucket, wait in under_way:
@@ -89,18 +104,3 @@ def _overwrite(tensors: list[torch.Tensor], values: list[torch.Tensor]) -> None:
         return
     for tensor, value in zip(tensors, values, strict=True):
         tensor.copy_(value)
-
-
-def _buckets(tensors: Iterable[torch.Tensor], megabytes: int) -> Iterator[list[torch.Tensor]]:
-    """The tensors in order, grouped by type up to that size; a larger tensor is a bucket of its own."""
-    bucket: list[torch.Tensor] = []
-    room = 0
-    for tensor in tensors:
-        size = tensor.numel() * tensor.element_size()
-        if bucket and (size > room or tensor.dtype != bucket[0].dtype):
-            yield bucket
-            bucket = []
-        room = (room if bucket else megabytes * 2**20) - size
-        bucket.append(tensor)
-    if bucket:
-        yield bucket

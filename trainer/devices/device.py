@@ -37,6 +37,7 @@ class Device:
     row_losses: the device's own classification loss, or None.
     updates_per_call: updates that the strategy makes in one call.
     updates_to_compile: updates until every graph has been seen.
+    averages_in_backward: gradients can be averaged over the workers while the backward pass runs.
     clips_in_step: the optimiser clips gradients itself, once an update.
     compile_mode: torch.compile's mode, where it is used.
     compiles_always: the device compiles whatever it runs, without torch.compile.
@@ -53,6 +54,7 @@ class Device:
     row_losses: RowLosses | None = None
     updates_per_call = 1
     updates_to_compile = 1
+    averages_in_backward = True
     clips_in_step = False
     compile_mode: str | None = None
     compiles_always = False

@@ -45,6 +45,7 @@ class Hpu(Device):
     collectives = ("single", "torch_distributed")  # Horovod supports Gaudi for TensorFlow only
     bucket_mb = 230
     needs_rows = True
+    averages_in_backward = False  # not tried on a card
 
     def __init__(self, config: Config, local_rank: int = 0) -> None:
         self.mode = find_mode(config.hpu)

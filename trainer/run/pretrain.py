@@ -107,7 +107,7 @@ def train_phase(runtime: Runtime, data: OpenedDataset) -> Training:
     if config.data.eval_data is not None and not config.run.compile_only:
         held_out = runtime.task.open(config, config.data.eval_data, shape.vocab_size)
         evaluation = Evaluation(runtime, held_out, data)
-    form = runtime.form(data, batch_size)
+    form = runtime.form(data, batch_size, runtime.copies * accumulation)
     loader = Loader(
         data,
         form=form,

@@ -17,6 +17,7 @@ from trainer.collectives.registry import find_collective
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
+from trainer.data.deal import group_size
 from trainer.data.forms import Form, make_form
 from trainer.devices.device import Device
 from trainer.devices.registry import find_device
@@ -49,13 +50,17 @@ class Runtime:
             config=self.config, device=self.device, workers=self.workers, task=self.task, model=model
         )
 
-    def form(self, data: OpenedDataset, batch_size: int) -> Form[Batch]:
-        """The form of the batches: flat, or rows where the device needs them or the configuration says so."""
+    def form(self, data: OpenedDataset, batch_size: int, micro_batches: int = 1) -> Form[Batch]:
+        """The form of the batches: flat, or rows where the device needs them or the configuration says so.
+
+        micro_batches: those of an update over all workers, to which its examples are dealt.
+        """
         return make_form(
             data,
             batch_size=batch_size,
             rows=self.config.data.rows or self.device.needs_rows,
             token_budget=self.config.data.token_budget,
+            shares=group_size(micro_batches, batch_size) if data.has_lengths else 1,
         )
 
     def log(self, message: str) -> None:

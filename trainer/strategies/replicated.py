@@ -2,15 +2,18 @@
 
 import math
 from collections.abc import Sequence
+from contextlib import nullcontext
 
 import torch
 from torch import Tensor
 
 from trainer.collectives.collective import force_weight_sync
+from trainer.config.settings import Config
 from trainer.data.batches import Batch
 from trainer.data.order import numbers
 from trainer.errors import NotFiniteError, StopRequested
 from trainer.optim import find_preset, group_parameters
+from trainer.strategies.gradient_buckets import GradientBuckets
 from trainer.strategies.optimiser import make_scale, optimiser_settings
 from trainer.strategies.strategy import Inference, Learner, Strategy, UpdateNumber, Worker, loss_and_sums
 
@@ -31,6 +34,11 @@ class Replicated(Strategy):
         preset = find_preset(config.update.optimiser, **optimiser_settings(config))
         self.optimiser = worker.device.optimiser(preset, group_parameters(preset, model.named_parameters()))
         self._weights: list[Tensor] = [weight for weight in model.parameters() if weight.requires_grad]
+        self._sum_type = sum_type(config)
+        self._buckets: GradientBuckets | None = None
+        if averages_in_backward(worker):
+            megabytes = worker.device.bucket_mb
+            self._buckets = GradientBuckets(self._weights, worker.workers, megabytes, self._sum_type)
 
     def update(
         self, updates: Sequence[Sequence[Batch]], learning_rate: float, first: UpdateNumber
@@ -43,9 +51,8 @@ class Replicated(Strategy):
             self.optimiser.zero_grad()
             raise
         gradients = [weight.grad for weight in self._weights if weight.grad is not None]
-        if config.update.allreduce_post_accumulation:
-            half = torch.bfloat16 if config.update.precision == "bf16" else torch.float16
-            workers.average(gradients, half if config.update.allreduce_post_accumulation_fp16 else None)
+        if config.update.allreduce_post_accumulation and not self._buckets:
+            workers.average(gradients, self._sum_type)
         self.scale.unscale(gradients)
         force_weight_sync(workers, self._weights, config.update.force_weight_sync)
         if self._clip(gradients, first):
@@ -64,6 +71,8 @@ class Replicated(Strategy):
         clip_norm = config.update.micro_batch_clip_norm(count)
         sums = list[Tensor]()
         values = list[Tensor]()
+        if self._buckets:
+            self._buckets.reset()
         for number, batch in enumerate(batches):
             is_last = number == count - 1
             workers.stopping.check(exchanges=is_last or not config.update.allreduce_post_accumulation)
@@ -72,7 +81,8 @@ class Replicated(Strategy):
             key = (config.data.seed, "dropout", at.phase, at.step, micro_batch)
             device.seed(int(numbers(1, *key)[0]) >> 1)
             outcome = device.forward(self._learner, batch)
-            self.scale.scale(outcome.loss / count).backward()  # type: ignore[no-untyped-call]
+            with self._buckets.averaging() if self._buckets and is_last else nullcontext():
+                self.scale.scale(outcome.loss / count).backward()  # type: ignore[no-untyped-call]
             device.after_backward()
             values.append(loss_and_sums(outcome))
             if config.update.allreduce_post_accumulation and clip_norm is None:
@@ -129,3 +139,20 @@ class Replicated(Strategy):
             elif "betas" in group:
                 for weight in group["params"]:
                     states[weight]["step"] = torch.tensor(float(applied))
+
+
+def sum_type(config: Config) -> torch.dtype | None:
+    """The type in which gradients are added up over the workers; None: their own."""
+    if not config.update.allreduce_post_accumulation_fp16:
+        return None
+    return torch.bfloat16 if config.update.precision == "bf16" else torch.float16
+
+
+def averages_in_backward(worker: Worker) -> bool:
+    """True if gradients can be averaged while the last backward pass of an update runs.
+
+    Not if each micro-batch is averaged or clipped on its own, or where the device does not overlap them.
+    """
+    update = worker.config.update
+    is_once = update.allreduce_post_accumulation and update.micro_batch_clip_norm(1) is None
+    return worker.workers.size > 1 and worker.device.averages_in_backward and is_once

@@ -262,9 +262,16 @@ class Pair(Single):
         self.reductions: list[torch.dtype | None] = []
         self._meeting, self._table = meeting, table
 
+    def start_average(self, flat, name, dtype=None):
+        if name == "bucket.0":  # the last of an update
+            self.reductions.append(dtype)
+        return lambda: self._average([flat], dtype)
+
     def average(self, tensors, dtype=None):
-        tensors = list(tensors)
         self.reductions.append(dtype)
+        self._average(list(tensors), dtype)
+
+    def _average(self, tensors, dtype):
         self._table[self.rank] = [(tensor.detach() / 2).to(dtype or tensor.dtype) for tensor in tensors]
         self._meeting.wait()
         means = [one + other for one, other in zip(self._table[0], self._table[1], strict=True)]
