@@ -1,9 +1,9 @@
-"""BERT-Large on one GPU: sequences a second and share of the limit, for each option, as Markdown.
+"""BERT-Large on one GPU: tokens a second and share of the limit, for each option, as Markdown.
 
 ``python -m benchmarks.gpu [--only NAME,...] [--batch-sizes N N] [--updates N] [--tflops N]``. The updates are
-the trainer's own, in bf16, with dropout, on generated examples. These have no padding; in the rows that say
-so, every tenth example is half as long, and padding is removed and restored. Each option runs in a process of
-its own. Fixed shapes need an attention mask, which PyTorch's flash attention does not accept.
+the trainer's own, in bf16, with dropout, on generated examples whose lengths are distributed like those of
+real datasets: fill 0.9 in phase 1, 0.5 in phase 2. Tokens and operations are counted for real tokens only,
+never for padding, so that rows and flat batches compare. Each option runs in a process of its own.
 """
 
 import argparse
@@ -11,27 +11,28 @@ import json
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 
 from bertdata.errors import BertDataError
+from bertdata.records import ShardLayout
+from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
-from trainer.data.batches import RowBatch
-from trainer.data.forms import RowForm
+from trainer.data.batches import Batch, FlatBatch
+from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
-from trainer.data.opening import open_configured
 from trainer.devices.registry import find_device
 from trainer.run.checkpoint import new_state
 from trainer.run.runtime import begin, find_model_config, make_model
 from trainer.run.training import Training
 
-PHASES = {
-    "phase 1": {"max_seq_length": 128, "max_predictions_per_seq": 20, "batch_size": 256},
-    "phase 2": {"max_seq_length": 512, "max_predictions_per_seq": 80, "batch_size": 64},
+PHASES: dict[str, dict[str, Any]] = {
+    "phase 1": {"max_seq_length": 128, "max_predictions_per_seq": 20, "batch_size": 256, "fill": 0.9},
+    "phase 2": {"max_seq_length": 512, "max_predictions_per_seq": 80, "batch_size": 64, "fill": 0.5},
 }
-GFLOP = {"phase 1": 240.6, "phase 2": 1020.5}
-"""Work of one sequence, forward and backward, with the head on masked positions only."""
+"""Sizes of both phases; fill: tokens over those of full sequences."""
 
 TFLOPS = 989.0
 """Dense bf16 operations a second of an H100 or H200, in 10^12."""
@@ -48,16 +49,14 @@ CUDNN = {"device_options": {"attention": "cudnn"}, "attention_probs_dropout_prob
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "as it is": {},
-    "as it is (some padding)": {"padded": True},
     "compile": {"compile": True},
     "cuda_graphs": {"device_options": {"cuda_graphs": True}},
     "compile + attention efficient": {"compile": True, "device_options": {"attention": "efficient"}},
     "compile + attention cudnn (dropout 1/8)": {"compile": True, **CUDNN},
-    "attention flash": {"device_options": {"attention": "flash"}},
-    "attention flash (some padding)": {"padded": True, "device_options": {"attention": "flash"}},
     "attention efficient": {"device_options": {"attention": "efficient"}},
-    "attention cudnn (dropout 1/8)": CUDNN,
     "attention math": {"device_options": {"attention": "math"}},
+    "rows": {"rows": True},
+    "rows + compile": {"rows": True, "compile": True},
     "deterministic": {"deterministic": True},
     "fp16": {"precision": "fp16"},
     "fp32 (TF32)": {"precision": "fp32"},
@@ -66,45 +65,76 @@ WARM_UP = 5
 
 
 def measure(settings: dict[str, Any], updates: int) -> dict[str, Any]:
-    """Sequences a second over so many updates, peak memory in GiB, and the device's description."""
-    padded = settings.get("padded", False)  # not a key of the trainer
-    given = {name: value for name, value in settings.items() if name != "padded"}
+    """Speed over so many updates, fill of the batches, peak memory in GiB, the device's description."""
+    given = dict(settings)
+    fill = given.pop("fill", 1.0)  # not a key of the trainer
     config = Config.of(generated_data=True, optimiser="lamb-nvidia", **given)
     runtime = begin(config)
-    data = open_configured(config, None)
+    layout = ShardLayout(
+        max_seq_length=config.data.max_seq_length or 128,
+        max_predictions_per_seq=config.data.max_predictions_per_seq or 20,
+    )
+    data = generated_data(layout, vocabulary_size=config.model.settings()["vocab_size"], fill=fill)
     shape = find_model_config(config, data)
     training = Training(runtime, make_model(runtime, shape), new_state(config, shape, data.digest))
-    ready = runtime.device.prepare
-    prepare = (lambda batch: ready(shorten(batch))) if padded else ready
+    size = config.update.batch_size or 32
     loader = Loader(
-        data, form=RowForm(), batch_size=config.update.batch_size, seed=config.data.seed, prepare=prepare
+        data,
+        form=runtime.form(data, size),
+        batch_size=size,
+        seed=config.data.seed,
+        prepare=runtime.device.prepare,
     )
+    batches: list[Batch] = []
     try:
         for number in range(WARM_UP + updates):
             if number == WARM_UP:
                 _wait()
+                batches.clear()
                 start = time.perf_counter()
             update = next(loader)
+            batches += update.batches
             training.update([update])
-            training.advance(update.position, config.update.batch_size)
+            training.advance(update.position, size)
         _wait()
         seconds = time.perf_counter() - start
     finally:
         loader.close()
     memory = torch.cuda.max_memory_allocated() / 2**30 if torch.cuda.is_available() else 0.0
+    lengths = [length for batch in batches for length in lengths_of(batch)]
     return {
-        "speed": updates * config.update.batch_size / seconds,
+        "sequences": len(lengths) / seconds,
+        "tokens": sum(lengths) / seconds,
+        "operations": sum(operations_of(batch, shape) for batch in batches) / seconds,
+        "fill": sum(lengths) / (len(lengths) * layout.max_seq_length),
+        "fed": sum(lengths) / sum(batch.input_ids.numel() for batch in batches),
         "memory": memory,
         "device": runtime.device.describe(),
     }
 
 
-def shorten(batch: RowBatch) -> RowBatch:
-    """Make every tenth example of the batch half as long, its masks included."""
-    half = batch.attention_mask.shape[1] // 2
-    batch.attention_mask[::10, half:] = 0
-    batch.masked_lm_positions[::10] %= half
-    return batch
+def lengths_of(batch: Batch) -> list[int]:
+    """The tokens of each sequence."""
+    if isinstance(batch, FlatBatch):
+        return [int(length) for length in batch.ends.diff()[: len(batch)]]
+    return [int(length) for length in batch.attention_mask.sum(1)]
+
+
+def operations_of(batch: Batch, shape: ModelConfig) -> float:
+    """Floating-point operations of the matrix products for real tokens and masks, forward and backward."""
+    lengths = lengths_of(batch)
+    masks = int(batch.masked_lm_weights.sum())
+    return 3.0 * forward_operations(lengths, masks, shape)
+
+
+def forward_operations(lengths: Sequence[int], masks: int, shape: ModelConfig) -> int:
+    """Operations of one forward pass: two for each multiplication with an addition."""
+    width, inner = shape.hidden_size, shape.intermediate_size
+    tokens = sum(lengths)
+    layer = tokens * (4 * width * width + 2 * width * inner)
+    attention = 2 * width * sum(length * length for length in lengths)
+    heads = masks * width * (width + shape.vocab_size) + len(lengths) * width * (width + 2)
+    return 2 * (shape.num_hidden_layers * (layer + attention) + heads)
 
 
 def _wait() -> None:
@@ -113,14 +143,16 @@ def _wait() -> None:
 
 
 def row(option: str, found: dict[str, dict[str, Any]], tflops: float) -> str:
-    """A row of the table: speed, share of the limit and memory of each phase, or its error."""
+    """A row of the table: speed, fill, share of the limit and memory of each phase, or its error."""
     cells = [option]
-    for phase, result in found.items():
+    for result in found.values():
         if "error" in result:
-            cells += [str(result["error"]), "", ""]
+            cells += [str(result["error"]), "", "", "", "", ""]
         else:
-            share = result["speed"] * GFLOP[phase] / (tflops * 1e3)
-            cells += [f"{result['speed']:.0f}", f"{share:.0%}", f"{result['memory']:.0f} GiB"]
+            share = result["operations"] / (tflops * 1e12)
+            cells += [f"{result['sequences']:,.0f}", f"{result['tokens']:,.0f}"]
+            cells += [f"{result['fill']:.2f}", f"{result['fed']:.2f}"]
+            cells += [f"{result['operations'] / 1e12:.0f} ({share:.0%})", f"{result['memory']:.0f} GiB"]
     return f"| {' | '.join(cells)} |"
 
 
@@ -128,7 +160,8 @@ def head(phases: dict[str, dict[str, Any]]) -> str:
     """The first two lines of the table."""
     titles = ["option"]
     for name, settings in phases.items():
-        titles += [f"{name}: sequences/s at batch {settings['batch_size']}", "of the limit", "memory"]
+        titles += [f"{name}: sequences/s at batch {settings['batch_size']}", "tokens/s", "fill"]
+        titles += ["real share of the tokens fed", "TFLOP/s (of the limit)", "memory"]
     return f"| {' | '.join(titles)} |\n|{'---|' * len(titles)}"
 
 

@@ -11,7 +11,6 @@ import torch
 from torch.backends import cuda as backend
 from torch.nn.attention import SDPBackend
 
-from benchmarks import gpu
 from bertdata.errors import SettingsError
 from bertdata.records import ShardLayout
 from trainer.config.model import ModelConfig
@@ -304,55 +303,3 @@ def test_without_graphs_nothing_is_marked_and_no_gradient_copied(calls):
 def outcome(device: Cuda, model: BertForPreTraining, examples: RowBatch) -> Outcome:
     """The device's forward pass and loss."""
     return device.forward(partial(Pretraining().outcome, model), examples)
-
-
-# The benchmark
-
-
-def test_the_benchmark_refuses_without_a_gpu_in_one_line(monkeypatch, capsys):
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
-    assert gpu.main([]) == 2
-    assert capsys.readouterr().err.startswith(
-        "benchmarks.gpu: device 'cuda' is not there: worker 0 has no GPU"
-    )
-
-
-def test_the_benchmarks_table_holds_figures_and_reasons(monkeypatch, capsys):
-    """On the processor, with a tiny model."""
-    small = {"vocab_size": 100, "hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
-    sizes = {"max_seq_length": 16, "max_predictions_per_seq": 2, "batch_size": 2}
-    result = gpu.measure({"device": "cpu", **small, **sizes}, updates=2)
-    assert result["speed"] > 0
-    assert result["device"].startswith("cpu: ")
-    assert gpu.measure({"device": "cpu", "padded": True, **small, **sizes}, updates=1)["speed"] > 0
-    results = [{"speed": 4000.0, "memory": 12.4, "device": ""}, {"error": "it has burnt"}]
-    monkeypatch.setattr(gpu, "in_a_process", lambda settings, updates: results[settings["batch_size"] == 4])
-    phases = {"phase 1": sizes, "phase 2": sizes | {"batch_size": 4}}
-    gpu.table({}, phases, ["as it is"], 2, 1000.0)
-    assert capsys.readouterr().out.splitlines() == [
-        "| option | phase 1: sequences/s at batch 2 | of the limit | memory | "
-        "phase 2: sequences/s at batch 4 | of the limit | memory |",
-        "|---|---|---|---|---|---|---|",
-        "| as it is | 4000 | 96% | 12 GiB | it has burnt |  |  |",
-    ]
-
-
-def test_the_benchmarks_padding_leaves_every_mask_on_a_token():
-    examples = gpu.shorten(batch())
-    lengths = examples.attention_mask.sum(1)
-    assert lengths.tolist() == [16, 20, 7, 32, 11, 9]
-    assert (examples.masked_lm_positions < lengths[:, None]).all()
-
-
-def test_the_benchmarks_options_can_be_named_and_are_settings():
-    assert not any("," in name for name in gpu.OPTIONS)  # --only takes several
-    for options in gpu.OPTIONS.values():
-        settings = {name: value for name, value in options.items() if name != "padded"}
-        config = Config.of(**{"device": "cuda", **gpu.LARGE, **settings})
-        cudnn = config.cuda.attention == "cudnn"
-        assert not cudnn or (config.model.settings()["attention_probs_dropout_prob"] * 16).is_integer()
-
-
-def test_a_failure_of_the_benchmark_is_told_in_its_cell(capsys):
-    found = gpu.in_a_process({"device": "cpu", "vocab_size": 100, "hidden_size": 30}, 1)
-    assert "hidden_size is 30, no multiple of num_attention_heads" in found["error"]
