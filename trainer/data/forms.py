@@ -73,7 +73,7 @@ class FlatForm:
             yield flatten(gather([], 0, self.budgets.layout), self.budgets, budget)
 
     def describe(self) -> str:
-        sizes = ", ".join(f"{budget.tokens:,}" for budget in self.budgets.budgets)
+        sizes = ", ".join(dict.fromkeys(f"{budget.tokens:,}" for budget in self.budgets.budgets))
         return f"without padding but up to {sizes} tokens"
 
 

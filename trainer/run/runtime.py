@@ -17,7 +17,6 @@ from trainer.collectives.registry import find_collective
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
-from trainer.data.deal import group_size
 from trainer.data.forms import Form, make_form
 from trainer.devices.device import Device
 from trainer.devices.registry import find_device
@@ -60,7 +59,7 @@ class Runtime:
             batch_size=batch_size,
             rows=self.config.data.rows or self.device.needs_rows,
             token_budget=self.config.data.token_budget,
-            shares=group_size(micro_batches, batch_size) if data.has_lengths else 1,
+            micro_batches=micro_batches,
         )
 
     def log(self, message: str) -> None:

@@ -14,11 +14,11 @@ import torch
 from bertdata.errors import MissingExtraError, SettingsError
 from tests.support.launching import ROOT, command_line, launch
 from trainer.collectives import heartbeat
+from trainer.collectives.buckets import split_into_buckets
 from trainer.collectives.collective import force_weight_sync
 from trainer.collectives.heartbeat import Heartbeat
 from trainer.collectives.launchers import find_local_rank
 from trainer.collectives.registry import find_collective
-from trainer.collectives.workers import _buckets
 from trainer.config.settings import Config
 from trainer.devices.registry import find_device
 from trainer.errors import WorkerLost
@@ -205,7 +205,7 @@ def test_horovod_is_installed():
 def test_buckets_keep_order_type_and_size():
     floats = [torch.zeros(size) for size in (200_000, 50_000, 20_000, 0, 400_000, 1)]
     tensors = [*floats, torch.zeros(3, dtype=torch.float64), torch.zeros(4)]
-    buckets = [[tensor.numel() for tensor in bucket] for bucket in _buckets(tensors, 1)]
+    buckets = [[tensor.numel() for tensor in bucket] for bucket in split_into_buckets(tensors, 1)]
     assert buckets == [[200_000, 50_000], [20_000, 0], [400_000], [1], [3], [4]]
 
 
