@@ -85,21 +85,23 @@ def measure(settings: dict[str, Any], updates: int) -> dict[str, Any]:
         seed=config.data.seed,
         prepare=runtime.device.prepare,
     )
-    batches: list[Batch] = []
     try:
-        for number in range(WARM_UP + updates):
-            if number == WARM_UP:
-                _wait()
-                batches.clear()
-                start = time.perf_counter()
-            update = next(loader)
-            batches += update.batches
-            training.update([update])
-            training.advance(update.position, size)
-        _wait()
-        seconds = time.perf_counter() - start
+        drawn = [next(loader) for _ in range(WARM_UP + updates)]
     finally:
         loader.close()
+    # Each token budget is compiled at its first update, so every one has an update before the clock starts.
+    first_of_shape = {update.batches[0].input_ids.shape: update for update in drawn}
+    for update in [*first_of_shape.values(), *drawn[:WARM_UP]]:
+        training.update([update])
+        training.advance(update.position, size)
+    _wait()
+    start = time.perf_counter()
+    for update in drawn[WARM_UP:]:
+        training.update([update])
+        training.advance(update.position, size)
+    _wait()
+    seconds = time.perf_counter() - start
+    batches = [batch for update in drawn[WARM_UP:] for batch in update.batches]
     memory = torch.cuda.max_memory_allocated() / 2**30 if torch.cuda.is_available() else 0.0
     lengths = [length for batch in batches for length in lengths_of(batch)]
     return {
