@@ -105,7 +105,8 @@ def begin(config: Config) -> Runtime:
         runtime.stop_all(
             SettingsError(f"{found}: start as many workers, or, without a launcher, give --dist")
         )
-    if idle := config.keys_without_effect(config.run.device, device.idle):
+    idle_here = (*device.idle, *["token_budget"] * (config.data.rows or device.needs_rows))
+    if idle := config.keys_without_effect(config.run.device, idle_here):
         runtime.log(f"accepted, without effect on device {config.run.device}: {', '.join(idle)}")
     return runtime
 

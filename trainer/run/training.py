@@ -112,6 +112,11 @@ class Training:
         applied = self.strategy.applied
         self.state = replace(self.state, step=step, applied=applied, trained=trained, position=position)
 
+    @property
+    def parameters(self) -> int:
+        """The number of trained values."""
+        return sum(weight.numel() for weight in self._model.parameters())
+
     def release(self) -> None:
         """Free the device for the next phase."""
         self.strategy.release()

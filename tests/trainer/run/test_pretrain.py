@@ -179,6 +179,14 @@ def test_graphcores_tiny_configuration_trains_on_a_processor(trainer, training_s
     assert seen[0]["mlm_loss"] - seen[-1]["mlm_loss"] > 0.2
 
 
+def test_a_token_budget_for_padded_rows_is_named_as_idle(trainer, training_set, tmp_path):
+    run = ("--rows", "--token-budget=40", "--steps=1", "--warmup=0")
+    outcome = trainer(*words(training_set, tmp_path, *run))
+    assert outcome.status == 0, outcome.err
+    assert "accepted, without effect on device cpu: token_budget" in outcome.err
+    assert "in padded rows" in outcome.err
+
+
 def test_resuming_with_other_hyperparameters_says_each_difference(trainer, training_set, tmp_path):
     run = words(training_set, tmp_path, "--steps-this-run=2")
     assert trainer(*run).status == 0

@@ -1,0 +1,231 @@
+"""One phase of training, read downwards: model, start point, evaluation, data, loop."""
+
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+
+from bertdata.dataset.reader import OpenedDataset
+from bertdata.errors import SettingsError
+from trainer.collectives.collective import Collective
+from trainer.config.model import ModelConfig
+from trainer.data.batches import Batch
+from trainer.data.forms import Form
+from trainer.data.loader import Loader
+from trainer.devices.device import Device
+from trainer.errors import StopRequested, WorkerLost
+from trainer.report.reporter import Reporter, make_reporter
+from trainer.run.checkpoint import State, new_state
+from trainer.run.evaluate import Evaluation, reached
+from trainer.run.pending_updates import PendingUpdates
+from trainer.run.runtime import Runtime, find_model_config, make_model, profiled
+from trainer.run.start_point import find_start_point
+from trainer.run.training import Training
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class UpdatePlan:
+    """The updates of a phase that this run makes, numbered from ``start`` to ``last``.
+
+    batch_size: examples of a micro-batch. accumulation: micro-batches of each copy of the model.
+    examples: those of an update over all workers. interval: examples trained between two evaluations.
+    """
+
+    start: int
+    last: int
+    batch_size: int
+    accumulation: int
+    examples: int
+    interval: int
+
+    @classmethod
+    def of(cls, runtime: Runtime, start: int) -> "UpdatePlan":
+        config, copies = runtime.config, runtime.copies
+        steps = config.schedule.steps
+        batch_size, accumulation = config.update.micro_batches(copies)
+        return cls(
+            start=start,
+            last=min(steps, start + (config.run.steps_this_run or steps)),
+            batch_size=batch_size,
+            accumulation=accumulation,
+            examples=config.update.examples(copies),
+            interval=config.evaluation_interval(copies),
+        )
+
+
+def train_phase(runtime: Runtime, data: OpenedDataset) -> Training:
+    """Train one phase, or the part of it until the run is stopped."""
+    config, workers = runtime.config, runtime.workers
+    shape = find_model_config(config, data)
+    runtime.log("building the model")
+    fresh = new_state(config, shape, data.digest)
+    training = Training(runtime, make_model(runtime, shape), fresh)
+    if config.run.compile_only:
+        return compile_shapes(runtime, training, data)
+    training.start(*runtime.share(lambda: find_start_point(config, fresh)))
+    plan = UpdatePlan.of(runtime, training.state.step)
+    calls = count_calls(plan.last - plan.start, runtime.device)
+    evaluation = make_evaluation(runtime, data, shape)
+    form = runtime.form(data, plan.batch_size, runtime.copies * plan.accumulation)
+    loader = make_loader(runtime, data, plan, form, training.state)
+    is_resumed = training.start_point.startswith("resumed")
+    report = make_reporter(
+        config, runtime.task.columns, rank=workers.rank, resume_step=plan.start if is_resumed else None
+    )
+    signals, profile = stop_signals(workers), profiled(runtime, calls)
+    with closing(loader), report, signals, training, profile as count_update:
+        announce(runtime, training, data, plan, form)
+        report.begin()
+        stopped = make_updates(runtime, training, loader, evaluation, report, plan, count_update)
+        training.finish_save(together=stopped)
+        if stopped:
+            runtime.log(f"stopped after update {training.state.step} as requested; --resume continues")
+        report.close("stopped" if stopped else "success")
+    training.is_over = training.state.step == config.schedule.steps and not stopped
+    return training
+
+
+def make_updates(
+    runtime: Runtime,
+    training: Training,
+    loader: Loader[Batch],
+    evaluation: Evaluation | None,
+    report: Reporter,
+    plan: UpdatePlan,
+    count_update: Callable[[], None],
+) -> bool:
+    """Make the planned updates, with their reports, checkpoints and evaluations; True if asked to stop."""
+    config, device, stopping = runtime.config, runtime.device, runtime.workers.stopping
+    pending = PendingUpdates(runtime, report, examples=plan.examples, step=plan.start)
+    saved, last, stopped = plan.start, plan.last, False
+    try:
+        while training.state.step < last:
+            stopping.check(exchanges=True)  # a strategy may check between micro-batches too
+            updates = [next(loader) for _ in range(device.updates_per_call)]
+            before = training.state
+            for update, sums in zip(updates, training.update(updates), strict=True):
+                pending.add(sums, training.learning_rate, update.position.epoch)
+                training.advance(update.position, plan.examples)
+            count_update()
+            step, trained = training.state.step, training.state.trained
+            is_last = step == last
+            evaluates = is_last or _passes(plan.interval, before.trained, trained)
+            saves = is_last or _passes(config.run.checkpoint_every, before.step, step)
+            if saves or evaluates or pending.is_due(step, config.reports.log_every):
+                pending.flush()
+            if saves:
+                training.save()
+                report.saved(step)
+                saved = step
+            if evaluation and evaluates:
+                report.begin_evaluation()
+                record = evaluation.measure(training.strategy, step=step, trained=trained)
+                report.evaluation(record)
+                if reached(runtime, record):
+                    runtime.log(f"the target accuracy {config.run.target_accuracy} is reached")
+                    last = step
+            if saves or evaluates:
+                pending.restart_clock()
+        stopping.check(exchanges=True)  # the request may have come in the last update
+    except StopRequested:
+        stopped = True
+        pending.flush()
+    if saved != training.state.step:
+        training.save()
+    return stopped
+
+
+def compile_shapes(runtime: Runtime, training: Training, data: OpenedDataset) -> Training:
+    """Compile for every shape of a micro-batch, without training."""
+    plan = UpdatePlan.of(runtime, training.state.step)
+    form = runtime.form(data, plan.batch_size, runtime.copies * plan.accumulation)
+    runtime.log("compiling")
+    with closing(make_loader(runtime, data, plan, form, training.state)) as loader:
+        batches = [next(loader).batches for _ in range(runtime.device.updates_per_call)]
+    blanks = [[blank] for blank in form.blanks()]
+    for micro_batches in blanks:
+        training.compile([micro_batches])
+    if not blanks:
+        training.compile(batches)
+    shapes = f"micro-batches of {plan.batch_size} examples, {form.describe()}"
+    runtime.log(f"compiled for {runtime.device.describe()}, {shapes}; nothing was trained")
+    training.is_over = True
+    return training
+
+
+def make_evaluation(runtime: Runtime, data: OpenedDataset, shape: ModelConfig) -> Evaluation | None:
+    """The evaluation on the configured dataset, if there is one; data: the training set."""
+    config = runtime.config
+    if config.data.eval_data is None:
+        return None
+    held_out = runtime.task.open(config, config.data.eval_data, shape.vocab_size)
+    return Evaluation(runtime, held_out, data)
+
+
+def make_loader(
+    runtime: Runtime, data: OpenedDataset, plan: UpdatePlan, form: Form[Batch], state: State
+) -> Loader[Batch]:
+    """The loader of this worker's micro-batches, from the state's position on."""
+    config, workers = runtime.config, runtime.workers
+    return Loader(
+        data,
+        form=form,
+        batch_size=plan.batch_size,
+        accumulation=plan.accumulation * runtime.device.replicas,
+        workers=workers.size,
+        rank=workers.rank,
+        seed=config.data.seed,
+        open_files=config.data.open_files,
+        position=state.position,
+        prepare=runtime.device.prepare,
+        warn=lambda message: runtime.log(f"warning: {message}"),
+    )
+
+
+def announce(
+    runtime: Runtime, training: Training, data: OpenedDataset, plan: UpdatePlan, form: Form[Batch]
+) -> None:
+    """Log what is trained, from where, on what."""
+    device = runtime.device
+    runtime.log(
+        f"{training.start_point}: updates {plan.start} to {plan.last} of {runtime.config.schedule.steps}, "
+        f"each of {runtime.copies} workers x {plan.accumulation} micro-batches x {plan.batch_size} = "
+        f"{plan.examples} examples out of {data.examples}, {form.describe()}; "
+        f"{training.parameters:,} weights; {device.describe()}"
+    )
+    compiling = ", which compiles the model" if device.compiles or device.compiles_always else ""
+    runtime.log(f"reading the first examples, making the first update{compiling}")
+
+
+def count_calls(updates: int, device: Device) -> int:
+    """The number of calls to the device for so many updates; SettingsError where it does not divide."""
+    calls, rest = divmod(updates, device.updates_per_call)
+    if rest:
+        wanted = f"expected a multiple of the {device.updates_per_call} that the device makes at a time"
+        raise SettingsError(f"{updates} updates to make, {wanted}")
+    return calls
+
+
+def _passes(interval: int, before: int, now: int) -> bool:
+    """True if a multiple of the interval lies in (before, now]; never for interval 0."""
+    return interval > 0 and now // interval > before // interval
+
+
+@contextmanager
+def stop_signals(workers: Collective) -> Iterator[None]:
+    """Ask all workers to stop on SIGTERM and Ctrl-C; a second Ctrl-C interrupts at once."""
+
+    def receive(number: int, _: object) -> None:
+        workers.stopping.request()
+        if number == signal.SIGINT:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    before = {number: signal.signal(number, receive) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    except WorkerLost:
+        before.clear()  # keep ignoring SIGTERM: the launcher's must not end this process before the message
+        raise
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
