@@ -3,11 +3,11 @@
 import platform
 
 import torch
-from torch import Tensor
 
 from trainer.devices.availability import Availability
 from trainer.devices.cpu_attention import cpu_attention
 from trainer.devices.device import Device
+from trainer.model.attention import FlatAttention
 
 
 class Cpu(Device):
@@ -17,17 +17,9 @@ class Cpu(Device):
     process_group = "gloo"
     bucket_mb = 25
 
-    def attention(
-        self,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        ends: Tensor,
-        longest: int,
-        dropout: float,
-        scale: float | None = None,
-    ) -> Tensor:
-        return cpu_attention(query, key, value, ends, longest, dropout, scale)
+    @property
+    def attention(self) -> FlatAttention:
+        return cpu_attention
 
     def describe(self) -> str:
         compiled = ", compiled" if self.compiles else ""

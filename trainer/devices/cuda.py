@@ -5,7 +5,6 @@ import warnings
 from collections.abc import Callable
 
 import torch
-from torch import Tensor
 from torch.backends import cuda as backend
 from torch.nn.attention import SDPBackend
 
@@ -15,7 +14,7 @@ from trainer.data.batches import AnyBatch, Batch
 from trainer.devices.availability import Availability
 from trainer.devices.cuda_attention import KERNELS
 from trainer.devices.device import Device, Result
-from trainer.model.attention import padded_attention
+from trainer.model.attention import FlatAttention, padded_attention
 from trainer.model.bert import BertForPreTraining
 
 _DETERMINISTIC = (":4096:8", ":16:8")
@@ -82,17 +81,9 @@ class Cuda(Device):
             torch.compiler.cudagraph_mark_step_begin()  # type: ignore[no-untyped-call]
         return super().forward(learner, batch)
 
-    def attention(
-        self,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        ends: Tensor,
-        longest: int,
-        dropout: float,
-        scale: float | None = None,
-    ) -> Tensor:
-        return KERNELS[self._kernel](query, key, value, ends, longest, dropout, scale)
+    @property
+    def attention(self) -> FlatAttention:
+        return KERNELS[self._kernel]
 
     def _find_kernel(self, model: BertForPreTraining) -> str:
         """The attention kernel to use; SettingsError where the configured one cannot be used.

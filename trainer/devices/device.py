@@ -13,7 +13,7 @@ from trainer.config.settings import Config
 from trainer.data.batches import AnyBatch, Batch
 from trainer.devices.loss_scale import LossScale
 from trainer.devices.programs import LossAndSums, Programs
-from trainer.model.attention import padded_attention
+from trainer.model.attention import FlatAttention, padded_attention
 from trainer.model.bert import Bert, BertForPreTraining
 from trainer.optim import Preset, build_optimiser, clip_
 
@@ -96,18 +96,10 @@ class Device:
             torch._dynamo.config.cache_size_limit = _MOST_GRAPHS
             learner.compile(mode=self.compile_mode, dynamic=False)
 
-    def attention(
-        self,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        ends: Tensor,
-        longest: int,
-        dropout: float,
-        scale: float | None = None,
-    ) -> Tensor:
-        """Attention of each token to its own sequence; see trainer.model.attention.FlatAttention."""
-        return padded_attention(query, key, value, ends, longest, dropout, scale)
+    @property
+    def attention(self) -> FlatAttention:
+        """Attention of each token to its own sequence; called as trainer.model.attention.FlatAttention."""
+        return padded_attention
 
     def prepare(self, batch: AnyBatch) -> AnyBatch:
         """The batch ready for the move to the device, as by pinning; called in the loader's thread."""
