@@ -46,7 +46,7 @@ from trainer.devices.registry import find_device  # noqa: E402
 from trainer.model.bert import BertForPreTraining  # noqa: E402
 from trainer.run.evaluate import Evaluation  # noqa: E402
 from trainer.run.training import Training  # noqa: E402
-from trainer.strategies.replicated import Replicated  # noqa: E402
+from trainer.strategies.step import OptimiserStep  # noqa: E402
 from trainer.tasks.pretraining import Pretraining  # noqa: E402
 
 Hpu = adapter.Hpu
@@ -58,13 +58,13 @@ def leave_out(name: str) -> Callable[[], None]:
 
 
 def mark_step_before_the_step() -> None:
-    step, clip = Hpu.after_step, Replicated._clip
+    step, take = Hpu.after_step, OptimiserStep.take
 
-    def clip_and_mark(self: Replicated, *values: Any) -> bool:
+    def mark_and_take(self: OptimiserStep, *values: Any) -> None:
         step(self._device)  # type: ignore[arg-type]
-        return clip(self, *values)
+        take(self, *values)
 
-    Replicated._clip = clip_and_mark  # type: ignore[method-assign]
+    OptimiserStep.take = mark_and_take  # type: ignore[method-assign]
     leave_out("after_step")()
 
 

@@ -56,6 +56,7 @@ class Cuda(Device):
         self._graphs = bool(config.cuda.cuda_graphs)
         if self._graphs:
             self.compiles, self.compile_mode = True, "reduce-overhead"
+        self.fused_step = not self.compiles
         self._attention = config.cuda.attention or "auto"
         _allow(self._attention)
         self._kernel = ""

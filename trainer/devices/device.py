@@ -39,6 +39,8 @@ class Device:
     updates_to_compile: updates until every graph has been seen.
     averages_in_backward: gradients can be averaged over the workers while the backward pass runs.
     clips_in_step: the optimiser clips gradients itself, once an update.
+    own_step: the optimiser's ``step`` is called, with the rate as a number of the host.
+    fused_step: an update ends in PyTorch's fused kernels, else in plain operations to be compiled.
     compile_mode: torch.compile's mode, where it is used.
     compiles_always: the device compiles whatever it runs, without torch.compile.
     idle: configuration keys that have no effect on this device.
@@ -56,6 +58,8 @@ class Device:
     updates_to_compile = 1
     averages_in_backward = True
     clips_in_step = False
+    own_step = False
+    fused_step = False
     compile_mode: str | None = None
     compiles_always = False
     idle: tuple[str, ...] = ()
@@ -96,6 +100,12 @@ class Device:
             torch._dynamo.config.cache_size_limit = _MOST_GRAPHS
             learner.compile(mode=self.compile_mode, dynamic=False)
 
+    def compile_step(self, function: Callable[..., None]) -> Callable[..., None]:
+        """The function that clips gradients and changes the weights, compiled if that makes it faster."""
+        if self.fused_step or not self.compiles:
+            return function
+        return torch.compile(function, fullgraph=True, dynamic=False)
+
     @property
     def attention(self) -> FlatAttention:
         """Attention of each token to its own sequence; called as trainer.model.attention.FlatAttention."""
@@ -124,15 +134,22 @@ class Device:
 
     def optimiser(self, preset: Preset, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
         """The optimiser over groups that each hold params, weight_decay and trust."""
-        return build_optimiser(preset, groups)
+        made = build_optimiser(preset, groups)
+        made.fuses = self.fused_step
+        return made
 
-    def clip_(self, gradients: Sequence[Tensor], max_norm: float) -> Tensor:
-        """Clip the gradients in place to the global norm; returns their norm before."""
+    def clip_(self, gradients: Sequence[Tensor], max_norm: float | Tensor) -> Tensor:
+        """Clip the gradients in place to the global norm; returns their norm before.
+
+        max_norm: a 0-dim tensor where it follows a loss scale.
+        """
         return clip_(gradients, max_norm)
 
     def scaler(self, precision: str, *, initial: float, floor: float, ceiling: float) -> LossScale:
         """The loss scale, which keeps small fp16 gradients from underflow; the bounds are for fp16."""
-        return LossScale(initial, floor, ceiling) if precision == "fp16" else LossScale()
+        if precision != "fp16":
+            return LossScale()
+        return LossScale(initial, floor, ceiling, self.torch_device)
 
     def after_backward(self) -> None:
         """Called after each backward pass."""

@@ -46,6 +46,7 @@ class Hpu(Device):
     bucket_mb = 230
     needs_rows = True
     averages_in_backward = False  # not tried on a card
+    own_step = True
 
     def __init__(self, config: Config, local_rank: int = 0) -> None:
         self.mode = find_mode(config.hpu)
@@ -109,9 +110,9 @@ class Hpu(Device):
         made: torch.optim.Optimizer = fused(counted, **settings)
         return made
 
-    def clip_(self, gradients: Sequence[Tensor], max_norm: float) -> Tensor:
+    def clip_(self, gradients: Sequence[Tensor], max_norm: float | Tensor) -> Tensor:
         fused = _find("normalization", "FusedClipNorm")
-        if fused is None or not gradients:
+        if fused is None or not gradients or isinstance(max_norm, Tensor):
             return super().clip_(gradients, max_norm)
         # FusedClipNorm takes parameters and clips their grad.
         holders = [torch.nn.Parameter(gradient, requires_grad=False) for gradient in gradients]

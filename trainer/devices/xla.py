@@ -38,6 +38,7 @@ class Xla(Device):
     needs_rows = True
     compiles_always = True
     averages_in_backward = False  # operations are collected, and run at the next mark
+    own_step = True
     updates_to_compile = 2  # the first creates the moments, so the second has graphs of its own
     _server: object = None
     """The profiler's server, which ends when the last reference to it goes."""

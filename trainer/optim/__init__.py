@@ -1,7 +1,8 @@
 """Optimisers and learning-rate schedules by name, each with the behaviour of its original program."""
 
-from trainer.optim.clipping import clip_
+from trainer.optim.clipping import clip_, global_norm
 from trainer.optim.lamb import Lamb
+from trainer.optim.optimiser import Numbers, Optimiser, Rule, Tensors
 from trainer.optim.presets import (
     PRESETS,
     Preset,
@@ -15,11 +16,16 @@ from trainer.optim.schedules import Schedule, make_schedule
 __all__ = [
     "PRESETS",
     "Lamb",
+    "Numbers",
+    "Optimiser",
     "Preset",
+    "Rule",
     "Schedule",
+    "Tensors",
     "build_optimiser",
     "clip_",
     "find_preset",
+    "global_norm",
     "group_parameters",
     "make_optimiser",
     "make_schedule",

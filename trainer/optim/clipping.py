@@ -9,17 +9,23 @@ from bertdata.errors import SettingsError
 
 
 @torch.no_grad()
-def clip_(tensors: Sequence[Tensor], max_norm: float) -> Tensor:
+def clip_(tensors: Sequence[Tensor], max_norm: float | Tensor) -> Tensor:
     """Divide the tensors in place by max(1, norm / max_norm); returns the norm of all of them together.
 
     The result equals TensorFlow's clip_by_global_norm, NVIDIA's max(1, norm / 1.0) and Graphcore's
-    max(norm, 1). It does not wait for the device. If the norm is not finite, neither are the results.
+    max(norm, 1). max_norm may be a 0-dim tensor on the device, for which nothing waits. If the norm is not
+    finite, neither are the results.
     """
-    if max_norm <= 0:
+    if not isinstance(max_norm, Tensor) and max_norm <= 0:
         raise SettingsError(f"max_norm is {max_norm}, expected more than 0")
-    tensors = list(tensors)
     if not tensors:
         return torch.zeros(())
-    norm: Tensor = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(tensors)))
-    torch._foreach_mul_(tensors, (max_norm / norm).clamp(max=1.0))
+    norm = global_norm(tensors)
+    torch._foreach_mul_(list(tensors), (max_norm / norm).clamp(max=1.0))
+    return norm
+
+
+def global_norm(tensors: Sequence[Tensor]) -> Tensor:
+    """The norm of all tensors together."""
+    norm: Tensor = torch.linalg.vector_norm(torch.stack(list(torch._foreach_norm(list(tensors)))))
     return norm

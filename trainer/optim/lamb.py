@@ -1,17 +1,15 @@
-"""LAMB (You et al. 2020); without trust ratios it is the Adam of the original BERT."""
+"""LAMB (You et al. 2020); without trust ratios it is AdamW, or the Adam of the original BERT."""
 
 import math
-from collections.abc import Callable, Iterable
-from itertools import accumulate, groupby
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from bertdata.config.value_check import check_names
+from trainer.optim.optimiser import CHUNK, Numbers, Optimiser, Tensors, divided, overwrite
 
-# Small enough for a processor's cache, large enough to keep a GPU busy.
-_CHUNK = 2**22
 _DEFAULTS = {
     "lr": 1e-3,
     "betas": (0.9, 0.999),
@@ -20,77 +18,131 @@ _DEFAULTS = {
     "debias": True,
     "trust": True,
 }
-_AVERAGES = ("exp_avg", "exp_avg_sq")  # PyTorch's names for them
+_NO_CORRECTION = 1e30
+"""A number of steps so large that the bias corrections are 1."""
 
 
-class Lamb(torch.optim.Optimizer):
+class LambSettings(NamedTuple):
+    """Settings of a parameter group."""
+
+    betas: tuple[float, float]
+    eps: float
+    weight_decay: float
+    debias: bool
+    trust: bool
+
+
+class Lamb(Optimiser):
     """Per tensor w, with bias-corrected averages m of the gradient and v of its square (if debias):
 
         u = m / (sqrt(v) + eps) + weight_decay * w
         w = w - lr * trust * u,  trust = |w| / |u|, 1 if either norm is 0 or the group has none
 
     Parameter groups may set weight_decay and trust. Separate query, key and value parameters have a
-    ratio each, as Graphcore gives one to each part of a fused parameter. The state is fp32; state_dict
-    holds tensors and plain numbers only.
-
-    A group's ``step`` counts the updates applied, from 1 at the first, which avoids a division by zero;
-    an update skipped because of an overflow does not count. chunk: the approximate number of elements
-    updated at a time, which bounds temporary memory.
+    ratio each, as Graphcore gives one to each part of a fused parameter. The state is fp32.
     """
 
-    def __init__(self, params: Iterable[Any], *, chunk: int = _CHUNK, **settings: Any) -> None:
-        self.chunk = chunk
+    def __init__(self, params: Iterable[Any], *, chunk: int = CHUNK, **settings: Any) -> None:
         check_names(settings, _DEFAULTS, "lamb: ")
-        super().__init__(params, {**_DEFAULTS, **settings, "step": 0})
+        super().__init__(params, {**_DEFAULTS, **settings}, chunk)
 
-    @torch.no_grad()
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Update each parameter that has a gradient."""
-        with torch.enable_grad():
-            result = closure() if closure else None
-        for group in self.param_groups:
-            group["step"] += 1
-            used = [weight for weight in group["params"] if weight.grad is not None]
-            ends = accumulate(weight.numel() for weight in used)
-            for _, chunk in groupby(zip(used, ends, strict=True), lambda item: item[1] // self.chunk):
-                weights = [weight for weight, _ in chunk]
-                states = [self._state_of(weight) for weight in weights]
-                gradients = [weight.grad for weight in weights]
-                means, squares = ([state[name] for state in states] for name in _AVERAGES)
-                update(weights, gradients, means, squares, group)
-        return result
+    def settings(self, group: dict[str, Any]) -> LambSettings:
+        return LambSettings(*(group[name] for name in LambSettings._fields))
 
-    def _state_of(self, weight: Tensor) -> dict[str, Tensor]:
-        state: dict[str, Tensor] = self.state[weight]
-        for name in _AVERAGES:
-            if name not in state:
-                state[name] = torch.zeros_like(weight, dtype=torch.float32)
-        return state
+    def moments_of(self, settings: LambSettings) -> tuple[str, ...]:
+        return "exp_avg", "exp_avg_sq"
+
+    @staticmethod
+    def rule(tensors: Tensors, numbers: Numbers, settings: LambSettings) -> None:
+        """A step in plain operations, which a compiler joins."""
+        (beta1, beta2), (means, squares) = settings.betas, tensors.moments
+        correction1, root = corrections(numbers.applied, settings)
+        g = divided(tensors.gradients, numbers.divisor)
+        m = torch._foreach_lerp(means, g, 1 - beta1)
+        v = torch._foreach_addcmul(torch._foreach_mul(squares, beta2), g, g, 1 - beta2)
+        u = torch._foreach_mul(torch._foreach_sqrt(v), 1 / root)
+        u = torch._foreach_div(m, torch._foreach_add(u, settings.eps))
+        u = torch._foreach_mul(u, 1 / correction1)
+        if settings.weight_decay:
+            u = torch._foreach_add(u, tensors.weights, alpha=settings.weight_decay)
+        if settings.trust:
+            u = torch._foreach_mul(u, list(trust_ratios(tensors.weights, u).unbind()))
+        changed = torch._foreach_sub(tensors.weights, torch._foreach_mul(u, numbers.rate))
+        overwrite(tensors.weights, changed, numbers.skip)
+        overwrite(means, m, numbers.skip)
+        overwrite(squares, v, numbers.skip)
+
+    @staticmethod
+    def fused(tensors: Tensors, numbers: Numbers, settings: LambSettings) -> None:
+        """A step by PyTorch's fused AdamW, which reads and writes each tensor once.
+
+        With trust ratios it changes zeros by a rate of -1, which gives m / (sqrt(v) + eps).
+        """
+        rate = numbers.rate
+        assert isinstance(rate, Tensor)
+        if not settings.trust:
+            _fused_adamw(tensors.weights, tensors, numbers, settings, rate, settings.weight_decay)
+            return
+        sizes = [weight.numel() for weight in tensors.weights]
+        flat = torch.zeros(sum(sizes), device=rate.device)
+        parts = zip(torch.split(flat, sizes), tensors.weights, strict=True)
+        u = [part.view_as(weight) for part, weight in parts]
+        _fused_adamw(u, tensors, numbers, settings, torch.full_like(rate, -1.0), 0.0)
+        if settings.weight_decay:
+            torch._foreach_add_(u, tensors.weights, alpha=settings.weight_decay)
+        # A rate of 0 leaves every bit of a weight: the product is a zero of the other sign, and u is +0.0
+        # where the weight is a zero.
+        rates = trust_ratios(tensors.weights, u) * -(
+            rate if numbers.skip is None else rate * (1 - numbers.skip)
+        )
+        for weight, change, factor in zip(tensors.weights, u, rates.unbind(), strict=True):
+            weight.addcmul_(change, factor)  # lists with 0-dim tensors would run tensor by tensor too
 
 
-def update(w: list[Tensor], g: list[Tensor], m: list[Tensor], v: list[Tensor], group: dict[str, Any]) -> None:
-    """One step, in place, on weights w, gradients g and averages m, v of one group."""
-    (beta1, beta2), eps, decay, lr = group["betas"], group["eps"], group["weight_decay"], group["lr"]
-    torch._foreach_lerp_(m, g, 1 - beta1)
-    torch._foreach_mul_(v, beta2)
-    torch._foreach_addcmul_(v, g, g, 1 - beta2)
-    # (m / c1) / (sqrt(v / c2) + eps) = m / (sqrt(v) + eps * sqrt(c2)) * sqrt(c2) / c1
-    scale = 1.0
-    if group["debias"]:
-        root = math.sqrt(1 - beta2 ** group["step"])
-        scale = root / (1 - beta1 ** group["step"])
-        eps = eps * root
-    # u / scale, in the only temporary
-    u = torch._foreach_sqrt(v)
-    torch._foreach_add_(u, eps)
-    torch._foreach_reciprocal_(u)
-    torch._foreach_mul_(u, m)
-    if decay:
-        torch._foreach_add_(u, w, alpha=decay / scale)
-    if not group["trust"]:
-        torch._foreach_add_(w, u, alpha=-lr * scale)
-        return
-    w_norms = torch.stack(torch._foreach_norm(w))
-    u_norms = torch.stack(torch._foreach_norm(u)) * scale
-    ratios = torch.where((w_norms > 0) & (u_norms > 0), w_norms / u_norms, 1.0)
-    torch._foreach_addcmul_(w, u, (ratios * (-lr * scale)).unbind())
+def corrections(count: Tensor | float, settings: LambSettings) -> tuple[Tensor | float, Tensor | float]:
+    """1 - beta1 ** count, the mean's bias correction, and the root of the square's; without cancellation."""
+    if not settings.debias:
+        return 1.0, 1.0
+    log1, log2 = (math.log(beta) if beta else -math.inf for beta in settings.betas)
+    if isinstance(count, Tensor):
+        return -torch.expm1(count * log1), torch.sqrt(-torch.expm1(count * log2))
+    return -math.expm1(count * log1), math.sqrt(-math.expm1(count * log2))
+
+
+def trust_ratios(weights: list[Tensor], changes: Iterable[Tensor]) -> Tensor:
+    """The norm of each weight over that of its change, 1 if either is 0."""
+    w_norms = torch.stack(list(torch._foreach_norm(weights)))
+    u_norms = torch.stack(list(torch._foreach_norm(list(changes))))
+    return torch.where((w_norms > 0) & (u_norms > 0), w_norms / u_norms, 1.0)
+
+
+def _fused_adamw(
+    targets: list[Tensor],
+    tensors: Tensors,
+    numbers: Numbers,
+    settings: LambSettings,
+    rate: Tensor,
+    decay: float,
+) -> None:
+    """Change the targets by PyTorch's AdamW; nothing where the step is skipped."""
+    count, (means, squares) = numbers.applied, tensors.moments
+    assert isinstance(count, Tensor)
+    if not settings.debias:
+        count = torch.full_like(count, _NO_CORRECTION)
+    torch._fused_adamw_(
+        targets,
+        tensors.gradients,
+        means,
+        squares,
+        [],
+        [count] * len(targets),
+        lr=rate,
+        beta1=settings.betas[0],
+        beta2=settings.betas[1],
+        weight_decay=decay,
+        eps=settings.eps,
+        amsgrad=False,
+        maximize=False,
+        grad_scale=numbers.divisor,
+        found_inf=numbers.skip,
+    )

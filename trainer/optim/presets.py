@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, fields, replace
-from functools import partial
 from typing import Any
 
-import torch
 from torch import nn
 
 from bertdata.config.value_check import check_names, check_values
 from trainer.optim.lamb import Lamb
+from trainer.optim.optimiser import Optimiser
+from trainer.optim.sgd import Sgd
 
 _TENSORFLOW = ("LayerNorm", "layer_norm", "bias")
 _NVIDIA = ("bias", "gamma", "beta", "LayerNorm")
@@ -56,10 +56,10 @@ class Preset:
         return self.decays(name) and (self.trust == "named" or self.weight_decay != 0)
 
 
-_KINDS: dict[str, tuple[Callable[..., torch.optim.Optimizer], tuple[str, ...]]] = {
+_KINDS: dict[str, tuple[Callable[..., Optimiser], tuple[str, ...]]] = {
     "lamb": (Lamb, ("betas", "eps", "debias")),
-    "adamw": (partial(torch.optim.AdamW, foreach=True), ("betas", "eps")),
-    "sgd": (partial(torch.optim.SGD, foreach=True), ("momentum",)),
+    "adamw": (Lamb, ("betas", "eps")),  # PyTorch's AdamW: no group has trust ratios
+    "sgd": (Sgd, ("momentum",)),
 }
 PRESETS = {
     "lamb-mlperf": Preset(decay_skips=_TENSORFLOW, trust="named"),
@@ -88,7 +88,7 @@ def find_preset(name: str, **settings: Any) -> Preset:
 
 def make_optimiser(
     name: str, named_parameters: Iterable[tuple[str, nn.Parameter]], **settings: Any
-) -> torch.optim.Optimizer:
+) -> Optimiser:
     """The optimiser of that name with the given settings changed; the caller sets lr and clips."""
     preset = find_preset(name, **settings)
     return build_optimiser(preset, group_parameters(preset, named_parameters))
@@ -108,7 +108,7 @@ def group_parameters(
     ]
 
 
-def build_optimiser(preset: Preset, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
-    """This package's LAMB or PyTorch's AdamW or SGD over the groups."""
+def build_optimiser(preset: Preset, groups: list[dict[str, Any]]) -> Optimiser:
+    """The preset's optimiser over the groups."""
     make, names = _KINDS[preset.kind]
     return make(groups, lr=preset.lr, **{name: getattr(preset, name) for name in names})

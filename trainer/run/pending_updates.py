@@ -10,7 +10,7 @@ from trainer.errors import NotFiniteError
 from trainer.report.log_records import StepRecord
 from trainer.report.reporter import Reporter
 from trainer.run.runtime import Runtime
-from trainer.strategies.strategy import named_totals
+from trainer.strategies.strategy import Strategy, named_totals
 
 REMEDY = "continue from the last checkpoint with a smaller learning rate or another precision"
 _FLUSH_SECONDS = 1.0  # longest time between two flushes, unless one update takes longer
@@ -19,7 +19,11 @@ _FLUSH_SECONDS = 1.0  # longest time between two flushes, unless one update take
 class PendingUpdates:
     """Updates whose losses are not yet reported."""
 
-    def __init__(self, runtime: Runtime, report: Reporter, *, examples: int, step: int) -> None:
+    def __init__(
+        self, runtime: Runtime, strategy: Strategy, report: Reporter, *, examples: int, step: int
+    ) -> None:
+        self._strategy = strategy
+        self._skipped = 0
         self._runtime = runtime
         self._report = report
         self._examples = examples
@@ -43,10 +47,12 @@ class PendingUpdates:
     def flush(self) -> None:
         """Report the updates since the last flush, averaged over workers.
 
-        NotFiniteError names the first update and rank whose loss is not a number.
+        NotFiniteError names the first update and rank whose loss is not a number, or the update at which
+        the training diverged.
         """
         if not self._waiting:
             return
+        self._read_skipped()
         workers = self._runtime.workers
         mine = self._runtime.device.to_host(torch.stack([values for values, _, _ in self._waiting])).tolist()
         seconds = (time.perf_counter() - self._since) / len(mine)
@@ -75,3 +81,16 @@ class PendingUpdates:
             self._report.step(record)
         self._waiting = []
         self.restart_clock()
+
+    def _read_skipped(self) -> None:
+        """Log how many updates were skipped since the last flush, if any."""
+        try:
+            skipped = self._strategy.read_skipped()
+        except NotFiniteError as error:
+            self._runtime.stop_all(error)
+        if new := skipped - self._skipped:
+            scale = self._strategy.scale
+            now = "" if scale.is_one else f"; the loss scale is now {float(scale.value):g}"
+            found = f"{new} of the last {len(self._waiting)} updates skipped: a gradient was not finite{now}"
+            self._runtime.log(f"update {self._reported + len(self._waiting)}: {found}")
+        self._skipped = skipped

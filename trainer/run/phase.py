@@ -96,7 +96,7 @@ def make_updates(
 ) -> bool:
     """Make the planned updates, with their reports, checkpoints and evaluations; True if asked to stop."""
     config, device, stopping = runtime.config, runtime.device, runtime.workers.stopping
-    pending = PendingUpdates(runtime, report, examples=plan.examples, step=plan.start)
+    pending = PendingUpdates(runtime, training.strategy, report, examples=plan.examples, step=plan.start)
     saved, last, stopped = plan.start, plan.last, False
     try:
         while training.state.step < last:

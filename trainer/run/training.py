@@ -109,8 +109,7 @@ class Training:
         """Count one update of that many examples; position: the one after it."""
         step = self.state.step + 1
         trained = self.state.trained + examples
-        applied = self.strategy.applied
-        self.state = replace(self.state, step=step, applied=applied, trained=trained, position=position)
+        self.state = replace(self.state, step=step, trained=trained, position=position)
 
     @property
     def parameters(self) -> int:
@@ -134,7 +133,8 @@ class Training:
         if not torch.stack(torch._foreach_norm(list(self._model.parameters()))).isfinite().all():
             raise NotFiniteError(f"update {self.state.step}: a weight is not a number, so nothing is saved")
         if workers.local_rank == 0 and failure is None:
-            state = replace(self.state, loss_scale=strategy.scale.state_dict())
+            scale = strategy.scale.state_dict()
+            state = replace(self.state, applied=strategy.applied, loss_scale=scale)
             weights = self._copied(self._model.state_dict())
             moments = self._copied(strategy.moments())
             output_dir = str(self._config.run.output_dir)

@@ -1,6 +1,5 @@
 """Replicated training: each worker holds the whole model, and the workers average its gradients."""
 
-import math
 from collections.abc import Sequence
 from contextlib import nullcontext
 
@@ -11,10 +10,11 @@ from trainer.collectives.collective import force_weight_sync
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
 from trainer.data.order import numbers
-from trainer.errors import NotFiniteError, StopRequested
+from trainer.errors import StopRequested
 from trainer.optim import find_preset, group_parameters
 from trainer.strategies.gradient_buckets import GradientBuckets
 from trainer.strategies.optimiser import make_scale, optimiser_settings
+from trainer.strategies.step import make_step
 from trainer.strategies.strategy import Inference, Learner, Strategy, UpdateNumber, Worker, loss_and_sums
 
 
@@ -33,12 +33,20 @@ class Replicated(Strategy):
         self.scale = make_scale(config, worker.device)
         preset = find_preset(config.update.optimiser, **optimiser_settings(config))
         self.optimiser = worker.device.optimiser(preset, group_parameters(preset, model.named_parameters()))
+        self._step = make_step(config, worker.device, self.optimiser, self.scale)
         self._weights: list[Tensor] = [weight for weight in model.parameters() if weight.requires_grad]
         self._sum_type = sum_type(config)
         self._buckets: GradientBuckets | None = None
         if averages_in_backward(worker):
             megabytes = worker.device.bucket_mb
             self._buckets = GradientBuckets(self._weights, worker.workers, megabytes, self._sum_type)
+
+    @property
+    def applied(self) -> int:
+        return self._step.applied
+
+    def read_skipped(self) -> int:
+        return self._step.read_skipped()
 
     def update(
         self, updates: Sequence[Sequence[Batch]], learning_rate: float, first: UpdateNumber
@@ -53,13 +61,8 @@ class Replicated(Strategy):
         gradients = [weight.grad for weight in self._weights if weight.grad is not None]
         if config.update.allreduce_post_accumulation and not self._buckets:
             workers.average(gradients, self._sum_type)
-        self.scale.unscale(gradients)
         force_weight_sync(workers, self._weights, config.update.force_weight_sync)
-        if self._clip(gradients, first):
-            for group in self.optimiser.param_groups:
-                group["lr"] = learning_rate
-            self.optimiser.step()
-            self.applied += 1
+        self._step.take(gradients, learning_rate, first.step + 1)
         self._device.after_step()
         self.optimiser.zero_grad()
         return [values]
@@ -89,7 +92,7 @@ class Replicated(Strategy):
                 continue  # backward adds to grad
             gradients = [weight.grad for weight in self._weights if weight.grad is not None]
             if clip_norm is not None:
-                device.clip_(gradients, clip_norm * self.scale.value)
+                device.clip_(gradients, self.scale.times(clip_norm))
             if not config.update.allreduce_post_accumulation:
                 workers.average(gradients)
             if sums:
@@ -99,18 +102,6 @@ class Replicated(Strategy):
         for weight, gradient in zip(self._weights, sums, strict=bool(sums)):
             weight.grad = gradient
         return torch.stack(values).sum(0)
-
-    def _clip(self, gradients: list[Tensor], at: UpdateNumber) -> bool:
-        """Clip the averaged gradients if configured; returns whether to apply the update."""
-        clips = self._config.update.clipping_point == "per_update" and not self._device.clips_in_step
-        checks_overflow = self._config.update.precision == "fp16"
-        if not clips and not checks_overflow:
-            return True
-        norm = self._device.clip_(gradients, self._config.update.max_grad_norm if clips else math.inf)
-        try:
-            return not checks_overflow or self.scale.update(float(norm))
-        except NotFiniteError as error:
-            raise NotFiniteError(f"update {at.step + 1}: {error}") from None
 
     def compile(self, updates: Sequence[Sequence[Batch]], first: UpdateNumber) -> None:
         """Make updates with rate 0; those after the first have moments, and may need graphs of their own."""
@@ -127,7 +118,7 @@ class Replicated(Strategy):
         }
 
     def load_moments(self, moments: dict[str, Tensor], applied: int) -> None:
-        self.applied = applied
+        self._step.applied = applied
         weights = dict(self._model.named_parameters())
         states = self.optimiser.state
         for key, moment in moments.items():

@@ -74,14 +74,15 @@ class Inference:
 
 
 class Strategy(ABC):
-    """Updates of the model's weights on one worker; weights and moments have the same bits on all.
+    """Updates of the model's weights on one worker; weights and moments have the same bits on all."""
 
-    applied: updates made, without those skipped because of an overflow.
-    """
-
-    applied: int = 0
     scale: LossScale
     inference: Inference
+
+    @property
+    @abstractmethod
+    def applied(self) -> int:
+        """Updates of the phase that changed the weights; may wait for the device."""
 
     @abstractmethod
     def update(
@@ -97,6 +98,13 @@ class Strategy(ABC):
     @abstractmethod
     def compile(self, updates: Sequence[Sequence[Batch]], first: UpdateNumber) -> None:
         """Compile for the shapes of these updates; the weights must not be used afterwards."""
+
+    def read_skipped(self) -> int:
+        """Updates skipped since the start, because a gradient was not finite; waits for the device.
+
+        NotFiniteError names the update at which the training diverged, on every worker.
+        """
+        return 0
 
     def fetch(self) -> None:  # noqa: B027 - most devices have the newest weights there
         """Copy the newest weights into the model's parameters, where the device keeps them elsewhere."""

@@ -43,6 +43,7 @@ class WholeUpdates(Strategy):
 
     def __init__(self, worker: Worker) -> None:
         device, config = worker.device, worker.config
+        self._applied = 0
         device.check_training(worker.workers.size)
         self._programs = make_programs(worker)
         self.inference = ProgramInference(worker, self._programs)
@@ -50,13 +51,17 @@ class WholeUpdates(Strategy):
         preset = find_preset(config.update.optimiser, **optimiser_settings(config))
         self.optimiser = device.optimiser(preset, group_parameters(preset, worker.model.named_parameters()))
 
+    @property
+    def applied(self) -> int:
+        return self._applied
+
     def update(
         self, updates: Sequence[Sequence[Batch]], learning_rate: float, first: UpdateNumber
     ) -> list[Tensor]:
         for group in self.optimiser.param_groups:
             group["lr"] = learning_rate
         values = self._programs.update(updates, self.optimiser, first.step, first.total)
-        self.applied += len(updates)
+        self._applied += len(updates)
         return values
 
     def compile(self, updates: Sequence[Sequence[Batch]], first: UpdateNumber) -> None:
@@ -69,5 +74,5 @@ class WholeUpdates(Strategy):
         return self._programs.moments()
 
     def load_moments(self, moments: dict[str, Tensor], applied: int) -> None:
-        self.applied = applied
+        self._applied = applied
         self._programs.load_moments(moments, applied)

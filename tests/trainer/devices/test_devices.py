@@ -14,9 +14,8 @@ from trainer.devices import examine, loss_scale
 from trainer.devices.examine import DEVICES, examine_device
 from trainer.devices.loss_scale import LossScale
 from trainer.devices.registry import find_device
-from trainer.errors import NotFiniteError
 
-INFINITE = float("inf")
+FINE, OVERFLOW = torch.tensor(False), torch.tensor(True)
 BOUNDS = {"initial": 2.0**16, "floor": 1.0, "ceiling": 2.0**24}
 PROTOCOL = [
     "seed",
@@ -123,13 +122,12 @@ def test_a_tensor_on_the_host_has_no_history():
     assert not find_device(Config.of()).to_host(weight * 2).requires_grad
 
 
-def test_scaling_changes_no_gradient():
+def test_the_scaled_loss_has_scaled_gradients():
     scale = LossScale(initial=1024.0, ceiling=4096.0)
     weight = torch.nn.Parameter(torch.tensor([3.0]))
     scale.scale((weight * weight).sum()).backward()
     assert weight.grad.item() == 6 * 1024
-    scale.unscale([weight.grad])
-    assert weight.grad.item() == 6
+    assert float(scale.times(0.5)) == 512
 
 
 def test_the_scale_grows_after_good_updates_up_to_its_ceiling(monkeypatch):
@@ -137,35 +135,62 @@ def test_the_scale_grows_after_good_updates_up_to_its_ceiling(monkeypatch):
     scale = LossScale(initial=2.0, floor=1.0, ceiling=8.0)
     seen = []
     for _ in range(8):
-        assert scale.update(1.0)
-        seen.append(scale.value)
+        assert not scale.update(FINE)
+        seen.append(float(scale.value))
     assert seen == [2, 4, 4, 8, 8, 8, 8, 8]
 
 
-def test_a_bad_update_is_left_out_and_the_scale_ends_at_its_floor_with_an_error():
+def test_an_overflow_restarts_the_count_of_good_updates(monkeypatch):
+    monkeypatch.setattr(loss_scale, "_GROWTH_INTERVAL", 2)
     scale = LossScale(initial=4.0, floor=1.0, ceiling=8.0)
-    assert not scale.update(INFINITE)
-    assert not scale.update(float("nan"))
+    seen = []
+    for overflow in (FINE, OVERFLOW, FINE, FINE):
+        scale.update(overflow)
+        seen.append(scale.state_dict())
+    assert seen == [
+        {"value": 4.0, "good": 1},
+        {"value": 2.0, "good": 0},
+        {"value": 2.0, "good": 1},
+        {"value": 4.0, "good": 0},
+    ]
+
+
+def test_an_overflow_at_the_floor_means_that_the_training_has_diverged():
+    scale = LossScale(initial=4.0, floor=1.0, ceiling=8.0)
+    assert not scale.update(OVERFLOW)
+    assert not scale.update(OVERFLOW)
     assert scale.value == 1
-    with pytest.raises(NotFiniteError, match="norm is inf at loss scale 1, the least allowed"):
-        scale.update(INFINITE)
+    assert scale.update(OVERFLOW)
+    assert scale.value == 1
 
 
-def test_without_a_loss_scale_the_first_bad_update_is_an_error():
-    for precision in ("fp32", "bf16"):
-        with pytest.raises(NotFiniteError):
-            find_device(Config.of()).scaler(precision, **BOUNDS).update(float("nan"))
+def test_the_scale_grows_after_2000_good_updates():
+    scale = LossScale(initial=2.0, floor=1.0, ceiling=8.0)
+    scale.load_state_dict({"value": 2.0, "good": 1998})
+    scale.update(FINE)
+    assert scale.state_dict() == {"value": 2.0, "good": 1999}
+    scale.update(FINE)
+    assert scale.state_dict() == {"value": 4.0, "good": 0}
 
 
 def test_fp16_starts_with_a_large_scale_and_goes_on_where_a_checkpoint_left_it():
     scale = find_device(Config.of()).scaler("fp16", **BOUNDS)
     assert scale.value == 65536
-    assert not scale.update(INFINITE)
+    assert not scale.update(OVERFLOW)
     again = find_device(Config.of()).scaler("fp16", **BOUNDS)
     again.load_state_dict(scale.state_dict())
     assert again.state_dict() == {"value": 32768.0, "good": 0}
     again.load_state_dict({"value": 1e30, "good": 5})
     assert again.value == 2**24
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_other_precisions_do_not_scale_the_loss(precision):
+    scale = find_device(Config.of()).scaler(precision, **BOUNDS)
+    loss = torch.tensor(3.0)
+    assert scale.scale(loss) is loss
+    assert scale.times(0.1) == 0.1
+    assert scale.state_dict() == {"value": 1.0, "good": 0}
 
 
 def test_what_was_compiled_is_forgotten_when_a_phase_ends(monkeypatch):

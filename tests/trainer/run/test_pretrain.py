@@ -404,13 +404,13 @@ def plain_clipped_gradients(update: list[RowBatch], optimiser: str) -> list[torc
 
 @pytest.mark.parametrize("count", [1, 4])
 @pytest.mark.parametrize("optimiser", ["lamb-mlperf", "lamb-habana-tf"])
-def test_micro_batches_are_clipped_as_in_the_optimisers_program(training_set, optimiser, count):
+def test_micro_batches_are_clipped_as_in_the_optimisers_program(training_set, monkeypatch, optimiser, count):
     (update,) = batches(training_set, count, updates=1)
     training = make_training(Single(find_device(Config.of())), optimiser=optimiser)
-    weights = list(training._model.parameters())
     seen = list[torch.Tensor]()
-    training.strategy.optimiser.register_step_pre_hook(
-        lambda *_: seen.extend(weight.grad.clone() for weight in weights)
+    step = training.strategy._step
+    monkeypatch.setattr(
+        step, "take", lambda gradients, *_: seen.extend(gradient.clone() for gradient in gradients)
     )
     trained_weights(training, [update])
     expected = plain_clipped_gradients(update, optimiser)
@@ -444,11 +444,12 @@ def test_weights_are_averaged_before_each_step_where_that_is_forced(training_set
 def test_an_overflow_leaves_the_update_out_and_halves_the_scale(training_set):
     training = make_training(Single(find_device(Config.of())), optimiser="lamb-nvidia", precision="fp16")
     before = {name: weight.clone() for name, weight in training._model.state_dict().items()}
-    training.strategy.scale.value = float("inf")
     training.strategy.scale.scale = lambda loss: loss * float("inf")
     after = trained_weights(training, batches(training_set, 1))
     assert all(torch.equal(after[name], before[name]) for name in before)
-    assert (training.state.step, training.state.applied) == (1, 0)
+    assert (training.state.step, training.strategy.applied) == (1, 0)
+    assert training.strategy.scale.value == 32768
+    assert training.strategy.read_skipped() == 1
 
 
 def test_schedules_take_their_settings_from_the_configuration():

@@ -1,0 +1,342 @@
+"""The end of an update: clipping, the optimiser's step, skipped updates."""
+
+import math
+from collections import Counter
+
+import pytest
+import torch
+from functorch.compile import make_boxed_func
+from torch import Tensor
+from torch._dynamo.backends.common import aot_autograd
+from torch._dynamo.utils import counters
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from trainer.config.settings import Config
+from trainer.devices.cpu import Cpu
+from trainer.devices.device import Device
+from trainer.errors import NotFiniteError
+from trainer.optim import clip_, find_preset, group_parameters, make_optimiser
+from trainer.strategies.optimiser import make_scale
+from trainer.strategies.step import MOST_IN_A_ROW, FunctionStep, make_step
+
+SHAPES = {
+    "layer.weight": (4, 5),
+    "layer.bias": (5,),
+    "LayerNorm.weight": (5,),
+    "other.weight": (3, 3),
+}
+OPTIMISERS = ("lamb-nvidia", "lamb-nvlamb", "lamb-graphcore", "adamw-bert", "adamw", "momentum", "sgd")
+WAITS = {"nonzero", "_local_scalar_dense", "is_nonzero", "equal", "masked_select", "_to_cpu"}
+"""Operations that return only when the device has done everything before them."""
+
+
+class Compiling(Cpu):
+    """A processor whose step is captured as a graph, in plain operations; the graph runs as it is."""
+
+    fused_step = False
+
+    def compile_step(self, function):
+        return torch.compile(function, fullgraph=True, dynamic=False, backend="eager")
+
+
+class Plain(Cpu):
+    """A processor that runs the plain operations one by one."""
+
+    fused_step = False
+
+
+class Meta(Device):
+    """PyTorch's meta device, whose tensors have no values: to read one is an error."""
+
+    name = "meta"
+    process_group = "gloo"
+
+
+class Fixture:
+    """Some weights and the step that changes them."""
+
+    def __init__(self, kind: type[Device] = Cpu, **settings: object) -> None:
+        config = Config.of(**{"optimiser": "lamb-nvidia", **settings})
+        device = kind(config)
+        draw = torch.Generator().manual_seed(0)
+        self.weights = {
+            name: torch.nn.Parameter(torch.randn(shape, generator=draw).to(device.torch_device))
+            for name, shape in SHAPES.items()
+        }
+        preset = find_preset(config.update.optimiser)
+        self.optimiser = device.optimiser(preset, group_parameters(preset, self.weights.items()))
+        self.scale = make_scale(config, device)
+        self.step = make_step(config, device, self.optimiser, self.scale)
+        self.number = 0
+
+    def gradients(self) -> list[Tensor]:
+        """Random gradients of the next update, not scaled."""
+        draw = torch.Generator().manual_seed(self.number)
+        return [torch.randn(shape, generator=draw) for shape in SHAPES.values()]
+
+    def take(self, *, rate: float = 0.01, bad: float | None = None) -> None:
+        """One update, one of whose gradients may be bad in one element."""
+        for weight, gradient in zip(self.weights.values(), self.gradients(), strict=True):
+            weight.grad = self.scale.scale(gradient)
+        if bad is not None:
+            next(iter(self.weights.values())).grad[0, 1] = bad
+        self.number += 1
+        self.step.take([weight.grad for weight in self.weights.values()], rate, self.number)
+
+    def bits(self) -> list[list[int]]:
+        """All bits of weights and moments; -0.0 and 0.0 differ."""
+        moments = [moment for state in self.optimiser.state.values() for moment in state.values()]
+        tensors = [*self.weights.values(), *moments]
+        return [tensor.detach().view(torch.int32).flatten().tolist() for tensor in tensors]
+
+
+class Operations(TorchDispatchMode):
+    """Counts operations by name, and copies from one device to another."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.counts = Counter[str]()
+        self.copies = 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        self.counts[function.overloadpacket.__name__] += 1
+        result = function(*args, **kwargs or {})
+        if isinstance(result, Tensor) and args and isinstance(args[0], Tensor):
+            self.copies += result.device != args[0].device
+        return result
+
+
+@pytest.fixture(autouse=True)
+def fresh_compiler() -> None:
+    torch._dynamo.reset()
+    counters.clear()
+
+
+# Arithmetic
+
+
+@pytest.mark.parametrize("kind", [Cpu, Plain, Compiling])
+@pytest.mark.parametrize("optimiser", OPTIMISERS)
+def test_a_step_clips_once_and_changes_the_weights_as_the_optimiser_does(kind, optimiser):
+    made = Fixture(kind, optimiser=optimiser, clipping="per_update", max_grad_norm=0.5)
+    plain = Fixture(optimiser=optimiser)
+    alone = make_optimiser(optimiser, plain.weights.items())
+    for rate in (0.01, 0.02, 0.0):
+        gradients = made.gradients()
+        made.take(rate=rate)
+        clip_(gradients, 0.5)
+        for weight, gradient in zip(plain.weights.values(), gradients, strict=True):
+            weight.grad = gradient
+        for group in alone.param_groups:
+            group["lr"] = rate
+        alone.step()
+    for name, weight in plain.weights.items():
+        torch.testing.assert_close(made.weights[name], weight, rtol=1e-5, atol=1e-6, msg=name)
+
+
+@pytest.mark.parametrize("kind", [Cpu, Compiling])
+def test_the_loss_scale_changes_no_bit_of_an_update(kind):
+    scaled = Fixture(kind, precision="fp16", clipping="per_update")
+    plain = Fixture(kind, precision="bf16", clipping="per_update")
+    for made in (scaled, plain):
+        for _ in range(3):
+            made.take()
+    assert scaled.scale.value == 65536
+    assert scaled.bits() == plain.bits()
+
+
+@pytest.mark.parametrize("optimiser", OPTIMISERS)
+def test_plain_operations_and_fused_kernels_end_at_the_same_weights(optimiser):
+    runs = [Fixture(kind, optimiser=optimiser) for kind in (Cpu, Plain)]
+    for made in runs:
+        for number in range(4):
+            made.take(rate=0.01 * (number + 1))
+    for name in SHAPES:
+        one, other = (made.weights[name] for made in runs)
+        torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-6, msg=name)
+
+
+# Skipped updates
+
+
+@pytest.mark.parametrize("kind", [Cpu, Plain, Compiling])
+@pytest.mark.parametrize("precision", ["bf16", "fp16"])
+@pytest.mark.parametrize("optimiser", OPTIMISERS)
+def test_a_gradient_that_is_not_finite_leaves_every_bit(kind, precision, optimiser):
+    made = Fixture(kind, optimiser=optimiser, precision=precision)
+    with torch.no_grad():
+        made.weights["layer.weight"][0, 0] = -0.0
+        made.weights["layer.bias"].fill_(-0.0)
+    for bad in (math.nan, None, math.inf, -math.inf):
+        before = made.bits()
+        made.take(bad=bad)
+        after = made.bits()
+        if bad is None:
+            assert all(one != other for one, other in zip(before, after, strict=True))
+        else:
+            assert after[: len(before)] == before
+            assert not any(map(any, after[len(before) :]))  # moments that did not exist are zeros
+    assert made.step.applied == 1
+    assert made.step.read_skipped() == 3
+
+
+@pytest.mark.parametrize("kind", [Cpu, Compiling])
+def test_updates_after_a_skipped_one_are_those_of_a_run_without_it(kind):
+    with_it, without = (Fixture(kind, precision="bf16") for _ in range(2))
+    with_it.take()
+    with_it.take(bad=math.inf)
+    without.take()
+    without.number += 1
+    for made in (with_it, without):
+        made.take(rate=0.02)
+    assert with_it.bits() == without.bits()
+    assert with_it.step.applied == without.step.applied == 2
+
+
+def test_in_fp32_nothing_is_skipped():
+    made = Fixture()
+    made.take(bad=math.nan)
+    assert made.step.applied == 1
+    assert made.step.read_skipped() == 0
+    assert not all(weight.isfinite().all() for weight in made.weights.values())
+
+
+def test_the_loss_scale_is_halved_by_each_skipped_update():
+    made = Fixture(precision="fp16", init_loss_scale=1024.0)
+    for bad in (math.inf, None, math.nan):
+        made.take(bad=bad)
+    assert made.scale.state_dict() == {"value": 256.0, "good": 0}
+    made.take()
+    assert made.scale.state_dict() == {"value": 256.0, "good": 1}
+
+
+@pytest.mark.parametrize("kind", [Cpu, Compiling])
+def test_the_error_names_the_first_update_with_an_overflow_at_the_least_scale(kind):
+    made = Fixture(kind, precision="fp16", init_loss_scale=4.0, min_loss_scale=2.0)
+    made.number = 10
+    made.take(bad=math.inf)
+    assert made.step.read_skipped() == 1
+    made.take()
+    made.take(bad=math.nan)
+    made.take(bad=math.inf)
+    message = "update 13: the gradients' norm is nan at loss scale 2, the least allowed; the training has"
+    with pytest.raises(NotFiniteError, match=message):
+        made.step.read_skipped()
+
+
+def test_without_a_loss_scale_many_skipped_updates_in_a_row_are_an_error():
+    made = Fixture(precision="bf16")
+    for _ in range(2):
+        for _ in range(MOST_IN_A_ROW - 1):
+            made.take(bad=math.inf)
+        made.take()
+    assert made.step.read_skipped() == 2 * (MOST_IN_A_ROW - 1)
+    for _ in range(MOST_IN_A_ROW):
+        made.take(bad=math.inf)
+    message = f"update {3 * MOST_IN_A_ROW}: the gradients' norm is inf, as in the 19 updates before; the"
+    with pytest.raises(NotFiniteError, match=message):
+        made.step.read_skipped()
+
+
+def test_the_count_of_applied_updates_continues_where_a_checkpoint_left_it():
+    made = Fixture(precision="bf16")
+    made.step.applied = 7
+    made.take()
+    made.take(bad=math.inf)
+    assert made.step.applied == 8
+
+
+# The host never waits, and nothing is compiled again
+
+
+@pytest.mark.parametrize("kind", [Cpu, Plain, Meta])
+@pytest.mark.parametrize("precision", ["fp32", "bf16", "fp16"])
+@pytest.mark.parametrize("optimiser", ["lamb-nvidia", "adamw-bert", "momentum"])
+def test_a_step_reads_no_value(kind, precision, optimiser):
+    made = Fixture(kind, precision=precision, optimiser=optimiser, clipping="per_update")
+    gradients = [torch.ones_like(weight) for weight in made.weights.values()]
+    for weight, gradient in zip(made.weights.values(), gradients, strict=True):
+        weight.grad = gradient
+    with Operations() as seen:
+        for number in (1, 2):
+            made.step.take(gradients, 0.01, number)
+    assert seen.counts
+    assert not WAITS & set(seen.counts)
+    assert seen.copies == 0
+
+
+@pytest.mark.parametrize("optimiser", ["lamb-nvidia", "adamw-bert", "momentum"])
+@pytest.mark.parametrize("precision", ["fp32", "bf16", "fp16"])
+def test_a_compiled_step_is_one_graph_for_all_rates_counts_and_scales(precision, optimiser):
+    made = Fixture(Compiling, precision=precision, optimiser=optimiser, clipping="per_update")
+    for number in range(8):
+        bad = math.inf if precision != "fp32" and number % 3 == 0 else None
+        made.take(rate=0.01 / (number + 1) if number < 7 else 0.0, bad=bad)
+    assert counters["stats"]["unique_graphs"] == 1
+    assert not counters["graph_break"]
+
+
+def test_a_compiled_step_reads_no_value(monkeypatch):
+    """The graph's operations, as a compiler gets them, with the skipping of updates."""
+    graphs = []
+
+    def keep(graph, inputs):
+        graphs.append(graph)
+        return make_boxed_func(graph.forward)
+
+    backend = aot_autograd(fw_compiler=keep)
+    monkeypatch.setattr(
+        Compiling,
+        "compile_step",
+        lambda self, function: torch.compile(function, fullgraph=True, dynamic=False, backend=backend),
+    )
+    made = Fixture(Compiling, precision="fp16", clipping="per_update")
+    made.take()
+    made.take(bad=math.inf)
+    assert made.step.applied == 1
+    (graph,) = graphs
+    names = {
+        node.target.overloadpacket.__name__
+        for node in graph.graph.nodes
+        if hasattr(node.target, "overloadpacket")
+    }
+    assert {"where", "expm1"} <= names
+    assert not WAITS & names
+
+
+def test_no_list_of_scalars_reaches_an_operation_on_lists():
+    """Such an operation runs tensor by tensor: its fast path needs tensors of one shape or one scalar."""
+
+    class Lists(TorchDispatchMode):
+        def __init__(self) -> None:
+            super().__init__()
+            self.mixed = list[str]()
+
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            name = function.overloadpacket.__name__
+            lists = [value for value in args if isinstance(value, (list, tuple)) and value]
+            shapes = [[one.shape for one in some if isinstance(one, Tensor)] for some in lists]
+            if name.startswith("_foreach") and any(shape != shapes[0] for shape in shapes):
+                self.mixed.append(name)
+            return function(*args, **kwargs or {})
+
+    made = Fixture(precision="fp16", clipping="per_update")
+    with Lists() as seen:
+        made.take()
+    assert seen.mixed == []
+
+
+@pytest.mark.slow
+def test_a_step_compiled_to_kernels_equals_the_fused_one(monkeypatch):
+    monkeypatch.setenv("TORCHINDUCTOR_COMPILE_THREADS", "1")  # no processes that import torch to compile
+    monkeypatch.setattr("torch._inductor.config.compile_threads", 1)
+    runs = [Fixture(kind, precision="fp16", compile=True, clipping="per_update") for kind in (Cpu, Plain)]
+    for made in runs:
+        for bad in (None, math.inf, None):
+            made.take(bad=bad)
+    assert counters["stats"]["unique_graphs"] == 1
+    assert isinstance(runs[1].step, FunctionStep)
+    for name in SHAPES:
+        one, other = (made.weights[name] for made in runs)
+        torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-6, msg=name)
+    assert runs[0].scale.state_dict() == runs[1].scale.state_dict()
