@@ -16,6 +16,7 @@ ALWAYS = (
     "loader",
     "training",
     "flat_batches",
+    "optimiser_step",
 )
 WITH_THE_KIT = ("punkt", "segmenting", "extract", "wikipedia", "cost_model", "learning")
 

@@ -29,6 +29,7 @@ from trainer.data.forms import RowForm
 from trainer.data.loader import Loader, Update
 from trainer.data.order import Position
 from trainer.devices.cpu import Cpu
+from trainer.devices.loss_scale import LossScale
 from trainer.devices.registry import find_device
 from trainer.model.bert import BertForPreTraining
 from trainer.run.checkpoint import State, find_checkpoints, read_state
@@ -450,6 +451,55 @@ def test_an_overflow_leaves_the_update_out_and_halves_the_scale(training_set):
     assert (training.state.step, training.strategy.applied) == (1, 0)
     assert training.strategy.scale.value == 32768
     assert training.strategy.read_skipped() == 1
+
+
+def overflow_in(monkeypatch, *updates: int) -> None:
+    """Infinite gradients in the updates of those numbers, or in all; the losses stay finite."""
+    scale_it, calls = LossScale.scale, []
+
+    def scale(self: LossScale, loss: torch.Tensor) -> torch.Tensor:
+        calls.append(loss)
+        bad = not updates or len(calls) in updates
+        return scale_it(self, loss) * (float("inf") if bad else 1)
+
+    monkeypatch.setattr(LossScale, "scale", scale)
+
+
+@pytest.mark.parametrize("precision", ["bf16", "fp16"])
+def test_skipped_updates_are_logged_and_do_not_count_as_applied(
+    trainer, training_set, tmp_path, monkeypatch, precision
+):
+    overflow_in(monkeypatch, 2, 3)
+    run = (f"--precision={precision}", "--steps=5", "--init-loss-scale=1024", "--log-every=5")
+    outcome = trainer(*words(training_set, tmp_path, *run))
+    assert outcome.status == 0, outcome.err
+    lines = [line for line in outcome.err.splitlines() if "skipped: a gradient was not finite" in line]
+    assert sum(int(line.split()[3]) for line in lines) == 2
+    assert ("; the loss scale is now 256" in lines[-1]) == (precision == "fp16")
+    state = read_state(find_checkpoints(str(tmp_path))[5])
+    assert (state.step, state.applied) == (5, 3)
+    assert state.loss_scale == (
+        {"value": 256.0, "good": 2} if precision == "fp16" else {"value": 1.0, "good": 0}
+    )
+
+
+def test_a_run_that_diverges_at_the_least_loss_scale_names_the_update(
+    trainer, training_set, tmp_path, monkeypatch
+):
+    overflow_in(monkeypatch)
+    run = ("--precision=fp16", "--steps=8", "--init-loss-scale=4")
+    message = "update 3: the gradients' norm is nan at loss scale 1, the least allowed; the training has"
+    outcome = trainer(*words(training_set, tmp_path, *run))
+    assert outcome.status != 0
+    assert message in outcome.err
+    assert not find_checkpoints(str(tmp_path))
+
+
+def test_a_bf16_run_ends_after_many_skipped_updates_in_a_row(trainer, training_set, tmp_path, monkeypatch):
+    overflow_in(monkeypatch)
+    outcome = trainer(*words(training_set, tmp_path, "--precision=bf16", "--steps=25"))
+    assert outcome.status != 0
+    assert "update 20: the gradients' norm is nan, as in the 19 updates before" in outcome.err
 
 
 def test_schedules_take_their_settings_from_the_configuration():
