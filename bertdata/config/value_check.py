@@ -31,16 +31,20 @@ _SWITCH = {
 
 
 def check_names(given: Iterable[str], known: Collection[str], where: str = "") -> None:
-    """SettingsError for the first unknown name, with the nearest known one."""
+    """SettingsError for the first unknown name, with the nearest known one if one is near."""
     for name in given:
         if name not in known:
             raise SettingsError(f"{where}{name} is not a known key{_hint(name, sorted(known))}")
 
 
-def _hint(given: str, known: Sequence[str], likeness: float = 0.5) -> str:
-    """The nearest known name, as the end of a message; empty where none has that likeness (0 to 1)."""
-    nearest = get_close_matches(given, known, n=1, cutoff=likeness)
-    return f"; the nearest known is {nearest[0]}" if nearest else ""
+def _hint(given: str, known: Sequence[str], likeness: float = 0.6) -> str:
+    """The nearest known name, as the end of a message; empty where none has that likeness (0 to 1).
+
+    The -- of a flag does not count.
+    """
+    names = {name.removeprefix("--"): name for name in known}
+    nearest = get_close_matches(given.removeprefix("--"), names, n=1, cutoff=likeness)
+    return f"; the nearest known is {names[nearest[0]]}" if nearest else ""
 
 
 def check_values(values: Mapping[str, Any], properties: Mapping[str, Any], where: str = "") -> None:

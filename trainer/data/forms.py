@@ -13,17 +13,19 @@ from trainer.data.flat import flatten
 from trainer.data.rows import pad_rows
 from trainer.data.sizes import sample_sizes
 
+_MOST_LISTED = 8  # budgets named in the log
+
 Made = TypeVar("Made", bound=Batch, covariant=True)
 
 
 class Prepare(Protocol):
-    """Something to do with a batch before it leaves the loader's thread, as pinning its memory."""
+    """The device's preparation of a batch in the loader's thread, as pinning its memory."""
 
     def __call__(self, batch: AnyBatch, /) -> AnyBatch: ...
 
 
 class Form(Protocol[Made]):
-    """How gathered examples become batches; those of fewer examples are filled with missing ones."""
+    """Conversion of gathered examples to batches; one of fewer examples is filled with missing ones."""
 
     def batches(self, gathered: GatheredRows, size: int, prepare: Prepare) -> Iterator[Made]:
         """The gathered examples, ``size`` to a batch; none at all make one batch of missing ones."""
@@ -53,7 +55,7 @@ class RowForm:
         return iter(())
 
     def describe(self) -> str:
-        return "in padded rows"
+        return "padded rows"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +75,11 @@ class FlatForm:
             yield flatten(gather([], 0, self.budgets.layout), self.budgets, budget)
 
     def describe(self) -> str:
-        sizes = ", ".join(dict.fromkeys(f"{budget.tokens:,}" for budget in self.budgets.budgets))
-        return f"without padding but up to {sizes} tokens"
+        sizes = list(dict.fromkeys(f"{budget.tokens:,}" for budget in self.budgets.budgets))
+        if len(sizes) > _MOST_LISTED:
+            return f"flat, padded to one of {len(sizes)} sizes from {sizes[0]} to {sizes[-1]} tokens"
+        listed = f"{', '.join(sizes[:-1])} or {sizes[-1]}" if len(sizes) > 1 else sizes[0]
+        return f"flat, padded to {listed} tokens"
 
 
 def make_form(

@@ -24,7 +24,8 @@ class Cpu(Device):
 
     def describe(self) -> str:
         compiled = ", compiled" if self.compiles else ""
-        return f"cpu: {platform.machine()}, {torch.get_num_threads()} threads{compiled}"
+        threads = torch.get_num_threads()
+        return f"cpu: {platform.machine()}, {threads} thread{'s' * (threads != 1)}{compiled}"
 
 
 def examine() -> Availability:

@@ -24,7 +24,7 @@ _BEFORE_RESULTS = ("step", "trained", "examples")
 
 
 class Tables(Logger):
-    """Graphcore's training.csv and evaluation.csv, and at the end a picture of both.
+    """Graphcore's training.csv and evaluation.csv, and a picture of both when a run succeeds.
 
     A resumed run appends to its tables.
     """
@@ -45,8 +45,8 @@ class Tables(Logger):
         self._append("evaluation.csv", [values[name] for name in self._evaluation])
 
     def close(self, summary: Values, status: str, time: float) -> None:
-        if status == "aborted":
-            return  # after the loss of a worker only seconds are left
+        if status != "success":
+            return  # the sender of SIGTERM, or the launcher after the loss of a worker, leaves only seconds
         try:
             curves.draw_curves(self._folder, self._columns)
         except MissingExtraError as error:

@@ -51,6 +51,8 @@ def convert(
             export_tokenizer(words, target, lower_case=lower, longest=shape.max_position_embeddings)
             lacks = ""
         return f"{target}: update {state.number} in Hugging Face form{lacks}"
+    if not Path(source).exists():
+        raise MissingInputError(f"{source}: no such file or directory")
     if not (Path(source) / "config.json").is_file():
         raise MissingInputError(f"{source}: holds neither {STATE} (a checkpoint) nor config.json")
     model = new_model(read_config(source))

@@ -22,7 +22,7 @@ from trainer.report.log_records import EvaluationRecord, Logger
 from trainer.report.reporter import Reporter
 from trainer.report.tables import EvaluationResults
 from trainer.report.terminal import Terminal
-from trainer.run.checkpoint import STATE, choose_checkpoint, find_checkpoints, read_state
+from trainer.run.checkpoint import STATE, State, choose_checkpoint, find_checkpoints, read_state
 from trainer.run.runtime import Runtime, begin, find_model_config, make_model, read_weights_into
 from trainer.strategies.registry import find_inference
 from trainer.strategies.strategy import Inference, Strategy
@@ -159,13 +159,19 @@ def _read_weights(model: BertForPreTraining, path: str) -> bool:
 
 
 def _inspect(path: str) -> tuple[dict[str, Any] | None, int, int, bool]:
-    """(model, step, examples trained, is last) of a checkpoint."""
+    """(model, step, examples trained, is last) of a checkpoint; a run that was prolonged has later ones."""
     folder = Path(path)
     if (folder / STATE).is_file() or folder.parent.name == "checkpoints":
         state = read_state(folder)
-        return state.model, state.step, state.trained, state.step >= state.config.get("steps", math.inf)
+        is_last = state.step >= state.config.get("steps", math.inf) and not _is_followed(folder, state)
+        return state.model, state.step, state.trained, is_last
     shape = read_config(path).as_json() if (folder / "config.json").is_file() else None
     return shape, 0, 0, False
+
+
+def _is_followed(path: Path, state: State) -> bool:
+    """True if the checkpoint's run has later ones already."""
+    return any(number > state.number for number in find_checkpoints(str(path.parent.parent)))
 
 
 def _prepare(runtime: Runtime, shape: dict[str, Any] | None) -> tuple[Evaluation, BertForPreTraining]:

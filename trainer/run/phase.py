@@ -185,16 +185,22 @@ def make_loader(
 def announce(
     runtime: Runtime, training: Training, data: OpenedDataset, plan: UpdatePlan, form: Form[Batch]
 ) -> None:
-    """Log what is trained, from where, on what."""
+    """Log the start point, the planned updates, the micro-batches' sizes, the model and the device."""
     device = runtime.device
+    shares = f"{_counted(runtime.copies, 'worker')} x {_counted(plan.accumulation, 'micro-batch', 'es')}"
     runtime.log(
         f"{training.start_point}: updates {plan.start} to {plan.last} of {runtime.config.schedule.steps}, "
-        f"each of {runtime.copies} workers x {plan.accumulation} micro-batches x {plan.batch_size} = "
-        f"{plan.examples} examples out of {data.examples}, {form.describe()}; "
-        f"{training.parameters:,} weights; {device.describe()}"
+        f"each of {shares} x {plan.batch_size} = {plan.examples} examples out of {data.examples}"
     )
+    runtime.log(f"micro-batches: {form.describe()}")
+    runtime.log(f"{training.parameters:,} weights; {device.describe()}")
     compiling = ", which compiles the model" if device.compiles or device.compiles_always else ""
     runtime.log(f"reading the first examples, making the first update{compiling}")
+
+
+def _counted(number: int, noun: str, ending: str = "s") -> str:
+    """The number with its noun, which has the ending unless the number is 1."""
+    return f"{number} {noun}{ending * (number != 1)}"
 
 
 def count_calls(updates: int, device: Device) -> int:

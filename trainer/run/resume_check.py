@@ -13,7 +13,7 @@ CHANGEABLE = ("hidden_dropout_prob", "attention_probs_dropout_prob", "initialize
 """Settings of a model that may differ from those in its checkpoint."""
 
 _COMPARED = ("update", "schedule", "data")
-_ANOTHER_ORDER = "its position is one in another order of examples"
+_ANOTHER_ORDER = "its position belongs to another order of the examples"
 _REASONS = {
     "data": _ANOTHER_ORDER,
     "seed": _ANOTHER_ORDER,
@@ -61,8 +61,8 @@ def changed_settings(state: State, config: Config, update_examples: int) -> list
         if (before := state.config.get(key, properties()[key].get("default"))) != now[key]
     ]
     if state.step and state.trained != state.step * update_examples:
-        before = f"{state.trained / state.step:g}"
-        lines.append(f"examples of an update: {before} in the checkpoint, {update_examples} in this run")
+        before = f"{state.trained / state.step:g}"  # an earlier resume may have changed it already
+        lines.append(f"examples of an update: {before} on average so far, {update_examples} in this run")
     return lines
 
 

@@ -115,7 +115,10 @@ def find_model_config(config: Config, data: OpenedDataset) -> ModelConfig:
     """The configured model's shape; its vocabulary is the dataset's unless given."""
     settings = {"vocab_size": data.vocabulary_size} | config.model.settings()
     if settings["vocab_size"] is None:
-        raise SettingsError(f"vocab_size is missing: {data.name} has no manifest with the vocabulary's size")
+        raise SettingsError(
+            f"vocab_size is missing: {data.name} has no manifest with the vocabulary's size; "
+            "give --vocab-size"
+        )
     return ModelConfig.from_dict(settings, config.model.model_config or "model")
 
 

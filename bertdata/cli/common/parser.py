@@ -1,6 +1,7 @@
 """Argument parsers whose help begins with an example that works."""
 
 import argparse
+import textwrap
 from typing import NoReturn
 
 from bertdata.io.terminal import printable
@@ -13,7 +14,7 @@ class Parser(argparse.ArgumentParser):
         super().__init__(
             prog=prog,
             description=f"Example:\n{example}\n\n{summary}",
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+            formatter_class=_HelpFormatter,
             allow_abbrev=False,
         )
 
@@ -31,6 +32,13 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: error: {printable(message)} (see {self.prog} --help)\n")
+
+
+class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    """Help whose lines do not break at hyphens, so that names stay whole."""
+
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        return textwrap.wrap(" ".join(text.split()), width, break_on_hyphens=False)
 
 
 def positive(text: str) -> int:

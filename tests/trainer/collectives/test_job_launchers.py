@@ -208,7 +208,7 @@ def test_two_processes_with_a_launchers_variables_train_together(
         for process in processes:
             process.kill()
     assert [process.returncode for process in processes] == [0, 0], said
-    assert "each of 2 workers x 1 micro-batches" in said[0]
+    assert "each of 2 workers x 1 micro-batch " in said[0]
     assert "step 4/4" in said[0]
     assert "step" not in said[1]
     one, two = losses(tmp_path / "one"), losses(tmp_path / "two")

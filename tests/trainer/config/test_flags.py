@@ -9,7 +9,7 @@ from tests.support.configurations import assert_keys, config_file, refusal
 from trainer.config.flags import make_config
 from trainer.config.foreign.tables import programs
 from trainer.config.foreign.translate import known_names
-from trainer.config.help import TITLES
+from trainer.config.help import TITLES, make_parser
 from trainer.config.schema import phase_names, properties
 from trainer.config.settings import SECTIONS, Config
 
@@ -178,6 +178,18 @@ def test_a_misspelt_configuration_names_the_nearest(name):
     assert str(caught.value).startswith(f"{name}: ")
     near = "mlperf" if name.startswith("ml") else "nvidia_large_phase"
     assert f"the nearest configuration of the trainer's own is {near}" in str(caught.value)
+
+
+@pytest.mark.parametrize("unlike", ["--bogus", "--foo"])
+def test_a_flag_that_is_like_no_other_names_none(unlike):
+    assert refusal([unlike]).endswith(f"{unlike} is not a known key")
+
+
+@pytest.mark.parametrize("everything", [False, True])
+def test_names_stay_whole_in_the_help(everything):
+    shown = make_parser("trainer", [], everything).format_help()
+    assert not [line for line in shown.splitlines() if line.endswith("-")]
+    assert {"lamb-nvlamb,", "lamb-graphcore-pytorch,"} <= set(shown.split())
 
 
 @pytest.mark.parametrize(

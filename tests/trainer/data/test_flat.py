@@ -130,6 +130,21 @@ def test_tensors_are_int32_but_for_the_weights():
     assert sorted(map(str, kinds.values())) == ["torch.float32"] + 8 * ["torch.int32"]
 
 
+@pytest.mark.parametrize(
+    ("token_budget", "said"),
+    [
+        (1024, "flat, padded to 64 tokens"),
+        (32, "flat, padded to 32 or 64 tokens"),
+        (24, "flat, padded to 24, 48 or 64 tokens"),
+        (4, "flat, padded to one of 16 sizes from 4 to 64 tokens"),
+    ],
+)
+def test_the_log_names_the_budgets_where_they_are_few(token_budget, said):
+    layout = ShardLayout(max_seq_length=16, max_predictions_per_seq=2)
+    sizes = example_sizes(np.array([5, 16]), np.array([1, 2]))
+    assert FlatForm(find_budgets(sizes, layout, 4, token_budget=token_budget)).describe() == said
+
+
 def test_budgets_of_another_batch_size_are_refused():
     form = FlatForm(budgets([(5, 2)], 4))
     with pytest.raises(AssertionError, match="budgets are for 4, not 2"):

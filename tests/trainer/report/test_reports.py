@@ -564,6 +564,15 @@ def test_the_picture_is_drawn_at_the_end_and_again_from_the_tables(tmp_path):
     assert png.exists()
 
 
+@pytest.mark.parametrize("status", ["stopped", "aborted"])
+def test_a_run_that_is_to_end_soon_draws_no_picture(tmp_path, status):
+    reporter = make_reporter(Config.of(output_dir=str(tmp_path), log_every=1), COLUMNS, rank=0, clock=Clock())
+    reporter.step(record(1))
+    reporter.close(status)
+    assert len((tmp_path / "training.csv").read_text(encoding="utf-8").splitlines()) == 2
+    assert not list(tmp_path.glob("curves.*"))
+
+
 def test_a_picture_without_tables_is_an_error_that_names_the_file(tmp_path):
     with pytest.raises(MissingInputError, match=r"training\.csv: no such file"):
         draw_curves(tmp_path, COLUMNS)

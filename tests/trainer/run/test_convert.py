@@ -48,6 +48,12 @@ def test_casing_is_the_datas_unless_given(trainer, run, tmp_path):
     assert config["do_lower_case"] is False
 
 
+def test_a_source_that_does_not_exist_is_said_to_be_missing(trainer, tmp_path):
+    outcome = trainer("convert", tmp_path / "absent", tmp_path / "form")
+    assert (outcome.status, outcome.out) == (2, "")
+    assert outcome.err == f"trainer: error: {tmp_path / 'absent'}: no such file or directory\n"
+
+
 def test_without_the_data_the_vocabulary_is_asked_for(trainer, run, tmp_path, small_vocabulary_file):
     (run.parent / "set").rename(run.parent / "moved")
     try:

@@ -207,6 +207,24 @@ def test_polling_evaluates_each_checkpoint_that_appears(trainer, run, training_s
     assert lines == ["step 2", "step 4"]  # and there it ends: the run has no more steps
 
 
+def test_polling_goes_on_to_the_checkpoints_of_a_run_that_was_prolonged(
+    trainer, run, training_set, tmp_path, monkeypatch
+):
+    shutil.copytree(run / "checkpoints", tmp_path / "checkpoints")
+    read = evaluate.read_state
+
+    def of_two_steps(path):
+        state = read(path)
+        return replace(state, config=state.config | {"steps": state.step})
+
+    monkeypatch.setattr(evaluate, "read_state", of_two_steps)
+    arguments = ["evaluate", f"--eval-data={training_set}", f"--output-dir={tmp_path}", "--eval-examples=8"]
+    outcome = trainer(*arguments, "--poll", "--poll-timeout=60")
+    assert outcome.status == 0, outcome.err
+    lines = [line.split(":")[0] for line in outcome.err.splitlines() if "evaluated 8 examples" in line]
+    assert lines == ["step 2", "step 4"]
+
+
 @pytest.mark.parametrize("reader", ["_inspect", "read_weights_into"])
 def test_polling_passes_over_a_checkpoint_that_is_pruned_under_it(
     trainer, run, training_set, tmp_path, monkeypatch, reader

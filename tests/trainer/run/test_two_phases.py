@@ -316,7 +316,7 @@ def test_habanas_command_trains_both_phases_with_two_workers(whole, training_set
     two = ("--world_size", "2", "--dist")
     outcome = end(start(*both(training_set, longer_set, tmp_path, "--batch_size", 4, 2, *two)))
     assert outcome.status == 0, outcome.err
-    assert "each of 2 workers x 1 micro-batches x 4 = 8 examples" in outcome.err
+    assert "each of 2 workers x 1 micro-batch x 4 = 8 examples" in outcome.err
     assert "each of 2 workers x 2 micro-batches x 2 = 8 examples" in outcome.err
     assert "accepted, without effect on device cpu: mode" in outcome.err
     for ours, others in zip(losses(tmp_path), losses(whole), strict=True):
@@ -390,7 +390,7 @@ def test_one_worker_is_none_to_start(trainer, tmp_path):
     run = [*long_run(tmp_path), "--steps=2", "--world_size=1"]
     outcome = trainer(*run)
     assert outcome.status == 0, outcome.err
-    assert "each of 1 workers" in outcome.err
+    assert "each of 1 worker " in outcome.err
 
 
 def test_a_number_of_workers_needs_workers(trainer, tmp_path):
