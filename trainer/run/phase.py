@@ -194,7 +194,11 @@ def announce(
     )
     runtime.log(f"micro-batches: {form.describe()}")
     runtime.log(f"{training.parameters:,} weights; {device.describe()}")
-    compiling = ", which compiles the model" if device.compiles or device.compiles_always else ""
+    compiling = (
+        ", which compiles the model, as does the first micro-batch of each other size"
+        if device.compiles or device.compiles_always
+        else ""
+    )
     runtime.log(f"reading the first examples, making the first update{compiling}")
 
 
