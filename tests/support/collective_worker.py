@@ -15,6 +15,10 @@ from trainer.collectives.registry import find_collective
 from trainer.config.settings import Config
 from trainer.devices.registry import find_device
 from trainer.errors import TrainerError
+from trainer.strategies.gradient_buckets import GradientBuckets
+
+MEGABYTES = 1
+"""The size of a bucket: the model of ``buckets`` takes two."""
 
 
 def operations(collective: Collective, place: Path) -> None:
@@ -55,6 +59,26 @@ def operations(collective: Collective, place: Path) -> None:
     (place / f"{rank}.json").write_text(json.dumps(result), encoding="utf-8")
 
 
+def buckets(collective: Collective, place: Path) -> None:
+    """Whether gradients averaged during the backward pass have the bits of one average after it, by type."""
+    equal = {}
+    for name, dtype in {"fp32": None, "bf16": torch.bfloat16}.items():
+        torch.manual_seed(0)
+        model = torch.nn.Sequential(torch.nn.Linear(700, 300), torch.nn.Tanh(), torch.nn.Linear(300, 900))
+        weights = list(model.parameters())
+        inputs = torch.randn(8, 700, generator=torch.Generator().manual_seed(collective.rank))
+        model(inputs).square().mean().backward()
+        gradients = [weight.grad.clone() for weight in weights if weight.grad is not None]
+        collective.average(gradients, dtype)
+        averaging = GradientBuckets(weights, collective, MEGABYTES, dtype)
+        averaging.reset()
+        with averaging.averaging():
+            model(inputs).square().mean().backward()
+        pairs = zip(weights, gradients, strict=True)
+        equal[name] = [torch.equal(weight.grad, gradient) for weight, gradient in pairs]
+    (place / f"{collective.rank}.json").write_text(json.dumps(equal), encoding="utf-8")
+
+
 def steps(collective: Collective, place: Path) -> None:
     """Averages until one worker is gone."""
     (place / f"{collective.rank}.ready").write_text(str(os.getpid()))
@@ -79,12 +103,17 @@ def stuck(collective: Collective, place: Path) -> None:
         time.sleep(1)
 
 
+TASKS = {"operations": operations, "buckets": buckets, "steps": steps, "stuck": stuck}
+
+
 def main(task: str, place: str, patience: str = "60") -> int:
     """Exit status, as the trainer's."""
     try:
         heartbeat.TIMEOUT_SECONDS = float(patience)
-        collective = find_collective(None, find_device(Config.of()))
-        {"operations": operations, "steps": steps, "stuck": stuck}[task](collective, Path(place))
+        device = find_device(Config.of())
+        device.bucket_mb = MEGABYTES
+        collective = find_collective(None, device)
+        TASKS[task](collective, Path(place))
         collective.close()
     except TrainerError as error:
         sys.stderr.write(f"trainer: error: {error}\n")

@@ -66,6 +66,16 @@ def test_average_is_the_mean_to_the_bit(results, name, dtype):
     assert results[0]["averages"][name] == results[1]["averages"][name]
 
 
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_averages_during_the_backward_pass_have_the_bits_of_one_after_it(launcher, tmp_path):
+    """Three workers, whose sums depend on the order of the terms."""
+    outcome = launch(launcher, 3, WORKER, "buckets", tmp_path)
+    assert outcome.status == 0, outcome.err
+    for rank in range(3):
+        found = json.loads((tmp_path / f"{rank}.json").read_text(encoding="utf-8"))
+        assert found == {"fp32": [True] * 4, "bf16": [True] * 4}
+
+
 def _sum_in(dtype: torch.dtype, terms: list[torch.Tensor]) -> torch.Tensor:
     return (terms[0].float() + terms[1].float()).to(dtype).float()
 
