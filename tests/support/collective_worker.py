@@ -60,7 +60,7 @@ def operations(collective: Collective, place: Path) -> None:
 
 
 def buckets(collective: Collective, place: Path) -> None:
-    """Whether gradients averaged during the backward pass have the bits of one average after it, by type."""
+    """Compare gradients averaged during the backward pass with one average after it; results by type."""
     equal = {}
     for name, dtype in {"fp32": None, "bf16": torch.bfloat16}.items():
         torch.manual_seed(0)

@@ -151,7 +151,7 @@ def examine() -> Availability:
 
 
 def _allow(attention: str) -> None:
-    """Let PyTorch use that kernel only, or with "auto" every kernel."""
+    """Allow PyTorch that kernel only, or with "auto" every kernel."""
     for name, (allow, _) in _KERNELS.items():
         allow(attention in ("auto", name))
 
