@@ -9,6 +9,7 @@ from functorch.compile import make_boxed_func
 from torch import Tensor
 from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.utils import counters
+from torch._inductor import config as inductor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from trainer.config.settings import Config
@@ -329,11 +330,11 @@ def test_no_list_of_scalars_reaches_an_operation_on_lists():
 @pytest.mark.slow
 def test_a_step_compiled_to_kernels_equals_the_fused_one(monkeypatch):
     monkeypatch.setenv("TORCHINDUCTOR_COMPILE_THREADS", "1")  # no processes that import torch to compile
-    monkeypatch.setattr("torch._inductor.config.compile_threads", 1)
     runs = [Fixture(kind, precision="fp16", compile=True, clipping="per_update") for kind in (Cpu, Plain)]
-    for made in runs:
-        for bad in (None, math.inf, None):
-            made.take(bad=bad)
+    with inductor.patch(compile_threads=1):
+        for made in runs:
+            for bad in (None, math.inf, None):
+                made.take(bad=bad)
     assert counters["stats"]["unique_graphs"] == 1
     assert isinstance(runs[1].step, FunctionStep)
     for name in SHAPES:
