@@ -130,7 +130,7 @@ class Device:
 
     def programs(self, model: nn.Module, loss_and_sums: LossAndSums, width: int) -> Programs:
         """The programs of a device that makes whole updates itself; width: the number of sums."""
-        raise NotImplementedError(f"device {self.name!r} has no programs of its own")
+        raise AssertionError(f"device {self.name!r} has no programs of its own")
 
     def optimiser(self, preset: Preset, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
         """The optimiser over groups that each hold params, weight_decay and trust."""

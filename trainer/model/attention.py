@@ -24,7 +24,7 @@ class Sequences(Protocol):
 
         scale: the factor of query times key; None stands for (head size)^-1/2.
         """
-        raise NotImplementedError
+        ...
 
 
 class FlatAttention(Protocol):
@@ -46,7 +46,7 @@ class FlatAttention(Protocol):
         longest: no sequence has more tokens.
         scale: the factor of query times key; None stands for (head size)^-1/2.
         """
-        raise NotImplementedError
+        ...
 
 
 def padded_attention(

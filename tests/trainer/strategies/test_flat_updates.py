@@ -1,6 +1,5 @@
 """Updates on flat batches: no waiting for the device, no work for padding, no compiling again."""
 
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -16,6 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode, flop_registry
 
 from bertdata.records import ShardLayout
+from tests.support.operations import Operations
 from trainer.collectives.single import Single
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
@@ -57,22 +57,6 @@ class Meta(Device):
         return batch.map(lambda tensor: tensor.to("meta"))
 
     attention = staticmethod(flash_attention)
-
-
-class Operations(TorchDispatchMode):
-    """Counts operations by name, and copies from one device to another."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.counts = Counter[str]()
-        self.copies = 0
-
-    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        self.counts[function.overloadpacket.__name__] += 1
-        result = function(*args, **kwargs or {})
-        if isinstance(result, Tensor) and args and isinstance(args[0], Tensor):
-            self.copies += result.device != args[0].device
-        return result
 
 
 def make_strategy(kind: type[Device] = Cpu, shape: ModelConfig = SHAPE, **settings: object) -> Replicated:

@@ -1,7 +1,6 @@
 """The end of an update: clipping, the optimiser's step, skipped updates."""
 
 import math
-from collections import Counter
 
 import pytest
 import torch
@@ -12,6 +11,7 @@ from torch._dynamo.utils import counters
 from torch._inductor import config as inductor
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from tests.support.operations import Operations
 from trainer.config.settings import Config
 from trainer.devices.cpu import Cpu
 from trainer.devices.device import Device
@@ -89,22 +89,6 @@ class Fixture:
         moments = [moment for state in self.optimiser.state.values() for moment in state.values()]
         tensors = [*self.weights.values(), *moments]
         return [tensor.detach().view(torch.int32).flatten().tolist() for tensor in tensors]
-
-
-class Operations(TorchDispatchMode):
-    """Counts operations by name, and copies from one device to another."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.counts = Counter[str]()
-        self.copies = 0
-
-    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        self.counts[function.overloadpacket.__name__] += 1
-        result = function(*args, **kwargs or {})
-        if isinstance(result, Tensor) and args and isinstance(args[0], Tensor):
-            self.copies += result.device != args[0].device
-        return result
 
 
 @pytest.fixture(autouse=True)
