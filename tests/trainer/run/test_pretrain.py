@@ -184,7 +184,7 @@ def test_a_token_budget_for_padded_rows_is_named_as_idle(trainer, training_set, 
     outcome = trainer(*words(training_set, tmp_path, *run))
     assert outcome.status == 0, outcome.err
     assert "accepted, without effect on device cpu: token_budget" in outcome.err
-    assert "in padded rows" in outcome.err
+    assert "micro-batches: padded rows" in outcome.err
 
 
 def test_resuming_with_other_hyperparameters_says_each_difference(trainer, training_set, tmp_path):
