@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from bertdata.errors import SettingsError
 from trainer.strategies.replicated import Replicated
 from trainer.strategies.strategy import Inference, Strategy, Worker
 from trainer.strategies.whole_updates import ProgramInference, WholeUpdates
@@ -16,8 +17,12 @@ STRATEGIES: dict[str, Maker] = {
 
 
 def find_strategy(worker: Worker) -> Strategy:
-    """The strategy that trains on the worker's device."""
-    return STRATEGIES[worker.device.strategy][0](worker)
+    """The strategy that trains on the worker's device; SettingsError where the configured one cannot."""
+    asked, own = worker.config.run.strategy, worker.device.strategy
+    if asked not in ("auto", own):
+        found = f"device {worker.device.name!r} has a strategy of its own ({own})"
+        raise SettingsError(f"strategy is {asked}, but {found}; leave --strategy out")
+    return STRATEGIES[own][0](worker)
 
 
 def find_inference(worker: Worker) -> Inference:
