@@ -9,7 +9,7 @@ LOG := $(VENV)/install.log
 STARTED := $(shell date +%s)
 # constraints.txt pins the tested versions, for the Python that they were tested with.
 CONSTRAINTS := $(shell $(PYTHON) -c 'import sys; print("-c constraints.txt" if sys.version_info[:2] == (3, 11) else "")')
-NATIVE := $(wildcard bertdata/_native/*.h bertdata/_native/*/*.h bertdata/_native/*.cpp)
+NATIVE := $(shell find bertdata/_native -name '*.h' -o -name '*.cpp')
 
 .PHONY: setup horovod demo test test-fast xla check bench clean
 setup: $(READY)

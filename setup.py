@@ -68,7 +68,7 @@ def extensions():
         return []
     kernels = Pybind11Extension(
         "bertdata._native._kernels",
-        ["bertdata/_native/binding.cpp"],
+        sorted(str(path) for path in Path("bertdata/_native").rglob("*.cpp")),
         include_dirs=["bertdata/_native"],
         depends=[str(path) for path in sorted(Path("bertdata/_native").rglob("*.h"))],
         cxx_std=17,
@@ -102,7 +102,7 @@ setup(
         "schemas": ["*.json"],
         "trainer.config": ["shipped/*.json", "foreign/*.json"],
         "bertdata.dataset.published": ["*.tsv"],
-        "bertdata._native": ["*.h", "*/*.h", "*.cpp"],
+        "bertdata._native": ["**/*.h", "**/*.cpp"],
     },
     ext_modules=extensions(),
     install_requires=["fsspec>=2023.6", "jsonschema>=4.17", "rich>=13"],

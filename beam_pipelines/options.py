@@ -5,17 +5,16 @@ from collections.abc import Sequence
 
 from bertdata.build.plan import check_shuffle
 from bertdata.cli.common.example_flags import add_settings
+from bertdata.cli.common.extract_flags import add_extract_settings, given_extract_settings
 from bertdata.cli.common.parser import (
     Parser,
     add_dry_run,
     add_engine,
+    add_punkt_tables,
     add_shuffle,
     add_skip_bad_inputs,
-    positive,
 )
 from bertdata.cli.common.text_flags import (
-    add_extract_settings,
-    add_punkt_tables,
     add_segment_settings,
     given_segment_settings,
 )
@@ -23,6 +22,7 @@ from bertdata.config.recipes import Recipe
 from bertdata.errors import SettingsError
 from bertdata.io import storage
 from bertdata.text.settings import TEXT_RECIPES, SegmentSettings
+from bertdata.wiki.settings import ExtractSettings
 
 PROGRAM = "beam_pipelines.prepare"
 
@@ -43,11 +43,10 @@ With --shuffle global, documents are first mixed over the whole corpus. The resu
 
 INPUT_KINDS = """\
 parts (default): text with one sentence a line; articles: extracted files, or directories of them, as
-bertdata extract writes them; dump: one Wikipedia dump, extracted as by bertdata extract (not as MLPerf's
-published data were) by one worker with several processes: the text directory must lie on a file
-system that all workers and this command share"""
+bertdata extract writes them; dump: one Wikipedia dump, whose ranges all workers extract, as bertdata
+extract does"""
 
-DUMP_FLAGS = ("date", "no_templates", "skip_page", "extract_workers")
+DUMP_FLAGS = ("extractor", "date", "templates", "skip_page")
 TEXT_FLAGS = ("text", "text_recipe", "punkt_tables")
 NVIDIA_TEXT = ("nvidia", "habana")
 """The recipes with NVIDIA's text stage; all others have MLPerf's."""
@@ -99,13 +98,7 @@ def _add_text_flags(parser: argparse.ArgumentParser) -> None:
     add_segment_settings(text, skip=("recipe",))
     add_punkt_tables(text)
     dump = parser.add_argument_group("extraction", "from a dump to articles; for --input-kind dump")
-    add_extract_settings(dump)
-    dump.add_argument(
-        "--extract-workers",
-        type=positive,
-        metavar="N",
-        help="processes of the one worker that extracts (default: one for each of its cores)",
-    )
+    add_extract_settings(dump, extractor_default="default: mlperf for the recipe mlperf, else 3.1.0")
 
 
 def parse_flags(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
@@ -130,7 +123,7 @@ def _refuse_flags_of_other_kinds(flags: argparse.Namespace) -> None:
     """Refuse flags that have no effect with this kind of input."""
     text = [name for name in TEXT_FLAGS if getattr(flags, name)]
     text += given_segment_settings(flags, skip=("recipe",))
-    dump = [name for name in DUMP_FLAGS if getattr(flags, name)]
+    dump = [name for name in DUMP_FLAGS if getattr(flags, name) is not None]
     for names, kinds in ((dump, ("dump",)), (text, ("articles", "dump"))):
         if names and flags.input_kind not in kinds:
             raise SettingsError(
@@ -140,14 +133,9 @@ def _refuse_flags_of_other_kinds(flags: argparse.Namespace) -> None:
 
 
 def _check_dump(flags: argparse.Namespace) -> None:
-    """Refuse several dumps and a remote text directory; strip ``file://`` from both paths."""
+    """Refuse several dumps; strip ``file://`` from the paths."""
     if len(flags.input) != 1:
         raise SettingsError(f"--input-kind dump takes one dump, not {len(flags.input)}")
-    if storage.is_remote(flags.text):
-        raise SettingsError(
-            f"--text {flags.text}: is remote; a dump is extracted to a file system that all workers share: "
-            "give --text a directory there"
-        )
     flags.text = flags.text.removeprefix("file://")
     (dump,) = storage.expand([flags.input[0].removeprefix("file://")])
     flags.input = [dump]
@@ -157,3 +145,8 @@ def text_settings(flags: argparse.Namespace, recipe: Recipe) -> SegmentSettings:
     """The settings of the text stage; its recipe follows from that of the shards where no flag gives it."""
     name = flags.text_recipe or ("nvidia" if recipe.name in NVIDIA_TEXT else "mlperf")
     return SegmentSettings(recipe=name, **given_segment_settings(flags, skip=("recipe",)))
+
+
+def extract_settings(flags: argparse.Namespace, recipe: Recipe) -> ExtractSettings:
+    """The settings of extraction; MLPerf's shards are made from what MLPerf's extractor writes."""
+    return given_extract_settings(flags, extractor="mlperf" if recipe.name == "mlperf" else "3.1.0")

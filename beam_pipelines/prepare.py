@@ -8,34 +8,33 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from beam_pipelines.options import PROGRAM, parse_flags, text_settings
-from beam_pipelines.report.counters import RunMetrics, run_metrics, table, text_amounts
-from beam_pipelines.report.errors import clear_error
+from beam_pipelines.dump_pipeline import extract_dump, preview_dump
+from beam_pipelines.options import PROGRAM, extract_settings, parse_flags, text_settings
+from beam_pipelines.report.counters import RunMetrics, table, text_amounts
 from beam_pipelines.report.logs import show_warnings, silence_lost_connections
 from beam_pipelines.report.progress import shown_progress
-from beam_pipelines.runners.pipeline import make_pipeline, runs_here
+from beam_pipelines.runners.pipeline import make_pipeline, run_pipeline, runs_here
 from beam_pipelines.stages.text_stage import TextStage, finished_text, plan_text_stage
 from beam_pipelines.transport.bundled_file import BundledFile
 from beam_pipelines.transport.spill_files import SpillFiles
 from bertdata import _native
-from bertdata.build.dry_run import NOTHING_WRITTEN, preview, settings_line, show_previews
+from bertdata.build.dry_run import preview, settings_line, show_previews
 from bertdata.build.estimate import estimate_lines
 from bertdata.build.part_names import names_with_folders
 from bertdata.build.plan import chosen_settings, find_parts, plan_targets, plan_warnings
 from bertdata.build.task import Target, TaskPlan
 from bertdata.cli.common.example_flags import given_settings
-from bertdata.cli.common.text_flags import given_extract_settings
+from bertdata.config.recipes import Recipe
 from bertdata.dataset.manifest import summary
 from bertdata.dataset.sources import find_sources
 from bertdata.errors import BertDataError, SettingsError, TooFewArticles
 from bertdata.io import storage
 from bertdata.io.assets import find_punkt_tables, find_vocabulary
 from bertdata.io.manifest_file import MANIFEST_NAME, parse_json
-from bertdata.io.terminal import say, say_error, say_text
+from bertdata.io.terminal import NOTHING_WRITTEN, say, say_error, say_text
 from bertdata.text.fewer_eval_articles import with_remedy
 from bertdata.text.reading import check_beginnings, find_extracted_files
 from bertdata.text.settings import SegmentCounts, SegmentSettings
-from bertdata.wiki.extract import preview_extraction
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -75,11 +74,11 @@ def prepare(arguments: list[str]) -> int:
     show_warnings()
     silence_lost_connections()
     if flags.dry_run:
-        preview_run(flags, beam_arguments, text, targets_for)
+        preview_run(flags, beam_arguments, recipe, text, targets_for)
         return 0
     metrics = RunMetrics()
     if flags.input_kind == "dump":
-        metrics = extract_dump(flags, beam_arguments)
+        metrics = extract_dump(flags, beam_arguments, extract_settings(flags, recipe))
     source = plan_source(flags, text)
     targets = targets_for(parts=source.parts)
     pipeline = make_pipeline(beam_arguments, flags)
@@ -102,14 +101,14 @@ def prepare(arguments: list[str]) -> int:
 def preview_run(
     flags: argparse.Namespace,
     beam_arguments: list[str],
+    recipe: Recipe,
     text: SegmentSettings | None,
     targets_for: Callable[..., tuple[Target, ...]],
 ) -> None:
     """Print what the run would make; errors are those of the run before its start."""
     make_pipeline(beam_arguments, flags)
     if flags.input_kind == "dump":
-        (dump,), articles = flags.input, storage.join(flags.text, "extracted")
-        lines = preview_extraction(dump, articles, given_extract_settings(flags))
+        lines = preview_dump(flags, extract_settings(flags, recipe))
         lines.append(f"{flags.text}: parts, then shards; their number depends on the extracted articles")
         lines += [
             f"{target.dataset.directory}: {settings_line(target.dataset.plan)}"
@@ -137,27 +136,6 @@ def check_text(directory: str, punkt_tables: str | None, targets: tuple[Target, 
             )
         dataset.refuse_others(inputs_known=False)
     find_punkt_tables(punkt_tables)  # fetched once, before the workers need them
-
-
-def extract_dump(flags: argparse.Namespace, beam_arguments: list[str]) -> RunMetrics:
-    """Extract the dump in a pipeline of its own, whose files' sizes the plan of the parts needs.
-
-    Afterwards the directory of the articles is the input. Returns the pipeline's metrics.
-    """
-    pipeline = make_pipeline(beam_arguments, flags)
-    import apache_beam as beam
-
-    from beam_pipelines.stages.extraction import ExtractArticles
-
-    articles = storage.join(flags.text, "extracted")
-    stage = ExtractArticles(articles, given_extract_settings(flags), flags.extract_workers)
-    _ = (
-        pipeline
-        | "list dump" >> beam.Create(flags.input, reshuffle=False)
-        | "extract articles" >> beam.ParDo(stage)
-    )
-    flags.input = [articles]
-    return run_pipeline(pipeline)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -263,16 +241,6 @@ def _make_datasets(pipeline: Any, source: PipelineInput, targets: tuple[Target, 
     if source.stage is not None:
         source.stage.text.commit.release()
     return metrics
-
-
-def run_pipeline(pipeline: Any) -> RunMetrics:
-    """Run the pipeline to its end; its metrics, or our own error for its failure."""
-    try:
-        result = pipeline.run()
-        result.wait_until_finish()
-    except Exception as error:
-        raise clear_error(error) from None
-    return run_metrics(result)
 
 
 def clean_up(source: PipelineInput, targets: tuple[Target, ...]) -> None:

@@ -18,7 +18,7 @@ ALWAYS = (
     "flat_batches",
     "optimiser_step",
 )
-WITH_THE_KIT = ("punkt", "segmenting", "extract", "wikipedia", "cost_model", "learning")
+WITH_THE_KIT = ("punkt", "segmenting", "bzip2", "extract", "wikipedia", "cost_model", "learning")
 
 
 def main() -> None:

@@ -57,7 +57,7 @@ class Step:
 
 
 def extract_step(place: Path) -> Step:
-    """A dump with template pages, and articles that use them."""
+    """A dump with template pages, and articles that use them; the engine whose workers are processes."""
     head = "<mediawiki><siteinfo><base>https://x.org/wiki/Main</base></siteinfo>\n"
     form = "<page><title>{}</title><ns>{}</ns><id>{}</id><revision><text>{}</text></revision></page>\n"
     templates = [form.format(f"Template:T{n}", 10, n, f"told {n} times {{{{{{1}}}}}}") for n in range(1, 50)]
@@ -69,7 +69,7 @@ def extract_step(place: Path) -> Step:
     pages = [form.format(f"Page {n}", 0, 1000 + n, text(n)) for n in range(300)]
     dump = place / "enwiki-20200101-pages.xml"
     dump.write_text("".join([head, *templates, *pages, "</mediawiki>\n"]))
-    return Step(name="extract", words=("extract", str(dump)))
+    return Step(name="extract", words=("extract", str(dump), "--engine", "python"))
 
 
 def segment_step(place: Path, recipe: str = "mlperf") -> Step:

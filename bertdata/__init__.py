@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from bertdata import errors
     from bertdata.steps.create import create
     from bertdata.steps.extract import extract
+    from bertdata.steps.find_date import find_date
     from bertdata.steps.open_dataset import open_dataset
     from bertdata.steps.segment import segment
     from bertdata.steps.stats import stats
@@ -25,9 +26,19 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-__all__ = ["__version__", "create", "errors", "extract", "open_dataset", "segment", "stats", "verify"]
+__all__ = [
+    "__version__",
+    "create",
+    "errors",
+    "extract",
+    "find_date",
+    "open_dataset",
+    "segment",
+    "stats",
+    "verify",
+]
 
-_STEPS = {"create", "extract", "open_dataset", "segment", "stats", "verify"}
+_STEPS = {"create", "extract", "find_date", "open_dataset", "segment", "stats", "verify"}
 """The functions, each in the module of its name, which is imported when one is asked for."""
 
 if not TYPE_CHECKING:  # a type checker shall see the names above, and no others

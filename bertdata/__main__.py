@@ -1,7 +1,11 @@
 """``python -m bertdata``, and the console script."""
 
+import gc
 import signal
 import sys
+
+_NEW_OBJECTS = 50_000
+"""New objects after which Python looks for garbage among them; nearly all are freed without that."""
 
 
 def run() -> int:
@@ -13,6 +17,7 @@ def run() -> int:
     handler = signal.getsignal(signal.SIGINT)
     if handler is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
+    gc.set_threshold(_NEW_OBJECTS, 20, 20)
     from bertdata.cli.main import main
 
     try:
@@ -22,6 +27,7 @@ def run() -> int:
         return 128 + signal.SIGINT
     finally:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+        gc.freeze()  # the process ends: it need not look for garbage, which takes as long as a small command
 
 
 if __name__ == "__main__":

@@ -32,6 +32,7 @@ class Tables(NamedTuple):
 
     ranges: dict[str, list[tuple[int, int]]]
     lower: list[tuple[int, list[int]]]
+    upper: list[tuple[int, list[int]]]
     decomposition: list[tuple[int, list[int]]]
     combining: list[tuple[int, int]]
 
@@ -60,6 +61,7 @@ def collect() -> Tables:
     return Tables(
         ranges=found,
         lower=[(cp, [ord(c) for c in chr(cp).lower()]) for cp in points if chr(cp).lower() != chr(cp)],
+        upper=[(cp, [ord(c) for c in chr(cp).upper()]) for cp in points if chr(cp).upper() != chr(cp)],
         decomposition=[
             (cp, [ord(c) for c in unicodedata.normalize("NFD", chr(cp))])
             for cp in points
@@ -106,6 +108,11 @@ def ranges(points: Iterable[int]) -> list[tuple[int, int]]:
     return runs
 
 
+def mappings(tables: Tables) -> list[tuple[str, list[tuple[int, list[int]]]]]:
+    names = ("lower", "upper", "decomposition")
+    return [(name, getattr(tables, name)) for name in names]
+
+
 def wrap(items: Iterable[str]) -> str:
     lines, line = [], "   "
     for item in items:
@@ -125,7 +132,7 @@ def python_source(tables: Tables) -> str:
     for name, found in tables.ranges.items():
         body = wrap("(0x%X, 0x%X)" % (first, last) for first, last in found)
         parts.append("%s: tuple[tuple[int, int], ...] = (\n%s)\n" % (name.upper(), body))
-    for name, mapping in (("lower", tables.lower), ("decomposition", tables.decomposition)):
+    for name, mapping in mappings(tables):
         body = wrap("0x%X: %s" % (cp, ascii("".join(map(chr, to)))) for cp, to in mapping)
         parts.append("%s: dict[int, str] = {\n%s}\n" % (name.upper(), body))
     body = wrap("0x%X: %d" % pair for pair in tables.combining)
@@ -145,7 +152,7 @@ def cpp_source(tables: Tables) -> str:
     for name, found in tables.ranges.items():
         body = wrap("{0x%X, 0x%X}" % (first, last) for first, last in found)
         parts.append("inline constexpr Range k_%s[] = {\n%s};\n" % (name, body))
-    for name, mapping in (("lower", tables.lower), ("decomposition", tables.decomposition)):
+    for name, mapping in mappings(tables):
         assert all(len(to) <= 4 for _, to in mapping)
         body = wrap("{0x%X, {%s}}" % (cp, ", ".join("0x%X" % c for c in to)) for cp, to in mapping)
         parts.append("inline constexpr Mapping k_%s[] = {\n%s};\n" % (name, body))

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from bertdata.text.settings import SegmentCounts
-from bertdata.wiki.report import ExtractReport
+from bertdata.wiki.articles.report import ExtractReport
 
 NAMESPACE = "bertdata"
 SKIPPED = "dump_skipped_"

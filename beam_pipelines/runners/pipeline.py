@@ -1,4 +1,4 @@
-"""An empty pipeline with its runner; every flag checked before anything starts."""
+"""A pipeline with its runner, every flag checked before anything starts; and its run."""
 
 import argparse
 import os
@@ -8,6 +8,8 @@ from itertools import pairwise
 from typing import Any
 
 from beam_pipelines.options import PROGRAM
+from beam_pipelines.report.counters import RunMetrics, run_metrics
+from beam_pipelines.report.errors import clear_error
 from beam_pipelines.runners.beam_import import import_beam
 from bertdata.errors import MissingExtraError, SettingsError, install_extra
 from bertdata.io import storage
@@ -51,6 +53,16 @@ def make_pipeline(arguments: list[str], flags: argparse.Namespace) -> Any:
     if name in DASK_RUNNERS and not runs_here(pipeline):
         _check_cluster(flags)
     return pipeline
+
+
+def run_pipeline(pipeline: Any) -> RunMetrics:
+    """Run the pipeline to its end; its metrics, or our own error for its failure."""
+    try:
+        result = pipeline.run()
+        result.wait_until_finish()
+    except Exception as error:
+        raise clear_error(error) from None
+    return run_metrics(result)
 
 
 def _full_name(runner: str) -> str:
@@ -99,11 +111,6 @@ def _check_dataflow(options: Any, flags: argparse.Namespace) -> None:
         raise SettingsError(
             "--no_wait_until_finish: this command waits for the job, to print a summary of what it made; "
             "press Ctrl-C to stop waiting, the job goes on"
-        )
-    if flags.input_kind == "dump":
-        raise SettingsError(
-            "--input-kind dump: a dump is extracted on a file system that all workers share, and Dataflow's "
-            "share none; run bertdata extract, copy the articles to gs:// and give --input-kind articles"
         )
     for flag, path in _worker_paths(flags):
         if not storage.is_remote(path):

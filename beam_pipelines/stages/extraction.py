@@ -1,43 +1,261 @@
-"""Extraction: a dump to extracted articles."""
+"""A dump to extracted articles: definitions of templates, articles, files; each on every worker.
+
+Elements are numbers of ranges of the dump, and of output files. What a range holds waits in a file of the
+articles' directory, or bucket, so that only small facts travel. Two stages are one element: the templates
+of all ranges are written to one file, which workers map, and the sizes of all articles decide which file
+takes which.
+"""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import apache_beam as beam
 
 from beam_pipelines.report.counters import count, report_amounts
 from beam_pipelines.report.errors import naming
+from beam_pipelines.stages.extraction_stage import Definitions, ExtractionStage
+from beam_pipelines.stages.shards import ONE_AT_A_TIME
+from beam_pipelines.transport.spill_files import FileRange, read
+from bertdata._native import use_native
 from bertdata.io import storage
-from bertdata.io.process_pool import available_cores
-from bertdata.wiki.extract import extract
-from bertdata.wiki.settings import ExtractSettings
+from bertdata.io.file_check import FileEntry, HashingSink, file_md5
+from bertdata.wiki.articles.files import file_name
+from bertdata.wiki.articles.report import ExtractReport
+from bertdata.wiki.dump.newest_day import frozen_day
+from bertdata.wiki.extractor import START, BlockState, ExtractorSettings
+from bertdata.wiki.ranges.fold import (
+    ArticlePiece,
+    check_digests,
+    deal_out_articles,
+    in_sequence,
+    joined_report,
+    was_changed,
+)
+from bertdata.wiki.ranges.shared_templates import write_templates
+from bertdata.wiki.ranges.work import RangeArticles, RangeDefinitions, collect_definitions, extract_range
 
 _LOGGER = logging.getLogger(__name__)
 
+OutputFile = tuple[int, list[ArticlePiece]]
+"""The number of a file of articles, and where its articles are."""
 
-class ExtractArticles(beam.DoFn):  # type: ignore[misc]
-    """Extract the dump at the path; calls ``bertdata.wiki.extract.extract``.
+PageReport = tuple[ExtractReport, tuple[str, ...]]
+"""The report on all pages, and the ids of those that were left out."""
+
+Entry = FileEntry | PageReport | str
+"""An entry of the articles' manifest: a file, the report, or the dump's md5."""
+
+
+class ExtractArticles(beam.PTransform):  # type: ignore[misc]
+    """Write the articles of a dump and their manifest; the directory.
 
     ::
 
-        "enwiki-20200101-pages-articles.xml.bz2" -> "text/extracted"
-
-    One dump is one element: the worker that gets it starts ``workers`` processes, by default one for
-    each of its cores. A repeated call keeps the files that are finished.
+        range 3 of the dump -> (0, RangeArticles(...)) -> (17, [pieces of AA/wiki_17])
     """
 
-    def __init__(self, directory: str, settings: ExtractSettings, workers: int | None) -> None:
-        self._directory = directory
-        self._settings = settings
-        self._workers = workers
+    def __init__(self, stage: ExtractionStage) -> None:
+        super().__init__()
+        self._stage = stage
 
-    def process(self, dump: str) -> Iterator[str]:
-        storage.make_directory(storage.parent(self._directory))
+    def expand(self, begin: beam.pvalue.PBegin) -> beam.PCollection[str]:
+        stage = self._stage
+        ranges = (
+            begin
+            | "list ranges" >> beam.Create(range(len(stage.ranges)), reshuffle=False)
+            | "spread ranges over workers" >> beam.Reshuffle()
+        )
+        if stage.known is None:
+            definitions = ranges | "first pass" >> CollectDefinitions(stage)
+        else:
+            definitions = begin | "known definitions" >> beam.Create([stage.known], reshuffle=False)
+        once = beam.pvalue.AsSingleton(definitions)
+        files = (
+            ranges
+            | "extract range" >> beam.ParDo(ExtractRange(stage), once)
+            | "gather sizes" >> beam.GroupByKey()
+            | "deal out articles" >> beam.ParDo(DealOut(stage), once).with_outputs("report", main="files")
+        )
+        written = (
+            files.files
+            | "spread files over workers" >> beam.Reshuffle()
+            | "write articles" >> beam.ParDo(WriteArticles(stage))
+        )
+        digest = (
+            begin
+            | "list dump" >> beam.Create([stage.ranges.path], reshuffle=False)
+            | "hash dump" >> beam.ParDo(HashDump(stage))
+        )
+        return (
+            (written, files.report, digest)
+            | "all entries" >> beam.Flatten()
+            | "gather entries" >> beam.GroupByKey()
+            | "write manifest of the articles" >> beam.ParDo(FinishArticles(stage))
+        )
+
+
+class CollectDefinitions(beam.PTransform):  # type: ignore[misc]
+    """Numbers of all ranges to the first pass's one result."""
+
+    def __init__(self, stage: ExtractionStage) -> None:
+        super().__init__()
+        self._stage = stage
+
+    def expand(self, ranges: beam.PCollection[int]) -> beam.PCollection[Definitions]:
+        return (
+            ranges
+            | "collect definitions" >> beam.ParDo(CollectRange(self._stage))
+            | "gather definitions" >> beam.GroupByKey()
+            | "write template file" >> beam.ParDo(JoinDefinitions(self._stage))
+        )
+
+
+class CollectRange(beam.DoFn):  # type: ignore[misc]
+    """Collect the definitions of templates in a range, and its newest revision's day."""
+
+    def __init__(self, stage: ExtractionStage) -> None:
+        self._stage = stage
+
+    def process(self, number: int) -> Iterator[tuple[int, RangeDefinitions]]:
+        yield 0, self.collect(number, START)
+
+    def collect(self, number: int, state: BlockState) -> RangeDefinitions:
+        """The definitions of the range that begins with the state."""
+        stage = self._stage
+        settings = stage.settings()
+        path = stage.new_path() if stage.articles.settings.templates else None
+        days = stage.articles.day is None
+        with naming(stage.ranges.path), _turn(settings):
+            return collect_definitions(stage.ranges, number, settings, path, days=days, state=state)
+
+
+class JoinDefinitions(beam.DoFn):  # type: ignore[misc]
+    """Write the template file from those of all ranges, and choose the day."""
+
+    def __init__(self, stage: ExtractionStage) -> None:
+        self._stage = stage
+
+    def process(self, gathered: tuple[int, Iterable[RangeDefinitions]]) -> Iterator[Definitions]:
+        stage = self._stage
+        dump = stage.ranges.path
+        found = list(in_sequence(dump, gathered[1], CollectRange(stage).collect))
+        paths = [one.path for one in found if one.path is not None]
         with naming(dump):
-            report = extract(
-                dump, self._directory, self._settings, workers=self._workers or available_cores()
+            yield Definitions(
+                day=frozen_day(dump, stage.articles.day, max(one.newest for one in found)),
+                templates=write_templates(paths, stage.templates_path) if paths else None,
+                pages=sum(one.pages for one in found),
+                left_out=tuple(number for one in found for number in one.left_out),
+                digests=tuple(one.facts.digest for one in found),
             )
+
+
+class ExtractRange(beam.DoFn):  # type: ignore[misc]
+    """Extract the articles of a range. A repeated call writes another file, and changes no other."""
+
+    def __init__(self, stage: ExtractionStage) -> None:
+        self._stage = stage
+
+    def process(self, number: int, definitions: Definitions) -> Iterator[tuple[int, RangeArticles]]:
+        yield 0, self.extract(definitions, number, START)
+
+    def extract(self, definitions: Definitions, number: int, state: BlockState) -> RangeArticles:
+        """The articles of the range that begins with the state."""
+        stage = self._stage
+        with naming(stage.ranges.path):
+            settings = stage.settings(definitions)
+            with _turn(settings):
+                return extract_range(stage.ranges, number, settings, stage.new_path(), state=state)
+
+
+class DealOut(beam.DoFn):  # type: ignore[misc]
+    """Decide which file takes which articles, from the sizes of all; tagged "report": on all pages.
+
+    A range whose begin depends on the one before is extracted once more: MediaWiki's dumps have none.
+    """
+
+    def __init__(self, stage: ExtractionStage) -> None:
+        self._stage = stage
+
+    def process(
+        self, gathered: tuple[int, Iterable[RangeArticles]], definitions: Definitions
+    ) -> Iterator[Any]:
+        dump = self._stage.ranges.path
+        again = partial(ExtractRange(self._stage).extract, definitions)
+        found = list(in_sequence(dump, gathered[1], again))
+        if definitions.digests is not None:
+            check_digests(dump, definitions.digests, [one.facts.digest for one in found])
+        yield from enumerate(deal_out_articles(found))
+        report = joined_report(one.report for one in found)
+        report.template_pages = definitions.pages
+        report.date = definitions.day.isoformat()
+        left_out = tuple(number for one in found for number in one.left_out)
+        yield beam.pvalue.TaggedOutput("report", (0, (report, (*definitions.left_out, *left_out))))
+
+
+class WriteArticles(beam.DoFn):  # type: ignore[misc]
+    """Write a file of articles, whole or not at all; its entry. Repeated calls write the same bytes."""
+
+    def __init__(self, stage: ExtractionStage) -> None:
+        self._commit = stage.articles.commit
+
+    def process(self, file: OutputFile) -> Iterator[tuple[int, FileEntry]]:
+        number, pieces = file
+        name = file_name(number)
+        path = self._commit.path(name)
+        storage.make_directory(storage.parent(path))
+        with naming(path), self._commit.open_path(path) as output:
+            sink = HashingSink(output.write)
+            for piece in pieces:
+                sink.write(read(FileRange(piece.path, piece.start, piece.bytes)))
+        yield 0, sink.entry(name)
+
+
+class HashDump(beam.DoFn):  # type: ignore[misc]
+    """Hash the dump's file; one worker reads it while the others extract."""
+
+    def __init__(self, stage: ExtractionStage) -> None:
+        self._bytes = stage.ranges.bytes
+
+    def process(self, dump: str) -> Iterator[tuple[int, str]]:
+        with naming(dump):
+            size = 0
+
+            def add(block: bytes) -> None:
+                nonlocal size
+                size += len(block)
+
+            md5 = file_md5(dump, add)
+        if size != self._bytes:
+            raise was_changed(dump)
+        yield 0, md5
+
+
+class FinishArticles(beam.DoFn):  # type: ignore[misc]
+    """Write MD5SUMS and manifest from all entries. Harmless when repeated: it writes the same bytes."""
+
+    def __init__(self, stage: ExtractionStage) -> None:
+        self._articles = stage.articles
+
+    def process(self, gathered: tuple[int, Iterable[Entry]]) -> Iterator[str]:
+        entries = list(gathered[1])
+        files = [entry for entry in entries if isinstance(entry, FileEntry)]
+        (md5,) = (entry for entry in entries if isinstance(entry, str))
+        ((report, left_out),) = (entry for entry in entries if isinstance(entry, tuple))
+        files.sort(key=lambda entry: entry.name)
+        size = sum(entry.bytes for entry in files)
+        report = replace(report, faults=list(report.faults), files=len(files), bytes=size)
+        self._articles.finish(report, files, md5, set(left_out), release=False)
         for fault in report.faults:
-            _LOGGER.warning("%s: %s", dump, fault)
+            _LOGGER.warning("%s: %s", self._articles.dump, fault)
         count(report_amounts(report))
-        yield self._directory
+        yield self._articles.commit.directory
+
+
+def _turn(settings: ExtractorSettings) -> AbstractContextManager[Any]:
+    """Wait for the other threads where the engine is Python; the kernels serve several."""
+    return nullcontext() if use_native(settings.engine) else ONE_AT_A_TIME

@@ -18,6 +18,7 @@
 #include "shards/record_reader.h"
 #include "text/punkt.h"
 #include "tokens/tokenizer.h"
+#include "wiki/bindings.h"
 
 namespace py = pybind11;
 using namespace bertdata;
@@ -306,6 +307,9 @@ PYBIND11_MODULE(_kernels, m) {
            "The sentences of UTF-8 lines, one a line");
 
   bind_bert(m);
+  bind_mlperf_extractor(m);
+  bind_wikiextractor(m);
+  bind_bzip2(m);
 
   py::class_<PyRecordFormat>(m, "RecordFormat")
       .def(py::init<const std::vector<PyRecordFormat::ColumnTuple>&, const std::vector<PyRecordFormat::FieldTuple>&,

@@ -11,9 +11,7 @@ from bertdata.errors import InputError
 from bertdata.io import storage
 from bertdata.io.file_check import file_md5
 from bertdata.io.file_kind import check_beginning
-from bertdata.io.terminal import say
-
-NOTHING_WRITTEN = "dry run: nothing was written"
+from bertdata.io.terminal import NOTHING_WRITTEN, say
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

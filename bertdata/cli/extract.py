@@ -1,52 +1,113 @@
 """``bertdata extract``: a Wikipedia dump to extracted articles."""
 
-from bertdata.build.dry_run import NOTHING_WRITTEN
-from bertdata.cli.common.parser import Parser, add_dry_run, add_workers
+import argparse
+
+from bertdata.cli.common.extract_flags import add_extract_settings, day, given_extract_settings
+from bertdata.cli.common.parser import Parser, add_dry_run, add_engine, add_punkt_tables, add_workers
 from bertdata.cli.common.step_progress import ShownProgress
-from bertdata.cli.common.text_flags import add_extract_settings, given_extract_settings
-from bertdata.io.terminal import say
+from bertdata.io.terminal import NOTHING_WRITTEN, say
 from bertdata.steps.extract import extract
 from bertdata.wiki.extract import preview_extraction
 
+FIND_DATE_FLAGS = ("table", "until", "punkt_tables")
+
 EXAMPLE = """\
   bertdata extract enwiki-20200101-pages-articles.xml.bz2 --output extracted
-  bertdata extract dump.xml --output extracted --date 2020-01-01 --no-templates"""
+  bertdata extract dump.xml.bz2 --output extracted --extractor mlperf --date 2020-01-01
+  bertdata extract enwiki-20200101-pages-articles-multistream.xml.bz2 --find-date --table mlperf-v1.0"""
 
 SUMMARY = """\
 Writes the articles of a Wikipedia dump (.xml, .xml.bz2, multistream too) into DIR/AA/wiki_00 and so on:
-the bytes of wikiextractor 3.1.0's own command run on the date given, for any number of workers; then
-manifest.json and MD5SUMS. MLPerf's published data were made with another version, which leaves other
-text. Every page is counted as written or as skipped for a named reason. Run again after a crash, it
-goes on where it was."""
+the bytes of the extractor's own command run on the date given, for either engine and any number of
+workers; then manifest.json and MD5SUMS. The default is the text of wikiextractor 3.1.0; MLPerf's
+published data were made with another version, --extractor mlperf. Every page is counted as written or
+as skipped for a named reason. Run again after a crash, it goes on where it was."""
 
 
 def make_parser() -> Parser:
     parser = Parser("bertdata extract", EXAMPLE, SUMMARY)
     parser.add_argument("dump", metavar="DUMP", help="the dump, or its URL")
-    parser.add_argument(
-        "--output", required=True, metavar="DIR", help="local directory of the extracted articles"
-    )
+    parser.add_argument("--output", metavar="DIR|URL", help="directory of the extracted articles")
     add_extract_settings(parser)
+    add_find_date(parser)
+    add_engine(parser)
     add_dry_run(parser)
     add_workers(parser)
     return parser
 
 
+def add_find_date(parser: Parser) -> None:
+    """The flags of the search for a day."""
+    group = parser.add_argument_group("search for the day of published text (nothing is written)")
+    group.add_argument(
+        "--find-date",
+        action="store_true",
+        help="try the days from --date on: on which of them has the dump's first extracted file, or first "
+        "text part, the md5 that the table publishes? (default extractor: mlperf)",
+    )
+    group.add_argument(
+        "--table",
+        metavar="NAME|FILE",
+        help="published table, as for verify-md5: mlperf-v1.0, or a .tsv file with the columns label, bytes, "
+        "md5 and paths",
+    )
+    group.add_argument(
+        "--until", type=day, metavar="YYYY-MM-DD", help="the last day to try (default: three years later)"
+    )
+    add_punkt_tables(group)
+
+
 def run(arguments: list[str]) -> int:
-    args = make_parser().parse_args(arguments)
+    parser = make_parser()
+    args = parser.parse_args(arguments)
+    if args.find_date:
+        return run_find_date(parser, args)
+    for name in FIND_DATE_FLAGS:
+        if getattr(args, name) is not None:
+            parser.error(f"--{name.replace('_', '-')} goes with --find-date")
+    if args.output is None:
+        parser.error("the following arguments are required: --output")
     if args.dry_run:
-        preview = preview_extraction(args.dump, args.output, given_extract_settings(args))
+        preview = preview_extraction(args.dump, args.output, given_extract_settings(args), args.engine)
         say(*preview, NOTHING_WRITTEN)
         return 0
     with ShownProgress(tenths=True) as progress:
         report = extract(
             args.dump,
             args.output,
+            extractor=args.extractor,
             date=args.date,
-            templates=not args.no_templates,
+            templates=args.templates,
             skip_page=args.skip_page or (),
+            engine=args.engine,
             workers=args.workers,
             progress=progress,
         )
     say(*report.lines())
     return 0
+
+
+def run_find_date(parser: Parser, args: argparse.Namespace) -> int:
+    """The exit status: 0 if a day was found, else 1."""
+    if args.table is None:
+        parser.error("--find-date needs --table, which has the md5 to find")
+    if args.output is not None:
+        parser.error("--output does not go with --find-date, which writes nothing")
+    from bertdata.steps.find_date import find_date  # of the text stage too, which extraction does not need
+
+    with ShownProgress(tenths=True) as progress:
+        found = find_date(
+            args.dump,
+            table=args.table,
+            extractor=args.extractor,
+            date=args.date,
+            until=args.until,
+            templates=args.templates,
+            skip_page=tuple(args.skip_page or ()),
+            punkt_tables=args.punkt_tables,
+            engine=args.engine,
+            workers=args.workers,
+            progress=progress,
+        )
+    say(*found.lines())
+    return 0 if found.days else 1

@@ -1,7 +1,9 @@
 """``bertdata COMMAND ...``: finds the command's module, runs it, turns errors into exit statuses."""
 
+import gc
 import sys
 from importlib import import_module
+from typing import Any
 
 from bertdata import __version__, _native
 from bertdata.cli.common.dispatch import choose_command, end
@@ -24,6 +26,7 @@ COMMANDS = {
     "recipes": "the named recipes and their settings",
 }
 SLOW_WITHOUT_KERNELS = {
+    "extract",
     "segment",
     "create",
     "create-pretraining-data",
@@ -63,8 +66,19 @@ def _run(words: list[str]) -> int:
     if name in SLOW_WITHOUT_KERNELS and not _native.available() and not _asks_for_help(arguments):
         say_error("bertdata: the native engine is not built here; running the slow Python engine")
     with Interrupts():
-        status: int = import_module(f"bertdata.cli.{name.replace('-', '_')}").run(arguments)
+        status: int = _load(name).run(arguments)
     return status
+
+
+def _load(name: str) -> Any:
+    """The command's module. Nothing that is loaded is garbage, which takes time to find out."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        return import_module(f"bertdata.cli.{name.replace('-', '_')}")
+    finally:
+        if collects:
+            gc.enable()
 
 
 def _asks_for_help(arguments: list[str]) -> bool:

@@ -1,10 +1,9 @@
 """``bertdata segment``: extracted articles to parts with one sentence a line."""
 
-from bertdata.build.dry_run import NOTHING_WRITTEN
-from bertdata.cli.common.parser import Parser, add_dry_run, add_engine, add_workers
+from bertdata.cli.common.parser import Parser, add_dry_run, add_engine, add_punkt_tables, add_workers
 from bertdata.cli.common.step_progress import ShownProgress
-from bertdata.cli.common.text_flags import add_punkt_tables, add_segment_settings, given_segment_settings
-from bertdata.io.terminal import say
+from bertdata.cli.common.text_flags import add_segment_settings, given_segment_settings
+from bertdata.io.terminal import NOTHING_WRITTEN, say
 from bertdata.steps.segment import preview_segment, segment
 from bertdata.text.settings import SegmentCounts, SegmentSettings
 

@@ -33,7 +33,10 @@ def make_parser() -> Parser:
         help="directory with a manifest, manifest, md5sum file, directory to search",
     )
     parser.add_argument(
-        "--table", choices=table_names(), help="published table to hold the directory against"
+        "--table",
+        metavar="NAME|FILE",
+        help="published table to hold the directory against: "
+        f"{', '.join(table_names())}, or a .tsv file with the columns label, bytes, md5 and paths",
     )
     parser.add_argument(
         "--content",

@@ -5,8 +5,8 @@ from bertdata.errors import ManifestError
 from bertdata.io.manifest_file import check_version, parse_json
 from bertdata.text.manifest import KIND as TEXT
 from bertdata.text.manifest import TextManifest, parse_text_manifest
-from bertdata.wiki.manifest import KIND as ARTICLES
-from bertdata.wiki.manifest import ArticlesManifest, parse_articles_manifest
+from bertdata.wiki.articles.manifest import KIND as ARTICLES
+from bertdata.wiki.articles.manifest import ArticlesManifest, parse_articles_manifest
 
 AnyManifest = Manifest | TextManifest | ArticlesManifest
 

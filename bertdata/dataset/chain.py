@@ -24,7 +24,7 @@ from bertdata.io import storage
 from bertdata.io.file_check import FileEntry, check_file, md5_of
 from bertdata.io.manifest_file import MANIFEST_NAME
 from bertdata.text.manifest import ARTICLES_COPY, TextManifest
-from bertdata.wiki.manifest import ArticlesManifest
+from bertdata.wiki.articles.manifest import ArticlesManifest
 
 
 class _File(Protocol):

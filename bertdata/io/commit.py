@@ -19,7 +19,6 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, BinaryIO
-from urllib.parse import quote, unquote
 
 from bertdata.errors import BertDataError, DatasetError, ManifestError, MissingInputError
 from bertdata.io import storage
@@ -78,7 +77,7 @@ class Commit:
 
     def scratch_name(self, name: str) -> str:
         """The name, in the directory, of a file for later steps of the run; gone after the release."""
-        return f"{UNFINISHED}/{quote(name, safe='')}.scratch"
+        return f"{UNFINISHED}/{_quoted(name)}.scratch"
 
     @contextmanager
     def run(self) -> Iterator[None]:
@@ -201,6 +200,8 @@ class Commit:
     def noted(self) -> list[str]:
         """The pieces that are noted, whether or not they still fit."""
         names = storage.list_files(self.unfinished)
+        from urllib.parse import unquote  # slow to import
+
         return [unquote(n[: -len(".json")]) for n in names if n.endswith(".json") and n != PLAN_NAME]
 
     def forget(self, name: str) -> None:
@@ -272,7 +273,7 @@ class Commit:
         return storage.join(self.unfinished, PLAN_NAME)
 
     def _note_path(self, name: str) -> str:
-        return storage.join(self.unfinished, f"{quote(name, safe='')}.json")
+        return storage.join(self.unfinished, f"{_quoted(name)}.json")
 
     def _write(self, path: str, data: bytes) -> None:
         with self.open_path(path) as file:
@@ -298,6 +299,15 @@ def nested_directories(names: list[str]) -> list[str]:
     """Directories of ours within a directory, by the names of its files: finished ones and begun ones."""
     marks = (f"/{MANIFEST_NAME}", f"/{UNFINISHED}/{PLAN_NAME}")
     return sorted({name.removesuffix(mark) for name in names for mark in marks if name.endswith(mark)})
+
+
+def _quoted(name: str) -> str:
+    """The name as that of one file, whatever characters it holds."""
+    if name.isascii() and name.isalnum():
+        return name
+    from urllib.parse import quote  # slow to import
+
+    return quote(name, safe="")
 
 
 def _strange(names: list[str]) -> list[str]:

@@ -43,6 +43,8 @@ def parse_numbers(value: object) -> list[int]:
 def _is(value: object, kind: Any) -> bool:
     if kind is int:
         return type(value) is int and 0 <= value < _MOST
+    if kind is bool:
+        return isinstance(value, bool)
     if kind is str:
         return isinstance(value, str) and _is_unicode(value)
     of = get_args(kind)

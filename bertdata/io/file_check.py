@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from bertdata.errors import ManifestError, MissingInputError
 from bertdata.io import storage
@@ -11,7 +11,7 @@ from bertdata.io import storage
 _BLOCK_BYTES = 1 << 20
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class FileEntry:
     """A file as a manifest lists it; the name is relative to the manifest's directory."""
 
@@ -20,8 +20,7 @@ class FileEntry:
     md5: str
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Misfit:
+class Misfit(NamedTuple):
     """A difference between a file and its entry; status: ``missing``, ``wrong size`` or ``wrong md5``."""
 
     status: str

@@ -4,7 +4,6 @@ fsspec is imported only for a path that needs it: its import takes longer than a
 prepare.
 """
 
-import logging
 import re
 from contextlib import suppress
 from typing import Any, BinaryIO
@@ -57,6 +56,8 @@ def open_file_system(path: str) -> tuple[Any, str]:
 
 def _silence(package: str) -> None:
     """Leave it to us to tell of an error; the package's log still reaches whoever set up logging."""
+    import logging  # slow to import, as all that only remote files need
+
     logger = logging.getLogger(package)
     if not logger.handlers:
         logger.addHandler(logging.NullHandler())
@@ -72,7 +73,15 @@ def upload(file: BinaryIO, path: str, growing: str) -> None:
     local = f"/dev/fd/{file.fileno()}"  # it has no name, so that even a killed process leaves nothing
     file_system, inner = open_file_system(path)
     if is_object_store(path):
-        file_system.put_file(local, inner, chunksize=_CHUNK_BYTES)
+        # gcsfs ends the file's part of a request with a bare LF; who takes CR LF for an end loses a last CR.
+        checked = {"consistency": "md5"} if _PACKAGES[scheme(path)] == "gcsfs" else {}
+        try:
+            file_system.put_file(local, inner, chunksize=_CHUNK_BYTES, **checked)
+        except Exception as error:
+            if type(error).__name__ == "ChecksumError":  # other bytes than the file's are there
+                with suppress(Exception):
+                    file_system.rm_file(inner)
+            raise
         return
     temporary = open_file_system(growing)[1]
     try:

@@ -9,8 +9,6 @@ import re
 import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from glob import glob
-from pathlib import Path
 from typing import Any, BinaryIO, TypeVar, cast
 
 from bertdata.errors import BertDataError, MissingInputError, StorageError
@@ -332,8 +330,8 @@ def list_files(directory: str) -> list[str]:
     root = _local(directory)
     found = []
     for folder, _, names in os.walk(root):  # a folder that another process removes meanwhile is passed over
-        paths = [Path(folder, name) for name in names]
-        found += [path.relative_to(root).as_posix() for path in paths if path.is_file()]
+        paths = [os.path.join(folder, name) for name in names]
+        found += [os.path.relpath(path, root).replace(os.sep, "/") for path in paths if os.path.isfile(path)]
     return sorted(found)
 
 
@@ -359,4 +357,6 @@ def _matches(pattern: str) -> list[str]:
             file_system, inner = open_file_system(pattern)
             scheme = pattern.split("://")[0]
             return [f"{scheme}://{path.lstrip('/')}" for path in file_system.glob(inner)]
+    from glob import glob  # slow to import
+
     return glob(_local(pattern))

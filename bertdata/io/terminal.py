@@ -24,6 +24,10 @@ def printable(text: str) -> str:
     )
 
 
+NOTHING_WRITTEN = "dry run: nothing was written"
+"""The last line of every dry run."""
+
+
 def say(*lines: str, to: TextIO | None = None) -> None:
     """Print the lines on standard output, or on ``to``, in one write: other processes write there too."""
     stream = to if to is not None else sys.stdout

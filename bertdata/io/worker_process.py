@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from time import monotonic, sleep
-from traceback import format_exception
 from types import FrameType
 from typing import Any
 
@@ -206,6 +205,8 @@ def _outcome(call: Callable[[], Any]) -> Any:
     except SystemExit as end:
         os._exit(end.code if isinstance(end.code, int) else 1)
     except BaseException as error:
+        from traceback import format_exception  # slow to import
+
         trace = "".join(format_exception(error))
         try:
             return pickle.dumps((None, pickle.loads(pickle.dumps(error)), trace))

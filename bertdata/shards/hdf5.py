@@ -90,8 +90,12 @@ class Hdf5Writer:
         start, self._written = self._written, self._written + len(block)
         with signals_held():
             for field, rows in pad(block, self._layout, self._fields).items():
-                self._file[field].resize(self._written, axis=0)
-                self._file[field][start:] = rows
+                dataset = self._file[field]
+                dataset.resize(self._written, axis=0)
+                dataset[start:] = rows
+                # Else the chunk is written, and gets its place in the file, when the object goes: a profiler
+                # that looks at this thread's frames (Dask's does) may hold it for longer.
+                dataset.flush()
         self._scratch.check()
 
     def close(self) -> None:

@@ -3,12 +3,13 @@
 import datetime
 from collections.abc import Iterable
 
+from bertdata._native import Engine
 from bertdata.errors import SettingsError
 from bertdata.steps.progress import OnProgress, StepProgress, silent
 from bertdata.steps.values import AnyPath, path_of, workers_of
 from bertdata.wiki import extract as wiki
-from bertdata.wiki.report import ExtractReport
-from bertdata.wiki.settings import ExtractSettings
+from bertdata.wiki.articles.report import ExtractReport
+from bertdata.wiki.settings import ExtractorName, ExtractSettings
 
 STAGES = {"templates": "collecting templates", "articles": "extracting articles"}
 
@@ -17,28 +18,43 @@ def extract(
     dump: AnyPath,
     output: AnyPath,
     *,
+    extractor: ExtractorName | None = None,
     date: datetime.date | str | None = None,
-    templates: bool = True,
+    templates: bool | None = None,
     skip_page: int | str | Iterable[int | str] = (),
+    engine: Engine | None = None,
     workers: int | None = None,
     progress: OnProgress | None = None,
 ) -> ExtractReport:
     """Write the dump's articles into ``output/AA/wiki_00`` and so on, as ``bertdata extract`` does.
 
-    date: the day that ``{{CURRENTDAY}}`` and its relatives expand to, a date or YYYY-MM-DD; None: the
-    dump's own. templates: False is ``--no-templates``. skip_page: id of a page to leave out, or several. A
-    finished directory of the same dump and settings is left as it is. InputError for a damaged dump, or
-    for a page that takes too long or too much memory (``--help`` says how much); DatasetError for a
-    directory that holds something else.
+    extractor: "3.1.0" or "mlperf", the program whose text it is; None: 3.1.0. date: the day that
+    ``{{CURRENTDAY}}`` and its relatives expand to, a date or YYYY-MM-DD; None: the dump's own. templates:
+    whether they are expanded; None: as the program does. skip_page: id of a page to leave out, or several.
+    engine: "native" or "python"; None: native where the kernels are built. A finished directory of the same
+    dump and settings is left as it is. InputError for a damaged dump, or for a page that takes too much work
+    (``--help`` says how much); DatasetError for a directory that holds something else.
     """
     pages = [skip_page] if isinstance(skip_page, int | str) else skip_page
-    settings = ExtractSettings(date=day_of(date), templates=templates, skip_pages=tuple(map(str, pages)))
+    settings = ExtractSettings(
+        extractor=extractor or "3.1.0",
+        date=day_of(date),
+        templates=templates,
+        skip_pages=tuple(map(str, pages)),
+    )
     tell = progress or silent
 
     def show(stage: str, done: int, total: int) -> None:
         tell(StepProgress(stage=STAGES[stage], done=done, total=total))
 
-    return wiki.extract(path_of(dump), path_of(output), settings, workers=workers_of(workers), progress=show)
+    return wiki.extract(
+        path_of(dump),
+        path_of(output),
+        settings,
+        engine=engine,
+        workers=workers_of(workers),
+        progress=show,
+    )
 
 
 def day_of(date: datetime.date | str | None) -> datetime.date | None:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class StepProgress:
     """Work done so far: ``done`` of ``total`` units in the stage; a new stage begins with ``done`` 0.
 

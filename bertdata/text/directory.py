@@ -20,7 +20,7 @@ from bertdata.text.manifest import (
     plan_terms,
 )
 from bertdata.text.plan import TextPlan
-from bertdata.wiki.manifest import parse_articles_manifest
+from bertdata.wiki.articles.manifest import parse_articles_manifest
 
 
 class TextDirectory:

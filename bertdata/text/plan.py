@@ -10,8 +10,8 @@ from bertdata.io.manifest_file import MANIFEST_NAME, parse_json
 from bertdata.text.nvidia_sharding import distribute
 from bertdata.text.parts import part_name, plan_parts
 from bertdata.text.settings import SegmentSettings
-from bertdata.wiki.manifest import KIND as ARTICLES
-from bertdata.wiki.manifest import parse_articles_manifest
+from bertdata.wiki.articles.manifest import KIND as ARTICLES
+from bertdata.wiki.articles.manifest import parse_articles_manifest
 
 EVAL_TEXT = "eval.txt"
 EVAL_MD5 = "eval.md5"

@@ -87,6 +87,22 @@ def is_letter_like(character: str) -> bool:
 
 
 @cache
+def is_word(character: str) -> bool:
+    r"""Category L* or N*, or the underscore: what ``\w`` matches."""
+    return is_letter_like(character) or is_decimal(character)
+
+
+@cache
+def decimal_value(character: str) -> int | None:
+    """The digit's value, of any script; None for what is no digit."""
+    ranges = unicode11.DECIMAL  # each holds one or more runs of ten digits, from zero to nine
+    place = bisect_right(ranges, (ord(character), 0x110000)) - 1
+    if place < 0 or ord(character) > ranges[place][1]:
+        return None
+    return (ord(character) - ranges[place][0]) % 10
+
+
+@cache
 def _is_cased(character: str) -> bool:
     return _among(unicode11.CASED, character)
 
@@ -106,6 +122,13 @@ def lower(token: str) -> str:
         else unicode11.LOWER.get(ord(character), character)
         for place, character in enumerate(token)
     )
+
+
+def upper(text: str) -> str:
+    """Python 3.7's ``str.upper()``: the full mapping, in which one character may become three."""
+    if text.isascii():
+        return text.upper()
+    return "".join(unicode11.UPPER.get(ord(character), character) for character in text)
 
 
 def _is_final(token: str, place: int) -> bool:

@@ -8,15 +8,17 @@ machine's speed, so the run ends, names the page, and asks for ``--skip-page``.
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from bertdata.errors import BertDataError, InputError
 from bertdata.io import work_limits
 from bertdata.io.worker_process import WorkerDied
 
+MAX_WORK = 1 << 34
+"""Bytes that a kernel may handle for one page, each as often as it is scanned or copied: some 10 seconds."""
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PageLimits:
+
+class PageLimits(NamedTuple):
     """Limits of the work on one page, far above what a page of Wikipedia takes.
 
     memory_bytes: growth of the worker's memory, watched where /proc tells it.
@@ -29,13 +31,12 @@ class PageLimits:
 LIMITS = PageLimits()
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PageRules:
+class PageRules(NamedTuple):
     """Rules for each page of the dump at that path; ``skip_pages`` are page ids."""
 
     dump: str
     skip_pages: tuple[str, ...] = ()
-    limits: PageLimits = field(default_factory=PageLimits)
+    limits: PageLimits = LIMITS
 
     @contextmanager
     def limited(self, page_id: str, title: str) -> Iterator[None]:
@@ -58,6 +59,10 @@ class PageRules:
             return self._too_much(death.work, f"took more than {gibibytes:g} GiB of memory")
         page, remedy = _page(death.work), _remedy(death.work)
         return WorkerDied(f"{death}; if one dies at {page} again, {remedy} leaves that page out")
+
+    def too_much(self, page_id: str, title: str, found: str) -> InputError:
+        """The error for a page that breaks a limit; found: how it does, after "page ...: "."""
+        return self._too_much(f"{page_id}\t{title}", found)
 
     def _too_much(self, name: str, found: str) -> InputError:
         return InputError(

@@ -1,20 +1,10 @@
-"""The pages of a piece of a dump, and what becomes of each.
-
-The fields are cut out as they stand, entities and all, because wikiextractor's rendering resolves the
-few that MediaWiki writes; no XML parser sees a page, so no entity that a dump declares is ever expanded.
-"""
+"""Outcomes of a page of a dump, and its name for a person."""
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
-PAGE_TAG = re.compile(rb"<(/?)page(?:\s[^>]*)?>")
-_TITLE = re.compile(r"<title>([^<]+)</title>")
-_NAMESPACE = re.compile(r"<ns>([^<]*)</ns>")
-_ID = re.compile(r"<id>([^<]+)</id>")
-_REDIRECT = re.compile(r"<redirect\b")
-_TEXT = re.compile(r"<text\b[^>]*>")
-_BYTES_TEXT, _BYTES_ID = re.compile(rb"<text\b"), re.compile(rb"<id>([^<]+)</id>")
+_TITLE_BYTES = 4096
+"""A title is looked for in so much of a page."""
 
 CUT_OFF = "cut off"
 TOO_LARGE = "too large"
@@ -25,30 +15,16 @@ TEMPLATE_TITLE = "title begins like a template's"
 DUPLICATE = "same id as the article before"
 FAILED = "extraction failed"
 LEFT_OUT = "left out by --skip-page"
+LIMIT = "limit"
+"""The page breaks a limit of a kernel, which ends the run: no reason to skip it."""
+UNKNOWN = "unknown"
+"""The page holds a construct that the kernel leaves to the package; no reason to skip it."""
 
 FAULTS = (CUT_OFF, TOO_LARGE, BAD_UTF8, MALFORMED, FAILED)
 """Reasons that mean damage or failure: each such page is reported by name, not only counted."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RawPage:
-    """From a page's opening tag to its closing one, or to where its bytes end too early."""
-
-    data: bytes
-    whole: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
-    """An article as the dump holds it."""
-
-    page_id: str
-    title: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Skipped:
+class Skipped(NamedTuple):
     """A page that is not written, and why.
 
     ``name`` says which one, where the reason is a fault; it is the id of a page that is left out.
@@ -58,82 +34,24 @@ class Skipped:
     name: str = ""
 
 
-def split_pages(data: bytes) -> Iterator[RawPage]:
-    """The pages in the data; one whose other tag is missing is not whole."""
-    start: int | None = None
-    behind = 0
-    for tag in PAGE_TAG.finditer(data):
-        if tag[1]:
-            yield RawPage(data=data[behind if start is None else start : tag.end()], whole=start is not None)
-            start = None
-        else:
-            if start is not None:
-                yield RawPage(data=data[start : tag.start()], whole=False)
-            start = tag.start()
-        behind = tag.end()
-    if start is not None:
-        yield RawPage(data=data[start:], whole=False)
-
-
-def read_page(page: RawPage, template_namespace: str) -> Page | Skipped:
-    """The article, or why wikiextractor passes over this page, or what is wrong with it.
-
-    Articles are the pages of namespace 0 that do not redirect and whose title does not begin with the
-    template namespace's name (so "Template engine" is no article: wikiextractor's rule, kept).
-    """
-    if not page.whole:
-        return Skipped(reason=CUT_OFF, name=page_name(page.data))
-    try:
-        content = page.data.decode()
-    except UnicodeDecodeError:
-        return Skipped(reason=BAD_UTF8, name=page_name(page.data))
-    header = head(content)
-    namespace = _NAMESPACE.search(header)
-    title, page_id = _TITLE.search(header), _ID.search(header)
-    if namespace is None or title is None or page_id is None:
-        return Skipped(reason=MALFORMED, name=page_name(page.data))
-    if namespace[1] != "0":
-        return Skipped(reason=f"namespace {namespace[1]}")
-    if _REDIRECT.search(header):
-        return Skipped(reason=REDIRECT)
-    if title[1].startswith(template_namespace):
-        return Skipped(reason=TEMPLATE_TITLE)
-    text = page_text(content)
-    if text is None:
-        return Skipped(reason=MALFORMED, name=page_name(page.data))
-    return Page(page_id=page_id[1], title=title[1], text=text)
-
-
-def head(content: str) -> str:
-    """The part of a page before its text."""
-    text = _TEXT.search(content)
-    return content if text is None else content[: text.start()]
-
-
-def page_text(content: str) -> str | None:
-    """The text elements of a page, joined; empty where there is none, None where one is not closed."""
-    texts = []
-    end = 0
-    while (tag := _TEXT.search(content, end)) is not None:
-        end = tag.end()
-        if tag[0].endswith("/>"):
-            continue
-        end = content.find("</text>", tag.end())
-        if end < 0:
-            return None
-        texts.append(content[tag.end() : end])
-    return "".join(texts)
-
-
 def page_id(data: bytes) -> str:
     """The id of a page, empty where it has none."""
-    text = _BYTES_TEXT.search(data)
-    found = _BYTES_ID.search(data, 0, len(data) if text is None else text.start())
-    return "" if found is None else found[1].decode(errors="replace")
+    return _element(data, b"id")
+
+
+def page_title(data: bytes) -> str:
+    """The title of a page as it stands in the dump, empty where it has none."""
+    return _element(data[:_TITLE_BYTES], b"title")
 
 
 def page_name(data: bytes) -> str:
     """Title and id of a page, as far as they can be read, for a person who looks for it."""
-    header = head(data[:4096].decode(errors="replace"))
-    title, page_id = _TITLE.search(header), _ID.search(header)
-    return f"{title[1] if title else 'untitled page'!r} (id {page_id[1] if page_id else 'unknown'})"
+    number = _element(data[:_TITLE_BYTES], b"id")
+    return f"{page_title(data) or 'untitled page'!r} (id {number or 'unknown'})"
+
+
+def _element(data: bytes, name: bytes) -> str:
+    """The content of an element in the part of a page before its text, empty where there is none."""
+    text = re.search(rb"<text\b", data)
+    found = re.search(b"<%b>([^<]+)</%b>" % (name, name), data if text is None else data[: text.start()])
+    return "" if found is None else found[1].decode(errors="replace")

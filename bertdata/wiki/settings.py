@@ -3,36 +3,65 @@
 import datetime
 import re
 from dataclasses import dataclass
+from typing import Any, Literal
 
 from bertdata.errors import SettingsError
+
+ExtractorName = Literal["3.1.0", "mlperf"]
+EXTRACTORS: tuple[ExtractorName, ...] = ("3.1.0", "mlperf")
+
+VERSIONS: dict[str, str] = {"3.1.0": "3.1.0", "mlperf": "3162bb6c3c9ebd2d15be507aa11d6fa818a454ac"}
+"""The version of wikiextractor that each is equal to: a release, or a commit."""
 
 _NAME_DATE = re.compile(r"-(\d{4})(\d\d)(\d\d)(?=[-.])")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class ExtractSettings:
     """Settings that decide the articles' bytes.
 
+    extractor: the program to be equal to: wikiextractor 3.1.0, or the version pinned by MLPerf.
     date: the day that ``{{CURRENTDAY}}`` and its relatives expand to, at midnight; None: the dump's
         own, which is the date in its file name (enwiki-20200101-...), else its newest revision's day.
-    templates: whether templates are collected in a first pass and expanded.
+    templates: whether templates are collected in a first pass and expanded; None: as the program does
+        by default, 3.1.0 does and MLPerf's does not.
     max_page_bytes: a page with more XML than this is skipped, so that a damaged dump cannot fill the
         memory; MediaWiki itself allows 2 MiB of text.
     skip_pages: ids of pages to leave out, articles or templates; kept sorted, each once.
     """
 
+    extractor: ExtractorName = "3.1.0"
     date: datetime.date | None = None
-    templates: bool = True
+    templates: bool | None = None
     max_page_bytes: int = 256 << 20
     skip_pages: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        if self.extractor not in EXTRACTORS:
+            raise SettingsError(f"extractor is {self.extractor!r}, expected one of {', '.join(EXTRACTORS)}")
+        if self.templates is None:
+            object.__setattr__(self, "templates", self.extractor == "3.1.0")
         if self.max_page_bytes < 1:
             raise SettingsError(f"max_page_bytes is {self.max_page_bytes}, expected at least 1")
         if "" in self.skip_pages:
             raise SettingsError("skip_pages has an empty id, expected ids of pages")
         ids = sorted(set(self.skip_pages), key=lambda page_id: (len(page_id), page_id))  # numbers by size
         object.__setattr__(self, "skip_pages", tuple(ids))
+
+    def as_json(self, day: datetime.date | None) -> dict[str, Any]:
+        """The settings as a manifest has them; day: that is known before the dump is read."""
+        skip_pages = {"skip_pages": list(self.skip_pages)} if self.skip_pages else {}
+        return {
+            "date": day and day.isoformat(),
+            "templates": self.templates,
+            "max_page_bytes": self.max_page_bytes,
+            **skip_pages,
+        }
+
+    @property
+    def program(self) -> dict[str, str]:
+        """Name and version of the program, as a manifest has them."""
+        return {"name": "wikiextractor", "version": VERSIONS[self.extractor]}
 
     def day_of(self, dump: str) -> datetime.date | None:
         """The day that is given, or that stands in the dump's file name; None where only its pages tell."""

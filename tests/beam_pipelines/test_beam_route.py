@@ -63,7 +63,7 @@ def test_a_dump_becomes_both_phases_in_two_processes(kit: Path, vocabulary: Path
     dump = kit / "dump" / "enwiki-p10-p30302-shortened.xml.bz2"
     create = ("--recipe", "habana", "--dupe-factor", "1")
     arguments = words("dump", dump, vocabulary, tmp_path / "beam", *create, *SHARDS, *PROCESSES)
-    run = prepare_in_new_process([*arguments, "--extract-workers", "2"])
+    run = prepare_in_new_process(arguments)
     assert (run.returncode, run.stderr) == (0, "")
     expected = commands(dump, vocabulary, tmp_path / "row", NVIDIA, create)
     assert made(tmp_path / "beam") == expected
@@ -108,7 +108,7 @@ def test_a_dump_equals_the_commands_in_a_row_and_a_second_run_keeps_everything(
     segment = ("--eval-articles", "3")
     expected = commands(DUMP, vocabulary, tmp_path / "row", segment, SMALL)
     capsys.readouterr()
-    flags = (*segment, *SMALL, "--extract-workers", "1")
+    flags = (*segment, *SMALL)
     assert prepare("dump", DUMP, vocabulary, tmp_path / "beam", *flags) == 0
     assert made(tmp_path / "beam") == expected
     first = counters(capsys.readouterr().out)
@@ -160,7 +160,7 @@ def test_pages_that_extraction_passes_over_for_a_fault_are_printed(
     damaged = page("Damaged", "Text.", number=3).replace("<ns>", "<nz>")
     whole = [page(f"Whole {n}", "One sentence. Another one.", number=n) for n in (1, 2)]
     dump = write_dump(tmp_path / "dump.xml", *whole, damaged)
-    flags = ("--eval-articles", "0", "--extract-workers", "1", *SMALL)
+    flags = ("--extractor", "3.1.0", "--eval-articles", "0", *SMALL)
     assert prepare("dump", dump, vocabulary, tmp_path / "beam", *flags) == 0
     printed = capsys.readouterr()
     line = f"beam_pipelines.prepare: warning: {dump}: page 'Damaged' (id 3): skipped: malformed"
@@ -173,7 +173,7 @@ def test_pages_can_be_left_out_of_a_dump(
 ) -> None:
     pages = [page(f"Page {n}", "One sentence. Another one.", number=n) for n in (1, 2, 3)]
     dump = write_dump(tmp_path / "dump.xml", *pages)
-    flags = ("--eval-articles", "0", "--extract-workers", "1", "--skip-page", "2", *SMALL)
+    flags = ("--eval-articles", "0", "--skip-page", "2", *SMALL)
     assert prepare("dump", dump, vocabulary, tmp_path / "beam", *flags) == 0
     assert counters(capsys.readouterr().out)["dump_written"] == 2
     assert b"Page 2" not in (tmp_path / "beam.text" / "extracted" / "AA" / "wiki_00").read_bytes()
@@ -208,7 +208,7 @@ def test_a_dump_at_fault_fails_the_run_by_name(
 ) -> None:
     dump = tmp_path / "dump.xml"
     dump.write_text(write_dump(dump, page("One", "Text.", number=1)).read_text().removesuffix(TAIL))
-    assert prepare("dump", dump, vocabulary, tmp_path / "beam", *SMALL, "--extract-workers", "1") == 1
+    assert prepare("dump", dump, vocabulary, tmp_path / "beam", *SMALL) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(
         f"beam_pipelines.prepare: error: {dump}: cut off: the dump ends without </mediawiki>"
@@ -219,11 +219,6 @@ def test_a_dump_at_fault_fails_the_run_by_name(
     ("kind", "flags", "message"),
     [
         ("dump", ("--input", "gs://bucket/dump.xml"), "--input-kind dump takes one dump, not 2"),
-        (
-            "dump",
-            ("--text", "gs://bucket/text"),
-            "--text gs://bucket/text: is remote; a dump is extracted to",
-        ),
         ("articles", ("--date", "2020-01-01"), "--date goes with --input-kind dump, not with articles"),
         ("parts", ("--eval-articles", "0"), "--eval-articles goes with --input-kind articles or dump"),
         ("parts", ("--text", "x"), "--text goes with --input-kind articles or dump, not with parts"),

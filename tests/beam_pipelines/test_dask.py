@@ -120,8 +120,8 @@ def test_articles_become_the_same_text_shards_and_counts(
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("punkt_tables")
-def test_a_dump_is_extracted_by_processes_of_a_worker(small_vocabulary_file: Path, tmp_path: Path) -> None:
-    flags = ("--input-kind", "dump", "--extract-workers", "2", "--eval-articles", "3", *SMALL)
+def test_a_dump_becomes_the_same_articles_and_shards(small_vocabulary_file: Path, tmp_path: Path) -> None:
+    flags = ("--input-kind", "dump", "--eval-articles", "3", *SMALL)
     assert main(words([DUMP], small_vocabulary_file, tmp_path / "direct", *flags)) == 0
     flags = (*flags, "--runner", "DaskRunner", "--dask_workers", "1")
     assert main(words([DUMP], small_vocabulary_file, tmp_path / "dask", *flags)) == 0

@@ -26,7 +26,7 @@ from google.cloud import storage
 
 from beam_pipelines.prepare import main
 from beam_pipelines.report.errors import clear_error
-from tests.support.paths import ROOT
+from tests.support.paths import DUMP, ROOT
 
 PLACES = ("--output", "gs://bucket/out", "--vocab", "gs://bucket/vocab.txt")
 JOB = ("--runner", "DataflowRunner", "--project", "p", "--region", "europe-west4")
@@ -98,23 +98,51 @@ def bucket(corpus: list[Path], monkeypatch: pytest.MonkeyPatch) -> Iterator[stor
     server.stop()
 
 
-@pytest.mark.slow
-def test_a_job_is_staged_with_our_sources_and_its_failure_is_told_in_one_line(
-    bucket: storage.Bucket, service: Service
-) -> None:
-    words = ["--input", "gs://bucket/in/part-*", *PLACES, *JOB, "--temp_location", "gs://bucket/tmp"]
-    words += ["--setup_file", "./setup.py", "--requirements_file", "tools/worker-requirements.txt"]
-    words += ["--requirements_cache", "skip", "--engine", "native"]
-    words += ["--sdk_container_image", "registry/bertdata:1", "--max_num_workers", "7"]
-    words += ["--no_auth", "--dataflow_endpoint", service.address]
-    run = subprocess.run(
-        [sys.executable, "-m", "beam_pipelines.prepare", *words],
+def run_job(service: Service, *words: str) -> subprocess.CompletedProcess[str]:
+    """The pipeline's program with a job of our sources, run to its end."""
+    flags = [*PLACES, *JOB, "--temp_location", "gs://bucket/tmp"]
+    flags += ["--setup_file", "./setup.py", "--requirements_file", "tools/worker-requirements.txt"]
+    flags += ["--requirements_cache", "skip", "--engine", "native"]
+    flags += ["--sdk_container_image", "registry/bertdata:1", "--max_num_workers", "7"]
+    flags += ["--no_auth", "--dataflow_endpoint", service.address]
+    return subprocess.run(
+        [sys.executable, "-m", "beam_pipelines.prepare", *words, *flags],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
         timeout=120,
     )
+
+
+def stages(bucket: storage.Bucket) -> set[str]:
+    """The labels of the job's stages."""
+    (blob,) = (blob for blob in bucket.list_blobs(prefix="tmp/") if blob.name.endswith("/pipeline.pb"))
+    pipeline = beam_runner_api_pb2.Pipeline.FromString(blob.download_as_bytes())
+    return {transform.unique_name for transform in pipeline.components.transforms.values()}
+
+
+@pytest.mark.slow
+def test_a_dump_in_a_bucket_is_a_job_like_others(bucket: storage.Bucket, service: Service) -> None:
+    bucket.blob(f"in/{DUMP.name}").upload_from_string(DUMP.read_bytes())
+    run = run_job(service, "--input", f"gs://bucket/in/{DUMP.name}", "--input-kind", "dump", "--templates")
+    assert {
+        "extract dump/first pass/collect definitions",
+        "extract dump/extract range",
+        "extract dump/write articles",
+        "extract dump/write manifest of the articles",
+    } <= stages(bucket)
+    assert run.returncode == 1
+    assert run.stderr.splitlines()[-1] == f"beam_pipelines.prepare: error: {FAULT}"
+    plan = json.loads(bucket.blob("out.text/extracted/unfinished/plan.json").download_as_bytes())
+    assert (plan["dump"], plan["kind"]) == (DUMP.name, "articles")
+
+
+@pytest.mark.slow
+def test_a_job_is_staged_with_our_sources_and_its_failure_is_told_in_one_line(
+    bucket: storage.Bucket, service: Service
+) -> None:
+    run = run_job(service, "--input", "gs://bucket/in/part-*")
 
     staged = {blob.name.rsplit("/", 1)[-1]: blob for blob in bucket.list_blobs(prefix="tmp/")}
     assert {"pipeline.pb", "workflow.tar.gz", "requirements.txt"} <= set(staged)
@@ -123,8 +151,7 @@ def test_a_job_is_staged_with_our_sources_and_its_failure_is_told_in_one_line(
         staged["requirements.txt"].download_as_bytes()
         == (ROOT / "tools" / "worker-requirements.txt").read_bytes()
     )
-    pipeline = beam_runner_api_pb2.Pipeline.FromString(staged["pipeline.pb"].download_as_bytes())
-    names = {transform.unique_name for transform in pipeline.components.transforms.values()}
+    names = stages(bucket)
     assert {"list parts", "make shards/make shards of a part", "write manifests/write manifest"} <= names
 
     verb, path, job = service.requests[0]
@@ -168,8 +195,8 @@ def check_package(data: bytes) -> None:
         (("--input", "LOCAL", *PLACES), "--input LOCAL: is on this machine"),
         (("--input", "memory://in/part-0", "--output", "OUT", *PLACES[2:]), "--output OUT: is on this"),
         (
-            ("--input", "LOCAL", "--input-kind", "dump", *PLACES),
-            "Dataflow's share none; run bertdata extract",
+            ("--input", "memory://in/part-0", "--input-kind", "dump", *PLACES, "--text", "TEXT"),
+            "--text TEXT: is on this machine",
         ),
         (
             ("--input", "LOCAL", *PLACES, "--no_wait_until_finish"),
@@ -184,7 +211,7 @@ def test_what_dataflow_s_workers_could_not_do_is_refused_before_anything_is_made
     words: tuple[str, ...],
     message: str,
 ) -> None:
-    names = {"LOCAL": str(corpus[0]), "OUT": str(tmp_path / "o")}
+    names = {"LOCAL": str(corpus[0]), "OUT": str(tmp_path / "o"), "TEXT": str(tmp_path / "t")}
     remote = {"gs://bucket/out": "memory://out", "gs://bucket/vocab.txt": "memory://vocab.txt"}
     import fsspec
 
@@ -194,7 +221,7 @@ def test_what_dataflow_s_workers_could_not_do_is_refused_before_anything_is_made
     arguments = [names.get(word, remote.get(word, word)) for word in words]
     for short, long in names.items():
         message = message.replace(f" {short}:", f" {long}:")
-    assert main([*arguments, *JOB, *(("--text", str(tmp_path / "t")) if "dump" in words else ())]) == 2
+    assert main([*arguments, *JOB]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("beam_pipelines.prepare: error: ")
     assert message in line

@@ -16,6 +16,7 @@ from bertdata.build.plan import chosen_settings, plan_targets
 from bertdata.build.task import TaskPlan
 from bertdata.cli.main import main as command_line
 from tests.support.commands import contents
+from tests.support.dumps import multistream
 from tests.support.object_stores import Store
 from tests.support.paths import DUMP, EXTRACTED, ROOT
 from tests.support.pipelines import NVIDIA, PROCESSES, SMALL, commands, prepare_in_new_process
@@ -89,18 +90,27 @@ def test_articles_become_parts_and_shards_on_the_store(
         assert store.contents("parts") == text
 
 
-def test_a_remote_dump_becomes_shards_on_the_store(
-    store, vocabulary, small_vocabulary_file, punkt_tables, tmp_path
+@pytest.mark.parametrize(
+    "flags",
+    [("--templates",), ("--extractor", "3.1.0"), ()],
+    ids=["mlperf-with-templates", "3.1.0", "mlperf"],
+)
+def test_a_dump_becomes_articles_parts_and_shards_from_bucket_to_bucket(
+    store, vocabulary, small_vocabulary_file, punkt_tables, tmp_path, monkeypatch, flags
 ):
+    monkeypatch.setattr("bertdata.wiki.ranges.ranges.MIN_RANGE_BYTES", 10_000)
     segment = ("--eval-articles", "3", "--block-size", "0.1")
-    text, shards = commands(DUMP, small_vocabulary_file, tmp_path / "here", segment, SMALL)
-    dump = store.put(DUMP.name, DUMP.read_bytes())
-    words = ["--input-kind", "dump", "--input", dump, "--vocab", vocabulary, "--extract-workers", "1"]
-    places = ["--output", f"{store.url}/out", "--text", str(tmp_path / "there")]
-    assert main([*words, *places, *segment, *SMALL]) == 0
-    assert store.contents("out") == shards
-    made = contents(tmp_path / "there")
-    assert made == text
+    xml = DUMP.read_bytes()
+    here = tmp_path / f"{DUMP.name}.bz2"
+    here.write_bytes(multistream(xml, list(range(7000, len(xml), 11_000))))
+    extract = flags if "--extractor" in flags else ("--extractor", "mlperf", *flags)
+    text, shards = commands(here, small_vocabulary_file, tmp_path / "here", segment, SMALL, extract)
+    words = ["--input-kind", "dump", "--input", store.put(here.name, here.read_bytes()), *flags]
+    words += ["--vocab", vocabulary, "--output", f"{store.url}/out", "--text", f"{store.url}/parts"]
+    for _ in range(2):
+        assert main([*words, *segment, *SMALL, TWICE]) == 0
+        assert store.contents("out") == shards
+        assert store.contents("parts") == text
 
 
 def test_attempts_after_the_last_step_leave_no_stray_file(

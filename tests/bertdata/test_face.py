@@ -14,18 +14,26 @@ from tests.support.paths import ROOT
 STEPS = {
     "create": "create",
     "extract": "extract",
+    "find_date": "extract",
     "segment": "segment",
     "stats": "stats",
     "verify": "verify-md5",
 }
 """The command of each function."""
 
+OF_ANOTHER = {
+    "extract": {"find_date", "table", "until", "punkt_tables"},
+    "find_date": {"find_date", "output"},
+}
+"""Flags of a function's command that choose another function, or belong to that one."""
+
 PRINTED = {"help", "json", "dry_run"}
 """Flags that decide only what the command line prints."""
 
 
 def test_the_package_offers_these_names_and_no_others():
-    offered = ["__version__", "create", "errors", "extract", "open_dataset", "segment", "stats", "verify"]
+    offered = ["__version__", "create", "errors", "extract", "find_date", "open_dataset", "segment", "stats"]
+    offered.append("verify")
     assert bertdata.__all__ == offered
     assert dir(bertdata) == sorted(offered)
     for name in offered:
@@ -94,9 +102,7 @@ def flags_of(command: str) -> set[str]:
 
 @pytest.mark.parametrize(("function", "command"), STEPS.items())
 def test_a_functions_settings_are_its_commands_flags(function, command):
-    flags = flags_of(command)
-    if function == "extract":
-        flags = flags - {"no_templates"} | {"templates"}
+    flags = flags_of(command) - OF_ANOTHER.get(function, set())
     parameters = inspect.signature(getattr(bertdata, function)).parameters
     assert parameters.keys() - {"progress", "own_settings"} == flags
 
@@ -105,6 +111,8 @@ def test_a_functions_settings_are_its_commands_flags(function, command):
 def test_settings_are_keywords_and_paths_come_first(function):
     parameters = inspect.signature(getattr(bertdata, function)).parameters.values()
     by_place = [item.name for item in parameters if item.kind is item.POSITIONAL_OR_KEYWORD]
-    assert by_place in (["parts", "output"], ["dump", "output"], ["sources", "output"], ["path"])
-    optional = [item for item in parameters if item.kind is item.KEYWORD_ONLY and item.name != "vocab"]
+    assert by_place in (["parts", "output"], ["dump", "output"], ["dump"], ["sources", "output"], ["path"])
+    optional = [
+        item for item in parameters if item.kind is item.KEYWORD_ONLY and item.name not in ("vocab", "table")
+    ]
     assert all(item.default in (None, False, True, (), "none") for item in optional)

@@ -13,7 +13,13 @@ MOST_ROOMS = 26
 MOST_ROOMS_OF_THE_TRAINER = 13
 LOOSE_MODULES = {"__init__.py", "__main__.py", "errors.py", "records.py"}
 KERNEL_NAMES = {"kernels", "_kernels"}
-ROOMS_WITH_KERNELS = {"bertdata.text", "bertdata.tokens", "bertdata.examples", "bertdata.shards"}
+ROOMS_WITH_KERNELS = {
+    "bertdata.text",
+    "bertdata.tokens",
+    "bertdata.examples",
+    "bertdata.shards",
+    "bertdata.wiki",
+}
 ATTACKING_KERNELS = {"benchmarks"}
 SHARED_BY_COMMANDS = "bertdata.cli.common"
 

@@ -52,14 +52,22 @@ def prepare_in_new_process(words: Sequence[object]) -> subprocess.CompletedProce
 
 
 def commands(
-    source: Path, vocabulary: Path, place: Path, segment: tuple[str, ...], create: tuple[str, ...]
+    source: Path,
+    vocabulary: Path,
+    place: Path,
+    segment: tuple[str, ...],
+    create: tuple[str, ...],
+    extract: tuple[str, ...] | None = None,
 ) -> tuple[dict[str, bytes], dict[str, bytes]]:
-    """The text files and the dataset's that the commands in a row make of a dump, or of articles."""
+    """The text files and the dataset's that the commands in a row make of a dump, or of articles.
+
+    extract: flags of extraction; None: those that the pipeline takes for the recipe.
+    """
     text, shards = place / "text", place / "shards"
     if source.is_file():
-        assert (
-            command_line(["extract", str(source), "--output", str(text / "extracted"), "--workers", "1"]) == 0
-        )
+        default = ("--extractor", "3.1.0" if {"habana", "nvidia"} & set(create) else "mlperf")
+        words = ["extract", str(source), "--output", str(text / "extracted"), "--workers", "1"]
+        assert command_line([*words, *(default if extract is None else extract)]) == 0
         source = text / "extracted"
     segment = tuple("--recipe" if word == "--text-recipe" else word for word in segment)
     assert command_line(["segment", str(source), "--output", str(text), "--workers", "1", *segment]) == 0

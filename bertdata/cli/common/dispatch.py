@@ -4,7 +4,6 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from difflib import get_close_matches
 
 from bertdata.errors import BertDataError, UsageError
 from bertdata.io.terminal import say_error, say_text
@@ -20,6 +19,8 @@ def choose_command(words: list[str], usage: str, commands: Mapping[str, str]) ->
         say_text(usage + "".join(f"  {name:<{width}}{summary}\n" for name, summary in commands.items()))
         return None
     if words[0] not in commands:
+        from difflib import get_close_matches  # slow to import
+
         near = get_close_matches(words[0], commands, n=1)
         hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(commands)}"
         raise UsageError(f"{words[0]!r} is no command; {hint}")

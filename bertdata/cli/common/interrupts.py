@@ -3,7 +3,6 @@
 import signal
 import sys
 import threading
-from traceback import clear_frames
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -68,6 +67,8 @@ class Interrupts:
         if not self._before:
             return
         if self._came is not None:
+            from traceback import clear_frames  # slow to import
+
             clear_frames(trace)  # finalizers of what was cut short run now
         if signal.SIGALRM in self._before:
             signal.setitimer(signal.ITIMER_REAL, 0)

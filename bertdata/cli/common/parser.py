@@ -1,7 +1,9 @@
 """Argument parsers whose help begins with an example that works."""
 
 import argparse
-import textwrap
+import os
+import sys
+from functools import cache
 from typing import NoReturn
 
 from bertdata.io.terminal import printable
@@ -35,10 +37,33 @@ class Parser(argparse.ArgumentParser):
 
 
 class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
-    """Help whose lines do not break at hyphens, so that names stay whole."""
+    """Help whose lines do not break at hyphens, so that names stay whole.
+
+    argparse makes a formatter for each argument that is added; without a width each would ask the terminal.
+    """
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=_line_width())
 
     def _split_lines(self, text: str, width: int) -> list[str]:
+        import textwrap  # slow to import, and needed for help alone
+
         return textwrap.wrap(" ".join(text.split()), width, break_on_hyphens=False)
+
+
+@cache
+def _line_width() -> int:
+    """Characters of a line of help: those of COLUMNS or of the terminal, less a margin of two."""
+    try:
+        columns = int(os.environ["COLUMNS"])
+    except (KeyError, ValueError):
+        columns = 0
+    if columns <= 0:
+        try:
+            columns = os.get_terminal_size(sys.__stdout__.fileno()).columns if sys.__stdout__ else 0
+        except (OSError, ValueError):
+            columns = 0
+    return (columns or 80) - 2
 
 
 def positive(text: str) -> int:
@@ -57,6 +82,16 @@ def add_engine(parser: argparse.ArgumentParser) -> None:
         "--engine",
         choices=("native", "python"),
         help="native: the C++ kernels (default where built); python: the specification itself, for audit",
+    )
+
+
+def add_punkt_tables(parser: argparse._ActionsContainer) -> None:
+    """A flag for where the Punkt tables are."""
+    parser.add_argument(
+        "--punkt-tables",
+        metavar="DIR|URL",
+        help="where NLTK's English punkt_tab tables are, checked by md5 (default: found as bertdata fetch "
+        "punkt does, by each worker)",
     )
 
 

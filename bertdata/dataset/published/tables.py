@@ -8,7 +8,8 @@ import csv
 from dataclasses import dataclass
 from importlib import resources
 
-from bertdata.errors import UsageError
+from bertdata.errors import InputError, UsageError
+from bertdata.io import storage
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -28,10 +29,25 @@ def table_names() -> list[str]:
 
 
 def load_table(name: str) -> list[PublishedFile]:
-    """The rows of a table, in order; UsageError names the known tables."""
+    """The rows of a table, in order: one of ours by its name, any other by the path of its .tsv file.
+
+    UsageError names the known tables; InputError for a file that is no such table.
+    """
+    if name.endswith(".tsv"):
+        try:
+            return _parse(storage.read_bytes(name).decode())
+        except (KeyError, ValueError, TypeError, AttributeError):
+            raise InputError(
+                f"{name}: is no table, expected columns label, bytes, md5 and paths between tabs"
+            ) from None
     if name not in table_names():
-        raise UsageError(f"table {name!r} is not known; known are {', '.join(table_names())}")
-    text = resources.files(__package__).joinpath(f"{name}.tsv").read_text(encoding="utf-8")
+        raise UsageError(
+            f"table {name!r} is not known; known are {', '.join(table_names())}, or give a .tsv file"
+        )
+    return _parse(resources.files(__package__).joinpath(f"{name}.tsv").read_text(encoding="utf-8"))
+
+
+def _parse(text: str) -> list[PublishedFile]:
     return [
         PublishedFile(
             label=row["label"],

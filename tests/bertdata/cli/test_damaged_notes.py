@@ -10,7 +10,7 @@ import pytest
 
 from bertdata.io.commit import Commit
 from bertdata.io.manifest_file import dump_json, seal, unseal
-from bertdata.wiki import article_files
+from bertdata.wiki.articles import files as article_files
 from tests.support.commands import SMALL, Program, contents
 from tests.support.dumps import page, write_dump
 from tests.support.paths import EXTRACTED

@@ -22,12 +22,12 @@ Start = Callable[[Path], "subprocess.Popen[str]"]
 
 @pytest.fixture
 def extraction(tmp_path: Path) -> Start:
-    """Some seconds of work for two workers."""
+    """Some seconds of work for two worker processes, which the native engine has none of."""
     pages = [
         page(f"Page {n}", f"{n} '''bold''' " + f"[[a|{WORDS}]]\n\n" * 200, number=n) for n in range(1, 500)
     ]
     dump = write_dump(tmp_path / "enwiki-20200101-pages.xml", *pages)
-    return lambda out: start("extract", dump, "--output", out, "--workers", 2)
+    return lambda out: start("extract", dump, "--output", out, "--workers", 2, "--engine", "python")
 
 
 @pytest.fixture

@@ -78,6 +78,24 @@ def test_bytes_depend_neither_on_batches_nor_on_item_types(rows: list[BertExampl
         assert encode(*parts) == encode(pack(rows, "H"))
 
 
+def test_bytes_do_not_depend_on_who_holds_a_dataset_s_object(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A profiler that looks at the thread's frames does now and then, and then HDF5 closes it later."""
+    rows = [plain_row(number) for number in range(50)]
+    expected = encode(pack(rows))
+    held: list[object] = []
+    find = h5py.Group.__getitem__
+
+    def find_and_hold(group: Any, name: str) -> Any:
+        dataset = find(group, name)
+        if name == "input_mask":
+            held.append(dataset)
+        return dataset
+
+    monkeypatch.setattr(h5py.Group, "__getitem__", find_and_hold)
+    assert encode(pack(rows)) == expected
+    assert held
+
+
 def test_a_batch_may_be_reused_after_it_was_written() -> None:
     sink = io.BytesIO()
     writer = Hdf5Writer(sink, LAYOUT)

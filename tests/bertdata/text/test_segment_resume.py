@@ -231,8 +231,8 @@ def test_articles_that_are_not_what_their_manifest_lists_are_an_error(
 def write_manifest(directory: Path, files: list[str]) -> None:
     """A manifest as extraction writes it."""
     from bertdata.io.file_check import FileEntry, md5_of
-    from bertdata.wiki.manifest import ArticlesManifest
-    from bertdata.wiki.report import ExtractReport
+    from bertdata.wiki.articles.manifest import ArticlesManifest
+    from bertdata.wiki.articles.report import ExtractReport
 
     entries = []
     for file in files:

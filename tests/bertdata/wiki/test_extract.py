@@ -6,10 +6,7 @@ import hashlib
 import json
 import multiprocessing
 import random
-import tracemalloc
-from collections.abc import Callable, Iterator
 from datetime import date
-from io import BytesIO
 from pathlib import Path
 
 import pytest
@@ -26,11 +23,13 @@ from bertdata.errors import (
 from bertdata.io import process_pool, storage
 from bertdata.io.commit import Commit
 from bertdata.io.process_pool import ProcessPool
-from bertdata.wiki import bzip2, dump, wikiextractor
-from bertdata.wiki.article_files import ArticleFiles, file_name
+from bertdata.wiki.articles.files import ArticleFiles, file_name
+from bertdata.wiki.articles.report import ExtractReport
+from bertdata.wiki.dump import dump
+from bertdata.wiki.dump.bzip2_blocks import END_MAGIC
 from bertdata.wiki.extract import extract
-from bertdata.wiki.report import ExtractReport
-from bertdata.wiki.settings import ExtractSettings, name_date
+from bertdata.wiki.package import wikiextractor
+from bertdata.wiki.settings import ExtractorName, ExtractSettings, name_date
 from tests.support.commands import contents
 from tests.support.dumps import HEAD, TAIL, files, multistream, page, wikiextractor_files, write_dump
 from tests.support.paths import ROOT
@@ -158,69 +157,6 @@ def test_every_container_gives_the_same_bytes(tmp_path: Path, workers: int) -> N
     }.items():
         (tmp_path / name).write_bytes(data)
         assert extracted(tmp_path / name, tmp_path / f"{name}.out", workers=workers) == expected
-
-
-def test_bzip2_blocks_join_to_the_whole_text() -> None:
-    draw = random.Random(5)
-    for _ in range(40):
-        texts = [_some_text(draw) for _ in range(draw.randint(1, 4))]
-        data = b"".join(bz2.compress(text, draw.randint(1, 9)) for text in texts)
-        assert _decompressed(data) == b"".join(texts)
-
-
-def _some_text(draw: random.Random) -> bytes:
-    kind = draw.randrange(3)
-    if kind == 0:
-        return draw.randbytes(draw.randint(0, 150_000))
-    return bytes(draw.randint(0, 300_000)) if kind == 1 else WORDS.encode() * draw.randint(0, 5000)
-
-
-def _decompressed(data: bytes) -> bytes:
-    with ProcessPool(1) as pool:
-        return b"".join(text for text, _ in bzip2.read_bzip2(BytesIO(data), "test", pool))
-
-
-def test_marks_are_found_across_reads(monkeypatch: pytest.MonkeyPatch) -> None:
-    data = bz2.compress(random.Random(3).randbytes(350_000), 1)
-    for size in (1, 6, 7, 33, 1000):
-        monkeypatch.setattr(bzip2, "_READ_BYTES", size if size > 1 else 5)
-        assert [
-            block.offset for block in bzip2.find_blocks(BytesIO(data[:20000] + data[20000:]), "test")
-        ] == [block.offset for block in _blocks_read_at_once(data, monkeypatch)]
-        if size < 33:
-            data = bz2.compress(random.Random(size).randbytes(3000), 1)
-
-
-def _blocks_read_at_once(data: bytes, monkeypatch: pytest.MonkeyPatch) -> list[bzip2.Block]:
-    monkeypatch.setattr(bzip2, "_READ_BYTES", 1 << 22)
-    return list(bzip2.find_blocks(BytesIO(data), "test"))
-
-
-def test_a_block_whose_data_look_like_a_block_start_is_read_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = random.Random(1).randbytes(250_000)
-    data = bz2.compress(text, 1)
-    find_blocks = bzip2.find_blocks
-
-    def with_false_marks(file: BytesIO, name: str) -> Iterator[bzip2.Block]:
-        for block in find_blocks(file, name):
-            cut = block.length // 3
-            yield _part(block, 0, cut, last=False)
-            yield _part(block, cut, block.length, last=True)
-
-    monkeypatch.setattr(bzip2, "find_blocks", with_false_marks)
-    assert _decompressed(data) == text
-
-
-def _part(block: bzip2.Block, start: int, stop: int, *, last: bool) -> bzip2.Block:
-    bit = block.shift + start
-    return bzip2.Block(
-        data=block.data[bit // 8 : (block.shift + stop + 7) // 8],
-        shift=bit % 8,
-        length=stop - start,
-        offset=block.offset + bit // 8,
-        end=block.end,
-        stream_checksum=block.stream_checksum if last else None,
-    )
 
 
 # The date
@@ -380,7 +316,7 @@ def test_a_damaged_bz2_is_an_error(sample: Path, tmp_path: Path, workers: int) -
 def test_a_wrong_checksum_of_a_stream_is_an_error(sample: Path, tmp_path: Path) -> None:
     one, two = bz2.compress(sample.read_bytes()), bz2.compress(b"something else")
     bits = bin(int.from_bytes(one, "big"))[2:]
-    at = bits.rindex(bin(bzip2.END_MAGIC)[2:]) + 45
+    at = bits.rindex(bin(END_MAGIC)[2:]) + 45
     flipped = bits[: at + 5] + str(1 - int(bits[at + 5])) + bits[at + 6 :]
     _refused(tmp_path, "dump.xml.bz2", int(flipped, 2).to_bytes(len(one), "big") + two, "damaged")
 
@@ -389,66 +325,6 @@ def test_what_follows_the_last_stream_is_an_error(sample: Path, tmp_path: Path) 
     _refused(
         tmp_path, "dump.xml.bz2", bz2.compress(sample.read_bytes()) + b"<html>", "truncated|no bzip2 stream"
     )
-
-
-class _ZerosBehind(BytesIO):
-    """A file that ends with gigabytes of zeros, and counts those that are read."""
-
-    def __init__(self, data: bytes, zeros: int) -> None:
-        super().__init__(data)
-        self.zeros = zeros
-
-    def read(self, size: int | None = -1) -> bytes:
-        assert size is not None
-        assert size >= 0
-        if data := super().read(size):
-            return data
-        size = min(size, self.zeros)
-        self.zeros -= size
-        return bytes(size)
-
-
-def _peak_bytes(run: Callable[[], object]) -> int:
-    tracemalloc.start()
-    try:
-        run()
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-
-
-def test_zeros_behind_the_last_stream_are_passed_over_and_not_kept() -> None:
-    # A download into a file of fixed size. One byte at a time, this took a second for each mebibyte.
-    data = bz2.compress(random.Random(8).randbytes(1_000_000))
-    expected = list(bzip2.find_blocks(BytesIO(data), "test"))
-    file = _ZerosBehind(data, 1 << 28)
-
-    def run() -> None:
-        assert list(bzip2.find_blocks(file, "test")) == expected
-
-    assert _peak_bytes(run) < 64 << 20
-    assert file.zeros == 0
-
-
-@pytest.mark.parametrize("size", [500_000, 950_000])
-def test_zeros_in_a_block_are_an_error_before_they_fill_the_memory(size: int) -> None:
-    data = bz2.compress(random.Random(8).randbytes(1_000_000))[:size]
-    file = _ZerosBehind(data, 1 << 28)
-
-    def run() -> None:
-        with pytest.raises(
-            InputError, match="byte .*: the bzip2 block that starts here has no end within 4 MiB"
-        ):
-            list(bzip2.find_blocks(file, "test"))
-
-    assert _peak_bytes(run) < 64 << 20
-
-
-def test_data_behind_zeros_are_an_error() -> None:
-    data = bz2.compress(WORDS.encode())
-    for zeros in (100, 9 << 20):
-        with pytest.raises(InputError, match="download it again|no bzip2 stream starts here"):
-            _decompressed(data + bytes(zeros) + data)
 
 
 def test_a_truncated_gz_is_an_error(sample: Path, tmp_path: Path) -> None:
@@ -519,14 +395,25 @@ def test_settings_out_of_range_are_errors(sample: Path, tmp_path: Path) -> None:
         ExtractSettings(max_page_bytes=0)
 
 
-def test_without_wikiextractor_the_error_says_how_to_install_it(
+def test_without_wikiextractor_the_python_engines_error_says_how_to_install_it(
     sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wikiextractor.load_wikiextractor.cache_clear()
     monkeypatch.setitem(__import__("sys").modules, "wikiextractor", None)
     with pytest.raises(MissingExtraError, match=r"pip install '.\[wiki\]'"):
-        extract(sample, tmp_path / "ours")
+        extract(sample, tmp_path / "ours", engine="python")
     assert not (tmp_path / "ours").exists()
+
+
+@pytest.mark.parametrize("extractor", ["3.1.0", "mlperf"])
+def test_the_kernels_need_no_wikiextractor(
+    sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, extractor: ExtractorName
+) -> None:
+    settings = ExtractSettings(date=DAY, extractor=extractor, templates=True)
+    expected = extracted(sample, tmp_path / "with", settings)
+    wikiextractor.load_wikiextractor.cache_clear()
+    monkeypatch.setitem(__import__("sys").modules, "wikiextractor", None)
+    assert extracted(sample, tmp_path / "without", settings) == expected
 
 
 # The output directory
@@ -738,7 +625,7 @@ def test_nesting_deeper_than_python_recurses_does_not_depend_on_the_caller(tmp_p
 def test_blocks_end_with_a_page_and_are_small(tmp_path: Path) -> None:
     pages = [page(f"Page {n}", WORDS * 100, number=n) for n in range(400)]
     source = write_dump(tmp_path / "dump.xml", *pages)
-    with ProcessPool(1) as one, dump.open_dump(str(source), one, max_page_bytes=1 << 20) as opened:
+    with ProcessPool(1) as one, dump.open_dump(str(source), one, "3.1.0", max_page_bytes=1 << 20) as opened:
         blocks = list(opened.blocks())
     assert len(blocks) > 5
     assert all(block.data.endswith(b"</page>") for block in blocks)

@@ -4,19 +4,21 @@ import json
 import multiprocessing
 import re
 from datetime import date
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from bertdata.errors import DatasetError, InputError, SettingsError
 from bertdata.io import process_pool
-from bertdata.wiki import rendering
-from bertdata.wiki.extract import extract
+from bertdata.wiki import extract as step
+from bertdata.wiki.package import extractor as package
 from bertdata.wiki.page_rules import PageLimits, PageRules
 from bertdata.wiki.settings import ExtractSettings
 from tests.support.commands import contents
 from tests.support.dumps import HOSTILE_ID, HOSTILE_PAGES, files, page, write_dump
 
+extract = partial(step.extract, engine="python")
 WORDS = "Water runs down the old stone steps and out into the garden below. "
 ON_DAY = ExtractSettings(date=date(2020, 1, 1))
 WITHOUT = ExtractSettings(date=date(2020, 1, 1), skip_pages=(HOSTILE_ID,))
@@ -80,7 +82,7 @@ def test_want_of_memory_is_no_reason_to_skip_a_page(tmp_path: Path, monkeypatch:
     def fail(self: object, page: object) -> bytes:
         raise MemoryError
 
-    monkeypatch.setattr(rendering.Renderer, "render", fail)
+    monkeypatch.setattr(package.Renderer, "render", fail)
     monkeypatch.setattr(process_pool, "_may_start_processes", lambda: False)  # which would not have the patch
     source = write_dump(tmp_path / "dump.xml", FIRST)
     with pytest.raises(InputError, match="page 'First' .id 1.: took more memory than there is"):

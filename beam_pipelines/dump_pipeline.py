@@ -1,0 +1,74 @@
+"""The pipeline from a dump to extracted articles, which runs before the one that uses them."""
+
+import argparse
+from typing import Any
+
+from beam_pipelines.options import PROGRAM
+from beam_pipelines.report.counters import RunMetrics, report_amounts
+from beam_pipelines.runners.pipeline import make_pipeline, run_pipeline, runs_here
+from beam_pipelines.stages.extraction_stage import ExtractionStage, plan_extraction
+from bertdata.io import storage
+from bertdata.io.terminal import say_error
+from bertdata.wiki.articles.report import ExtractReport
+from bertdata.wiki.open_extractor import check_engine, forget_extractors
+from bertdata.wiki.settings import ExtractSettings
+
+
+def extract_dump(
+    flags: argparse.Namespace, beam_arguments: list[str], settings: ExtractSettings
+) -> RunMetrics:
+    """Extract the dump in a pipeline of its own, whose files' sizes the plan of the parts needs.
+
+    Afterwards the directory of the articles is the input. Returns the pipeline's metrics, or those of the
+    run that finished the directory before.
+    """
+    pipeline = make_pipeline(beam_arguments, flags)
+    if runs_here(pipeline):
+        check_engine(settings.extractor, flags.engine)
+    stage = plan_dump(flags, settings)
+    flags.input = [stage.articles.commit.directory]
+    finished = stage.articles.finished()
+    if finished is None:
+        return _extract(pipeline, stage)
+    stage.articles.commit.release_finished()
+    _warn(stage, finished.report)
+    return RunMetrics(totals=report_amounts(finished.report))
+
+
+def preview_dump(flags: argparse.Namespace, settings: ExtractSettings) -> list[str]:
+    """The articles that would be extracted, for a person; errors are those of the run before its start."""
+    return plan_dump(flags, settings).articles.preview(begun=False)
+
+
+def plan_dump(flags: argparse.Namespace, settings: ExtractSettings) -> ExtractionStage:
+    """Plan the extraction; errors as from plan_extraction."""
+    (dump,) = flags.input
+    return plan_extraction(dump, storage.join(flags.text, "extracted"), settings, flags.engine)
+
+
+def _extract(pipeline: Any, stage: ExtractionStage) -> RunMetrics:
+    """Run the pipeline, the directory locked; clean up behind it."""
+    # Imported here: importing Beam takes seconds, which --help and wrong usage do not need.
+    from beam_pipelines.stages.extraction import ExtractArticles
+
+    _ = pipeline | "extract dump" >> ExtractArticles(stage)
+    commit = stage.articles.commit
+    with commit.locked():
+        commit.claim()
+        try:
+            metrics = run_pipeline(pipeline)
+        except BaseException as error:
+            if runs_here(pipeline):
+                commit.give_up()
+            elif isinstance(error, KeyboardInterrupt):
+                say_error(f"{PROGRAM}: the job goes on where it runs; stop it there")
+            raise
+        finally:
+            forget_extractors()
+        commit.release()
+    return metrics
+
+
+def _warn(stage: ExtractionStage, report: ExtractReport) -> None:
+    for fault in report.faults:
+        say_error(f"{PROGRAM}: warning: {stage.articles.dump}: {fault}")

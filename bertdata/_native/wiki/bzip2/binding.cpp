@@ -1,0 +1,62 @@
+// The Python face of the bzip2 decoder. Twin: wiki/dump/bzip2.py and wiki/dump/bzip2_blocks.py, with Python's bz2.
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <algorithm>
+#include <memory>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "buffers.h"
+#include "wiki/bindings.h"
+#include "wiki/bzip2/block_decoder.h"
+#include "wiki/bzip2/marks.h"
+
+namespace bertdata {
+namespace {
+
+// Kept by each thread from block to block.
+struct Decoding {
+  bzip2::BlockDecoder decoder;
+  Column<uint8_t> text;
+};
+
+// The text of a block; None where it is refused, OverflowError where it is longer than most bytes.
+py::object decompress_block(const py::buffer& data, uint64_t first, uint64_t end, size_t most) {
+  static thread_local std::unique_ptr<Decoding> kept;
+  const Array<uint8_t> array(data, "data");
+  bzip2::Outcome outcome;
+  {
+    py::gil_scoped_release released;
+    if (!kept) kept = std::make_unique<Decoding>();
+    outcome = kept->decoder.decode(array.data, array.size, first, end, most, kept->text);
+  }
+  if (outcome == bzip2::Outcome::kTooLong) throw std::overflow_error("the block's text is too long");
+  if (outcome == bzip2::Outcome::kRefused) return py::none();
+  return py::bytes(reinterpret_cast<const char*>(kept->text.data()), kept->text.size());
+}
+
+std::vector<std::pair<uint64_t, bool>> find_marks(const py::buffer& data, size_t start, size_t stop) {
+  const Array<uint8_t> array(data, "data");
+  std::vector<std::pair<uint64_t, bool>> marks;
+  {
+    py::gil_scoped_release released;
+    bzip2::MarkFinder::find(array.data, array.size, start, std::min(stop, array.size),
+                            [&](uint64_t bit, bool is_end) { marks.emplace_back(bit, is_end); });
+  }
+  return marks;
+}
+
+}  // namespace
+
+void bind_bzip2(py::module_& m) {
+  m.def("decompress_bzip2_block", &decompress_block, py::arg("data"), py::arg("first"), py::arg("end"),
+        py::arg("most"),
+        "The text of the bzip2 block in the bits first to end of the data; None where it is damaged, cut off or "
+        "randomised, OverflowError where it has more than most bytes");
+  m.def("find_bzip2_marks", &find_marks, py::arg("data"), py::arg("start"), py::arg("stop"),
+        "(bit, whether it ends a stream) of the bzip2 magic numbers that begin in the bytes start to stop");
+}
+
+}  // namespace bertdata

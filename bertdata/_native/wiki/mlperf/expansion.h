@@ -1,0 +1,125 @@
+// Expansion of calls in braces.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "wiki/mlperf/arguments.h"
+#include "wiki/mlperf/limits.h"
+#include "wiki/mlperf/site.h"
+#include "wiki/mlperf/spans.h"
+#include "wiki/mlperf/templates.h"
+
+namespace bertdata::wiki::mlperf {
+
+// Expands texts of one page. Where it recurses, in calls, is defined in calls.h.
+class Expansion {
+ public:
+  // What a called template was given, by its name as the call has it; the calls around it follow.
+  struct Caller {
+    std::string_view name;
+    const Arguments& arguments;
+    const Caller* outer;
+  };
+
+  Expansion(const Site& site, const Templates& templates, const Compute& function, std::string_view title,
+            Work& budget)
+      : limits(budget), words_(site, title), site_(site), templates_(templates), compute_(function) {}
+
+  // Appends the text with its calls expanded, each once, from left to right.
+  void expand(std::string_view text, std::string& out) {
+    if (depth_ >= kMaxTemplateDepth) return;
+    limits.work.spend(text.size() + kStepWork);
+    const size_t first = find_mark(text, "{{", 0);
+    if (first == npos) {
+      out += text;
+      return;
+    }
+    const Limits::Nesting nesting(limits, 1);
+    const size_t before = out.size();
+    size_t behind = 0;
+    for (const Span& span : find_calls(text, first)) {
+      out.append(text, behind, span.begin - behind);
+      const Limits::Waiting waiting(limits, out.size() - before);
+      call(inside(text, span, 2), out);
+      behind = span.end;
+    }
+    out.append(text, behind, npos);
+    limits.work.grow(out.size());
+  }
+
+  std::string expanded(std::string_view text) {
+    std::string out;
+    expand(text, out);
+    return out;
+  }
+
+  // The expansion of the text, in the buffer unless the text is its own.
+  std::string_view expansion_of(std::string_view text, std::string& buffer) {
+    if (is_plain(text, 0)) return text;
+    expand(text, buffer);
+    return buffer;
+  }
+
+  // Appends the text expanded, but what stands between raw nowiki tags on one line is copied.
+  void transform(std::string_view text, std::string& out) {
+    constexpr std::string_view kOpen = "<nowiki>", kClose = "</nowiki>";
+    const Limits::Nesting nesting(limits, 1);
+    size_t behind = 0, line_end = 0;
+    for (size_t open = find_mark(text, kOpen, 0); open != npos;) {
+      if (line_end != npos && open >= line_end) line_end = text.find('\n', open);
+      const size_t close = find_mark(text.substr(0, line_end), kClose, open + kOpen.size());
+      if (close == npos) {
+        open = line_end == npos ? npos : find_mark(text, kOpen, line_end);
+        continue;
+      }
+      expand(text.substr(behind, open - behind), out);
+      out.append(text, open, close + kClose.size() - open);
+      behind = close + kClose.size();
+      open = find_mark(text, kOpen, behind);
+    }
+    expand(text.substr(behind), out);
+  }
+
+  // Whether the text is its own expansion and transformation, and so many more frames are left.
+  bool is_plain(std::string_view text, int frames) const {
+    return depth_ < kMaxTemplateDepth && limits.has_frames(frames) && find_any<'{', '<'>(text, 0) == npos;
+  }
+
+  std::string transformed(std::string_view text) {
+    std::string out;
+    transform(text, out);
+    return out;
+  }
+
+  // The value of a function that is left to Python.
+  std::string computed(const char* function, const std::vector<std::string>& arguments) {
+    for (const std::string& argument : arguments) limits.work.spend(kPythonWork + kPythonByteWork * argument.size());
+    std::string value = compute_(function, arguments);
+    limits.work.grow(value.size());
+    return value;
+  }
+
+  // Arguments of a call from the part of that number on; literal ones are not expanded.
+  Arguments read_arguments(const std::vector<std::string_view>& parts, size_t from, bool literal);
+
+  const Caller* caller() const { return caller_; }
+
+  Limits limits;
+
+ private:
+  void call(std::string_view text, std::string& out);
+  void call_function(std::string_view text, std::string_view name, size_t colon, std::string& out);
+  void call_template(std::string_view text, std::string_view name, bool literal, std::string& out);
+  void substitute(std::string_view text, const Arguments& arguments, int level, std::string& out);
+
+  MagicWords words_;
+  const Site& site_;
+  const Templates& templates_;
+  const Compute& compute_;
+  const Caller* caller_ = nullptr;
+  int depth_ = 0;
+};
+
+}  // namespace bertdata::wiki::mlperf

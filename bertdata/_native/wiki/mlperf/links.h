@@ -1,0 +1,95 @@
+// Internal links, which become their labels.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "wiki/scan.h"
+#include "wiki/cut.h"
+
+namespace bertdata::wiki::mlperf {
+
+// Outermost balanced links from left to right; one that never closes ends the search.
+class LinkFinder {
+ public:
+  explicit LinkFinder(std::string_view text) : text_(text) {}
+
+  // The next link, from its first bracket to behind its last; not found at the end.
+  Span next() {
+    size_t depth = 0, begin = npos;
+    while (true) {
+      const size_t at = next_mark();
+      if (at == npos) return {};
+      pos_ = at + 2;
+      if (text_[at] == '[') {
+        if (depth++ == 0) begin = at;
+      } else if (depth > 0 && --depth == 0) {
+        return {begin, pos_};
+      }
+    }
+  }
+
+ private:
+  // The next "[[" or "]]".
+  size_t next_mark() {
+    for (size_t at = pos_;; ++at) {
+      at = find_any<'[', ']'>(text_, at);
+      if (at == npos || at + 1 >= text_.size()) return npos;
+      if (text_[at + 1] == text_[at]) return at;
+    }
+  }
+
+  std::string_view text_;
+  size_t pos_ = 0;
+};
+
+inline bool is_kept_namespace(std::string_view name) {
+  return name == "w" || name == "wiktionary" || name == "wikt";
+}
+
+// Whether a link of this title leaves nothing: most namespaces, as the original tells them.
+inline bool is_dropped_title(std::string_view title) {
+  const size_t colon = title.find(':');
+  if (colon == npos) return false;
+  if (colon > 0) return !is_kept_namespace(title.substr(0, colon));
+  const size_t second = title.find(':', 1);
+  return second != npos && second > 1 && !is_kept_namespace(title.substr(1, second - 1));
+}
+
+// The label behind a title that ends at `bar`: behind the last bar before one of the links within.
+inline std::string_view find_label(std::string_view inside, size_t bar) {
+  size_t cut = bar + 1, from = cut;
+  LinkFinder links(inside);
+  for (Span link = links.next(); link.found(); link = links.next()) {
+    if (link.begin > from) {
+      const size_t last = inside.substr(from, link.begin - from).rfind('|');
+      if (last != npos) cut = from + last + 1;
+    }
+    from = link.end;
+  }
+  return strip(inside.substr(cut));
+}
+
+inline void append_link(std::string_view inside, std::string& out) {
+  const size_t bar = inside.find('|');
+  if (is_dropped_title(bar == npos ? inside : strip_right(inside.substr(0, bar)))) return;
+  out += bar == npos ? inside : find_label(inside, bar);
+}
+
+inline void replace_internal_links(std::string& text, std::string& spare) {
+  const std::string_view in = text;
+  LinkFinder links(in);
+  Span link = links.next();
+  if (!link.found()) return;
+  spare.clear();
+  size_t behind = 0;
+  for (; link.found(); link = links.next()) {
+    spare.append(in, behind, link.begin - behind);
+    append_link(in.substr(link.begin + 2, link.end - link.begin - 4), spare);
+    behind = link.end;
+  }
+  spare.append(in, behind, npos);
+  text.swap(spare);
+}
+
+}  // namespace bertdata::wiki::mlperf

@@ -1,0 +1,55 @@
+// Numbers as Python reads them from text.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "wiki/entities.h"
+
+namespace bertdata::wiki::mlperf {
+
+// Python's int(text) as plain decimal digits, "-" before a negative one; nothing for what is no integer.
+// Spaces at both ends count as nothing; digits of any script, single underscores between them.
+inline std::optional<std::string> read_integer(std::string_view text) {
+  const Words& words = Words::unicode11();
+  text = strip(text);
+  const bool negative = !text.empty() && text[0] == '-';
+  if (negative || (!text.empty() && text[0] == '+')) text.remove_prefix(1);
+  std::string digits;
+  size_t count = 0;
+  bool after_digit = false;
+  for (size_t pos = 0; pos < text.size();) {
+    if (text[pos] == '_') {
+      if (!after_digit) return std::nullopt;
+      after_digit = false;
+      ++pos;
+      continue;
+    }
+    const Character at = decode_at(text, pos);
+    const int digit = words.digit(at.cp);
+    if (digit < 0) return std::nullopt;
+    if (digit || !digits.empty()) digits += static_cast<char>('0' + digit);
+    after_digit = true;
+    ++count;
+    pos += at.length;
+  }
+  if (!after_digit || count > kMaxDecimalDigits) return std::nullopt;
+  if (digits.empty()) return "0";
+  return negative ? "-" + digits : digits;
+}
+
+// What an integer beyond 62 bits counts as: no text is as long.
+constexpr int64_t kHuge = int64_t{1} << 61;
+
+// An integer of read_integer's form, at most kHuge away from 0.
+inline int64_t clamp_integer(std::string_view digits) {
+  const bool negative = !digits.empty() && digits[0] == '-';
+  int64_t value = 0;
+  for (char digit : digits.substr(negative)) value = std::min(value * 10 + (digit - '0'), kHuge);
+  return negative ? -value : value;
+}
+
+}  // namespace bertdata::wiki::mlperf

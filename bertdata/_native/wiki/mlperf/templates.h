@@ -1,0 +1,38 @@
+// Definitions of templates by full title.
+#pragma once
+
+#include <string_view>
+
+#include "wiki/template_file.h"
+
+namespace bertdata::wiki::mlperf {
+
+// Those of a template file; of several with one title the last counts.
+class Templates {
+ public:
+  Templates() = default;
+  explicit Templates(std::string_view file) : file_(file) {}
+
+  bool empty() const { return file_.count(TemplateFile::kTemplate) == 0; }
+
+  // Whether the title is defined; its text goes into `text`.
+  bool find(std::string_view title, std::string_view& text) const {
+    uint64_t first = 0, last = file_.count(TemplateFile::kTemplate);
+    while (first < last) {  // the first record with a greater title lies in [first, last]
+      const uint64_t middle = first + (last - first) / 2;
+      if (title < file_.at(TemplateFile::kTemplate, middle).title)
+        last = middle;
+      else
+        first = middle + 1;
+    }
+    if (first == 0) return false;
+    const TemplateFile::Definition found = file_.at(TemplateFile::kTemplate, first - 1);
+    text = found.text;
+    return found.title == title;
+  }
+
+ private:
+  TemplateFile file_;
+};
+
+}  // namespace bertdata::wiki::mlperf

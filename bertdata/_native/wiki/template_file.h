@@ -1,0 +1,86 @@
+// The templates and redirects of a dump in one immutable file, which all workers map.
+//
+// Little-endian: "BDWIKI1\n"; the number of templates and of redirects (8 bytes each); their records, the
+// templates first, each five numbers: offset and bytes of the title, offset and bytes of the text, order
+// of the definition in the dump; then the data. Records of a kind are sorted by title, then by order.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace bertdata::wiki {
+
+struct BadTemplateFile : std::invalid_argument {
+  explicit BadTemplateFile(const std::string& fault) : std::invalid_argument("template file: " + fault) {}
+};
+
+// A view of the file's bytes, which must outlive it.
+class TemplateFile {
+ public:
+  struct Definition {
+    std::string_view title, text;
+    uint64_t order;
+  };
+
+  enum Kind { kTemplate, kRedirect };
+
+  TemplateFile() = default;
+  explicit TemplateFile(std::string_view bytes) : bytes_(bytes) {
+    if (bytes.substr(0, kMagic.size()) != kMagic) throw BadTemplateFile("does not begin with its mark");
+    if (bytes.size() < kHead) throw BadTemplateFile("ends within its head");
+    const uint64_t room = (bytes.size() - kHead) / kRecord;
+    counts_[kTemplate] = number(kMagic.size());
+    counts_[kRedirect] = number(kMagic.size() + 8);
+    if (counts_[kTemplate] > room || counts_[kRedirect] > room - counts_[kTemplate])
+      throw BadTemplateFile("has no room for its records");
+  }
+
+  uint64_t count(Kind kind) const { return counts_[kind]; }
+
+  // The i-th record of a kind, i < count.
+  Definition at(Kind kind, uint64_t i) const {
+    const uint64_t record = kHead + kRecord * (i + (kind == kRedirect ? counts_[kTemplate] : 0));
+    return {piece(record), piece(record + 16), number(record + 32)};
+  }
+
+  // The text of the record that a bisection meets first: of several with this title, wikiextractor 3.1.0
+  // takes that one.
+  std::optional<std::string_view> bisect(Kind kind, std::string_view title) const {
+    uint64_t low = 0, high = counts_[kind];  // the record lies in [low, high)
+    while (low < high) {
+      const uint64_t middle = low + (high - 1 - low) / 2;
+      const Definition met = at(kind, middle);
+      const int order = met.title.compare(title);
+      if (order == 0) return met.text;
+      if (order < 0)
+        low = middle + 1;
+      else
+        high = middle;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  static constexpr std::string_view kMagic = "BDWIKI1\n";
+  static constexpr uint64_t kHead = 24, kRecord = 40;
+
+  uint64_t number(uint64_t offset) const {
+    uint64_t value = 0;
+    for (unsigned i = 0; i < 8; ++i) value |= uint64_t{static_cast<uint8_t>(bytes_[offset + i])} << 8 * i;
+    return value;
+  }
+  std::string_view piece(uint64_t offset) const {
+    const uint64_t begin = number(offset), size = number(offset + 8);
+    if (begin > bytes_.size() || size > bytes_.size() - begin) throw BadTemplateFile("a record points beyond its end");
+    return bytes_.substr(begin, size);
+  }
+
+  std::string_view bytes_;
+  uint64_t counts_[2] = {0, 0};
+};
+
+}  // namespace bertdata::wiki

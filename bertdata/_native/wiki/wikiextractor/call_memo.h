@@ -1,0 +1,68 @@
+// Values of calls, kept between pages: navigation boxes and notes of stubs are called alike on many.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace bertdata::wiki::wikiextractor {
+
+// Values by the text of the call. A value must depend on nothing else: not on the page, nor on callers.
+class CallMemo {
+ public:
+  struct Value {
+    std::string text;
+    uint64_t work;  // spent on it, which each use spends again: a page's limit does not depend on the memo
+  };
+
+  const Value* find(std::string_view call) const {
+    const auto found = values_.find(call);
+    return found == values_.end() ? nullptr : &found->second;
+  }
+
+  // Calls that cost little more than to read them are not worth a place.
+  void keep(std::string_view call, std::string_view text, uint64_t work) {
+    if (work < 2 * call.size() + kLeastWork) return;
+    bytes_ += call.size() + text.size() + sizeof(Value);
+    if (bytes_ > kMostBytes) {
+      values_.clear();
+      bytes_ = call.size() + text.size() + sizeof(Value);
+    }
+    values_.emplace(call, Value{std::string(text), work});
+  }
+
+ private:
+  static constexpr size_t kMostBytes = size_t{8} << 20;
+  static constexpr uint64_t kLeastWork = 6000;
+
+  std::map<std::string, Value, std::less<>> values_;
+  size_t bytes_ = 0;
+};
+
+// The memos of an extractor, of which each thread takes one for itself.
+class CallMemos {
+ public:
+  std::unique_ptr<CallMemo> take() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (free_.empty()) return std::make_unique<CallMemo>();
+    std::unique_ptr<CallMemo> memo = std::move(free_.back());
+    free_.pop_back();
+    return memo;
+  }
+
+  void give(std::unique_ptr<CallMemo> memo) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    free_.push_back(std::move(memo));
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<CallMemo>> free_;
+};
+
+}  // namespace bertdata::wiki::wikiextractor

@@ -1,0 +1,119 @@
+// Elements that are dropped with their content.
+#pragma once
+
+#include <cstdint>
+#include <iterator>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "wiki/cut.h"
+#include "wiki/wikiextractor/tags.h"
+
+namespace bertdata::wiki::wikiextractor {
+
+class Elements {
+ public:
+  static void drop(std::string& text, std::string& spare, Work& work) {
+    if (text.find('<') == npos) return;
+    constexpr std::string_view kNames[] = {
+        "gallery", "timeline", "noinclude", "pre",      "table", "tr", "td", "th",   "caption",    "form", "input",
+        "select",  "option",   "textarea",  "ul",       "li",    "ol", "dl", "dt",   "dd",         "menu", "dir",
+        "ref",     "references", "img",     "imagemap", "source", "small", "inputbox", "includeonly", "categorytree"};
+    constexpr size_t kCount = std::size(kNames);
+    uint64_t present = 0;
+    bool stale = true;  // what is dropped may bring the pieces of another tag together
+    for (size_t i = 0; i < kCount; ++i) {
+      if (stale) present = find_names(text, kNames, kCount);
+      stale = present >> i & 1 && drop(text, spare, kNames[i], work);
+    }
+    drop_all(text, spare, BareTag{"noinclude"});
+  }
+
+ private:
+  // One bit for each name of which a tag, whole or not, is in the text.
+  static uint64_t find_names(std::string_view text, const std::string_view* names, size_t count) {
+    uint64_t present = 0;
+    const size_t last = text.rfind('>');
+    for (size_t at = text.find('<'); at != npos && last != npos && at < last; at = text.find('<', at + 1)) {
+      size_t pos = skip_spaces(text, at + 1);
+      if (starts_with(text, pos, "/")) pos = skip_spaces(text, pos + 1);
+      for (size_t i = 0; i < count; ++i)
+        if (!(present >> i & 1) && match_name(text, pos, names[i]) != npos) present |= uint64_t{1} << i;
+    }
+    return present;
+  }
+
+  // An opening tag that does not close itself.
+  struct Opener {
+    std::string_view name;
+    Work& work;
+    size_t last_close;  // the last ">" of the text
+
+    Span next(std::string_view text, size_t from) const {
+      if (last_close == npos) return {};
+      for (size_t at = text.find('<', from); at != npos && at < last_close; at = text.find('<', at + 1)) {
+        const size_t end = match_tag_name(text, skip_spaces(text, at + 1), name);
+        if (end == npos) continue;
+        const size_t close = find_tag_end(text, end, work);
+        if (close != npos && text[close - 1] != '/') return {at, close + 1};
+      }
+      return {};
+    }
+  };
+
+  struct Closer {
+    std::string_view name;
+
+    Span next(std::string_view text, size_t from) const {
+      for (size_t at = text.find('<', from); at != npos; at = text.find('<', at + 1)) {
+        size_t pos = skip_spaces(text, at + 1);
+        if (!starts_with(text, pos, "/")) continue;
+        pos = match_name(text, skip_spaces(text, pos + 1), name);
+        const size_t close = pos == npos ? npos : skip_spaces(text, pos);
+        if (close != npos && starts_with(text, close, ">")) return {at, close + 1};
+      }
+      return {};
+    }
+  };
+
+  // A tag without attributes: opening, closing, or closing itself.
+  struct BareTag {
+    std::string_view name;
+
+    Span next(std::string_view text, size_t from) const {
+      for (size_t at = text.find('<', from); at != npos; at = text.find('<', at + 1)) {
+        size_t pos = skip_spaces(text, at + 1);
+        const bool closing = starts_with(text, pos, "/");
+        pos = match_name(text, closing ? skip_spaces(text, pos + 1) : pos, name);
+        if (pos == npos) continue;
+        pos = skip_spaces(text, pos);
+        if (!closing && starts_with(text, pos, "/")) pos = skip_spaces(text, pos + 1);
+        if (starts_with(text, pos, ">")) return {at, pos + 1};
+      }
+      return {};
+    }
+  };
+
+  // Drops the elements of that name and closing tags that are left; whether there were any.
+  static bool drop(std::string& text, std::string& spare, std::string_view name, Work& work) {
+    const std::vector<Span> cuts = cut_ranges(text, Opener{name, work, text.rfind('>')}, Closer{name});
+    if (!cuts.empty()) {
+      drop_ranges(text, cuts, spare);
+      text.swap(spare);
+    }
+    return drop_all(text, spare, Closer{name}) || !cuts.empty();
+  }
+
+  template <class Mark>
+  static bool drop_all(std::string& text, std::string& spare, const Mark& mark) {
+    std::vector<Span> found;
+    for (Span next = mark.next(text, 0); next.found(); next = mark.next(text, next.end)) found.push_back(next);
+    if (found.empty()) return false;
+    drop_ranges(text, found, spare);
+    text.swap(spare);
+    return true;
+  }
+};
+
+}  // namespace bertdata::wiki::wikiextractor

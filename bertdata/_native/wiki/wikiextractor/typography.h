@@ -1,0 +1,95 @@
+// Marks and spaces as print has them.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "wiki/scan.h"
+
+namespace bertdata::wiki::wikiextractor {
+
+class Typography {
+ public:
+  static void apply(std::string& text, std::string& spare) {
+    replace_all(text, "<<", "\xC2\xAB", spare);
+    replace_all(text, ">>", "\xC2\xBB", spare);
+    tidy_spaces(text, spare);
+    drop_marks_between_lines(text, spare);
+    replace_all(text, ",,", ",", spare);
+    replace_all(text, ",.", ".", spare);
+  }
+
+ private:
+  static bool closes(std::string_view text, size_t pos) {
+    if (pos >= text.size()) return false;
+    const char byte = text[pos];
+    return byte == ',' || byte == ':' || byte == '.' || byte == ')' || byte == ']' ||
+           starts_with(text, pos, "\xC2\xBB");
+  }
+  static bool opens_before(std::string_view text, size_t pos) {
+    if (pos > 1 && starts_with(text, pos - 2, "\xC2\xAB")) return true;
+    return pos > 0 && (text[pos - 1] == '[' || text[pos - 1] == '(');
+  }
+
+  // Runs of spaces and tabulators become one space, of four dots or more three; then no space stands before
+  // a mark that closes nor behind one that opens.
+  static void tidy_spaces(std::string& text, std::string& spare) {
+    spare.clear();
+    size_t behind = 0, pos = 0;
+    while ((pos = find_any<' ', '\t', '.'>(text, pos)) != npos) {
+      const bool dots = text[pos] == '.';
+      size_t end = pos + 1;
+      while (end < text.size() && (dots ? text[end] == '.' : text[end] == ' ' || text[end] == '\t')) ++end;
+      const size_t run = end - pos;
+      if (dots) {
+        if (run > 3) {
+          spare.append(text, behind, pos + 3 - behind);
+          behind = end;
+        }
+      } else if (closes(text, end) || opens_before(text, pos)) {
+        spare.append(text, behind, pos - behind);
+        behind = end;
+      } else if (run > 1 || text[pos] == '\t') {
+        spare.append(text, behind, pos - behind).append(" ");
+        behind = end;
+      }
+      pos = end;
+    }
+    if (behind == 0) return;
+    spare.append(text, behind, npos);
+    text.swap(spare);
+  }
+
+  // Lines without a word character go, with one of the line ends around them.
+  static void drop_marks_between_lines(std::string& text, std::string& spare) {
+    const Words& words = Words::unicode14();
+    size_t behind = 0;
+    bool changed = false;
+    for (size_t at = text.find('\n'); at != npos; at = text.find('\n', at)) {
+      const size_t end = find_next_line(text, at + 1, words);
+      if (end == npos) {
+        ++at;
+        continue;
+      }
+      if (!changed) spare.clear();
+      changed = true;
+      spare.append(text, behind, at - behind).append("\n");
+      behind = at = end + 1;
+    }
+    if (!changed) return;
+    spare.append(text, behind, npos);
+    text.swap(spare);
+  }
+
+  // The line end behind one or more characters that are not of words; npos where one of those comes first.
+  static size_t find_next_line(std::string_view text, size_t pos, const Words& words) {
+    for (bool first = true; pos < text.size(); first = false) {
+      if (text[pos] == '\n' && !first) return pos;
+      if (words.length_at(text, pos)) return npos;
+      pos += decode_at(text, pos).length;
+    }
+    return npos;
+  }
+};
+
+}  // namespace bertdata::wiki::wikiextractor

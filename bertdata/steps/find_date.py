@@ -1,0 +1,221 @@
+"""The day on which published text was extracted, found by trying days."""
+
+import datetime
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from bertdata._native import Engine
+from bertdata.dataset.published.tables import PublishedFile, load_table
+from bertdata.errors import InputError, SettingsError
+from bertdata.io import storage
+from bertdata.io.file_check import md5_of
+from bertdata.steps.extract import day_of
+from bertdata.steps.progress import OnProgress, StepProgress, silent
+from bertdata.steps.values import AnyPath, path_of, workers_of
+from bertdata.text.load_splitter import LoadSplitter
+from bertdata.text.mlperf import make_sentences
+from bertdata.text.parts import part_name, part_text, plan_parts
+from bertdata.text.settings import SegmentSettings
+from bertdata.wiki.articles.dated_articles import DatedArticles, cut_into_files, first_articles
+from bertdata.wiki.articles.files import file_name
+from bertdata.wiki.settings import ExtractorName, ExtractSettings
+
+_EXTRACTED = re.compile(r"(?:.*/)?([A-Z])([A-Z])/wiki_(\d\d)")
+_YEARS = 3
+"""Years of days that are tried, where no last one is given."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DateSearch:
+    """The days on which the first file of a published table has the published md5.
+
+    file: its label in the table; figure: size, where no md5 of it was published, else md5. bytes: its size on
+    the first day tried, beside the published one; titles: of the pages in it that may depend on the day.
+    """
+
+    file: str
+    figure: str
+    bytes: int
+    published_bytes: int
+    first: datetime.date
+    last: datetime.date
+    days: list[datetime.date] = field(default_factory=list)
+    titles: list[str] = field(default_factory=list)
+
+    def lines(self) -> list[str]:
+        """The result for a person."""
+        tried = f"{(self.last - self.first).days + 1} days from {self.first} to {self.last}"
+        pages = f"{len(self.titles)} pages up to its end may depend on the day"
+        size = f"{self.bytes} bytes, published are {self.published_bytes}"
+        if not self.titles:
+            has = "the published" if self.days else "another"
+            why = "no page up to its end names a day"
+            return [f"{self.file}: has {has} {self.figure} on every day: {why}; {size}"]
+        if self.days:
+            days = ", ".join(_spans(self.days))
+            return [f"{self.file}: has the published {self.figure} on {days} (of {tried}; {pages})"]
+        return [f"{self.file}: has another {self.figure} on each of {tried}; {size}; {pages}"]
+
+
+def _spans(days: list[datetime.date]) -> Iterator[str]:
+    """The days in words, those that follow one another as one span."""
+    first = last = days[0]
+    for day in [*days[1:], datetime.date.min]:
+        if day == last + datetime.timedelta(days=1):
+            last = day
+            continue
+        yield str(first) if first == last else f"{first} to {last}"
+        first = last = day
+
+
+def find_date(
+    dump: AnyPath,
+    *,
+    table: str,
+    extractor: ExtractorName | None = None,
+    date: datetime.date | str | None = None,
+    until: datetime.date | str | None = None,
+    templates: bool | None = None,
+    skip_page: tuple[str, ...] = (),
+    punkt_tables: str | None = None,
+    engine: Engine | None = None,
+    workers: int | None = None,
+    progress: OnProgress | None = None,
+) -> DateSearch:
+    """Try the days from ``date`` to ``until``: on which of them has the dump's first text the published md5?
+
+    table: of published sizes and md5s, by name or path; the file that is compared is its first extracted file
+    (``AA/wiki_00``), or else its first text part (``part-00000-of-00500``), made by MLPerf's text stage.
+    extractor: None: mlperf. date: None: the dump's own. until: None: three years later. The clock stands at
+    midnight. InputError for a damaged dump; SettingsError for a table that has neither file.
+    """
+    first_given, last_given = day_of(date), day_of(until)
+    settings = ExtractSettings(
+        extractor=extractor or "mlperf", date=first_given, templates=templates, skip_pages=skip_page
+    )
+    rows = load_table(table)
+    _check_dump(path_of(dump), rows)
+    target = _find_target(rows, table, LoadSplitter("3.4.5", engine, punkt_tables))
+    tell = progress or silent
+
+    def reading(stage: str, done: int, total: int) -> None:
+        tell(StepProgress(stage="reading the first articles", done=done, total=total))
+
+    with first_articles(
+        path_of(dump),
+        settings,
+        target.has_enough,
+        engine=engine,
+        workers=workers_of(workers),
+        progress=reading,
+    ) as articles:
+        first = articles.first_day
+        last = last_given or first.replace(year=first.year + _YEARS, day=min(first.day, 28))
+        if last < first:
+            raise SettingsError(f"until is {last}, expected a day from {first} on")
+        return _search(target, articles, first, last, tell)
+
+
+def _search(
+    target: "_Target", articles: DatedArticles, first: datetime.date, last: datetime.date, tell: OnProgress
+) -> DateSearch:
+    """Make the target of each day, and compare it."""
+    found = DateSearch(
+        file=target.row.label,
+        figure="size" if target.row.md5 is None else "md5",
+        bytes=len(target.make(articles.on(first))),
+        published_bytes=target.row.bytes,
+        first=first,
+        last=last,
+        titles=articles.titles(),
+    )
+    total = (last - first).days + 1 if articles.pages else 1
+    for number in range(total):
+        day = first + datetime.timedelta(days=number)
+        tell(StepProgress(stage="trying days", done=number, total=total, unit="days"))
+        if target.is_published(target.make(articles.on(day))):
+            found.days.append(day)
+    tell(StepProgress(stage="trying days", done=total, total=total, unit="days"))
+    return found
+
+
+def _check_dump(dump: str, rows: list[PublishedFile]) -> None:
+    """InputError for a dump that has the name of a published one, but not its size."""
+    name = storage.base_name(dump)
+    for row in rows:
+        if name in row.paths and storage.size(dump) != row.bytes:
+            raise InputError(
+                f"{dump}: {storage.size(dump)} bytes, expected {row.bytes} as the table publishes them"
+            )
+
+
+@dataclass(frozen=True)
+class _Target:
+    """The published file that is made anew for each day: how, and from how many files of articles."""
+
+    row: PublishedFile
+    has_enough: Callable[[list[int]], bool]
+    make: Callable[[list[bytes]], bytes]
+
+    def is_published(self, data: bytes) -> bool:
+        """True if the data have the published size, and the md5 where there is one."""
+        return len(data) == self.row.bytes and self.row.md5 in (None, md5_of(data))
+
+
+def _find_target(rows: list[PublishedFile], table: str, load_splitter: LoadSplitter) -> _Target:
+    for row in _rows_at(rows, file_name(0)):
+        return _Target(row, lambda sizes: len(sizes) >= 1, lambda articles: cut_into_files(articles)[0])
+    for row in _rows_at(rows, f"results/{part_name(0)}"):
+        return _Target(row, _holds_a_part, _PartMaker(_number_of_files(rows, table), load_splitter))
+    raise SettingsError(
+        f"table {table}: has no row for {file_name(0)} nor for results/{part_name(0)}; one of them tells "
+        "the day"
+    )
+
+
+def _rows_at(rows: list[PublishedFile], path: str) -> Iterator[PublishedFile]:
+    for row in rows:
+        if any(place == path or place.endswith(f"/{path}") for place in row.paths):
+            yield row
+
+
+def _number_of_files(rows: list[PublishedFile], table: str) -> int:
+    """The number of extracted files, which each one's share of the evaluation set depends on."""
+    names = [match for row in rows for path in row.paths if (match := _EXTRACTED.fullmatch(path))]
+    if not names:
+        raise SettingsError(
+            f"table {table}: names no extracted file (text/FE/wiki_17), whose last one tells how many there "
+            "are; each gives a share of the evaluation articles"
+        )
+    return 1 + max(
+        100 * (26 * (ord(first) - ord("A")) + ord(second) - ord("A")) + int(number)
+        for first, second, number in (match.groups() for match in names)
+    )
+
+
+def _holds_a_part(sizes: list[int]) -> bool:
+    """True if files of these sizes hold a whole part, of which one more file is needed to know."""
+    return bool(sizes) and max(plan_parts(sizes, SegmentSettings().block_size, ["the first file"])) > 0
+
+
+class _PartMaker:
+    """Makes the first text part; the text of a file that is as on another day is kept."""
+
+    def __init__(self, files: int, load_splitter: LoadSplitter) -> None:
+        self._files = files
+        self._load_splitter = load_splitter
+        self._text = lru_cache(maxsize=256)(self._make_text)
+
+    def __call__(self, articles: list[bytes]) -> bytes:
+        files = cut_into_files(articles)
+        numbers = plan_parts([len(file) for file in files], SegmentSettings().block_size, ["the first file"])
+        first = [file for file, number in zip(files, numbers, strict=True) if number == 0]
+        return b"".join(self._text(index, file) for index, file in enumerate(first))
+
+    def _make_text(self, index: int, file: bytes) -> bytes:
+        split = self._load_splitter().segment_lines
+        eval_articles = SegmentSettings().eval_articles
+        made = make_sentences(file, file_name(index), index, self._files, eval_articles, split)
+        return part_text(made.training)

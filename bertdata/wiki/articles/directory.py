@@ -1,0 +1,90 @@
+"""The directory of extracted articles: its plan, recognised where it is finished, and its manifest."""
+
+from collections.abc import Iterable
+
+from bertdata.io import storage
+from bertdata.io.commit import Commit
+from bertdata.io.file_check import FileEntry
+from bertdata.io.manifest_file import MANIFEST_NAME
+from bertdata.wiki.articles.manifest import (
+    KIND,
+    SKIPPED_PAGES,
+    ArticlesManifest,
+    manifest_terms,
+    parse_articles_manifest,
+    plan_terms,
+)
+from bertdata.wiki.articles.report import ExtractReport
+from bertdata.wiki.settings import ExtractSettings
+
+
+class ArticlesDirectory:
+    """A directory to be made from a dump of that path, or URL, and size; picklable.
+
+    day: that dates are frozen at, None where only the dump's pages tell.
+    """
+
+    def __init__(self, directory: str, dump: str, dump_bytes: int, settings: ExtractSettings) -> None:
+        self.dump = dump
+        self.dump_bytes = dump_bytes
+        self.settings = settings
+        name = storage.base_name(dump)
+        self.day = settings.day_of(name)
+        terms = plan_terms(name, dump_bytes, settings.as_json(self.day), settings.program)
+        self.commit = Commit(directory, KIND, terms, manifest_terms, may_grow=(SKIPPED_PAGES,))
+
+    def finished(self) -> ArticlesManifest | None:
+        """The manifest, where the directory is finished and its files have their sizes.
+
+        DatasetError for a directory of other settings, or of something else.
+        """
+        self.commit.refuse_others()
+        data = self.commit.manifest()
+        if data is None:
+            return None
+        manifest = parse_articles_manifest(data, self.commit.path(MANIFEST_NAME))
+        paths = [self.commit.path(entry.name) for entry in manifest.files]
+        sizes = storage.each(paths, _size)
+        return manifest if sizes == [entry.bytes for entry in manifest.files] else None
+
+    def preview(self, *, begun: bool) -> list[str]:
+        """Dump, settings and the state of the directory, for a person.
+
+        begun: whether complete files of an earlier run are kept.
+        """
+        directory, terms = self.commit.directory, self.commit.terms
+        if (manifest := self.finished()) is not None:
+            return [f"{directory}: articles of {terms['dump']} are there, {len(manifest.files)} files"]
+        plan = ", ".join(f"{name} {value}" for name, value in terms.items() if value not in (None, []))
+        how = "an earlier run's complete files are kept" if begun else "from the beginning"
+        return [f"{directory}: articles to extract: {plan}; {how}"]
+
+    def finish(
+        self,
+        report: ExtractReport,
+        files: Iterable[FileEntry],
+        dump_md5: str,
+        left_out: set[str],
+        *,
+        release: bool = True,
+    ) -> None:
+        """Write MD5SUMS and manifest.
+
+        left_out: ids of pages that were left out; ids that were to be and were not are faults. release: end
+        the run, so that nothing of it is kept.
+        """
+        missing = [number for number in self.settings.skip_pages if number not in left_out]
+        report.faults += [f"page id {number}: not in the dump, nothing to leave out" for number in missing]
+        source = FileEntry(name=storage.base_name(self.dump), bytes=self.dump_bytes, md5=dump_md5)
+        manifest = ArticlesManifest(
+            source=source,
+            settings=self.settings.as_json(self.day),
+            extractor=self.settings.program,
+            report=report,
+            files=tuple(files),
+        )
+        self.commit.finish(manifest.dump(), manifest.md5sums(), release=release)
+
+
+def _size(path: str) -> int | None:
+    return storage.size(path) if storage.exists(path) else None

@@ -1,0 +1,111 @@
+"""Extracted articles in files of a megabyte, as wikiextractor writes them: AA/wiki_00 to ZZ/wiki_99."""
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, suppress
+
+from bertdata.errors import StorageError
+from bertdata.io import storage
+from bertdata.io.commit import Commit
+from bertdata.io.file_check import FileEntry, HashingSink
+
+FILE_BYTES = 1 << 20
+_FILES_PER_DIRECTORY = 100
+_LETTERS = 26
+_ARTICLES_AT_ONCE = 64
+
+
+class ArticleFiles:
+    """Writes articles one after another; a file appears under its name when it is complete.
+
+    An article that would bring a file over FILE_BYTES starts the next (so an article larger than that,
+    coming first, leaves an empty file before it: wikiextractor's rule, kept). ``files`` holds the
+    entries of the complete files, at the start those of an earlier run. ``completed`` is called after
+    each of them but the last.
+    """
+
+    def __init__(
+        self, commit: Commit, files: list[FileEntry], completed: Callable[[FileEntry], None]
+    ) -> None:
+        self.files = files
+        self._commit = commit
+        self._completed = completed
+        self._growing = ExitStack()
+        self._waiting: list[bytes] = []  # articles not yet written
+        self._bytes = 0  # of the file that grows, with those
+        self._sink = self._open()
+
+    @property
+    def total_bytes(self) -> int:
+        """The size of all complete files."""
+        return sum(entry.bytes for entry in self.files)
+
+    def write(self, article: bytes) -> None:
+        """Add one article."""
+        if starts_file(self._bytes, len(article)):
+            self._completed(self.close())
+            self._sink = self._open()
+        self._waiting.append(article)
+        self._bytes += len(article)
+        if len(self._waiting) >= _ARTICLES_AT_ONCE:
+            self._flush()
+
+    def _flush(self) -> None:
+        self._sink.write(b"".join(self._waiting))
+        self._waiting.clear()
+
+    def close(self) -> FileEntry:
+        """Complete the file that grows; its entry."""
+        self._flush()
+        self._growing.close()
+        self._bytes = 0
+        self.files.append(self._sink.entry(file_name(len(self.files))))
+        return self.files[-1]
+
+    def _open(self) -> HashingSink:
+        path = self._commit.path(file_name(len(self.files)))
+        storage.make_directory(storage.parent(path))
+        self._growing = ExitStack()
+        return HashingSink(self._growing.enter_context(self._commit.open_path(path)).write)
+
+    def __enter__(self) -> "ArticleFiles":
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        if failure[0] is not None:
+            self._growing.__exit__(*failure)  # type: ignore[arg-type]
+            self._remove_empty_directory()
+
+    def _remove_empty_directory(self) -> None:
+        directory = storage.parent(self._commit.path(file_name(len(self.files))))
+        if not storage.is_remote(directory):
+            with suppress(OSError):
+                os.rmdir(directory.removeprefix("file://"))
+
+
+def starts_file(written: int, article: int) -> bool:
+    """True if an article of so many bytes starts a new file behind one with so many bytes written."""
+    return written + article > FILE_BYTES
+
+
+def cut_files(sizes: Iterable[int]) -> Iterator[int]:
+    """The number of articles in each file, from the sizes of all articles; there is one file at least."""
+    articles = written = 0
+    for size in sizes:
+        if starts_file(written, size):
+            yield articles
+            articles = written = 0
+        articles += 1
+        written += size
+    yield articles
+
+
+def file_name(number: int) -> str:
+    """The name of the file of that number: ``AA/wiki_00``, ... ``AA/wiki_99``, ``AB/wiki_00``, ..."""
+    directory, file = divmod(number, _FILES_PER_DIRECTORY)
+    first, second = divmod(directory, _LETTERS)
+    if first >= _LETTERS:
+        raise StorageError(
+            f"more than {number} files of articles, which is all that wikiextractor's names can number"
+        )
+    return f"{chr(ord('A') + first)}{chr(ord('A') + second)}/wiki_{file:02d}"

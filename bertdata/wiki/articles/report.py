@@ -1,0 +1,58 @@
+"""The report on every page of a dump: written, or skipped for a reason."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from bertdata.wiki.pages import FAULTS, Skipped
+
+MAX_FAULTS = 1000
+
+
+@dataclass(kw_only=True)
+class ExtractReport:
+    """Counts of all pages: ``pages == written + sum(skipped.values())``.
+
+    ``empty`` of the written articles hold nothing but their title. ``faults`` has a line for each page
+    skipped because it is damaged or failed, the first thousand of them. ``files``, ``bytes``: the output.
+    ``by_package``: pages that the kernel left to the package wikiextractor.
+    """
+
+    date: str = ""
+    pages: int = 0
+    written: int = 0
+    empty: int = 0
+    skipped: dict[str, int] = field(default_factory=dict)
+    faults: list[str] = field(default_factory=list)
+    template_pages: int = 0
+    files: int = 0
+    bytes: int = 0
+    by_package: int = 0
+
+    def skip(self, skipped: Skipped) -> None:
+        """Count one skipped page."""
+        self.pages += 1
+        self.skipped[skipped.reason] = self.skipped.get(skipped.reason, 0) + 1
+        if skipped.reason in FAULTS and len(self.faults) < MAX_FAULTS:
+            self.faults.append(f"page {skipped.name}: skipped: {skipped.reason}")
+
+    def lines(self) -> list[str]:
+        """The report for a person: faults first, then counts by reason, most first."""
+        reasons = Counter(self.skipped).most_common()
+        return [
+            *self.faults,
+            f"{self.pages} pages: {self.written} articles written ({self.empty} of them empty), "
+            f"{self.pages - self.written} pages skipped",
+            *(
+                f"  {count} {reason}"
+                for reason, count in sorted(reasons, key=lambda pair: (-pair[1], pair[0]))
+            ),
+            f"{self.template_pages} template pages read; dates frozen at {self.date}; "
+            f"{self.bytes} bytes in {self.files} files",
+            *self._package_line(),
+        ]
+
+    def _package_line(self) -> list[str]:
+        if not self.by_package:
+            return []
+        pages = "1 page was" if self.by_package == 1 else f"{self.by_package} pages were"
+        return [f"{pages} left to the package wikiextractor, which knows what is on them"]

@@ -1,0 +1,123 @@
+"""One dump, read twice at most: its templates and its day first, then its pages."""
+
+import datetime
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+
+from bertdata._native import Engine
+from bertdata.io import storage
+from bertdata.io.commit import FOR_ONE_RUN
+from bertdata.wiki.articles.report import ExtractReport
+from bertdata.wiki.block_work import definitions_of
+from bertdata.wiki.dump.dump import Dump, OpenedOnce, PageBlock, open_dump
+from bertdata.wiki.dump.kept_blocks import KeptBlocks
+from bertdata.wiki.dump.newest_day import frozen_day, newest_timestamp
+from bertdata.wiki.extractor import ExtractorSettings
+from bertdata.wiki.page_rules import PageLimits, PageRules
+from bertdata.wiki.settings import ExtractSettings
+from bertdata.wiki.template_file import TemplateFileWriter
+from bertdata.wiki.worker_pool import WorkerPools
+
+_TEMPLATES = f"templates{FOR_ONE_RUN}"
+
+OnProgress = Callable[[str, int, int], None]
+"""Called now and then: stage (``templates`` or ``articles``), bytes of the dump read, bytes of the dump."""
+
+
+class DumpPasses(AbstractContextManager["DumpPasses"]):
+    """The dump, opened for its head, and its passes; InputError for what is no dump.
+
+    path: of the dump. day: that is known before it is read. bytes: of the dump. rules: for its pages.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        settings: ExtractSettings,
+        engine: Engine,
+        pools: WorkerPools,
+        limits: PageLimits,
+        progress: OnProgress | None,
+    ) -> None:
+        self.path = path.removeprefix("file://")
+        self.pools = pools
+        self.rules = PageRules(dump=self.path, skip_pages=settings.skip_pages, limits=limits)
+        self._settings = settings
+        self._engine: Engine = engine
+        self._tell = progress or (lambda stage, done, total: None)
+        self._opened = OpenedOnce(self._open)
+        self.bytes = storage.size(self.path)
+        self.day = settings.day_of(storage.base_name(self.path))
+
+    def _open(self) -> AbstractContextManager[Dump]:
+        limit, extractor = self._settings.max_page_bytes, self._settings.extractor
+        return open_dump(self.path, self.pools.reading, extractor, max_page_bytes=limit, engine=self._engine)
+
+    def __exit__(self, *failure: object) -> None:
+        self._opened.close()
+
+    def tell(self, stage: str, position: int) -> None:
+        """Tell of progress."""
+        self._tell(stage, position, self.bytes)
+
+    def open(self) -> AbstractContextManager[Dump]:
+        """The dump, at its first page."""
+        return self._opened.open()
+
+    def first_pass(
+        self, directory: str, kept: KeptBlocks, report: ExtractReport, left_out: set[str]
+    ) -> tuple[ExtractorSettings, str | None]:
+        """Collect the templates, if they are wanted; the workers' settings and the dump's md5.
+
+        The day that dates are frozen at is the newest revision's where no other is known.
+        """
+        settings = ExtractorSettings(
+            extractor=self._settings.extractor,
+            engine=self._engine,
+            site=self._opened.site,
+            day=self.day,
+            templates=None,
+            max_page_bytes=self._settings.max_page_bytes,
+            rules=self.rules,
+        )
+        newest = ""
+        if self.day is not None and not self._settings.templates:
+            return settings._replace(day=self._dated(report, newest)), None
+        with self._opened.open() as dump, TemplateFileWriter() as templates:
+            blocks = kept.passing(dump.blocks()) if dump.compressed else dump.blocks()
+            for block in self._definitions(blocks, settings, templates, report, left_out):
+                if self.day is None:
+                    newest = max(newest, newest_timestamp(block.data))
+                self.tell("templates", block.position)
+            md5 = dump.md5()
+            if self._settings.templates:
+                path = storage.join(directory, _TEMPLATES)
+                with storage.open_output(path) as file:
+                    templates.write(file)
+                settings = settings._replace(templates=path)
+        return settings._replace(day=self._dated(report, newest)), md5
+
+    def _definitions(
+        self,
+        blocks: Iterator[PageBlock],
+        settings: ExtractorSettings,
+        templates: TemplateFileWriter,
+        report: ExtractReport,
+        left_out: set[str],
+    ) -> Iterator[PageBlock]:
+        """The blocks, whose definitions are collected as they pass, if templates are wanted."""
+        if not self._settings.templates:
+            yield from blocks
+            return
+        for block, found in definitions_of(blocks, settings, self.pools.work):
+            for definition in found.definitions:
+                templates.add(*definition)
+            report.template_pages += found.pages
+            left_out.update(found.left_out)
+            yield block
+
+    def _dated(self, report: ExtractReport, newest: str) -> datetime.date:
+        """The day that dates are frozen at, which is reported."""
+        day = frozen_day(self.path, self.day, newest)
+        report.date = day.isoformat()
+        return day

@@ -1,0 +1,53 @@
+"""Wikitext to the lines of an article: the steps of the original, in its order."""
+
+import re
+
+from bertdata.wiki.mlperf.brackets import cut_enclosed, literal
+from bertdata.wiki.mlperf.entities import unescape, unescape_article
+from bertdata.wiki.mlperf.expansion import Expander
+from bertdata.wiki.mlperf.external_links import replace_external_links
+from bertdata.wiki.mlperf.lines import keep_lines
+from bertdata.wiki.mlperf.links import replace_links
+from bertdata.wiki.mlperf.quotes import replace_quotes
+from bertdata.wiki.mlperf.tags import drop_elements, drop_tags, number_elements
+from bertdata.wiki.mlperf.typography import tidy
+from bertdata.wiki.mlperf.work import Work
+
+_SWITCH = re.compile(
+    "__(?:NOTOC|FORCETOC|TOC|NEWSECTIONLINK|NONEWSECTIONLINK|NOGALLERY|HIDDENCAT|NOCONTENTCONVERT|NOCC"
+    "|NOTITLECONVERT|NOTC|START|END|INDEX|NOINDEX|STATICREDIRECT|DISAMBIG)__"
+)
+
+
+def render_lines(text: str, expander: Expander, work: Work) -> list[str]:
+    """The lines of the article's body; ``text`` is its wikitext, escaped as XML has it."""
+    return keep_lines(_clean(_strip_markup(expander.transform(text), work), work))
+
+
+def _strip_markup(text: str, work: Work) -> str:
+    """Steps on the escaped text: no tag can be seen yet, and no ``"`` but those of the steps themselves."""
+    for opener, closer in (("{{", "}}"), ("{|", "|}")):
+        work.spend(len(text))
+        text = cut_enclosed(text, literal(text, opener), literal(text, closer))
+    for step in (replace_quotes, replace_links, replace_external_links):
+        work.spend(len(text))
+        text = step(text)
+    return _SWITCH.sub("", text)
+
+
+def _clean(text: str, work: Work) -> str:
+    """Steps on the text with its characters and tags."""
+    for step in (unescape_article, drop_tags):
+        work.spend(len(text))
+        text = step(text)
+    text = unescape(drop_elements(text, work))
+    for tag, placeholder in (("math", "formula"), ("code", "codice")):
+        work.spend(len(text))
+        text = number_elements(text, tag, placeholder, work)
+    return tidy(text)
+
+
+def format_article(page_id: str, title: str, lines: list[str], url_base: str) -> str:
+    """The article as it is written; id and title stay as the dump has them, the body is plain text."""
+    begin = f'<doc id="{page_id}" url="{url_base}?curid={page_id}" title="{title}">\n{title}\n\n'
+    return begin + "".join(f"{line}\n" for line in lines) + "\n</doc>\n"

@@ -1,0 +1,62 @@
+r"""Classes of characters in regular expressions, and numbers, in Unicode 11.0.
+
+``\w`` and ``int`` follow the Unicode of the Python that runs; these follow Python 3.7. White space
+(``\s``, ``str.strip``) is the same in all versions.
+"""
+
+from bertdata.unicode import unicode11
+from bertdata.unicode.characters import decimal_value, is_control, is_space, is_unassigned
+
+WORD = "".join(
+    f"\\U{first:08X}-\\U{last:08X}" for first, last in (*unicode11.LETTER_LIKE, *unicode11.DECIMAL)
+)
+"""The word characters, to stand within brackets: categories L* and N*, and the underscore."""
+
+EDGE = f"(?![{WORD}])"
+"""Matches at the end of the text and before a character that is no word character."""
+
+
+def parse_integer(text: str, base: int = 10) -> int:
+    """Python 3.7's ``int``: digits of any script, single underscores between digits; ValueError."""
+    return int(_plain_digits(text), base)
+
+
+def parse_float(text: str) -> float:
+    """Python 3.7's ``float``; ValueError."""
+    return float(_plain_digits(text))
+
+
+def _plain_digits(text: str) -> str:
+    """The text with decimal digits of all scripts as ASCII digits; ValueError for what no number holds."""
+    if text.isascii():
+        return text
+    plain = []
+    for character in text:
+        digit = decimal_value(character)
+        if digit is None and not character.isascii() and not character.isspace():
+            raise ValueError(f"no number: {text!r}")
+        plain.append(character if digit is None else str(digit))
+    return "".join(plain)
+
+
+def python_repr(text: str) -> str:
+    """Python 3.7's ``repr`` of a string: what is not printable in Unicode 11.0 is escaped."""
+    quote = '"' if "'" in text and '"' not in text else "'"
+    return quote + "".join(_repr_of(character, quote) for character in text) + quote
+
+
+def _repr_of(character: str, quote: str) -> str:
+    code = ord(character)
+    if character in (quote, "\\"):
+        return "\\" + character
+    if character in "\n\r\t":
+        return {"\n": "\\n", "\r": "\\r", "\t": "\\t"}[character]
+    if _is_printable(character):
+        return character
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def _is_printable(character: str) -> bool:
+    if character in " \u2028\u2029":
+        return character == " "
+    return not (is_space(character) or is_control(character) or is_unassigned(character))

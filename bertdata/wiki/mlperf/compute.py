@@ -1,0 +1,70 @@
+"""Functions that both engines leave to Python: arithmetic and regular expressions, bounded."""
+
+import re
+import warnings
+
+from bertdata.wiki.mlperf.expressions import ExpressionError, evaluate
+
+MAX_PATTERN = 200
+MAX_STEPS = 10_000_000
+MAX_RESULT = 64 << 20
+
+_SINGLE_EQUALS = re.compile("(?<![!<>])=")
+_REPEATED_GROUP = re.compile(r"\)[*+?{]")
+_CHOICE = re.compile(r"[*+?{|]")
+
+
+def compute(function: str, arguments: list[str]) -> str:
+    """The value of one of these functions.
+
+    expr (text): the text as an expression; else the text, altered, in an error element.
+    find (source, pattern): empty if the regular expression is found in the source, else ``0``.
+    replace (source, pattern, replacement, count): the source with so many matches replaced (0: all).
+
+    A regular expression that Python refuses, or that might take long, gives an empty text: one that
+    repeats a group, is longer than MAX_PATTERN, or has so many choices for so long a source that
+    searching could take MAX_STEPS.
+    """
+    if function == "expr":
+        return _expr(*arguments)
+    if function == "find":
+        return _find(*arguments)
+    return _replace(*arguments)
+
+
+def _expr(text: str) -> str:
+    text = _SINGLE_EQUALS.sub("==", text).replace("mod", "%")
+    try:
+        return evaluate(text)
+    except ExpressionError:
+        return f'<span class="error">{text}</span>'
+
+
+def _find(source: str, pattern: str) -> str:
+    compiled = _compile(pattern, source)
+    return "" if compiled is None or compiled.search(source) else "0"
+
+
+def _replace(source: str, pattern: str, replacement: str, count: str) -> str:
+    compiled = _compile(pattern, source)
+    if compiled is None or (len(source) + 1) * (len(replacement) + 1) > MAX_RESULT:
+        return ""
+    try:
+        return compiled.sub(replacement, source, int(count))
+    except (re.error, IndexError, OverflowError):  # a bad reference in the replacement
+        return ""
+
+
+def _compile(pattern: str, source: str) -> "re.Pattern[str] | None":
+    """The pattern if Python takes it, and searching the source cannot take long."""
+    choices = len(_CHOICE.findall(pattern))
+    if len(pattern) > MAX_PATTERN or _REPEATED_GROUP.search(pattern):
+        return None
+    if (len(source) + 1) ** (choices + 1) > MAX_STEPS:
+        return None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return re.compile(pattern)
+    except (re.error, OverflowError, RecursionError):
+        return None

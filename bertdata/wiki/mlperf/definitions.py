@@ -1,0 +1,74 @@
+"""Definitions of templates: what a page of a template holds, and where a call finds it."""
+
+import re
+
+from bertdata.unicode.characters import upper
+from bertdata.wiki.mlperf.entities import unescape
+from bertdata.wiki.mlperf.tags import next_of
+
+_UNCLOSED_NOINCLUDE = re.compile(r"<noinclude\s*>")
+
+
+def read_definition(escaped: str) -> str:
+    """The text that calls of the template give, before its parameters are filled in; empty: not defined."""
+    text = _drop(unescape(escaped), "<!--", "-->")
+    text = _drop(text, "<noinclude>", "</noinclude>")
+    if (unclosed := _UNCLOSED_NOINCLUDE.search(text)) is not None:
+        text = text[: unclosed.start()]
+    text = text.replace("<noinclude/>", "")
+    only = "".join(_contents(text, "<onlyinclude>", "</onlyinclude>"))
+    return only or text.replace("<includeonly>", "").replace("</includeonly>", "")
+
+
+def _drop(text: str, opener: str, closer: str) -> str:
+    kept: list[str] = []
+    end = 0
+    for begin, behind in _elements(text, opener, closer):
+        kept.append(text[end:begin])
+        end = behind
+    return "".join([*kept, text[end:]])
+
+
+def _contents(text: str, opener: str, closer: str) -> list[str]:
+    return [text[begin + len(opener) : end - len(closer)] for begin, end in _elements(text, opener, closer)]
+
+
+def _elements(text: str, opener: str, closer: str) -> list[tuple[int, int]]:
+    found: list[tuple[int, int]] = []
+    end = 0
+    while (begin := text.find(opener, end)) >= 0:
+        close = text.find(closer, begin + len(opener))
+        if close < 0:
+            break
+        end = close + len(closer)
+        found.append((begin, end))
+    return found
+
+
+def definition_title(name: str, prefix: str, namespaces: frozenset[str]) -> str:
+    """The title that a call of that name looks for; ``prefix`` is the template namespace with its colon."""
+    if name.startswith(":"):
+        return name[1:]
+    if name[1:2] == ":" and name[0] in namespaces:
+        return name
+    return prefix + upper(name[:1]) + name[1:]
+
+
+def split_nowiki(text: str) -> list[tuple[str, str]]:
+    """The text as pairs: what is expanded, and the ``nowiki`` element on one line that follows it."""
+    if "<nowiki>" not in text:
+        return [(text, "")]
+    pairs: list[tuple[str, str]] = []
+    next_line = next_of(text, "\n")
+    end = searched = 0
+    close = -1
+    while (begin := text.find("<nowiki>", searched)) >= 0:
+        if close < begin and (close := text.find("</nowiki>", begin)) < 0:
+            break
+        line_end = next_line(begin)
+        searched = begin + len("<nowiki>")
+        if line_end < 0 or line_end > close:
+            behind = searched = close + len("</nowiki>")
+            pairs.append((text[end:begin], text[begin:behind]))
+            end = behind
+    return [*pairs, (text[end:], "")]

@@ -1,0 +1,40 @@
+"""Character references: ``&nbsp;``, ``&#65;``, ``&#x41;``."""
+
+import re
+from html.entities import name2codepoint  # HTML 4's 252 names
+
+from bertdata.wiki.mlperf.characters import WORD, parse_integer
+
+_REFERENCE = re.compile(f"&(#?)([{WORD}]+);")
+_HIGHLIGHT, _END_TAG, _END_HIGHLIGHT = "&lt;syntaxhighlight ", "&gt;", "&lt;/syntaxhighlight&gt;"
+
+
+def unescape(text: str) -> str:
+    """Each known reference as its character, once; others stay."""
+    return _REFERENCE.sub(_character, text) if "&" in text else text
+
+
+def _character(reference: re.Match[str]) -> str:
+    name = reference[2]
+    try:
+        if not reference[1]:
+            return chr(name2codepoint[name])
+        return chr(parse_integer(name[1:], 16) if name.startswith("x") else parse_integer(name))
+    except (KeyError, ValueError, OverflowError):
+        return reference[0]
+
+
+def unescape_article(text: str) -> str:
+    """Unescape the text but for the contents of ``syntaxhighlight`` elements, which lose their tags."""
+    pieces: list[str] = []
+    end = 0
+    while (begin := text.find(_HIGHLIGHT, end)) >= 0:
+        content = text.find(_END_TAG, begin + len(_HIGHLIGHT))
+        if content < 0:
+            break
+        behind = text.find(_END_HIGHLIGHT, content + len(_END_TAG))
+        if behind < 0:
+            break
+        pieces += [unescape(text[end:begin]), text[content + len(_END_TAG) : behind]]
+        end = behind + len(_END_HIGHLIGHT)
+    return "".join([*pieces, unescape(text[end:])])

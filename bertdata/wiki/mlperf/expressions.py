@@ -1,0 +1,161 @@
+"""Arithmetic of ``#expr``, which the original hands to Python: a bounded evaluator of our own.
+
+Numbers, arithmetic, comparisons, ``and or not``, conditional expressions, tuples, and the names below.
+Everything else that Python would evaluate (texts, attributes, other names) is an error, as are numbers
+beyond MAX_BITS, texts beyond MAX_TEXT and nesting beyond MAX_NESTING.
+"""
+
+import ast
+import math
+import operator
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+MAX_TEXT = 1000
+MAX_BITS = 100_000
+MAX_NESTING = 100
+MAX_DIGITS = 400
+
+
+class ExpressionError(Exception):
+    """A text that is no expression, or one beyond what is evaluated here."""
+
+
+def _round(number: Any, digits: Any = None) -> Any:
+    if digits is not None and abs(digits) > MAX_DIGITS:
+        raise ExpressionError("too many digits")
+    return round(number, digits)
+
+
+_CONSTANTS = {"pi": math.pi, "e": math.e}
+_CALLS: dict[str, Callable[..., Any]] = {
+    **{call.__name__: call for call in (abs, bool, divmod, float, int, len, max, min, sum)},
+    "round": _round,
+    "trunc": math.trunc,
+}
+_UNARY: dict[type, Callable[[Any], Any]] = {
+    ast.UAdd: operator.pos,
+    ast.USub: operator.neg,
+    ast.Invert: operator.invert,
+    ast.Not: operator.not_,
+}
+_BINARY: dict[type, Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.Pow: operator.pow,
+    ast.LShift: operator.lshift,
+    ast.RShift: operator.rshift,
+    ast.BitAnd: operator.and_,
+    ast.BitOr: operator.or_,
+    ast.BitXor: operator.xor,
+}
+_COMPARISONS: dict[type, Callable[[Any, Any], Any]] = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.In: lambda left, right: left in right,
+    ast.NotIn: lambda left, right: left not in right,
+}
+
+
+def evaluate(text: str) -> str:
+    """The expression's value as ``str`` prints it; ExpressionError."""
+    if len(text) > MAX_TEXT:
+        raise ExpressionError("too long")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(text.lstrip(" \t"), mode="eval")
+        return str(_value(tree.body, 0))
+    except (SyntaxError, ValueError, TypeError, ArithmeticError, MemoryError, RecursionError) as error:
+        raise ExpressionError(str(error)) from None
+
+
+def _value(node: ast.expr, nesting: int) -> Any:
+    if nesting > MAX_NESTING:
+        raise ExpressionError("nested too deep")
+    match node:
+        case ast.Constant(value=bool() | int() | float() | complex() | None as value):
+            return value
+        case ast.Name(id=name) if name in _CONSTANTS:
+            return _CONSTANTS[name]
+        case ast.Tuple(elts=elements):
+            return tuple(_value(element, nesting + 1) for element in elements)
+        case ast.UnaryOp(op=op, operand=operand):
+            return _UNARY[type(op)](_value(operand, nesting + 1))
+        case ast.BinOp():
+            return _chain(node, nesting)
+        case ast.BoolOp(op=op, values=values):
+            return _boolean(isinstance(op, ast.And), values, nesting)
+        case ast.Compare(left=left, ops=ops, comparators=others):
+            return _compare(left, ops, others, nesting)
+        case ast.IfExp(test=test, body=body, orelse=other):
+            return _value(body if _value(test, nesting + 1) else other, nesting + 1)
+        case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in _CALLS:
+            return _CALLS[name](*[_value(argument, nesting + 1) for argument in args])
+    raise ExpressionError(f"no arithmetic: {type(node).__name__}")
+
+
+def _chain(node: ast.expr, nesting: int) -> Any:
+    """A sum or product of many terms, from left to right without nesting."""
+    operations: list[tuple[ast.operator, ast.expr]] = []
+    while isinstance(node, ast.BinOp):
+        operations.append((node.op, node.right))
+        node = node.left
+    value = _value(node, nesting + 1)
+    for op, right in reversed(operations):
+        value = _binary(op, value, _value(right, nesting + 1))
+    return value
+
+
+def _binary(op: ast.operator, left: Any, right: Any) -> Any:
+    if type(op) not in _BINARY:
+        raise ExpressionError("no arithmetic")
+    if isinstance(left, int) and isinstance(right, int):
+        _check_size(op, left, right)
+    elif isinstance(left, tuple) != isinstance(right, tuple):
+        raise ExpressionError("arithmetic with a tuple")
+    return _BINARY[type(op)](left, right)
+
+
+def _check_size(op: ast.operator, left: int, right: int) -> None:
+    if isinstance(op, ast.Pow):
+        bits = left.bit_length() * right if abs(left) > 1 else 1
+    elif isinstance(op, ast.LShift):
+        bits = left.bit_length() + right
+    else:
+        bits = left.bit_length() + right.bit_length()
+    if bits > MAX_BITS:
+        raise ExpressionError("too large a number")
+
+
+def _boolean(wanted: bool, values: list[ast.expr], nesting: int) -> Any:
+    """``and`` (wanted: True) or ``or``: the first value that decides."""
+    value: Any = wanted
+    for node in values:
+        value = _value(node, nesting + 1)
+        if bool(value) is not wanted:
+            break
+    return value
+
+
+def _compare(left: ast.expr, ops: list[ast.cmpop], others: list[ast.expr], nesting: int) -> Any:
+    value = _value(left, nesting + 1)
+    result: Any = True
+    for op, node in zip(ops, others, strict=True):
+        if type(op) not in _COMPARISONS:
+            raise ExpressionError("no comparison of values")
+        other = _value(node, nesting + 1)
+        result = _COMPARISONS[type(op)](value, other)
+        if not result:
+            break
+        value = other
+    return result

@@ -1,0 +1,150 @@
+"""Blocks of a dump to articles and definitions, as MLPerf's pinned WikiExtractor makes them."""
+
+import datetime
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from bertdata.wiki.mlperf.article import format_article, render_lines
+from bertdata.wiki.mlperf.definitions import read_definition
+from bertdata.wiki.mlperf.expansion import Expander, Site
+from bertdata.wiki.mlperf.magic_words import magic_words
+from bertdata.wiki.mlperf.reading import PageReader, RawPage, State
+from bertdata.wiki.mlperf.template_table import TemplateTable
+from bertdata.wiki.mlperf.work import LimitError, TooDeepError, Work
+from bertdata.wiki.pages import BAD_UTF8, CUT_OFF, DUPLICATE, FAILED, LEFT_OUT, REDIRECT, TOO_LARGE
+
+_DEFINING = ("10", "828")
+_PYTHON_FRAMES = 20_000
+"""Python's own recursion limit while pages are rendered: far more than MAX_FRAMES of ours take."""
+
+Outcome = tuple[str, str, int, int, int]
+"""Reason (empty for an article), detail, size of the article in bytes, begin and end in the block."""
+
+Definition = tuple[str, bytes, bytes]
+"""Kind (always "template"), title and text in UTF-8."""
+
+
+class MlperfExtractor:
+    """The pinned extractor for one dump; ``templates``: the bytes of a template file, if there is one."""
+
+    def __init__(
+        self,
+        *,
+        url_base: str,
+        namespaces: list[tuple[str, str]],
+        template_namespace: str,
+        module_namespace: str,
+        day: str,
+        templates: Any,
+        skip_pages: list[str],
+        max_page_bytes: int,
+        max_work: int,
+    ) -> None:
+        self._url_base = url_base
+        self._keys = {name: key if key.isdecimal() else "" for name, key in namespaces}
+        self._day = datetime.date.fromisoformat(day)
+        self._site = Site(
+            namespaces=frozenset(self._keys),
+            template_prefix=f"{template_namespace}:" if template_namespace else "",
+            templates=None if templates is None else TemplateTable(templates),
+        )
+        self._skip_pages = frozenset(skip_pages)
+        self._max_page_bytes = max_page_bytes
+        self._max_work = max_work
+
+    def extract(
+        self, data: bytes, state: State
+    ) -> tuple[bytes, list[Outcome], str | None, tuple[str, bool, bool, str | None]]:
+        """The articles of a block, what becomes of each page, the first id, and the state behind."""
+        reader = PageReader(state)
+        articles: list[bytes] = []
+        outcomes: list[Outcome] = []
+        with _deep_stack():
+            for page in reader.read(data):
+                reason, detail, article = self._extract_page(page, data)
+                if article:
+                    articles.append(article)
+                outcomes.append((reason, detail, len(article), page.begin, page.end))
+        return b"".join(articles), outcomes, reader.first_id, reader.state
+
+    def _extract_page(self, page: RawPage, data: bytes) -> tuple[str, str, bytes]:
+        """Reason, detail and article."""
+        reason = self._reason(page, data)
+        if reason:
+            return reason, page.page_id if reason == LEFT_OUT else "", b""
+        if page.title is None:
+            return FAILED, "no title", b""
+        if not page.page_id:
+            return FAILED, "no id", b""
+        try:
+            return "", page.page_id, self._render(page, page.title)
+        except LimitError as error:
+            return "limit", str(error), b""
+        except TooDeepError as error:
+            return FAILED, str(error), b""
+        except UnicodeEncodeError:
+            return FAILED, "a lone surrogate in its text", b""
+
+    def _reason(self, page: RawPage, data: bytes) -> str:
+        """The reason why the page is no article; empty if it is one."""
+        if page.page_id in self._skip_pages:
+            return LEFT_OUT
+        if not page.closed:
+            return CUT_OFF
+        if page.end - page.begin > self._max_page_bytes:
+            return TOO_LARGE
+        if not _is_utf8(data[page.begin : page.end]):
+            return BAD_UTF8
+        if page.repeated:
+            return DUPLICATE
+        if page.redirect:
+            return REDIRECT
+        return "" if page.namespace == "0" else f"namespace {page.namespace}"
+
+    def _render(self, page: RawPage, title: str) -> bytes:
+        work = Work(self._max_work)
+        expander = Expander(self._site, magic_words(title, self._keys, self._day), work)
+        lines = render_lines("".join(page.text), expander, work)
+        return format_article(page.page_id, title, lines, self._url_base).encode()
+
+    def definitions(
+        self, data: bytes, state: State
+    ) -> tuple[list[Definition], int, list[str], str | None, tuple[str, bool, bool, str | None]]:
+        """The definitions of a block, its template pages, those left out, the first id, the state behind."""
+        reader = PageReader(state)
+        found: list[Definition] = []
+        left_out: list[str] = []
+        pages = 0
+        for page in reader.read(data):
+            if not page.emitted or page.namespace not in _DEFINING:
+                continue
+            if page.page_id in self._skip_pages:
+                left_out.append(page.page_id)
+                continue
+            pages += 1
+            if self._reason(page, data) in (TOO_LARGE, BAD_UTF8) or page.title is None:
+                continue
+            if text := read_definition("".join(page.text)):
+                found.append(("template", page.title.encode(), text.encode("utf-8", "surrogatepass")))
+        return found, pages, left_out, reader.first_id, reader.state
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+@contextmanager
+def _deep_stack() -> Iterator[None]:
+    """Raise Python's recursion limit to the depth that MAX_FRAMES of ours need."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(before, _PYTHON_FRAMES))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(before)

@@ -1,0 +1,121 @@
+"""Functions of modules that the original knows: ``{{#invoke:String|len|...}}``."""
+
+from collections.abc import Callable
+
+from bertdata.wiki.mlperf.characters import parse_float, parse_integer, python_repr
+from bertdata.wiki.mlperf.compute import compute
+from bertdata.wiki.mlperf.work import Work, check_size
+
+Arguments = dict[str, str]
+"""Values by name, in the order in which the names first appear; ``1``, ``2`` ... where there is none."""
+
+_NUMERALS = (
+    *((1000, "M"), (900, "CM"), (500, "D"), (400, "CD"), (100, "C"), (90, "XC"), (50, "L"), (40, "XL")),
+    *((10, "X"), (9, "IX"), (5, "V"), (4, "IV"), (1, "I")),
+)
+_MAX_ROMAN = 4999
+
+
+def invoke(module: str, function: str, arguments: Arguments, work: Work) -> str:
+    """The function's value, empty if it is unknown; ValueError, IndexError for bad arguments."""
+    work.spend(sum(map(len, arguments.values())))
+    if module == "String" and function in _STRING:
+        names, call = _STRING[function]
+        value = call(*_take(names, arguments))
+    elif module in ("Roman", "Numero romano") and function == "main":
+        value = _roman(arguments)
+    elif module == "If empty" and function == "main":
+        value = _repr(arguments)
+    else:
+        value = ""
+    work.spend(len(value))
+    return value
+
+
+def _take(names: tuple[str, ...], arguments: Arguments) -> list[str]:
+    """The value of each name, else the next one without a name, else empty."""
+    taken = []
+    number = 1
+    for name in names:
+        if name in arguments:
+            taken.append(arguments[name])
+        else:
+            taken.append(arguments.get(str(number), ""))
+            number += 1
+    return taken
+
+
+def _length(text: str) -> str:
+    return str(len(text))
+
+
+def _sub(text: str, first: str, last: str) -> str:
+    begin = parse_integer(first or "1")
+    end = parse_integer(last or "-1")
+    if begin > 0:
+        begin -= 1
+    if end < 0:
+        end += 1
+        if end == 0:
+            end = len(text)
+    return text[begin:end]
+
+
+def _sublength(text: str, first: str, length: str) -> str:
+    begin = parse_integer(first or "1") - 1
+    return text[begin : begin + parse_integer(length or "1")]
+
+
+def _character_at(text: str, place: str) -> str:
+    number = parse_integer(place or "1")
+    return text[number - 1 if number > 0 else number]
+
+
+def _find(source: str, target: str, start: str, plain: str) -> str:
+    if not source or not target:
+        return "0"
+    begin, is_plain = parse_integer("0" + start), parse_integer("0" + plain)
+    if is_plain:
+        return str(source.find(target, begin - 1) + 1)
+    return compute("find", [source, target])
+
+
+def _replace(source: str, pattern: str, replacement: str, count: str, plain: str) -> str:
+    times = parse_integer(count or "0")
+    if parse_integer(plain or "1"):
+        found = source.count(pattern)
+        check_size(len(source) + (min(times, found) if times > 0 else found) * len(replacement))
+        return source.replace(pattern, replacement, times or -1)
+    return compute("replace", [source, pattern, replacement, str(times)])
+
+
+def _repeat(text: str, count: str) -> str:
+    """Always empty: the original multiplies a text by a text."""
+    return ""
+
+
+_STRING: dict[str, tuple[tuple[str, ...], Callable[..., str]]] = {
+    "len": (("s",), _length),
+    "sub": (("s", "i", "j"), _sub),
+    "sublength": (("s", "i", "len"), _sublength),
+    "pos": (("target", "pos"), _character_at),
+    "find": (("source", "target", "start", "plain"), _find),
+    "replace": (("source", "pattern", "replace", "count", "plain"), _replace),
+    "rep": (("s", "count"), _repeat),
+}
+
+
+def _roman(arguments: Arguments) -> str:
+    number = int(parse_float(arguments.get("1", "")))
+    if not 0 <= number <= _MAX_ROMAN:
+        return arguments.get("2", "N/A")
+    numeral = ""
+    for value, letters in _NUMERALS:
+        times, number = divmod(number, value)
+        numeral += letters * times
+    return numeral
+
+
+def _repr(arguments: Arguments) -> str:
+    pairs = (f"{python_repr(name)}: {python_repr(value)}" for name, value in arguments.items())
+    return "{" + ", ".join(pairs) + "}"

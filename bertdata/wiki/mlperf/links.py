@@ -1,0 +1,54 @@
+"""Internal links: ``[[title|label]]`` becomes its label."""
+
+import re
+
+_MARK = re.compile(r"\[\[|\]\]")
+_PREFIXES = ("w", "wiktionary", "wikt")
+"""Prefixes of titles whose links stay; any other, a namespace or not, makes the link vanish."""
+
+
+def replace_links(text: str) -> str:
+    """Each outermost link as its label; a link that never closes stays, with all that follows it."""
+    pieces: list[str] = []
+    end = 0
+    for begin, behind in _find_links(text):
+        pieces += [text[end:begin], _label(text[begin + 2 : behind - 2])]
+        end = behind
+    return "".join([*pieces, text[end:]])
+
+
+def _find_links(text: str) -> list[tuple[int, int]]:
+    links: list[tuple[int, int]] = []
+    depth = begin = 0
+    for mark in _MARK.finditer(text):
+        if mark[0] == "[[":
+            if not depth:
+                begin = mark.start()
+            depth += 1
+        elif depth:
+            depth -= 1
+            if not depth:
+                links.append((begin, mark.end()))
+    return links
+
+
+def _label(inside: str) -> str:
+    bar = inside.find("|")
+    if bar < 0:
+        return inside if _stays(inside) else ""
+    title = inside[:bar].rstrip()
+    searched = bar + 1
+    for begin, behind in _find_links(inside):
+        last = inside.rfind("|", searched, begin)
+        if last >= 0:
+            bar = last  # the label is what follows the last option before a link
+        searched = behind
+    return inside[bar + 1 :].strip() if _stays(title) else ""
+
+
+def _stays(title: str) -> bool:
+    colon = title.find(":")
+    if colon > 0:
+        return title[:colon] in _PREFIXES
+    second = title.find(":", 1) if colon == 0 else -1
+    return second <= 1 or title[1:second] in _PREFIXES

@@ -1,0 +1,26 @@
+"""Magic words: names of calls that stand for the page's title, its parts, or the time."""
+
+import datetime
+
+
+def magic_words(title: str, namespace_keys: dict[str, str], day: datetime.date) -> dict[str, str]:
+    """The value of each word on the page of that title, at midnight of the day."""
+    namespace, colon, page = title.partition(":")
+    if not colon:
+        namespace, page = "", title
+    base, slash, subpage = page.rpartition("/")
+    return {
+        "!": "|",
+        "NAMESPACE": namespace,
+        "NAMESPACENUMBER": namespace_keys.get(namespace, "0"),
+        "PAGENAME": page,
+        "FULLPAGENAME": title,
+        "BASEPAGENAME": base if slash else page,
+        "SUBPAGENAME": subpage if slash else "",
+        "ROOTPAGENAME": page.partition("/")[0],
+        "CURRENTYEAR": f"{day.year:04d}",
+        "CURRENTMONTH": f"{day.month:02d}",
+        "CURRENTDAY": f"{day.day:02d}",
+        "CURRENTHOUR": "00",
+        "CURRENTTIME": "00:00:00",
+    }

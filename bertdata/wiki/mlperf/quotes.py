@@ -1,0 +1,20 @@
+"""Quotes of apostrophes: bold, italic, both, and the quotation marks that P makes of them."""
+
+import re
+
+_BOTH = re.compile(r"'{5}(.*?)'{5}")
+_BOLD = re.compile(r"'{3}(.*?)'{3}")
+_QUOTED_ITALIC = re.compile("''\"([^\"]*)\"''")
+_ITALIC = re.compile(r"''(.*?)''")
+_DOUBLE_QUOTED = re.compile('""([^"]*)""')
+
+
+def replace_quotes(text: str) -> str:
+    """Bold loses its apostrophes, italic becomes quoted; apostrophes without a partner on the line too."""
+    if "''" in text:
+        text = _BOTH.sub(r"\1", text)
+        text = _BOLD.sub(r"\1", text)
+        text = _QUOTED_ITALIC.sub(r'"\1"', text)
+        text = _ITALIC.sub(r'"\1"', text)
+    text = _DOUBLE_QUOTED.sub(r'"\1"', text)
+    return text.replace("'''", "").replace("''", '"')

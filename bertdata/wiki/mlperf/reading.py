@@ -1,0 +1,136 @@
+"""Pages of a block, found line by line as the original finds them.
+
+Only the first tag of a line counts, whatever element it stands in; fields that a page lacks keep the
+value of the page before, in the cases in which the original's do.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from bertdata.wiki.mlperf.characters import WORD
+
+_TAG = re.compile(f"<(/?[{WORD}]+)[^>]*>")
+_CLOSER = re.compile("<[^>]*>")
+
+State = tuple[str, bool, bool, str | None]
+"""Namespace, redirect, whether inside a text, id of the page emitted last."""
+
+
+@dataclass(kw_only=True, slots=True)
+class RawPage:
+    """A page's fields, escaped as in the dump, and where it lies in the block.
+
+    ``closed``: whether its closing tag was met; ``emitted``: whether the original would pass it on.
+    """
+
+    begin: int
+    end: int
+    namespace: str = "0"
+    page_id: str = ""
+    title: str | None = None
+    text: list[str] = field(default_factory=list)
+    redirect: bool = False
+    repeated: bool = False
+    closed: bool = True
+
+    @property
+    def emitted(self) -> bool:
+        return self.closed and not self.redirect and not self.repeated
+
+
+class PageReader:
+    """The machine that reads lines; its ``state`` goes on from block to block.
+
+    ``first_id``: the id of the first page that was emitted, or would have been but for its repeated id.
+    """
+
+    def __init__(self, state: State) -> None:
+        self._namespace, self._redirect, self._inside_text, self._last_id = state
+        self.first_id: str | None = None
+        self._opened = False
+        self._page = RawPage(begin=0, end=0)
+
+    @property
+    def state(self) -> State:
+        """The state behind what was read."""
+        return self._namespace, self._redirect, self._inside_text, self._last_id
+
+    def read(self, data: bytes) -> Iterator[RawPage]:
+        """The pages of a block of whole lines, each once it is closed; at last one that is not."""
+        place = 0
+        for raw in _lines(data):
+            line = raw.decode("utf-8", "surrogateescape")
+            tag = _TAG.search(line)
+            if tag is None:
+                if self._inside_text and "<" not in line:
+                    self._page.text.append(line)
+            elif tag[1] == "/page":
+                yield self._close(place + _size(line[: tag.end()]))
+            else:
+                self._read_tag(line, tag, place)
+            place += len(raw)
+        if self._opened:
+            self._page.end, self._page.closed = place, False
+            yield self._page
+
+    def _read_tag(self, line: str, tag: re.Match[str], place: int) -> None:
+        page, name = self._page, tag[1]
+        if name == "page":
+            page.begin = place + _size(line[: tag.start()])
+            page.text.clear()
+            self._opened, self._redirect = True, False
+        elif name == "id":
+            page.page_id = page.page_id or _rest(line, tag)
+        elif name == "title":
+            page.title = _rest(line, tag)
+        elif name == "ns":
+            self._namespace = _rest(line, tag)
+        elif name == "redirect":
+            self._redirect = True
+        elif name == "text":
+            self._open_text(line, tag)
+        elif name == "/text":
+            page.text.append(line[: tag.start()])
+            self._inside_text = False
+        elif self._inside_text:
+            page.text.append(line)
+
+    def _open_text(self, line: str, tag: re.Match[str]) -> None:
+        rest = _rest(line, tag)
+        closed = _CLOSER.match(line, tag.end() + len(rest)) is not None
+        if not closed and tag[0].endswith("/>"):
+            return
+        self._page.text.append(rest)
+        self._inside_text = not closed
+
+    def _close(self, end: int) -> RawPage:
+        page = self._page
+        page.end, page.namespace, page.redirect = end, self._namespace, self._redirect
+        if not page.redirect:
+            if self.first_id is None:
+                self.first_id = page.page_id
+            page.repeated = page.page_id == self._last_id
+        if page.emitted:
+            self._namespace, self._last_id = "0", page.page_id
+        self._page = RawPage(begin=end, end=end)
+        self._opened = False
+        return page
+
+
+def _rest(line: str, tag: re.Match[str]) -> str:
+    """The text between the tag and the next one, line feed included."""
+    return line[tag.end() :].partition("<")[0]
+
+
+def _size(text: str) -> int:
+    return len(text.encode("utf-8", "surrogateescape"))
+
+
+def _lines(data: bytes) -> Iterator[bytes]:
+    """The lines; only a line feed ends one."""
+    begin = 0
+    while begin < len(data):
+        end = data.find(b"\n", begin) + 1 or len(data)
+        yield data[begin:end]
+        begin = end

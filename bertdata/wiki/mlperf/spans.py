@@ -1,0 +1,83 @@
+"""Balanced braces and brackets: calls, parameters, and the parts between vertical bars."""
+
+import re
+from collections.abc import Iterator
+
+_BRACES = re.compile(r"\{{2,}|\}{2,}")
+_BRACES_AND_BRACKETS = re.compile(r"\{{2,}|\}{2,}|\[{2,}|\]{2,}")
+
+CALL = 2
+PARAMETER = 3
+ANY = 0
+
+Span = tuple[int, int]
+
+
+def find_spans(text: str, braces: int) -> Iterator[Span]:
+    """The outermost spans that open with so many braces; ANY: with two or more braces or brackets.
+
+    Only runs of two or more equal characters count. Where the text ends inside a span, that span and
+    all that follow are not found.
+    """
+    if "{{" not in text and (braces or "[[" not in text):
+        return
+    opening: int | None = None
+    stack: list[int] = []  # lengths of the open runs, those of brackets negative
+    for run in (_BRACES if braces else _BRACES_AND_BRACKETS).finditer(text):
+        kind, length = run[0][0], run.end() - run.start()
+        if opening is None:
+            if kind in "{[" and length >= braces:
+                opening = run.start()
+                stack = [length if kind == "{" else -length]
+        elif kind == "{":
+            stack.append(length)
+        elif kind == "[":
+            stack.append(-length)
+        else:
+            left = _close_braces(stack, length) if kind == "}" else _close_brackets(stack, length)
+            if not stack:
+                yield opening, run.end() - left
+                opening = None
+            elif kind == "}" and len(stack) == 1 and 0 < stack[0] < braces:
+                opening = None
+
+
+def _close_braces(stack: list[int], length: int) -> int:
+    """Take a run of closing braces from the stack; the braces that are left of it.
+
+    Brackets that are still open are taken along, and count as braces to close.
+    """
+    while stack:
+        open_braces = stack.pop()
+        if length < open_braces:
+            stack.append(open_braces - length)
+            return 0
+        length -= open_braces
+        if open_braces and length <= 1:
+            break
+    return length
+
+
+def _close_brackets(stack: list[int], length: int) -> int:
+    """Take a run of closing brackets from the stack, as far as it has brackets; what is left of the run."""
+    while stack and stack[-1] < 0:
+        open_brackets = -stack.pop()
+        if length < open_brackets:
+            stack.append(length - open_brackets)
+            return 0
+        length -= open_brackets
+        if length <= 1:
+            break
+    return length
+
+
+def split_parts(text: str) -> list[str]:
+    """The text cut at each vertical bar outside braces and brackets."""
+    parts: list[str] = []
+    begin = searched = 0
+    for span_begin, span_end in [*find_spans(text, ANY), (len(text), len(text))]:
+        while (bar := text.find("|", searched, span_begin)) >= 0:
+            parts.append(text[begin:bar])
+            begin = searched = bar + 1
+        searched = span_end
+    return [*parts, text[begin:]]

@@ -1,0 +1,188 @@
+"""Comments and tags that vanish, and elements that vanish with their content."""
+
+import re
+from collections.abc import Callable, Iterator
+from heapq import merge
+
+from bertdata.wiki.mlperf.brackets import Mark, Search, cut_enclosed
+from bertdata.wiki.mlperf.characters import EDGE
+from bertdata.wiki.mlperf.work import Work
+
+_SELF_CLOSING = ("br", "hr", "nobr", "ref", "references", "nowiki")
+_IGNORED = (
+    *(
+        "abbr",
+        "b",
+        "big",
+        "blockquote",
+        "center",
+        "cite",
+        "em",
+        "font",
+        "h1",
+        "h2",
+        "h3",
+        "h4",
+        "hiero",
+        "i",
+        "kbd",
+    ),
+    *("p", "plaintext", "s", "span", "strike", "strong", "tt", "u", "var", "a"),
+)
+_DROPPED = (
+    *(
+        "gallery",
+        "timeline",
+        "noinclude",
+        "pre",
+        "table",
+        "tr",
+        "td",
+        "th",
+        "caption",
+        "div",
+        "form",
+        "input",
+    ),
+    *("select", "option", "textarea", "ul", "li", "ol", "dl", "dt", "dd", "menu", "dir", "ref", "references"),
+    *("img", "imagemap", "source", "small", "sub", "sup", "indicator"),
+)
+
+_SELF_CLOSING_NAME = re.compile(rf"<\s*(?:{'|'.join(_SELF_CLOSING)}){EDGE}", re.IGNORECASE)
+_IGNORED_NAME = re.compile(rf"<(?:{'|'.join(_IGNORED)}){EDGE}", re.IGNORECASE)
+_IGNORED_CLOSER = re.compile(rf"</\s*(?:{'|'.join(_IGNORED)})>", re.IGNORECASE)
+
+
+def drop_tags(text: str) -> str:
+    """The text without comments, self-closing tags and tags of formatting, whose content stays."""
+    if "<" not in text:
+        return text
+    kept: list[str] = []
+    end = 0
+    tags = (_comments(text), _closers(text), _ignored(text), _self_closing(text))
+    for begin, behind in merge(*tags):
+        if begin >= end:
+            kept.append(text[end:begin])
+            end = behind
+    return "".join([*kept, text[end:]])
+
+
+def _comments(text: str) -> Iterator[Mark]:
+    """Comments, looked for on their own: one that begins within a tag still hides those it holds."""
+    begin = text.find("<!--")
+    while begin >= 0 and (end := text.find("-->", begin + 4)) >= 0:
+        yield begin, end + 3
+        begin = text.find("<!--", end + 3)
+
+
+def _closers(text: str) -> Iterator[Mark]:
+    return (tag.span() for tag in _IGNORED_CLOSER.finditer(text))
+
+
+def _ignored(text: str) -> Iterator[Mark]:
+    next_end = next_of(text, ">")
+    for name in _IGNORED_NAME.finditer(text):
+        end = next_end(name.end())
+        if end < 0:
+            return
+        yield name.start(), end + 1
+
+
+def _self_closing(text: str) -> Iterator[Mark]:
+    next_end = next_of(text, ">")
+    for name in _SELF_CLOSING_NAME.finditer(text):
+        end = next_end(name.end())
+        if end < 0:
+            return
+        if _ends_with_slash(text, name.end(), end):
+            yield name.start(), end + 1
+
+
+def _ends_with_slash(text: str, begin: int, end: int) -> bool:
+    while end > begin and text[end - 1].isspace():
+        end -= 1
+    return end > begin and text[end - 1] == "/"
+
+
+def next_of(text: str, characters: str) -> Callable[[int], int]:
+    """A search for the next of the characters, -1 if there is none; places asked for never decrease.
+
+    What was found is remembered, so that all searches together read the text once.
+    """
+    found = dict.fromkeys(characters, -2)
+
+    def search(begin: int) -> int:
+        for character, place in found.items():
+            if place != -1 and place < begin:
+                found[character] = text.find(character, begin)
+        return min((place for place in found.values() if place >= 0), default=-1)
+
+    return search
+
+
+def drop_elements(text: str, work: Work) -> str:
+    """The text without tables, references, lists and the like, and their content."""
+    for tag in _DROPPED:
+        if "<" not in text:
+            return text
+        work.spend(len(text))
+        text = cut_enclosed(text, _opener(text, tag), _closer(text, tag))
+    return text
+
+
+def _opener(text: str, tag: str) -> Search:
+    """A search for tags that open the element: no slash or ``>`` within, so not ``<ref name="a/b">``."""
+    pattern = re.compile(rf"<\s*{tag}{EDGE}", re.IGNORECASE)
+    next_end = next_of(text, "/>")
+
+    def search(begin: int) -> Mark | None:
+        while (name := pattern.search(text, begin)) is not None:
+            end = next_end(name.end())
+            if end >= 0 and text[end] == ">":
+                return name.start(), end + 1
+            begin = name.end()
+        return None
+
+    return search
+
+
+def _closer(text: str, tag: str) -> Search:
+    pattern = re.compile(rf"<\s*/\s*{tag}>", re.IGNORECASE)
+
+    def search(begin: int) -> Mark | None:
+        found = pattern.search(text, begin)
+        return None if found is None else found.span()
+
+    return search
+
+
+def number_elements(text: str, tag: str, placeholder: str, work: Work) -> str:
+    """The text with ``placeholder_1``, ``placeholder_2`` ... for its elements of that tag.
+
+    Equal elements share the number of the first of them; the numbers of the others are not used.
+    """
+    for number, element in enumerate(_elements(text, tag), start=1):
+        work.spend(len(text))
+        text = text.replace(element, f"{placeholder}_{number}")
+    return text
+
+
+def _elements(text: str, tag: str) -> list[str]:
+    name = re.compile(rf"<\s*{tag}", re.IGNORECASE)
+    closer = re.compile(rf"<\s*/\s*{tag}\s*>", re.IGNORECASE)
+    next_end = next_of(text, ">")
+    found: list[str] = []
+    behind = 0
+    while (opener := name.search(text, behind)) is not None:
+        end = next_end(opener.end())
+        if end < 0:
+            break
+        attributes = text[opener.end() : end]
+        behind = opener.end()
+        if not attributes.strip() or (attributes[0] == " " and len(attributes) > 1):
+            close = closer.search(text, end + 1)
+            if close is None:
+                break
+            found.append(text[opener.start() : close.end()])
+            behind = close.end()
+    return found

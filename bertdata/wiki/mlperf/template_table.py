@@ -1,0 +1,44 @@
+"""The definitions of a template file, for the pinned extractor: of equal titles the last one counts."""
+
+import struct
+from collections.abc import Iterator
+from typing import Any
+
+from bertdata.wiki.template_file import MAGIC
+
+_HEAD = struct.Struct("<8sQQ")
+_RECORD = struct.Struct("<5Q")
+
+
+class TemplateTable:
+    """Texts of templates by title, in a buffer that holds a template file; ValueError if it holds none."""
+
+    def __init__(self, file: Any) -> None:
+        self._data = memoryview(file)
+        if self._data[: len(MAGIC)] != MAGIC:
+            raise ValueError("template file: does not begin with its mark")
+        if len(self._data) < _HEAD.size:
+            raise ValueError("template file: ends within its head")
+        _, templates, redirects = _HEAD.unpack_from(self._data)
+        if templates + redirects > (len(self._data) - _HEAD.size) // _RECORD.size:
+            raise ValueError("template file: has no room for its records")
+        self._places = dict(self._records(templates))
+
+    def _records(self, number: int) -> Iterator[tuple[str, tuple[int, int]]]:
+        """Title and place of the text, in order of titles and then of the dump."""
+        for record in range(number):
+            title, title_bytes, text, text_bytes, _ = _RECORD.unpack_from(
+                self._data, _HEAD.size + record * _RECORD.size
+            )
+            if title + title_bytes > len(self._data) or text + text_bytes > len(self._data):
+                raise ValueError("template file: a record points beyond its end")
+            yield _decode(self._data[title : title + title_bytes]), (text, text + text_bytes)
+
+    def get(self, title: str) -> str | None:
+        """The template's text, None if it is not defined."""
+        place = self._places.get(title)
+        return None if place is None else _decode(self._data[slice(*place)])
+
+
+def _decode(data: memoryview) -> str:
+    return bytes(data).decode("utf-8", "surrogatepass")

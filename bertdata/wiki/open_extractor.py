@@ -1,0 +1,101 @@
+"""The extractor for a program and an engine."""
+
+import datetime
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any
+
+from bertdata._native import Engine, default_engine, kernels, use_native
+from bertdata.wiki.extractor import (
+    BlockArticles,
+    BlockDefinitions,
+    BlockState,
+    Extractor,
+    ExtractorSettings,
+    PageOutcome,
+)
+from bertdata.wiki.page_rules import MAX_WORK
+from bertdata.wiki.settings import ExtractorName
+from bertdata.wiki.template_file import map_file
+
+
+def check_engine(extractor: ExtractorName, engine: Engine | None) -> Engine:
+    """The engine that is wanted, or the best there is; errors where it cannot run."""
+    engine = engine or default_engine()
+    if not use_native(engine) and extractor == "3.1.0":
+        from bertdata.wiki.package.wikiextractor import load_wikiextractor
+
+        load_wikiextractor()
+    return engine
+
+
+@lru_cache(maxsize=2)
+def open_extractor(settings: ExtractorSettings) -> Extractor:
+    """The extractor, kept between a worker's blocks; errors as from its engine."""
+    if use_native(settings.engine):
+        return _NativeExtractor(settings)
+    if settings.extractor == "mlperf":
+        from bertdata.wiki.mlperf import MlperfExtractor
+
+        return _Named(MlperfExtractor(**_arguments(settings)))
+    from bertdata.wiki.package.extractor import PackageExtractor
+
+    return PackageExtractor(settings)
+
+
+def forget_extractors() -> None:
+    """Close the template files that this process's extractors hold."""
+    open_extractor.cache_clear()
+
+
+class _Named:
+    """An extractor whose plain tuples get their names."""
+
+    def __init__(self, extractor: Any) -> None:
+        self._extractor = extractor
+
+    def extract(self, data: bytes, state: BlockState, /) -> BlockArticles:
+        articles, outcomes, first_id, leaving = self._extractor.extract(data, tuple(state))
+        named = _named_outcomes(outcomes)
+        return BlockArticles(articles, named, first_id, BlockState(*leaving))
+
+    def definitions(self, data: bytes, state: BlockState, /) -> BlockDefinitions:
+        found, pages, left_out, first_id, leaving = self._extractor.definitions(data, tuple(state))
+        return BlockDefinitions(found, pages, left_out, first_id, BlockState(*leaving))
+
+
+def _named_outcomes(outcomes: Iterable[tuple[Any, ...]]) -> list[PageOutcome]:
+    return [PageOutcome._make(outcome) for outcome in outcomes]
+
+
+class _NativeExtractor(_Named):
+    """A kernel; several threads may share it."""
+
+    def __init__(self, settings: ExtractorSettings) -> None:
+        arguments = _arguments(settings)
+        if settings.extractor == "mlperf":
+            super().__init__(kernels.MlperfExtractor(compute=_compute, **arguments))
+        else:
+            super().__init__(kernels.Wikiextractor(**arguments))
+
+
+def _compute(function: str, arguments: list[str]) -> str:
+    """A function that the kernel leaves to Python; few articles call one."""
+    from bertdata.wiki.mlperf.compute import compute
+
+    return compute(function, arguments)
+
+
+def _arguments(settings: ExtractorSettings) -> dict[str, Any]:
+    site = settings.site
+    return {
+        "url_base": site.url_base,
+        "namespaces": list(site.namespaces),
+        "template_namespace": site.template_namespace,
+        "module_namespace": site.module_namespace,
+        "day": (settings.day or datetime.date(1, 1, 1)).isoformat(),
+        "templates": None if settings.templates is None else map_file(settings.templates),
+        "skip_pages": list(settings.rules.skip_pages),
+        "max_page_bytes": settings.max_page_bytes,
+        "max_work": MAX_WORK,
+    }

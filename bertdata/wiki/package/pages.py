@@ -1,0 +1,115 @@
+"""The pages of a piece of a dump as the package wikiextractor takes them.
+
+The fields are cut out as they stand, entities and all, because wikiextractor's rendering resolves the
+few that MediaWiki writes; no XML parser sees a page, so no entity that a dump declares is ever expanded.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from bertdata.wiki.pages import (
+    BAD_UTF8,
+    CUT_OFF,
+    MALFORMED,
+    REDIRECT,
+    TEMPLATE_TITLE,
+    Skipped,
+    page_name,
+)
+
+PAGE_TAG = re.compile(rb"<(/?)page(?:\s[^>]*)?>")
+_TITLE = re.compile(r"<title>([^<]+)</title>")
+_NAMESPACE = re.compile(r"<ns>([^<]*)</ns>")
+_ID = re.compile(r"<id>([^<]+)</id>")
+_REDIRECT = re.compile(r"<redirect\b")
+_TEXT = re.compile(r"<text\b[^>]*>")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RawPage:
+    """From a page's opening tag to its closing one, or to where its bytes end too early.
+
+    begin: where it lies in the data that it is a part of.
+    """
+
+    data: bytes
+    whole: bool
+    begin: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """An article as the dump holds it."""
+
+    page_id: str
+    title: str
+    text: str
+
+
+def split_pages(data: bytes) -> Iterator[RawPage]:
+    """The pages in the data; one whose other tag is missing is not whole."""
+    start: int | None = None
+    behind = 0
+    for tag in PAGE_TAG.finditer(data):
+        if tag[1]:
+            begin = behind if start is None else start
+            yield RawPage(data=data[begin : tag.end()], whole=start is not None, begin=begin)
+            start = None
+        else:
+            if start is not None:
+                yield RawPage(data=data[start : tag.start()], whole=False, begin=start)
+            start = tag.start()
+        behind = tag.end()
+    if start is not None:
+        yield RawPage(data=data[start:], whole=False, begin=start)
+
+
+def read_page(page: RawPage, template_namespace: str) -> Page | Skipped:
+    """The article, or why wikiextractor passes over this page, or what is wrong with it.
+
+    Articles are the pages of namespace 0 that do not redirect and whose title does not begin with the
+    template namespace's name (so "Template engine" is no article: wikiextractor's rule, kept).
+    """
+    if not page.whole:
+        return Skipped(reason=CUT_OFF, name=page_name(page.data))
+    try:
+        content = page.data.decode()
+    except UnicodeDecodeError:
+        return Skipped(reason=BAD_UTF8, name=page_name(page.data))
+    header = _head(content)
+    namespace = _NAMESPACE.search(header)
+    title, page_id = _TITLE.search(header), _ID.search(header)
+    if namespace is None or title is None or page_id is None:
+        return Skipped(reason=MALFORMED, name=page_name(page.data))
+    if namespace[1] != "0":
+        return Skipped(reason=f"namespace {namespace[1]}")
+    if _REDIRECT.search(header):
+        return Skipped(reason=REDIRECT)
+    if title[1].startswith(template_namespace):
+        return Skipped(reason=TEMPLATE_TITLE)
+    text = page_text(content)
+    if text is None:
+        return Skipped(reason=MALFORMED, name=page_name(page.data))
+    return Page(page_id=page_id[1], title=title[1], text=text)
+
+
+def _head(content: str) -> str:
+    """The part of a page before its text."""
+    text = _TEXT.search(content)
+    return content if text is None else content[: text.start()]
+
+
+def page_text(content: str) -> str | None:
+    """The text elements of a page, joined; empty where there is none, None where one is not closed."""
+    texts = []
+    end = 0
+    while (tag := _TEXT.search(content, end)) is not None:
+        end = tag.end()
+        if tag[0].endswith("/>"):
+            continue
+        end = content.find("</text>", tag.end())
+        if end < 0:
+            return None
+        texts.append(content[tag.end() : end])
+    return "".join(texts)

@@ -1,0 +1,116 @@
+"""A range of a dump in blocks of pages, and the facts by which the ranges are joined."""
+
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from bertdata.wiki.dump.dump import PageBlock, PageBlocks, read_head
+from bertdata.wiki.dump.text import open_file
+from bertdata.wiki.extractor import (
+    START,
+    BlockArticles,
+    BlockDefinitions,
+    BlockState,
+    ExtractorSettings,
+    has_usual_begin,
+    state_behind,
+)
+from bertdata.wiki.ranges.links import RangeLink
+from bertdata.wiki.ranges.ranges import DumpRanges, RangeReader
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RangeFacts:
+    """Facts of a range's reading; small, whatever the range holds.
+
+    digest: CRC-32 of the text that the range owns. usual_begin: whether its first page says its own
+    namespace. first_id: of the first page that could be an article. exit: the state behind the range.
+    """
+
+    number: int
+    link: RangeLink
+    digest: int
+    blocks: int
+    usual_begin: bool
+    first_id: str | None
+    exit: BlockState
+
+    def follows(self, state: BlockState) -> bool:
+        """True if a range that was begun with START has the result of one begun with the state."""
+        if self.blocks == 0:
+            return True
+        if state.last_id is not None and state.last_id == self.first_id:
+            return False
+        return state[:3] == START[:3] or (not state.inside_text and self.usual_begin)
+
+    def state_behind(self, state: BlockState) -> BlockState:
+        """The state behind the range, if it was begun with the state or follows it."""
+        if self.blocks == 0:
+            return state
+        last_id = state.last_id if self.exit.last_id is None else self.exit.last_id
+        return self.exit._replace(last_id=last_id)
+
+
+class RangeBlocks:
+    """Reads a range: ``blocks()`` once, each of which is followed by ``take``; then ``facts``.
+
+    state: at the range's begin.
+    """
+
+    def __init__(
+        self, ranges: DumpRanges, number: int, settings: ExtractorSettings, state: BlockState
+    ) -> None:
+        self._ranges = ranges
+        self._number = number
+        self._settings = settings
+        self._digest = self._blocks = 0
+        self._usual_begin = False
+        self._first_id: str | None = None
+        self._state = state
+        self._link = RangeLink()
+
+    def blocks(self) -> Iterator[PageBlock]:
+        """Blocks of whole pages; InputError for damage, and where a dump ends too early."""
+        path = self._ranges.path
+        with open_file(path) as file:
+            reader = RangeReader(self._ranges, self._number, file, self._settings.engine)
+            texts = self._digested(reader.texts())
+            head = read_head(texts, path) if self._number == 0 else (b"", b"", 0)
+            pages = PageBlocks(
+                texts,
+                path,
+                self._settings.extractor,
+                max_page_bytes=self._settings.max_page_bytes,
+                rest=head[1],
+                position=head[2],
+            )
+            yield from pages.blocks()
+        if reader.owns_end:
+            pages.check_end()
+        self._link = reader.link
+
+    def _digested(self, texts: Iterator[tuple[bytes, int]]) -> Iterator[tuple[bytes, int]]:
+        for text, position in texts:
+            self._digest = zlib.crc32(text, self._digest)
+            yield text, position
+
+    def take(self, block: PageBlock, found: BlockArticles | BlockDefinitions | None = None) -> None:
+        """Take the block's result into account, None where no extractor looked at it."""
+        if not self._blocks:
+            self._usual_begin = has_usual_begin(block.data)
+        self._blocks += 1
+        if found is not None:
+            self._first_id = found.first_id if self._first_id is None else self._first_id
+            self._state = state_behind(found, self._state)
+
+    @property
+    def facts(self) -> RangeFacts:
+        return RangeFacts(
+            number=self._number,
+            link=self._link,
+            digest=self._digest,
+            blocks=self._blocks,
+            usual_begin=self._usual_begin,
+            first_id=self._first_id,
+            exit=self._state,
+        )

@@ -1,0 +1,78 @@
+"""The template file of all ranges, which workers on many machines read."""
+
+import tempfile
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from bertdata.errors import InputError
+from bertdata.io import storage
+from bertdata.io.file_check import HashingSink, file_md5
+from bertdata.wiki.template_file import TemplateFileWriter, read_definitions
+
+_COPY_BYTES = 8 << 20
+_fetching = threading.Lock()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SharedTemplates:
+    """The template file: its path, or URL, and its md5."""
+
+    path: str
+    md5: str
+
+
+def write_templates(paths: Iterable[str], make_path: Callable[[str], str]) -> SharedTemplates:
+    """One template file of those of the ranges, in order; make_path: its path, from its md5.
+
+    Every worker maps the file for as long as it lives, so another file has another name.
+    """
+    with TemplateFileWriter() as templates:
+        for path in paths:
+            for definition in read_definitions(memoryview(storage.read_bytes(path))):
+                templates.add(*definition)
+        digest = HashingSink(_forget)
+        templates.write(cast(BinaryIO, digest))
+        shared = SharedTemplates(path=make_path(digest.md5), md5=digest.md5)
+        with storage.open_output(shared.path) as file:
+            templates.write(file)
+    return shared
+
+
+def _forget(data: object) -> None:
+    pass
+
+
+def local_path(shared: SharedTemplates) -> str:
+    """The path of the file on this machine, to which a remote one is fetched once.
+
+    InputError if it is not the one that the first pass wrote.
+    """
+    with _fetching:
+        return _fetch(shared).path
+
+
+@lru_cache(maxsize=1)
+def _fetch(shared: SharedTemplates) -> "_LocalFile":
+    return _LocalFile(shared)
+
+
+class _LocalFile:
+    """A file of this machine; the copy of a remote one goes with the process."""
+
+    def __init__(self, shared: SharedTemplates) -> None:
+        self.path = shared.path
+        if storage.is_remote(shared.path):
+            self._directory = tempfile.TemporaryDirectory(prefix="bertdata-")
+            self.path = str(Path(self._directory.name, storage.base_name(shared.path)))
+            with storage.open_input(shared.path) as remote, storage.open_output(self.path) as copy:
+                while data := remote.read(_COPY_BYTES):
+                    copy.write(data)
+        if (found := file_md5(self.path)) != shared.md5:
+            raise InputError(
+                f"{shared.path}: the templates were changed since the first pass: md5 {found}, expected "
+                f"{shared.md5}; run the same command again"
+            )

@@ -1,0 +1,141 @@
+"""The work of one worker on one range of a dump: definitions of templates, or articles.
+
+What is large goes to a file; what is returned is small. A range is worked on as if it stood first
+(``START``); its facts tell whether that was right, once the state before it is known.
+"""
+
+from array import array
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from bertdata.io import storage
+from bertdata.io.worker_process import WorkerDied
+from bertdata.wiki.articles.report import ExtractReport
+from bertdata.wiki.articles.writer import is_empty, skip_page
+from bertdata.wiki.block_work import PackagePages, articles_of, definitions_of
+from bertdata.wiki.dump.dump import PageBlock
+from bertdata.wiki.dump.newest_day import newest_timestamp
+from bertdata.wiki.extractor import START, BlockArticles, BlockState, ExtractorSettings
+from bertdata.wiki.ranges.facts import RangeBlocks, RangeFacts
+from bertdata.wiki.ranges.ranges import DumpRanges
+from bertdata.wiki.template_file import TemplateFileWriter
+from bertdata.wiki.worker_pool import WorkerPool, open_pools
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RangeDefinitions:
+    """Definitions of a range; path: of the template file that holds them, None where none were wanted.
+
+    pages: template pages met; left_out: ids of those that were to be left out. newest: day of the newest
+    revision as YYYY-MM-DD, empty where it was not asked for.
+    """
+
+    facts: RangeFacts
+    path: str | None
+    pages: int
+    left_out: tuple[str, ...]
+    newest: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RangeArticles:
+    """Articles of a range, one after another in a file; sizes: of each. The report counts no files."""
+
+    facts: RangeFacts
+    path: str
+    sizes: "array[int]"
+    report: ExtractReport
+    left_out: tuple[str, ...]
+
+
+def collect_definitions(
+    ranges: DumpRanges,
+    number: int,
+    settings: ExtractorSettings,
+    path: str | None,
+    *,
+    days: bool,
+    state: BlockState = START,
+) -> RangeDefinitions:
+    """The definitions of a range, written to the path.
+
+    path: None where no definitions are wanted. days: whether the newest revision is looked for.
+    """
+    reading = RangeBlocks(ranges, number, settings, state)
+    newest, pages, left_out = "", 0, list[str]()
+    with TemplateFileWriter() as templates:
+        if path is None:
+            for block in reading.blocks():
+                reading.take(block)
+                newest = max(newest, newest_timestamp(block.data))
+        else:
+            with _open_pool(settings) as pool:
+                for block, found in definitions_of(reading.blocks(), settings, pool, state):
+                    reading.take(block, found)
+                    for definition in found.definitions:
+                        templates.add(*definition)
+                    pages += found.pages
+                    left_out += found.left_out
+                    newest = max(newest, newest_timestamp(block.data)) if days else ""
+            with storage.open_output(path) as file:
+                templates.write(file)
+    return RangeDefinitions(
+        facts=reading.facts, path=path, pages=pages, left_out=tuple(left_out), newest=newest
+    )
+
+
+def extract_range(
+    ranges: DumpRanges, number: int, settings: ExtractorSettings, path: str, *, state: BlockState = START
+) -> RangeArticles:
+    """The articles of a range, written to the path."""
+    reading = RangeBlocks(ranges, number, settings, state)
+    sizes = array("Q")
+    report, left_out = ExtractReport(), set[str]()
+    with (
+        storage.open_output(path) as file,
+        _open_pool(settings) as pool,
+        PackagePages(settings) as package,
+    ):
+        for block, found, _ in articles_of(reading.blocks(), settings, pool, state):
+            reading.take(block, found)
+            if block.skipped is not None:
+                report.skip(block.skipped)
+                continue
+            found, by_package = package.completed(block, found)
+            report.by_package += by_package
+            file.write(found.articles)
+            sizes.extend(_count_pages(report, left_out, settings, block, found))
+    return RangeArticles(
+        facts=reading.facts, path=path, sizes=sizes, report=report, left_out=tuple(sorted(left_out))
+    )
+
+
+@contextmanager
+def _open_pool(settings: ExtractorSettings) -> Iterator[WorkerPool]:
+    """One worker: this process for the kernels, one apart for a Python engine, within a page's limits."""
+    try:
+        with open_pools(settings.engine, 1, settings.rules.limits.memory_bytes) as pools:
+            yield pools.work
+    except WorkerDied as death:
+        raise settings.rules.error(death) from None
+
+
+def _count_pages(
+    report: ExtractReport,
+    left_out: set[str],
+    settings: ExtractorSettings,
+    block: PageBlock,
+    found: BlockArticles,
+) -> Iterator[int]:
+    """Count the block's pages; the sizes of its articles."""
+    at = 0
+    for outcome in found.outcomes:
+        begin, at = at, at + outcome.size
+        if outcome.reason:
+            skip_page(report, left_out, settings.rules, block, outcome)
+            continue
+        report.pages += 1
+        report.written += 1
+        report.empty += is_empty(found.articles[begin:at])
+        yield outcome.size

@@ -1,0 +1,81 @@
+r"""The template file: all definitions of a dump, immutable, mapped into memory by every worker.
+
+Little-endian: the magic ``BDWIKI1\n``; the numbers of templates and of redirects, 64 bits each; a record of
+five 64-bit numbers for each definition (offset and size of title and text, and the definition's place in
+the dump), templates first, each kind sorted by title and place; then titles and texts. Offsets count from
+the file's begin. Definitions of equal titles are all there.
+"""
+
+import mmap
+import os
+import struct
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from typing import BinaryIO
+
+from bertdata.io.spooled_file import SpooledFile
+
+MAGIC = b"BDWIKI1\n"
+TEMPLATE, REDIRECT = "template", "redirect"
+_COUNTS = struct.Struct("<QQ")
+_RECORD = struct.Struct("<5Q")
+_HEAD_BYTES = len(MAGIC) + _COUNTS.size
+_IN_MEMORY_BYTES = 64 << 20
+_PIECE_BYTES = 1 << 20
+
+
+class TemplateFileWriter(AbstractContextManager["TemplateFileWriter"]):
+    """Takes definitions in the dump's order; ``write`` makes the file. Large texts wait on disk."""
+
+    def __init__(self) -> None:
+        self._data = SpooledFile(_IN_MEMORY_BYTES)
+        self._bytes = 0
+        self._definitions: dict[str, list[tuple[bytes, int, int, int]]] = {TEMPLATE: [], REDIRECT: []}
+
+    def add(self, kind: str, title: bytes, text: bytes) -> None:
+        """Take the next definition."""
+        order = sum(map(len, self._definitions.values()))
+        self._definitions[kind].append((title, order, self._bytes, len(text)))
+        self._data.write(title + text)
+        self._bytes += len(title) + len(text)
+
+    def write(self, file: BinaryIO) -> None:
+        """Write the template file."""
+        templates, redirects = (sorted(self._definitions[kind]) for kind in (TEMPLATE, REDIRECT))
+        base = _HEAD_BYTES + _RECORD.size * (len(templates) + len(redirects))
+        file.write(MAGIC + _COUNTS.pack(len(templates), len(redirects)))
+        for records in (templates, redirects):
+            file.write(
+                b"".join(
+                    _RECORD.pack(base + at, len(title), base + at + len(title), size, order)
+                    for title, order, at, size in records
+                )
+            )
+        data = self._data.rewind()
+        while piece := data.read(_PIECE_BYTES):
+            file.write(piece)
+
+    def __exit__(self, *failure: object) -> None:
+        self._data.close()
+
+
+def read_definitions(data: memoryview) -> Iterator[tuple[str, bytes, bytes]]:
+    """Kind, title and text of each definition of a template file, in the dump's order."""
+    templates, redirects = _COUNTS.unpack_from(data, len(MAGIC))
+    kinds = [TEMPLATE] * templates + [REDIRECT] * redirects
+    records = _RECORD.iter_unpack(data[_HEAD_BYTES : _HEAD_BYTES + _RECORD.size * len(kinds)])
+    found = sorted(zip(records, kinds, strict=True), key=lambda pair: pair[0][4])
+    for (title_at, title_bytes, text_at, text_bytes, _), kind in found:
+        yield (
+            kind,
+            bytes(data[title_at : title_at + title_bytes]),
+            bytes(data[text_at : text_at + text_bytes]),
+        )
+
+
+def map_file(path: str) -> mmap.mmap | bytes:
+    """The file's bytes, mapped into memory."""
+    with open(path, "rb") as file:
+        if not os.fstat(file.fileno()).st_size:
+            return b""
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)

@@ -1,0 +1,37 @@
+"""Dumps of the reference kit, and what the pinned WikiExtractor writes for them."""
+
+import bz2
+import json
+import lzma
+from pathlib import Path
+
+FOLDERS = {False: "pinned", True: "pinned-with-templates"}
+"""By whether definitions of templates are read."""
+
+PINNED = [
+    *[(name, templates) for name in ("smallwiki", "torture-11", "torture-12") for templates in (False, True)],
+    ("enwiki-p10-p30302-shortened", False),
+]
+"""Dumps of the kit with the pinned program's output, and whether with templates."""
+
+
+def read_dump(kit: Path, name: str) -> bytes:
+    """The XML of one of the dumps, with universal newlines."""
+    if name.startswith("torture"):
+        return lzma.decompress((kit / "wiki" / "dumps" / f"{name}.xml.xz").read_bytes())
+    packed = {"smallwiki": "ltgwiki-smallwiki"}.get(name, name)
+    return bz2.decompress((kit / "dump" / f"{packed}.xml.bz2").read_bytes()).replace(b"\r\n", b"\n")
+
+
+def read_pinned(kit: Path, name: str, *, templates: bool) -> bytes:
+    """All articles that the pinned program writes for the dump, one after another."""
+    files = sorted((kit / "wiki" / FOLDERS[templates] / name).rglob("wiki_*.xz"))
+    return b"".join(lzma.decompress(file.read_bytes()) for file in files)
+
+
+def read_snippets(kit: Path, *, templates: bool) -> tuple[bytes, bytes]:
+    """The dump of short pages that cover every construct, and what the pinned program writes for it."""
+    dump = (kit / "wiki" / "snippets.xml").read_bytes()
+    snippets = json.loads((kit / "wiki" / "snippets.json").read_text(encoding="utf-8"))["snippets"]
+    key = FOLDERS[templates].replace("-", "_")
+    return dump, "".join(snippet[key] for snippet in snippets if snippet[key]).encode()
