@@ -4,8 +4,8 @@
 
     DIR/AA/wiki_00 ...             the bytes of the extractor's own command
     DIR/MD5SUMS DIR/manifest.json  written last
-    DIR/unfinished/                by the commit protocol: plan, progress, a note for each complete file,
-                                   and the first pass's templates, which the workers share
+    DIR/unfinished/                by the commit protocol: plan, a note for each complete file with the
+                                   progress at its end, and the first pass's templates for the workers
 
 Articles follow one another, so a run that goes on keeps the complete files if all of them fit their
 notes, and passes over the pages that are in them.

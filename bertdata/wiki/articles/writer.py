@@ -16,8 +16,6 @@ from bertdata.wiki.page_rules import PageRules
 from bertdata.wiki.pages import FAULTS, LEFT_OUT, LIMIT, Skipped, page_id, page_name, page_title
 from bertdata.wiki.worker_pool import WorkerPool
 
-_PROGRESS = "progress"
-
 
 class PageIsKept(Exception):
     """A page that is to be left out lies among those that an earlier run is done with."""
@@ -25,7 +23,7 @@ class PageIsKept(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class _Progress:
-    """The end of the complete files.
+    """The end of a complete file.
 
     begin: of a block of whole pages in the dump's text; taken: pages of it that are done with. namespace,
     redirect, inside_text, last_id: the state at its begin.
@@ -80,7 +78,7 @@ class ArticleWriter:
     @staticmethod
     def has_begun(commit: Commit) -> bool:
         """True if an earlier run left complete files."""
-        return commit.read_note(_PROGRESS) is not None
+        return commit.read_note(file_name(0)) is not None
 
     def resume(self) -> None:
         """Take up an earlier run's complete files, unless one does not fit its note.
@@ -88,14 +86,10 @@ class ArticleWriter:
         InputError if the dump has changed since.
         """
         try:
-            note = self._commit.read_note(_PROGRESS) or {}
-            report = parse_entry(ExtractReport, note.pop("report", None))
-            progress = parse_entry(_Progress, note)
-            entries = [
-                parse_entry(FileEntry, self._commit.read_note(file_name(number)))
-                for number in range(report.files)
-            ]
-        except ManifestError:  # no note, or one of another version
+            entries, report, progress = self._read_notes()
+        except ManifestError:  # a note of another version
+            return
+        if progress is None:
             return
         if progress.dump_md5 != self.dump_md5:
             raise InputError(
@@ -110,6 +104,18 @@ class ArticleWriter:
                 return
         self.report, self._resumed, self._files, self._new_ids = report, progress, entries, new_ids
         self.left_out |= set(progress.left_out)
+
+    def _read_notes(self) -> tuple[list[FileEntry], ExtractReport, _Progress | None]:
+        """The complete files, report and progress at the end of the last; None where there is none."""
+        entries: list[FileEntry] = []
+        report, progress = self.report, None
+        while (note := self._commit.read_note(file_name(len(entries)))) is not None:
+            if set(note) != {"file", "report", "progress"}:
+                raise ManifestError("a note of another version")
+            entries.append(parse_entry(FileEntry, note["file"]))
+            report = parse_entry(ExtractReport, note["report"])
+            progress = parse_entry(_Progress, note["progress"])
+        return entries, report, progress
 
     def write(self, blocks: Iterable[PageBlock], pool: WorkerPool) -> Iterator[int]:
         """Extract and write what is not in the files that are kept; the offsets in the dump reached.
@@ -160,10 +166,12 @@ class ArticleWriter:
         return min(taken, len(found.outcomes))
 
     def _note_file(self, entry: FileEntry) -> None:
-        """Note a complete file, and everything before the article that starts the next one."""
+        """Note a complete file, and everything before the article that starts the next one.
+
+        One note holds all of it, so that no accident comes between.
+        """
         self.report.files += 1
         self.report.bytes += entry.bytes
-        self._commit.note(entry.name, asdict(entry))
         progress = replace(
             _Progress.at(self._begin, self._entered),
             taken=self._taken,
@@ -171,7 +179,9 @@ class ArticleWriter:
             skip_pages=list(self._settings.rules.skip_pages),
             left_out=sorted(self.left_out),
         )
-        self._commit.note(_PROGRESS, {"report": asdict(self.report), **asdict(progress)})
+        self._commit.note(
+            entry.name, {"file": asdict(entry), "report": asdict(self.report), "progress": asdict(progress)}
+        )
 
 
 def skip_page(

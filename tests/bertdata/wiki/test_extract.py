@@ -519,6 +519,29 @@ def test_a_dump_that_changed_after_a_crash_is_refused(
         extract(source, tmp_path / "out", ON_DAY)
 
 
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_a_run_that_ends_just_after_a_note_keeps_every_noted_file(
+    count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pages = [page(f"Page {n}", f"{n} " + WORDS * 500, number=n) for n in range(1, 120)]
+    source, out = write_dump(tmp_path / "dump.xml", *pages), tmp_path / "out"
+    note, noted = Commit.note, list[str]()
+
+    def note_and_end(commit: Commit, name: str, value: dict[str, object]) -> None:
+        note(commit, name, value)
+        noted.append(name)
+        if len(noted) == count:
+            raise _PulledOut
+
+    with monkeypatch.context() as patch, pytest.raises(_PulledOut):
+        patch.setattr(Commit, "note", note_and_end)
+        extract(source, out, ON_DAY)
+    assert noted == [file_name(number) for number in range(count)]
+    kept = [(out / name).stat().st_ino for name in noted]
+    assert extracted(source, out) == extracted(source, tmp_path / "whole")
+    assert [(out / name).stat().st_ino for name in noted] == kept
+
+
 def test_complete_files_that_were_damaged_after_a_crash_are_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
