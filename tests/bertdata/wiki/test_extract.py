@@ -533,9 +533,10 @@ def test_a_run_that_ends_just_after_a_note_keeps_every_noted_file(
         if len(noted) == count:
             raise _PulledOut
 
-    with monkeypatch.context() as patch, pytest.raises(_PulledOut):
+    with monkeypatch.context() as patch:
         patch.setattr(Commit, "note", note_and_end)
-        extract(source, out, ON_DAY)
+        with pytest.raises(_PulledOut):
+            extract(source, out, ON_DAY)
     assert noted == [file_name(number) for number in range(count)]
     kept = [(out / name).stat().st_ino for name in noted]
     assert extracted(source, out) == extracted(source, tmp_path / "whole")
