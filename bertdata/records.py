@@ -87,6 +87,9 @@ class ShardLayout:
     """The shape of a shard's records: S ids, P masked positions (0: no masks), Graphcore's order or not.
 
     pad_position: the position in an empty slot of Graphcore's order; None: the one that the field declares.
+    packing: name of the layout of packed rows (``bertdata.shards.packed.layouts``), each with up to
+    sequences_per_row examples of together at most S ids; None: each row is one example. P is that of one
+    example.
     """
 
     max_seq_length: int
@@ -94,6 +97,8 @@ class ShardLayout:
     remask: bool = False
     pad_position: int | None = None
     objective: str = "bert"
+    packing: str | None = None
+    sequences_per_row: int = 1
 
 
 def column(

@@ -50,7 +50,8 @@ class InputEntry:
 class ShardEntry:
     """One shard; tokens are real (not padded) positions, content_md5 that of its canonical TFRecord form.
 
-    lengths_md5: md5 of its lengths' file; None in manifests of versions that wrote none.
+    lengths_md5: md5 of its lengths' file; None in manifests of versions that wrote none. rows: of a packed
+    shard the number of rows that hold the examples; None where each row is one example.
     """
 
     name: str
@@ -62,6 +63,7 @@ class ShardEntry:
     tokens: int
     masked_tokens: int
     lengths_md5: str | None = None
+    rows: int | None = None
 
     def as_json(self) -> dict[str, Any]:
         """The entry as a manifest holds it: without a file that was not written."""

@@ -22,12 +22,15 @@ from bertdata.io import storage
 from bertdata.io.manifest_file import MANIFEST_NAME
 from bertdata.records import Buffer, ExampleBatch, ShardLayout
 from bertdata.shards.containers import make_reader, open_reader
+from bertdata.shards.packed.packs import PackBatch, PackReader
+from bertdata.shards.protocol import ShardReader
 
 if TYPE_CHECKING:
     from bertdata.shards.rows import RecordCheck
 
-# Layouts with their paths; files with their numbers of examples; size of the vocabulary.
-_Contents = tuple[list[tuple[str, ShardLayout]], list[tuple[FoundShard, int]], int | None]
+# Layouts with their paths; files with their numbers of examples and packed rows; size of the vocabulary.
+_Files = list[tuple[FoundShard, int, int | None]]
+_Contents = tuple[list[tuple[str, ShardLayout]], _Files, int | None]
 _THREADS = 8  # mostly waiting for the file system
 _ROWS = 4096
 _BLOCK_BYTES = 1 << 20
@@ -35,7 +38,10 @@ _BLOCK_BYTES = 1 << 20
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shard:
-    """One file of examples; ``name`` is its path below the directory that all files share."""
+    """One file of examples; ``name`` is its path below the directory that all files share.
+
+    rows: the packed rows that hold the examples; None where each row is one example.
+    """
 
     name: str
     path: str
@@ -43,6 +49,7 @@ class Shard:
     md5: str | None = None  # None: listed in no manifest
     lengths_path: str = ""
     lengths_md5: str | None = None  # None: the dataset has no lengths
+    rows: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -83,15 +90,37 @@ class OpenedDataset:
         from bertdata.shards.rows import RecordCheck
 
         found = 0
-        with self._opened(shard) as file:
-            reader = make_reader(file, shard.path, objective=self.layout.objective)
-            _check_layout(shard.path, reader.layout, self.layout)
+        with self._reader(shard) as reader:
             for batch in map(columns.arrays, reader.batches(_ROWS)):
                 self._check_ids(batch, RecordCheck(name=shard.path, first=found))
                 found += len(batch)
                 yield columns.compact(batch)
-        if found != shard.examples:
-            raise ShardError(f"{shard.path}: holds {found} examples, expected {shard.examples}")
+        _check_number(shard.path, found, shard.examples, "examples")
+
+    def packs(self, shard: Shard) -> Iterator[PackBatch]:
+        """The packed rows of a shard that has some, in order; their examples and errors as from batches."""
+        from bertdata.examples import columns
+        from bertdata.shards.rows import RecordCheck
+
+        examples = rows = 0
+        with self._reader(shard) as reader:
+            if not isinstance(reader, PackReader):
+                raise ShardError(f"{shard.path}: holds no packed rows")
+            for packs in reader.packs(_ROWS):
+                batch = columns.arrays(packs.examples)
+                self._check_ids(batch, RecordCheck(name=shard.path, first=examples))
+                examples, rows = examples + len(batch), rows + len(packs)
+                yield PackBatch(examples=columns.compact(batch), ends=packs.ends)
+        _check_number(shard.path, examples, shard.examples, "examples")
+        _check_number(shard.path, rows, shard.rows or 0, "packed rows")
+
+    @contextmanager
+    def _reader(self, shard: Shard) -> Iterator[ShardReader]:
+        """A reader of the shard, whose md5 and layout fit."""
+        with self._opened(shard) as file:
+            reader = make_reader(file, shard.path, objective=self.layout.objective)
+            _check_layout(shard.path, reader.layout, self.layout)
+            yield reader
 
     def run(self, share: range) -> Iterator[ExampleBatch]:
         """The examples whose numbers, counted over all shards in order, are in the range."""
@@ -149,7 +178,7 @@ def open_dataset(
     paths = [paths] if isinstance(paths, str) else list(paths)
     name = ", ".join(paths)
     layouts, files, vocabulary_size = _unverified(paths, objective) if unverified else _verified(paths)
-    if not any(examples for _, examples in files):
+    if not any(examples for _, examples, _ in files):
         raise DatasetError(f"{name}: holds no examples")
     layout = layouts[0][1]
     for path, found in layouts:
@@ -157,9 +186,9 @@ def open_dataset(
     return OpenedDataset(name=name, layout=layout, shards=_shards(files), vocabulary_size=vocabulary_size)
 
 
-def _shards(files: list[tuple[FoundShard, int]]) -> tuple[Shard, ...]:
+def _shards(files: _Files) -> tuple[Shard, ...]:
     """The shards, each named by its path below the directory that all files share."""
-    start = os.path.commonprefix([file.path for file, _ in files]).rfind("/") + 1  # noqa: RUF071
+    start = os.path.commonprefix([file.path for file, _, _ in files]).rfind("/") + 1  # noqa: RUF071
     return tuple(
         Shard(
             name=file.path[start:],
@@ -168,8 +197,9 @@ def _shards(files: list[tuple[FoundShard, int]]) -> tuple[Shard, ...]:
             md5=file.entry.md5 if file.entry else None,
             lengths_path=file.path.removesuffix(file.name) + lengths_name(file.name),
             lengths_md5=file.entry.lengths_md5 if file.entry else None,
+            rows=rows,
         )
-        for file, examples in files
+        for file, examples, rows in files
     )
 
 
@@ -188,8 +218,8 @@ def _verified(paths: list[str]) -> _Contents:
     return layouts, [item for _, _, files in opened for item in files], vocabulary["tokens"]
 
 
-def _listed(path: str) -> tuple[Plan, list[tuple[FoundShard, int]]]:
-    """The plan of the one dataset at the path, and its shards with their numbers of examples."""
+def _listed(path: str) -> tuple[Plan, _Files]:
+    """The plan of the one dataset at the path, and its shards with their numbers of examples and rows."""
     found = find_datasets(path, exact=True)
     if found[0].path.startswith(storage.join(path, "")):
         inner = ", ".join(dataset.path for dataset in found)
@@ -200,15 +230,15 @@ def _listed(path: str) -> tuple[Plan, list[tuple[FoundShard, int]]]:
             f"{path}: no {MANIFEST_NAME} lists it, so its examples cannot be verified; "
             "unverified takes files as they are"
         )
-    return manifest.plan, [(shard, shard.entry.examples) for shard in shards if shard.entry]
+    return manifest.plan, [(shard, shard.entry.examples, shard.entry.rows) for shard in shards if shard.entry]
 
 
 def _unverified(paths: list[str], objective: str | None) -> _Contents:
     files = {file.path: file for path in paths for file in _shards_of_one_kind(path)}
     with ThreadPoolExecutor(_THREADS) as pool:
         counted = list(pool.map(partial(_count, objective), sorted(files)))
-    layouts = [(path, layout) for path, layout, _ in counted]
-    return layouts, [(files[path], examples) for path, _, examples in counted], None
+    layouts = [(path, layout) for path, layout, *_ in counted]
+    return layouts, [(files[path], examples, rows) for path, _, examples, rows in counted], None
 
 
 def _shards_of_one_kind(path: str) -> list[FoundShard]:
@@ -222,9 +252,15 @@ def _shards_of_one_kind(path: str) -> list[FoundShard]:
     return shards
 
 
-def _count(objective: str | None, path: str) -> tuple[str, ShardLayout, int]:
+def _count(objective: str | None, path: str) -> tuple[str, ShardLayout, int, int | None]:
     with open_reader(path, objective=objective) as reader:
-        return path, reader.layout, len(reader)
+        rows = reader.rows if isinstance(reader, PackReader) else None
+        return path, reader.layout, len(reader), rows
+
+
+def _check_number(path: str, found: int, expected: int, what: str) -> None:
+    if found != expected:
+        raise ShardError(f"{path}: holds {found} {what}, expected {expected}")
 
 
 def _check_layout(path: str, found: ShardLayout, expected: ShardLayout) -> None:

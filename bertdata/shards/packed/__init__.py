@@ -1,0 +1,1 @@
+"""Packed rows, each of several examples: one module a layout, behind one PackWriter and one PackReader."""
