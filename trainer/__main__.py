@@ -80,13 +80,7 @@ def convert(arguments: list[str]) -> None:
     parser = Parser("python -m trainer convert", "  python -m trainer convert run bert-tiny", summary)
     parser.add_argument("source", help="run, checkpoint, or directory in Hugging Face form")
     parser.add_argument("target", help="directory to write")
-    parser.add_argument("--vocab", help="vocabulary of the tokeniser, a file or a name (default: the data's)")
-    parser.add_argument("--train-data", help="the run's training data, where it has moved")
-    casing = parser.add_mutually_exclusive_group()
-    casing.add_argument("--lower-case", dest="lower_case", action="store_true", default=None,
-                        help="the tokeniser lower-cases text (default: as the data's, or true)")  # fmt: skip
-    casing.add_argument("--no-lower-case", dest="lower_case", action="store_false",
-                        help="the tokeniser keeps case and accents")  # fmt: skip
+    _add_tokenizer_flags(parser)
     given = parser.parse_args(arguments)
     from trainer.run.convert import convert
 
@@ -99,6 +93,46 @@ def convert(arguments: list[str]) -> None:
             lower_case=given.lower_case,
         )
     )
+
+
+def predict(arguments: list[str]) -> None:
+    """guess the words at the [MASK]s of a text"""
+    summary = (
+        "Prints the most probable words at each [MASK] of the text, a line each, by the newest checkpoint of "
+        "a run, a checkpoint, or a model in Hugging Face form."
+    )
+    example = '  python -m trainer predict run "Paris is the [MASK] of France."'
+    parser = Parser("python -m trainer predict", example, summary)
+    parser.add_argument("model", metavar="RUN", help="run, checkpoint, or directory in Hugging Face form")
+    parser.add_argument("text", metavar="TEXT", help="one text, with [MASK] for each word to guess")
+    parser.add_argument("--num", type=int, default=5, metavar="N", help="words for each [MASK] (default: 5)")
+    parser.add_argument("--json", action="store_true", help="print words and probabilities as JSON")
+    _add_tokenizer_flags(parser)
+    given = parser.parse_args(arguments)
+    from trainer.run.predict import predict_lines
+
+    lines = predict_lines(
+        given.model,
+        given.text,
+        vocabulary=given.vocab,
+        train_data=given.train_data,
+        lower_case=given.lower_case,
+        count=given.num,
+        as_json=given.json,
+    )
+    for line in lines:
+        say(line)
+
+
+def _add_tokenizer_flags(parser: Parser) -> None:
+    """The flags of a checkpoint's tokeniser: vocabulary, training data that may have it, casing."""
+    parser.add_argument("--vocab", help="vocabulary of the tokeniser, a file or a name (default: the data's)")
+    parser.add_argument("--train-data", help="the run's training data, where it has moved")
+    casing = parser.add_mutually_exclusive_group()
+    casing.add_argument("--lower-case", dest="lower_case", action="store_true", default=None,
+                        help="the tokeniser lower-cases text (default: as the data's, or true)")  # fmt: skip
+    casing.add_argument("--no-lower-case", dest="lower_case", action="store_false",
+                        help="the tokeniser keeps case and accents")  # fmt: skip
 
 
 def doctor(arguments: list[str]) -> None:
@@ -122,7 +156,7 @@ def _announce_torch() -> None:
 
 
 COMMANDS: dict[str, Callable[[list[str]], None]] = {
-    run.__name__: run for run in (pretrain, evaluate, convert, doctor)
+    run.__name__: run for run in (pretrain, evaluate, predict, convert, doctor)
 }
 
 if __name__ == "__main__":
