@@ -1,4 +1,7 @@
-"""Containers of examples: TFRecord, HDF5, Parquet. One module each, one Writer and Reader protocol."""
+"""Containers of examples: TFRecord, HDF5, Parquet. One module each, one Writer and Reader protocol.
+
+Files of packed rows are read here too, as their examples; ``bertdata.shards.packed`` writes them.
+"""
 
 import os
 from collections.abc import Iterator
@@ -11,6 +14,7 @@ from bertdata.errors import ShardError
 from bertdata.examples.objectives import objective_of_file
 from bertdata.io import storage
 from bertdata.records import ShardLayout
+from bertdata.shards.packed.layouts import make_pack_reader
 from bertdata.shards.protocol import ShardReader, ShardWriter, Sink
 
 _MAGIC = {b"\x89HDF": "hdf5", b"PAR1": "parquet"}
@@ -43,10 +47,14 @@ def make_reader(
 ) -> ShardReader:
     """A reader of whatever container the file is; errors call it ``name``.
 
-    objective: the name of that of its examples, where it is known; else the file's fields tell one of ours.
-    One of somebody else's must be loaded already (``find_objective``): no file imports code.
+    A PackReader where the rows are packed. objective: the name of that of its examples, where it is
+    known; else the file's fields tell one of ours. One of somebody else's must be loaded already
+    (``find_objective``): no file imports code.
     """
     format = format_of(file)
+    packed = make_pack_reader(file, name, format)
+    if packed is not None:
+        return packed
     known = objective_of_file(objective, name) if objective else None
     if format == "hdf5":
         from bertdata.shards.hdf5 import Hdf5Reader

@@ -1,10 +1,16 @@
-"""The content md5: the md5 of a shard's canonical TFRecord form, whatever container and tool made it."""
+"""The content md5: the md5 of a shard's canonical TFRecord form, whatever container and tool made it.
+
+That of packed rows is the md5 of their examples, one a record, in the order of the rows.
+"""
 
 import hashlib
+from typing import BinaryIO
 
 from bertdata._native import Engine
 from bertdata.io import storage
 from bertdata.shards.containers import format_of, make_reader
+from bertdata.shards.packed.layouts import make_pack_reader
+from bertdata.shards.packed.packs import unpacked
 from bertdata.shards.tfrecord import canonical_blocks, encode_batch
 
 _BATCH = 512
@@ -17,19 +23,25 @@ def content_md5(path: str, engine: Engine | None = None, objective: str | None =
     """
     digest = hashlib.md5(usedforsecurity=False)
     with storage.open_input(path) as file:
-        if format_of(file) == "tfrecord":
+        if is_plain_tfrecord(file, path):
             for block, _ in canonical_blocks(file, path, engine):
                 digest.update(block)
         else:
             reader = make_reader(file, path, engine, objective)
+            layout = unpacked(reader.layout)
             for batch in reader.batches(_BATCH):
-                digest.update(encode_batch(batch, reader.layout, engine))
+                digest.update(encode_batch(batch, layout, engine))
     return digest.hexdigest()
 
 
 def check_readable(path: str, engine: Engine | None = None, objective: str | None = None) -> int:
-    """Read every record of a shard; their number. ShardError names the first that is damaged."""
+    """Read every record of a shard; the number of examples. ShardError names the first that is damaged."""
     with storage.open_input(path) as file:
-        if format_of(file) == "tfrecord":
+        if is_plain_tfrecord(file, path):
             return sum(records for _, records in canonical_blocks(file, path, engine))
         return sum(map(len, make_reader(file, path, engine, objective).batches(_BATCH)))
+
+
+def is_plain_tfrecord(file: BinaryIO, name: str) -> bool:
+    """True for TFRecords whose records are no packed rows; the file is back at its start."""
+    return format_of(file) == "tfrecord" and make_pack_reader(file, name, "tfrecord") is None

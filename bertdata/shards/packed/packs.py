@@ -1,12 +1,15 @@
 """Batches of packed rows, and the protocol of their writers and readers."""
 
 from abc import abstractmethod
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol
 
-from bertdata.records import Buffer, ExampleBatch
+from bertdata.records import Buffer, ExampleBatch, ShardLayout
 from bertdata.shards.protocol import ShardReader
+
+if TYPE_CHECKING:
+    from bertdata.examples.columns import Array
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -51,3 +54,82 @@ class PackReader(ShardReader):
         from bertdata.examples.columns import arrays, regroup
 
         return regroup((arrays(packs.examples) for packs in self.packs(size)), size)
+
+
+class PackRegrouping:
+    """Packed rows in batches of any size in, batches of exactly ``size`` rows out, and at last the rest."""
+
+    def __init__(self, size: int) -> None:
+        assert size > 0, size
+        self._size = size
+        self._held: list[PackBatch] = []
+        self._count = 0
+
+    def add(self, packs: PackBatch) -> Iterator[PackBatch]:
+        """The batches that ``packs`` complete. The rest is copied: the caller may reuse its buffers."""
+        start = 0
+        while self._count + len(packs) - start >= self._size:
+            stop = start + self._size - self._count
+            self._held.append(cut_packs(packs, start, stop))
+            yield from self.rest()
+            start = stop
+        if start < len(packs):
+            self._held.append(join_packs([cut_packs(packs, start, len(packs))]))
+            self._count += len(packs) - start
+
+    def rest(self) -> Iterator[PackBatch]:
+        """The one batch that is held back, if there is one."""
+        held, self._held, self._count = self._held, [], 0
+        if held:
+            yield join_packs(held)
+
+
+def regroup_packs(batches: Iterable[PackBatch], size: int) -> Iterator[PackBatch]:
+    """The same rows, ``size`` to a batch."""
+    regrouping = PackRegrouping(size)
+    for packs in batches:
+        yield from regrouping.add(packs)
+    yield from regrouping.rest()
+
+
+def pack_arrays(packs: PackBatch) -> PackBatch:
+    """The same rows with every column a NumPy array, not copied."""
+    import numpy as np
+
+    from bertdata.examples.columns import arrays
+
+    return PackBatch(examples=arrays(packs.examples), ends=np.asarray(packs.ends))
+
+
+def cut_packs(packs: PackBatch, start: int, stop: int) -> PackBatch:
+    """Rows ``start`` to ``stop`` of a batch of arrays; the large columns are views."""
+    from bertdata.examples.columns import cut
+
+    first = int(packs.ends[start - 1]) if start else 0
+    last = int(packs.ends[stop - 1]) if stop else 0
+    return PackBatch(examples=cut(packs.examples, first, last), ends=packs.ends[start:stop] - first)
+
+
+def join_packs(batches: list[PackBatch]) -> PackBatch:
+    """One batch of the rows of all, copied."""
+    import numpy as np
+
+    from bertdata.examples.columns import join, lengths
+
+    counts = np.concatenate([lengths(packs.ends) for packs in batches])
+    examples = join([packs.examples for packs in batches])
+    return PackBatch(examples=examples, ends=np.cumsum(counts).astype(np.uint32))
+
+
+def rows_of(ends: "Array") -> "Array":
+    """The row of each example, from the rows' ends."""
+    import numpy as np
+
+    from bertdata.examples.columns import lengths
+
+    return np.repeat(np.arange(len(ends)), lengths(ends))
+
+
+def unpacked(layout: ShardLayout) -> ShardLayout:
+    """The layout of the same examples, one a row."""
+    return replace(layout, packing=None, sequences_per_row=1)

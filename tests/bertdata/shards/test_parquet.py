@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from bertdata.errors import MissingExtraError, SettingsError, ShardError
 from bertdata.examples.bert.batch import BertBatch, BertExample
 from bertdata.records import ShardLayout
-from bertdata.shards import parquet
+from bertdata.shards import parquet_file
 from bertdata.shards.parquet import ParquetReader, ParquetWriter
 from tests.support.small_shards import LAYOUT, examples, pack, plain_row
 
@@ -50,14 +50,14 @@ def rewritten(data: bytes, **columns: Any) -> bytes:
 @settings(deadline=None)
 @given(rows=st.lists(examples(65_535), max_size=9), size=st.integers(1, 10))
 def test_16_bit_examples_are_read_back(rows: list[BertExample], size: int) -> None:
-    with patch.object(parquet, "GROUP_ROWS", 4):
+    with patch.object(parquet_file, "GROUP_ROWS", 4):
         assert decode(encode(pack(rows)), size) == rows
 
 
 @settings(deadline=None)
 @given(rows=st.lists(examples(2**31 - 1), max_size=9))
 def test_32_bit_examples_are_read_back(rows: list[BertExample]) -> None:
-    with patch.object(parquet, "GROUP_ROWS", 4):
+    with patch.object(parquet_file, "GROUP_ROWS", 4):
         assert decode(encode(pack(rows, "I"))) == rows
 
 
@@ -66,7 +66,7 @@ def test_32_bit_examples_are_read_back(rows: list[BertExample]) -> None:
 def test_bytes_depend_neither_on_batches_nor_on_item_types(rows: list[BertExample], cuts: list[int]) -> None:
     bounds = [0, *sorted(cuts), len(rows)]
     parts = [pack(rows[start:stop], "I") for start, stop in pairwise(bounds)]
-    with patch.object(parquet, "GROUP_ROWS", 4):
+    with patch.object(parquet_file, "GROUP_ROWS", 4):
         assert encode(*parts) == encode(pack(rows, "H"))
 
 
@@ -118,7 +118,7 @@ def test_hugging_face_datasets_loads_a_shard(tmp_path: pathlib.Path, monkeypatch
 
 
 def test_a_flipped_bit_names_the_first_record_of_its_row_group() -> None:
-    with patch.object(parquet, "GROUP_ROWS", 4):
+    with patch.object(parquet_file, "GROUP_ROWS", 4):
         data = bytearray(encode(pack([plain_row(i * i) for i in range(11)])))
         column = pq.ParquetFile(io.BytesIO(data)).metadata.row_group(1).column(0)
         data[column.data_page_offset + column.total_compressed_size - 5] ^= 1
@@ -202,7 +202,7 @@ def test_a_row_that_no_example_can_hold_is_named(name: str, value: Any, message:
     column = pq.read_table(io.BytesIO(data)).column(name).to_pylist()
     column[5] = value
     with (
-        patch.object(parquet, "GROUP_ROWS", 4),
+        patch.object(parquet_file, "GROUP_ROWS", 4),
         pytest.raises(ShardError, match=f"^shard: record 5: {message}"),
     ):
         decode(rewritten(data, **{name: column}))

@@ -1,0 +1,75 @@
+"""Check of packed rows against their layout: sizes of rows, and the rules of their examples."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bertdata.errors import SettingsError, ShardError
+from bertdata.examples.bert.batch import BertBatch
+from bertdata.examples.columns import Array, lengths
+from bertdata.records import ShardLayout
+from bertdata.shards.packed.packs import PackBatch
+from bertdata.shards.rows import RecordCheck, check_batch
+
+MOST_SEQUENCES = 1 << 15
+"""Sequences of a row; the number of one is held in 16 bits."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SequenceCheck(RecordCheck):
+    """Refuses sequences of a batch of rows by the row's number and theirs; ``ends`` as in PackBatch."""
+
+    ends: Array
+
+    def error(self, index: int, problem: str) -> ShardError:
+        row = int(np.searchsorted(self.ends, index, side="right"))
+        start = int(self.ends[row - 1]) if row else 0
+        return ShardError(f"{self.name}: record {self.first + row}: sequence {index - start + 1}: {problem}")
+
+
+def check_packs(
+    packs: PackBatch,
+    layout: ShardLayout,
+    record: RecordCheck,
+    *,
+    lowest_position: int = 0,
+    most_masks: int | None = None,
+) -> None:
+    """ShardError naming the first row that does not fit the layout, or a sequence of it that is none.
+
+    lowest_position: as in check_batch. most_masks: masked positions that a row has room for; None: any.
+    """
+    examples = packs.examples
+    assert isinstance(examples, BertBatch), type(examples)
+    sequences = lengths(packs.ends)
+    most = layout.sequences_per_row
+    record.refuse(
+        (sequences < 1) | (sequences > most), lambda i: f"{sequences[i]} sequences, expected 1 to {most}"
+    )
+    sequence = SequenceCheck(name=record.name, first=record.first, ends=packs.ends)
+    check_batch(examples, layout, sequence, lowest_position)
+    ids = row_sizes(examples.ends, packs.ends)
+    limit = layout.max_seq_length
+    record.refuse(ids > limit, lambda i: f"{ids[i]} ids, expected at most {limit}")
+    if most_masks is not None:
+        masks = row_sizes(examples.mask_ends, packs.ends)
+        record.refuse(
+            masks > most_masks, lambda i: f"{masks[i]} masked positions, expected at most {most_masks}"
+        )
+
+
+def row_sizes(ends: Array, row_ends: Array) -> Array:
+    """Items of each row, from the ends of its examples' items."""
+    return lengths(np.concatenate([np.zeros(1, np.int64), ends])[row_ends])
+
+
+def check_packed_layout(layout: ShardLayout) -> None:
+    """SettingsError if no packed rows can have the layout."""
+    if layout.objective != "bert":
+        raise SettingsError(f"objective {layout.objective}: rows are packed for the objective bert only")
+    if layout.remask:
+        raise SettingsError("remask: packed rows hold examples in their usual order")
+    if not 1 <= layout.sequences_per_row < MOST_SEQUENCES:
+        raise SettingsError(
+            f"sequences_per_row is {layout.sequences_per_row}, expected 1 to {MOST_SEQUENCES - 1}"
+        )

@@ -1,0 +1,41 @@
+"""Declared fields of packed rows: ``schemas/packed.json``."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+
+from bertdata.records import ShardLayout
+from schemas import load_schema
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RowField:
+    """One field of a packed row; see the description in ``schemas/packed.json``."""
+
+    name: str
+    type: str
+    shape: str
+    of: str
+
+    def width(self, layout: ShardLayout) -> int | None:
+        """Number of values in each row; None where it varies."""
+        sequences, masks = layout.sequences_per_row, layout.max_predictions_per_seq
+        sizes = {
+            "S": layout.max_seq_length,
+            "K": sequences,
+            "P+K": masks + sequences,
+            "P+K-1": masks + sequences - 1,
+            "1": 1,
+        }
+        return sizes.get(self.shape)
+
+
+RowFields = Mapping[str, RowField]
+"""The fields of a container, by name."""
+
+
+@cache
+def row_fields(packing: str, form: str) -> RowFields:
+    """The fields of a layout's rows in a form of container, in their declared order."""
+    declared = load_schema("packed")[packing][form]
+    return {name: RowField(name=name, **field) for name, field in declared.items()}

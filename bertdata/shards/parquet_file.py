@@ -1,0 +1,207 @@
+"""Parquet files as all Parquet shards use them: tables in, record batches out, a CRC-32 on every page."""
+
+import weakref
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import IO, TYPE_CHECKING, Any
+
+from bertdata.errors import MissingExtraError, ShardError, install_extra
+from bertdata.records import ShardLayout
+from bertdata.shards.protocol import Sink
+
+if TYPE_CHECKING:
+    from bertdata.examples.columns import Array
+    from bertdata.shards.rows import RecordCheck
+
+GROUP_ROWS = 8192
+GROUP_IDS = 4 * 1024 * 1024
+ZSTD_LEVEL = 3
+
+
+class ParquetOutput:
+    """A Parquet file that is written to a sink, a row group a table."""
+
+    def __init__(self, sink: Sink, schema: Any) -> None:
+        file = _SinkFile(sink)
+        weakref.finalize(self, file.abandon)
+        self._parquet = import_module("pyarrow.parquet").ParquetWriter(
+            file,
+            schema,
+            compression="zstd",
+            compression_level=ZSTD_LEVEL,
+            use_dictionary=False,  # zstd alone finds the passages that the dupe factor repeats
+            version="2.6",
+            data_page_version="1.0",
+            store_schema=False,
+            write_page_checksum=True,
+        )
+
+    def write(self, table: Any) -> None:
+        self._parquet.write_table(table, row_group_size=table.num_rows)
+
+    def close(self, metadata: dict[str, str]) -> None:
+        self._parquet.add_key_value_metadata(metadata)
+        self._parquet.close()
+
+
+class ParquetInput:
+    """A Parquet file that is read from a seekable file; ShardError names the record that cannot be.
+
+    schema: Arrow's. metadata: the file's own, by key.
+    """
+
+    def __init__(self, file: IO[bytes], name: str) -> None:
+        self._name = name
+        self._errors = pyarrow_errors()
+        parquet = import_module("pyarrow.parquet")
+        try:
+            self._parquet = parquet.ParquetFile(file, page_checksum_verification=True)
+            self.schema, found = self._parquet.schema_arrow, self._parquet.metadata
+            self._sizes = [found.row_group(group).num_rows for group in range(found.num_row_groups)]
+            rows = found.num_rows
+        except self._errors as error:
+            raise ShardError(f"{name}: not a readable Parquet file ({_one_line(error)})") from error
+        if rows != sum(self._sizes):
+            raise ShardError(f"{name}: {sum(self._sizes)} rows in the row groups, expected {rows}")
+        self.metadata: dict[bytes, bytes] = self.schema.metadata or {}
+
+    def __len__(self) -> int:
+        return sum(self._sizes)
+
+    def records(self, fields: list[str], size: int) -> Iterator[tuple[int, Any]]:
+        """Arrow record batches of at most ``size`` rows, each with the number of its first record."""
+        first = 0
+        for group, rows in enumerate(self._sizes):
+            yield from self._records_of(group, first, fields, size)
+            first += rows
+
+    def _records_of(self, group: int, first: int, fields: list[str], size: int) -> Iterator[tuple[int, Any]]:
+        start, stop = first, first + self._sizes[group]
+        try:
+            for records in self._parquet.iter_batches(size, [group], columns=fields, use_threads=False):
+                yield start, records
+                start += len(records)
+        except self._errors as error:
+            raise ShardError(
+                f"{self._name}: record {start}: records {start} to {stop - 1} (row group {group}) cannot be "
+                f"read, expected undamaged pages ({_one_line(error)})"
+            ) from error
+        if start != stop:
+            raise ShardError(
+                f"{self._name}: record {start}: row group {group} ends here, expected {stop - start} more"
+            )
+
+
+class _SinkFile:
+    """A sink as the file that pyarrow wants: it counts what it passes on, and never closes the sink."""
+
+    closed = False
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+        self._position = 0
+        self._abandoned = False
+
+    def abandon(self) -> None:
+        """Pass on no more: pyarrow's writer, dropped after an error, would still write its footer."""
+        self._abandoned = True
+
+    def write(self, data: Any) -> int:
+        data = bytes(data)
+        if not self._abandoned:
+            self._sink.write(data)
+        self._position += len(data)
+        return len(data)
+
+    def tell(self) -> int:
+        return self._position
+
+    def flush(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def load_pyarrow() -> Any:
+    try:
+        import_module("numpy")
+        return import_module("pyarrow")
+    except ModuleNotFoundError as error:
+        remedy = f"needs the package {error.name}: {install_extra('parquet')}"
+        raise MissingExtraError(f"container parquet {remedy}") from error
+
+
+def pyarrow_errors() -> tuple[type[Exception], ...]:
+    """Exceptions that pyarrow raises for a damaged file."""
+    return load_pyarrow().ArrowException, OSError, ValueError, TypeError, OverflowError, MemoryError
+
+
+def group_rows(layout: ShardLayout) -> int:
+    """Rows of a row group: many ids, but not more rows than needed."""
+    return max(1, min(GROUP_ROWS, GROUP_IDS // layout.max_seq_length))
+
+
+def list_schema(types: Mapping[str, str], lists: set[str]) -> Any:
+    """The schema of columns of these item types, of which ``lists`` are lists."""
+    pyarrow = load_pyarrow()
+    items = {name: pyarrow.type_for_alias(kind) for name, kind in types.items()}
+    return pyarrow.schema(
+        {name: pyarrow.list_(kind) if name in lists else kind for name, kind in items.items()}
+    )
+
+
+def lists(values: "Array", ends: "Array", kind: Any) -> Any:
+    pyarrow = load_pyarrow()
+    offsets = pyarrow.array([0, *ends.tolist()], pyarrow.int32())
+    return pyarrow.ListArray.from_arrays(offsets, pyarrow.array(values).cast(kind.value_type))
+
+
+def check_schema(schema: Any, types: Mapping[str, str], lists: set[str], name: str) -> None:
+    """ShardError unless each declared column is there and holds integers, or lists of integers."""
+    is_kind = import_module("pyarrow.types")
+    for field, declared in types.items():
+        if schema.get_field_index(field) < 0:
+            raise ShardError(f"{name}: no column {field}, expected {', '.join(types)}")
+        found = schema.field(field).type
+        item = found
+        if field in lists:
+            item = found.value_type if is_kind.is_list(found) or is_kind.is_large_list(found) else None
+        if item is None or not is_kind.is_integer(item):
+            expected = f"lists of {declared}" if field in lists else declared
+            raise ShardError(f"{name}: column {field} is {found}, expected {expected}")
+
+
+def file_metadata(file: IO[bytes], what: str) -> str | None:
+    """What a Parquet file's metadata say under ``bertdata.<what>``; None where they say nothing."""
+    load_pyarrow()
+    try:
+        metadata = import_module("pyarrow.parquet").ParquetFile(file).schema_arrow.metadata or {}
+    except pyarrow_errors():
+        return None  # the reader says what is wrong
+    finally:
+        file.seek(0)
+    found = metadata.get(f"bertdata.{what}".encode())
+    return None if found is None else found.decode("utf-8", "replace")
+
+
+def find_size(metadata: dict[bytes, bytes], what: str, name: str) -> Any:
+    key = f"bertdata.{what}"
+    text = metadata.get(key.encode(), b"").decode("ascii", "replace")
+    if not (text.isascii() and text.isdigit()):
+        raise ShardError(f"{name}: {key} is {text!r} in the metadata, expected a number")
+    return int(text)
+
+
+def list_column(records: Any, name: str, record: "RecordCheck") -> "tuple[Array, Array]":
+    """The values of a column of lists, and where each list ends in them."""
+    column = records.column(name)
+    record.refuse(column.is_null().to_numpy(zero_copy_only=False), lambda _: f"no {name}, expected a list")
+    offsets = column.offsets.to_numpy()
+    ends: Array = offsets[1:] - offsets[0]
+    values = column.flatten()
+    holes = values.is_null().to_numpy(zero_copy_only=False)
+    record.refuse_items(holes, ends, lambda _: f"a hole in {name}, expected numbers only")
+    return values.to_numpy(), ends
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())

@@ -1,0 +1,94 @@
+"""Every layout of packed rows: what is written is read back, example for example, md5 for md5."""
+
+import hashlib
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bertdata.errors import SettingsError, ShardError
+from bertdata.examples.bert.batch import BertBatch
+from bertdata.shards.content import content_md5
+from bertdata.shards.packed.layouts import LAYOUTS, make_pack_writer
+from bertdata.shards.packed.packs import unpacked
+from bertdata.shards.tfrecord import encode_batch
+from tests.support.packed_rows import (
+    Row,
+    layout_of,
+    packed,
+    read_rows,
+    rows,
+    sequence,
+    write_rows,
+)
+
+FORMS = [(name, format) for name, layout in LAYOUTS.items() for format in layout.formats]
+LARGEST_IDS = {"nvidia": 32_767}
+
+
+@pytest.mark.parametrize(("name", "format"), FORMS)
+@given(st.data())
+def test_rows_are_read_back_example_for_example(name: str, format: str, data: st.DataObject):
+    layout = layout_of(name, data.draw(st.integers(1, 4)))
+    one = rows(layout, LARGEST_IDS.get(name, 60_000), LAYOUTS[name].mask_room(layout) or 100)
+    table = data.draw(st.lists(one, min_size=1, max_size=7))
+    shard = write_rows(table, layout, format, data.draw(st.integers(1, 4)))
+    reader, found = read_rows(shard)
+    assert found == table
+    assert reader.rows == len(table)
+    assert len(reader) == sum(map(len, table))
+    assert reader.layout == layout
+    assert list(reader) == [example for row in table for example in row]
+
+
+@pytest.mark.parametrize(("name", "format"), FORMS)
+def test_the_content_md5_is_that_of_the_examples(name: str, format: str, tmp_path):
+    layout = layout_of(name)
+    table = [
+        [sequence(6), sequence(9, 20, 2)],
+        [sequence(16, 30, 3)],
+        [sequence(4), sequence(5), sequence(6)],
+    ]
+    path = tmp_path / f"shard.{format}"
+    path.write_bytes(write_rows(table, layout, format))
+    examples = BertBatch.of([example for row in table for example in row], wide=False)
+    expected = hashlib.md5(encode_batch(examples, unpacked(layout))).hexdigest()
+    assert content_md5(str(path)) == expected
+
+
+@pytest.mark.parametrize(("name", "format"), FORMS)
+def test_the_bytes_do_not_depend_on_the_batches(name: str, format: str):
+    table = [[sequence(4 + i, 10 * i + 3), sequence(5)] for i in range(6)]
+    one, other = (write_rows(table, layout_of(name), format, batch) for batch in (1, 5))
+    assert one == other
+
+
+@pytest.mark.parametrize(("name", "format"), FORMS)
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ([sequence(10), sequence(7)], "17 ids, expected at most 16"),
+        ([sequence(3)] * 4, "4 sequences, expected 1 to 3"),
+        ([], "0 sequences, expected 1 to 3"),
+        ([sequence(3), sequence(8, masks=4)], "sequence 2: 4 masked positions, expected 0 to 3"),
+        (
+            [sequence(3), replace(sequence(6), positions=[6])],
+            "sequence 2: masked position 6, expected [01] to 5",
+        ),
+        ([replace(sequence(3), first_length=4)], "sequence 1: first length 4, expected 0 to 3"),
+    ],
+)
+def test_a_row_that_no_layout_holds_is_named(name: str, format: str, row: Row, message: str, tmp_path):
+    sink = (tmp_path / "shard").open("wb")
+    writer = make_pack_writer(layout_of(name), format, sink)
+    writer.write(packed([[sequence(5)], [sequence(6)]]))
+    with pytest.raises(ShardError, match=f"shard: record 3: {message}$"):
+        writer.write(packed([[sequence(7)], row]))
+
+
+def test_an_unknown_layout_or_format_is_refused():
+    with pytest.raises(SettingsError, match="^layout 'dense' is not known, expected one of "):
+        make_pack_writer(layout_of("dense"), "parquet", open)  # type: ignore[arg-type]
+    with pytest.raises(SettingsError, match="^layout flat has no form in tfrecord, expected parquet$"):
+        make_pack_writer(layout_of("flat"), "tfrecord", open)  # type: ignore[arg-type]
