@@ -10,6 +10,7 @@ EXTRAS = {
     "datasets": ["datasets>=2.15", "numpy"],
     "hdf5": ["h5py>=3.10", "numpy"],
     "parquet": ["pyarrow>=17", "numpy"],
+    "pack": ["scipy>=1.11", "numpy"],
     "tf": [
         "tensorflow-cpu>=2.16; platform_machine == 'x86_64'",
         "tensorflow>=2.16; platform_machine != 'x86_64'",
@@ -37,6 +38,7 @@ EXTRAS["dev"] = [
     *EXTRAS["dask"],
     *EXTRAS["gcp"],
     *EXTRAS["mllog"],
+    *EXTRAS["pack"],
     *EXTRAS["pictures"],
     *EXTRAS["tensorboard"],
     *EXTRAS["train"],

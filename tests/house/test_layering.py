@@ -88,12 +88,13 @@ def test_commands_never_import_one_another():
 
 def test_the_toolkit_needs_none_of_the_heavy_packages():
     heavy = ["apache_beam", "tensorflow", "torch", "h5py", "pyarrow", "tokenizers", "numpy", "nltk"]
-    heavy += ["wikiextractor", "matplotlib"]
+    heavy += ["wikiextractor", "matplotlib", "scipy"]
     # imported by a container or a view once it is known that their packages are there
     users = {"bertdata.examples.columns", "bertdata.shards.rows", "bertdata.dataset.views.model_rows"}
     users |= {"bertdata.dataset.views.torch_examples", "bertdata.dataset.views.huggingface"}
     packed = {name for name in SOURCES if name.startswith("bertdata.shards.packed.")}
     users |= packed - {f"bertdata.shards.packed.{name}" for name in ("fields", "layouts", "packs")}
+    users |= {name for name in SOURCES if name.startswith("bertdata.packing.")}
     light = {name for name in SOURCES if name.startswith("bertdata")} - users - {"bertdata.__main__"}
     code = f"""
 import importlib, sys

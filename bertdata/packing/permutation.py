@@ -1,0 +1,104 @@
+"""Keyed permutations: the numbers below any size in another order, each number by itself.
+
+A Feistel network over pairs (Black and Rogaway 2002, "Ciphers with arbitrary finite domains"): with
+``a = isqrt(size - 1) + 1`` and ``b = ceil(size / a)`` a number is the pair of its quotient and remainder
+by b. In each round one of both gets a hash of the other added, in turn. The pairs are a few more than the
+size: a result that is none of the numbers goes through the network again, until it is one.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from math import isqrt
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+ROUNDS = 6
+LARGEST = 1 << 60
+_FACTORS = (0x9E3779B97F4A7C15, 0xD6E8FEB86659FD93)
+_MASK = (1 << 64) - 1
+
+Numbers = npt.NDArray[np.uint64]
+
+
+def round_keys(name: str) -> tuple[int, ...]:
+    """64 bits a round, from BLAKE2b of the name."""
+    digest = hashlib.blake2b(name.encode(), digest_size=8 * ROUNDS).digest()
+    return tuple(int.from_bytes(digest[at : at + 8], "little") for at in range(0, 8 * ROUNDS, 8))
+
+
+def permuted(number: int, size: int, keys: Sequence[int]) -> int:
+    """The place of a number below ``size``: the specification; Permutations does many at once."""
+    a, b = sides(size)
+    while True:
+        left, right = divmod(number, b)
+        for odd, key in enumerate(keys):
+            if odd % 2:
+                right = (right + _below(b, left, key)) % b
+            else:
+                left = (left + _below(a, right, key)) % a
+        number = left * b + right
+        if number < size:
+            return number
+
+
+def sides(size: int) -> tuple[int, int]:
+    """Numbers of quotients and of remainders; their product is the size, or a little more."""
+    a = isqrt(max(0, size - 1)) + 1
+    return a, max(1, -(-size // a))
+
+
+def _below(limit: int, value: int, key: int) -> int:
+    """A hash of the value below the limit."""
+    mixed = ((value ^ key) * _FACTORS[0]) & _MASK
+    mixed = ((mixed ^ (mixed >> 32)) * _FACTORS[1]) & _MASK
+    return ((mixed >> 32) * limit) >> 32
+
+
+class Permutations:
+    """Several permutations, one a size; each has keys of its own, those of its name."""
+
+    def __init__(self, sizes: Sequence[int], names: Sequence[str]) -> None:
+        assert max(sizes, default=0) <= LARGEST, "sides below 2**32"
+        both = [sides(int(size)) for size in sizes]
+        self._sizes = np.array(sizes, np.uint64)
+        self._a = np.array([a for a, _ in both], np.uint64)
+        self._b = np.array([b for _, b in both], np.uint64)
+        self._keys = np.array([round_keys(name) for name in names], np.uint64).reshape(len(names), ROUNDS).T
+
+    def places(self, which: npt.NDArray[Any], numbers: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+        """The place of each number in the permutation ``which`` of the same index; see ``permuted``."""
+        sizes = self._sizes[which]
+        found = self._once(which, numbers.astype(np.uint64))
+        outside = np.flatnonzero(found >= sizes)
+        while len(outside):
+            found[outside] = self._once(which[outside], found[outside])
+            outside = outside[found[outside] >= sizes[outside]]
+        return found.astype(np.int64)
+
+    def _once(self, which: npt.NDArray[Any], numbers: Numbers) -> Numbers:
+        """The numbers after one pass through the network."""
+        a, b = self._a[which], self._b[which]
+        left, right = np.divmod(numbers, b)
+        for odd in range(ROUNDS):
+            keys = self._keys[odd][which]
+            if odd % 2:
+                right += _hashes(b, left, keys)
+                right -= np.where(right >= b, b, np.uint64(0))
+            else:
+                left += _hashes(a, right, keys)
+                left -= np.where(left >= a, a, np.uint64(0))
+        found: Numbers = left * b + right
+        return found
+
+
+def _hashes(limits: Numbers, values: Numbers, keys: Numbers) -> Numbers:
+    """``_below`` of many values."""
+    mixed = (values ^ keys) * np.uint64(_FACTORS[0])
+    mixed ^= mixed >> np.uint64(32)
+    mixed *= np.uint64(_FACTORS[1])
+    mixed >>= np.uint64(32)
+    mixed *= limits
+    mixed >>= np.uint64(32)
+    return mixed
