@@ -4,21 +4,17 @@ The first masked position 0 ends a row's masks, so position 0 itself cannot be m
 holds more than one block of examples.
 """
 
-import shutil
-import tempfile
-import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager
-from importlib import import_module
 from typing import IO, TYPE_CHECKING, Any
 
-from bertdata.errors import MissingExtraError, ShardError, StorageError, install_extra
+from bertdata.errors import ShardError
 from bertdata.examples.bert.objective import BERT
 from bertdata.examples.fields import Fields
 from bertdata.examples.objective import Objective
 from bertdata.examples.objectives import find_objective
 from bertdata.io.signals import signals_held
 from bertdata.records import ExampleBatch, ShardLayout
+from bertdata.shards.hdf5_file import H5PY_ERRORS, ScratchHdf5, load_h5py, one_line
 from bertdata.shards.protocol import ShardReader, Sink
 
 if TYPE_CHECKING:
@@ -26,12 +22,7 @@ if TYPE_CHECKING:
 
 BLOCK_ROWS = 1024
 BLOCK_BYTES = 512 * 1024  # of input_ids; HDF5's chunk cache holds 1 MiB a dataset, unasked
-COPY_BYTES = 1024 * 1024
 GZIP_LEVEL = 4
-LIBRARY_VERSIONS = ("earliest", "v110")  # the oldest structures that hold the data: any HDF5 reads them
-
-# What h5py raises for metadata or data that make no sense; it has no exception of its own.
-_H5PY_ERRORS = (OSError, RuntimeError, KeyError, ValueError, TypeError, OverflowError, MemoryError)
 
 
 class Hdf5Writer:
@@ -41,28 +32,25 @@ class Hdf5Writer:
     """
 
     def __init__(self, sink: Sink, layout: ShardLayout) -> None:
-        h5py = _load_h5py()
+        load_h5py()
         from bertdata.examples.columns import Regrouping
         from bertdata.shards import rows
 
         rows.check_writable(layout, "hdf5")
-        self._sink = sink
         self._layout = layout
         self._received = 0
         self._written = 0
         self._blocks: Regrouping[ExampleBatch] = Regrouping(_block_rows(layout))
-        self._scratch = _Scratch()
         self._fields = find_objective(layout.objective).fields("hdf5", layout)
         self._lowest_position = _lowest_position(self._fields)
+        self._scratch = ScratchHdf5(sink)
         with signals_held():
-            self._file = h5py.File(self._scratch, "w", libver=LIBRARY_VERSIONS)
-            self._release = weakref.finalize(self, _close_both, self._file, self._scratch)
             for field in self._fields:
                 self._create(field)
 
     def _create(self, field: str) -> None:
         width = _row_shape(self._fields[field].shape, self._layout)
-        self._file.create_dataset(
+        self._scratch.file.create_dataset(
             field,
             shape=(0, *width),
             maxshape=(None, *width),
@@ -90,7 +78,7 @@ class Hdf5Writer:
         start, self._written = self._written, self._written + len(block)
         with signals_held():
             for field, rows in pad(block, self._layout, self._fields).items():
-                dataset = self._file[field]
+                dataset = self._scratch.file[field]
                 dataset.resize(self._written, axis=0)
                 dataset[start:] = rows
                 # Else the chunk is written, and gets its place in the file, when the object goes: a profiler
@@ -101,12 +89,7 @@ class Hdf5Writer:
     def close(self) -> None:
         for block in self._blocks.rest():
             self._write_block(block)
-        with signals_held():
-            self._file.close()
-        self._scratch.check()
-        self._scratch.seek(0)
-        shutil.copyfileobj(self._scratch, self._sink, COPY_BYTES)
-        self._release()
+        self._scratch.finish()
 
 
 class Hdf5Reader(ShardReader):
@@ -145,7 +128,7 @@ class Hdf5Reader(ShardReader):
     def _read(self, start: int, stop: int) -> "dict[str, Array]":
         try:
             return {field: dataset[start:stop] for field, dataset in self._datasets.items()}
-        except _H5PY_ERRORS as error:
+        except H5PY_ERRORS as error:
             raise self._find_damage(start, stop, error) from error
 
     def _find_damage(self, start: int, stop: int, error: Exception) -> ShardError:
@@ -158,67 +141,8 @@ class Hdf5Reader(ShardReader):
         first, last, field = min(damaged, default=(start, stop - 1, "a dataset"))
         return ShardError(
             f"{self._name}: record {first}: {field} of records {first} to {last} cannot be read, "
-            f"expected an undamaged chunk ({_one_line(error)})"
+            f"expected an undamaged chunk ({one_line(error)})"
         )
-
-
-class _Scratch:
-    """A temporary file that never fails while HDF5 writes it, but says so when asked.
-
-    HDF5 does not survive an exception of the file it writes: at the latest when the process ends it
-    crashes. From the first failure on nothing is written any more. Signals, whose handlers raise, are held
-    while HDF5 works.
-    """
-
-    def __init__(self) -> None:
-        self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - closed by _close_both
-        self._failure: OSError | None = None
-
-    def write(self, data: Any) -> int:
-        view, place = memoryview(data), 0
-        with self._noting_failure():
-            while place < view.nbytes and self._failure is None:
-                place += self._file.write(view[place:])
-        return view.nbytes
-
-    def truncate(self, size: int) -> int:
-        with self._noting_failure():
-            if self._failure is None:
-                self._file.truncate(size)
-        return size
-
-    @contextmanager
-    def _noting_failure(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            self._failure = error
-
-    def check(self) -> None:
-        """StorageError if anything was not written."""
-        if self._failure is not None:
-            raise StorageError(
-                f"{tempfile.gettempdir()}: {self._failure.strerror}: an HDF5 shard is put together here; "
-                "make room, or name another directory in TMPDIR"
-            ) from self._failure
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._file, name)
-
-
-def _close_both(file: Any, scratch: _Scratch) -> None:
-    """Also what happens to a writer that is dropped, after an error, without ``close``."""
-    with signals_held():
-        file.close()
-        scratch.close()
-
-
-def _load_h5py() -> Any:
-    try:
-        return import_module("h5py")
-    except ModuleNotFoundError as error:
-        remedy = f"needs the package {error.name}: {install_extra('hdf5')}"
-        raise MissingExtraError(f"container hdf5 {remedy}") from error
 
 
 def _lowest_position(fields: Fields) -> int:
@@ -237,14 +161,14 @@ def _row_shape(declared: str, layout: ShardLayout) -> tuple[int, ...]:
 
 
 def _open_datasets(file: IO[bytes], name: str, fields: list[str]) -> dict[str, Any]:
-    h5py = _load_h5py()
+    h5py = load_h5py()
     from bertdata.shards.hdf5_storage import open_hard_link
 
     try:
         opened = h5py.File(file, "r")
         found = {field: open_hard_link(opened, field, name) for field in fields}
-    except _H5PY_ERRORS as error:
-        raise ShardError(f"{name}: not a readable HDF5 file ({_one_line(error)})") from error
+    except H5PY_ERRORS as error:
+        raise ShardError(f"{name}: not a readable HDF5 file ({one_line(error)})") from error
     for field in fields:
         dataset = found.get(field)
         if not isinstance(dataset, h5py.Dataset):
@@ -260,8 +184,8 @@ def _find_layout(datasets: dict[str, Any], objective: Objective, name: str) -> t
     try:
         kinds = {field: dataset.dtype for field, dataset in datasets.items()}
         shapes = {field: dataset.shape for field, dataset in datasets.items()}
-    except _H5PY_ERRORS as error:
-        raise ShardError(f"{name}: not a readable HDF5 file ({_one_line(error)})") from error
+    except H5PY_ERRORS as error:
+        raise ShardError(f"{name}: not a readable HDF5 file ({one_line(error)})") from error
     for field, kind in kinds.items():
         if kind.kind not in "iu":
             raise ShardError(f"{name}: {field} is {kind}, expected integers ({fields[field].type})")
@@ -293,8 +217,8 @@ def _check_storage(datasets: dict[str, Any], file: IO[bytes], name: str) -> None
 
     try:
         check_storage(datasets, file.seek(0, 2), name)
-    except _H5PY_ERRORS as error:
-        raise ShardError(f"{name}: not a readable HDF5 file ({_one_line(error)})") from error
+    except H5PY_ERRORS as error:
+        raise ShardError(f"{name}: not a readable HDF5 file ({one_line(error)})") from error
 
 
 def _damaged_chunks(dataset: Any, start: int, stop: int) -> Iterator[tuple[int, int]]:
@@ -304,9 +228,5 @@ def _damaged_chunks(dataset: Any, start: int, stop: int) -> Iterator[tuple[int, 
         last = min(first + step, dataset.shape[0]) - 1
         try:
             dataset[first : last + 1]
-        except _H5PY_ERRORS:
+        except H5PY_ERRORS:
             yield first, last
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())

@@ -317,18 +317,18 @@ def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> N
 
 INTERRUPTED = """
 import io, os, signal
-from bertdata.shards import hdf5
+from bertdata.shards import hdf5, hdf5_file
 from tests.support.paths import ROOT
 from tests.support.small_shards import LAYOUT, pack, plain_row
 
-plain_write = hdf5._Scratch.write
+plain_write = hdf5_file.Scratch.write
 
 def write_and_interrupt(self, data):
-    hdf5._Scratch.write = plain_write
+    hdf5_file.Scratch.write = plain_write
     os.kill(os.getpid(), signal.SIGINT)
     return plain_write(self, data)
 
-hdf5._Scratch.write = write_and_interrupt
+hdf5_file.Scratch.write = write_and_interrupt
 sink = io.BytesIO()
 try:
     writer = hdf5.Hdf5Writer(sink, LAYOUT)

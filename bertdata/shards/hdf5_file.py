@@ -1,0 +1,112 @@
+"""HDF5 files as all of our shards in HDF5 are written: put together aside, then copied to the sink."""
+
+import shutil
+import tempfile
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any
+
+from bertdata.errors import MissingExtraError, StorageError, install_extra
+from bertdata.io.signals import signals_held
+from bertdata.shards.protocol import Sink
+
+COPY_BYTES = 1024 * 1024
+LIBRARY_VERSIONS = ("earliest", "v110")  # the oldest structures that hold the data: any HDF5 reads them
+
+H5PY_ERRORS = (OSError, RuntimeError, KeyError, ValueError, TypeError, OverflowError, MemoryError)
+"""What h5py raises for metadata or data that make no sense; it has no exception of its own."""
+
+
+class ScratchHdf5:
+    """An HDF5 file put together in a temporary local file, since HDF5 seeks, and copied to the sink.
+
+    file: the h5py.File; used only while signals are held.
+    """
+
+    def __init__(self, sink: Sink) -> None:
+        h5py = load_h5py()
+        self._sink = sink
+        self._scratch = Scratch()
+        with signals_held():
+            self.file: Any = h5py.File(self._scratch, "w", libver=LIBRARY_VERSIONS)
+            self._release = weakref.finalize(self, _close_both, self.file, self._scratch)
+
+    def check(self) -> None:
+        """StorageError if anything was not written."""
+        self._scratch.check()
+
+    def finish(self) -> None:
+        """Close the file and copy it to the sink."""
+        with signals_held():
+            self.file.close()
+        self.check()
+        self._scratch.seek(0)
+        shutil.copyfileobj(self._scratch, self._sink, COPY_BYTES)
+        self._release()
+
+
+class Scratch:
+    """A temporary file that never fails while HDF5 writes it, but says so when asked.
+
+    HDF5 does not survive an exception of the file it writes: at the latest when the process ends it
+    crashes. From the first failure on nothing is written any more. Signals, whose handlers raise, are held
+    while HDF5 works.
+    """
+
+    def __init__(self) -> None:
+        self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - closed by _close_both
+        self._failure: OSError | None = None
+
+    def write(self, data: Any) -> int:
+        view, place = memoryview(data), 0
+        with self._noting_failure():
+            while place < view.nbytes and self._failure is None:
+                place += self._file.write(view[place:])
+        return view.nbytes
+
+    def truncate(self, size: int) -> int:
+        with self._noting_failure():
+            if self._failure is None:
+                self._file.truncate(size)
+        return size
+
+    @contextmanager
+    def _noting_failure(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            self._failure = error
+
+    def check(self) -> None:
+        """StorageError if anything was not written."""
+        if self._failure is not None:
+            raise StorageError(
+                f"{tempfile.gettempdir()}: {self._failure.strerror}: an HDF5 shard is put together here; "
+                "make room, or name another directory in TMPDIR"
+            ) from self._failure
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+
+def _close_both(file: Any, scratch: Scratch) -> None:
+    """Also what happens to a writer that is dropped, after an error, without ``close``."""
+    with signals_held():
+        file.close()
+        scratch.close()
+
+
+def load_h5py() -> Any:
+    """The package h5py; MissingExtraError where it is not installed."""
+    try:
+        return import_module("h5py")
+    except ModuleNotFoundError as error:
+        remedy = f"needs the package {error.name}: {install_extra('hdf5')}"
+        raise MissingExtraError(f"container hdf5 {remedy}") from error
+
+
+def one_line(error: Exception) -> str:
+    """The error's text in one line."""
+    return " ".join(str(error).split())
