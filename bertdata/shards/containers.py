@@ -17,15 +17,25 @@ from bertdata.records import ShardLayout
 from bertdata.shards.packed.layouts import make_pack_reader
 from bertdata.shards.protocol import ShardReader, ShardWriter, Sink
 
+NVIDIA_MLPERF = "nvidia-mlperf"
+"""HDF5 in rows of varying length, as ``convert --to nvidia-mlperf`` writes it."""
+
 _MAGIC = {b"\x89HDF": "hdf5", b"PAR1": "parquet"}
 
 
 def make_writer(format: str, sink: Sink, layout: ShardLayout, engine: Engine | None = None) -> ShardWriter:
-    """A writer of that format. HDF5 and Parquet need their extras; they are imported only here."""
+    """A writer of one of FORMATS or of NVIDIA_MLPERF.
+
+    HDF5 and Parquet need their extras; they are imported only here.
+    """
     if format == "hdf5":
         from bertdata.shards.hdf5 import Hdf5Writer
 
         return Hdf5Writer(sink, layout)
+    if format == NVIDIA_MLPERF:
+        from bertdata.shards.varlength import VarlengthWriter
+
+        return VarlengthWriter(sink, layout)
     if format == "parquet":
         from bertdata.shards.parquet import ParquetWriter
 
@@ -58,6 +68,10 @@ def make_reader(
     known = objective_of_file(objective, name) if objective else None
     if format == "hdf5":
         from bertdata.shards.hdf5 import Hdf5Reader
+        from bertdata.shards.varlength import VarlengthReader, is_varlength_file
+
+        if is_varlength_file(file):
+            return VarlengthReader(file, name)
 
         return Hdf5Reader(file, name, known) if known else Hdf5Reader(file, name)
     if format == "parquet":
@@ -89,4 +103,12 @@ def format_of_name(path: str) -> str:
     return format
 
 
-__all__ = ["FORMATS", "format_of", "format_of_name", "make_reader", "make_writer", "open_reader"]
+__all__ = [
+    "FORMATS",
+    "NVIDIA_MLPERF",
+    "format_of",
+    "format_of_name",
+    "make_reader",
+    "make_writer",
+    "open_reader",
+]

@@ -101,7 +101,7 @@ class Hdf5Reader(ShardReader):
         self._name = name
         self._objective = objective
         self._fields = objective.fields("hdf5")
-        self._datasets = _open_datasets(file, name, list(self._fields))
+        self._datasets = open_datasets(file, name, list(self._fields))
         self._rows, self.layout = _find_layout(self._datasets, objective, name)
         _check_storage(self._datasets, file, name)
 
@@ -160,7 +160,7 @@ def _row_shape(declared: str, layout: ShardLayout) -> tuple[int, ...]:
     return shapes[declared]
 
 
-def _open_datasets(file: IO[bytes], name: str, fields: list[str]) -> dict[str, Any]:
+def open_datasets(file: IO[bytes], name: str, fields: list[str]) -> dict[str, Any]:
     h5py = load_h5py()
     from bertdata.shards.hdf5_storage import open_hard_link
 

@@ -1,0 +1,251 @@
+"""NVIDIA's shards of varying length for MLPerf: HDF5 rows without padding, no weights.
+
+::
+
+    input_ids            list of i2     segment_ids    list of i1
+    masked_lm_positions  list of i2     masked_lm_ids  list of i2     next_sentence_labels  i1
+
+The format does not say how long examples may be; our files do, in two attributes, and others' are read as
+of 512 ids and 76 masks at most, as MLPerf's are. Values are not compressed: an HDF5 filter sees only
+the references to them.
+"""
+
+from collections.abc import Iterator
+from typing import IO, TYPE_CHECKING, Any
+
+from bertdata.errors import SettingsError, ShardError
+from bertdata.examples.bert.batch import BertBatch
+from bertdata.io.signals import signals_held
+from bertdata.records import ExampleBatch, ShardLayout
+from bertdata.shards.hdf5_file import H5PY_ERRORS, ScratchHdf5, load_h5py, one_line
+from bertdata.shards.protocol import ShardReader, Sink
+
+if TYPE_CHECKING:
+    from bertdata.examples.columns import Array
+
+LISTS = {"input_ids": "i2", "segment_ids": "i1", "masked_lm_positions": "i2", "masked_lm_ids": "i2"}
+"""The item types of the lists, by field."""
+LABELS = "next_sentence_labels"
+LARGEST = (1 << 15) - 1
+"""The largest id that the item types hold."""
+
+_SIZES = {"max_seq_length": 512, "max_predictions_per_seq": 76}
+"""The attributes of a file's root, and the sizes of files without them."""
+_BATCH = 1024
+
+
+class VarlengthWriter:
+    """Writes batches of BERT's examples; the bytes do not depend on how they were batched."""
+
+    def __init__(self, sink: Sink, layout: ShardLayout) -> None:
+        load_h5py()
+        from bertdata.examples.columns import Regrouping
+        from bertdata.shards.hdf5_varlength import CHUNK_ROWS, create_varlength
+        from bertdata.shards.rows import check_writable
+
+        check_writable(layout, "hdf5")
+        if layout.objective != "bert":
+            raise SettingsError(f"NVIDIA's shards for MLPerf hold BERT's examples, not {layout.objective}'s")
+        self._layout = layout
+        self._received = 0
+        self._blocks: Regrouping[ExampleBatch] = Regrouping(CHUNK_ROWS)
+        self._scratch = ScratchHdf5(sink)
+        with signals_held():
+            for field, item in LISTS.items():
+                create_varlength(self._scratch.file, field, item)
+            self._scratch.file.create_dataset(
+                LABELS, (0,), "i1", maxshape=(None,), chunks=(CHUNK_ROWS,), track_times=False
+            )
+            for name in _SIZES:
+                self._scratch.file.attrs[f"bertdata.{name}"] = getattr(layout, name)
+
+    def write(self, batch: ExampleBatch) -> None:
+        from bertdata.examples.columns import arrays
+        from bertdata.shards.rows import RecordCheck, check_batch
+
+        batch = arrays(batch)
+        record = RecordCheck(name="nvidia-mlperf shard", first=self._received)
+        check_batch(batch, self._layout, record)
+        _check_ids(batch, record)
+        self._received += len(batch)
+        for block in self._blocks.add(batch):
+            self._write_block(block)
+
+    def _write_block(self, block: Any) -> None:
+        from bertdata.shards.hdf5_varlength import append_varlength
+
+        columns = {
+            "input_ids": (block.ids, block.ends),
+            "segment_ids": (_segments(block), block.ends),
+            "masked_lm_positions": (block.positions, block.mask_ends),
+            "masked_lm_ids": (block.labels, block.mask_ends),
+        }
+        for field, (values, ends) in columns.items():
+            append_varlength(self._scratch.file, field, values.astype(LISTS[field]), ends)
+        with signals_held():
+            labels = self._scratch.file[LABELS]
+            start = labels.shape[0]
+            labels.resize(start + len(block), axis=0)
+            labels[start:] = block.next_labels
+            labels.flush()
+        self._scratch.check()
+
+    def close(self) -> None:
+        for block in self._blocks.rest():
+            self._write_block(block)
+        self._scratch.finish()
+
+
+class VarlengthReader(ShardReader):
+    """Reads any tool's file of this layout from a seekable file, whatever its integer types."""
+
+    layout: ShardLayout
+
+    def __init__(self, file: IO[bytes], name: str) -> None:
+        from bertdata.shards.hdf5_varlength import VarlengthColumn
+
+        self._name = name
+        self._datasets = _open(file, name)
+        self.layout = _find_layout(self._datasets[LABELS].file, name)
+        self._lists = {field: VarlengthColumn(self._datasets[field], field, file, name) for field in LISTS}
+        rows = {field: len(column) for field, column in self._lists.items()} | {LABELS: self._label_rows()}
+        for field, found in rows.items():
+            if found != rows["input_ids"]:
+                raise ShardError(f"{name}: {field} has {found} rows, input_ids has {rows['input_ids']}")
+
+    def __len__(self) -> int:
+        return len(self._lists["input_ids"])
+
+    def batches(self, size: int) -> Iterator[ExampleBatch]:
+        from bertdata.examples.columns import regroup
+
+        return regroup(self._blocks(), size)
+
+    def token_ids(self) -> "Iterator[tuple[Array, Array]]":
+        """The input ids of all rows with each row's end, a block at a time; nothing else is read."""
+        for start in range(0, len(self), _BATCH):
+            yield self._lists["input_ids"].read(start, min(start + _BATCH, len(self)))
+
+    def _label_rows(self) -> int:
+        labels = self._datasets[LABELS]
+        if labels.dtype.kind not in "iu" or len(labels.shape) != 1:
+            found = f"{labels.dtype} of shape {labels.shape}"
+            raise ShardError(f"{self._name}: {LABELS} is {found}, expected one integer a row")
+        return int(labels.shape[0])
+
+    def _blocks(self) -> Iterator[ExampleBatch]:
+        from bertdata.examples.columns import narrow
+        from bertdata.shards.rows import RecordCheck, check_batch
+
+        for start in range(0, len(self), _BATCH):
+            record = RecordCheck(name=self._name, first=start)
+            block = self._read(start, min(start + _BATCH, len(self)), record)
+            check_batch(block, self.layout, record)
+            yield narrow(block)
+
+    def _read(self, start: int, stop: int, record: Any) -> BertBatch:
+        read = {field: column.read(start, stop) for field, column in self._lists.items()}
+        (ids, ends), (segments, segment_ends) = read["input_ids"], read["segment_ids"]
+        (positions, mask_ends), (labels, label_ends) = read["masked_lm_positions"], read["masked_lm_ids"]
+        _check_as_many("segment ids", segment_ends, "ids", ends, record)
+        _check_as_many("masked ids", label_ends, "masked positions", mask_ends, record)
+        try:
+            next_labels = self._datasets[LABELS][start:stop]
+        except H5PY_ERRORS as error:
+            raise record.error(0, f"{LABELS} of records {start} to {stop - 1} cannot be read "
+                               f"({one_line(error)})") from error  # fmt: skip
+        return BertBatch(
+            ids=ids,
+            ends=ends,
+            first_lengths=_first_lengths(segments, ends, record),
+            positions=positions,
+            labels=labels,
+            mask_ends=mask_ends,
+            next_labels=next_labels,
+        )
+
+
+def is_varlength_file(file: IO[bytes]) -> bool:
+    """True for an HDF5 file whose input ids are lists of varying length."""
+    h5py = load_h5py()
+    from bertdata.shards.hdf5_varlength import is_varlength
+
+    try:
+        found = h5py.File(file, "r").get("input_ids")
+        return isinstance(found, h5py.Dataset) and is_varlength(found)
+    except H5PY_ERRORS:
+        return False  # the reader says what is wrong
+
+
+def _open(file: IO[bytes], name: str) -> dict[str, Any]:
+    """The datasets by field; ShardError where one is missing or does not lie in the file."""
+    from bertdata.shards.hdf5 import open_datasets
+    from bertdata.shards.hdf5_storage import check_storage
+
+    datasets = open_datasets(file, name, [*LISTS, LABELS])
+    try:
+        check_storage(datasets, file.seek(0, 2), name)
+    except H5PY_ERRORS as error:
+        raise ShardError(f"{name}: not a readable HDF5 file ({one_line(error)})") from error
+    return datasets
+
+
+def _find_layout(file: Any, name: str) -> ShardLayout:
+    from bertdata.shards.rows import check_layout
+
+    try:
+        sizes: Any = {what: int(file.attrs.get(f"bertdata.{what}", size)) for what, size in _SIZES.items()}
+    except H5PY_ERRORS as error:
+        raise ShardError(f"{name}: its sizes cannot be read ({one_line(error)})") from error
+    layout = ShardLayout(**sizes)
+    check_layout(layout, name, has_masks=True)
+    return layout
+
+
+def _check_ids(batch: Any, record: Any) -> None:
+    for values, ends in ((batch.ids, batch.ends), (batch.labels, batch.mask_ends)):
+        record.refuse_items(
+            values > LARGEST,
+            ends,
+            lambda item, values=values: f"id {values[item]}, expected at most {LARGEST}, which 16 bits hold",
+        )
+
+
+def _check_as_many(what: str, found: "Array", of: str, expected: "Array", record: Any) -> None:
+    from bertdata.examples.columns import lengths
+
+    ours, theirs = lengths(found), lengths(expected)
+    record.refuse(ours != theirs, lambda i: f"{ours[i]} {what}, expected {theirs[i]}, as many as {of}")
+
+
+def _segments(block: Any) -> "Array":
+    """Zeros, then ones, of each example."""
+    import numpy as np
+
+    from bertdata.examples.columns import lengths
+
+    sizes = lengths(block.ends)
+    starts = np.cumsum(sizes) - sizes
+    within = np.arange(int(sizes.sum())) - np.repeat(starts, sizes)
+    after: Array = within >= np.repeat(np.asarray(block.first_lengths, np.int64), sizes)
+    return after
+
+
+def _first_lengths(segments: "Array", ends: "Array", record: Any) -> "Array":
+    """The zeros of each example's segment ids; ShardError unless they are zeros, then ones."""
+    import numpy as np
+
+    from bertdata.examples.columns import lengths
+
+    sizes = lengths(ends)
+    starts = ends - sizes
+    sums = np.concatenate([[0], np.cumsum(segments, dtype=np.int64)])
+    first: Array = sizes - (sums[ends] - sums[starts])
+    within = np.arange(len(segments)) - np.repeat(starts, sizes)
+    expected = within >= np.repeat(first, sizes)
+    record.refuse_items(
+        segments != expected,
+        ends,
+        lambda item: f"segment id {segments[item]} at {within[item]}, expected zeros, then ones",
+    )
+    return first
