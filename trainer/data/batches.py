@@ -9,10 +9,12 @@ import torch
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class RowBatch:
-    """B examples as tensors: S ids and P masked slots each, padded with zeros.
+    """B rows as tensors: S ids and P masked slots each, padded with zeros.
 
-    All are int32 but the weights, which are float32: 1, or 0 for an unused slot. A padding row, which
-    fills a batch of fixed shape, has weights 0 and the label -1.
+    A row is an example, or a pack of up to K whose [CLS] stand at ``next_sentence_positions``; the attention
+    mask then numbers the examples from 1, and tokens of one number see each other. All are int32 but the
+    weights, which are float32: 1, or 0 for an unused slot. A padding row, which fills a batch of fixed shape,
+    has weights 0 and the label -1, as has a missing example of a pack.
     """
 
     input_ids: torch.Tensor  # (B, S)
@@ -21,8 +23,9 @@ class RowBatch:
     masked_lm_positions: torch.Tensor  # (B, P)
     masked_lm_ids: torch.Tensor  # (B, P)
     masked_lm_weights: torch.Tensor  # (B, P)
-    next_sentence_labels: torch.Tensor  # (B,): 1 where the second segment is random
-    position_ids: torch.Tensor | None = None  # (S,) or (B, S); only for devices that need them as input
+    next_sentence_labels: torch.Tensor  # (B,), of packs (B, K): 1 where the second segment is random
+    position_ids: torch.Tensor | None = None  # (S,) or (B, S): for packs, and devices that need them as input
+    next_sentence_positions: torch.Tensor | None = None  # (B, K), for packs
 
     def __len__(self) -> int:
         return len(self.input_ids)

@@ -33,7 +33,7 @@ class Budget:
 
 
 class Budgets:
-    """The budgets of micro-batches of ``batch_size`` examples, by size.
+    """The budgets of micro-batches of ``batch_size`` rows, by size; ``examples`` is the most that they hold.
 
     They are a function of the dataset and the batch size, so that a micro-batch has the same shape on
     whichever worker computes it. Workers need not agree on them: only sums of gradients leave a worker.
@@ -55,8 +55,10 @@ class Budgets:
         """
         self.batch_size = batch_size
         self.layout = layout
+        self.examples = batch_size * layout.sequences_per_row
         self._longest = layout.max_seq_length
-        whole, every_mask = batch_size * self._longest, batch_size * layout.max_predictions_per_seq
+        whole, every_mask = batch_size * self._longest, self.examples * layout.max_predictions_per_seq
+        is_packed = layout.packing is not None  # a few examples of a row may have many more masks
         sizes = [*(size for size in sizes if size < _NEARLY_WHOLE * whole), whole]
         margin = _MASK_DEVIATIONS * examples.deviation * math.sqrt(batch_size)
         self.budgets = []
@@ -66,11 +68,11 @@ class Budgets:
             self.budgets.append(
                 Budget(
                     tokens=size,
-                    masks=every_mask if size == whole else masks,
-                    sequences=batch_size + padding,
+                    masks=every_mask if size == whole and not is_packed else masks,
+                    sequences=self.examples + padding,
                 )
             )
-        self.budgets.append(Budget(tokens=whole, masks=every_mask, sequences=2 * batch_size))
+        self.budgets.append(Budget(tokens=whole, masks=every_mask, sequences=self.examples + batch_size))
         self._sizes = [one.tokens for one in self.budgets]
 
     def find(self, tokens: int, masks: int, count: int) -> Budget:

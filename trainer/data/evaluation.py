@@ -6,7 +6,7 @@ import numpy as np
 
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.examples import columns
-from trainer.data.compact import CompactExamples, gather
+from trainer.data.compact import CompactExamples, gather, unpacked
 from trainer.data.forms import Form, Made
 from trainer.data.prefetcher import Prefetcher
 
@@ -24,7 +24,8 @@ def evaluation_batches(
 ) -> Prefetcher[Made]:
     """This worker's share of the first ``limit`` examples (default: all), in the order of the files.
 
-    Each share is a run of consecutive examples. A share's last batch is filled with missing examples, and
+    Each share is a run of consecutive examples; those of packed rows come each in a row of its own, and the
+    form must be one for such rows. A share's last batch is filled with missing examples, and
     each worker gets the same number of batches, so that no worker waits for another in a program that they
     run together.
     """
@@ -32,15 +33,16 @@ def evaluation_batches(
     share = range(total * rank // workers, total * (rank + 1) // workers)
     largest = -(-total // workers)
     least = -(-largest // batch_size)
+    layout = unpacked(data.layout)
 
     def batches() -> Iterator[Made]:
         made = 0
         for group in columns.regroup(data.run(share), batch_size):
             made += 1
             rows = np.arange(len(group))
-            pieces = [(CompactExamples([group], data.layout), rows, rows)]
-            yield from form.batches(gather(pieces, len(group), data.layout), batch_size, lambda batch: batch)
+            pieces = [(CompactExamples([group], layout), rows, rows)]
+            yield from form.batches(gather(pieces, len(group), layout), batch_size, lambda batch: batch)
         for _ in range(made, least):
-            yield from form.batches(gather([], 0, data.layout), batch_size, lambda batch: batch)
+            yield from form.batches(gather([], 0, layout), batch_size, lambda batch: batch)
 
     return Prefetcher(batches(), _PREFETCHED_BATCHES)

@@ -6,11 +6,11 @@ import torch
 from bertdata.examples.columns import Array
 from trainer.data.batches import FlatBatch
 from trainer.data.budgets import Budget, Budgets
-from trainer.data.compact import GatheredRows
+from trainer.data.compact import GatheredExamples
 
 
-def flatten(gathered: GatheredRows, budgets: Budgets, budget: Budget | None = None) -> FlatBatch:
-    """A batch of the gathered examples, at most ``budgets.batch_size``.
+def flatten(gathered: GatheredExamples, budgets: Budgets, budget: Budget | None = None) -> FlatBatch:
+    """A batch of the gathered examples, in at most ``budgets.batch_size`` rows; it does not show the rows.
 
     budget: by default the smallest that fits. The last sequences of ``ends`` share the padding in near
     equal parts.
@@ -23,9 +23,9 @@ def flatten(gathered: GatheredRows, budgets: Budgets, budget: Budget | None = No
     positions = np.arange(budget.tokens, dtype=np.int32) - np.repeat(starts, sizes)
     first_lengths = np.full(budget.sequences, gathered.layout.max_seq_length, np.int32)
     first_lengths[: len(gathered)] = gathered.first_lengths
-    first_rows = np.zeros(budgets.batch_size, np.int32)
+    first_rows = np.zeros(budgets.examples, np.int32)
     first_rows[: len(gathered)] = starts[: len(gathered)]
-    labels = np.full(budgets.batch_size, -1, np.int32)
+    labels = np.full(budgets.examples, -1, np.int32)
     labels[: len(gathered)] = gathered.next_labels
     used = np.arange(gathered.ids.shape[1], dtype=np.int32) < lengths[:, np.newaxis]
     in_use = np.arange(gathered.labels.shape[1], dtype=np.int32) < masks[:, np.newaxis]

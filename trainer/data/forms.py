@@ -7,9 +7,10 @@ from typing import Protocol, TypeVar
 from bertdata.dataset.reader import OpenedDataset
 from trainer.data.batches import AnyBatch, Batch, FlatBatch, RowBatch
 from trainer.data.budgets import Budgets, find_budgets
-from trainer.data.compact import GatheredRows, gather
+from trainer.data.compact import GatheredExamples, gather
 from trainer.data.deal import group_size
 from trainer.data.flat import flatten
+from trainer.data.packed_rows import pack_rows
 from trainer.data.rows import pad_rows
 from trainer.data.sizes import sample_sizes
 
@@ -25,10 +26,10 @@ class Prepare(Protocol):
 
 
 class Form(Protocol[Made]):
-    """Conversion of gathered examples to batches; one of fewer examples is filled with missing ones."""
+    """Conversion of gathered examples to batches; one of fewer rows is filled with missing examples."""
 
-    def batches(self, gathered: GatheredRows, size: int, prepare: Prepare) -> Iterator[Made]:
-        """The gathered examples, ``size`` to a batch; none at all make one batch of missing ones."""
+    def batches(self, gathered: GatheredExamples, size: int, prepare: Prepare) -> Iterator[Made]:
+        """The gathered examples, ``size`` rows to a batch; none at all make one batch of missing ones."""
         ...
 
     def blanks(self) -> Iterator[Made]:
@@ -42,12 +43,18 @@ class Form(Protocol[Made]):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RowForm:
-    """Rows of S ids and P masked slots, for devices that need rows."""
+    """Rows of S ids, for devices that need rows; one example with P masked slots each, or a pack of several.
 
-    def batches(self, gathered: GatheredRows, size: int, prepare: Prepare) -> Iterator[RowBatch]:
-        """The gathered examples, ``size`` to a batch; prepared all at once."""
-        count = max(-(-len(gathered) // size), 1) * size
-        batch = prepare(pad_rows(gathered, count))
+    slots: masked slots of a packed row; None: the rows are not packed.
+    """
+
+    slots: int | None = None
+
+    def batches(self, gathered: GatheredExamples, size: int, prepare: Prepare) -> Iterator[RowBatch]:
+        """The gathered examples, ``size`` rows to a batch; prepared all at once."""
+        count = max(-(-gathered.rows // size), 1) * size
+        slots = self.slots
+        batch = prepare(pad_rows(gathered, count) if slots is None else pack_rows(gathered, count, slots))
         for start in range(0, count, size):
             yield batch.cut(start, min(start + size, count))
 
@@ -55,7 +62,7 @@ class RowForm:
         return iter(())
 
     def describe(self) -> str:
-        return "padded rows"
+        return "padded rows" if self.slots is None else f"packed rows with {self.slots} masked slots"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +71,10 @@ class FlatForm:
 
     budgets: Budgets
 
-    def batches(self, gathered: GatheredRows, size: int, prepare: Prepare) -> Iterator[FlatBatch]:
-        """The gathered examples, ``size`` to a batch, that of the budgets; prepared one by one."""
+    def batches(self, gathered: GatheredExamples, size: int, prepare: Prepare) -> Iterator[FlatBatch]:
+        """The gathered examples, ``size`` rows to a batch, that of the budgets; prepared one by one."""
         assert size == self.budgets.batch_size, f"budgets are for {self.budgets.batch_size}, not {size}"
-        for start in range(0, max(len(gathered), 1), size):
+        for start in range(0, max(gathered.rows, 1), size):
             yield prepare(flatten(gathered.cut(start, start + size), self.budgets))
 
     def blanks(self) -> Iterator[FlatBatch]:

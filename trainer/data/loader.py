@@ -1,26 +1,22 @@
 """Batches for training, prefetched in a thread."""
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import islice
 from typing import Generic
 
-import numpy as np
-
-from bertdata.dataset.reader import OpenedDataset
+from bertdata.dataset.reader import OpenedDataset, Shard
 from bertdata.errors import DatasetError
-from bertdata.examples.columns import Array
-from trainer.data.compact import CompactExamples, gather
+from trainer.data.compact import GatheredExamples, expand_rows, gather
 from trainer.data.deal import Deal
+from trainer.data.decoder import Decoder
 from trainer.data.forms import Form, Made, Prepare
-from trainer.data.order import FileRows, Order, Position
+from trainer.data.order import Order, Position
 from trainer.data.prefetcher import Prefetcher
+from trainer.data.shares import DealtShares, Share
 
 _ROWS_AT_ONCE = 1024  # small updates are gathered several at a time: a NumPy call costs a microsecond
 _PREFETCHED_UPDATES = 2
-_DECODER_THREADS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +30,9 @@ class Update(Generic[Made]):
 class Loader(Generic[Made]):
     """An endless iterator of updates, from ``position`` on.
 
-    An update is workers x accumulation x batch_size consecutive examples of the order, dealt to its
-    micro-batches as ``trainer.data.deal`` says; worker q mod workers computes micro-batch q. An epoch's last
-    update continues in the next epoch.
+    An update is workers x accumulation x batch_size consecutive rows of the order, each an example or one of
+    the dataset's packed rows. They are dealt to its micro-batches as ``trainer.data.deal`` says; worker
+    q mod workers computes micro-batch q. An epoch's last update continues in the next epoch.
 
     Each worker decodes the files of the examples among which its own are dealt. In a dataset without
     lengths these are open_files / workers at a time where that divides evenly, else all open files. With
@@ -62,35 +58,33 @@ class Loader(Generic[Made]):
         warn: Callable[[str], None] = lambda message: None,
     ) -> None:
         assert min(batch_size, accumulation, open_files) > 0 <= rank < workers
-        start = Position(*position)
-        if not (start.epoch >= 0 and 0 <= start.examples < data.examples):
-            raise DatasetError(f"{data.name}: holds {data.examples} examples, no position {tuple(position)}")
+        order = Order([(shard.name, _rows(shard)) for shard in data.shards], seed=seed, open_files=open_files)
+        start, rows = Position(*position), order.examples
+        if not (start.epoch >= 0 and 0 <= start.examples < rows):
+            kind = "packed rows" if data.layout.packing else "examples"
+            raise DatasetError(f"{data.name}: holds {rows} {kind}, no position {tuple(position)}")
         files = sum(shard.examples > 0 for shard in data.shards)
         if files < workers and rank == 0:
             warn(f"{data.name}: {files} files for {workers} workers, so each file is read by several")
-        self._data = data
+        self._data, self._form, self._prepare = data, form, prepare
         self._batch_size, self._accumulation = batch_size, accumulation
-        self._form, self._prepare = form, prepare
-        self._own_examples = accumulation * batch_size
-        self._update_examples = workers * self._own_examples
-        self._deal = Deal(
-            workers=workers,
-            rank=rank,
-            accumulation=accumulation,
-            batch_size=batch_size,
-            by_lengths=data.has_lengths,
+        self._decoder = Decoder(data, kept_lengths=2 * open_files + 2)
+        by_lengths = data.has_lengths and data.layout.packing is None
+        shares = DealtShares(
+            order,
+            Deal(
+                workers=workers,
+                rank=rank,
+                accumulation=accumulation,
+                batch_size=batch_size,
+                by_lengths=by_lengths,
+            ),
+            update_rows=workers * accumulation * batch_size,
+            lengths=self._decoder.lengths if by_lengths else None,
+            rows_at_once=min(max(_ROWS_AT_ONCE, 2 * open_files), rows // workers),
+            ahead=min(open_files, files) * (rows // files) // 4,
         )
-        at_once = min(max(_ROWS_AT_ONCE, 2 * open_files), data.examples // workers)
-        self._updates_at_once = max(1, at_once // self._deal.offsets.size)
-        self._decode_ahead = min(open_files, files) * (data.examples // files) // 4
-        self._order = Order(
-            [(shard.name, shard.examples) for shard in data.shards], seed=seed, open_files=open_files
-        )
-        self._lengths = lru_cache(maxsize=2 * open_files + 2)(self._read_lengths)
-        self._decoded: dict[int, Future[CompactExamples]] = {}
-        self._in_use: set[int] = set()
-        self._decoders = ThreadPoolExecutor(_DECODER_THREADS)
-        self._prefetched = Prefetcher(self._updates(start), _PREFETCHED_UPDATES)
+        self._prefetched = Prefetcher(self._updates(shares.find(start)), _PREFETCHED_UPDATES)
 
     def __iter__(self) -> "Loader[Made]":
         return self
@@ -106,51 +100,25 @@ class Loader(Generic[Made]):
     def close(self) -> None:
         """End the threads."""
         self._prefetched.close()
-        self._decoders.shutdown(wait=False, cancel_futures=True)
+        self._decoder.close()
 
-    def _updates(self, position: Position) -> Iterator[Update[Made]]:
-        updates = np.arange(self._updates_at_once)[:, np.newaxis, np.newaxis] * self._update_examples
-        offsets = updates + self._deal.offsets
-        ahead = max(self._decode_ahead, self._updates_at_once * self._update_examples)
-        while True:
-            now = list(self._order.find(position, offsets.ravel()))
-            self._start_decoding(now, list(self._order.find(position, offsets.ravel() + ahead)))
-            own = self._find_own(now, offsets.shape)
-            pieces = ((self._decoded[part.file].result(), part.rows, part.targets) for part in own)
-            gathered = gather(pieces, self._updates_at_once * self._own_examples, self._data.layout)
-            batches = self._form.batches(gathered, self._batch_size, self._prepare)
-            for _ in range(self._updates_at_once):
-                position = self._order.advance(position, self._update_examples)
+    def _updates(self, shares: Iterator[Share]) -> Iterator[Update[Made]]:
+        for share in shares:
+            self._decoder.start(share.now, share.coming)
+            batches = self._form.batches(self._gather(share), self._batch_size, self._prepare)
+            for position in share.positions:
                 yield Update(list(islice(batches, self._accumulation)), position)
 
-    def _find_own(self, found: list[FileRows], shape: tuple[int, ...]) -> list[FileRows]:
-        """Those of the examples found that are this worker's; targets: their rows in its batches."""
-        lengths = np.zeros(shape, np.int64)
-        if self._data.has_lengths:
-            for part in found:
-                lengths.ravel()[part.targets] = self._lengths(part.file)[part.rows]
-        own = self._deal.own(lengths)
-        places = np.full(lengths.size, -1)
-        places[own] = np.arange(len(own))
-        chosen = []
-        for part in found:
-            targets = places[part.targets]
-            kept = targets >= 0
-            chosen.append(FileRows(part.file, part.rows[kept], targets[kept]))
-        return chosen
+    def _gather(self, share: Share) -> GatheredExamples:
+        """The examples of this worker's rows."""
+        layout, row_ends = self._data.layout, share.row_ends
+        pieces = [(self._decoder.file(part.file), part.rows, part.targets) for part in share.parts]
+        count = len(share.positions) * self._accumulation * self._batch_size
+        if layout.packing is not None and row_ends is None:
+            pieces, row_ends = expand_rows(pieces, count)
+        return gather(pieces, count if row_ends is None else int(row_ends[-1]), layout, row_ends)
 
-    def _read_lengths(self, file: int) -> Array:
-        return np.asarray(self._data.lengths(self._data.shards[file]))
 
-    def _start_decoding(self, now: list[FileRows], coming: list[FileRows]) -> None:
-        """Start decoding the files of both; drop files that were used and are in neither."""
-        needed = dict.fromkeys(part.file for part in (*now, *coming))  # a set that keeps this order
-        for file in self._in_use - needed.keys():
-            del self._decoded[file]
-        for file in needed:
-            if file not in self._decoded:
-                self._decoded[file] = self._decoders.submit(self._decode, file)
-        self._in_use = {part.file for part in now}
-
-    def _decode(self, file: int) -> CompactExamples:
-        return CompactExamples(self._data.batches(self._data.shards[file]), self._data.layout)
+def _rows(shard: Shard) -> int:
+    """The shard's rows in the order: packed rows, or examples."""
+    return shard.examples if shard.rows is None else shard.rows

@@ -1,5 +1,7 @@
 """The order of the examples in training: a function of seed, epoch, files and the number of open files.
 
+In a dataset of packed rows, "examples" here are its rows.
+
 In each epoch the files are sorted by a hash and dealt to ``open_files`` queues, each file to the queue with
 the fewest examples so far. A queue reads its files one after another, each in a random permutation. The
 queues give one example in turn; those that have run out are skipped.

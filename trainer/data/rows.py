@@ -5,10 +5,10 @@ import torch
 
 from bertdata.examples.columns import Array
 from trainer.data.batches import RowBatch
-from trainer.data.compact import GatheredRows
+from trainer.data.compact import GatheredExamples
 
 
-def pad_rows(gathered: GatheredRows, count: int) -> RowBatch:
+def pad_rows(gathered: GatheredExamples, count: int) -> RowBatch:
     """A batch of ``count`` rows: the gathered examples, then missing ones (zeros with the label -1).
 
     The gathered arrays are changed in place.

@@ -87,13 +87,19 @@ class FlatSequences:
 
 
 class PaddedSequences:
-    """B sequences padded to S positions; devices that split the model see each of its linear layers."""
+    """B padded rows of S positions, each a sequence or a pack of several.
+
+    Devices that split the model see each of its linear layers.
+    """
 
     one_product = False
 
-    def __init__(self, real: Tensor) -> None:
-        """real: (B, S), nonzero at positions that attention may read."""
+    def __init__(self, real: Tensor, packed: bool = False) -> None:
+        """real: (B, S), nonzero at positions that attention may read; packed: its number, from 1."""
         self.length = real.shape[1]
+        if packed:  # padding has the number 0 and sees padding, so that no softmax is empty
+            self.mask = (real[:, :, None] == real[:, None, :])[:, None]
+            return
         # Padding rows attend to their first position, because an empty softmax would not be finite.
         first = torch.arange(self.length, device=real.device) == 0
         self.mask = (real.bool() | first)[:, None, None]
@@ -112,4 +118,4 @@ def sequences_of(batch: Batch, attention: FlatAttention) -> Sequences:
     """The batch's sequences; ``attention`` is used where they have no padding."""
     if isinstance(batch, FlatBatch):
         return FlatSequences(batch.ends, batch.longest, attention)
-    return PaddedSequences(batch.attention_mask)
+    return PaddedSequences(batch.attention_mask, packed=batch.next_sentence_positions is not None)

@@ -17,8 +17,12 @@ def positions_of(batch: Batch) -> Tensor:
 
 
 def first_rows(batch: Batch) -> Tensor:
-    """(B,): the row of each sequence's first token."""
-    return batch.first_rows if isinstance(batch, FlatBatch) else _starts(batch)
+    """(B,), of packed rows (B * K,): the row of each sequence's first token."""
+    if isinstance(batch, FlatBatch):
+        return batch.first_rows
+    if batch.next_sentence_positions is None:
+        return _starts(batch)
+    return (batch.next_sentence_positions + _starts(batch)[:, None]).reshape(-1)
 
 
 def masked_rows(batch: Batch) -> Tensor:
@@ -29,6 +33,6 @@ def masked_rows(batch: Batch) -> Tensor:
 
 
 def _starts(batch: RowBatch) -> Tensor:
-    """(B,): the row of each padded sequence's first position."""
+    """(B,): the row of each padded row's first position."""
     size, length = batch.input_ids.shape
     return torch.arange(size, device=batch.input_ids.device) * length

@@ -122,7 +122,7 @@ def pretraining_loss(logits: Logits, batch: Batch, row_losses: RowLosses = cross
     A sequence with a negative label (a padding row) is left out of both. Without any masked word, or any
     sequence, that part of the loss is 0.
     """
-    labels = batch.next_sentence_labels.long()
+    labels = batch.next_sentence_labels.reshape(-1).long()
     words = row_losses(logits.masked_lm, logits.masked_lm_ids)
     pairs = row_losses(logits.next_sentence, labels.clamp(min=0))
     words_loss, words_sums = _mean_and_sums(*words, logits.masked_lm_weights)

@@ -14,7 +14,7 @@ from bertdata.records import ShardLayout
 from tests.support.example_batches import example_batch
 from trainer.data.batches import FlatBatch, RowBatch
 from trainer.data.budgets import Budgets, find_budgets
-from trainer.data.compact import CompactExamples, GatheredRows, gather
+from trainer.data.compact import CompactExamples, GatheredExamples, gather
 from trainer.data.evaluation import evaluation_batches
 from trainer.data.flat import flatten
 from trainer.data.forms import FlatForm, RowForm, make_form
@@ -31,7 +31,7 @@ DATA = {
 EXAMPLES = st.lists(st.tuples(st.integers(1, S), st.integers(0, P)), min_size=1, max_size=12)
 
 
-def gathered(sizes: list[tuple[int, int]]) -> GatheredRows:
+def gathered(sizes: list[tuple[int, int]]) -> GatheredExamples:
     """Examples with so many tokens and masks each, in rows."""
     held = CompactExamples([example_batch(sizes)], LAYOUT)
     rows = np.arange(len(sizes))
