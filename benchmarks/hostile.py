@@ -240,6 +240,7 @@ def call_examples(stream: random.Random) -> None:
         masked_lm_prob=some(stream.random()),
         short_seq_prob=some(stream.random()),
         whole_word_mask=stream.random() < 0.5,
+        masks=stream.random() < 0.8,
         fills_predictions=stream.random() < 0.5,
         skips_special_ids=stream.random() < 0.5,
         own_next_label=stream.randint(0, 1),
@@ -257,6 +258,36 @@ def call_examples(stream: random.Random) -> None:
     )
     for _ in range(3):
         made.batch(some(0), some(len(made)), some(stream.randint(1, 5)))
+
+
+def call_masking(stream: random.Random) -> None:
+    def some(usual: Any) -> Any:
+        return mostly(stream, lambda: usual)
+
+    lengths = [stream.randint(0, 9) for _ in range(stream.randint(0, 4))]
+    count, most = len(lengths), stream.randint(0, 5)
+    masker = kernels.DynamicMasker(
+        most=some(most),
+        mask=some(3),
+        mask_limit=some(stream.getrandbits(33)),
+        random_limit=some(stream.getrandbits(33)),
+        replacements=some(list(range(40))),
+        is_special=some(bytes(stream.randint(0, 1) for _ in range(40))),
+        continues_word=some(bytes(stream.randint(0, 1) for _ in range(40))),
+        whole_words=stream.random() < 0.5,
+        draws_counts=stream.random() < 0.5,
+    )
+    masker.mask(
+        ids=some(array("i", [stream.randrange(40) for _ in range(sum(lengths))])),
+        starts=some(array("q", [sum(lengths[:number]) for number in range(count)])),
+        lengths=some(array("i", lengths)),
+        positions=some(array("i", [0] * (count * most))),
+        labels=some(array("i", [0] * (count * most))),
+        counts=some(array("i", [0] * count)),
+        keys=some(array("Q", [stream.getrandbits(64) for _ in lengths])),
+        numbers=some(array("Q", range(count))),
+        rates=some(array("d", [1 - stream.random() for _ in lengths])),
+    )
 
 
 def call_format(stream: random.Random) -> None:
@@ -340,7 +371,7 @@ def call_rest(stream: random.Random) -> None:
     random_numbers.shuffle(odd(stream))
 
 
-CALLS = (call_examples, call_format, call_tokenizer, call_punkt, call_rest)
+CALLS = (call_examples, call_masking, call_format, call_tokenizer, call_punkt, call_rest)
 ALLOWED = (ValueError, TypeError, OverflowError)
 """What a binding may raise; pybind11's own are TypeErrors, and OverflowErrors of numbers too large."""
 

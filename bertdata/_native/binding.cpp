@@ -11,6 +11,7 @@
 
 #include "buffers.h"
 #include "examples/bert_binding.h"
+#include "examples/dynamic_masking_binding.h"
 #include "examples/mt19937.h"
 #include "shards/crc32c.h"
 #include "shards/example_decoder.h"
@@ -307,6 +308,7 @@ PYBIND11_MODULE(_kernels, m) {
            "The sentences of UTF-8 lines, one a line");
 
   bind_bert(m);
+  bind_dynamic_masking(m);
   bind_mlperf_extractor(m);
   bind_wikiextractor(m);
   bind_bzip2(m);

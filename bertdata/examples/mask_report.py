@@ -112,6 +112,9 @@ class MaskCounts:
 
     def _rows(self, totals: Totals, mask: MaskId | None) -> Iterator[tuple[str, str]]:
         masked, limit = self.masked_tokens, totals.layout.max_predictions_per_seq
+        if not masked:
+            yield "masked", "nothing: masks are to be drawn when examples are loaded"
+            return
         yield "masked", f"{masked:,}, {masked / totals.tokens:.2%} of the real tokens"
         mean = masked / totals.examples
         yield "  per example", f"mean {mean:.2f}, {min(self.masks)} to {max(self.masks)}"

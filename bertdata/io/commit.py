@@ -132,8 +132,10 @@ class Commit:
             return
         ours = {"kind": self._kind, **self.terms}
         grown = [name for name in self._may_grow if self._has_grown(name, found)]
-        known = {name: ours[name] for name in ours if name not in (*unknown, *grown)}
-        different = differences(known, found)
+        open_names = (*unknown, *grown)
+        known = {name: ours[name] for name in ours if name not in open_names}
+        theirs = {name: found[name] for name in found if name not in open_names}
+        different = differences(known, theirs)
         if different:
             raise DatasetError(
                 f"{self.directory}: was made with other settings: {'; '.join(different)}; "
@@ -283,8 +285,10 @@ class Commit:
 def differences(ours: Terms, theirs: Terms) -> list[str]:
     """Differences between the terms of two plans, in words."""
     found = []
-    for name in ours:
-        value, other = ours[name], theirs.get(name)
+    if ours.get("kind") != theirs.get("kind"):
+        theirs = {name: theirs[name] for name in theirs if name in ours}  # another kind's have other names
+    for name in {**ours, **theirs}:
+        value, other = ours.get(name), theirs.get(name)
         if value == other:
             continue
         if isinstance(value, list) and isinstance(other, list):

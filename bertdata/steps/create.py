@@ -66,6 +66,7 @@ def create(
     lower_case: bool | None = None,
     whole_word_mask: bool | None = None,
     remask: bool | None = None,
+    masks: bool | None = None,
     format: str | None = None,
     shuffle: str = "none",
     num_shards: int | None = None,
@@ -102,6 +103,7 @@ def create(
         "lower_case": lower_case,
         "whole_word_mask": whole_word_mask,
         "remask": remask,
+        "masks": masks,
         "format": format,
         **own_settings,
     }

@@ -16,6 +16,7 @@ def create_flags(settings: BertSettings) -> list[str]:
         "--lower-case" if settings.lower_case else "--no-lower-case",
         *["--whole-word-mask"] * settings.whole_word_mask,
         *["--remask"] * settings.remask,
+        *["--no-masks"] * (not settings.masks),
     ]
 
 

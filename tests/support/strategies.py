@@ -265,6 +265,7 @@ def example_settings(draw: st.DrawFn, *, dialect: str | None = None) -> BertSett
     length = draw(st.one_of(st.integers(8, 24), st.integers(8, 64), st.integers(8, 1024)))
     predictions = draw(st.one_of(st.integers(1, max(1, length // 4)), st.integers(1, length)))
     dialect = dialect or draw(dialects)
+    remask = dialect == "graphcore" and predictions < length and draw(st.booleans())
     return BertSettings(
         dialect=dialect,
         max_seq_length=length,
@@ -275,7 +276,8 @@ def example_settings(draw: st.DrawFn, *, dialect: str | None = None) -> BertSett
         short_seq_prob=draw(probabilities),
         lower_case=draw(st.booleans()),
         whole_word_mask=draw(st.booleans()),
-        remask=dialect == "graphcore" and predictions < length and draw(st.booleans()),
+        remask=remask,
+        masks=remask or draw(st.sampled_from([True, True, False])),
     )
 
 

@@ -17,7 +17,7 @@ namespace bertdata {
 struct BertRules {
   uint32_t max_seq_length, max_predictions, dupe_factor;
   double masked_lm_prob, short_seq_prob;
-  bool whole_word_mask, fills_predictions, skips_special_ids;
+  bool whole_word_mask, masks, fills_predictions, skips_special_ids;
   uint8_t own_next_label;
   uint32_t cls, sep, mask;
   std::vector<uint32_t> replacements;    // what a random replacement draws from
@@ -237,12 +237,13 @@ class BertExamples {
     is_masked_[position >> 6] |= uint64_t{1} << (position & 63);
   }
 
-  // Moves the marked positions, ascending, to the example's list; returns how many.
+  // Moves the marked positions, ascending, to the example's list; returns how many. Without masks they are
+  // drawn all the same, so that the pairs are those of a run with masks, and left out here.
   size_t collect_masks(const Span& span) {
     const size_t before = positions_.size();
     const size_t words = (span.a_length + span.b_length + 3u + 63u) / 64;
     for (size_t word = 0; word < words; ++word) {
-      for (uint64_t bits = is_masked_[word]; bits; bits &= bits - 1) {
+      for (uint64_t bits = rules_.masks ? is_masked_[word] : 0; bits; bits &= bits - 1) {
         const uint32_t position = static_cast<uint32_t>(word * 64) + static_cast<uint32_t>(__builtin_ctzll(bits));
         positions_.push(static_cast<uint16_t>(position));
         replacements_.push(replaced_[position]);

@@ -37,6 +37,7 @@ class NativeExamples:
                 masked_lm_prob=settings.masked_lm_prob,
                 short_seq_prob=settings.short_seq_prob,
                 whole_word_mask=settings.whole_word_mask,
+                masks=settings.masks,
                 fills_predictions=settings.habits.fills_predictions,
                 skips_special_ids=settings.rules.keeps_special_tokens,
                 own_next_label=settings.habits.own_next_label,

@@ -3,7 +3,7 @@
 from bertdata.examples.bert.batch import BertBatch, BertExample
 from bertdata.examples.bert.pairs import Document, Pair, pair_document
 from bertdata.examples.bert.settings import BertSettings
-from bertdata.examples.masking import mask, share_of
+from bertdata.examples.masking import Masked, mask, share_of
 from bertdata.examples.random_stream import RandomStream
 from bertdata.records import Documents, Vocabulary
 
@@ -49,11 +49,17 @@ class ReferenceExamples:
 def make_example(
     pair: Pair, vocabulary: Vocabulary, settings: BertSettings, stream: RandomStream
 ) -> BertExample:
-    """The example ``[CLS] a [SEP] b [SEP]`` with its masks drawn."""
+    """The example ``[CLS] a [SEP] b [SEP]`` with its masks drawn.
+
+    Without masks they are drawn all the same, and left out: so the pairs that follow are those of a run with
+    masks, and a shard is the other with its labels put back.
+    """
     a, b, next_label = pair
     original = [vocabulary.cls, *a, vocabulary.sep, *b, vocabulary.sep]
     wanted = masks_wanted(len(original), settings)
     masked = mask(original, vocabulary, wanted, settings.whole_word_mask, stream)
+    if not settings.masks:
+        masked = Masked(original, [], [])
     return BertExample(
         ids=masked.ids,
         first_length=len(a) + 2,

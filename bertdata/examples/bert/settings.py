@@ -1,7 +1,7 @@
 """Settings of BERT's objective, and where the originals' habits differ in it."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from bertdata.config.settings import ExampleSettings, check, setting
 from bertdata.records import ShardLayout
@@ -38,6 +38,9 @@ class BertSettings(ExampleSettings):
     short_seq_prob: float = setting(0.1, "share of documents cut to a random shorter length")
     whole_word_mask: bool = setting(False, "mask all pieces of a word or none")
     remask: bool = setting(False, "write Graphcore's order: masked positions first (TFRecord only)")
+    masks: bool = setting(
+        True, "mask ids; without, ids are the text's own, to be masked when they are loaded"
+    )
 
     def __post_init__(self) -> None:
         super(BertSettings, self).__post_init__()
@@ -58,6 +61,7 @@ class BertSettings(ExampleSettings):
             not (self.remask and self.max_predictions_per_seq >= self.max_seq_length),
             "remask needs max_predictions_per_seq below max_seq_length, for the unmasked ids",
         )
+        check(self.masks or not self.remask, "remask orders masked positions: it needs masks")
 
     def check_predictions(self) -> None:
         """SettingsError where max_predictions_per_seq does not suit an example."""
@@ -70,6 +74,13 @@ class BertSettings(ExampleSettings):
     @property
     def habits(self) -> Habits:
         return HABITS[self.dialect]
+
+    def as_json(self) -> dict[str, Any]:
+        """The settings by name; ``masks`` only where there are none, so that a manifest keeps its bytes."""
+        found = super(BertSettings, self).as_json()
+        if self.masks:
+            del found["masks"]
+        return found
 
     @property
     def layout(self) -> ShardLayout:

@@ -25,6 +25,7 @@ def rules(**changes: Any) -> Any:
         "masked_lm_prob": 0.15,
         "short_seq_prob": 0.1,
         "whole_word_mask": False,
+        "masks": True,
         "fills_predictions": False,
         "skips_special_ids": False,
         "own_next_label": 1,

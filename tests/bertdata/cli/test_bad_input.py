@@ -289,6 +289,7 @@ def test_a_vocabulary_with_windows_line_ends_makes_the_same_shards(
         (["--format=tfrecords"], "--format: invalid choice: 'tfrecords' (choose from"),
         (["--remask", "--format=hdf5"], "remask needs the container tfrecord"),
         (["--remask"], "remask needs the dialect graphcore"),
+        (["--recipe=graphcore", "--phase=1", "--remask", "--no-masks"], "remask orders masked positions"),
         (["--max-seq=64"], "unrecognized arguments: --max-seq=64"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

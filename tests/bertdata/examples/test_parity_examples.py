@@ -244,8 +244,9 @@ def test_special_tokens_are_never_masked_and_masks_ascend(engine, case):
 
 @given(case=documents_with_settings())
 def test_as_many_positions_are_masked_as_wanted(engine, case):
-    _, vocabulary, settings = case
-    for example in made(case, engine):
+    documents, vocabulary, settings = case
+    settings = settings.with_changes(masks=True)
+    for example in made((documents, vocabulary, settings), engine):
         wanted, masked = masks_wanted(len(example.ids), settings), len(example.positions)
         assert masked <= settings.max_predictions_per_seq
         if settings.whole_word_mask:
@@ -280,7 +281,8 @@ def test_graphcore_leaves_no_more_unmasked_ids_than_fit_beside_the_masks(engine,
     vocabulary = small_vocabulary(settings.rules)
     documents = make_documents(shape, vocabulary, settings.rules, seed)
     room = settings.max_seq_length - settings.max_predictions_per_seq
-    for example in made((documents, vocabulary, settings.with_changes(whole_word_mask=False)), engine):
+    settings = settings.with_changes(whole_word_mask=False, masks=True)
+    for example in made((documents, vocabulary, settings), engine):
         assert len(example.ids) - len(example.positions) <= max(room, 3)
 
 

@@ -1,0 +1,126 @@
+// Masks drawn when examples are loaded; twin of examples/dynamic_masking/reference.py.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "examples/counter_stream.h"
+
+namespace bertdata {
+
+struct MaskingRules {
+  uint32_t most, mask;
+  uint64_t mask_limit, random_limit;  // draws of 32 bits below them
+  std::vector<uint32_t> replacements;
+  std::vector<uint8_t> is_special, continues_word;  // by id
+  bool whole_words, draws_counts;
+};
+
+// Masks one example after another; holds the scratch of one.
+class DynamicMasker {
+ public:
+  explicit DynamicMasker(const MaskingRules& rules) : rules_(rules) {}
+
+  // Masks `length` unmasked ids in place, at most 65535 and all in the vocabulary; writes positions and labels,
+  // room for rules.most each, and returns how many.
+  uint32_t mask(int32_t* ids, uint32_t length, double rate, CounterStream& stream, int32_t* positions, int32_t* labels) {
+    collect_candidates(ids, length);
+    is_masked_.assign((length + 63) / 64, 0);
+    if (rules_.draws_counts)
+      draw_each(rate, stream);
+    else
+      take(masks_wanted(length, rate), stream);
+    return replace(ids, stream, positions, labels);
+  }
+
+ private:
+  // Words of candidates: word w is candidates_[starts_[w]] up to candidates_[starts_[w + 1]].
+  void collect_candidates(const int32_t* ids, uint32_t length) {
+    candidates_.resize(length);
+    starts_.resize(length + 1);
+    uint32_t count = 0, words = 0;
+    bool follows = false;
+    for (uint32_t position = 0; position < length; ++position) {
+      const uint32_t id = static_cast<uint32_t>(ids[position]);
+      if (rules_.is_special[id]) {
+        follows = false;
+        continue;
+      }
+      if (!(rules_.whole_words && follows && rules_.continues_word[id])) starts_[words++] = count;
+      candidates_[count++] = static_cast<uint16_t>(position);
+      follows = true;
+    }
+    starts_[words] = count;
+    words_.resize(words);
+    std::iota(words_.begin(), words_.end(), 0u);
+  }
+
+  uint32_t masks_wanted(uint32_t length, double rate) const {
+    const double share = std::max(std::nearbyint(length * rate), 1.0);  // half to even, as Python
+    return share < rules_.most ? static_cast<uint32_t>(share) : rules_.most;
+  }
+
+  uint32_t size(uint32_t word) const { return starts_[word + 1] - starts_[word]; }
+
+  void mark(uint32_t word) {
+    for (uint32_t c = starts_[word]; c < starts_[word + 1]; ++c)
+      is_masked_[candidates_[c] >> 6] |= uint64_t{1} << (candidates_[c] & 63);
+  }
+
+  // Words of words_ in random order, until `wanted` positions are taken; one that would exceed them is left.
+  void take(uint32_t wanted, CounterStream& stream) {
+    const uint32_t count = static_cast<uint32_t>(words_.size());
+    for (uint32_t place = 0, masked = 0; place < count && masked < wanted; ++place) {
+      std::swap(words_[place], words_[place + stream.below(count - place)]);
+      const uint32_t word = words_[place];
+      if (masked + size(word) > wanted) continue;
+      mark(word);
+      masked += size(word);
+    }
+  }
+
+  void draw_each(double rate, CounterStream& stream) {
+    const uint64_t limit = static_cast<uint64_t>(std::nearbyint(rate * 4294967296.0));
+    uint32_t drawn = 0;
+    uint64_t masked = 0;
+    for (uint32_t word = 0; word < words_.size(); ++word) {
+      words_[drawn] = word;
+      const bool is_drawn = stream.word() < limit;
+      drawn += is_drawn;
+      masked += is_drawn ? size(word) : 0;
+    }
+    words_.resize(drawn);
+    if (masked > rules_.most) return take(rules_.most, stream);
+    for (const uint32_t word : words_) mark(word);
+  }
+
+  uint32_t replace(int32_t* ids, CounterStream& stream, int32_t* positions, int32_t* labels) const {
+    uint32_t count = 0;
+    for (size_t word = 0; word < is_masked_.size(); ++word)
+      for (uint64_t bits = is_masked_[word]; bits; bits &= bits - 1, ++count) {
+        const uint32_t position = static_cast<uint32_t>(word * 64) + static_cast<uint32_t>(__builtin_ctzll(bits));
+        positions[count] = static_cast<int32_t>(position);
+        labels[count] = ids[position];
+        ids[position] = static_cast<int32_t>(replacement(static_cast<uint32_t>(ids[position]), stream));
+      }
+    return count;
+  }
+
+  uint32_t replacement(uint32_t original, CounterStream& stream) const {
+    const uint32_t draw = stream.word();
+    if (draw < rules_.mask_limit) return rules_.mask;
+    if (draw >= rules_.random_limit) return original;
+    return rules_.replacements[stream.below(static_cast<uint32_t>(rules_.replacements.size()))];
+  }
+
+  const MaskingRules& rules_;
+  std::vector<uint16_t> candidates_;
+  std::vector<uint32_t> starts_, words_;
+  std::vector<uint64_t> is_masked_;
+};
+
+}  // namespace bertdata

@@ -1,0 +1,135 @@
+// The Python face of dynamic masks.
+#pragma once
+
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "buffers.h"
+#include "examples/dynamic_masking.h"
+
+namespace bertdata {
+
+// A Python buffer of integers that the kernel writes to.
+template <class T>
+struct Writable : Array<T> {
+  T* out;
+
+  Writable(const py::buffer& buffer, const char* name) : Array<T>(buffer, name) {
+    if (this->info.readonly) throw py::value_error(std::string(name) + ": cannot be written to");
+    out = static_cast<T*>(this->info.ptr);
+  }
+};
+
+inline std::vector<double> as_rates(const py::buffer& buffer) {
+  const py::buffer_info info = buffer.request();
+  if (info.format != "d" || info.ndim != 1 || (info.size > 1 && info.strides[0] != info.itemsize))
+    throw py::value_error("rates: expected a flat buffer of doubles");
+  const double* data = static_cast<const double*>(info.ptr);
+  std::vector<double> rates(data, data + info.size);
+  for (const double rate : rates)
+    if (!(rate > 0 && rate <= 1)) throw py::value_error("rates: expected shares above 0, at most 1");
+  return rates;
+}
+
+class PyDynamicMasker {
+ public:
+  explicit PyDynamicMasker(MaskingRules&& rules) : rules_(std::move(rules)) {}
+
+  // Example i has the ids from starts[i] on, room for rules.most positions and labels from i * most on, and the
+  // stream of keys[i] and numbers[i]. Nothing is written where an argument does not fit.
+  void mask(const py::buffer& ids, const py::buffer& starts, const py::buffer& lengths, const py::buffer& positions,
+            const py::buffer& labels, const py::buffer& counts, const py::buffer& keys, const py::buffer& numbers,
+            const py::buffer& rates) const {
+    const Writable<int32_t> id_array(ids, "ids"), place_array(positions, "positions"), label_array(labels, "labels");
+    const Writable<int32_t> count_array(counts, "counts");
+    const Array<int64_t> start_array(starts, "starts");
+    const Array<int32_t> length_array(lengths, "lengths");
+    const Array<uint64_t> key_array(keys, "keys"), number_array(numbers, "numbers");
+    const std::vector<double> shares = as_rates(rates);
+    const size_t count = count_array.size;
+    for (const size_t size : {start_array.size, length_array.size, key_array.size, number_array.size, shares.size()})
+      if (size != count) throw py::value_error("examples: columns differ in length");
+    for (const size_t size : {place_array.size, label_array.size})
+      if (size != count * rules_.most) throw py::value_error("positions and labels: expected room for every mask");
+    check_ids(id_array, start_array, length_array);
+    py::gil_scoped_release released;
+    DynamicMasker masker(rules_);
+    for (size_t i = 0; i < count; ++i) {
+      CounterStream stream(key_array.data[i], number_array.data[i]);
+      const uint32_t masks =
+          masker.mask(id_array.out + start_array.data[i], static_cast<uint32_t>(length_array.data[i]), shares[i], stream,
+                      place_array.out + i * rules_.most, label_array.out + i * rules_.most);
+      count_array.out[i] = static_cast<int32_t>(masks);
+    }
+  }
+
+ private:
+  // Each id is in the vocabulary, and no two examples share one: their starts ascend.
+  void check_ids(const Writable<int32_t>& ids, const Array<int64_t>& starts, const Array<int32_t>& lengths) const {
+    int64_t free_from = 0;
+    for (size_t i = 0; i < starts.size; ++i) {
+      const int64_t start = starts.data[i], length = lengths.data[i];
+      if (length < 0 || length > 65535 || start < free_from || start > static_cast<int64_t>(ids.size) - length)
+        throw py::value_error("example " + std::to_string(i) + ": its ids are outside the buffer or another's");
+      free_from = start + length;
+      for (int64_t at = start; at < free_from; ++at)
+        if (ids.data[at] < 0 || static_cast<size_t>(ids.data[at]) >= rules_.is_special.size())
+          throw py::value_error("example " + std::to_string(i) + ": an id is outside the vocabulary");
+    }
+  }
+
+  MaskingRules rules_;
+};
+
+inline MaskingRules masking_rules(uint32_t most, uint32_t mask, uint64_t mask_limit, uint64_t random_limit,
+                                  std::vector<uint32_t> replacements, const py::bytes& is_special,
+                                  const py::bytes& continues_word, bool whole_words, bool draws_counts) {
+  const std::string_view special = is_special, continues = continues_word;
+  if (special.size() != continues.size() || special.size() > 0x7FFFFFFFu)
+    throw py::value_error("is_special and continues_word: expected a byte for each id");
+  if (most > 65535) throw py::value_error("most: expected at most 65535");
+  if (replacements.empty()) throw py::value_error("replacements: expected at least one");
+  if (std::max(mask, *std::max_element(replacements.begin(), replacements.end())) >= special.size())
+    throw py::value_error("an id is outside the vocabulary");
+  return MaskingRules{most,
+                      mask,
+                      mask_limit,
+                      random_limit,
+                      std::move(replacements),
+                      std::vector<uint8_t>(special.begin(), special.end()),
+                      std::vector<uint8_t>(continues.begin(), continues.end()),
+                      whole_words,
+                      draws_counts};
+}
+
+inline void bind_dynamic_masking(py::module_& m) {
+  py::class_<PyDynamicMasker>(m, "DynamicMasker")
+      .def(py::init([](uint32_t most, uint32_t mask, uint64_t mask_limit, uint64_t random_limit,
+                       std::vector<uint32_t> replacements, const py::bytes& is_special,
+                       const py::bytes& continues_word, bool whole_words, bool draws_counts) {
+             return PyDynamicMasker(masking_rules(most, mask, mask_limit, random_limit, std::move(replacements),
+                                                  is_special, continues_word, whole_words, draws_counts));
+           }),
+           py::kw_only(), py::arg("most"), py::arg("mask"), py::arg("mask_limit"), py::arg("random_limit"),
+           py::arg("replacements"), py::arg("is_special"), py::arg("continues_word"), py::arg("whole_words"),
+           py::arg("draws_counts"))
+      .def("mask", &PyDynamicMasker::mask, py::kw_only(), py::arg("ids"), py::arg("starts"), py::arg("lengths"),
+           py::arg("positions"), py::arg("labels"), py::arg("counts"), py::arg("keys"), py::arg("numbers"),
+           py::arg("rates"), "Mask unmasked examples in place");
+
+  py::class_<CounterStream>(m, "CounterStream")
+      .def(py::init<uint64_t, uint64_t>(), py::arg("key"), py::arg("example"))
+      .def("word", &CounterStream::word)
+      .def("below", [](CounterStream& stream, uint32_t limit) {
+        if (!limit) throw py::value_error("below: expected 1 or more, found 0");
+        return stream.below(limit);
+      });
+}
+
+}  // namespace bertdata

@@ -1,0 +1,122 @@
+"""Masks of many examples at once, by the kernel or by its readable twin.
+
+Needs NumPy when it is imported.
+"""
+
+from dataclasses import asdict, dataclass, replace
+
+import numpy as np
+
+from bertdata._native import Engine, default_engine, kernels, use_native
+from bertdata.errors import DatasetError
+from bertdata.examples import columns
+from bertdata.examples.bert.batch import BertBatch
+from bertdata.examples.columns import Array
+from bertdata.examples.dynamic_masking.counter_stream import CounterStream
+from bertdata.examples.dynamic_masking.reference import draw_masks
+from bertdata.examples.dynamic_masking.settings import MaskingRules, MaskingSettings, masking_rules
+from bertdata.records import Vocabulary
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Draws:
+    """What the masks of N examples are a function of, beside their ids.
+
+    keys: that of each one's shard and epoch (``counter_stream.shard_key``). numbers: its index in the shard.
+    rates: the share of ids to mask.
+    """
+
+    keys: Array  # uint64 (N,)
+    numbers: Array  # uint64 (N,)
+    rates: Array  # float64 (N,)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Masks:
+    """The masks of N examples: ``counts[i]`` positions, from the example's first id, and original ids."""
+
+    positions: Array  # int32 (N, P), zeros behind an example's own
+    labels: Array  # int32 (N, P), the same
+    counts: Array  # int32 (N,)
+
+
+class Masker:
+    """Draws masks by the rules of one vocabulary."""
+
+    def __init__(
+        self, vocabulary: Vocabulary, settings: MaskingSettings, engine: Engine | None = None
+    ) -> None:
+        self.settings = settings
+        self._rules = masking_rules(vocabulary, settings)
+        self._kernel = None
+        if use_native(engine or default_engine()):
+            rules = asdict(self._rules)
+            self._kernel = kernels.DynamicMasker(**rules | {"replacements": list(self._rules.replacements)})
+
+    def mask(self, ids: Array, starts: Array, lengths: Array, draws: Draws) -> Masks:
+        """Mask unmasked ids, int32 in one row, in place: example i has ``lengths[i]`` from ``starts[i]`` on.
+
+        The examples do not overlap and their starts ascend. DatasetError for an id outside the vocabulary.
+        """
+        positions, labels = np.zeros((2, len(starts), self.settings.max_predictions_per_seq), np.int32)
+        masks = Masks(positions=positions, labels=labels, counts=np.zeros(len(starts), np.int32))
+        self._check_ids(ids, starts, lengths)
+        if self._kernel is None:
+            _mask_each(self._rules, ids, starts, lengths, draws, masks)
+            return masks
+        self._kernel.mask(
+            ids=ids,
+            starts=starts.astype(np.int64, copy=False),
+            lengths=lengths.astype(np.int32, copy=False),
+            positions=positions.reshape(-1),
+            labels=labels.reshape(-1),
+            counts=masks.counts,
+            keys=draws.keys,
+            numbers=draws.numbers,
+            rates=draws.rates,
+        )
+        return masks
+
+    def mask_batch(self, batch: BertBatch, draws: Draws) -> BertBatch:
+        """The batch with other masks; those that it has do not count."""
+        batch = unmask(batch)
+        ids, lengths = np.array(batch.ids, np.int32), columns.lengths(batch.ends)
+        masks = self.mask(ids, np.asarray(batch.ends) - lengths, lengths, draws)
+        used = np.arange(masks.positions.shape[1]) < masks.counts[:, np.newaxis]
+        return replace(
+            batch,
+            ids=ids.astype(np.uint32),
+            positions=masks.positions[used].astype(np.uint16),
+            labels=masks.labels[used].astype(np.uint32),
+            mask_ends=np.cumsum(masks.counts).astype(np.uint32),
+        )
+
+    def _check_ids(self, ids: Array, starts: Array, lengths: Array) -> None:
+        size = len(self._rules.is_special)
+        largest = int(ids.max(initial=0))
+        if largest >= size:
+            raise DatasetError(f"id {largest}, expected less than {size}, the size of the vocabulary")
+
+
+def unmask(batch: BertBatch) -> BertBatch:
+    """The batch without masks: its labels stand at their positions again."""
+    batch = columns.arrays(batch)
+    starts = batch.ends.astype(np.int64) - columns.lengths(batch.ends)
+    ids = np.array(batch.ids, np.promote_types(batch.ids.dtype, batch.labels.dtype))
+    ids[np.repeat(starts, columns.lengths(batch.mask_ends)) + batch.positions] = batch.labels
+    none = np.zeros(len(batch), np.uint32)
+    return replace(batch, ids=ids, positions=batch.positions[:0], labels=batch.labels[:0], mask_ends=none)
+
+
+def _mask_each(
+    rules: MaskingRules, ids: Array, starts: Array, lengths: Array, draws: Draws, masks: Masks
+) -> None:
+    """The examples one by one, by the readable twin."""
+    for index, (start, length) in enumerate(zip(starts.tolist(), lengths.tolist(), strict=True)):
+        stream = CounterStream(int(draws.keys[index]), int(draws.numbers[index]))
+        own = slice(start, start + length)
+        made = draw_masks(ids[own].tolist(), float(draws.rates[index]), rules, stream)
+        ids[own] = made.ids
+        masks.counts[index] = len(made.positions)
+        masks.positions[index, : len(made.positions)] = made.positions
+        masks.labels[index, : len(made.positions)] = made.labels
