@@ -44,6 +44,20 @@ struct PyTokenizer {
     return py::make_tuple(ids, view(std::move(documents.sentence_ends)), view(std::move(documents.document_ends)),
                           documents.unknown);
   }
+
+  py::tuple tokenize_each(const py::buffer& text, const py::buffer& ends) {
+    const Array<uint8_t> array(text, "text");
+    const Array<uint32_t> text_ends(ends, "ends");
+    check_ends(text_ends, array.size, "ends");
+    Documents documents;
+    Column<uint32_t> id_ends;
+    {
+      py::gil_scoped_release released;
+      tokenizer.tokenize_each(array.data, text_ends.data, text_ends.size, documents, id_ends);
+    }
+    py::object ids = documents.wide ? view(std::move(documents.ids32)) : view(std::move(documents.ids16));
+    return py::make_tuple(ids, view(std::move(id_ends)));
+  }
 };
 
 PunktVariant punkt_variant(const std::string& name) {
@@ -292,7 +306,9 @@ PYBIND11_MODULE(_kernels, m) {
            }),
            py::kw_only(), py::arg("tokens"), py::arg("ids"), py::arg("unknown"), py::arg("lower_case"),
            py::arg("drops_unassigned"), py::arg("keeps_special_tokens"), py::arg("max_word_chars"))
-      .def("tokenize", &PyTokenizer::tokenize, "(ids, sentence_ends, document_ends, number of [UNK]) of a UTF-8 text");
+      .def("tokenize", &PyTokenizer::tokenize, "(ids, sentence_ends, document_ends, number of [UNK]) of a UTF-8 text")
+      .def("tokenize_each", &PyTokenizer::tokenize_each, py::arg("text"), py::arg("ends"),
+           "(ids, end of each text's ids) of joined UTF-8 texts with the end of each");
 
   py::class_<Punkt>(m, "Punkt")
       .def(py::init([](const PunktTables::Words& abbreviations, const PunktTables::Pairs& collocations,

@@ -1,16 +1,24 @@
 """The WordPiece tokeniser: lines of text to documents of token ids, by the kernel or its readable twin."""
 
 from array import array
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
+from typing import Any, NamedTuple
 
 from bertdata._native import Engine, default_engine, kernels, use_native
 from bertdata.config.dialects import Dialect
 from bertdata.errors import InputError, VocabularyError
 from bertdata.io.file_kind import utf8_remedy
-from bertdata.records import Documents
+from bertdata.records import Buffer, Documents
 from bertdata.tokens.lines import drop_bad_utf8, join_inputs, normalize_newlines
 from bertdata.tokens.vocabulary import WordPieceVocabulary
+
+
+class TextTokens(NamedTuple):
+    """Token ids of several texts: those of text i are ``ids[ends[i-1]:ends[i]]`` (before the first stands 0)."""
+
+    ids: Buffer
+    ends: Buffer
 
 
 class WordPieceTokenizer:
@@ -62,6 +70,22 @@ class WordPieceTokenizer:
             return self._kernel_documents(joined)
         return self._specification(joined.decode().split("\n"))
 
+    def encode_each(self, texts: Sequence[str]) -> TextTokens:
+        """The ids of each text by itself, without sentences; a text may have none.
+
+        Of the words of a text this tells the word that each id comes from. UnicodeEncodeError for half a
+        surrogate pair, which is no character.
+        """
+        data = [text.encode() for text in texts]
+        if self._kernel is not None:
+            ends = array("I", accumulate(map(len, data)))
+            return TextTokens(*self._kernel.tokenize_each(b"".join(data), ends))
+        ids, id_ends = array("I" if self.vocabulary.wide else "H"), array("I")
+        for text in texts:
+            ids.extend(self._pieces(text))
+            id_ends.append(len(ids))
+        return TextTokens(ids, id_ends)
+
     def _kernel_documents(self, text: bytes) -> Documents:
         ids, sentence_ends, document_ends, unknown = self._kernel.tokenize(text)
         return Documents(ids=ids, sentence_ends=sentence_ends, document_ends=document_ends, unknown=unknown)
@@ -75,11 +99,20 @@ class WordPieceTokenizer:
             return drop_bad_utf8(text)
         return text
 
-    def _specification(self, lines: Iterable[str]) -> Documents:
+    def _pieces(self, text: str) -> list[int]:
+        """The ids of a text, by the specification."""
         # Imported here: the Unicode tables take longer to load than a small part takes the kernel.
         from bertdata.tokens.basic import split_words
         from bertdata.tokens.pieces import split_pieces
 
+        words = split_words(text, self._dialect, self._lower_case)
+        return [
+            piece
+            for word in words
+            for piece in split_pieces(word, self.vocabulary, self._dialect.max_word_chars)
+        ]
+
+    def _specification(self, lines: Iterable[str]) -> Documents:
         ids = array("I" if self.vocabulary.wide else "H")
         sentence_ends, document_ends = array("I"), array("I")
         closed = 0
@@ -90,8 +123,7 @@ class WordPieceTokenizer:
                     document_ends.append(closed)
                 continue
             before = len(ids)
-            for word in split_words(line, self._dialect, self._lower_case):
-                ids.extend(split_pieces(word, self.vocabulary, self._dialect.max_word_chars))
+            ids.extend(self._pieces(line))
             if len(ids) > before:
                 sentence_ends.append(len(ids))
         unknown = ids.count(self.vocabulary.unk)

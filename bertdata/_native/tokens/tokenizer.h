@@ -75,6 +75,24 @@ class Tokenizer {
     out.unknown = wide_ ? count_unknown(out.ids32) : count_unknown(out.ids16);
   }
 
+  // Adds the ids of count texts, text i being the bytes ends[i-1] to ends[i]; id_ends gets the end of each
+  // text's ids, empty ones included. A line end is white space like any other.
+  void tokenize_each(const uint8_t* text, const uint32_t* ends, size_t count, Documents& out,
+                     Column<uint32_t>& id_ends) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    out.wide = wide_;
+    uint32_t start = 0;
+    for (size_t i = 0; i < count; start = ends[i++]) {
+      if (wide_)
+        run<uint32_t>(text + start, ends[i] - start, out);
+      else
+        run<uint16_t>(text + start, ends[i] - start, out);
+      out.sentence_ends.truncate(0);
+      out.document_ends.truncate(0);
+      id_ends.push(static_cast<uint32_t>(wide_ ? out.ids32.size() : out.ids16.size()));
+    }
+  }
+
  private:
   enum class Kind : uint8_t { kWord, kPunctuation, kSpace, kNewline, kUnusual };
   static constexpr const char* kSpecialTokens[] = {"[UNK]", "[SEP]", "[PAD]", "[CLS]", "[MASK]"};

@@ -1,6 +1,7 @@
 """Text to token ids: the kernel equals the specification."""
 
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -73,6 +74,52 @@ def test_engines_find_the_same_ids_sentences_and_documents(case, dialect, lower_
     expected = outcome(python, inputs)
     assert outcome(native, inputs) == expected
     assert outcome(native, inputs) == expected, "the second time, from the cache of words"
+
+
+def each(tokenizer: WordPieceTokenizer, texts: list[str]) -> tuple[list[int], int, list[int]]:
+    found = tokenizer.encode_each(texts)
+    return list(found.ids), memoryview(found.ids).itemsize, list(found.ends)
+
+
+@st.composite
+def words_with_vocabulary(draw: st.DrawFn) -> tuple[list[str], bytes]:
+    """The words of texts, cut at blanks and line ends or anywhere, some of them empty."""
+    inputs = draw(st.lists(texts(), min_size=1, max_size=2))
+    text = " ".join(part.decode() for part in inputs)
+    pieces = draw(st.sampled_from([text.split(" "), text.split("\n"), text.split("e"), [text], []]))
+    return pieces, draw(vocabularies(text.encode()))
+
+
+@tries(4)
+@given(words_with_vocabulary(), dialects, st.booleans())
+def test_engines_find_the_same_ids_of_each_text(case, dialect, lower_case):
+    words, lines = case
+    rules = DIALECTS[dialect]
+    native, python = both(parse_vocabulary(lines, "generated", rules), rules, lower_case)
+    expected = each(python, words)
+    assert each(native, words) == expected
+    assert each(native, words) == expected, "the second time, from the cache of words"
+    alone = [list(python.encode_each([word]).ids) for word in words]
+    assert [token for ids in alone for token in ids] == expected[0]
+    assert [len(ids) for ids in alone] == [e - s for s, e in pairwise([0, *expected[2]])]
+
+
+@pytest.mark.parametrize("engine", ["native", "python"])
+def test_each_text_keeps_its_place_where_it_has_no_ids(engine):
+    vocabulary = parse_vocabulary(LETTERS, "letters", DIALECTS["google"])
+    tokenizer = WordPieceTokenizer(vocabulary, DIALECTS["google"], lower_case=True, engine=engine)
+    found = tokenizer.encode_each(["ab\nC", "\xad", "", "é d"])
+    words = [vocabulary.words[token] for token in found.ids]
+    assert words == ["a", "##b", "c", "e", "d"]
+    assert list(found.ends) == [3, 3, 3, 5]
+
+
+@pytest.mark.parametrize("engine", ["native", "python"])
+def test_half_a_surrogate_pair_is_no_text(engine):
+    vocabulary = parse_vocabulary(LETTERS, "letters", DIALECTS["google"])
+    tokenizer = WordPieceTokenizer(vocabulary, DIALECTS["google"], lower_case=True, engine=engine)
+    with pytest.raises(UnicodeEncodeError):
+        tokenizer.encode_each(["a", "b\ud800"])
 
 
 @pytest.mark.parametrize("engine", ["native", "python"])
