@@ -15,7 +15,7 @@ from bertdata.tokens.vocabulary import WordPieceVocabulary
 
 
 class TextTokens(NamedTuple):
-    """Token ids of several texts: those of text i are ``ids[ends[i-1]:ends[i]]`` (before the first stands 0)."""
+    """Token ids of several texts: those of text i are ``ids[ends[i-1]:ends[i]]`` (before the first: 0)."""
 
     ids: Buffer
     ends: Buffer

@@ -1,0 +1,107 @@
+"""Classification tasks by name: the columns, labels and metrics of GLUE's."""
+
+from dataclasses import dataclass
+
+from bertdata.errors import SettingsError
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Columns:
+    """Names of the columns (or their numbers from 0): first text, second text if any, label."""
+
+    first: str
+    second: str | None = None
+    label: str = "label"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ClassificationTask:
+    """A task over texts or pairs of texts.
+
+    labels: in the order of their ids; None: those that the training file has, sorted. regression: the label
+    is a score. metrics: a name of ``metrics.METRICS``. heading: the table begins with the columns' names.
+    test: columns of files without labels, where they are others; these have a heading. skips_short: rows with
+    too few columns are left out (QQP has some). files: names of the training, development and test tables.
+    """
+
+    name: str
+    columns: Columns
+    labels: tuple[str, ...] | None = None
+    regression: bool = False
+    metrics: str = "accuracy"
+    heading: bool = True
+    test: Columns | None = None
+    skips_short: bool = False
+    files: tuple[str, str, str] = ("train.tsv", "dev.tsv", "test.tsv")
+
+
+_BINARY = ("0", "1")
+_SENTENCES = Columns(first="sentence1", second="sentence2")
+_ENTAILMENT = ("entailment", "not_entailment")
+_MNLI = ("contradiction", "entailment", "neutral")
+
+TASKS = {
+    task.name: task
+    for task in (
+        ClassificationTask(
+            name="mrpc",
+            columns=Columns(first="3", second="4", label="0"),
+            labels=_BINARY,
+            metrics="accuracy_and_f1",
+        ),
+        ClassificationTask(
+            name="cola",
+            columns=Columns(first="3", label="1"),
+            labels=_BINARY,
+            metrics="matthews",
+            heading=False,
+            test=Columns(first="sentence"),
+        ),
+        ClassificationTask(name="sst-2", columns=Columns(first="sentence"), labels=_BINARY),
+        ClassificationTask(
+            name="sts-b",
+            columns=Columns(first="sentence1", second="sentence2", label="score"),
+            regression=True,
+            metrics="correlation",
+        ),
+        ClassificationTask(
+            name="qqp",
+            columns=Columns(first="question1", second="question2", label="is_duplicate"),
+            labels=_BINARY,
+            metrics="accuracy_and_f1",
+            skips_short=True,
+        ),
+        ClassificationTask(
+            name="mnli",
+            columns=Columns(first="sentence1", second="sentence2", label="gold_label"),
+            labels=_MNLI,
+            files=("train.tsv", "dev_matched.tsv", "test_matched.tsv"),
+        ),
+        ClassificationTask(
+            name="mnli-mm",
+            columns=Columns(first="sentence1", second="sentence2", label="gold_label"),
+            labels=_MNLI,
+            files=("train.tsv", "dev_mismatched.tsv", "test_mismatched.tsv"),
+        ),
+        ClassificationTask(
+            name="qnli", columns=Columns(first="question", second="sentence"), labels=_ENTAILMENT
+        ),
+        ClassificationTask(name="rte", columns=_SENTENCES, labels=_ENTAILMENT),
+        ClassificationTask(name="wnli", columns=_SENTENCES, labels=_BINARY),
+        ClassificationTask(name="classification", columns=Columns(first="text")),
+    )
+}
+"""GLUE's tasks, and ``classification`` for a table of one's own."""
+
+
+def find_classification(name: str) -> ClassificationTask:
+    """The task of that name, in any case, hyphens or underscores or none (STS-B, sts_b, stsb)."""
+    wanted = _plain(name)
+    for task in TASKS.values():
+        if _plain(task.name) == wanted:
+            return task
+    raise SettingsError(f"task {name!r}: no such task; known are squad, {', '.join(TASKS)}")
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("-", "").replace("_", "")

@@ -1,0 +1,111 @@
+"""Texts and pairs of texts with their labels, from a table."""
+
+import math
+from dataclasses import dataclass, replace
+
+from bertdata.errors import InputError
+from trainer.tasks.classification.presets import ClassificationTask, Columns
+from trainer.tasks.classification.tables import Row, read_rows
+
+
+@dataclass(frozen=True, slots=True)
+class TextPair:
+    """One or two texts; label: as the table has it, None where it is not read."""
+
+    first: str
+    second: str | None
+    label: str | None
+    where: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Pairs:
+    """The examples of a table in its order; skipped: rows that were left out for lack of columns."""
+
+    name: str
+    pairs: list[TextPair]
+    skipped: list[str]
+
+    def warnings(self) -> list[str]:
+        """A warning about rows that are left out."""
+        if not self.skipped:
+            return []
+        return [
+            f"{self.skipped[0]}: lacks columns, and so do {len(self.skipped) - 1} other rows; they are left "
+            "out"
+        ]
+
+
+def read_pairs(path: str, task: ClassificationTask, *, labelled: bool = True) -> Pairs:
+    """The examples of the table at the path.
+
+    labelled: False for a table without labels, or whose labels are not to be read. InputError names a row
+    that lacks a column.
+    """
+    columns, heading = task.columns, task.heading
+    if not labelled and task.test is not None:
+        columns, heading = task.test, True
+    pairs: list[TextPair] = []
+    skipped: list[str] = []
+    for where, row in read_rows(path, heading=heading):
+        wanted = [columns.first, columns.second, columns.label if labelled else None]
+        missing = [column for column in wanted if column is not None and column not in row]
+        if not missing:
+            pairs.append(_pair(row, columns, where, labelled))
+        elif task.skips_short and pairs:
+            skipped.append(where)
+        else:
+            raise InputError(f"{where}: lacks the column {missing[0]}; it has {_listed(row)}")
+    if not pairs:
+        raise InputError(f"{path}: holds no examples")
+    return Pairs(name=path, pairs=pairs, skipped=skipped)
+
+
+def _listed(row: Row) -> str:
+    """The row's columns in words."""
+    named = [name for name in row if not name.isdecimal()]
+    return ", ".join(named) if named else f"{len(row)} columns, numbered from 0"
+
+
+def _pair(row: Row, columns: Columns, where: str, labelled: bool) -> TextPair:
+    second = None if columns.second is None else row[columns.second]
+    return TextPair(row[columns.first], second, row[columns.label] if labelled else None, where)
+
+
+def with_labels(task: ClassificationTask, training: Pairs) -> ClassificationTask:
+    """The task with its labels: those of the training examples, sorted, where it has none of its own."""
+    if task.labels is not None or task.regression:
+        return task
+    found = sorted({pair.label for pair in training.pairs if pair.label is not None})
+    if len(found) < 2:
+        raise InputError(
+            f"{training.name}: has the labels {', '.join(map(repr, found)) or 'none'}, expected two or more"
+        )
+    return replace(task, labels=tuple(found))
+
+
+def label_ids(pairs: list[TextPair], task: ClassificationTask) -> list[int] | list[float]:
+    """The number of each example's label, or its score; 0 where the label was not read.
+
+    InputError for a label that is not the task's, or a score that is no number.
+    """
+    if task.regression:
+        return [0.0 if pair.label is None else _score(pair.label, pair.where) for pair in pairs]
+    assert task.labels is not None, task.name
+    numbers = {label: number for number, label in enumerate(task.labels)}
+    for pair in pairs:
+        if pair.label is not None and pair.label not in numbers:
+            raise InputError(
+                f"{pair.where}: has the label {pair.label!r}, expected one of {', '.join(task.labels)}"
+            )
+    return [0 if pair.label is None else numbers[pair.label] for pair in pairs]
+
+
+def _score(text: str, where: str) -> float:
+    try:
+        score = float(text)
+    except ValueError:
+        score = math.nan
+    if not math.isfinite(score):
+        raise InputError(f"{where}: has the score {text!r}, expected a number")
+    return score
