@@ -1,0 +1,91 @@
+"""The SQuAD oracles of the reference kit: their settings, made-up logits and digests."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bertdata.tokens.load import load_tokenizer
+from bertdata.tokens.wordpiece import WordPieceTokenizer
+from trainer.tasks.squad.features import Feature, make_features
+from trainer.tasks.squad.reading import Question, read_squad
+from trainer.tasks.squad.settings import SquadSettings
+
+
+class Case(NamedTuple):
+    """Input, settings and training flag that an oracle's name tells."""
+
+    input: str
+    settings: SquadSettings
+    words: tuple[str, ...]
+
+
+def parse_case(name: str, dialect: str, *, training: bool = False) -> Case:
+    """The case of ``INPUT__s96__d32__q24[__words]``."""
+    source, length, stride, query, *words = name.split("__")
+    settings = SquadSettings(
+        dialect=dialect,
+        max_seq_length=int(length[1:]),
+        doc_stride=int(stride[1:]),
+        max_query_length=int(query[1:]),
+        training=training or "training" in words,
+        version_2_with_negative="v2" in words and "training" in words,
+        lower_case="no-lower-case" not in words,
+    )
+    return Case(source, settings, tuple(words))
+
+
+class Made(NamedTuple):
+    """The questions and features of a case."""
+
+    questions: list[Question]
+    features: list[Feature]
+    tokenizer: WordPieceTokenizer
+    settings: SquadSettings
+
+
+@lru_cache(maxsize=4)
+def make_case(kit: Path, case: Case) -> Made:
+    """The questions of the case's input and their features, in the order of the file."""
+    tokenizer = tokenizer_of(kit, case.settings)
+    questions = read_questions(kit, case).questions
+    return Made(questions, make_features(questions, tokenizer, case.settings), tokenizer, case.settings)
+
+
+def read_questions(kit: Path, case: Case) -> Any:
+    path = str(kit / "squad" / f"{case.input}.json")
+    settings = case.settings
+    return read_squad(path, training=settings.training, negatives=settings.version_2_with_negative)
+
+
+def tokenizer_of(kit: Path, settings: SquadSettings) -> Any:
+    path = str(kit / "vocab" / "bert-base-uncased.txt")
+    return load_tokenizer(path, settings.dialect, settings.lower_case)
+
+
+def made_up_logits(features: Sequence[Feature], length: int, seed: int, ties: bool) -> Any:
+    """Start and end logits as ORACLES.md defines them: (features, length) each, float32."""
+    rows = []
+    for feature in features:
+        number = feature.unique_id - 1_000_000_000 + seed
+        normal = np.random.RandomState(number).standard_normal((2, length))
+        rows.append((np.round(2 * normal) / 2 if ties else 4 * normal).astype(np.float32))
+    logits = np.stack(rows)
+    return logits[:, 0], logits[:, 1]
+
+
+def line(value: Any) -> str:
+    """A value in the kit's JSON form, with a line end."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":")) + "\n"
+
+
+def md5_of_lines(lines: Iterable[str]) -> str:
+    return hashlib.md5("".join(lines).encode()).hexdigest()
+
+
+def read_oracle(kit: Path, name: str) -> Any:
+    return json.loads((kit / "squad" / f"{name}.json").read_text(encoding="utf-8"))

@@ -1,0 +1,127 @@
+"""SQuAD's JSON: what is read, what is left out, what is refused."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bertdata.errors import InputError
+from tests.support.squad_kit import parse_case, read_questions
+from tests.support.strategies import tries
+from trainer.tasks.squad.context import split_context
+from trainer.tasks.squad.reading import parse_squad
+
+CONTEXT = "A keeper lit the lamp in\u202f1900."
+
+
+def question(**changes):
+    answers = [{"text": "keeper", "answer_start": 2}]
+    return {"id": "q1", "question": "Who?", "answers": answers, **changes}
+
+
+def document(*questions, context=CONTEXT):
+    return {"data": [{"paragraphs": [{"context": context, "qas": list(questions)}]}]}
+
+
+def read(value, training=True, negatives=False):
+    data = value if isinstance(value, bytes) else json.dumps(value).encode()
+    return parse_squad(data, "q.json", training=training, negatives=negatives)
+
+
+def test_a_question_knows_its_answers_words():
+    (found,) = read(document(question(answers=[{"text": "in\u202f1900", "answer_start": 22}]))).questions
+    assert found.context.words == ["A", "keeper", "lit", "the", "lamp", "in", "1900."]
+    # The answer's own white space is joined by Python's rule, which knows U+202F too.
+    assert (found.answer.first_word, found.answer.last_word) == (5, 6)
+
+
+@tries(3)
+@given(st.text(" \t\r\n\u202f\xa0\u2003ab", max_size=12))
+def test_the_word_of_each_character_is_counted_one_by_one(text):
+    """Character by character: a new word begins after one of five white spaces."""
+    words, of_character, after_space = [], [], True
+    for character in text:
+        if character in " \t\r\n\u202f":
+            after_space = True
+        elif after_space:
+            words.append(character)
+            after_space = False
+        else:
+            words[-1] += character
+        of_character.append(len(words) - 1)
+    context = split_context(text)
+    assert context.words == words
+    assert [context.word_at(place) for place in range(len(text))] == of_character
+
+
+@pytest.mark.parametrize(
+    ("text", "start"),
+    [("lighthouse", 2), ("keeper", 9), ("keeper", 400), ("keeper", -1), ("", 0), ("A", 1_000_000)],
+)
+def test_an_answer_that_is_not_where_it_should_be_is_left_out_with_a_warning(text, start):
+    bad = question(id="bad", answers=[{"text": text, "answer_start": start}])
+    found = read(document(question(), bad))
+    assert [one.id for one in found.questions] == ["q1"]
+    assert found.skipped == ["bad"]
+    (warning,) = found.warnings()
+    assert warning == "q.json: question bad: its answer is not in the words of its context; left out"
+
+
+def test_many_such_answers_are_counted():
+    bad = [question(id=f"bad{n}", answers=[{"text": "x", "answer_start": 0}]) for n in range(9)]
+    warnings = read(document(question(), *bad)).warnings()
+    assert len(warnings) == 4
+    assert warnings[-1] == "q.json: 9 questions are left out for that reason"
+
+
+def test_the_edge_file_leaves_out_the_questions_that_the_original_does(kit):
+    found = read_questions(kit, parse_case("edge_train_v1__s96__d32__q24__training", "google"))
+    assert found.skipped == ["e0-01", "e0-02", "e0-04"]
+
+
+def test_impossible_questions_are_read_where_asked_for():
+    impossible = question(id="none", is_impossible=True, answers=[])
+    found = read(document(impossible), negatives=True).questions[0]
+    assert (found.is_impossible, found.answer, found.golds) == (True, None, ())
+    predicted = read(document(impossible), training=False, negatives=True).questions[0]
+    assert predicted.is_impossible is False
+    with pytest.raises(
+        InputError, match="q.json: question none: has 0 answers, expected exactly 1 .*version"
+    ):
+        read(document(impossible))
+
+
+def test_a_file_to_predict_on_needs_no_answers():
+    (found,) = read(document({"id": "a", "question": "b"}), training=False).questions
+    assert (found.answer, found.golds) == (None, ())
+
+
+TWO = [{"text": "A", "answer_start": 0}] * 2
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (b"\xff{}", "q.json: line 1: byte 0xff at offset 0 is not UTF-8"),
+        (b"id\ttext\n", "q.json: is not JSON: .*expected SQuAD's form"),
+        (b'{"data": "\\ud800"}', "q.json: is not JSON: .*half of a pair"),
+        ([1], r"q.json: is no JSON object, expected one with 'data'"),
+        ({"version": "1.1"}, "q.json: lacks 'data', expected a list"),
+        ({"data": {}}, "q.json: 'data' is {}, expected a list"),
+        ({"data": []}, "q.json: holds no questions"),
+        ({"data": [{"title": "t"}]}, "q.json: data 0: lacks 'paragraphs'"),
+        ({"data": [{"paragraphs": [{"qas": []}]}]}, "q.json: data 0: paragraph 0: lacks 'context'"),
+        (document({"question": "b"}), "q.json: question 0: lacks 'id'"),
+        (document(question(question=5)), "q.json: question q1: 'question' is 5, expected a text"),
+        (document(question(answers={})), "q.json: question q1: 'answers' is {}, expected a list"),
+        (document(question(answers=[{"text": "A"}])), "q.json: question q1: lacks 'answer_start'"),
+        (document(question(answers=TWO)), "q.json: question q1: has 2 answers, expected exactly 1"),
+        (document(question(is_impossible=1)), "question q1: 'is_impossible' is 1, expected true or false"),
+        (document(question(), question()), "q.json: question q1: occurs twice"),
+    ],
+)
+def test_what_is_no_squad_is_refused_in_one_line(value, message):
+    with pytest.raises(InputError, match=message) as refused:
+        read(value)
+    assert "\n" not in str(refused.value)
