@@ -103,7 +103,7 @@ setup(
         "bertdata": ["py.typed"],
         "schemas": ["*.json"],
         "trainer.config": ["shipped/*.json", "foreign/*.json"],
-        "bertdata.dataset.published": ["*.tsv"],
+        "bertdata.dataset.published": ["*.tsv", "*.tsv.xz"],
         "bertdata._native": ["**/*.h", "**/*.cpp"],
     },
     ext_modules=extensions(),

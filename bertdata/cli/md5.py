@@ -1,5 +1,7 @@
 """``bertdata md5``: md5 of files or of their content."""
 
+import argparse
+
 from bertdata.cli.common.example_flags import add_objective, load_objective
 from bertdata.cli.common.parser import Parser, add_engine
 from bertdata.errors import BertDataError, MissingInputError
@@ -8,10 +10,12 @@ from bertdata.io.file_check import file_md5
 from bertdata.io.manifest_file import md5sum_line
 from bertdata.io.terminal import say_error, say_text
 from bertdata.shards.content import content_md5
+from bertdata.shards.row_sums import row_sum
 
 EXAMPLE = """\
   bertdata md5 shards/*.tfrecord > MD5SUMS
-  bertdata md5 --content mine.tfrecord theirs.tfrecord same.hdf5"""
+  bertdata md5 --content mine.tfrecord theirs.tfrecord same.hdf5
+  bertdata md5 --nvidia-mlperf part_00000_of_04320.hdf5"""
 
 SUMMARY = """\
 Lines as md5sum prints them. With --content, the md5 of the canonical TFRecord form: equal for equal
@@ -21,7 +25,13 @@ examples, whatever tool wrote them, in whatever container."""
 def make_parser() -> Parser:
     parser = Parser("bertdata md5", EXAMPLE, SUMMARY)
     parser.add_argument("files", nargs="+", metavar="FILE", help="file, pattern or URL")
-    parser.add_argument("--content", action="store_true", help="of the examples, not of the bytes")
+    kind = parser.add_mutually_exclusive_group()
+    kind.add_argument("--content", action="store_true", help="of the examples, not of the bytes")
+    kind.add_argument(
+        "--nvidia-mlperf",
+        action="store_true",
+        help="the sum that NVIDIA publishes of an MLPerf shard in rows of varying length: of its input ids",
+    )
     add_engine(parser)
     add_objective(parser)
     return parser
@@ -37,7 +47,7 @@ def run(arguments: list[str]) -> int:
         try:
             if storage.is_directory(path):
                 raise MissingInputError(f"{path}: is a directory, expected a file")
-            md5 = content_md5(path, args.engine) if args.content else file_md5(path)
+            md5 = _sum(path, args)
         except BertDataError as error:  # as md5sum: name the file, go on with the others
             say_error(f"bertdata: error: {error}")
             status = max(status, error.exit_status)
@@ -49,6 +59,12 @@ def run(arguments: list[str]) -> int:
             sys.stdout.write(line)
             sys.stdout.flush()
     return status
+
+
+def _sum(path: str, args: argparse.Namespace) -> str:
+    if args.content:
+        return content_md5(path, args.engine)
+    return row_sum(path) if args.nvidia_mlperf else file_md5(path)
 
 
 def _expand(pattern: str) -> list[str]:

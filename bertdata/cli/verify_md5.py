@@ -4,10 +4,11 @@ import json
 import sys
 
 from bertdata.cli.common.example_flags import add_objective
-from bertdata.cli.common.parser import Parser
+from bertdata.cli.common.parser import Parser, add_workers
 from bertdata.cli.common.step_progress import ShownProgress
 from bertdata.dataset.findings import LEFT_OUT, Report
 from bertdata.dataset.manifest import left_out
+from bertdata.dataset.published.sums import sum_table_names
 from bertdata.dataset.published.tables import table_names
 from bertdata.io.terminal import say, say_text
 from bertdata.steps.verify import verify
@@ -15,11 +16,13 @@ from bertdata.steps.verify import verify
 EXAMPLE = """\
   bertdata verify-md5 shards
   bertdata verify-md5 shards --chain --source results --source extracted
-  bertdata verify-md5 results --table mlperf-v1.0"""
+  bertdata verify-md5 results --table mlperf-v1.0
+  bertdata verify-md5 hdf5_4320_shards_varlength --table nvidia-mlperf-4320"""
 
 SUMMARY = """\
 Checks a directory with a manifest.json (dataset, sentence parts, extracted articles), a manifest.json
-or an md5sum file; with --table, searches a directory for the files of a published table; with --chain,
+or an md5sum file; with --table, searches a directory for the files of a published table: of
+nvidia-mlperf-..., the sums of NVIDIA's shards of varying length, every shard must be there; with --chain,
 follows the manifests that each step cites back to the dump, one line a link: a chain that ends early is
 no fault, a link that does not fit is one. Each fault is one line; exit status 0 sound, 1 not, 2 wrong
 usage."""
@@ -36,7 +39,8 @@ def make_parser() -> Parser:
         "--table",
         metavar="NAME|FILE",
         help="published table to hold the directory against: "
-        f"{', '.join(table_names())}, or a .tsv file with the columns label, bytes, md5 and paths",
+        f"{', '.join([*table_names(), *sum_table_names()])}, or a .tsv file with the columns label, bytes, "
+        "md5 and paths, or name and sum",
     )
     parser.add_argument(
         "--content",
@@ -61,6 +65,7 @@ def make_parser() -> Parser:
         help="with --chain: directory of the parts or of the articles, or the dump; checked too (repeatable)",
     )
     add_objective(parser)
+    add_workers(parser)
     parser.add_argument("--json", action="store_true", help="print the whole report as JSON")
     return parser
 
@@ -83,6 +88,7 @@ def run(arguments: list[str]) -> int:
             chain=args.chain,
             source=args.source,
             objective=args.objective,
+            workers=args.workers,
             progress=progress if sys.stderr.isatty() else None,
         )
     if args.json:

@@ -10,7 +10,7 @@ from bertdata.errors import SettingsError
 from bertdata.examples.objectives import find_objective
 from bertdata.io import storage
 from bertdata.steps.progress import OnProgress, StepProgress
-from bertdata.steps.values import AnyPath, AnyPaths, path_of, paths_of
+from bertdata.steps.values import AnyPath, AnyPaths, path_of, paths_of, workers_of
 
 STAGE = "verifying"
 
@@ -24,6 +24,7 @@ def verify(
     chain: bool = False,
     source: AnyPaths = (),
     objective: str | None = None,
+    workers: int | None = None,
     progress: OnProgress | None = None,
 ) -> Report:
     """The report on a directory with a manifest, a manifest or an md5sum file, as of ``verify-md5``.
@@ -31,10 +32,11 @@ def verify(
     table: name of a published table to hold the directory against. content: compare examples, not bytes.
     anywhere: an md5sum file may list files outside of its directory.
     chain: follow the manifests back to the dump; source: directories of parts or articles, or the dump,
-    to be checked with it. objective: one of your own that the examples need. Faults are in the report
+    to be checked with it. objective: one of your own that the examples need. workers: processes that
+    compute a table's sums of shards (None: one for each core). Faults are in the report
     (``report.sound``), not raised. Only a check without chain and table has progress.
     """
-    sources = paths_of(source)
+    sources, processes = paths_of(source), workers_of(workers)
     if table is not None and content:
         raise SettingsError("table and content exclude each other: tables are of the original bytes")
     if table is not None and chain:
@@ -46,7 +48,7 @@ def verify(
     if chain:
         return verify_chain(path_of(path), sources, content=content)
     if table is not None:
-        return verify_table(path_of(path), table)
+        return verify_table(path_of(path), table, processes)
     return _verify(path_of(path), content, anywhere, progress)
 
 

@@ -96,6 +96,7 @@ def test_the_toolkit_needs_none_of_the_heavy_packages():
     packed = {name for name in SOURCES if name.startswith("bertdata.shards.packed.")}
     users |= packed - {f"bertdata.shards.packed.{name}" for name in ("fields", "layouts", "packs")}
     users |= {name for name in SOURCES if name.startswith("bertdata.packing.")}
+    users.add("bertdata.shards.hdf5_varlength")
     light = {name for name in SOURCES if name.startswith("bertdata")} - users - {"bertdata.__main__"}
     code = f"""
 import importlib, sys

@@ -8,6 +8,7 @@ import csv
 from dataclasses import dataclass
 from importlib import resources
 
+from bertdata.dataset.published.sums import sum_table_names
 from bertdata.errors import InputError, UsageError
 from bertdata.io import storage
 
@@ -42,7 +43,8 @@ def load_table(name: str) -> list[PublishedFile]:
             ) from None
     if name not in table_names():
         raise UsageError(
-            f"table {name!r} is not known; known are {', '.join(table_names())}, or give a .tsv file"
+            f"table {name!r} is not known; known are {', '.join([*table_names(), *sum_table_names()])}, "
+            "or give a .tsv file"
         )
     return _parse(resources.files(__package__).joinpath(f"{name}.tsv").read_text(encoding="utf-8"))
 

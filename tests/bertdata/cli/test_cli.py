@@ -470,7 +470,9 @@ def test_a_table_needs_a_directory_and_the_original_bytes(bertdata, made):
         2, "exclude each other"
     )
     bertdata("verify-md5", made, "--table", "v2").assert_one_error(
-        2, "table 'v2' is not known; known are mlperf-v1.0, or give a .tsv file"
+        2,
+        "table 'v2' is not known; known are mlperf-v1.0, nvidia-mlperf-2048, nvidia-mlperf-4320, "
+        "nvidia-mlperf-4320-shuffled, nvidia-mlperf-eval, or give a .tsv file",
     )
 
 
