@@ -148,7 +148,7 @@ class PyRecordFormat {
     const bool counts_ids = field.source == Source::kAfter || field.source == Source::kSlotAfter;
     if (field.width > kWidest || field.padding >= kValueLimit ||
         (field.source == Source::kOnes && rule.ends < 0) ||
-        (field.is_float && field.source != Source::kOnes) || (counts_ids && (!rule.is_place || rule.ends >= 0)))
+        (field.is_float && field.source != Source::kOnes && field.source != Source::kValues) || (counts_ids && (!rule.is_place || rule.ends >= 0)))
       throw py::value_error("field " + field.key + ": its width, padding or column does not suit its source");
   }
 

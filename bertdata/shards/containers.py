@@ -62,7 +62,7 @@ def make_reader(
     (``find_objective``): no file imports code.
     """
     format = format_of(file)
-    packed = make_pack_reader(file, name, format)
+    packed = make_pack_reader(file, name, format, engine)
     if packed is not None:
         return packed
     known = objective_of_file(objective, name) if objective else None

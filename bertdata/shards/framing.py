@@ -2,7 +2,7 @@
 
 import struct
 from collections.abc import Iterator
-from typing import Protocol
+from typing import IO, Protocol
 
 from bertdata.errors import ShardError
 from bertdata.shards.crc32c import masked_crc32c
@@ -64,6 +64,23 @@ def _read_whole(file: ByteSource, size: int) -> bytes:
     return b"".join(pieces)
 
 
+def count_records(file: IO[bytes], name: str) -> int:
+    """Number of records of a seekable file, from the frames' headers alone; the file stays where it is."""
+    before, place, count = file.tell(), 0, 0
+    end = file.seek(0, 2)
+    try:
+        while place < end:
+            file.seek(place)
+            header = file.read(8)
+            place += int.from_bytes(header, "little") + FRAME_BYTES
+            count += 1
+            if place > end or len(header) < 8:
+                raise truncated(f"{name}: record {count - 1}")
+        return count
+    finally:
+        file.seek(before)
+
+
 class FrameCounter:
     """Counts the records of a sound file by their lengths, from its bytes as they come."""
 
@@ -72,7 +89,12 @@ class FrameCounter:
         self._header = b""
         self._left = 0  # bytes of the open record that follow its length
 
+    def open_record(self, size: int) -> None:
+        """A record of so many bytes, frame included, begins."""
+        self.count += 1
+
     def feed(self, block: bytes) -> None:
+        """Take the file's next bytes."""
         place = 0
         while place < len(block):
             if self._left:
@@ -82,9 +104,10 @@ class FrameCounter:
                 step = 8 - len(self._header)
                 self._header += block[place : place + step]
                 if len(self._header) == 8:
-                    self._left = int.from_bytes(self._header, "little") + FRAME_BYTES - 8
+                    size = int.from_bytes(self._header, "little") + FRAME_BYTES
+                    self._left = size - 8
                     self._header = b""
-                    self.count += 1
+                    self.open_record(size)
             place += step
 
 

@@ -13,7 +13,14 @@ from bertdata.examples.objective import Objective
 from bertdata.examples.objectives import OBJECTIVES, find_objective
 from bertdata.records import ExampleBatch, ShardLayout
 from bertdata.shards.example_proto import NotAnExample, canonical_example, decode_example, encode_example
-from bertdata.shards.framing import FRAME_BYTES, ByteSource, frame, read_payloads, truncated
+from bertdata.shards.framing import (
+    FRAME_BYTES,
+    ByteSource,
+    count_records,
+    frame,
+    read_payloads,
+    truncated,
+)
 from bertdata.shards.protocol import ShardReader, Sink
 
 BLOCK_BYTES = 1 << 22
@@ -78,23 +85,7 @@ class TFRecordReader(ShardReader):
 
     def __len__(self) -> int:
         """Number of records, from the frames' headers alone; an iteration under way goes on after it."""
-        before = self._file.tell()
-        try:
-            return self._count()
-        finally:
-            self._file.seek(before)
-
-    def _count(self) -> int:
-        place, count = 0, 0
-        end = self._file.seek(0, 2)
-        while place < end:
-            self._file.seek(place)
-            header = self._file.read(8)
-            place += int.from_bytes(header, "little") + 16
-            count += 1
-            if place > end or len(header) < 8:
-                raise truncated(f"{self._name}: record {count - 1}")
-        return count
+        return count_records(self._file, self._name)
 
     def batches(self, size: int) -> Iterator[ExampleBatch]:
         self._file.seek(0)
@@ -113,25 +104,33 @@ class TFRecordReader(ShardReader):
                 raise ShardError(f"{self._name}: record {record}: {error}") from None
 
     def _kernel_batches(self, size: int) -> Iterator[ExampleBatch]:
-        record, rest = 0, b""
         format, batch_type = self._objective.record_format(self.layout), self._objective.batch_type
         names = [column.name for column in batch_type.columns()]
-        while more := self._file.read(max(BLOCK_BYTES, len(rest))):
-            block, place = memoryview(rest + more), 0
-            while True:
-                try:
-                    columns, used = format.decode(block[place:], size)
-                except kernels.RecordError as error:
-                    raise _record_error(self._name, record, error) from None
-                if not used:
-                    break
-                place += used
-                batch = batch_type(**dict(zip(names, columns, strict=True)))
-                record += len(batch)
-                yield batch
-            rest = bytes(block[place:])
-        if rest:
-            raise truncated(f"{self._name}: record {record}")
+        for columns in decoded_columns(self._file, self._name, format, size):
+            yield batch_type(**dict(zip(names, columns, strict=True)))
+
+
+def decoded_columns(file: ByteSource, name: str, format: Any, size: int) -> Iterator[list[Any]]:
+    """The columns of a file's records by the kernel's format, at most ``size`` records at a time.
+
+    Column 1 holds an item a record.
+    """
+    record, rest = 0, b""
+    while more := file.read(max(BLOCK_BYTES, len(rest))):
+        block, place = memoryview(rest + more), 0
+        while True:
+            try:
+                columns, used = format.decode(block[place:], size)
+            except kernels.RecordError as error:
+                raise _record_error(name, record, error) from None
+            if not used:
+                break
+            place += used
+            record += len(columns[1])
+            yield columns
+        rest = bytes(block[place:])
+    if rest:
+        raise truncated(f"{name}: record {record}")
 
 
 def find_layout(features: Features, objective: Objective | None = None) -> ShardLayout:

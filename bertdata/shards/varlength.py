@@ -179,7 +179,7 @@ def is_varlength_file(file: IO[bytes]) -> bool:
 
 def _open(file: IO[bytes], name: str) -> dict[str, Any]:
     """The datasets by field; ShardError where one is missing or does not lie in the file."""
-    from bertdata.shards.hdf5 import open_datasets
+    from bertdata.shards.hdf5_datasets import open_datasets
     from bertdata.shards.hdf5_storage import check_storage
 
     datasets = open_datasets(file, name, [*LISTS, LABELS])

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -31,10 +32,17 @@ struct DecodedColumn {
   }
 };
 
-// Needs a format without slots, in which each ragged column has a field of ones.
+// Needs a format without slots. A ragged column with a field of ones has as many items as there are ones; any
+// other has as many as its field is wide.
 class ExampleDecoder {
  public:
-  explicit ExampleDecoder(const RecordFormat& format) : format_(format), counts_(format.columns.size()) {}
+  explicit ExampleDecoder(const RecordFormat& format)
+      : format_(format), counts_(format.columns.size()), is_counted_(format.columns.size()) {
+    for (const FieldRule& field : format.fields)
+      if (field.source == Source::kOnes)
+        for (size_t c = 0; c < is_counted_.size(); ++c)
+          if (format.columns[c].ends == format.columns[field.column].ends) is_counted_[c] = true;
+  }
 
   // Decodes at most `limit` records of the block; block moves on.
   std::vector<DecodedColumn> run(Bytes& block, size_t limit) {
@@ -83,7 +91,7 @@ class ExampleDecoder {
       if (field.source == Source::kOnes) count_ones(field);
     for (const FieldRule& field : format_.fields) {
       if (field.source == Source::kValues)
-        add_values(field, feature(field).ints, out[field.column]);
+        add_values(field, field.is_float ? whole_numbers(field) : feature(field).ints, out[field.column]);
       else if (field.source == Source::kAfter)
         add_place(field, feature(field).ints, out[field.column]);
     }
@@ -119,9 +127,22 @@ class ExampleDecoder {
       if (format_.columns[c].ends == ends) counts_[c] = count;
   }
 
+  // Floats that are whole numbers, as such; others become -1, which no column holds.
+  const Ints& whole_numbers(const FieldRule& field) {
+    const ParsedFeature& found = feature(field);
+    whole_.resize(field.width);
+    for (size_t i = 0; i < field.width; ++i) {
+      float value;
+      std::memcpy(&value, &found.floats[4 * i], 4);
+      const bool is_whole = value >= 0 && value < static_cast<float>(kValueLimit) && value == std::floor(value);
+      whole_[i] = is_whole ? static_cast<int64_t>(value) : -1;
+    }
+    return whole_;
+  }
+
   void add_values(const FieldRule& field, const Ints& values, DecodedColumn& out) {
     const ColumnRule& rule = format_.columns[field.column];
-    const size_t count = rule.ends < 0 ? 1 : counts_[field.column];
+    const size_t count = rule.ends < 0 ? 1 : is_counted_[field.column] ? counts_[field.column] : field.width;
     check(leading(values, count, field.padding) == values.size(), field.key + " holds values in its padding");
     int64_t last = -1;
     for (size_t i = 0; i < count; ++i) {
@@ -146,6 +167,8 @@ class ExampleDecoder {
   const RecordFormat& format_;
   ParsedExample example_;
   std::vector<size_t> counts_;  // of each column's items in one example
+  std::vector<bool> is_counted_;
+  Ints whole_;
   size_t examples_ = 0;
 };
 

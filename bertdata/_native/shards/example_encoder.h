@@ -71,6 +71,7 @@ class ExampleEncoder {
     uint8_t* p = out;
     switch (field.source) {
       case Source::kValues:
+        if (field.is_float) return put_floats(field, width, out);
         p = pack(columns_[field.column], first, items(field.column), p);
         p = pad(p, width - items(field.column), field.padding);
         break;
@@ -105,6 +106,16 @@ class ExampleEncoder {
         break;  // a window, see add
     }
     return static_cast<size_t>(p - out);
+  }
+
+  // The items and the padding as floats; their bytes.
+  size_t put_floats(const FieldRule& field, size_t width, uint8_t* out) const {
+    const size_t first = starts_[field.column], count = items(field.column);
+    for (size_t i = 0; i < width; ++i) {
+      const float value = static_cast<float>(i < count ? columns_[field.column][first + i] : field.padding);
+      std::memcpy(out + 4 * i, &value, 4);
+    }
+    return 4 * width;
   }
 
   static uint8_t* pad(uint8_t* p, size_t count, uint32_t padding) {

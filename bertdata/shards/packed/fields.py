@@ -25,7 +25,6 @@ class RowField:
             "K": sequences,
             "P+K": masks + sequences,
             "P+K-1": masks + sequences - 1,
-            "1": 1,
         }
         return sizes.get(self.shape)
 

@@ -2,11 +2,17 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 from typing import IO, Any
 
-from bertdata.errors import SettingsError, ShardError
+from bertdata._native import Engine
+from bertdata.errors import MissingExtraError, SettingsError, ShardError, install_extra
 from bertdata.records import ShardLayout
-from bertdata.shards.packed.packs import PackReader, PackWriter
+from bertdata.shards.example_proto import NotAnExample, decode_example
+from bertdata.shards.framing import read_payloads
+from bertdata.shards.hdf5_datasets import dataset_types
+from bertdata.shards.hdf5_file import load_h5py
+from bertdata.shards.packed.packs import PackReader, PackWriter, grid_mask_room
 from bertdata.shards.parquet_file import file_metadata, load_pyarrow
 from bertdata.shards.protocol import Sink
 
@@ -15,8 +21,8 @@ from bertdata.shards.protocol import Sink
 class Layout:
     """A layout: the containers that it exists in, and the masked positions that one of its rows can hold.
 
-    mask_room: of a ShardLayout with its packing; None: as many as its sequences have.
-    has_index: an index of its records lies beside each TFRecord file.
+    mask_room: of a ShardLayout with its packing; None: as many as its sequences have. has_index: beside
+    each TFRecord file lies an index of its records (``bertdata.shards.packed.record_index``).
     """
 
     name: str
@@ -29,10 +35,20 @@ class Layout:
         return self.formats[0]
 
 
-LAYOUTS: dict[str, Layout] = {layout.name: layout for layout in (Layout(name="flat", formats=("parquet",)),)}
+LAYOUTS: dict[str, Layout] = {
+    layout.name: layout
+    for layout in (
+        Layout(name="flat", formats=("parquet",)),
+        Layout(name="habana", formats=("hdf5", "tfrecord"), mask_room=grid_mask_room),
+        Layout(name="graphcore", formats=("tfrecord",), mask_room=grid_mask_room, has_index=True),
+        Layout(name="nvidia", formats=("hdf5",)),
+    )
+}
 
 
-def make_pack_writer(layout: ShardLayout, format: str, sink: Sink) -> PackWriter:
+def make_pack_writer(
+    layout: ShardLayout, format: str, sink: Sink, engine: Engine | None = None
+) -> PackWriter:
     """A writer of the layout's rows into a container of that format.
 
     SettingsError where the layout or the format is not known; HDF5 and Parquet need their extras.
@@ -41,12 +57,24 @@ def make_pack_writer(layout: ShardLayout, format: str, sink: Sink) -> PackWriter
     if format not in found.formats:
         expected = " or ".join(found.formats)
         raise SettingsError(f"layout {found.name} has no form in {format}, expected {expected}")
-    if found.name == "flat":
+    if format == "parquet":
         load_pyarrow()
         from bertdata.shards.packed.flat import FlatWriter
 
         return FlatWriter(sink, layout)
-    raise AssertionError(found.name)
+    if format == "tfrecord":
+        _load_numpy(found.name)
+        from bertdata.shards.packed.grid_tfrecord import GridRecordWriter
+
+        return GridRecordWriter(sink, layout, _arrangement(found.name), engine)
+    load_h5py()
+    if found.name == "nvidia":
+        from bertdata.shards.packed.nvidia import NvidiaWriter
+
+        return NvidiaWriter(sink, layout)
+    from bertdata.shards.packed.grid_hdf5 import GridHdf5Writer
+
+    return GridHdf5Writer(sink, layout, _arrangement(found.name))
 
 
 def find_layout(name: str | None) -> Layout:
@@ -56,17 +84,18 @@ def find_layout(name: str | None) -> Layout:
     return LAYOUTS[name]
 
 
-def make_pack_reader(file: IO[bytes], name: str, format: str) -> PackReader | None:
+def make_pack_reader(
+    file: IO[bytes], name: str, format: str, engine: Engine | None = None
+) -> PackReader | None:
     """A reader of the packed rows in a container of that format; None where its rows are not packed.
 
-    Our own files say so in their metadata; others are known by their fields.
+    Parquet files of ours say so in their metadata; others are known by their fields.
     """
-    if format == "parquet":
-        return _parquet_reader(file, name)
-    return None
+    readers = {"parquet": _parquet_reader, "hdf5": _hdf5_reader, "tfrecord": _tfrecord_reader}
+    return readers[format](file, name, engine)
 
 
-def _parquet_reader(file: Any, name: str) -> PackReader | None:
+def _parquet_reader(file: IO[bytes], name: str, engine: Engine | None) -> PackReader | None:
     packing = file_metadata(file, "packing")
     if packing is None:
         return None
@@ -75,3 +104,58 @@ def _parquet_reader(file: Any, name: str) -> PackReader | None:
     from bertdata.shards.packed.flat import FlatReader
 
     return FlatReader(file, name)
+
+
+def _hdf5_reader(file: IO[bytes], name: str, engine: Engine | None) -> PackReader | None:
+    kinds = dataset_types(file)
+    if "next_sentence_positions" in kinds or "next_sentence_weights" in kinds:
+        from bertdata.shards.packed.grid_hdf5 import GridHdf5Reader
+
+        return GridHdf5Reader(file, name, _arrangement("habana"))
+    if "packed_input_len" in kinds or "packed_masked_lm_len" in kinds:
+        from bertdata.shards.packed.nvidia import NvidiaReader
+
+        return NvidiaReader(file, name)
+    return None
+
+
+def _tfrecord_reader(file: IO[bytes], name: str, engine: Engine | None) -> PackReader | None:
+    packing = _packing_of_record(file, name)
+    if packing is None:
+        return None
+    _load_numpy(packing)
+    from bertdata.shards.packed.grid_tfrecord import GridRecordReader
+
+    return GridRecordReader(file, name, _arrangement(packing), engine)
+
+
+def _packing_of_record(file: IO[bytes], name: str) -> str | None:
+    """The layout whose fields the first record has; None where it is no row, or cannot be read."""
+    try:
+        first = next(read_payloads(file, name), b"")
+        keys = decode_example(first).keys()
+    except (ShardError, NotAnExample):
+        return None  # the reader of examples says what is wrong
+    finally:
+        file.seek(0)
+    if any(key.startswith("packed_") for key in keys):
+        return "graphcore"
+    return "habana" if {"next_sentence_positions", "next_sentence_weights"} & keys else None
+
+
+def _arrangement(packing: str) -> Any:
+    if packing == "habana":
+        from bertdata.shards.packed.habana import HABANA
+
+        return HABANA
+    from bertdata.shards.packed.graphcore import GRAPHCORE
+
+    return GRAPHCORE
+
+
+def _load_numpy(packing: str) -> None:
+    try:
+        import_module("numpy")
+    except ModuleNotFoundError as error:
+        remedy = f"needs the package {error.name}: {install_extra('numpy')}"
+        raise MissingExtraError(f"layout {packing} {remedy}") from error

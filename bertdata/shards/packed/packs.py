@@ -130,6 +130,11 @@ def rows_of(ends: "Array") -> "Array":
     return np.repeat(np.arange(len(ends)), lengths(ends))
 
 
+def grid_mask_room(layout: ShardLayout) -> int:
+    """Masked positions that a row of fixed width can hold: each sequence's may be rounded up once."""
+    return layout.max_predictions_per_seq + layout.sequences_per_row - 1
+
+
 def unpacked(layout: ShardLayout) -> ShardLayout:
     """The layout of the same examples, one a row."""
     return replace(layout, packing=None, sequences_per_row=1)

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from array import array
+from io import BytesIO
 from typing import Any
 
 import pytest
@@ -10,7 +11,8 @@ import pytest
 from bertdata._native import kernels
 from bertdata.examples.bert.objective import BERT
 from bertdata.records import ShardLayout
-from bertdata.shards.example_proto import decode_example
+from bertdata.shards.example_proto import decode_example, encode_example
+from bertdata.shards.framing import frame, read_payloads
 from tests.support.paths import ROOT
 from tests.support.small_shards import LAYOUT
 
@@ -124,7 +126,7 @@ VALUES, ONES, AFTER, SLOTS, SLOT_POSITIONS, SLOT_AFTER = range(6)
     [
         (("a", False, VALUES, 0, 1 << 30, 0), "field a: its width, padding or column does not suit"),
         (("a", False, VALUES, 0, 8, 1 << 21), "field a: its width, padding or column does not suit"),
-        (("a", True, VALUES, 0, 8, 0), "field a: its width, padding or column does not suit"),
+        (("a", True, AFTER, 2, 8, 0), "field a: its width, padding or column does not suit"),
         (("a", False, AFTER, 0, 8, 0), "field a: its width, padding or column does not suit"),
         (("a", False, SLOT_AFTER, 3, 8, 0), "field a: its width, padding or column does not suit"),
         (("a", False, VALUES, 9, 8, 0), "fields: column or source out of range"),
@@ -215,6 +217,32 @@ def test_padding_other_than_zero_is_written() -> None:
     columns = [array("I", [7]), array("I", [1]), array("H", [0]), array("H"), array("I", [0]), array("I")]
     record = bytes(values.encode(columns))
     assert decode_example(record[12:-4]) == {"a": [7, 300, 300, 300]}
+
+
+def float_format(width: int) -> Any:
+    """One column, a field of floats of it."""
+    columns = [(4, 1, False, 100), (4, -1, False, 100)]
+    return record_format(("a", True, VALUES, 0, width, 0), columns=columns, positions=-1, labels=-1)
+
+
+def test_whole_numbers_travel_as_floats() -> None:
+    """Values of a column without a field of ones: as many as the field is wide."""
+    rows = float_format(3)
+    record = bytes(rows.encode([array("H", [2, 0, 7, 5]), array("I", [3, 4])]))
+    payloads = list(read_payloads(BytesIO(record), "rows"))
+    assert [decode_example(payload)["a"] for payload in payloads] == [
+        array("f", [2, 0, 7]),
+        array("f", [5, 0, 0]),
+    ]
+    (values, ends), used = rows.decode(record, 9)
+    assert (list(values), list(ends), used) == ([2, 0, 7, 5, 0, 0], [3, 6], len(record))
+
+
+@pytest.mark.parametrize("value", [0.5, -1.0, 101.0, float("inf"), float("nan"), 3e9])
+def test_floats_that_are_no_values_are_refused(value: float) -> None:
+    rows = float_format(1)
+    with pytest.raises(kernels.RecordError, match=r"a holds -?\d+, expected 0 to 100"):
+        rows.decode(frame(encode_example({"a": array("f", [value])})), 9)
 
 
 @pytest.mark.parametrize("data", [memoryview(b"abcdef")[::-1], memoryview(b"abcdef")[::2], array("I", [1])])

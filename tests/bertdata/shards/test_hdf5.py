@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from bertdata.errors import MissingExtraError, SettingsError, ShardError
 from bertdata.examples.bert.batch import BertBatch, BertExample
 from bertdata.records import ShardLayout
-from bertdata.shards import hdf5
+from bertdata.shards import hdf5_datasets
 from bertdata.shards.hdf5 import Hdf5Reader, Hdf5Writer
 from tests.support.paths import ROOT
 from tests.support.small_shards import LAYOUT, examples, pack, plain_row
@@ -58,14 +58,14 @@ def replaced(data: bytes, field: str, values: Any) -> bytes:
 @settings(deadline=None)
 @given(rows=st.lists(examples(65_535), max_size=9), size=st.integers(1, 10))
 def test_16_bit_examples_are_read_back(rows: list[BertExample], size: int) -> None:
-    with patch.object(hdf5, "BLOCK_ROWS", 4):
+    with patch.object(hdf5_datasets, "BLOCK_ROWS", 4):
         assert decode(encode(pack(rows)), size) == rows
 
 
 @settings(deadline=None)
 @given(rows=st.lists(examples(2**31 - 1), max_size=9))
 def test_32_bit_examples_are_read_back(rows: list[BertExample]) -> None:
-    with patch.object(hdf5, "BLOCK_ROWS", 4):
+    with patch.object(hdf5_datasets, "BLOCK_ROWS", 4):
         assert decode(encode(pack(rows, "I"))) == rows
 
 
@@ -74,7 +74,7 @@ def test_32_bit_examples_are_read_back(rows: list[BertExample]) -> None:
 def test_bytes_depend_neither_on_batches_nor_on_item_types(rows: list[BertExample], cuts: list[int]) -> None:
     bounds = [0, *sorted(cuts), len(rows)]
     parts = [pack(rows[start:stop], "I") for start, stop in pairwise(bounds)]
-    with patch.object(hdf5, "BLOCK_ROWS", 4):
+    with patch.object(hdf5_datasets, "BLOCK_ROWS", 4):
         assert encode(*parts) == encode(pack(rows, "H"))
 
 
@@ -162,7 +162,7 @@ def test_chunks_of_long_sequences_stay_small() -> None:
 
 @pytest.mark.parametrize("field", ["input_ids", "masked_lm_ids", "next_sentence_labels"])
 def test_a_flipped_bit_names_the_first_record_of_its_chunk(field: str) -> None:
-    with patch.object(hdf5, "BLOCK_ROWS", 4):
+    with patch.object(hdf5_datasets, "BLOCK_ROWS", 4):
         data = bytearray(encode(pack([plain_row(i * i) for i in range(11)])))
         with h5py.File(io.BytesIO(data)) as opened:
             start = (4,) if field == "next_sentence_labels" else (4, 0)
@@ -262,7 +262,10 @@ def test_a_row_that_no_example_can_hold_is_named(field: str, column: Any, value:
         opened[field][5 if column is None else (5, column)] = value
 
     data = changed(encode(pack([plain_row(i) for i in range(11)])), spoil)
-    with patch.object(hdf5, "BLOCK_ROWS", 4), pytest.raises(ShardError, match=f"^shard: record 5: {message}"):
+    with (
+        patch.object(hdf5_datasets, "BLOCK_ROWS", 4),
+        pytest.raises(ShardError, match=f"^shard: record 5: {message}"),
+    ):
         decode(data)
 
 

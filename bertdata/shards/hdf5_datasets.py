@@ -1,0 +1,176 @@
+"""Datasets of HDF5 files, row by row: blocks of rows in, rows out.
+
+Writing never holds more than one block of rows.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING, Any
+
+from bertdata.errors import ShardError
+from bertdata.io.signals import signals_held
+from bertdata.shards.hdf5_file import H5PY_ERRORS, ScratchHdf5, load_h5py, one_line
+from bertdata.shards.protocol import Sink
+
+if TYPE_CHECKING:
+    from bertdata.examples.columns import Array
+
+BLOCK_ROWS = 1024
+BLOCK_BYTES = 512 * 1024  # of input_ids; HDF5's chunk cache holds 1 MiB a dataset, unasked
+GZIP_LEVEL = 4
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DatasetForm:
+    """A dataset to be made: item type, and shape of a row; () for a single value."""
+
+    type: Any
+    row: tuple[int, ...]
+
+
+class Hdf5Output:
+    """An HDF5 file of datasets of as many rows; ``close`` copies it to the sink.
+
+    Each block of rows is one chunk of every dataset and is written once, whole.
+    """
+
+    def __init__(self, sink: Sink, forms: Mapping[str, DatasetForm], block_rows: int) -> None:
+        self._written = 0
+        self._scratch = ScratchHdf5(sink)
+        with signals_held():
+            for name, form in forms.items():
+                self._scratch.file.create_dataset(
+                    name,
+                    shape=(0, *form.row),
+                    maxshape=(None, *form.row),
+                    chunks=(block_rows, *form.row),
+                    dtype=form.type,
+                    compression="gzip",
+                    compression_opts=GZIP_LEVEL,
+                    track_times=False,
+                )
+
+    def append(self, rows: "Mapping[str, Array]") -> None:
+        """Write the next rows: as many of each dataset."""
+        start, self._written = self._written, self._written + len(next(iter(rows.values())))
+        with signals_held():
+            for name, values in rows.items():
+                dataset = self._scratch.file[name]
+                dataset.resize(self._written, axis=0)
+                dataset[start:] = values
+                # Else the chunk is written, and gets its place in the file, when the object goes: a profiler
+                # that looks at this thread's frames (Dask's does) may hold it for longer.
+                dataset.flush()
+        self._scratch.check()
+
+    def close(self) -> None:
+        self._scratch.finish()
+
+
+class Hdf5Input:
+    """Datasets of a seekable HDF5 file, of whatever integer types and chunks, checked before they are read.
+
+    ``kinds`` and ``shapes`` are theirs, by name. ShardError names the file, and the record that cannot be
+    read.
+    """
+
+    def __init__(self, file: IO[bytes], name: str, fields: list[str]) -> None:
+        self._name = name
+        self._file = file
+        self._datasets = open_datasets(file, name, fields)
+        with self._refusing():
+            self.kinds = {field: dataset.dtype for field, dataset in self._datasets.items()}
+            self.shapes = {field: dataset.shape for field, dataset in self._datasets.items()}
+
+    @contextmanager
+    def _refusing(self) -> Iterator[None]:
+        try:
+            yield
+        except H5PY_ERRORS as error:
+            raise ShardError(f"{self._name}: not a readable HDF5 file ({one_line(error)})") from error
+
+    def check_shapes(self, expected: Mapping[str, tuple[int, ...]]) -> None:
+        """ShardError unless the datasets have these shapes, and chunks that HDF5 can handle."""
+        for field, shape in self.shapes.items():
+            if shape != expected[field]:
+                raise ShardError(f"{self._name}: {field} has shape {shape}, expected {expected[field]}")
+            chunks = self._datasets[field].chunks
+            if chunks and (len(chunks) != len(shape) or 0 in chunks):  # HDF5 would never come back
+                raise ShardError(
+                    f"{self._name}: {field} has chunks {chunks} in shape {shape}, expected as many dimensions"
+                )
+
+    def check_storage(self) -> None:
+        """ShardError unless all values lie in this file; see ``bertdata.shards.hdf5_storage``."""
+        from bertdata.shards.hdf5_storage import check_storage
+
+        with self._refusing():
+            check_storage(self._datasets, self._file.seek(0, 2), self._name)
+
+    def read(self, start: int, stop: int, fields: Iterable[str] | None = None) -> "dict[str, Array]":
+        """Rows ``start`` to ``stop`` of the named datasets, by default of every one."""
+        try:
+            return {field: self._datasets[field][start:stop] for field in fields or self._datasets}
+        except H5PY_ERRORS as error:
+            raise self._find_damage(start, stop, error) from error
+
+    def _find_damage(self, start: int, stop: int, error: Exception) -> ShardError:
+        """The error that names the first record in ``start`` to ``stop`` that cannot be read."""
+        damaged = [
+            (first, last, field)
+            for field, dataset in self._datasets.items()
+            for first, last in _damaged_chunks(dataset, start, stop)
+        ]
+        first, last, field = min(damaged, default=(start, stop - 1, "a dataset"))
+        return ShardError(
+            f"{self._name}: record {first}: {field} of records {first} to {last} cannot be read, "
+            f"expected an undamaged chunk ({one_line(error)})"
+        )
+
+
+def dataset_types(file: IO[bytes]) -> dict[str, str]:
+    """The item type of each of a file's datasets, "object" where its rows vary; none if it cannot be read."""
+    h5py = load_h5py()
+    try:
+        with h5py.File(file, "r") as opened:
+            links = {name: opened.get(name, getlink=True) for name in opened}
+            found = {name: opened[name] for name, link in links.items() if isinstance(link, h5py.HardLink)}
+            return {name: str(item.dtype) for name, item in found.items() if isinstance(item, h5py.Dataset)}
+    except H5PY_ERRORS:
+        return {}  # the reader says what is wrong
+    finally:
+        file.seek(0)
+
+
+def block_rows(max_seq_length: int) -> int:
+    """Rows of a chunk, the same in every dataset, so that one block of rows is one chunk of each."""
+    return max(1, min(BLOCK_ROWS, BLOCK_BYTES // (4 * max_seq_length)))
+
+
+def open_datasets(file: IO[bytes], name: str, fields: list[str]) -> dict[str, Any]:
+    """The file's datasets by name; ShardError where one is missing."""
+    h5py = load_h5py()
+    from bertdata.shards.hdf5_storage import open_hard_link
+
+    try:
+        opened = h5py.File(file, "r")
+        found = {field: open_hard_link(opened, field, name) for field in fields}
+    except H5PY_ERRORS as error:
+        raise ShardError(f"{name}: not a readable HDF5 file ({one_line(error)})") from error
+    for field in fields:
+        dataset = found.get(field)
+        if not isinstance(dataset, h5py.Dataset):
+            raise ShardError(f"{name}: no dataset {field}, expected {', '.join(fields)}")
+    return found
+
+
+def _damaged_chunks(dataset: Any, start: int, stop: int) -> Iterator[tuple[int, int]]:
+    """First and last record of each chunk between ``start`` and ``stop`` that cannot be read."""
+    step = dataset.chunks[0] if dataset.chunks else 1
+    for first in range(start - start % step, stop, step):
+        last = min(first + step, dataset.shape[0]) - 1
+        try:
+            dataset[first : last + 1]
+        except H5PY_ERRORS:
+            yield first, last

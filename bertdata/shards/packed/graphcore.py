@@ -1,0 +1,108 @@
+"""Graphcore's layout: sequences left to right without their [CLS], which stand at the row's end.
+
+That of sequence k stands in slot -k, so masked positions are one less than in the habana layout, and 0
+is one of them: the masks end where ``packed_masked_lm_mask`` is 0. Labels and the mask of sequences count
+from the end too.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from bertdata.examples.columns import Array, lengths
+from bertdata.shards.packed.check import row_sizes
+from bertdata.shards.packed.grid import (
+    GridCheck,
+    Grids,
+    SequencePlaces,
+    arrange_masks,
+    bert_packs,
+    fill,
+    number_counts,
+    read_masks,
+)
+from bertdata.shards.packed.packs import PackBatch
+
+
+class GraphcoreLayout:
+    """Arranges rows as Graphcore's trainer reads them."""
+
+    name = "graphcore"
+
+    def sizes(self, widths: Mapping[str, int]) -> dict[str, int]:
+        sequences = widths["next_labels"]
+        return {
+            "max_seq_length": widths["ids"],
+            "max_predictions_per_seq": widths["labels"] - sequences + 1,
+            "sequences_per_row": sequences,
+        }
+
+    def arrange(self, packs: PackBatch, widths: Mapping[str, int], types: Mapping[str, Any]) -> Grids:
+        examples: Any = packs.examples
+        at = SequencePlaces.of(packs)
+        places = np.arange(len(examples.ids)) - np.repeat(at.starts, at.sizes)
+        is_body = places > 0
+        is_second = places >= np.repeat(examples.first_lengths, at.sizes)
+        body = {
+            "ids": examples.ids[is_body],
+            "numbers": np.repeat(at.numbers, at.sizes - 1),
+            "segments": is_second[is_body],
+            "places": places[is_body],
+        }
+        heads = {
+            "ids": examples.ids[at.starts],
+            "numbers": at.numbers,
+            "segments": examples.first_lengths == 0,
+            "next_labels": examples.next_labels,
+            "present": np.ones(len(at.rows), bool),
+        }
+        sizes = row_sizes(examples.ends, packs.ends) - lengths(packs.ends)
+        grids = {of: fill(values, sizes, widths[of], types[of]) for of, values in body.items()}
+        for of, values in heads.items():
+            grid = grids.setdefault(of, np.zeros((len(packs), widths[of]), types[of]))
+            grid[at.rows, widths[of] - at.numbers] = values
+        starts = at.starts - at.row_starts - at.numbers  # a sequence has lost its own [CLS] and those before
+        return {**grids, **arrange_masks(packs, starts, at.numbers, widths, types)}
+
+    def sequences(self, grids: Grids, record: GridCheck) -> PackBatch:
+        width, most = grids["ids"].shape[1], grids["present"].shape[1]
+        counts = np.count_nonzero(grids["present"], axis=1)
+        is_body = (grids["numbers"] != 0) & (np.arange(width) < width - counts[:, np.newaxis])
+        is_there = np.arange(most) < counts[:, np.newaxis]
+        body_sizes = number_counts(grids, is_body, counts, record)[is_there]
+        body_ends, ends = np.cumsum(body_sizes), np.cumsum(body_sizes + 1)
+        heads = ends - body_sizes - 1
+        is_head = np.zeros(int(ends[-1]) if len(ends) else 0, bool)
+        is_head[heads] = True
+        masked, starts = grids["mask_numbers"] != 0, body_ends - body_sizes - 1
+        positions, labels, mask_ends = read_masks(
+            grids, masked, is_body.sum(axis=1), body_ends, starts, record
+        )
+        columns = {
+            "ids": _with_heads(grids["ids"], is_body, is_there, is_head),
+            "ends": ends,
+            "first_lengths": _zeros_of(_with_heads(grids["segments"], is_body, is_there, is_head), ends),
+            "positions": positions,
+            "labels": labels,
+            "mask_ends": mask_ends,
+            "next_labels": grids["next_labels"][:, ::-1][is_there],
+        }
+        return bert_packs(columns, counts)
+
+
+def _with_heads(grid: Array, is_body: Array, is_there: Array, is_head: Array) -> Array:
+    """All sequences' values, each with its [CLS]'s in front."""
+    values = np.zeros(len(is_head), grid.dtype)
+    values[is_head] = grid[:, ::-1][:, : is_there.shape[1]][is_there]
+    body = grid[is_body]
+    values[~is_head] = body
+    return values
+
+
+def _zeros_of(values: Array, ends: Array) -> Array:
+    """The zeros of each sequence."""
+    return lengths(np.concatenate([[0], np.cumsum(values == 0)])[ends])
+
+
+GRAPHCORE = GraphcoreLayout()

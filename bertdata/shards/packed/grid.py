@@ -1,0 +1,200 @@
+"""Packed rows as grids: for each field an array [N, width], padded with zeros.
+
+Layouts of fixed width are made of these (``habana.py``, ``graphcore.py``); values go by the names that
+``schemas/packed.json`` has under ``of``.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from bertdata.errors import ShardError
+from bertdata.examples.bert.batch import BertBatch
+from bertdata.examples.columns import Array, lengths, narrow
+from bertdata.records import ShardLayout
+from bertdata.shards.packed.check import MOST_SEQUENCES, check_packs, row_sizes
+from bertdata.shards.packed.fields import RowFields
+from bertdata.shards.packed.packs import PackBatch, grid_mask_room, rows_of
+from bertdata.shards.rows import RecordCheck, check_layout, leading
+
+Grids = Mapping[str, Array]
+
+RULES = {
+    "ids": "padding is 0",
+    "numbers": "1 in the first sequence, 2 in the second, 0 as padding",
+    "segments": "zeros, then ones in each sequence, 0 as padding",
+    "places": "positions count from 0 in each sequence, 0 as padding",
+    "mask_places": "padding follows the last masked position",
+    "labels": "padding is 0",
+    "mask_numbers": "the number of the sequence at each masked position, 0 as padding",
+    "cls_places": "the place of each sequence's [CLS], 0 as padding",
+    "next_labels": "padding is 0",
+    "present": "1 for each sequence, else 0",
+}
+
+
+class GridLayout(Protocol):
+    """How sequences lie in rows of fixed width."""
+
+    name: str
+
+    def sizes(self, widths: Mapping[str, int]) -> dict[str, int]:
+        """The sizes of a ShardLayout, from the widths of the grids."""
+        ...
+
+    def arrange(self, packs: PackBatch, widths: Mapping[str, int], types: Mapping[str, Any]) -> Grids:
+        """The grids of checked rows."""
+        ...
+
+    def sequences(self, grids: Grids, record: "GridCheck") -> PackBatch:
+        """The sequences of grids, not yet checked; what contradicts them is found when they are arranged."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GridCheck(RecordCheck):
+    """Refuses rows of grids; fields are called by their own names, which ``names`` has by value."""
+
+    names: Mapping[str, str]
+
+    def refuse_grid(self, wrong: Array, of: str, grid: Array, expected: str) -> None:
+        """Raise ShardError for the first wrong cell of a grid."""
+        if wrong.any():
+            row, column = (int(place[0]) for place in np.nonzero(wrong))
+            raise self.error(row, f"{self.names[of]}[{column}] is {grid[row, column]}, expected {expected}")
+
+
+LOWEST_POSITION = 1
+"""Position 0 of a sequence, its [CLS], is never masked: 0 is padding, or it stands elsewhere."""
+
+
+def check_grid_rows(packs: PackBatch, layout: ShardLayout, record: RecordCheck) -> None:
+    """ShardError naming the first row that has no place in such grids."""
+    room = grid_mask_room(layout)
+    check_packs(packs, layout, record, lowest_position=LOWEST_POSITION, most_masks=room)
+
+
+def read_grids(
+    grids: Grids, layout: ShardLayout, arrangement: GridLayout, fields: RowFields, record: RecordCheck
+) -> PackBatch:
+    """The rows whose grids these are; ShardError names the first that holds anything else."""
+    names = {field.of: name for name, field in fields.items()}
+    packs = arrangement.sequences(grids, GridCheck(name=record.name, first=record.first, names=names))
+    check_packs(packs, layout, record, lowest_position=LOWEST_POSITION)
+    widths = {of: grid.shape[1] for of, grid in grids.items()}
+    expected = arrangement.arrange(packs, widths, {of: grid.dtype for of, grid in grids.items()})
+    for of, name in names.items():
+        record.refuse_cells(name, grids[of], expected[of], RULES[of])
+    return PackBatch(examples=narrow(packs.examples), ends=packs.ends.astype(np.uint32))
+
+
+def find_grid_layout(arrangement: GridLayout, widths: Mapping[str, int], name: str) -> ShardLayout:
+    """The layout of grids of these widths; ShardError where no rows have them."""
+    layout = ShardLayout(packing=arrangement.name, **arrangement.sizes(widths))  # type: ignore[arg-type]
+    most = min(layout.max_seq_length, MOST_SEQUENCES - 1)
+    if not 1 <= layout.sequences_per_row <= most:
+        raise ShardError(f"{name}: sequences_per_row is {layout.sequences_per_row}, expected 1 to {most}")
+    check_layout(layout, name, has_masks=layout.max_predictions_per_seq != 0)
+    return layout
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SequencePlaces:
+    """The places of a batch's sequences in their rows.
+
+    rows: the row of each sequence. numbers: its number in the row, from 1 on. starts: of its ids in the
+    batch. row_starts: of its row's ids in the batch.
+    """
+
+    rows: Array
+    numbers: Array
+    sizes: Array
+    starts: Array
+    row_starts: Array
+
+    @classmethod
+    def of(cls, packs: PackBatch) -> "SequencePlaces":
+        examples: Any = packs.examples
+        rows, sizes = rows_of(packs.ends), lengths(examples.ends)
+        first = np.asarray(packs.ends, np.int64) - lengths(packs.ends)
+        starts = np.asarray(examples.ends, np.int64) - sizes
+        return cls(
+            rows=rows,
+            numbers=np.arange(1, len(rows) + 1) - first[rows],
+            sizes=sizes,
+            starts=starts,
+            row_starts=starts[first][rows] if len(rows) else starts,
+        )
+
+
+def fill(values: Array, row_sizes: Array, width: int, kind: Any) -> Array:
+    """Rows of ``row_sizes`` values each, zeros behind them."""
+    grid = np.zeros((len(row_sizes), width), kind)
+    grid[leading(row_sizes, width)] = values
+    return grid
+
+
+def arrange_masks(
+    packs: PackBatch, starts: Array, numbers: Array, widths: Mapping[str, int], types: Mapping[str, Any]
+) -> dict[str, Array]:
+    """The grids of masked positions; starts: where position 0 of each sequence is counted in its row."""
+    examples: Any = packs.examples
+    counts, sizes = lengths(examples.mask_ends), row_sizes(examples.mask_ends, packs.ends)
+    values = {
+        "mask_places": examples.positions + np.repeat(starts, counts),
+        "labels": examples.labels,
+        "mask_numbers": np.repeat(numbers, counts),
+    }
+    return {of: fill(value, sizes, widths[of], types[of]) for of, value in values.items() if of in widths}
+
+
+def number_counts(grids: Grids, used: Array, highest: Array, record: GridCheck) -> Array:
+    """How often each row's ``numbers`` has 1, 2, ... in its used cells, [N, K].
+
+    highest: the largest number of each row. ShardError where the numbers do not ascend without a gap.
+    """
+    numbers, sequences = grids["numbers"].astype(np.int64), grids["next_labels"].shape[1]
+    limits = highest[:, np.newaxis]
+    record.refuse_grid(
+        used & ((numbers < 1) | (numbers > limits)), "numbers", numbers, "a sequence of the row"
+    )
+    before = numbers[:, :-1]
+    is_hole = used[:, 1:] & ~used[:, :-1]
+    is_fall = used[:, 1:] & used[:, :-1] & (numbers[:, 1:] < before)
+    wrong = np.pad(is_hole | is_fall, ((0, 0), (1, 0)))
+    record.refuse_grid(wrong, "numbers", numbers, "ascending numbers of sequences, then 0 as padding")
+    rows = np.repeat(np.arange(len(numbers)), used.sum(axis=1))
+    found = np.bincount(rows * sequences + numbers[used] - 1, minlength=len(numbers) * sequences)
+    counts: Array = found.reshape(-1, sequences)
+    return counts
+
+
+def read_masks(
+    grids: Grids, used: Array, row_sizes: Array, cell_ends: Array, starts: Array, record: GridCheck
+) -> tuple[Array, Array, Array]:
+    """Positions in their sequences, labels, and ends of each sequence's masks.
+
+    used: cells that hold a mask. row_sizes: ids of each row, without those that stand elsewhere.
+    cell_ends: where each sequence's ids end, all rows' one after the other. starts: the place that
+    position 0 of each sequence has or would have.
+    """
+    places = grids["mask_places"].astype(np.int64)
+    record.refuse_grid(
+        used & ((places < 0) | (places >= row_sizes[:, np.newaxis])),
+        "mask_places",
+        places,
+        "a place in one of the row's sequences",
+    )
+    falls = used[:, 1:] & (places[:, 1:] <= places[:, :-1])
+    record.refuse_grid(np.pad(falls, ((0, 0), (1, 0))), "mask_places", places, "ascending positions")
+    cells = (places + (np.cumsum(row_sizes) - row_sizes)[:, np.newaxis])[used]
+    owners = np.searchsorted(cell_ends, cells, side="right")
+    masks = np.bincount(owners, minlength=len(cell_ends))
+    return cells - starts[owners], grids["labels"][used], np.cumsum(masks)
+
+
+def bert_packs(columns: Mapping[str, Array], counts: Array) -> PackBatch:
+    """The rows of BERT's columns, ``counts`` sequences each."""
+    return PackBatch(examples=BertBatch(**columns), ends=np.cumsum(counts))

@@ -1,0 +1,101 @@
+"""HDF5 shards of packed rows of fixed width: a gzip-compressed dataset a field."""
+
+from collections.abc import Iterator
+from typing import IO
+
+import numpy as np
+
+from bertdata.errors import ShardError
+from bertdata.records import ShardLayout
+from bertdata.shards.hdf5_datasets import DatasetForm, Hdf5Input, Hdf5Output, block_rows
+from bertdata.shards.packed.check import check_packed_layout
+from bertdata.shards.packed.fields import row_fields
+from bertdata.shards.packed.grid import GridLayout, check_grid_rows, find_grid_layout, read_grids
+from bertdata.shards.packed.packs import PackBatch, PackReader, PackRegrouping, pack_arrays, regroup_packs
+from bertdata.shards.protocol import Sink
+from bertdata.shards.rows import RecordCheck
+
+
+class GridHdf5Writer:
+    """Writes rows as blocks of a fixed size, so the bytes do not depend on how they were batched."""
+
+    def __init__(self, sink: Sink, layout: ShardLayout, arrangement: GridLayout) -> None:
+        check_packed_layout(layout)
+        self._layout = layout
+        self._arrangement = arrangement
+        self._received = 0
+        self._fields = row_fields(arrangement.name, "hdf5")
+        self._widths = {field.of: field.width(layout) or 0 for field in self._fields.values()}
+        self._types = {field.of: np.dtype(field.type) for field in self._fields.values()}
+        step = block_rows(layout.max_seq_length)
+        self._blocks = PackRegrouping(step)
+        forms = {
+            name: DatasetForm(type=field.type, row=(self._widths[field.of],))
+            for name, field in self._fields.items()
+        }
+        self._file = Hdf5Output(sink, forms, step)
+
+    def write(self, packs: PackBatch) -> None:
+        packs = pack_arrays(packs)
+        record = RecordCheck(name=f"{self._arrangement.name} shard", first=self._received)
+        check_grid_rows(packs, self._layout, record)
+        self._received += len(packs)
+        for block in self._blocks.add(packs):
+            self._append(block)
+
+    def _append(self, block: PackBatch) -> None:
+        grids = self._arrangement.arrange(block, self._widths, self._types)
+        self._file.append({name: grids[field.of] for name, field in self._fields.items()})
+
+    def close(self) -> None:
+        for block in self._blocks.rest():
+            self._append(block)
+        self._file.close()
+
+
+class GridHdf5Reader(PackReader):
+    """Reads any tool's file of the layout, whatever its integer types and chunks, from a seekable file."""
+
+    layout: ShardLayout
+
+    def __init__(self, file: IO[bytes], name: str, arrangement: GridLayout) -> None:
+        self._name = name
+        self._arrangement = arrangement
+        self._fields = row_fields(arrangement.name, "hdf5")
+        self._file = Hdf5Input(file, name, list(self._fields))
+        self.layout = self._find_layout()
+        self._file.check_storage()
+        self._examples: int | None = None
+
+    def _find_layout(self) -> ShardLayout:
+        shapes = self._file.shapes
+        for name, field in self._fields.items():
+            if self._file.kinds[name].kind not in "iu":
+                found = f"{name} is {self._file.kinds[name]}"
+                raise ShardError(f"{self._name}: {found}, expected integers ({field.type})")
+            if len(shapes[name]) != 2:
+                raise ShardError(f"{self._name}: {name} has shape {shapes[name]}, expected two dimensions")
+        widths = {field.of: shapes[name][1] for name, field in self._fields.items()}
+        layout = find_grid_layout(self._arrangement, widths, self._name)
+        self.rows = next(iter(shapes.values()))[0]
+        self._file.check_shapes(
+            {name: (self.rows, field.width(layout) or 0) for name, field in self._fields.items()}
+        )
+        return layout
+
+    def __len__(self) -> int:
+        """Number of examples; reads all rows."""
+        if self._examples is None:
+            self._examples = sum(len(packs.examples) for packs in self._blocks())
+        return self._examples
+
+    def packs(self, size: int) -> Iterator[PackBatch]:
+        return regroup_packs(self._blocks(), size)
+
+    def _blocks(self) -> Iterator[PackBatch]:
+        step = block_rows(self.layout.max_seq_length)
+        for start in range(0, self.rows, step):
+            record = RecordCheck(name=self._name, first=start)
+            found = self._file.read(start, min(start + step, self.rows))
+            grids = {field.of: found[name] for name, field in self._fields.items()}
+            yield read_grids(grids, self.layout, self._arrangement, self._fields, record)

@@ -1,0 +1,124 @@
+"""TFRecord shards of packed rows of fixed width: one record a row."""
+
+from collections.abc import Iterator
+from typing import IO, Any
+
+import numpy as np
+
+from bertdata._native import Engine
+from bertdata.errors import ShardError
+from bertdata.examples.columns import Array
+from bertdata.examples.fields import VALUE_LIMIT
+from bertdata.records import ShardLayout
+from bertdata.shards.example_proto import Features, NotAnExample, decode_example
+from bertdata.shards.framing import count_records, read_payloads
+from bertdata.shards.packed.check import check_packed_layout
+from bertdata.shards.packed.fields import row_fields
+from bertdata.shards.packed.grid import GridLayout, check_grid_rows, find_grid_layout, read_grids
+from bertdata.shards.packed.packs import PackBatch, PackReader, cut_packs, pack_arrays, regroup_packs
+from bertdata.shards.packed.row_records import decode_rows, encode_rows
+from bertdata.shards.protocol import Sink
+from bertdata.shards.rows import RecordCheck
+
+_BLOCK_ROWS = 256
+
+
+class GridRecordWriter:
+    """Canonical records, one a row."""
+
+    def __init__(
+        self, sink: Sink, layout: ShardLayout, arrangement: GridLayout, engine: Engine | None = None
+    ) -> None:
+        check_packed_layout(layout)
+        self._sink = sink
+        self._layout = layout
+        self._arrangement = arrangement
+        self._engine = engine
+        self._received = 0
+        fields = row_fields(arrangement.name, "tfrecord")
+        self._widths = {field.of: field.width(layout) or 0 for field in fields.values()}
+
+    def write(self, packs: PackBatch) -> None:
+        packs = pack_arrays(packs)
+        record = RecordCheck(name=f"{self._arrangement.name} shard", first=self._received)
+        check_grid_rows(packs, self._layout, record)
+        examples: Any = packs.examples
+        highest = max(_highest(examples.ids), _highest(examples.labels))
+        if highest >= VALUE_LIMIT:
+            raise ShardError(f"{record.name}: id {highest}, expected less than {VALUE_LIMIT}")
+        types = dict.fromkeys(self._widths, np.uint16 if highest < 1 << 16 else np.uint32)
+        for start in range(0, len(packs), _BLOCK_ROWS):
+            block = cut_packs(packs, start, min(start + _BLOCK_ROWS, len(packs)))
+            grids = self._arrangement.arrange(block, self._widths, types)
+            self._sink.write(encode_rows(grids, self._layout, self._engine))
+        self._received += len(packs)
+
+    def close(self) -> None:
+        """Nothing follows the last record."""
+
+
+class GridRecordReader(PackReader):
+    """Reads one seekable TFRecord file of any tool; the layout is that of the first record."""
+
+    layout: ShardLayout
+
+    def __init__(
+        self, file: IO[bytes], name: str, arrangement: GridLayout, engine: Engine | None = None
+    ) -> None:
+        self._file = file
+        self._name = name
+        self._arrangement = arrangement
+        self._engine = engine
+        self._fields = row_fields(arrangement.name, "tfrecord")
+        file.seek(0)
+        first = next(read_payloads(file, name), None)
+        if first is None:
+            raise ShardError(f"{name}: holds no records")
+        try:
+            self.layout = self._find_layout(decode_example(first))
+        except NotAnExample as error:
+            raise ShardError(f"{name}: record 0: {error}") from None
+        self._examples: int | None = None
+        self._rows: int | None = None
+
+    def _find_layout(self, features: Features) -> ShardLayout:
+        missing = sorted(set(self._fields) - set(features))
+        if missing:
+            raise NotAnExample(f"lacks {', '.join(missing)}")
+        widths = {field.of: len(features[name] or ()) for name, field in self._fields.items()}
+        layout = find_grid_layout(self._arrangement, widths, f"{self._name}: record 0")
+        for name, field in self._fields.items():
+            if widths[field.of] != field.width(layout):
+                found = f"{name} has {widths[field.of]} values"
+                raise NotAnExample(f"{found}, expected {field.width(layout)}")
+        return layout
+
+    @property
+    def rows(self) -> int:  # type: ignore[override]
+        """Number of records, from the frames' headers alone."""
+        if self._rows is None:
+            self._rows = count_records(self._file, self._name)
+        return self._rows
+
+    def __len__(self) -> int:
+        """Number of examples; reads all rows."""
+        if self._examples is None:
+            before = self._file.tell()
+            self._examples = sum(len(packs.examples) for packs in self._blocks(_BLOCK_ROWS))
+            self._file.seek(before)
+        return self._examples
+
+    def packs(self, size: int) -> Iterator[PackBatch]:
+        return regroup_packs(self._blocks(min(size, _BLOCK_ROWS)), size)
+
+    def _blocks(self, size: int) -> Iterator[PackBatch]:
+        first = 0
+        for grids in decode_rows(self._file, self._name, self.layout, size, self._engine):
+            record = RecordCheck(name=self._name, first=first)
+            packs = read_grids(grids, self.layout, self._arrangement, self._fields, record)
+            first += len(packs)
+            yield packs
+
+
+def _highest(ids: Array) -> int:
+    return int(ids.max()) if len(ids) else 0

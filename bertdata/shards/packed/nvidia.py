@@ -1,0 +1,238 @@
+"""NVIDIA's packed layout for MLPerf: HDF5 with rows of varying length.
+
+``packed_input_len`` and ``packed_masked_lm_len`` say how many ids and masks each sequence of a row has;
+masked positions count from the row's start. Our files hold the sizes of their layout as attributes;
+files without are taken to have MLPerf's. Rows of one example without those two are read and written by
+``bertdata.shards.varlength``.
+"""
+
+from collections.abc import Iterator
+from typing import IO, Any, NamedTuple
+
+import numpy as np
+
+from bertdata.errors import SettingsError, ShardError
+from bertdata.examples.bert.batch import BertBatch
+from bertdata.examples.columns import Array, lengths, narrow
+from bertdata.io.signals import signals_held
+from bertdata.records import ShardLayout
+from bertdata.shards.hdf5_datasets import open_datasets
+from bertdata.shards.hdf5_file import H5PY_ERRORS, ScratchHdf5, one_line
+from bertdata.shards.hdf5_storage import check_storage
+from bertdata.shards.hdf5_varlength import CHUNK_ROWS, VarlengthColumn, append_varlength, create_varlength
+from bertdata.shards.packed.check import MOST_SEQUENCES, check_packed_layout, check_packs, row_sizes
+from bertdata.shards.packed.fields import row_fields
+from bertdata.shards.packed.grid import SequencePlaces
+from bertdata.shards.packed.packs import (
+    PackBatch,
+    PackReader,
+    PackRegrouping,
+    pack_arrays,
+    regroup_packs,
+    rows_of,
+)
+from bertdata.shards.protocol import Sink
+from bertdata.shards.rows import RecordCheck, check_layout
+
+NAME = "nvidia"
+LARGEST = 2**15 - 1
+"""The largest id or position that the item types hold."""
+
+_SIZES = {"max_seq_length": 512, "max_predictions_per_seq": 76, "sequences_per_row": 3}
+"""The attributes of a file's root, and the sizes of files without them."""
+_FIELDS = row_fields(NAME, "hdf5")
+_NAMES = {field.of: name for name, field in _FIELDS.items()}
+
+
+class _Rows(NamedTuple):
+    """Rows of varying length: row i is ``values[ends[i-1]:ends[i]]``."""
+
+    values: Array
+    ends: Array
+
+
+class NvidiaWriter:
+    """Writes rows as blocks of a fixed size, so the bytes do not depend on how they were batched."""
+
+    def __init__(self, sink: Sink, layout: ShardLayout) -> None:
+        check_packed_layout(layout)
+        if layout.max_seq_length > LARGEST:
+            raise SettingsError(
+                f"max_seq_length is {layout.max_seq_length}: layout nvidia has at most {LARGEST}"
+            )
+        self._layout = layout
+        self._received = 0
+        self._blocks = PackRegrouping(CHUNK_ROWS)
+        self._scratch = ScratchHdf5(sink)
+        with signals_held():
+            for name, field in _FIELDS.items():
+                create_varlength(self._scratch.file, name, field.type)
+            for what in _SIZES:
+                self._scratch.file.attrs[f"bertdata.{what}"] = getattr(layout, what)
+
+    def write(self, packs: PackBatch) -> None:
+        packs = pack_arrays(packs)
+        record = RecordCheck(name="nvidia shard", first=self._received)
+        check_packs(packs, self._layout, record)
+        _check_small(packs, record)
+        self._received += len(packs)
+        for block in self._blocks.add(packs):
+            self._append(block)
+
+    def _append(self, block: PackBatch) -> None:
+        rows = _arrange(block)
+        for name, field in _FIELDS.items():
+            values, ends = rows[field.of]
+            append_varlength(self._scratch.file, name, values.astype(field.type), ends)
+        self._scratch.check()
+
+    def close(self) -> None:
+        for block in self._blocks.rest():
+            self._append(block)
+        self._scratch.finish()
+
+
+class NvidiaReader(PackReader):
+    """Reads packed rows of varying length from a seekable file of any tool, whatever its integer types."""
+
+    layout: ShardLayout
+
+    def __init__(self, file: IO[bytes], name: str) -> None:
+        self._name = name
+        datasets = open_datasets(file, name, list(_FIELDS))
+        try:
+            check_storage(datasets, file.seek(0, 2), name)
+            known = dict(datasets["input_ids"].file.attrs.items())
+        except H5PY_ERRORS as error:
+            raise ShardError(f"{name}: not a readable HDF5 file ({one_line(error)})") from error
+        self._columns = {
+            field.of: VarlengthColumn(datasets[key], key, file, name) for key, field in _FIELDS.items()
+        }
+        self.rows = len(self._columns["ids"])
+        for of, column in self._columns.items():
+            if len(column) != self.rows:
+                raise ShardError(f"{name}: {_NAMES[of]} has {len(column)} rows, input_ids has {self.rows}")
+        self.layout = _find_layout(known, name)
+
+    def __len__(self) -> int:
+        return int(self._columns["next_labels"].lengths.sum())
+
+    def packs(self, size: int) -> Iterator[PackBatch]:
+        return regroup_packs(self._blocks(), size)
+
+    def _blocks(self) -> Iterator[PackBatch]:
+        for start in range(0, self.rows, CHUNK_ROWS):
+            stop = min(start + CHUNK_ROWS, self.rows)
+            rows = {of: _Rows(*column.read(start, stop)) for of, column in self._columns.items()}
+            record = RecordCheck(name=self._name, first=start)
+            packs = _sequences(rows, record)
+            check_packs(packs, self.layout, record)
+            _check_segments(packs, rows["segments"], record)
+            yield PackBatch(examples=narrow(packs.examples), ends=packs.ends.astype(np.uint32))
+
+
+def _find_layout(known: dict[str, Any], name: str) -> ShardLayout:
+    sizes: dict[str, Any] = {what: known.get(f"bertdata.{what}", size) for what, size in _SIZES.items()}
+    for what, size in sizes.items():
+        if not isinstance(size, (int, np.integer)):
+            raise ShardError(f"{name}: bertdata.{what} is {size!r}, expected a number")
+        sizes[what] = int(size)
+    layout = ShardLayout(packing=NAME, **sizes)
+    check_layout(layout, name, has_masks=layout.max_predictions_per_seq != 0)
+    if not 1 <= layout.sequences_per_row < MOST_SEQUENCES:
+        raise ShardError(f"{name}: sequences_per_row is {layout.sequences_per_row}, expected 1 or more")
+    return layout
+
+
+def _check_small(packs: PackBatch, record: RecordCheck) -> None:
+    """ShardError for an id that 16 bits do not hold."""
+    examples: Any = packs.examples
+    last = np.asarray(packs.ends, np.int64) - 1
+    _check_item_size(examples.ids, np.asarray(examples.ends)[last], record)
+    _check_item_size(examples.labels, np.asarray(examples.mask_ends)[last], record)
+
+
+def _check_item_size(ids: Array, row_ends: Array, record: RecordCheck) -> None:
+    record.refuse_items(
+        ids > LARGEST, row_ends, lambda item: f"id {ids[item]}, expected 0 to {LARGEST} in layout nvidia"
+    )
+
+
+def _arrange(packs: PackBatch) -> dict[str, _Rows]:
+    """The rows of checked sequences by the names of ``schemas/packed.json``."""
+    examples: Any = packs.examples
+    at = SequencePlaces.of(packs)
+    masks = lengths(examples.mask_ends)
+    sequences = np.asarray(packs.ends, np.int64)
+    id_ends = np.cumsum(row_sizes(examples.ends, packs.ends))
+    mask_ends = np.cumsum(row_sizes(examples.mask_ends, packs.ends))
+    places = examples.positions + np.repeat(at.starts - at.row_starts, masks)
+    return {
+        "ids": _Rows(examples.ids, id_ends),
+        "segments": _Rows(_segments(examples), id_ends),
+        "mask_places": _Rows(places, mask_ends),
+        "labels": _Rows(examples.labels, mask_ends),
+        "next_labels": _Rows(examples.next_labels, sequences),
+        "lengths": _Rows(at.sizes, sequences),
+        "mask_lengths": _Rows(masks, sequences),
+    }
+
+
+def _segments(examples: BertBatch) -> Array:
+    """0 for each id of a first segment, 1 for others."""
+    sizes = lengths(examples.ends)
+    changes = np.asarray(examples.ends, np.int64) - sizes + examples.first_lengths
+    segments: Array = np.arange(len(examples.ids)) >= np.repeat(changes, sizes)
+    return segments
+
+
+def _sequences(rows: dict[str, _Rows], record: RecordCheck) -> PackBatch:
+    """The sequences of rows, not yet checked; ShardError where parts of a row contradict one another."""
+    ids, counts = rows["ids"], rows["next_labels"].ends
+    _check_lengths(rows, "segments", "ids", record)
+    _check_lengths(rows, "labels", "mask_places", record)
+    sizes = _add_up(rows, "lengths", "ids", record)
+    masks = _add_up(rows, "mask_lengths", "labels", record)
+    ends = np.cumsum(sizes)
+    row_starts = (ids.ends - lengths(ids.ends))[rows_of(counts)]
+    places = rows["mask_places"].values.astype(np.int64)
+    columns = {
+        "ids": ids.values,
+        "ends": ends,
+        "first_lengths": lengths(np.concatenate([[0], np.cumsum(rows["segments"].values == 0)])[ends]),
+        "positions": places - np.repeat(ends - sizes - row_starts, masks),
+        "labels": rows["labels"].values,
+        "mask_ends": np.cumsum(masks),
+        "next_labels": rows["next_labels"].values,
+    }
+    return PackBatch(examples=BertBatch(**columns), ends=counts)
+
+
+def _add_up(rows: dict[str, _Rows], of: str, items: str, record: RecordCheck) -> Array:
+    """The sizes of the rows' sequences, which must add up to the number of the row's items."""
+    _check_lengths(rows, of, "next_labels", record)
+    name, counts = _NAMES[of], rows["next_labels"].ends
+    sizes: Array = rows[of].values.astype(np.int64)
+    record.refuse_items(sizes < 0, counts, lambda item: f"{name} holds {sizes[item]}, expected 0 or more")
+    sums, due = row_sizes(np.cumsum(sizes), counts), lengths(rows[items].ends)
+    record.refuse(
+        sums != due, lambda i: f"{name} adds up to {sums[i]}, expected {due[i]} as {_NAMES[items]} has"
+    )
+    return sizes
+
+
+def _check_lengths(rows: dict[str, _Rows], of: str, as_in: str, record: RecordCheck) -> None:
+    found, expected = lengths(rows[of].ends), lengths(rows[as_in].ends)
+    record.refuse(
+        found != expected,
+        lambda i: f"{found[i]} values of {_NAMES[of]}, expected {expected[i]} as {_NAMES[as_in]} has",
+    )
+
+
+def _check_segments(packs: PackBatch, found: _Rows, record: RecordCheck) -> None:
+    expected = _segments(packs.examples)  # type: ignore[arg-type]
+    record.refuse_items(
+        found.values != expected,
+        found.ends,
+        lambda item: f"segment_ids {found.values[item]}, expected zeros, then ones in each sequence",
+    )
