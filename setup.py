@@ -19,7 +19,7 @@ EXTRAS = {
     "beam": ["apache-beam>=2.60"],
     "dask": ["apache-beam[dask]>=2.60"],
     "gcp": ["apache-beam[gcp]>=2.60", "gcsfs>=2023.6"],
-    "train": ["torch>=2.6", "numpy", "safetensors>=0.4"],
+    "train": ["torch>=2.6", "numpy", "safetensors>=0.4", "cramjam>=2.8"],  # cramjam: Snappy
     "pictures": ["matplotlib>=3.8"],
     "tensorboard": ["tensorboard>=2.15"],
     "wandb": ["wandb>=0.17"],

@@ -21,6 +21,10 @@ usage: python -m trainer COMMAND ...    (python -m trainer COMMAND --help explai
 
 """
 
+SOURCES = ("bertdata", "tf1", "tf2", "nvidia", "habana", "graphcore", "huggingface")
+TARGETS = ("bertdata", "tf1", "tf2", "nvidia", "huggingface")
+"""Kinds of checkpoints that ``convert`` reads and writes."""
+
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; returns the exit status: 0 done, 1 data or training at fault, 2 wrong usage."""
@@ -73,13 +77,19 @@ pretrain may be given. With --train-data the most frequent token is that of the 
 
 
 def convert(arguments: list[str]) -> None:
-    """convert a checkpoint to Hugging Face form, or back"""
-    summary = (
-        "Converts a checkpoint, or a run's newest, to a model and tokeniser of Hugging Face, or the reverse."
-    )
-    parser = Parser("python -m trainer convert", "  python -m trainer convert run bert-tiny", summary)
-    parser.add_argument("source", help="run, checkpoint, or directory in Hugging Face form")
+    """convert a checkpoint from and to the forms of TensorFlow, NVIDIA and Hugging Face"""
+    start = "  python -m trainer convert"
+    examples = f"{start} run bert-tiny\n{start} tf1/model.ckpt-28252 start\n{start} run tf --to tf1"
+    summary = """\
+Converts a checkpoint, or a run's newest: weights, moments and number of updates, where the form has them."""
+    parser = Parser("python -m trainer convert", examples, summary)
+    parser.add_argument("source", help="run, checkpoint, directory or file of weights, TensorFlow's prefix")
     parser.add_argument("target", help="directory to write")
+    parser.add_argument("--from", dest="kind", choices=SOURCES, help="the source's kind (default: as found)")
+    parser.add_argument("--to", choices=TARGETS,
+                        help="form to write (default: huggingface for our own, else bertdata)")  # fmt: skip
+    parser.add_argument("--model-config", metavar="FILE",
+                        help="bert_config.json (default: the one beside the weights)")  # fmt: skip
     _add_tokenizer_flags(parser)
     given = parser.parse_args(arguments)
     from trainer.run.convert import convert
@@ -88,6 +98,9 @@ def convert(arguments: list[str]) -> None:
         convert(
             given.source,
             given.target,
+            kind=given.kind,
+            to=given.to,
+            model_config=given.model_config,
             vocabulary=given.vocab,
             train_data=given.train_data,
             lower_case=given.lower_case,

@@ -208,6 +208,10 @@ class _NamedOutput:
         with _naming(self._path):
             return self._file.write(data)
 
+    def flush(self) -> None:
+        with _naming(self._path):
+            self._file.flush()
+
     def __enter__(self) -> "_NamedOutput":
         return self
 

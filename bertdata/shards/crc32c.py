@@ -21,6 +21,10 @@ def crc32c(data: bytes) -> int:
 
 
 def masked_crc32c(data: bytes) -> int:
+    """The masked checksum of the data."""
+    return mask(crc32c(data))
+
+
+def mask(crc: int) -> int:
     """The checksum rotated right by 15 bits plus a constant, so that data may hold checksums itself."""
-    crc = crc32c(data)
     return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF

@@ -163,6 +163,15 @@ def read_state(path: Path) -> State:
 
 def read_tensors(path: Path, state: State, name: str = WEIGHTS) -> dict[str, Tensor]:
     """The weights or moments of a checkpoint, their md5 checked; CheckpointError where it is wrong."""
+    file = check_file(path, state, name)
+    try:
+        return load_file(file)
+    except SafetensorError as error:
+        raise CheckpointError(f"{file}: not a safetensors file: {error}") from None
+
+
+def check_file(path: Path, state: State, name: str) -> str:
+    """The path of a checkpoint's file whose md5 is the state's; CheckpointError where it is not."""
     file = path / name
     expected = state.files.get(name)
     if expected is None:
@@ -174,10 +183,7 @@ def read_tensors(path: Path, state: State, name: str = WEIGHTS) -> dict[str, Ten
         raise CheckpointError(
             f"{file}: is damaged: found {size} bytes of md5 {found}, expected md5 {expected}"
         )
-    try:
-        return load_file(file)
-    except SafetensorError as error:
-        raise CheckpointError(f"{file}: not a safetensors file: {error}") from None
+    return str(file)
 
 
 def _is_same(one: Path, other: Path) -> bool:

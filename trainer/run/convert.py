@@ -1,10 +1,15 @@
-"""Conversion of checkpoints to Hugging Face form and back."""
+"""Conversion of checkpoints between this trainer's form and other programs'."""
 
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+
+from torch import Tensor
 
 from bertdata.dataset.discover import FoundDataset, find_datasets
 from bertdata.dataset.vocabulary import known_vocabulary
 from bertdata.errors import DataError, DatasetError, MissingInputError
+from bertdata.io import storage
 from bertdata.io.assets import find_vocabulary
 from bertdata.records import Vocabulary
 from bertdata.tokens.load import load_vocabulary
@@ -12,75 +17,143 @@ from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.opening import PADDING_TOKENS, split_paths
 from trainer.model.bert import new_model
-from trainer.model.huggingface import export_model, import_weights, read_config
+from trainer.model.checkpoints.checkpoint import HEADS, Checkpoint
+from trainer.model.checkpoints.filling import fill_model
+from trainer.model.checkpoints.kinds import WRITERS, is_recognised
+from trainer.model.checkpoints.vocabulary import padded
 from trainer.model.tokenizer_files import export_tokenizer
-from trainer.run.checkpoint import STATE, State, choose_checkpoint, new_state, read_state, write_checkpoint
-from trainer.run.runtime import read_weights_into
+from trainer.run.checkpoint import STATE, new_state, read_state, write_checkpoint
+from trainer.run.checkpoint_source import OURS, find_own, open_checkpoint
 
 _REMEDY = "give --vocab, and --train-data where the data has moved"
+_FORMS = {
+    "huggingface": "Hugging Face form",
+    "tf1": "TensorFlow 1's form",
+    "tf2": "TensorFlow 2's form",
+    "nvidia": "NVIDIA's form",
+}
+_VOCABULARY = "vocab.txt"
 
 
 def convert(
     source: str,
     target: str,
     *,
+    kind: str | None = None,
+    to: str | None = None,
+    model_config: str | None = None,
     vocabulary: str | None = None,
     train_data: str | None = None,
     lower_case: bool | None = None,
 ) -> str:
-    """Convert a checkpoint, or a run's newest, to Hugging Face form, or the reverse; returns a message.
+    """Convert a checkpoint of any program, or a run's newest, to another form; returns a message.
 
-    The form holds the tokeniser too. Its vocabulary is the given one (a file or a name), else the copy
-    beside the run's training data, else a known one with its md5. Its casing is the given one, else that of
-    the training data. train_data: where that is now; None: where it was.
+    kind: the source's; None: what its files look like. to: the form to write; None: Hugging Face's for
+    this trainer's checkpoints, this trainer's for all others. model_config: the description of the model,
+    where none lies beside the weights.
+
+    The vocabulary goes along, in Hugging Face form as a tokeniser: the given one (a file or a name), else
+    the one beside the weights or the copy beside the run's training data, else a known one with its md5.
+    Its casing is the given one, else that of the training data. train_data: where that is now; None: where
+    it was.
     """
     if Path(target).exists() and any(Path(target).iterdir()):
         raise DatasetError(f"{target}: is in use; name a directory that does not exist yet")
-    if (Path(source) / "checkpoints").is_dir():
-        source = str(choose_checkpoint(source))
-    if (Path(source) / STATE).is_file():
-        state = read_state(Path(source))
-        shape = ModelConfig.from_dict(state.model, source)
-        found = find_tokenizer(state, shape, vocabulary, train_data, lower_case)
-        model = new_model(shape)
-        read_weights_into(model, source)
-        export_model(model, target)
-        lacks = f", without a tokeniser: the vocabulary is not at hand; {_REMEDY}"
-        if found is not None:
-            words, lower = found
-            export_tokenizer(words, target, lower_case=lower, longest=shape.max_position_embeddings)
-            lacks = ""
-        return f"{target}: update {state.number} in Hugging Face form{lacks}"
-    if not Path(source).exists():
+    if not Path(source).exists() and not is_recognised(source):
         raise MissingInputError(f"{source}: no such file or directory")
-    if not (Path(source) / "config.json").is_file():
-        raise MissingInputError(f"{source}: holds neither {STATE} (a checkpoint) nor config.json")
-    model = new_model(read_config(source))
-    missing = import_weights(model, source)
-    write_checkpoint(Path(target), new_state(Config.of(), model.config), model.state_dict(), {})
-    lacks = f", without {len(missing)} tensors of the heads, which keep random values" if missing else ""
-    return f"{target}: weights to start from (--start-from-ckpt){lacks}"
+    if kind is None and find_own(source) is None and not is_recognised(source):
+        others = "a TensorFlow index, a .pt file nor model.safetensors"
+        raise MissingInputError(f"{source}: holds neither {STATE} (a checkpoint) nor config.json, {others}")
+    checkpoint = open_checkpoint(source, kind, model_config)
+    shape = checkpoint.expect_config()
+    to = to or ("huggingface" if checkpoint.kind == OURS else OURS)
+    if to == OURS:
+        return _write_own(checkpoint, shape, target)
+    found = find_tokenizer(checkpoint, shape, vocabulary, train_data, lower_case)
+    WRITERS[to](checkpoint, target)
+    what = "weights" if checkpoint.updates is None else f"update {checkpoint.updates}"
+    moments = " with moments" if checkpoint.moments and to != "huggingface" else ""
+    lacks = f", without a tokeniser: the vocabulary is not at hand; {_REMEDY}"
+    if found is not None:
+        words, lower = found
+        if to == "huggingface":
+            export_tokenizer(words, target, lower_case=lower, longest=shape.max_position_embeddings)
+        else:
+            _write_vocabulary(words, target)
+        lacks = ""
+    return f"{target}: {what}{moments} in {_FORMS[to]}{lacks}"
+
+
+def _write_own(checkpoint: Checkpoint, shape: ModelConfig, target: str) -> str:
+    """Write a checkpoint of this trainer; heads of pre-training that are missing get random values."""
+    model = new_model(shape)
+    has_other_head = any(name.startswith(HEADS[1:]) for name in checkpoint.weights)
+    missing = fill_model(model, checkpoint)
+    weights = dict(model.state_dict())
+    if has_other_head:
+        weights = {name: value for name, value in weights.items() if name not in missing}
+        weights |= {
+            name: tensor.read() for name, tensor in checkpoint.weights.items() if name.startswith(HEADS[1:])
+        }
+    moments = _read_moments(checkpoint, shape, weights)
+    updates = checkpoint.updates or 0
+    state = new_state(Config.of(), shape)
+    state = replace(state, step=updates, applied=updates, optimiser=checkpoint.optimiser or state.optimiser)
+    write_checkpoint(Path(target), state, weights, moments)
+    lacks = ""
+    if missing and not has_other_head:
+        lacks = f", without {len(missing)} tensors of the heads, which keep random values"
+    what = f"weights and moments of update {updates}" if moments else "weights"
+    return f"{target}: {what} to start from (--start-from-ckpt){lacks}"
+
+
+def _read_moments(
+    checkpoint: Checkpoint, shape: ModelConfig, weights: Mapping[str, Tensor]
+) -> dict[str, Tensor]:
+    """The moments of these weights, padded as they are."""
+    stored = padded(checkpoint.moments, shape)
+    return {key: moment.read() for key, moment in stored.items() if key.partition("/")[2] in weights}
+
+
+def _write_vocabulary(words: Vocabulary, target: str) -> None:
+    """Write vocab.txt, a token a line."""
+    with storage.open_output(storage.join(target, _VOCABULARY)) as file:
+        file.write("".join(f"{word}\n" for word in words.words).encode())
 
 
 def find_tokenizer(
-    state: State, shape: ModelConfig, vocabulary: str | None, train_data: str | None, lower_case: bool | None
+    checkpoint: Checkpoint,
+    shape: ModelConfig,
+    vocabulary: str | None,
+    train_data: str | None,
+    lower_case: bool | None,
 ) -> tuple[Vocabulary, bool] | None:
     """The vocabulary of a checkpoint and whether its text is lower-cased; None where it is not at hand.
 
     DataError where its size is not the model's.
     """
-    dataset = find_training_data(train_data or state.config.get("train_data"), given=train_data is not None)
+    settings = read_state(Path(checkpoint.path)).config if checkpoint.kind == OURS else {}
+    dataset = find_training_data(train_data or settings.get("train_data"), given=train_data is not None)
     if dataset is not None:
         found = known_vocabulary(vocabulary, dataset)
         plan = dataset.manifest.plan if dataset.manifest else None
         lower_case = plan.settings["lower_case"] if plan and lower_case is None else lower_case
     else:
-        found = load_vocabulary(find_vocabulary(vocabulary), "google") if vocabulary else None
+        name = find_vocabulary(vocabulary) if vocabulary else _vocabulary_beside(checkpoint)
+        found = load_vocabulary(name, "google") if name else None
     if found is None:
         return None
     if not found.size <= shape.vocab_size <= found.size + PADDING_TOKENS:
         raise DataError(f"{found.name}: has {found.size} tokens, the model has vocab_size {shape.vocab_size}")
     return found, lower_case is not False
+
+
+def _vocabulary_beside(checkpoint: Checkpoint) -> str | None:
+    """The path of the vocab.txt beside another program's weights; None where there is none."""
+    path = checkpoint.path
+    folder = path if storage.is_directory(path) else storage.parent(path)
+    beside = storage.join(folder, _VOCABULARY)
+    return beside if storage.exists(beside) else None
 
 
 def find_training_data(paths: str | None, *, given: bool) -> FoundDataset | None:

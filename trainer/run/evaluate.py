@@ -17,13 +17,13 @@ from trainer.config.settings import Config
 from trainer.data.evaluation import evaluation_batches
 from trainer.errors import StopRequested
 from trainer.model.bert import BertForPreTraining
-from trainer.model.huggingface import read_config
 from trainer.report.log_records import EvaluationRecord, Logger
 from trainer.report.reporter import Reporter
 from trainer.report.tables import EvaluationResults
 from trainer.report.terminal import Terminal
 from trainer.run.checkpoint import STATE, State, choose_checkpoint, find_checkpoints, read_state
-from trainer.run.runtime import Runtime, begin, find_model_config, make_model, read_weights_into
+from trainer.run.checkpoint_source import find_own, open_checkpoint, read_weights_into
+from trainer.run.runtime import Runtime, begin, find_model_config, make_model
 from trainer.strategies.registry import find_inference
 from trainer.strategies.strategy import Inference, Strategy
 
@@ -160,13 +160,13 @@ def _read_weights(model: BertForPreTraining, path: str) -> bool:
 
 def _inspect(path: str) -> tuple[dict[str, Any] | None, int, int, bool]:
     """(model, step, examples trained, is last) of a checkpoint; a run that was prolonged has later ones."""
-    folder = Path(path)
+    folder = find_own(path) or Path(path)
     if (folder / STATE).is_file() or folder.parent.name == "checkpoints":
         state = read_state(folder)
         is_last = state.step >= state.config.get("steps", math.inf) and not _is_followed(folder, state)
         return state.model, state.step, state.trained, is_last
-    shape = read_config(path).as_json() if (folder / "config.json").is_file() else None
-    return shape, 0, 0, False
+    shape = open_checkpoint(path).config
+    return shape.as_json() if shape else None, 0, 0, False
 
 
 def _is_followed(path: Path, state: State) -> bool:

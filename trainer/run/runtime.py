@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NoReturn
 
 import torch
@@ -22,8 +21,6 @@ from trainer.devices.device import Device
 from trainer.devices.registry import find_device
 from trainer.errors import ReportedError
 from trainer.model.bert import BertForPreTraining
-from trainer.model.huggingface import import_weights
-from trainer.run.checkpoint import STATE, read_state, read_tensors
 from trainer.strategies.strategy import Worker
 from trainer.tasks.registry import find_task
 from trainer.tasks.task import Task
@@ -126,13 +123,6 @@ def make_model(runtime: Runtime, shape: ModelConfig) -> BertForPreTraining:
     """The model on the device, with random weights from the seed."""
     runtime.device.seed(runtime.config.data.seed)
     return runtime.device.place(runtime.task.new_model(shape))
-
-
-def read_weights_into(model: BertForPreTraining, path: str) -> None:
-    """Fill the model from a checkpoint of this trainer, or from weights in Hugging Face or PyTorch form."""
-    if (Path(path) / STATE).is_file():
-        read_tensors(Path(path), read_state(Path(path)))  # checks the md5
-    import_weights(model, path)
 
 
 @contextmanager

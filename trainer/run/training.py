@@ -18,9 +18,10 @@ from trainer.errors import NotFiniteError, WorkerLost
 from trainer.model.bert import BertForPreTraining
 from trainer.optim import Schedule, make_schedule
 from trainer.run.checkpoint import MOMENTS, State, clean_up, read_state, read_tensors, save_checkpoint
+from trainer.run.checkpoint_source import read_weights_into
 from trainer.run.checkpoint_writer import CheckpointWriter
 from trainer.run.resume_check import changed_settings
-from trainer.run.runtime import Runtime, read_weights_into
+from trainer.run.runtime import Runtime
 from trainer.strategies.registry import find_strategy
 
 _LOST_SECONDS = 3.0  # for a save after a worker was lost: the launcher will soon end this one

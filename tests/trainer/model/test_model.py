@@ -23,7 +23,8 @@ from trainer.devices.cpu_attention import cpu_attention
 from trainer.model.activations import ACTIVATIONS
 from trainer.model.attention import padded_attention
 from trainer.model.bert import BertForPreTraining, new_model
-from trainer.model.huggingface import export_model, import_weights, read_config
+from trainer.model.checkpoints.config_file import read_config
+from trainer.model.checkpoints.filling import export_model, import_weights
 from trainer.tasks.losses import cross_entropy
 from trainer.tasks.pretraining import pretraining_loss
 

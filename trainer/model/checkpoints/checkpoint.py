@@ -1,0 +1,74 @@
+"""A checkpoint of any program under this model's names; its tensors are read when they are asked for."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from torch import Tensor
+
+from trainer.config.model import ModelConfig
+from trainer.errors import CheckpointError
+
+WORDS = "bert.embeddings.word_embeddings.weight"
+WORD_BIAS = "cls.predictions.bias"
+VOCABULARY = (WORDS, WORD_BIAS)
+"""The tensors with a row for each token of the vocabulary."""
+
+HEADS = ("cls.", "qa_outputs.", "classifier.")
+"""Beginnings of the names of heads: of pre-training, of SQuAD, of a classification."""
+
+OPTIONAL = (*HEADS, "bert.pooler.")
+"""Beginnings of the names that a checkpoint may lack, or hold for nothing."""
+
+MEAN, SQUARE = "exp_avg", "exp_avg_sq"
+"""The moments, which are named KIND/NAME."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTensor:
+    """A tensor's shape, and a function that reads it; ``read`` gives fp32."""
+
+    shape: tuple[int, ...]
+    load: Callable[[], Tensor]
+
+    @classmethod
+    def of(cls, tensor: Tensor) -> "StoredTensor":
+        """A tensor that is in memory."""
+        return cls(tuple(tensor.shape), lambda: tensor)
+
+    def read(self) -> Tensor:
+        return self.load().float()
+
+    def changed(self, shape: tuple[int, ...], change: Callable[[Tensor], Tensor]) -> "StoredTensor":
+        """The tensor after a change that gives it this shape."""
+        return StoredTensor(shape, lambda: change(self.load()))
+
+    def transposed(self) -> "StoredTensor":
+        """A matrix with rows and columns exchanged."""
+        return self.changed(self.shape[::-1], lambda tensor: tensor.t())
+
+
+Stored = Mapping[str, StoredTensor]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Checkpoint:
+    """Weights by name, moments as KIND/NAME, and what the files say of the model and of the run.
+
+    config: None where no file gives it. updates: those that were made; None where it is not said.
+    optimiser: the preset whose moments these are; betas: its two.
+    """
+
+    kind: str
+    path: str
+    config: ModelConfig | None
+    weights: Stored
+    moments: Stored = field(default_factory=dict)
+    updates: int | None = None
+    optimiser: str | None = None
+    betas: tuple[float, float] = (0.9, 0.999)
+
+    def expect_config(self) -> ModelConfig:
+        """The configuration; CheckpointError with the remedy where no file gives it."""
+        if self.config is None:
+            raise CheckpointError(f"{self.path}: no bert_config.json beside it; name one with --model-config")
+        return self.config

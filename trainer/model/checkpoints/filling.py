@@ -1,0 +1,68 @@
+"""Models filled from checkpoints, and checkpoints of models."""
+
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from bertdata.errors import DataError
+from trainer.config.model import ModelConfig
+from trainer.model.checkpoints.checkpoint import OPTIONAL, Checkpoint, Stored, StoredTensor
+from trainer.model.checkpoints.huggingface import write_huggingface
+from trainer.model.checkpoints.kinds import read_checkpoint
+from trainer.model.checkpoints.vocabulary import padded
+
+
+class Configured(Protocol):
+    """A model with an encoder named ``bert``, and heads; its configuration."""
+
+    config: ModelConfig
+
+    def state_dict(self) -> dict[str, Tensor]: ...
+
+
+def import_weights(model: Configured, path: str) -> list[str]:
+    """Fill the model from any checkpoint of another program; returns the heads' tensors that it lacks."""
+    return fill_model(model, read_checkpoint(path))
+
+
+@torch.no_grad()
+def fill_model(model: Configured, checkpoint: Checkpoint) -> list[str]:
+    """Copy the checkpoint's weights into the model, one at a time; returns the names that it lacks.
+
+    It may lack heads and the pooler, which keep their values, and may hold heads that the model has not.
+    DataError names the first tensor that is missing, unexpected or of another shape.
+    """
+    own = model.state_dict()
+    found = padded(checkpoint.weights, model.config)
+    for name in [name for name in found if name.startswith(OPTIONAL) and name not in own]:
+        del found[name]
+    missing = [name for name in own if name not in found]
+    lost = [name for name in missing if not name.startswith(OPTIONAL)]
+    extra = [name for name in found if name not in own]
+    for word, names in (("lacks", lost), ("unexpected", extra)):
+        if names:
+            some = f"{names[0]} and {len(names) - 1} more" if len(names) > 1 else names[0]
+            raise DataError(f"{checkpoint.path}: {word} {some}; expected a BERT of the configuration's depth")
+    check_shapes(checkpoint.path, found, own)
+    for name, tensor in found.items():
+        own[name].copy_(tensor.read())
+    return missing
+
+
+def check_shapes(path: str, found: Stored, own: dict[str, Tensor]) -> None:
+    """DataError for the first tensor whose shape is not that of the model's."""
+    for name, tensor in found.items():
+        if tensor.shape != (wanted := tuple(own[name].shape)):
+            raise DataError(f"{path}: {name} has shape {list(tensor.shape)}, expected {list(wanted)}")
+
+
+def checkpoint_of(model: Configured) -> Checkpoint:
+    """The model's weights as a checkpoint."""
+    weights = {name: StoredTensor.of(tensor) for name, tensor in model.state_dict().items()}
+    return Checkpoint(kind="model", path="model", config=model.config, weights=weights)
+
+
+def export_model(model: Configured, directory: str) -> None:
+    """Write config.json and model.safetensors for transformers' from_pretrained."""
+    write_huggingface(checkpoint_of(model), directory)

@@ -1,0 +1,170 @@
+"""NVIDIA's and Habana's PyTorch checkpoints: weights under "model", moments under "optimizer"."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from bertdata.io import storage
+from trainer.model.checkpoints.checkpoint import (
+    HEADS,
+    MEAN,
+    SQUARE,
+    WORDS,
+    Checkpoint,
+    Stored,
+    StoredTensor,
+)
+from trainer.model.checkpoints.config_file import check_writable, read_config, write_bert_config
+from trainer.model.checkpoints.graphcore import joined
+from trainer.model.checkpoints.names import from_pytorch, to_nvidia
+from trainer.model.checkpoints.pytorch_file import read_torch, tensors_of
+from trainer.model.checkpoints.vocabulary import padded
+
+_NO_DECAY = ("bias", "gamma", "beta", "LayerNorm")
+_DECAY = 0.01
+_TIED = "cls.predictions.decoder.weight"
+_COUNTS = ("step", "steps")
+
+
+def read_nvidia(path: str, model_config: str | None = None, kind: str = "nvidia") -> Checkpoint:
+    """The checkpoint of a file; kind: "nvidia" (GELU in its tanh form) or "habana" (the exact one).
+
+    model_config: a file in place of the bert_config.json beside it.
+    """
+    values = read_torch(path)
+    is_whole = isinstance(values, Mapping) and isinstance(values.get("model"), Mapping)
+    weights = from_pytorch_names(tensors_of(values["model"] if is_whole else values, path))
+    moments, updates = _read_moments(values.get("optimizer") if is_whole else None, weights)
+    return Checkpoint(
+        kind=kind,
+        path=path,
+        config=read_config(storage.parent(path), model_config, tanh=kind == "nvidia"),
+        weights=weights,
+        moments=moments,
+        updates=updates,
+        optimiser="lamb-nvidia" if moments else None,
+    )
+
+
+def from_pytorch_names(tensors: Stored) -> dict[str, StoredTensor]:
+    """The tensors under this model's names, without copies of tied ones, in the same order."""
+    return {ours: tensor for name, tensor in joined(tensors).items() if (ours := from_pytorch(name))}
+
+
+def _read_moments(optimiser: Any, weights: Stored) -> tuple[dict[str, StoredTensor], int | None]:
+    """(moments, updates made) of an optimiser's state; empty where it is not one of these weights'.
+
+    NVIDIA's and Habana's programs number the weights with decay first, in the order of the model.
+    """
+    if not isinstance(optimiser, Mapping):
+        return {}, None
+    states, groups = optimiser.get("state"), optimiser.get("param_groups")
+    if not isinstance(states, Mapping) or not isinstance(groups, list) or not groups:
+        return {}, None
+    names = [name for part in split_by_decay(weights) for name in part]
+    numbers = [number for group in groups for number in group.get("params", ())]
+    moments = {}
+    for name, number in zip(names, numbers, strict=False):
+        state = states.get(number, {})
+        for kind in (MEAN, SQUARE):
+            moment = state.get(kind)
+            if not isinstance(moment, Tensor) or tuple(moment.shape) != weights[name].shape:
+                return {}, None
+            moments[f"{kind}/{name}"] = StoredTensor.of(moment)
+    if len(names) != len(numbers):
+        return {}, None
+    return moments, _updates(groups[0], states.get(numbers[0], {}))
+
+
+def _updates(group: Mapping[str, Any], state: Mapping[str, Any]) -> int | None:
+    """The updates that an optimiser counted, in its group or in a weight's state."""
+    for place in (group, state):
+        for name in _COUNTS:
+            if isinstance(count := place.get(name), int | float | Tensor):
+                return int(count)
+    return None
+
+
+def split_by_decay(weights: Stored) -> tuple[list[str], list[str]]:
+    """The names of the weights that decay, and of those that do not, each in the order of the model."""
+    decays = [name for name in weights if not any(part in name for part in _NO_DECAY)]
+    rest = [name for name in weights if any(part in name for part in _NO_DECAY)]
+    return decays, rest
+
+
+def write_nvidia(checkpoint: Checkpoint, directory: str) -> str:
+    """Write ckpt_N.pt and bert_config.json, the vocabulary padded as the program does; returns the path."""
+    config = checkpoint.expect_config()
+    check_writable(config, "NVIDIA's BERT")
+    weights = in_order(padded(checkpoint.weights, config))
+    values = {to_nvidia(name): tensor.read().contiguous() for name, tensor in weights.items()}
+    if WORDS in values and any(name.startswith("cls.predictions.") for name in values):
+        values[_TIED] = values[WORDS]
+    content: dict[str, Any] = {"model": values}
+    moments = padded(checkpoint.moments, config)
+    if moments:
+        content["optimizer"] = _optimiser(weights, moments, checkpoint)
+    path = storage.join(directory, f"ckpt_{checkpoint.updates or 0}.pt")
+    storage.make_directory(directory)
+    with storage.open_output(path) as file:
+        torch.save(content, file)
+    write_bert_config(config, directory)
+    return path
+
+
+def _optimiser(weights: Stored, moments: Stored, checkpoint: Checkpoint) -> dict[str, Any]:
+    """The state of the program's LAMB: moments by number, two groups."""
+    states: dict[int, dict[str, Any]] = {}
+    groups = []
+    for names, decay in zip(split_by_decay(weights), (_DECAY, 0.0), strict=True):
+        numbers = list(range(len(states), len(states) + len(names)))
+        for number, name in zip(numbers, names, strict=True):
+            found = {kind: moments.get(f"{kind}/{name}") for kind in (MEAN, SQUARE)}
+            states[number] = {
+                kind: torch.zeros(weights[name].shape) if moment is None else moment.read().contiguous()
+                for kind, moment in found.items()
+            }
+        groups.append(
+            {
+                "params": numbers,
+                "weight_decay": decay,
+                "lr": 0.0,
+                "betas": checkpoint.betas,
+                "eps": 1e-6,
+                "bias_correction": True,
+                "grad_averaging": True,
+                "max_grad_norm": 1.0,
+                "step": checkpoint.updates or 0,
+            }
+        )
+    return {"state": states, "param_groups": groups}
+
+
+def in_order(weights: Stored) -> dict[str, StoredTensor]:
+    """The weights in the order of the program's model, which numbers its optimiser's state."""
+    return dict(sorted(weights.items(), key=lambda item: _place(item[0])))
+
+
+_PARTS = (
+    *("bert.embeddings.word", "bert.embeddings.position", "bert.embeddings.token", "bert.embeddings.Layer"),
+    *("bert.encoder.layer.", "bert.pooler.", "cls.predictions.bias", "cls.predictions.transform."),
+    *("cls.seq_relationship.", *HEADS[1:]),
+)
+_LAYER = (
+    *("attention.self.query.", "attention.self.key.", "attention.self.value.", "attention.output.dense."),
+    *("attention.output.LayerNorm.", "intermediate.", "output.dense.", "output.LayerNorm.", "dense.", ""),
+)
+
+
+def _place(name: str) -> tuple[int, int, int, int]:
+    """(part, layer, part of the layer, 0 for the weight and 1 for the bias) of a tensor."""
+    part = next(number for number, beginning in enumerate(_PARTS) if name.startswith(beginning))
+    rest = name.removeprefix(_PARTS[part])
+    layer = 0
+    if _PARTS[part] == "bert.encoder.layer.":
+        number, _, rest = rest.partition(".")
+        layer = int(number)
+    inner = next(number for number, beginning in enumerate(_LAYER) if rest.startswith(beginning))
+    return part, layer, inner, int(name.endswith(".bias"))

@@ -1,0 +1,98 @@
+"""TensorFlow 1's checkpoints, as Google's and MLPerf's programs write them: variables by name."""
+
+import torch
+
+from bertdata.io import storage
+from trainer.errors import CheckpointError
+from trainer.model.checkpoints.checkpoint import MEAN, Checkpoint, StoredTensor
+from trainer.model.checkpoints.config_file import check_writable, read_config, write_bert_config
+from trainer.model.checkpoints.names import (
+    TENSORFLOW,
+    TENSORFLOW_MOMENTS,
+    from_tensorflow,
+    to_tensorflow,
+)
+from trainer.model.checkpoints.vocabulary import unpadded
+from trainer.model.tensor_bundle.reader import Bundle
+from trainer.model.tensor_bundle.writer import BundleWriter, write_bundle
+
+ACCUMULATOR = "/GradientAccumulator"
+"""The end of the names that MLPerf's conversion adds beside each variable."""
+
+_STEP = "global_step"
+_POWERS = ("beta1_power", "beta2_power")
+_OURS = {name: ours for ours, name in TENSORFLOW.items()}
+
+
+def read_tensorflow1(bundle: Bundle, model_config: str | None = None) -> Checkpoint:
+    """The checkpoint of a bundle; model_config: a file in place of the bert_config.json beside it."""
+    weights, moments = dict[str, StoredTensor](), dict[str, StoredTensor]()
+    optimiser = None
+    for name in bundle.entries:
+        variable, _, slot = name.rpartition("/")
+        if name.endswith(ACCUMULATOR):
+            continue
+        if slot in TENSORFLOW_MOMENTS:
+            if found := _stored(bundle, name, variable):
+                moments[f"{TENSORFLOW_MOMENTS[slot]}/{found[0]}"] = found[1]
+                optimiser = "lamb-mlperf" if slot.startswith("LAMB") else "adamw-bert"
+        elif found := _stored(bundle, name, name):
+            weights[found[0]] = found[1]
+    if not weights:
+        some = f"{len(bundle.entries)} variables, the first {next(iter(bundle.entries), 'none')}"
+        raise CheckpointError(f"{bundle.index}: no BERT: found {some}")
+    return Checkpoint(
+        kind="tf1",
+        path=bundle.prefix,
+        config=read_config(storage.parent(bundle.prefix), model_config, tanh=True),
+        weights=weights,
+        moments=moments,
+        updates=int(bundle.read(_STEP)) if _STEP in bundle.entries else None,
+        optimiser=optimiser,
+    )
+
+
+def _stored(bundle: Bundle, name: str, variable: str) -> tuple[str, StoredTensor] | None:
+    """(this model's name, tensor) of an entry that belongs to the variable; None for another's."""
+    found = from_tensorflow(variable, _OURS)
+    if found is None:
+        return None
+    stored = StoredTensor(bundle.entries[name].shape, lambda: bundle.read(name))
+    return found[0], stored.transposed() if found[1] else stored
+
+
+def write_tensorflow1(checkpoint: Checkpoint, directory: str) -> str:
+    """Write model.ckpt-N, ``checkpoint`` and bert_config.json; returns the prefix."""
+    config = checkpoint.expect_config()
+    check_writable(config, "TensorFlow's BERT")
+    name = f"model.ckpt-{checkpoint.updates or 0}"
+    prefix = storage.join(directory, name)
+    storage.make_directory(directory)
+    with write_bundle(prefix) as bundle:
+        for ours, tensor in unpadded(checkpoint.weights, config).items():
+            _write(bundle, ours, "", tensor)
+        is_lamb = (checkpoint.optimiser or "").startswith("lamb")
+        slots = ("LAMB", "LAMB_1") if is_lamb else ("adam_m", "adam_v")
+        for key, tensor in unpadded(checkpoint.moments, config).items():
+            kind, _, ours = key.partition("/")
+            _write(bundle, ours, f"/{slots[kind != MEAN]}", tensor)
+        if checkpoint.updates is not None:
+            bundle.add(_STEP, torch.tensor(checkpoint.updates))
+            if is_lamb and checkpoint.moments:
+                for power, beta in zip(_POWERS, checkpoint.betas, strict=True):
+                    bundle.add(power, torch.tensor(beta ** (checkpoint.updates + 1)))
+    write_bert_config(config, directory)
+    write_state_file(directory, name)
+    return prefix
+
+
+def _write(bundle: BundleWriter, ours: str, ending: str, tensor: StoredTensor) -> None:
+    name, is_transposed = to_tensorflow(ours)
+    bundle.add(f"{name}{ending}", (tensor.transposed() if is_transposed else tensor).read())
+
+
+def write_state_file(directory: str, name: str) -> None:
+    """Write the file ``checkpoint``, which names the newest checkpoint of a directory."""
+    with storage.open_output(storage.join(directory, "checkpoint")) as file:
+        keys = ("model_checkpoint_path", "all_model_checkpoint_paths")
+        file.write("".join(f'{key}: "{name}"\n' for key in keys).encode())

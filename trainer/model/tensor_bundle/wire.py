@@ -1,0 +1,106 @@
+"""The wire format of protocol buffers: varints, and fields by number, without their meaning."""
+
+import struct
+from collections.abc import Iterator
+
+_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
+_FIXED = {_FIXED64: ("<Q", 8), _FIXED32: ("<I", 4)}
+_LONGEST_VARINT = 10
+
+Value = int | bytes
+"""The value of a field: a number (unsigned), or bytes."""
+
+
+class WireError(ValueError):
+    """Bytes that are no message of this format."""
+
+
+def read_varint(data: bytes, start: int) -> tuple[int, int]:
+    """(the number, the offset after it)."""
+    value = 0
+    for number, byte in enumerate(data[start : start + _LONGEST_VARINT]):
+        value |= (byte & 0x7F) << 7 * number
+        if byte < 0x80:
+            return value & 0xFFFFFFFFFFFFFFFF, start + number + 1
+    raise WireError("a number without an end")
+
+
+def read_bytes(data: bytes, start: int, size: int) -> bytes:
+    """So many bytes from the offset on."""
+    found = data[start : start + size]
+    if len(found) < size:
+        raise WireError(f"ends after {len(found)} of {size} bytes")
+    return found
+
+
+def read_fields(data: bytes) -> Iterator[tuple[int, Value]]:
+    """(number, value) of each field, in order."""
+    place = 0
+    while place < len(data):
+        key, place = read_varint(data, place)
+        number, kind = key >> 3, key & 7
+        if kind == _VARINT:
+            value, place = read_varint(data, place)
+            yield number, value
+        elif kind == _BYTES:
+            size, place = read_varint(data, place)
+            yield number, read_bytes(data, place, size)
+            place += size
+        elif kind in _FIXED:
+            layout, size = _FIXED[kind]
+            yield number, int(struct.unpack(layout, read_bytes(data, place, size))[0])
+            place += size
+        else:
+            raise WireError(f"a field of kind {kind}")
+
+
+def expect_int(value: Value) -> int:
+    """The value as a signed number of 64 bits."""
+    if not isinstance(value, int):
+        raise WireError("bytes in place of a number")
+    return value - (1 << 64) if value >> 63 else value
+
+
+def expect_bytes(value: Value) -> bytes:
+    """The value as bytes."""
+    if not isinstance(value, bytes):
+        raise WireError("a number in place of bytes")
+    return value
+
+
+def expect_text(value: Value) -> str:
+    """The value as text."""
+    try:
+        return expect_bytes(value).decode()
+    except UnicodeDecodeError:
+        raise WireError("a text that is not UTF-8") from None
+
+
+def varint(value: int) -> bytes:
+    """The number as a varint."""
+    out = bytearray()
+    while value >= 0x80:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def number_field(number: int, value: int) -> bytes:
+    """A field with a number of 0 or more; nothing for 0, which is the default."""
+    return varint(number << 3 | _VARINT) + varint(value) if value else b""
+
+
+def bytes_field(number: int, value: bytes) -> bytes:
+    """A field with bytes or a message, an empty one too."""
+    return varint(number << 3 | _BYTES) + varint(len(value)) + value
+
+
+def text_field(number: int, value: str) -> bytes:
+    """A field with a text; nothing for an empty one, which is the default."""
+    return bytes_field(number, value.encode()) if value else b""
+
+
+def fixed32_field(number: int, value: int) -> bytes:
+    """A field with a number of 32 bits."""
+    return varint(number << 3 | _FIXED32) + struct.pack("<I", value)

@@ -1,0 +1,65 @@
+"""A checkpoint of any origin, opened: a run's newest, one of its checkpoints, or another program's."""
+
+from pathlib import Path
+
+from bertdata.errors import SettingsError
+from trainer.config.model import ModelConfig
+from trainer.model.checkpoints.checkpoint import MEAN, SQUARE, Checkpoint
+from trainer.model.checkpoints.filling import Configured, fill_model
+from trainer.model.checkpoints.kinds import read_checkpoint
+from trainer.model.checkpoints.pytorch_file import read_safetensors
+from trainer.run.checkpoint import MOMENTS, STATE, WEIGHTS, check_file, choose_checkpoint, read_state
+
+OURS = "bertdata"
+"""The kind of this trainer's own checkpoints."""
+
+
+def open_checkpoint(
+    path: str, kind: str | None = None, model_config: str | None = None, *, with_moments: bool = True
+) -> Checkpoint:
+    """The checkpoint at a path, its tensors not read yet; kind: None for what the files look like.
+
+    path: a run of this trainer (its newest checkpoint), one of its checkpoints, or what
+    ``read_checkpoint`` takes. model_config: a file in place of the one beside another program's weights.
+    with_moments: False leaves out a run's moments, whose md5 takes time.
+    """
+    if (own := find_own(path)) is None:
+        if kind == OURS:
+            raise SettingsError(f"{path}: is no checkpoint of this trainer: found no {STATE}")
+        return read_checkpoint(path, kind, model_config)
+    if kind not in (None, OURS):
+        raise SettingsError(f"{path}: is a checkpoint of kind {OURS}, not {kind}")
+    return _open_own(own, with_moments)
+
+
+def find_own(path: str) -> Path | None:
+    """The checkpoint of this trainer at the path, or the newest of the run there; None for another's."""
+    folder = Path(path.removeprefix("file://"))
+    if (folder / "checkpoints").is_dir():
+        return choose_checkpoint(path)
+    return folder if (folder / STATE).is_file() else None
+
+
+def _open_own(path: Path, with_moments: bool) -> Checkpoint:
+    """A checkpoint of this trainer; the md5s of its files are checked now."""
+    state = read_state(path)
+    has_moments = with_moments and MOMENTS in state.files
+    moments = read_safetensors(check_file(path, state, MOMENTS)) if has_moments else {}
+    beta1, beta2 = (state.config.get(name) for name in ("beta1", "beta2"))
+    return Checkpoint(
+        kind=OURS,
+        path=str(path),
+        config=ModelConfig.from_dict(state.model, str(path)),
+        weights=read_safetensors(check_file(path, state, WEIGHTS)),
+        moments={
+            key: moment for key, moment in moments.items() if key.startswith((f"{MEAN}/", f"{SQUARE}/"))
+        },
+        updates=state.number,
+        optimiser=state.optimiser,
+        betas=(0.9 if beta1 is None else beta1, 0.999 if beta2 is None else beta2),
+    )
+
+
+def read_weights_into(model: Configured, path: str) -> list[str]:
+    """Fill the model from a checkpoint of any origin; returns the heads' tensors that it lacks."""
+    return fill_model(model, open_checkpoint(path, with_moments=False))
