@@ -6,24 +6,20 @@ from pathlib import Path
 
 from torch import Tensor
 
-from bertdata.dataset.discover import FoundDataset, find_datasets
-from bertdata.dataset.vocabulary import known_vocabulary
-from bertdata.errors import DataError, DatasetError, MissingInputError
+from bertdata.errors import DatasetError, MissingInputError
 from bertdata.io import storage
-from bertdata.io.assets import find_vocabulary
 from bertdata.records import Vocabulary
-from bertdata.tokens.load import load_vocabulary
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
-from trainer.data.opening import PADDING_TOKENS, split_paths
 from trainer.model.bert import new_model
 from trainer.model.checkpoints.checkpoint import HEADS, Checkpoint
 from trainer.model.checkpoints.filling import fill_model
 from trainer.model.checkpoints.kinds import WRITERS, is_recognised
 from trainer.model.checkpoints.vocabulary import padded
 from trainer.model.tokenizer_files import export_tokenizer
-from trainer.run.checkpoint import STATE, new_state, read_state, write_checkpoint
+from trainer.run.checkpoint import STATE, new_state, write_checkpoint
 from trainer.run.checkpoint_source import OURS, find_own, open_checkpoint
+from trainer.run.tokenizer import VOCABULARY, find_tokenizer
 
 _REMEDY = "give --vocab, and --train-data where the data has moved"
 _FORMS = {
@@ -32,7 +28,6 @@ _FORMS = {
     "tf2": "TensorFlow 2's form",
     "nvidia": "NVIDIA's form",
 }
-_VOCABULARY = "vocab.txt"
 
 
 def convert(
@@ -117,52 +112,5 @@ def _read_moments(
 
 def _write_vocabulary(words: Vocabulary, target: str) -> None:
     """Write vocab.txt, a token a line."""
-    with storage.open_output(storage.join(target, _VOCABULARY)) as file:
+    with storage.open_output(storage.join(target, VOCABULARY)) as file:
         file.write("".join(f"{word}\n" for word in words.words).encode())
-
-
-def find_tokenizer(
-    checkpoint: Checkpoint,
-    shape: ModelConfig,
-    vocabulary: str | None,
-    train_data: str | None,
-    lower_case: bool | None,
-) -> tuple[Vocabulary, bool] | None:
-    """The vocabulary of a checkpoint and whether its text is lower-cased; None where it is not at hand.
-
-    DataError where its size is not the model's.
-    """
-    settings = read_state(Path(checkpoint.path)).config if checkpoint.kind == OURS else {}
-    dataset = find_training_data(train_data or settings.get("train_data"), given=train_data is not None)
-    if dataset is not None:
-        found = known_vocabulary(vocabulary, dataset)
-        plan = dataset.manifest.plan if dataset.manifest else None
-        lower_case = plan.settings["lower_case"] if plan and lower_case is None else lower_case
-    else:
-        name = find_vocabulary(vocabulary) if vocabulary else _vocabulary_beside(checkpoint)
-        found = load_vocabulary(name, "google") if name else None
-    if found is None:
-        return None
-    if not found.size <= shape.vocab_size <= found.size + PADDING_TOKENS:
-        raise DataError(f"{found.name}: has {found.size} tokens, the model has vocab_size {shape.vocab_size}")
-    return found, lower_case is not False
-
-
-def _vocabulary_beside(checkpoint: Checkpoint) -> str | None:
-    """The path of the vocab.txt beside another program's weights; None where there is none."""
-    path = checkpoint.path
-    folder = path if storage.is_directory(path) else storage.parent(path)
-    beside = storage.join(folder, _VOCABULARY)
-    return beside if storage.exists(beside) else None
-
-
-def find_training_data(paths: str | None, *, given: bool) -> FoundDataset | None:
-    """The first of the datasets at the paths; None where it is gone, unless it was given just now."""
-    if paths is None:
-        return None
-    try:
-        return next(iter(find_datasets(split_paths(paths)[0])), None)
-    except (MissingInputError, DatasetError):
-        if given:
-            raise
-        return None

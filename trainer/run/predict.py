@@ -1,26 +1,21 @@
 """Predictions of a trained model on a text: the words at its [MASK]s."""
 
 import json
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 
 from bertdata.config.dialects import find_dialect
-from bertdata.config.value_check import read_object
 from bertdata.errors import DataError, MissingInputError, SettingsError, UsageError
-from bertdata.io import storage
-from bertdata.io.assets import find_vocabulary
-from bertdata.tokens.load import load_vocabulary
 from bertdata.tokens.vocabulary import WordPieceVocabulary
 from bertdata.tokens.wordpiece import WordPieceTokenizer
-from trainer.config.model import ModelConfig
 from trainer.data.batches import FlatBatch
 from trainer.model.bert import BertForPreTraining, new_model
-from trainer.model.huggingface import import_weights, read_config
-from trainer.run.checkpoint import STATE, choose_checkpoint, read_state
-from trainer.run.convert import find_tokenizer
-from trainer.run.runtime import read_weights_into
+from trainer.model.checkpoints.filling import fill_model
+from trainer.model.checkpoints.kinds import is_recognised
+from trainer.run.checkpoint import STATE
+from trainer.run.checkpoint_source import OURS, find_own, open_checkpoint
+from trainer.run.tokenizer import find_tokenizer
 
 MASK = "[MASK]"
 _DIALECT = "google"
@@ -91,48 +86,28 @@ def _single_batch(ids: list[int], masks: list[int]) -> FlatBatch:
 def open_word_model(
     source: str, *, vocabulary: str | None, train_data: str | None, lower_case: bool | None
 ) -> WordModel:
-    """The model of a run, a checkpoint or a directory in Hugging Face form, with its tokeniser.
+    """The model of a run or of a checkpoint of any program, with its tokeniser.
 
     vocabulary, train_data, lower_case: as ``convert`` takes them. MissingInputError where the vocabulary is
     not at hand, DataError for an encoder without a masked-word head.
     """
-    if (Path(source) / "checkpoints").is_dir():
-        source = str(choose_checkpoint(source))
-    if (Path(source) / STATE).is_file():
-        state = read_state(Path(source))
-        shape = ModelConfig.from_dict(state.model, source)
-        found: Any = find_tokenizer(state, shape, vocabulary, train_data, lower_case)
-        if found is None:
-            raise MissingInputError(
-                f"{source}: its vocabulary is not at hand; give --vocab, or --train-data where it has moved"
-            )
-        model = new_model(shape)
-        read_weights_into(model, source)
-        words, lower = found
-        return WordModel(model, words, lower_case=lower)
-    if not storage.exists(storage.join(source, "config.json")):
-        raise MissingInputError(f"{source}: holds no checkpoint: neither {STATE} nor config.json")
-    model = new_model(read_config(source))
-    missing = import_weights(model, source)
+    if find_own(source) is None and not is_recognised(source):
+        raise MissingInputError(f"{source}: holds no checkpoint: neither {STATE} nor another program's")
+    checkpoint = open_checkpoint(source, with_moments=False)
+    shape = checkpoint.expect_config()
+    found: Any = find_tokenizer(checkpoint, shape, vocabulary, train_data, lower_case)
+    if found is None:
+        if checkpoint.kind != OURS:
+            raise MissingInputError(f"{source}: holds no vocab.txt; give --vocab")
+        raise MissingInputError(
+            f"{source}: its vocabulary is not at hand; give --vocab, or --train-data where it has moved"
+        )
+    model = new_model(shape)
+    missing = fill_model(model, checkpoint)
     if any(name.startswith(_WORD_HEAD) for name in missing):
         raise DataError(f"{source}: is an encoder without a masked-word head, which guesses no words")
-    words, lower = _tokenizer_beside(source, vocabulary, lower_case)
-    if words.size > model.config.vocab_size:
-        raise DataError(
-            f"{words.name}: has {words.size} tokens, the model has vocab_size {model.config.vocab_size}"
-        )
+    words, lower = found
     return WordModel(model, words, lower_case=lower)
-
-
-def _tokenizer_beside(source: str, given: str | None, lower_case: bool | None) -> tuple[Any, bool]:
-    """The vocabulary that is given or lies beside the model, and whether text is lower-cased."""
-    beside = storage.join(source, "vocab.txt")
-    if given is None and not storage.exists(beside):
-        raise MissingInputError(f"{source}: holds no vocab.txt; give --vocab")
-    config = storage.join(source, "tokenizer_config.json")
-    if lower_case is None:
-        lower_case = not storage.exists(config) or read_object(config).get("do_lower_case") is not False
-    return load_vocabulary(find_vocabulary(given) if given else beside, _DIALECT), lower_case
 
 
 def predict_lines(
