@@ -22,7 +22,7 @@ SETTINGS = {
     "drawn": MaskingSettings(
         max_predictions_per_seq=40,
         masked_lm_prob=0.25,
-        counts="drawn",
+        mask_counts="drawn",
         mask_share=0.5,
         random_share=0.5,
         kept_share=0,

@@ -40,7 +40,8 @@ _BLOCK_BYTES = 1 << 20
 class Shard:
     """One file of examples; ``name`` is its path below the directory that all files share.
 
-    rows: the packed rows that hold the examples; None where each row is one example.
+    rows: the packed rows that hold the examples; None where each row is one example. masked_tokens: masked
+    positions of all examples; None where no manifest tells them.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Shard:
     lengths_path: str = ""
     lengths_md5: str | None = None  # None: the dataset has no lengths
     rows: int | None = None
+    masked_tokens: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -198,6 +200,7 @@ def _shards(files: _Files) -> tuple[Shard, ...]:
             lengths_path=file.path.removesuffix(file.name) + lengths_name(file.name),
             lengths_md5=file.entry.lengths_md5 if file.entry else None,
             rows=rows,
+            masked_tokens=file.entry.masked_tokens if file.entry else None,
         )
         for file, examples, rows in files
     )

@@ -15,6 +15,7 @@ from trainer.config.settings import SECTIONS
 TITLES = {
     "run": "run",
     "data": "data",
+    "masking": "masks",
     "model": "model",
     "update": "update of the weights",
     "schedule": "learning rate",

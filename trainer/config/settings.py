@@ -14,6 +14,7 @@ from bertdata.config.value_check import check_names, check_values
 from trainer.config.data import DataSection
 from trainer.config.devices import CudaSection, HpuSection, IpuSection, XlaSection
 from trainer.config.foreign.tables import ignored_names
+from trainer.config.masking import MaskingSection
 from trainer.config.model import ModelSection
 from trainer.config.reports import ReportsSection
 from trainer.config.run import RunSection
@@ -25,6 +26,7 @@ from trainer.config.update import UpdateSection
 SECTIONS: dict[str, type[Section]] = {
     "run": RunSection,
     "data": DataSection,
+    "masking": MaskingSection,
     "model": ModelSection,
     "update": UpdateSection,
     "schedule": ScheduleSection,
@@ -47,6 +49,7 @@ class Config:
 
     run: RunSection = field(default_factory=RunSection)
     data: DataSection = field(default_factory=DataSection)
+    masking: MaskingSection = field(default_factory=MaskingSection)
     model: ModelSection = field(default_factory=ModelSection)
     update: UpdateSection = field(default_factory=UpdateSection)
     schedule: ScheduleSection = field(default_factory=ScheduleSection)

@@ -10,6 +10,7 @@ from bertdata.errors import DatasetError
 from trainer.data.compact import GatheredExamples, expand_rows, gather
 from trainer.data.deal import Deal
 from trainer.data.decoder import Decoder
+from trainer.data.dynamic_masks import DynamicMasks, UnmaskedData
 from trainer.data.forms import Form, Made, Prepare
 from trainer.data.order import Order, Position
 from trainer.data.prefetcher import Prefetcher
@@ -39,6 +40,7 @@ class Loader(Generic[Made]):
     lengths they are all open files; of many workers, those of a group of micro-batches. The next file of a
     queue is decoded when about a quarter of the current one is left, so memory holds up to twice as many.
 
+    Where masks are drawn at load, their rate is that of the update, the first of which is ``first_update``.
     ``prepare`` gets the batches in the thread, rows many micro-batches at once; it may pin their memory.
     """
 
@@ -54,6 +56,7 @@ class Loader(Generic[Made]):
         seed: int = 0,
         open_files: int = 8,
         position: tuple[int, int] = (0, 0),
+        first_update: int = 0,
         prepare: Prepare = lambda batch: batch,
         warn: Callable[[str], None] = lambda message: None,
     ) -> None:
@@ -68,6 +71,12 @@ class Loader(Generic[Made]):
             warn(f"{data.name}: {files} files for {workers} workers, so each file is read by several")
         self._data, self._form, self._prepare = data, form, prepare
         self._batch_size, self._accumulation = batch_size, accumulation
+        own_rows = accumulation * batch_size
+        self._masks = (
+            DynamicMasks(data, update_rows=own_rows, first_update=first_update)
+            if isinstance(data, UnmaskedData)
+            else None
+        )
         self._decoder = Decoder(data, kept_lengths=2 * open_files + 2)
         by_lengths = data.has_lengths and data.layout.packing is None
         shares = DealtShares(
@@ -116,7 +125,8 @@ class Loader(Generic[Made]):
         count = len(share.positions) * self._accumulation * self._batch_size
         if layout.packing is not None and row_ends is None:
             pieces, row_ends = expand_rows(pieces, count)
-        return gather(pieces, count if row_ends is None else int(row_ends[-1]), layout, row_ends)
+        gathered = gather(pieces, count if row_ends is None else int(row_ends[-1]), layout, row_ends)
+        return gathered if self._masks is None else self._masks.draw(gathered, share.parts, pieces)
 
 
 def _rows(shard: Shard) -> int:

@@ -5,13 +5,17 @@ from dataclasses import replace
 
 from bertdata.dataset.discover import find_datasets
 from bertdata.dataset.reader import OpenedDataset, open_dataset
-from bertdata.dataset.vocabulary import fit_warnings
+from bertdata.dataset.vocabulary import fit_warnings, known_vocabulary
 from bertdata.errors import SettingsError
+from bertdata.examples.bert.batch import BertBatch
+from bertdata.examples.dynamic_masking.masker import Masker
 from bertdata.io import storage
-from bertdata.records import ShardLayout
+from bertdata.records import ShardLayout, Vocabulary
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
+from trainer.data.dynamic_masks import MaskedData, Masking, masked_data, unmasked_data
 from trainer.data.generated import generated_data
+from trainer.data.mask_rate import MaskRate
 
 _OBJECTIVE = "bert"
 PADDING_TOKENS = 127  # a model's vocabulary may be rounded up to a multiple of 128
@@ -22,24 +26,76 @@ def open_configured(
 ) -> OpenedDataset:
     """The dataset at the paths (as of split_paths; None: generated examples), fit for the configuration.
 
-    model_vocabulary_size: that of a given model, for a configuration without one.
+    Examples without masks are masked once, the same in each epoch; ``for_training`` makes of that masks drawn
+    at load. model_vocabulary_size: that of a given model, for a configuration without one.
     """
     model = config.model.settings()
     vocabulary_size = model.get("vocab_size", model_vocabulary_size)
     length, masks = config.data.max_seq_length, config.data.max_predictions_per_seq
+    is_dynamic = config.masking.is_dynamic
     if paths is None:
+        if is_dynamic:
+            raise SettingsError("masking dynamic needs a dataset: generated examples have no vocabulary")
         layout = ShardLayout(max_seq_length=length or 128, max_predictions_per_seq=masks or 20)
         size = vocabulary_size or ModelConfig().vocab_size
         return generated_data(layout, vocabulary_size=size, seed=config.data.seed)
     longest = model.get("max_position_embeddings", ModelConfig().max_position_embeddings)
-    return open_for_training(
+    data = open_for_training(
         split_paths(paths),
         unverified=config.data.unverified,
         max_seq_length=length,
-        max_predictions_per_seq=masks,
+        max_predictions_per_seq=None if is_dynamic else masks,
         max_position_embeddings=longest,
         vocabulary_size=vocabulary_size,
     )
+    if has_masks(data):
+        return data
+    if not is_dynamic:
+        raise SettingsError(f"{data.name}: its examples have no masks; --masking dynamic draws them")
+    return masked_data(data, make_masking(config, data, paths), config.masking.masked_lm_prob)
+
+
+def for_training(config: Config, data: OpenedDataset) -> OpenedDataset:
+    """The opened training data as the loader takes it: without masks where they are drawn at load."""
+    if not config.masking.is_dynamic:
+        return data
+    if isinstance(data, MaskedData):
+        return unmasked_data(data.source, data.masking)
+    return unmasked_data(data, make_masking(config, data, str(config.data.train_data)))
+
+
+def make_masking(config: Config, data: OpenedDataset, paths: str) -> Masking:
+    """The configured dynamic masks of a dataset; SettingsError where its vocabulary is not at hand."""
+    if data.layout.remask:
+        raise SettingsError(f"{data.name}: is in Graphcore's remasked order, whose masks are fixed")
+    most = config.data.max_predictions_per_seq or data.layout.max_predictions_per_seq
+    settings = config.masking.settings(most)
+    return Masking(
+        masker=Masker(_vocabulary(config, data, paths), settings),
+        seed=config.data.seed,
+        rate=MaskRate.of(config.masking, config.schedule.steps),
+    )
+
+
+def _vocabulary(config: Config, data: OpenedDataset, paths: str) -> Vocabulary:
+    """The given vocabulary, else the copy beside the data."""
+    dataset = find_datasets(split_paths(paths)[0])[0]
+    vocabulary = known_vocabulary(config.masking.vocab, dataset)
+    if vocabulary is None:
+        raise SettingsError(
+            f"{data.name}: masking dynamic needs its vocabulary, which is not beside the data; give --vocab"
+        )
+    return vocabulary
+
+
+def has_masks(data: OpenedDataset) -> bool:
+    """False for examples without masks; where no manifest tells it, the first ones are decoded."""
+    listed = [shard.masked_tokens for shard in data.shards if shard.masked_tokens is not None]
+    if listed:
+        return sum(listed) > 0
+    first = next(batch for shard in data.shards if shard.examples for batch in data.batches(shard))
+    assert isinstance(first, BertBatch)
+    return len(first.positions) > 0
 
 
 def split_paths(paths: str) -> list[str]:

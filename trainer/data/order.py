@@ -26,11 +26,12 @@ class Position(NamedTuple):
 
 
 class FileRows(NamedTuple):
-    """Some rows (example numbers) of one file, and the index of each in the array that was asked for."""
+    """Some rows (example numbers) of one file in an epoch, and the index of each in what was asked for."""
 
     file: int
     rows: Array
     targets: Array
+    epoch: int
 
 
 def numbers(count: int, *key: object) -> Array:
@@ -70,7 +71,7 @@ class Order:
             targets = np.flatnonzero(epochs == epoch)
             number = position.epoch + int(epoch)
             for file, offset, here in self._epoch(number).find(index[targets]):
-                yield FileRows(file, self._permutation(number, file)[offset], targets[here])
+                yield FileRows(file, self._permutation(number, file)[offset], targets[here], number)
 
     def _permute(self, epoch: int, file: int) -> Array:
         name, examples = self._files[file]
@@ -104,8 +105,8 @@ class _Epoch:
         lengths = np.diff([*self._turns, totals.max()])
         self._starts = np.cumsum([0, *(lengths * self._widths)[:-1]])
 
-    def find(self, index: Array) -> Iterator[FileRows]:
-        """The rows, counted from each file's start, before its permutation."""
+    def find(self, index: Array) -> Iterator[tuple[int, Array, Array]]:
+        """(file, rows counted from its start, before its permutation, index of each in the index)."""
         stretch = np.searchsorted(self._starts, index, side="right") - 1
         turn, beside = np.divmod(index - self._starts[stretch], self._widths[stretch])
         turn += self._turns[stretch]
@@ -117,4 +118,4 @@ class _Epoch:
             for nth in np.unique(file_index):
                 here = targets[file_index == nth]
                 start = ends[nth - 1] if nth else 0
-                yield FileRows(self._queues[number][nth], turn[here] - start, here)
+                yield self._queues[number][nth], turn[here] - start, here

@@ -89,5 +89,5 @@ class DealtShares:
         for part in found:
             targets = places[part.targets]
             kept = targets >= 0
-            chosen.append(FileRows(part.file, part.rows[kept], targets[kept]))
+            chosen.append(FileRows(part.file, part.rows[kept], targets[kept], part.epoch))
         return chosen

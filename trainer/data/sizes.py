@@ -7,6 +7,7 @@ import numpy as np
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.examples.bert.batch import BertBatch
 from bertdata.examples.columns import Array, lengths
+from trainer.data.dynamic_masks import UnmaskedData
 
 _EXAMPLES = 4096
 _LENGTHS = 1 << 17
@@ -32,6 +33,8 @@ def sample_sizes(data: OpenedDataset) -> ExampleSizes:
     Tokens are those of shards spread over the dataset where it has lengths, else, as masks always, those of
     the first examples, decoded.
     """
+    if isinstance(data, UnmaskedData):
+        data = data.sample()
     tokens, masks, seen = [], [], 0
     for batch in (batch for shard in data.shards for batch in data.batches(shard)):
         assert isinstance(batch, BertBatch)

@@ -177,6 +177,7 @@ def make_loader(
         seed=config.data.seed,
         open_files=config.data.open_files,
         position=state.position,
+        first_update=state.step,
         prepare=runtime.device.prepare,
         warn=lambda message: runtime.log(f"warning: {message}"),
     )

@@ -9,7 +9,7 @@ from bertdata.io import storage
 from bertdata.io.commit import UNFINISHED
 from bertdata.io.directory_lock import lock_directory
 from trainer.config.settings import Config
-from trainer.data.opening import data_warnings, describe_phase
+from trainer.data.opening import data_warnings, describe_phase, for_training
 from trainer.devices.registry import find_device
 from trainer.run.evaluate import evaluate
 from trainer.run.phase import count_calls, train_phase
@@ -49,7 +49,10 @@ def train_phases(runtime: Runtime, phases: Sequence[Config]) -> None:
     """Train the phases that are not over yet, until one ends early."""
     runtime.log("opening the data")
     datasets = [
-        runtime.task.open(config, None if config.data.generated_data else config.data.train_data)
+        for_training(
+            config,
+            runtime.task.open(config, None if config.data.generated_data else config.data.train_data),
+        )
         for config in phases
     ]
     if runtime.workers.rank == 0:

@@ -12,7 +12,7 @@ from trainer.run.checkpoint import State
 CHANGEABLE = ("hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range")
 """Settings of a model that may differ from those in its checkpoint."""
 
-_COMPARED = ("update", "schedule", "data")
+_COMPARED = ("update", "schedule", "data", "masking")
 _ANOTHER_ORDER = "its position belongs to another order of the examples"
 _REASONS = {
     "data": _ANOTHER_ORDER,

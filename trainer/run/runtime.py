@@ -103,6 +103,7 @@ def begin(config: Config) -> Runtime:
             SettingsError(f"{found}: start as many workers, or, without a launcher, give --dist")
         )
     idle_here = (*device.idle, *["token_budget"] * (config.data.rows or device.needs_rows))
+    idle_here = (*idle_here, *config.masking.idle())
     if idle := config.keys_without_effect(config.run.device, idle_here):
         runtime.log(f"accepted, without effect on device {config.run.device}: {', '.join(idle)}")
     return runtime

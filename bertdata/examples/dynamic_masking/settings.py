@@ -15,10 +15,11 @@ _ROUNDING = 1e-9  # by which shares may miss 1
 class MaskingSettings:
     """Masks of an example.
 
-    masked_lm_prob: share of ids to mask. counts: "fixed" masks that share of an example's ids, special ones
-    counted, rounded half to even, at least one; "drawn" masks each candidate with that probability. Never
-    more than max_predictions_per_seq. mask_share, random_share, kept_share: of the masked ids, those that
-    become [MASK], become a random token, stay as they are. whole_word_mask: all pieces of a word or none.
+    masked_lm_prob: share of ids to mask. mask_counts: "fixed" masks that share of an example's ids, special
+    ones counted, rounded half to even, at least one; "drawn" masks each candidate with that probability.
+    Never more than max_predictions_per_seq. mask_share, random_share, kept_share: of the masked ids, those
+    that become [MASK], become a random token, stay as they are. whole_word_mask: all pieces of a word or
+    none.
     """
 
     masked_lm_prob: float = 0.15
@@ -27,7 +28,7 @@ class MaskingSettings:
     random_share: float = 0.1
     kept_share: float = 0.1
     whole_word_mask: bool = False
-    counts: str = "fixed"
+    mask_counts: str = "fixed"
 
     def __post_init__(self) -> None:
         check_rate("masked_lm_prob", self.masked_lm_prob)
@@ -37,7 +38,10 @@ class MaskingSettings:
         total = math.fsum(shares.values())
         listed = ", ".join(f"{name} {value:g}" for name, value in shares.items())
         check(abs(total - 1) <= _ROUNDING, f"{listed}: their sum is {total:g}, expected 1")
-        check(self.counts in COUNTS, f"counts is {self.counts!r}, expected one of {', '.join(COUNTS)}")
+        check(
+            self.mask_counts in COUNTS,
+            f"mask_counts is {self.mask_counts!r}, expected one of {', '.join(COUNTS)}",
+        )
         check(
             self.max_predictions_per_seq >= 1,
             f"max_predictions_per_seq is {self.max_predictions_per_seq}, expected 1 or more",
@@ -82,7 +86,7 @@ def masking_rules(vocabulary: Vocabulary, settings: MaskingSettings) -> MaskingR
         is_special=bytes(token in special for token in range(vocabulary.size)),
         continues_word=vocabulary.continues_word,
         whole_words=settings.whole_word_mask,
-        draws_counts=settings.counts == "drawn",
+        draws_counts=settings.mask_counts == "drawn",
     )
 
 

@@ -50,7 +50,7 @@ def settings_of(draw: st.DrawFn) -> MaskingSettings:
         random_share=random,
         kept_share=1 - mask - random if mask != 0.8 else 0.1,
         whole_word_mask=draw(st.booleans()),
-        counts=draw(st.sampled_from(["fixed", "drawn"])),
+        mask_counts=draw(st.sampled_from(["fixed", "drawn"])),
     )
 
 
@@ -237,7 +237,7 @@ def many(settings: MaskingSettings, rate: float, count: int = 4000, length: int 
 @pytest.mark.parametrize("counts", ["fixed", "drawn"])
 @pytest.mark.parametrize("rate", [0.15, 0.4])
 def test_every_position_is_masked_as_often(counts, rate):
-    settings = MaskingSettings(max_predictions_per_seq=64, counts=counts)
+    settings = MaskingSettings(max_predictions_per_seq=64, mask_counts=counts)
     _, (_, is_masked) = many(settings, rate)
     found = is_masked.sum(axis=0)
     expected = round(64 * rate) / 64 if counts == "fixed" else rate
@@ -246,7 +246,7 @@ def test_every_position_is_masked_as_often(counts, rate):
 
 
 def test_drawn_counts_are_binomial():
-    _, (_, is_masked) = many(MaskingSettings(max_predictions_per_seq=64, counts="drawn"), 0.15)
+    _, (_, is_masked) = many(MaskingSettings(max_predictions_per_seq=64, mask_counts="drawn"), 0.15)
     counts = is_masked.sum(axis=1)
     shares = np.array([_binomial(64, k, 0.15) for k in range(65)])
     inner = range(4, 18)
@@ -299,7 +299,7 @@ def test_random_tokens_are_drawn_evenly_from_the_whole_vocabulary():
 
 
 def test_masks_of_neighbours_and_of_epochs_are_independent():
-    settings = MaskingSettings(max_predictions_per_seq=64, counts="drawn")
+    settings = MaskingSettings(max_predictions_per_seq=64, mask_counts="drawn")
     _, (_, is_masked) = many(settings, 0.15)
     pairs = is_masked[:-1] * 2 + is_masked[1:]
     expected = np.array([0.85 * 0.85, 0.85 * 0.15, 0.85 * 0.15, 0.15 * 0.15]) * pairs.size
@@ -348,7 +348,7 @@ def test_a_label_wider_than_the_ids_is_put_back_whole():
             {"mask_share": 0.9},
             "mask_share 0.9, random_share 0.1, kept_share 0.1: their sum is 1.1, expected 1",
         ),
-        ({"counts": "some"}, "counts is 'some', expected one of fixed, drawn"),
+        ({"mask_counts": "some"}, "mask_counts is 'some', expected one of fixed, drawn"),
         ({"max_predictions_per_seq": 0}, "max_predictions_per_seq is 0, expected 1 or more"),
     ],
 )

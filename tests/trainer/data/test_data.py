@@ -127,7 +127,8 @@ def test_queues_give_one_example_in_turn_and_the_longer_ones_continue():
     files = [("a", 5), ("b", 2), ("none", 0), ("c", 4)]
     order = Order(files, seed=7, open_files=2)
     seen = {}
-    for file, own, targets in order.find(Position(), np.arange(11)):
+    for file, own, targets, epoch in order.find(Position(), np.arange(11)):
+        assert epoch == 0
         seen |= {int(place): (file, int(row)) for place, row in zip(targets, own, strict=True)}
     assert sorted(seen.values()) == sorted((f, row) for f, (_, n) in enumerate(files) for row in range(n))
     dealt: list[list[int]] = [[], []]
