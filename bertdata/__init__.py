@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from bertdata.steps.extract import extract
     from bertdata.steps.find_date import find_date
     from bertdata.steps.open_dataset import open_dataset
+    from bertdata.steps.pack import pack
     from bertdata.steps.segment import segment
     from bertdata.steps.stats import stats
     from bertdata.steps.verify import verify
@@ -33,12 +34,13 @@ __all__ = [
     "extract",
     "find_date",
     "open_dataset",
+    "pack",
     "segment",
     "stats",
     "verify",
 ]
 
-_STEPS = {"create", "extract", "find_date", "open_dataset", "segment", "stats", "verify"}
+_STEPS = {"create", "extract", "find_date", "open_dataset", "pack", "segment", "stats", "verify"}
 """The functions, each in the module of its name, which is imported when one is asked for."""
 
 if not TYPE_CHECKING:  # a type checker shall see the names above, and no others

@@ -2,11 +2,11 @@
 
 ::
 
-    dataset <- parts <- articles <- dump
+    packed dataset <- dataset <- parts <- articles <- dump
 
-A dataset holds copies of the manifests of its parts and of their articles, a directory of parts one of
-its articles', so no path needs to be known. The upstream directories themselves are checked where they
-are named.
+A packed dataset holds a copy of the manifest of the dataset that was packed. A dataset holds copies of
+the manifests of its parts and of their articles, a directory of parts one of its articles', so no path
+needs to be known. The upstream directories themselves are checked where they are named.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ from bertdata.dataset.any_manifest import AnyManifest, parse_any_manifest
 from bertdata.dataset.discover import datasets_below
 from bertdata.dataset.findings import Finding, Report, compare, of_misfit
 from bertdata.dataset.manifest import Manifest
-from bertdata.dataset.sources import PARTS_COPY
+from bertdata.dataset.sources import DATASET_COPY, PARTS_COPY
 from bertdata.dataset.verify import verify
 from bertdata.errors import ManifestError, MissingInputError
 from bertdata.io import storage
@@ -90,6 +90,13 @@ class _Walk:
         data = storage.read_bytes(path)
         manifest = parse_any_manifest(data, path)
         self.lines.append(f"{self._directory}: {_description(manifest)}; manifest md5 {md5_of(data)}")
+        if isinstance(manifest, Manifest) and manifest.plan.packed_from is not None:
+            packed = manifest
+            source = self._follow(packed.plan.packed_from, DATASET_COPY, "dataset", Manifest)
+            if not isinstance(source, Manifest):
+                return
+            self._check_packed(packed, source, path)
+            manifest = source
         if isinstance(manifest, Manifest):
             parts = self._follow(manifest.parts_manifest, PARTS_COPY, "parts", TextManifest)
             if not isinstance(parts, TextManifest):
@@ -106,6 +113,17 @@ class _Walk:
             manifest = articles
         if isinstance(manifest, ArticlesManifest):
             self._reach_dump(manifest)
+
+    def _check_packed(self, packed: Manifest, source: Manifest, path: str) -> None:
+        """Packed rows hold all examples of the dataset, and name its inputs."""
+        for name in ("inputs", "skipped", "parts_manifest", "punkt"):
+            found, expected = getattr(packed, name), getattr(source, name)
+            if found != expected:
+                self._fault(path, f"not the {name} of the dataset", str(found), str(expected))
+        for name in ("examples", "tokens", "masked_tokens"):
+            found, expected = (sum(getattr(shard, name) for shard in one.shards) for one in (packed, source))
+            if found != expected:
+                self._fault(path, f"wrong number of {name}", str(found), str(expected))
 
     def _follow(self, cited: str | None, copy: str, step: str, kind: type[AnyManifest]) -> AnyManifest | None:
         """The cited manifest, from the copy or from a source; None where the chain ends."""

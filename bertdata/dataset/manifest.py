@@ -91,6 +91,8 @@ class Plan:
     inputs: tuple[str, ...]
     num_shards: int | None = None
     """Shards of documents mixed over the whole corpus; None: one shard for each input."""
+    packed_from: str | None = None
+    """md5 of the manifest of the dataset whose examples are packed here; None: not packed, or it has none."""
 
     @property
     def objective(self) -> str | None:
@@ -113,6 +115,7 @@ class Plan:
             "unicode_version": UNICODE_VERSION,
             "vocabulary": self.vocabulary,
             **({} if self.num_shards is None else {"shuffle": "global", "num_shards": self.num_shards}),
+            **({} if self.packed_from is None else {"dataset_manifest": self.packed_from}),
         }
 
     def terms(self) -> dict[str, Any]:
@@ -124,6 +127,7 @@ class Plan:
             "recipe": self.title,
             "shuffle": "none" if shards is None else f"global, {shards} shards",
             "inputs": list(self.inputs),
+            **({} if self.packed_from is None else {"dataset_manifest": self.packed_from}),
         }
 
 
@@ -273,6 +277,7 @@ def _plan(value: dict[str, Any], inputs: tuple[str, ...]) -> Plan:
         vocabulary=value["vocabulary"],
         inputs=inputs,
         num_shards=value.get("num_shards"),
+        packed_from=value.get("dataset_manifest"),
     )
 
 

@@ -1,4 +1,7 @@
-"""The manifests that a dataset cites: of its parts, and through that of the extracted articles."""
+"""The manifests that a dataset cites: of its parts, and through that of the extracted articles.
+
+A packed dataset cites that of the dataset whose examples it holds too.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,15 +17,22 @@ from bertdata.text.manifest import ARTICLES_COPY, KIND, TextManifest, parse_text
 PARTS_COPY = "sources/parts.json"
 """A dataset's copy of its parts' manifest; ARTICLES_COPY is that of the articles'."""
 
-SOURCE_NAMES = (PARTS_COPY, ARTICLES_COPY)
+DATASET_COPY = "sources/dataset.json"
+"""A packed dataset's copy of the manifest of the dataset that was packed."""
+
+SOURCE_NAMES = (DATASET_COPY, PARTS_COPY, ARTICLES_COPY)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sources:
-    """Upstream manifests, as bytes; articles is None where the parts' directory holds no copy of it."""
+    """Upstream manifests, as bytes; articles is None where the parts' directory holds no copy of it.
+
+    dataset: of a packed dataset, that of the one which was packed.
+    """
 
     parts: bytes | None = None
     articles: bytes | None = None
+    dataset: bytes | None = None
 
     @property
     def parts_md5(self) -> str | None:
@@ -36,8 +46,8 @@ class Sources:
 
     def files(self) -> Mapping[str, bytes]:
         """The copies that a dataset keeps, by name."""
-        both = {PARTS_COPY: self.parts, ARTICLES_COPY: self.articles}
-        return {name: data for name, data in both.items() if data is not None}
+        found = {DATASET_COPY: self.dataset, PARTS_COPY: self.parts, ARTICLES_COPY: self.articles}
+        return {name: data for name, data in found.items() if data is not None}
 
     def check_inputs(self, inputs: Sequence[InputEntry | SkippedEntry]) -> None:
         """InputError for an input that is not what the parts' manifest lists."""
@@ -89,6 +99,17 @@ def find_sources(parts: Sequence[str]) -> Sources:
                 f"bertdata segment again, or remove that {MANIFEST_NAME} if the parts were changed on purpose"
             )
     return Sources(parts=data, articles=_read(storage.join(directory, ARTICLES_COPY)))
+
+
+def sources_of_packed(directory: str, manifest: bytes, parts_md5: str | None) -> Sources:
+    """The sources of what is packed from a dataset: its manifest, and the copies that it holds itself.
+
+    parts_md5: of the parts' manifest that the dataset cites.
+    """
+    parts = None if parts_md5 is None else _read(storage.join(directory, PARTS_COPY))
+    if parts is None or md5_of(parts) != parts_md5:
+        return Sources(dataset=manifest)
+    return Sources(dataset=manifest, parts=parts, articles=_read(storage.join(directory, ARTICLES_COPY)))
 
 
 def _read(path: str) -> bytes | None:

@@ -29,7 +29,7 @@ from bertdata.dataset.manifest import (
     lengths_name,
     settings_digest,
 )
-from bertdata.dataset.sources import PARTS_COPY
+from bertdata.dataset.sources import DATASET_COPY, PARTS_COPY
 from bertdata.dataset.writer import VOCABULARY_NAME
 from bertdata.errors import BertDataError, ManifestError, MissingInputError, ShardError
 from bertdata.io import storage
@@ -126,6 +126,8 @@ def _companions(manifest: AnyManifest) -> Iterable[tuple[str, str | None, bool]]
     """
     if isinstance(manifest, Manifest):
         yield VOCABULARY_NAME, str(manifest.plan.vocabulary["md5"]), True
+        if manifest.plan.packed_from is not None:
+            yield DATASET_COPY, manifest.plan.packed_from, True
         if manifest.parts_manifest is not None:
             yield PARTS_COPY, manifest.parts_manifest, True
             yield ARTICLES_COPY, None, False

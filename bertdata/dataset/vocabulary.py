@@ -23,13 +23,20 @@ def known_vocabulary(path_or_name: str | None, dataset: FoundDataset) -> Vocabul
     The latter two only with the manifest's md5. UsageError if the given one has another.
     """
     plan = dataset.manifest.plan if dataset.manifest else None
-    path = find_vocabulary(path_or_name) if path_or_name is not None else _at_hand(dataset, plan)
+    path = known_vocabulary_path(path_or_name, dataset)
     if path is None:
         return None
     vocabulary = load_vocabulary(path, plan.settings["dialect"] if plan else "mlperf")
     if plan and vocabulary.md5 != plan.vocabulary["md5"]:
         raise UsageError(f"{path}: md5 {vocabulary.md5}, the shard was made with {plan.vocabulary['md5']}")
     return vocabulary
+
+
+def known_vocabulary_path(path_or_name: str | None, dataset: FoundDataset) -> str | None:
+    """The file of known_vocabulary, found in the same places; that a given one fits is not checked."""
+    if path_or_name is not None:
+        return find_vocabulary(path_or_name)
+    return _at_hand(dataset, dataset.manifest.plan if dataset.manifest else None)
 
 
 def fit_warnings(dataset: FoundDataset) -> list[str]:

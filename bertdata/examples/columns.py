@@ -15,6 +15,7 @@ from bertdata.records import Buffer, ExampleBatch, ShardLayout
 Array = npt.NDArray[Any]
 Batch = TypeVar("Batch", bound=ExampleBatch)
 
+_TAKEN = 4096  # examples whose items' places are held at a time
 _ITEM_TYPES = {"id": np.uint32, "uint8": np.uint8, "uint16": np.uint16, "uint32": np.uint32}
 
 
@@ -64,6 +65,28 @@ def _cut_ragged(ends: Array, start: int, stop: int) -> tuple[slice, Array]:
     first = int(ends[start - 1]) if start else 0
     cut_ends = ends[start:stop].astype(np.int64) - first
     return slice(first, first + int(cut_ends[-1]) if stop > start else first), cut_ends
+
+
+def take(batch: Batch, order: Array) -> Batch:
+    """The examples of these numbers, in this order, of a batch of arrays; all is copied."""
+    pieces = [order[start : start + _TAKEN] for start in range(0, len(order), _TAKEN)] or [order]
+    found = [_take(batch, piece) for piece in pieces]
+    return join(found) if len(found) > 1 else found[0]
+
+
+def _take(batch: Batch, order: Array) -> Batch:
+    groups = batch.ragged()
+    found: dict[str, Any] = {}
+    for name, items in groups.items():
+        ends = getattr(batch, name).astype(np.int64)
+        sizes = lengths(ends)[order]
+        found[name] = np.cumsum(sizes).astype(np.uint32)
+        # item i of a chosen example lies as far behind that example's start as it does in the result
+        places = np.repeat(ends[order] - found[name], sizes)
+        places += np.arange(len(places))
+        found |= {item.name: getattr(batch, item.name)[places] for item in items}
+    single = [item.name for item in batch.columns() if item.name not in found]
+    return replace(batch, **found, **{name: getattr(batch, name)[order] for name in single})
 
 
 def join(batches: list[Batch]) -> Batch:

@@ -27,7 +27,7 @@ def open_dataset(
     or Parquet files of any tool without a manifest, and count their examples. objective: one of your own
     that the examples have. MissingInputError, DatasetError, ManifestError or ShardError name the fault.
     """
-    _need("numpy", "numpy", "reading examples")
+    need("numpy", "numpy", "reading examples")
     if objective is not None:
         find_objective(objective)
     opened = reader.open_dataset(paths_of(paths), unverified=unverified, objective=objective)
@@ -79,7 +79,7 @@ class ExampleDataset:
         Each example comes once, however many workers the DataLoader has. rank, world: only this one of
         ``world`` processes' examples; the shares differ by one example at most.
         """
-        _need("torch", "train", ".torch()")
+        need("torch", "train", ".torch()")
         from bertdata.dataset.views.torch_examples import TorchExamples
 
         check_rank(rank, world)
@@ -87,7 +87,7 @@ class ExampleDataset:
 
     def collator(self) -> "Collator":
         """The ``collate_fn`` that makes of examples a batch of tensors under Hugging Face's names."""
-        _need("torch", "train", ".collator()")
+        need("torch", "train", ".collator()")
         from bertdata.dataset.views.torch_examples import Collator
 
         return Collator(layout=self.layout, objective=self.objective)
@@ -97,7 +97,7 @@ class ExampleDataset:
 
         The shards are read as it is iterated; it has as many shards as there are files.
         """
-        _need("datasets", "datasets", ".datasets()")
+        need("datasets", "datasets", ".datasets()")
         from bertdata.dataset.views.huggingface import iterable_dataset
 
         return iterable_dataset(self.opened, self.objective)
@@ -110,7 +110,7 @@ class ExampleDataset:
         )
 
 
-def _need(package: str, extra: str, feature: str) -> None:
+def need(package: str, extra: str, feature: str) -> None:
     """MissingExtraError where the package is not installed."""
     try:
         is_there = find_spec(package) is not None

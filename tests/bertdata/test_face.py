@@ -15,6 +15,7 @@ STEPS = {
     "create": "create",
     "extract": "extract",
     "find_date": "extract",
+    "pack": "pack",
     "segment": "segment",
     "stats": "stats",
     "verify": "verify-md5",
@@ -27,13 +28,15 @@ OF_ANOTHER = {
 }
 """Flags of a function's command that choose another function, or belong to that one."""
 
+PACKED = ["path", "output"]
+
 PRINTED = {"help", "json", "dry_run"}
 """Flags that decide only what the command line prints."""
 
 
 def test_the_package_offers_these_names_and_no_others():
-    offered = ["__version__", "create", "errors", "extract", "find_date", "open_dataset", "segment", "stats"]
-    offered.append("verify")
+    offered = ["__version__", "create", "errors", "extract", "find_date", "open_dataset"]
+    offered += ["pack", "segment", "stats", "verify"]
     assert bertdata.__all__ == offered
     assert dir(bertdata) == sorted(offered)
     for name in offered:
@@ -111,7 +114,14 @@ def test_a_functions_settings_are_its_commands_flags(function, command):
 def test_settings_are_keywords_and_paths_come_first(function):
     parameters = inspect.signature(getattr(bertdata, function)).parameters.values()
     by_place = [item.name for item in parameters if item.kind is item.POSITIONAL_OR_KEYWORD]
-    assert by_place in (["parts", "output"], ["dump", "output"], ["dump"], ["sources", "output"], ["path"])
+    assert by_place in (
+        ["parts", "output"],
+        ["dump", "output"],
+        ["dump"],
+        ["sources", "output"],
+        ["path"],
+        PACKED,
+    )
     optional = [
         item for item in parameters if item.kind is item.KEYWORD_ONLY and item.name not in ("vocab", "table")
     ]

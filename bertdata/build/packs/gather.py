@@ -1,0 +1,117 @@
+"""One shard of packed rows, gathered from the sorted files, written and noted as finished."""
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from bertdata.build.packs.job import PackJob
+from bertdata.build.packs.spilled import PLACE_BITS, join_pieces, read_piece
+from bertdata.dataset.lengths import ShardLengths
+from bertdata.dataset.manifest import ShardEntry
+from bertdata.examples.columns import take
+from bertdata.examples.objectives import find_objective
+from bertdata.io.file_check import HashingSink
+from bertdata.shards.packed.layouts import make_pack_writer
+from bertdata.shards.packed.packs import PackBatch, cut_packs, unpacked
+from bertdata.shards.tfrecord import encode_batch
+
+_ROWS = 256
+"""Rows encoded at a time."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GatherTask:
+    """Make shard ``number`` from the sorted files of all examples."""
+
+    job: PackJob
+    number: int
+    files: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        return self.job.names[self.number]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PackedShard:
+    """A shard that was made or kept."""
+
+    entry: ShardEntry
+    is_kept: bool = False
+
+    @property
+    def line(self) -> str:
+        """The shard's fate, for a person."""
+        made = "kept" if self.is_kept else "made"
+        return f"{made} {self.entry.name} ({self.entry.rows} rows, {self.entry.examples} examples)"
+
+
+def keep_shard(task: GatherTask) -> PackedShard | None:
+    """The shard as an earlier run finished it of the same inputs; None where it has to be made."""
+    entries = task.job.dataset.finished_entry(task.name, task.job.corpus.md5)
+    return None if entries is None else PackedShard(entry=entries[1], is_kept=True)
+
+
+def gather_shard(task: GatherTask) -> PackedShard:
+    """Make the task's shard, or keep the one that an earlier run finished."""
+    return keep_shard(task) or PackedShard(entry=_make(task))
+
+
+def _make(task: GatherTask) -> ShardEntry:
+    job, name = task.job, task.name
+    content, lengths = hashlib.md5(usedforsecurity=False), ShardLengths()
+    examples = tokens = masked = rows = 0
+    with job.dataset.open_shard(name) as file:
+        sink = HashingSink(file.write)
+        writer = make_pack_writer(job.layout, job.format, sink)
+        for packs in gather_rows(task):
+            writer.write(packs)
+            batch = packs.examples
+            content.update(encode_batch(batch, unpacked(job.layout)))
+            lengths.add(batch)
+            rows, examples, tokens = rows + len(packs), examples + len(batch), tokens + len(batch.ids)
+            masked += len(getattr(batch, "positions", ()))
+        writer.close()
+    entry = ShardEntry(
+        name=name,
+        input="",
+        bytes=sink.bytes,
+        md5=sink.md5,
+        content_md5=content.hexdigest(),
+        examples=examples,
+        tokens=tokens,
+        masked_tokens=masked,
+        lengths_md5=job.dataset.write_lengths(name, lengths),
+        rows=rows,
+    )
+    job.dataset.record(job.corpus, entry)
+    return entry
+
+
+def gather_rows(task: GatherTask) -> Iterator[PackBatch]:
+    """The shard's rows in order, a few hundred at a time; in memory is one bucket."""
+    buckets = task.job.cuts.buckets
+    for bucket in task.job.cuts.buckets_of(task.number):
+        packs = _gather_bucket(task, bucket, int(buckets[bucket + 1] - buckets[bucket]))
+        for start in range(0, len(packs), _ROWS):
+            yield _in_32_bits(cut_packs(packs, start, min(start + _ROWS, len(packs))))
+
+
+def _in_32_bits(packs: PackBatch) -> PackBatch:
+    """The rows with ends as kernels take them."""
+    examples = packs.examples
+    ends = {name: getattr(examples, name).astype(np.uint32) for name in examples.ragged()}
+    return PackBatch(examples=replace(examples, **ends), ends=packs.ends)
+
+
+def _gather_bucket(task: GatherTask, bucket: int, rows: int) -> PackBatch:
+    kind, buckets = find_objective(task.job.layout.objective).batch_type, len(task.job.cuts.buckets) - 1
+    found = (read_piece(path, bucket, buckets, kind) for path in task.files)
+    piece = join_pieces([one for one in found if one is not None])
+    order = np.argsort(piece.keys)
+    counts = np.bincount((piece.keys >> np.uint64(PLACE_BITS)).astype(np.int64), minlength=rows)
+    assert len(counts) == rows, (len(counts), rows)
+    assert counts.all(), "every row has an example"
+    return PackBatch(examples=take(piece.examples, order), ends=np.cumsum(counts).astype(np.uint32))

@@ -1,0 +1,93 @@
+"""A run that makes a packed dataset: examples are sorted by row, then shards gathered from them."""
+
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from tempfile import TemporaryDirectory
+
+from bertdata.build.packs.gather import PackedShard, gather_shard, keep_shard
+from bertdata.build.packs.job import PackJob
+from bertdata.build.packs.metadata import dump_metadata, metadata_path
+from bertdata.build.packs.planned import PlannedPack
+from bertdata.build.packs.sort import SortedExamples, forget_sorted, sort_examples
+from bertdata.build.packs.source import CountTask, PackSource, ShardCounts, count_shard
+from bertdata.dataset.manifest import Manifest
+from bertdata.errors import DataError, UsageError
+from bertdata.io import storage
+from bertdata.io.process_pool import ProcessPool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MadePack:
+    """A finished packed dataset; kept: shards of an earlier run."""
+
+    manifest: Manifest
+    kept: int
+
+
+OnShard = Callable[[SortedExamples | PackedShard], None]
+"""Called for each task that ends."""
+
+
+def count_all(source: PackSource, workers: int, told: Callable[[], None]) -> list[ShardCounts]:
+    """The lengths of the source's examples, by shard, in their order."""
+    shards = len(source.opened.shards)
+    tasks = [CountTask(source=source.of_shards(number, number + 1)) for number in range(shards)]
+    # lengths that need not be counted are read faster than a process starts
+    processes = (
+        1 if source.opened.has_lengths and not storage.is_remote(source.opened.shards[0].path) else workers
+    )
+    found = []
+    with ProcessPool(min(processes, shards)) as pool:
+        for _, counts in pool.in_order(count_shard, tasks):
+            found.append(counts)
+            told()
+    return found
+
+
+def make_pack(planned: PlannedPack, output: str, workers: int, told: OnShard) -> MadePack:
+    """Make the planned dataset in the directory, or what an earlier run left to do of it."""
+    vocabulary = planned.source.vocabulary_path()
+    with ExitStack() as stack:
+        folder = None
+        if storage.is_remote(output):  # each piece is read back by itself
+            folder = stack.enter_context(TemporaryDirectory())
+        job = planned.job(output, folder)
+        stack.enter_context(job.dataset.run())
+        pool = stack.enter_context(ProcessPool(min(workers, max(len(planned.counts), len(job.names)))))
+        try:
+            shards = _make_shards(planned, job, pool, told)
+        except (DataError, UsageError):  # with other settings, or another source, it may go well
+            forget_sorted(job)
+            raise
+        manifest = job.dataset.finish(
+            planned.inputs,
+            [shard.entry for shard in shards],
+            planned.source.skipped,
+            vocabulary=vocabulary,
+            sources=planned.source.sources,
+        )
+        if planned.settings.layout == "habana":
+            with storage.open_output(metadata_path(output)) as file:
+                file.write(dump_metadata(planned.plan))
+    return MadePack(manifest=manifest, kept=sum(shard.is_kept for shard in shards))
+
+
+def _make_shards(planned: PlannedPack, job: PackJob, pool: ProcessPool, told: OnShard) -> list[PackedShard]:
+    """All shards; where an earlier run made them all, nothing is sorted."""
+    kept = [shard for _, shard in pool.in_order(keep_shard, planned.gather_tasks(job)) if shard is not None]
+    for shard in kept:
+        told(shard)
+    if len(kept) == len(job.names):
+        return kept
+    found = list(_told(pool.as_done(sort_examples, planned.sort_tasks(job)), told))
+    files = tuple(sorted(file for one in found for file in one.files))
+    names = {shard.entry.name for shard in kept}
+    tasks = [task for task in planned.gather_tasks(job, files) if task.name not in names]
+    return [*kept, *_told(pool.as_done(gather_shard, tasks), told)]
+
+
+def _told(results: Iterable, told: OnShard) -> Iterable:  # type: ignore[type-arg]
+    for result in results:
+        told(result)
+        yield result

@@ -1,0 +1,198 @@
+"""The dataset to be packed: its examples, settings and provenance, and the lengths of its examples."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from bertdata.dataset import reader
+from bertdata.dataset.discover import find_datasets
+from bertdata.dataset.manifest import InputEntry, Manifest, SkippedEntry
+from bertdata.dataset.reader import OpenedDataset, Shard
+from bertdata.dataset.sources import NO_SOURCES, Sources, sources_of_packed
+from bertdata.dataset.vocabulary import known_vocabulary_path
+from bertdata.dataset.writer import VOCABULARY_NAME
+from bertdata.errors import AssetError, DatasetError, SettingsError
+from bertdata.examples.bert.reference import masks_wanted
+from bertdata.examples.bert.settings import BertSettings
+from bertdata.examples.columns import Array, lengths
+from bertdata.io import storage
+from bertdata.io.assets import find_vocabulary
+from bertdata.io.file_check import file_md5
+from bertdata.io.manifest_file import MANIFEST_NAME
+from bertdata.packing.histogram import count_lengths
+from bertdata.packing.plan import Histogram
+from bertdata.tokens.fit import casing_warnings
+from bertdata.tokens.load import load_vocabulary
+
+UNVERIFIED = "unverified"
+"""Recipe in the manifest of what is packed from other tools' files."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PackSource:
+    """A dataset to be packed, or other tools' files.
+
+    vocabulary: the path of its file, None where it is not at hand; tokens: in it; inputs: None where the
+    files themselves are, of which nothing is known before they are read.
+    """
+
+    opened: OpenedDataset
+    recipe: str
+    phase: int | None
+    settings: dict[str, Any]
+    vocabulary: str | None
+    vocabulary_json: dict[str, Any]
+    inputs: tuple[InputEntry, ...] | None
+    skipped: tuple[SkippedEntry, ...] = ()
+    sources: Sources = NO_SOURCES
+
+    def of_shards(self, start: int, stop: int) -> OpenedDataset:
+        """Some of the shards alone."""
+        return replace(self.opened, shards=self.opened.shards[start:stop])
+
+    def vocabulary_path(self) -> str:
+        """The vocabulary's file; AssetError where it is not at hand."""
+        if self.vocabulary is None:
+            raise AssetError(
+                f"{self.opened.name}: its vocabulary, md5 {self.vocabulary_json['md5']}, is not at hand: "
+                f"{VOCABULARY_NAME} is missing or another; give --vocab FILE"
+            )
+        return self.vocabulary
+
+
+def find_source(path: str, vocabulary: str | None, unverified: bool) -> PackSource:
+    """The dataset at the path; unverified: files of any tool, which need a vocabulary.
+
+    DatasetError where its rows are packed already or its objective's cannot be; other errors as from
+    ``reader.open_dataset``.
+    """
+    found = _unverified(path, vocabulary) if unverified else _verified(path, vocabulary)
+    layout = found.opened.layout
+    if layout.packing is not None:
+        raise DatasetError(
+            f"{path}: its rows are packed already, in the layout {layout.packing}; pack the dataset that it "
+            "was made from"
+        )
+    if layout.objective != "bert":
+        raise DatasetError(
+            f"{path}: holds examples of the objective {layout.objective}; only those of bert are packed"
+        )
+    return found
+
+
+def _verified(path: str, given: str | None) -> PackSource:
+    if not (storage.is_directory(path) or path.endswith(".json")) and storage.exists(path):
+        raise DatasetError(f"{path}: is a file, expected a dataset's directory; --unverified takes files")
+    opened = reader.open_dataset(path)
+    [dataset] = find_datasets(path)
+    manifest = dataset.manifest
+    assert isinstance(manifest, Manifest)
+    if len(dataset.shards) != len(manifest.shards):
+        raise DatasetError(f"{path}: names some shards of a dataset, expected its directory")
+    plan = manifest.plan
+    vocabulary = known_vocabulary_path(given, dataset)
+    if given is not None and vocabulary is not None:
+        md5 = load_vocabulary(vocabulary, plan.settings["dialect"]).md5
+        if md5 != plan.vocabulary["md5"]:
+            raise SettingsError(
+                f"{vocabulary}: md5 {md5}, the shards were made with {plan.vocabulary['md5']}"
+            )
+    data = storage.read_bytes(storage.join(dataset.path, MANIFEST_NAME))
+    return PackSource(
+        opened=opened,
+        recipe=plan.recipe,
+        phase=plan.phase,
+        settings=plan.settings,
+        vocabulary=vocabulary,
+        vocabulary_json=plan.vocabulary,
+        inputs=manifest.inputs,
+        skipped=manifest.skipped,
+        sources=sources_of_packed(dataset.path, data, manifest.parts_manifest),
+    )
+
+
+def _unverified(path: str, given: str | None) -> PackSource:
+    if given is None:
+        raise SettingsError(
+            "--unverified needs --vocab FILE|NAME, the vocabulary that the files were made with"
+        )
+    vocabulary = find_vocabulary(given)
+    loaded = load_vocabulary(vocabulary, "mlperf")
+    opened = replace(reader.open_dataset(path, unverified=True), vocabulary_size=loaded.size)
+    settings = {
+        "objective": opened.layout.objective,
+        "dialect": "mlperf",
+        "max_seq_length": opened.layout.max_seq_length,
+        "max_predictions_per_seq": opened.layout.max_predictions_per_seq,
+        "lower_case": not casing_warnings(loaded, True),
+        "remask": False,
+        "unverified": True,
+    }
+    return PackSource(
+        opened=opened,
+        recipe=UNVERIFIED,
+        phase=None,
+        settings=settings,
+        vocabulary=vocabulary,
+        vocabulary_json={"md5": loaded.md5, "tokens": loaded.tokens},
+        inputs=None,
+    )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class ShardCounts:
+    """A shard's examples by length; masks: the most masked positions of an example of each length, where
+    the examples were read; entry: of the file, where no manifest lists it."""
+
+    histogram: Histogram
+    masks: Array | None = None
+    entry: InputEntry | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CountTask:
+    """Count the lengths of a shard's examples; source: that shard alone."""
+
+    source: OpenedDataset
+
+
+def count_shard(task: CountTask) -> ShardCounts:
+    """The lengths from the shard's sidecar, else by reading the shard; ShardError where it is damaged."""
+    [shard] = task.source.shards
+    size = task.source.layout.max_seq_length
+    if shard.lengths_md5 is not None:
+        return ShardCounts(histogram=count_lengths(task.source.lengths(shard), size, shard.lengths_path))
+    histogram, masks = np.zeros(size + 1, np.int64), np.zeros(size + 1, np.int64)
+    for batch in task.source.batches(shard):
+        found = lengths(batch.ends)
+        histogram += count_lengths(found, size, shard.path)
+        np.maximum.at(masks, found, lengths(batch.mask_ends))  # type: ignore[attr-defined]
+    entry = None if shard.md5 is not None else _file_entry(shard, histogram)
+    return ShardCounts(histogram=histogram, masks=masks, entry=entry)
+
+
+def _file_entry(shard: Shard, histogram: Histogram) -> InputEntry:
+    """The entry of another tool's file as an input; nobody knows of how many documents it was made."""
+    tokens = int((histogram * np.arange(len(histogram))).sum())
+    return InputEntry(
+        name=shard.name,
+        bytes=storage.size(shard.path),
+        md5=file_md5(shard.path),
+        documents=0,
+        sentences=0,
+        tokens=tokens,
+    )
+
+
+def most_masks(source: PackSource, counts: list[ShardCounts]) -> Array:
+    """The most masked positions that an example of each length may have: as found, else by the settings."""
+    found = [one.masks for one in counts if one.masks is not None]
+    if len(found) == len(counts):
+        highest: Array = np.max(found, axis=0)
+        return highest
+    names = BertSettings.__dataclass_fields__
+    known = {name: value for name, value in source.settings.items() if name in names}
+    settings = BertSettings(**known)
+    size = source.opened.layout.max_seq_length
+    return np.array([0, *(masks_wanted(length, settings) for length in range(1, size + 1))])

@@ -1,0 +1,109 @@
+"""``bertdata pack``: the examples of a dataset to packed rows."""
+
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from bertdata.cli.common.parser import Parser, add_workers, positive
+from bertdata.cli.common.step_progress import ShownProgress
+from bertdata.dataset.manifest import summary
+from bertdata.io.terminal import say, say_text
+from bertdata.shards.packed.layouts import LAYOUTS
+from bertdata.steps.pack import pack
+
+if TYPE_CHECKING:
+    from bertdata.build.packs.forecast import PackForecast
+
+EXAMPLE = """\
+  bertdata pack shards --output packed
+  bertdata pack shards --output packed --layout habana
+  bertdata pack shards --plan-only"""
+
+SUMMARY = """\
+Packed rows: up to three examples one after the other in a row, nearly without padding. A linear program
+plans them from the examples' lengths; keys spread neighbours over the whole output. The same examples and
+settings give the same bytes, for any number of workers. Run again after a crash, it makes only what is
+missing. Examples wait in DIR/unfinished meanwhile, about three bytes a token."""
+
+_LABEL_WIDTH = 16
+_METHODS = {"lp": "linear program", "lpfhp": "longest pack first", "nnls": "non-negative least squares"}
+
+
+def make_parser() -> Parser:
+    parser = Parser("bertdata pack", EXAMPLE, SUMMARY)
+    parser.add_argument("path", metavar="DIR", help="dataset directory, or its URL; with --unverified files")
+    parser.add_argument("--output", metavar="DIR", help="directory of the packed dataset, or its URL")
+    layouts = ", ".join(LAYOUTS)
+    parser.add_argument("--layout", metavar="NAME", help=f"whose rows: {layouts} (default: flat, our own)")
+    parser.add_argument("--format", metavar="NAME", help="container, where the layout has several")
+    parser.add_argument(
+        "--max-sequences-per-pack", type=positive, metavar="N", help="examples in a row at most (default: 3)"
+    )
+    parser.add_argument(
+        "--method",
+        metavar="NAME",
+        help="lp (default): linear program; lpfhp: longest pack first; nnls: non-negative least squares, as "
+        "Habana's and Graphcore's programs",
+    )
+    parser.add_argument(
+        "--plan-only", action="store_true", help="say how full the rows would be, and write nothing"
+    )
+    parser.add_argument(
+        "--num-shards",
+        type=positive,
+        metavar="N",
+        help="shards to make (default: as many as DIR has; habana 4480 rows each, graphcore 500000)",
+    )
+    parser.add_argument(
+        "--seed", type=int, metavar="N", help="seed of the order of examples and rows (default: 12345)"
+    )
+    parser.add_argument(
+        "--unverified", action="store_true", help="take files of any tool without a manifest; needs --vocab"
+    )
+    parser.add_argument(
+        "--vocab", metavar="FILE|NAME", help="the vocabulary that the examples were made with"
+    )
+    parser.add_argument("--json", action="store_true", help="print the plan as one JSON object")
+    add_workers(parser)
+    return parser
+
+
+def run(arguments: list[str]) -> int:
+    args = make_parser().parse_args(arguments)
+    with ShownProgress() as progress:
+        made = pack(
+            args.path,
+            args.output,
+            layout=args.layout,
+            format=args.format,
+            max_sequences_per_pack=args.max_sequences_per_pack,
+            method=args.method,
+            plan_only=args.plan_only,
+            num_shards=args.num_shards,
+            seed=args.seed,
+            unverified=args.unverified,
+            vocab=args.vocab,
+            workers=args.workers,
+            progress=progress,
+        )
+    if args.json:
+        say_text(json.dumps(made.forecast.as_json(), indent=1))
+    else:
+        say(f"{made.forecast.path}: packed in the layout {made.forecast.layout}")
+        say(*(f"  {label:<{_LABEL_WIDTH}}  {value}" for label, value in _rows(made.forecast)))
+    if made.directory is not None and made.manifest is not None and not args.json:
+        say(summary(made.directory, made.manifest.as_json()))
+    return 0
+
+
+def _rows(plan: "PackForecast") -> Iterator[tuple[str, str]]:
+    most = plan.max_sequences_per_pack
+    yield "examples", f"{plan.examples:,}, {plan.tokens:,} tokens"
+    yield "rows", f"{plan.rows:,} of {plan.max_seq_length} positions, by {_METHODS[plan.method]}"
+    bound = "" if plan.bound is None else f"; no packing of at most {most} a row passes {plan.bound:.4%}"
+    yield "efficiency", f"{plan.efficiency:.4%} of the positions hold tokens{bound}"
+    shares = ", ".join(f"{number}: {rows / plan.rows:.1%}" for number, rows in plan.rows_by_examples.items())
+    yield "examples a row", f"{plan.examples_per_row:.5f} ({shares})"
+    yield "padded", f"{plan.padded_efficiency:.4%} with one example a row"
+    yield "time saved", f"{plan.time_saved:.1%} of an epoch, {plan.examples_per_row:.3f} times the speed"
+    yield "shards", f"{plan.shards:,} in {plan.format}"

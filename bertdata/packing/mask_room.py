@@ -1,0 +1,42 @@
+"""Rows split whose examples may have more masked positions than a row of the layout has room for."""
+
+from collections.abc import Sequence
+
+from bertdata.errors import SettingsError
+from bertdata.packing.plan import Lengths, PackPlan, plan_of
+
+
+def split_rows(plan: PackPlan, masks: Sequence[int], room: int | None) -> PackPlan:
+    """The plan with rows of at most ``room`` masked positions; None: any number.
+
+    masks: the most of an example, by its length. A row with too many loses examples, the shortest first,
+    to a row of their own. SettingsError where one example alone may have too many.
+    """
+    if room is None:
+        return plan
+    found: dict[Lengths, int] = {}
+    for lengths, rows in plan.rows_by_lengths:
+        for part in _parts(lengths, masks, room):
+            found[part] = found.get(part, 0) + rows
+    return plan_of(plan.max_seq_length, found)
+
+
+def _parts(lengths: Lengths, masks: Sequence[int], room: int) -> list[Lengths]:
+    """The examples of a row as rows that fit; each row takes the longest that are left, as many as fit."""
+    parts: list[Lengths] = []
+    left = list(lengths)
+    while left:
+        if masks[left[-1]] > room:
+            raise SettingsError(
+                f"an example of {left[-1]} tokens may have {masks[left[-1]]} masked positions, but a row of "
+                f"this layout has room for {room}; choose the layout flat"
+            )
+        taken, used = [], 0
+        for length in reversed(left):
+            if used + masks[length] <= room:
+                taken.append(length)
+                used += int(masks[length])
+        for length in taken:
+            left.remove(length)
+        parts.append(tuple(reversed(taken)))
+    return parts
