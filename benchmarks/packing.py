@@ -1,4 +1,4 @@
-"""Packing: speed and memory of ``bertdata pack``, and how full its rows are (``python -m benchmarks.packing``).
+"""Packing: speed, memory and efficiency of ``bertdata pack`` (``python -m benchmarks.packing``).
 
 Makes TFRecord datasets of two sizes from the sample corpus, plans and packs each in every layout, and prints
 bytes of input shards per CPU second (user and system, of all processes) and the peak memory of the largest
