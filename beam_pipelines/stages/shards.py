@@ -67,13 +67,14 @@ class MakeShard(beam.DoFn):  # type: ignore[misc]
             count(input_amounts(result.skipped))
             yield from ((number, result.skipped) for number in range(len(self._plan.targets)))
             return
-        shards = [shard for _, shard in result.entries]
+        shards = result.shards
         count(input_amounts(result.entries[0][0]))
         count(shard_amounts(shards, result.kept))
         add_values(input_values(result.entries[0][0], seconds))
         add_values(shard_values(shards))
-        for number, entries in enumerate(result.entries):
-            yield from ((number, entry) for entry in entries)
+        for number, (part_entry, made) in enumerate(result.entries):
+            yield number, part_entry
+            yield from ((number, shard) for shard in made)
 
 
 def input_amounts(part: InputEntry | SkippedEntry) -> dict[str, int]:

@@ -193,7 +193,7 @@ class MakeShuffledShard(beam.DoFn):  # type: ignore[misc]
         )
         with naming(f"shard {number}"), ONE_AT_A_TIME:
             result = run_task(task)
-        shards = [shard for _, shard in result.entries]
-        count(shard_amounts(shards, result.kept))
-        add_values(shard_values(shards))
-        yield from enumerate(shards)
+        count(shard_amounts(result.shards, result.kept))
+        add_values(shard_values(result.shards))
+        for target, (_, shards) in enumerate(result.entries):
+            yield from ((target, shard) for shard in shards)

@@ -1,10 +1,10 @@
 """A run told without writing anything: ``--dry-run``."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 
-from bertdata.build.task import ShardTask, TaskPlan
+from bertdata.build.task import ShardTask, Target, TaskPlan
 from bertdata.config.dialects import find_dialect
 from bertdata.dataset.manifest import InputEntry, Plan, corpus_md5
 from bertdata.errors import InputError
@@ -80,28 +80,43 @@ def preview(run: TaskPlan, parts: Sequence[str]) -> list[Preview]:
     found = []
     tasks = plan_tasks(run, parts)
     sizes = {part: storage.size(part) for part in parts if storage.exists(part)}
-    shared_by = run.targets[0].dataset.plan.num_shards or 1
     for target in run.targets:
         target.dataset.refuse_others()
-        shards = []
+        shards: list[ShardPreview] = []
         for task in tasks:
-            name, sources = task.shard(target), task.inputs
-            why: str | None = "its part is yet to be made"
-            if all(map(storage.exists, sources)):
-                entries = target.dataset.read_entry(name)
-                why = target.dataset.why_made(name, partial(_input_md5, task, md5_of), entries)
-            left_out = task.number is None and sources[0] in bad
-            if left_out:
-                why = bad[sources[0]]
-            source = _source(sources[0]) if task.number is None else f"{len(sources)} parts"
-            text_bytes = sum(sizes.get(part, 0) for part in sources) / shared_by
-            shards.append(
-                ShardPreview(name=name, source=source, why=why, text_bytes=text_bytes, left_out=left_out)
-            )
+            shards += _previews_of(task, target, bad, sizes, md5_of)
         found.append(
             Preview(directory=target.dataset.directory, plan=target.dataset.plan, shards=tuple(shards))
         )
     return found
+
+
+def _previews_of(
+    task: ShardTask,
+    target: Target,
+    bad: Mapping[str, str],
+    sizes: Mapping[str, int],
+    md5_of: Callable[[str], str],
+) -> list[ShardPreview]:
+    """The shards that a target gets of a task: one, or one for each bin, which are made together."""
+    names, sources = task.shards(target), task.inputs
+    reasons: list[str | None] = ["its part is yet to be made"] * len(names)
+    if all(map(storage.exists, sources)):
+        input_md5 = partial(_input_md5, task, md5_of)
+        dataset = target.dataset
+        reasons = [dataset.why_made(name, input_md5, dataset.read_entry(name)) for name in names]
+    if any(reasons):
+        reasons = [why or "its part's other bins are made anew" for why in reasons]
+    left_out = task.number is None and sources[0] in bad
+    if left_out:
+        reasons = [bad[sources[0]]] * len(names)
+    source = _source(sources[0]) if task.number is None else f"{len(sources)} parts"
+    shared_by = (target.dataset.plan.num_shards or 1) * len(names)
+    text_bytes = sum(sizes.get(part, 0) for part in sources) / shared_by
+    return [
+        ShardPreview(name=name, source=source, why=why, text_bytes=text_bytes, left_out=left_out)
+        for name, why in zip(names, reasons, strict=True)
+    ]
 
 
 def _bad_parts(run: TaskPlan, parts: Sequence[str]) -> dict[str, str]:

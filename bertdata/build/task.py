@@ -5,6 +5,7 @@ who runs them.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 
 from bertdata._native import Engine
@@ -16,10 +17,12 @@ from bertdata.dataset.lengths import ShardLengths
 from bertdata.dataset.manifest import InputEntry, ShardEntry, SkippedEntry
 from bertdata.dataset.writer import Dataset
 from bertdata.errors import InputError
+from bertdata.examples.bins import bin_names
 from bertdata.examples.objectives import find_objective
 from bertdata.io.file_check import HashingSink
 from bertdata.io.worker_process import Tell
-from bertdata.shards.write import write_examples
+from bertdata.records import ExampleSource
+from bertdata.shards.write import CountingWriter, write_bins, write_examples
 from bertdata.tokens.load import load_tokenizer, load_vocabulary
 
 LOADING_SHARE = 0.1
@@ -84,9 +87,9 @@ class TaskPlan:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ShardTask:
-    """Make one shard of the source's documents for each target of the plan.
+    """Make one shard of the source's documents for each target of the plan, or one for each bin of lengths.
 
-    stem: the shards' name without the container's ending; inputs: paths of the parts behind the source;
+    stem: the shards' name without bin and container's ending; inputs: paths of the parts behind the source;
     number: of a global shuffle's shard, whose random stream has a seed of its own.
     """
 
@@ -96,15 +99,21 @@ class ShardTask:
     inputs: tuple[str, ...]
     number: int | None = None
 
-    def shard(self, target: Target) -> str:
-        """The file name of the shard in the target's dataset."""
-        return f"{self.stem}.{target.settings.format}"
+    def shards(self, target: Target) -> tuple[str, ...]:
+        """The file names in the target's dataset: of the one shard, or of each bin's."""
+        settings = target.settings
+        names = bin_names(self.stem, settings.max_seq_length, settings.bin_size)
+        return tuple(f"{name}.{settings.format}" for name in names)
 
     def settings(self, target: Target) -> ExampleSettings:
         """The target's settings, with this shard's seed."""
         if self.number is None:
             return target.settings
         return replace(target.settings, random_seed=shard_seed(target.settings.random_seed, self.number))
+
+
+TargetEntries = tuple[InputEntry, tuple[ShardEntry, ...]]
+"""The entries of the input and of the shards that a target has of it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -114,21 +123,32 @@ class TaskResult:
     An input that was left out has no entries, but says why.
     """
 
-    entries: tuple[tuple[InputEntry, ShardEntry], ...]
+    entries: tuple[TargetEntries, ...]
     warnings: tuple[str, ...] = field(default=())
     kept: int = 0
     skipped: SkippedEntry | None = None
+
+    @property
+    def shards(self) -> tuple[ShardEntry, ...]:
+        """The shards of all targets."""
+        return tuple(shard for _, shards in self.entries for shard in shards)
 
     @property
     def line(self) -> str:
         """The shards that were made or kept, for a person; those of two phases have one name."""
         if self.skipped is not None:
             return f"skipped {self.skipped.name}"
-        counts = [f"{shard.examples} examples" for _, shard in self.entries]
+        counts = [_examples(shards) for _, shards in self.entries]
         if len(counts) > 1:
             counts = [f"phase {number}: {count}" for number, count in enumerate(counts, 1)]
-        name = self.entries[0][1].name
-        return f"{'kept' if self.kept == len(self.entries) else 'made'} {name} ({', '.join(counts)})"
+        name = self.shards[0].name
+        return f"{'kept' if self.kept == len(self.shards) else 'made'} {name} ({', '.join(counts)})"
+
+
+def _examples(shards: Sequence[ShardEntry]) -> str:
+    """The number of examples, and of bins where there are some."""
+    found = f"{sum(shard.examples for shard in shards)} examples"
+    return found if len(shards) == 1 else f"{found} in {len(shards)} bins"
 
 
 def keep_task(task: ShardTask) -> TaskResult | None:
@@ -136,17 +156,21 @@ def keep_task(task: ShardTask) -> TaskResult | None:
     targets, done = task.plan.targets, _finished(task)
     if len(done) < len(targets):
         return None
-    return TaskResult(entries=tuple(done[target] for target in targets), kept=len(targets))
+    result = TaskResult(entries=tuple(done[target] for target in targets))
+    return replace(result, kept=len(result.shards))
 
 
-def _finished(task: ShardTask) -> dict[Target, tuple[InputEntry, ShardEntry]]:
-    """The entries of the shards that an earlier run finished of the same input."""
+def _finished(task: ShardTask) -> dict[Target, TargetEntries]:
+    """The entries of the targets all of whose shards an earlier run finished of the same input."""
     md5 = task.source.input_md5()
-    return {
-        target: entries
-        for target in task.plan.targets
-        if (entries := target.dataset.finished_entry(task.shard(target), md5)) is not None
-    }
+    found = {}
+    for target in task.plan.targets:
+        names = task.shards(target)
+        entries = [target.dataset.finished_entry(name, md5) for name in names]
+        known = [one for one in entries if one is not None]
+        if len(known) == len(names):
+            found[target] = known[0][0], tuple(shard for _, shard in known)
+    return found
 
 
 def run_task(task: ShardTask, tell: Tell = _tell_nobody) -> TaskResult:
@@ -168,11 +192,11 @@ def run_task(task: ShardTask, tell: Tell = _tell_nobody) -> TaskResult:
         share = (1 - LOADING_SHARE) / len(missing)
         for number, target in enumerate(missing):
             progress = _Progress(tell, loaded.entry.bytes, LOADING_SHARE + number * share, share)
-            done[target] = loaded.entry, _make_shard(task, target, loaded, progress)
+            done[target] = loaded.entry, _make_shards(task, target, loaded, progress)
     return TaskResult(
         entries=tuple(done[target] for target in targets),
         warnings=warnings,
-        kept=len(targets) - len(missing),
+        kept=sum(len(done[target][1]) for target in targets if target not in missing),
     )
 
 
@@ -190,25 +214,37 @@ class _Progress:
         self.tell(int(self.input_bytes * (self.begin + self.share * done)))
 
 
-def _make_shard(task: ShardTask, target: Target, loaded: LoadedDocuments, progress: _Progress) -> ShardEntry:
-    """Write the task's shard of a target and note it as finished."""
-    settings, engine, name = task.settings(target), task.plan.engine, task.shard(target)
+def _make_shards(
+    task: ShardTask, target: Target, loaded: LoadedDocuments, progress: _Progress
+) -> tuple[ShardEntry, ...]:
+    """Write the task's shards of a target and note them as finished."""
+    settings, engine = task.settings(target), task.plan.engine
     vocabulary = load_vocabulary(task.plan.vocabulary, settings.dialect)
     progress(0)
     examples = find_objective(settings.objective).make(loaded.documents, vocabulary, settings, engine)
     writing = (1 - MAKING_SHARE) / max(1, len(examples))
+
+    def tell(example: int) -> None:
+        progress(MAKING_SHARE + writing * example)
+
+    write = _write_bins if settings.bin_size else _write_shard
+    entries = write(task, target, examples, tell)
+    for entry in entries:
+        target.dataset.record(loaded.entry, entry)
+    return entries
+
+
+def _write_shard(
+    task: ShardTask, target: Target, examples: ExampleSource, tell: Callable[[int], None]
+) -> tuple[ShardEntry, ...]:
+    """Write all examples as one shard."""
+    (name,) = task.shards(target)
     lengths = ShardLengths()
     with target.dataset.open_shard(name) as file:
         sink = HashingSink(file.write)
         content_md5 = write_examples(
-            examples,
-            settings,
-            sink,
-            engine=engine,
-            tell=lambda example: progress(MAKING_SHARE + writing * example),
-            also=lengths.add,
+            examples, task.settings(target), sink, engine=task.plan.engine, tell=tell, also=lengths.add
         )
-    lengths_md5 = target.dataset.write_lengths(name, lengths)
     entry = ShardEntry(
         name=name,
         input=task.source.name,
@@ -218,16 +254,47 @@ def _make_shard(task: ShardTask, target: Target, loaded: LoadedDocuments, progre
         examples=len(examples),
         tokens=examples.tokens,
         masked_tokens=examples.masked,
-        lengths_md5=lengths_md5,
+        lengths_md5=target.dataset.write_lengths(name, lengths),
     )
-    target.dataset.record(loaded.entry, entry)
-    return entry
+    return (entry,)
+
+
+def _write_bins(
+    task: ShardTask, target: Target, examples: ExampleSource, tell: Callable[[int], None]
+) -> tuple[ShardEntry, ...]:
+    """Write the examples of each bin as a shard; one without examples is written too."""
+    settings, engine, names = task.settings(target), task.plan.engine, task.shards(target)
+    lengths = [ShardLengths() for _ in names]
+    with ExitStack() as files:
+        opened = [files.enter_context(target.dataset.open_shard(name)) for name in names]
+        sinks = [HashingSink(file.write) for file in opened]
+        writers = [
+            CountingWriter(settings.format, settings.layout, sink, engine=engine, also=found.add)
+            for sink, found in zip(sinks, lengths, strict=True)
+        ]
+        write_bins(examples, settings.bin_size, writers, tell)
+        contents = [writer.close() for writer in writers]
+    return tuple(
+        ShardEntry(
+            name=name,
+            input=task.source.name,
+            bytes=sink.bytes,
+            md5=sink.md5,
+            content_md5=content,
+            examples=writer.examples,
+            tokens=writer.tokens,
+            masked_tokens=writer.masked,
+            lengths_md5=target.dataset.write_lengths(name, found),
+        )
+        for name, sink, content, writer, found in zip(names, sinks, contents, writers, lengths, strict=True)
+    )
 
 
 def _skip(task: ShardTask, skipped: SkippedEntry) -> TaskResult:
     """Leave out the task's input; a shard that an earlier run made of it is removed."""
     for target in task.plan.targets:
-        target.dataset.discard(task.shard(target))
+        for name in task.shards(target):
+            target.dataset.discard(name)
     return TaskResult(entries=(), warnings=(left_out(task.inputs[0], skipped),), skipped=skipped)
 
 

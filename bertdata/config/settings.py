@@ -30,6 +30,9 @@ class ExampleSettings:
     random_seed: int = setting(12345, "seed of the one random stream; any integer")
     lower_case: bool = setting(True, "lower-case the text and strip its accents")
     format: str = setting("tfrecord", "container: tfrecord, hdf5 or parquet", FORMATS)
+    bin_size: int = setting(
+        0, "cut each shard by length: examples of 1 to N ids, N + 1 to 2 N, ...; 0 (default): not"
+    )
 
     def __post_init__(self) -> None:
         find_dialect(self.dialect)
@@ -38,6 +41,11 @@ class ExampleSettings:
             f"max_seq_length is {self.max_seq_length}, expected 5 to {LONGEST_SEQUENCE}",
         )
         check(self.format in FORMATS, f"format is {self.format!r}, expected one of {', '.join(FORMATS)}")
+        check(
+            0 <= self.bin_size < self.max_seq_length,
+            f"bin_size is {self.bin_size}, expected 0 (no bins) to {self.max_seq_length - 1}, "
+            "below max_seq_length",
+        )
 
     @property
     def rules(self) -> Dialect:
@@ -49,7 +57,11 @@ class ExampleSettings:
         return ShardLayout(objective=self.objective, max_seq_length=self.max_seq_length)
 
     def as_json(self) -> dict[str, Any]:
-        return asdict(self)
+        """The settings by name; ``bin_size`` only where there are bins: a manifest keeps its bytes."""
+        found = asdict(self)
+        if not self.bin_size:
+            del found["bin_size"]
+        return found
 
     def with_changes(self: SettingsKind, **changes: Any) -> SettingsKind:
         """A checked copy with the given fields changed."""

@@ -203,6 +203,7 @@ def _shards(files: _Files) -> tuple[Shard, ...]:
             masked_tokens=file.entry.masked_tokens if file.entry else None,
         )
         for file, examples, rows in files
+        if examples  # a bin of lengths may have none, and an empty TFRecord does not tell its layout
     )
 
 

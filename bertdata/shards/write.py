@@ -1,17 +1,84 @@
-"""Writing examples as one container, hashed on the way."""
+"""Writing examples as containers, hashed on the way: all as one, or each bin of lengths as one."""
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 
 from bertdata._native import Engine
 from bertdata.config.settings import ExampleSettings
+from bertdata.errors import MissingExtraError, install_extra
+from bertdata.examples.bins import cut_bins
 from bertdata.io.file_check import HashingSink
-from bertdata.records import ExampleBatch, ExampleSource
+from bertdata.records import ExampleBatch, ExampleSource, ShardLayout
 from bertdata.shards.containers import make_writer
 from bertdata.shards.tfrecord import encode_batch
 
 BATCH = 128
 """Examples encoded at a time: enough to amortise a call, few enough for the cache."""
+
+
+BIN_BATCH = 4096
+"""Examples cut into bins at a time."""
+
+
+class CountingWriter:
+    """One container that is written batch by batch: its examples, real tokens, masks and content md5.
+
+    also: gets each batch too.
+    """
+
+    def __init__(
+        self,
+        format: str,
+        layout: ShardLayout,
+        sink: HashingSink,
+        *,
+        engine: Engine | None = None,
+        also: Callable[[ExampleBatch], None] | None = None,
+    ) -> None:
+        self.examples = self.tokens = self.masked = 0
+        self._layout, self._sink, self._engine, self._also = layout, sink, engine, also
+        self._writer = make_writer(format, sink, layout, engine)
+        self._content = None if format == "tfrecord" else hashlib.md5(usedforsecurity=False)
+
+    def write(self, batch: ExampleBatch) -> None:
+        self._writer.write(batch)
+        if self._content is not None:
+            self._content.update(encode_batch(batch, self._layout, self._engine))
+        if self._also is not None:
+            self._also(batch)
+        self.examples += len(batch)
+        self.tokens += len(batch.ids)
+        self.masked += len(getattr(batch, "positions", ()))
+
+    def close(self) -> str:
+        """Finish the container; the content md5 of its examples."""
+        self._writer.close()
+        return self._sink.md5 if self._content is None else self._content.hexdigest()
+
+
+def write_bins(
+    examples: ExampleSource,
+    bin_size: int,
+    writers: Sequence[CountingWriter],
+    tell: Callable[[int], None],
+) -> None:
+    """Write each example with the writer of its bin, in order; tell as write_examples takes it."""
+    for first, batch in _batches(examples):
+        for number, inside in _cut(batch, bin_size):
+            writers[number].write(inside)
+        tell(first)
+
+
+def _batches(examples: ExampleSource) -> Iterator[tuple[int, ExampleBatch]]:
+    for first in range(0, len(examples), BIN_BATCH):
+        yield first, examples.batch(first, min(first + BIN_BATCH, len(examples)))
+
+
+def _cut(batch: ExampleBatch, bin_size: int) -> Iterator[tuple[int, ExampleBatch]]:
+    try:
+        yield from cut_bins(batch, bin_size)
+    except ModuleNotFoundError:
+        raise MissingExtraError(f"bins of lengths need the package numpy: {install_extra('numpy')}") from None
 
 
 def write_examples(

@@ -68,6 +68,7 @@ def create(
     remask: bool | None = None,
     masks: bool | None = None,
     format: str | None = None,
+    bin_size: int | None = None,
     shuffle: str = "none",
     num_shards: int | None = None,
     skip_bad_inputs: bool = False,
@@ -105,6 +106,7 @@ def create(
         "remask": remask,
         "masks": masks,
         "format": format,
+        "bin_size": bin_size,
         **own_settings,
     }
     run = plan_run(
@@ -199,7 +201,7 @@ def finish(plan: TaskPlan, shards_made: MadeShards, sources: Sources) -> list[Ma
     made = []
     for index, target in enumerate(plan.targets):
         entries = [result.entries[index] for result in results if result.skipped is None]
-        inputs, shards = [entry for entry, _ in entries], [shard for _, shard in entries]
+        inputs, shards = [entry for entry, _ in entries], [shard for _, found in entries for shard in found]
         if corpus is not None:
             inputs, skipped = list(corpus.inputs), list(corpus.skipped)
         manifest = target.dataset.finish(inputs, shards, skipped, vocabulary=plan.vocabulary, sources=sources)
@@ -211,7 +213,8 @@ def run_tasks(tasks: list[ShardTask], workers: int, progress: OnProgress) -> lis
     """All tasks' results, the largest part first so that no worker is left with it at the end."""
     parts = [task.inputs[0] for task in tasks]
     sizes = dict(zip(parts, storage.each(parts, storage.size), strict=True))
-    total, all_shards = sum(sizes.values()), sum(len(task.plan.targets) for task in tasks)
+    total = sum(sizes.values())
+    all_shards = sum(len(task.shards(target)) for task in tasks for target in task.plan.targets)
     shown = _ShardProgress(progress, total, all_shards)
     results: list[TaskResult] = []
     largest_first = sorted(tasks, key=lambda task: -sizes[task.inputs[0]])
@@ -238,12 +241,12 @@ class _ShardProgress:
     def finish(self, result: TaskResult) -> None:
         """A part is finished, or left out."""
         self._finished_bytes += (result.skipped or result.entries[0][0]).bytes
-        made = sum(shard.tokens for _, shard in result.entries) if not result.kept else 0
+        made = sum(shard.tokens for shard in result.shards) if not result.kept else 0
         self._tell(
             self._finished_bytes,
             finished=result.line,
             warnings=result.warnings,
-            shards=self._now.shards + len(result.entries),
+            shards=self._now.shards + len(result.shards),
             tokens=self._now.tokens + made,
         )
 

@@ -134,7 +134,7 @@ def _told(
 
     tell("")
     for result in results:
-        done += len(result.entries)
-        tokens += sum(shard.tokens for _, shard in result.entries) if not result.kept else 0
+        done += len(result.shards)
+        tokens += sum(shard.tokens for shard in result.shards) if not result.kept else 0
         tell(result.line)
         yield result

@@ -66,6 +66,17 @@ def test_a_local_run_equals_create_byte_for_byte(
     assert contents(tmp_path / "beam") == expected
 
 
+@pytest.mark.parametrize("shuffle", [(), ("--shuffle=global", "--num-shards=2")], ids=["parts", "shuffled"])
+def test_bins_of_lengths_equal_those_of_create(
+    corpus: list[Path], small_vocabulary_file: Path, tmp_path: Path, shuffle: tuple[str, ...]
+) -> None:
+    flags = (*SMALL, "--bin-size=24", *shuffle)
+    expected = create(corpus, small_vocabulary_file, tmp_path / "create", *flags)
+    assert sum(".bin-02." in name for name in expected) == 2 * (len(shuffle) or len(corpus))  # and lengths
+    assert prepare(corpus, small_vocabulary_file, tmp_path / "beam", *flags) == 0
+    assert contents(tmp_path / "beam") == expected
+
+
 def test_a_run_in_several_processes_equals_create_and_prints_only_its_result(
     corpus: list[Path], small_vocabulary_file: Path, tmp_path: Path
 ) -> None:

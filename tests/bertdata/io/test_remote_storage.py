@@ -294,11 +294,13 @@ def test_attempts_that_come_or_end_late_change_nothing(store, text, local, bertd
     results = [run_task(plan.part(part)) for part in parts]
     assert [result.kept for result in results] == [1, 1, 1]  # came late: found finished
     for result in results:
-        dataset.record(*result.entries[0])  # ended late: recorded after the last step
+        part_entry, (shard_entry,) = result.entries[0]
+        dataset.record(part_entry, shard_entry)  # ended late: recorded after the last step
     assert store.contents("out") == expected
     for _ in range(2):  # the last step itself, twice
-        entries = zip(*(result.entries[0] for result in results), strict=True)
-        manifest = dataset.finish(*entries, vocabulary=vocabulary)
+        inputs = [entry for result in results for entry, _ in result.entries]
+        shards = [shard for result in results for shard in result.shards]
+        manifest = dataset.finish(inputs, shards, vocabulary=vocabulary)
         assert summary(out, manifest.as_json())
         assert store.contents("out") == expected
 
