@@ -137,6 +137,20 @@ def predict(arguments: list[str]) -> None:
         say(line)
 
 
+def features(arguments: list[str]) -> None:
+    """write the features of a file to fine-tune on as text, for audits"""
+    from trainer.run.features_command import run
+
+    run(arguments)
+
+
+def score(arguments: list[str]) -> None:
+    """compare predictions with the right answers by a task's official metrics"""
+    from trainer.run.score_command import run
+
+    run(arguments)
+
+
 def _add_tokenizer_flags(parser: Parser) -> None:
     """The flags of a checkpoint's tokeniser: vocabulary, training data that may have it, casing."""
     parser.add_argument("--vocab", help="vocabulary of the tokeniser, a file or a name (default: the data's)")
@@ -169,7 +183,7 @@ def _announce_torch() -> None:
 
 
 COMMANDS: dict[str, Callable[[list[str]], None]] = {
-    run.__name__: run for run in (pretrain, evaluate, predict, convert, doctor)
+    run.__name__: run for run in (pretrain, evaluate, predict, features, score, convert, doctor)
 }
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """The WordPiece tokeniser: lines of text to documents of token ids, by the kernel or its readable twin."""
 
 from array import array
-from collections.abc import Iterable, Sequence
-from itertools import accumulate
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate, chain, pairwise
 from typing import Any, NamedTuple
 
 from bertdata._native import Engine, default_engine, kernels, use_native
@@ -19,6 +19,11 @@ class TextTokens(NamedTuple):
 
     ids: Buffer
     ends: Buffer
+
+    def lists(self) -> Iterator[list[int]]:
+        """The ids of each text as a list."""
+        ids = list(self.ids)
+        return (ids[start:end] for start, end in pairwise(chain((0,), self.ends)))
 
 
 class WordPieceTokenizer:

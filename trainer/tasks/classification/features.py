@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, pairwise
 
 from bertdata.records import Vocabulary
 from bertdata.tokens.wordpiece import WordPieceTokenizer
@@ -28,8 +27,8 @@ def make_features(
     max_seq_length: int,
 ) -> list[PairFeature]:
     """The features of all examples, in order; labels: as of label_ids."""
-    firsts = _each(tokenizer, [pair.first for pair in pairs])
-    seconds = _each(tokenizer, [pair.second or "" for pair in pairs])
+    firsts = tokenizer.encode_each([pair.first for pair in pairs]).lists()
+    seconds = tokenizer.encode_each([pair.second or "" for pair in pairs]).lists()
     vocabulary = tokenizer.vocabulary
     features = []
     for pair, first, second, label in zip(pairs, firsts, seconds, labels, strict=True):
@@ -41,13 +40,6 @@ def make_features(
         ids = [vocabulary.cls, *first, vocabulary.sep, *second, vocabulary.sep]
         features.append(PairFeature(ids, len(first) + 2, label))
     return features
-
-
-def _each(tokenizer: WordPieceTokenizer, texts: Sequence[str]) -> Iterator[Ids]:
-    """The ids of each text."""
-    found = tokenizer.encode_each(texts)
-    ids = list(found.ids)
-    return (ids[start:end] for start, end in pairwise(chain((0,), found.ends)))
 
 
 def shorten_pair(first: Ids, second: Ids, limit: int) -> tuple[Ids, Ids]:

@@ -3,9 +3,8 @@
 Equal to those of Google's and NVIDIA's run_squad.py in every field.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain, pairwise
 from random import Random
 from typing import Any
 
@@ -86,8 +85,8 @@ def make_features(
 ) -> list[Feature]:
     """The features of all questions, in order; a context without tokens has none."""
     contexts = _tokenize_contexts(questions, tokenizer)
-    queries = _each(tokenizer, [question.text for question in questions])
-    answers = _each(tokenizer, [question.answer.text if question.answer else "" for question in questions])
+    queries = tokenizer.encode_each([one.text for one in questions]).lists()
+    answers = tokenizer.encode_each([one.answer.text if one.answer else "" for one in questions]).lists()
     spans: dict[tuple[int, int], list[Span]] = {}
     features: list[Feature] = []
     for example, (question, query, answer) in enumerate(zip(questions, queries, answers, strict=True)):
@@ -104,13 +103,6 @@ def make_features(
                 Feature(unique_id, example, number, query, tokens, span, start, end, question.is_impossible)
             )
     return features
-
-
-def _each(tokenizer: WordPieceTokenizer, texts: Sequence[str]) -> Iterator[Ids]:
-    """The ids of each text."""
-    found = tokenizer.encode_each(texts)
-    ids = list(found.ids)
-    return (ids[start:end] for start, end in pairwise(chain((0,), found.ends)))
 
 
 def _tokenize_contexts(
