@@ -6,9 +6,11 @@ from importlib import import_module
 
 from bertdata.errors import SettingsError
 from bertdata.examples.bert.objective import BERT
+from bertdata.examples.classification.objective import CLASSIFICATION, REGRESSION
 from bertdata.examples.objective import Objective
+from bertdata.examples.squad.objective import SQUAD
 
-OBJECTIVES: dict[str, Objective] = {BERT.name: BERT}
+OBJECTIVES: dict[str, Objective] = {one.name: one for one in (BERT, SQUAD, CLASSIFICATION, REGRESSION)}
 """The package's own."""
 
 
@@ -25,7 +27,7 @@ def find_objective(name: str) -> Objective:
     if not colon:
         known = ", ".join(OBJECTIVES)
         raise SettingsError(
-            f"objective {name!r} is not known; known is {known}, one of your own is package.module:NAME"
+            f"objective {name!r} is not known; known are {known}, one of your own is package.module:NAME"
         )
     try:
         found = getattr(import_module(module), attribute)

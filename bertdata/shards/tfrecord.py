@@ -136,10 +136,11 @@ def decoded_columns(file: ByteSource, name: str, format: Any, size: int) -> Iter
 def find_layout(features: Features, objective: Objective | None = None) -> ShardLayout:
     """The layout that a record's features have; LossyExample if they are no example's of the objective.
 
-    Without one, the first of ours of which no field is missing.
+    Without one, the first of ours of which no field is missing; an error names those of the very first.
     """
-    missing: list[str] = []
-    for candidate in [objective] if objective else OBJECTIVES.values():
+    candidates = [objective] if objective else list(OBJECTIVES.values())
+    lacks: list[str] = []
+    for candidate in candidates:
         for remask in (True, False):
             layout = ShardLayout(objective=candidate.name, max_seq_length=1, remask=remask)
             try:
@@ -147,13 +148,14 @@ def find_layout(features: Features, objective: Objective | None = None) -> Shard
             except SettingsError:
                 continue
             missing = sorted(set(fields) - set(features))
+            lacks = missing if candidate is candidates[0] else lacks
             if not missing:
                 sizes = {field.shape: len(features[name] or ()) for name, field in fields.items()}
                 if not 1 <= sizes["S"] <= LONGEST_SEQUENCE:
                     found = f"{next(name for name, field in fields.items() if field.shape == 'S')} has"
                     raise LossyExample(f"{found} {sizes['S']} values, expected 1 to {LONGEST_SEQUENCE}")
                 return replace(layout, max_seq_length=sizes["S"], max_predictions_per_seq=sizes.get("P", 0))
-    raise LossyExample(f"lacks {', '.join(missing)}")
+    raise LossyExample(f"lacks {', '.join(lacks)}")
 
 
 def canonical_blocks(

@@ -173,7 +173,11 @@ def test_a_setting_of_another_objective_is_refused(bertdata, corpus, small_vocab
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("gpt", "objective 'gpt' is not known; known is bert, one of your own is package.module:NAME"),
+        (
+            "gpt",
+            "objective 'gpt' is not known; known are bert, squad, classification, regression, one of your "
+            "own is package.module:NAME",
+        ),
         ("no.such.module:X", "No module named 'no'"),
         ("json:NOTHING", "has no attribute 'NOTHING'"),
         ("json:loads", "is no Objective"),
@@ -206,13 +210,14 @@ def test_a_field_of_no_column_is_a_mistake_that_is_named():
 WELDED = ("next_sentence", "next sentences", "next_label", "first_length", "second segment", "segment_ids")
 
 
-def test_nothing_but_its_own_module_knows_that_bert_has_two_segments_and_a_label():
+def test_nothing_but_objectives_of_two_segments_knows_of_segments_and_a_label():
     """Documentation aside; the drop-in has the flags of a script that makes nothing else.
 
     The layouts of packed rows, and rows of varying length, are other programs' forms of BERT's examples.
     """
     own = [
-        ROOT / "bertdata/examples/bert",
+        *(ROOT / "bertdata/examples" / name for name in ("bert", "squad", "classification")),
+        ROOT / "bertdata/examples/fine_tuning.py",
         ROOT / "bertdata/_native/examples",
         ROOT / "bertdata/shards/packed",
         ROOT / "bertdata/shards/varlength.py",

@@ -4,8 +4,9 @@ import math
 from dataclasses import dataclass, replace
 
 from bertdata.errors import InputError
+from bertdata.io import storage
 from trainer.tasks.classification.presets import ClassificationTask, Columns
-from trainer.tasks.classification.tables import Row, read_rows
+from trainer.tasks.classification.tables import Row, parse_rows, table_kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,12 @@ class Pairs:
 
 
 def read_pairs(path: str, task: ClassificationTask, *, labelled: bool = True) -> Pairs:
-    """The examples of the table at the path.
+    """The examples of the table at the path; see parse_pairs."""
+    return parse_pairs(storage.read_bytes(path), path, task, labelled=labelled)
+
+
+def parse_pairs(data: bytes, name: str, task: ClassificationTask, *, labelled: bool = True) -> Pairs:
+    """The examples of a table, whose kind is that of the name's ending.
 
     labelled: False for a table without labels, or whose labels are not to be read. InputError names a row
     that lacks a column.
@@ -47,7 +53,7 @@ def read_pairs(path: str, task: ClassificationTask, *, labelled: bool = True) ->
         columns, heading = task.test, True
     pairs: list[TextPair] = []
     skipped: list[str] = []
-    for where, row in read_rows(path, heading=heading):
+    for where, row in parse_rows(data, name, table_kind(name), heading=heading):
         wanted = [columns.first, columns.second, columns.label if labelled else None]
         missing = [column for column in wanted if column is not None and column not in row]
         if not missing:
@@ -57,8 +63,8 @@ def read_pairs(path: str, task: ClassificationTask, *, labelled: bool = True) ->
         else:
             raise InputError(f"{where}: lacks the column {missing[0]}; it has {_listed(row)}")
     if not pairs:
-        raise InputError(f"{path}: holds no examples")
-    return Pairs(name=path, pairs=pairs, skipped=skipped)
+        raise InputError(f"{name}: holds no examples")
+    return Pairs(name=name, pairs=pairs, skipped=skipped)
 
 
 def _listed(row: Row) -> str:

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from bertdata.errors import InputError
-from bertdata.io import storage
 from bertdata.io.file_kind import utf8_remedy
 from bertdata.io.json_text import parse_json_text
 
@@ -22,13 +21,8 @@ def table_kind(path: str) -> str:
     return next((kind for ending, kind in _ENDINGS.items() if path.endswith(ending)), "tsv")
 
 
-def read_rows(path: str, *, heading: bool = True) -> Iterator[tuple[str, Row]]:
-    """Each row with its place (``FILE: line N``); the kind is that of the file's ending."""
-    return parse_rows(storage.read_bytes(path), path, table_kind(path), heading=heading)
-
-
 def parse_rows(data: bytes, name: str, kind: str, *, heading: bool = True) -> Iterator[tuple[str, Row]]:
-    """Each row of a table with its place.
+    """Each row of a table with its place (``FILE: line N``); kind: one of KINDS.
 
     heading: the first row of TSV and CSV names the columns. A byte-order mark is dropped, an empty line is no
     row. Values are texts; one of JSON that is none is written as JSON. InputError names line, what was found

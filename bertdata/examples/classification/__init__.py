@@ -1,0 +1,1 @@
+"""Texts and pairs of texts with a label or a score."""

@@ -1,0 +1,66 @@
+"""Labelled and scored examples as Objectives."""
+
+from collections import Counter
+from typing import Any
+
+from bertdata.examples.classification.batch import LabelledBatch, ScoredBatch
+from bertdata.examples.counting import plain, share
+from bertdata.examples.fine_tuning import FineTuningObjective, segment_lines
+from bertdata.examples.objective import Counts, Findings, Totals
+from bertdata.records import ShardLayout
+from schemas import load_schema
+
+
+class LabelCounts(Counts):
+    """Examples of each label."""
+
+    def __init__(self) -> None:
+        self._labels = Counter[int]()
+
+    def add(self, batch: LabelledBatch) -> None:
+        self._labels.update(plain(batch.label_ids))
+
+    def merge(self, other: "LabelCounts") -> None:
+        self._labels += other._labels
+
+    def findings(self, totals: Totals) -> Findings:
+        counts = sorted(self._labels.items())
+        rows = [
+            (f"label {label}", f"{count} ({share(count, totals.examples):.1%})") for label, count in counts
+        ]
+        return Findings(rows, {"labels": {str(label): count for label, count in counts}})
+
+
+class ClassificationObjective(FineTuningObjective):
+    """The number of an example's label."""
+
+    batch_type = LabelledBatch
+
+    def counts(self) -> LabelCounts:
+        return LabelCounts()
+
+    def describe(self, example: Any, words: list[str], mask_id: int | None, layout: ShardLayout) -> str:
+        """The label, then each segment in words."""
+        padding = layout.max_seq_length - len(example.ids)
+        lines = segment_lines(example.ids, example.first_length, words)
+        return "\n".join(
+            [f"{len(example.ids)} ids and {padding} of padding, label {example.label}", *lines, ""]
+        )
+
+
+class RegressionObjective(FineTuningObjective):
+    """An example's score."""
+
+    batch_type = ScoredBatch
+
+    def describe(self, example: Any, words: list[str], mask_id: int | None, layout: ShardLayout) -> str:
+        """The score, then each segment in words."""
+        padding = layout.max_seq_length - len(example.ids)
+        lines = segment_lines(example.ids, example.first_length, words)
+        return "\n".join(
+            [f"{len(example.ids)} ids and {padding} of padding, score {example.score:g}", *lines, ""]
+        )
+
+
+CLASSIFICATION = ClassificationObjective("classification", load_schema("example")["classification"])
+REGRESSION = RegressionObjective("regression", load_schema("example")["regression"])

@@ -1,0 +1,64 @@
+"""SQuAD's examples as an Objective."""
+
+from typing import Any
+
+from bertdata.examples.counting import plain, share
+from bertdata.examples.fine_tuning import FineTuningObjective, segment_lines
+from bertdata.examples.objective import Counts, Findings, Totals, text_of
+from bertdata.examples.squad.batch import SquadBatch
+from bertdata.records import ShardLayout
+from schemas import load_schema
+
+
+class SquadCounts(Counts):
+    """Examples whose span holds the answer; their answers' tokens."""
+
+    def __init__(self) -> None:
+        self._answered = 0
+        self._answer_tokens = 0
+        self._impossible = 0
+
+    def add(self, batch: SquadBatch) -> None:
+        for start, end in zip(plain(batch.answer_starts), plain(batch.answer_ends), strict=True):
+            if end > 0:
+                self._answered += 1
+                self._answer_tokens += end - start + 1
+        self._impossible += sum(plain(batch.impossible))
+
+    def merge(self, other: "SquadCounts") -> None:
+        self._answered += other._answered
+        self._answer_tokens += other._answer_tokens
+        self._impossible += other._impossible
+
+    def findings(self, totals: Totals) -> Findings:
+        mean = share(self._answer_tokens, self._answered)
+        rows = [
+            ("with answer", f"{self._answered} of {totals.examples}, mean {mean:.1f} tokens"),
+            ("impossible", f"{self._impossible}"),
+        ]
+        section = {"with_answer": self._answered, "mean_tokens": mean, "impossible": self._impossible}
+        return Findings(rows, {"answers": section})
+
+
+class SquadObjective(FineTuningObjective):
+    """The places of an answer's first and last token in a span."""
+
+    batch_type = SquadBatch
+
+    def counts(self) -> SquadCounts:
+        return SquadCounts()
+
+    def describe(self, example: Any, words: list[str], mask_id: int | None, layout: ShardLayout) -> str:
+        """Both segments in words, then the answer."""
+        padding = layout.max_seq_length - len(example.ids)
+        start, end = example.answer_start, example.answer_end
+        answer = f"answer {start} to {end}  {text_of(example.ids[start : end + 1], words)}"
+        lines = [
+            f"{len(example.ids)} ids and {padding} of padding",
+            *segment_lines(example.ids, example.first_length, words),
+            f"  {answer if end else 'impossible' if example.impossible else 'no answer in this span'}",
+        ]
+        return "\n".join(lines) + "\n"
+
+
+SQUAD = SquadObjective("squad", load_schema("example")["squad"])

@@ -1,0 +1,163 @@
+"""Features as a dataset of the toolkit: a shard and a manifest, made once, found again and verified."""
+
+import json
+from array import array
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bertdata.config.settings import ExampleSettings
+from bertdata.dataset.lengths import ShardLengths
+from bertdata.dataset.manifest import InputEntry, Manifest, Plan, ShardEntry
+from bertdata.dataset.writer import Dataset
+from bertdata.io import storage
+from bertdata.io.file_check import HashingSink, md5_of
+from bertdata.records import ExampleBatch, Vocabulary
+from bertdata.shards.write import write_examples
+
+STEM = "features"
+"""Name of the one shard, without its ending."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class FeatureSource:
+    """A file, its bytes read already, that features are made of."""
+
+    path: str
+    data: bytes
+
+    @property
+    def md5(self) -> str:
+        return md5_of(self.data)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class MadeExamples:
+    """The examples of a source; documents, sentences: counts for the manifest; warnings: for a person."""
+
+    examples: Sequence[Any]
+    batch_type: type[ExampleBatch]
+    documents: int
+    sentences: int
+    warnings: Sequence[str] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FeatureSet:
+    """A finished dataset of features; kept: an earlier run had made it. warnings: of a run that made it."""
+
+    directory: str
+    manifest: Manifest
+    kept: bool
+    warnings: Sequence[str] = ()
+
+
+class _Examples:
+    """Examples in memory, as write_examples takes them."""
+
+    masked = 0
+
+    def __init__(self, examples: Sequence[Any], batch_type: type[ExampleBatch], *, wide: bool) -> None:
+        self._examples = examples
+        self._batch_type = batch_type
+        self._wide = wide
+
+    def __len__(self) -> int:
+        return len(self._examples)
+
+    @property
+    def tokens(self) -> int:
+        return sum(len(example.ids) for example in self._examples)
+
+    def batch(self, start: int, stop: int, step: int = 1) -> ExampleBatch:
+        return self._batch_type.of(self._examples[start:stop:step], wide=self._wide)
+
+
+def read_source(path: str) -> FeatureSource:
+    """The file with its bytes."""
+    return FeatureSource(path=path, data=storage.read_bytes(path))
+
+
+def feature_set_name(source: FeatureSource, vocabulary: Vocabulary, settings: ExampleSettings) -> str:
+    """A directory's name for these features: the objective, and a digest of all that they depend on."""
+    value = [source.md5, vocabulary.md5, _as_json(settings)]
+    return f"{settings.objective}-{md5_of(json.dumps(value, sort_keys=True).encode())[:16]}"
+
+
+def make_feature_set(
+    directory: str,
+    source: FeatureSource,
+    vocabulary: Vocabulary,
+    settings: ExampleSettings,
+    make: Callable[[FeatureSource], MadeExamples],
+) -> FeatureSet:
+    """The dataset in the directory, made by the commit protocol, or kept where it fits source and settings.
+
+    make is called only where it has to be made. vocabulary: of a file, which is copied beside the shard.
+    DatasetError for a directory of other settings or of something else.
+    """
+    name = storage.base_name(source.path)
+    plan = Plan(
+        recipe=settings.objective,
+        phase=None,
+        settings=_as_json(settings),
+        vocabulary={"md5": vocabulary.md5, "tokens": vocabulary.tokens},
+        inputs=(name,),
+    )
+    dataset = Dataset(directory, plan)
+    shard = f"{STEM}.{settings.format}"
+    with dataset.run():
+        found, manifest = dataset.finished_entry(shard, source.md5), dataset.found_manifest()
+        if found is not None and manifest is not None:
+            dataset.commit.release()
+            return FeatureSet(directory=directory, manifest=manifest, kept=True)
+        made = make(source)
+        entries = found or _write(dataset, shard, name, source, made, settings, vocabulary)
+        manifest = dataset.finish([entries[0]], [entries[1]], vocabulary=vocabulary.name)
+    return FeatureSet(directory=directory, manifest=manifest, kept=False, warnings=made.warnings)
+
+
+def _as_json(settings: ExampleSettings) -> dict[str, Any]:
+    """The settings as a manifest has them once it is read: lists for tuples."""
+    value: dict[str, Any] = json.loads(json.dumps(settings.as_json()))
+    return value
+
+
+def _write(
+    dataset: Dataset,
+    shard: str,
+    name: str,
+    source: FeatureSource,
+    made: MadeExamples,
+    settings: ExampleSettings,
+    vocabulary: Vocabulary,
+) -> tuple[InputEntry, ShardEntry]:
+    """Write the shard and its lengths, and note it as finished."""
+    examples = _Examples(made.examples, made.batch_type, wide=vocabulary.wide)
+    lengths = ShardLengths()
+    with dataset.open_shard(shard) as file:
+        sink = HashingSink(file.write)
+        content_md5 = write_examples(examples, settings, sink, engine=None, also=lengths.add)
+    unknown = sum(array("I", example.ids).count(vocabulary.unk or 0) for example in made.examples)
+    input_entry = InputEntry(
+        name=name,
+        bytes=len(source.data),
+        md5=source.md5,
+        documents=made.documents,
+        sentences=made.sentences,
+        tokens=examples.tokens,
+        unknown_tokens=unknown,
+    )
+    shard_entry = ShardEntry(
+        name=shard,
+        input=name,
+        bytes=sink.bytes,
+        md5=sink.md5,
+        content_md5=content_md5,
+        examples=len(examples),
+        tokens=examples.tokens,
+        masked_tokens=0,
+        lengths_md5=dataset.write_lengths(shard, lengths),
+    )
+    dataset.record(input_entry, shard_entry)
+    return input_entry, shard_entry
