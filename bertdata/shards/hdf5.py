@@ -10,9 +10,15 @@ from bertdata.errors import ShardError
 from bertdata.examples.bert.objective import BERT
 from bertdata.examples.fields import Fields
 from bertdata.examples.objective import Objective
-from bertdata.examples.objectives import find_objective
+from bertdata.examples.objectives import OBJECTIVES, find_objective
 from bertdata.records import ExampleBatch, ShardLayout
-from bertdata.shards.hdf5_datasets import DatasetForm, Hdf5Input, Hdf5Output, block_rows
+from bertdata.shards.hdf5_datasets import (
+    DatasetForm,
+    Hdf5Input,
+    Hdf5Output,
+    block_rows,
+    dataset_names,
+)
 from bertdata.shards.hdf5_file import load_h5py
 from bertdata.shards.protocol import ShardReader, Sink
 
@@ -58,12 +64,17 @@ class Hdf5Writer:
 
 
 class Hdf5Reader(ShardReader):
-    """Reads any tool's file of this layout, whatever its integer types and chunks, from a seekable file."""
+    """Reads any tool's file of this layout, whatever its integer types and chunks, from a seekable file.
+
+    objective: that of the examples, where it is known; else the first of ours whose fields are there, BERT's
+    where there is none.
+    """
 
     layout: ShardLayout
 
-    def __init__(self, file: IO[bytes], name: str, objective: Objective = BERT) -> None:
+    def __init__(self, file: IO[bytes], name: str, objective: Objective | None = None) -> None:
         self._name = name
+        objective = objective or _find_objective(file)
         self._objective = objective
         self._fields = objective.fields("hdf5")
         self._file = Hdf5Input(file, name, list(self._fields))
@@ -89,6 +100,12 @@ class Hdf5Reader(ShardReader):
             block = unpad(found, self._fields, self._objective.batch_type, record)
             check_batch(block, self.layout, record, lowest_position)
             yield narrow(block)
+
+
+def _find_objective(file: IO[bytes]) -> Objective:
+    names = dataset_names(file)
+    fitting = (one for one in OBJECTIVES.values() if names >= set(one.fields("hdf5")))
+    return next(fitting, BERT)
 
 
 def _lowest_position(fields: Fields) -> int:

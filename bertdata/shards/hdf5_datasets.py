@@ -68,6 +68,15 @@ class Hdf5Output:
         self._scratch.finish()
 
 
+def dataset_names(file: IO[bytes]) -> set[str]:
+    """The names in an HDF5 file's root; none where it cannot be read, of which its reader says why."""
+    h5py = load_h5py()
+    try:
+        return set(h5py.File(file, "r"))
+    except H5PY_ERRORS:
+        return set()
+
+
 class Hdf5Input:
     """Datasets of a seekable HDF5 file, of whatever integer types and chunks, checked before they are read.
 

@@ -1,4 +1,4 @@
-"""Features of a file as text, for audits: what ``python -m trainer features`` does."""
+"""Features of a file as text for audits, or as a dataset: what ``python -m trainer features`` does."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -9,9 +9,12 @@ from bertdata.tokens.fit import casing_warnings
 from bertdata.tokens.load import load_tokenizer
 from bertdata.tokens.wordpiece import WordPieceTokenizer
 from trainer.tasks.classification import features as pair_features
+from trainer.tasks.classification.dataset import make_pair_set, settings_of
 from trainer.tasks.classification.presets import ClassificationTask
-from trainer.tasks.classification.reading import label_ids, read_pairs, with_labels
+from trainer.tasks.classification.reading import Pairs, label_ids, parse_pairs, read_pairs, with_labels
+from trainer.tasks.feature_set import FeatureSet, read_source
 from trainer.tasks.squad import features as squad_features
+from trainer.tasks.squad.dataset import make_squad_set
 from trainer.tasks.squad.reading import read_squad
 from trainer.tasks.squad.settings import SquadSettings
 from trainer.tasks.squad.text_form import feature_lines
@@ -59,11 +62,55 @@ def write_pair_features(
     """
     tokenizer, warnings = open_tokenizer(vocabulary, dialect, lower_case)
     found = read_pairs(path, task, labelled=labelled)
-    task = with_labels(task, found) if labelled else replace(task, labels=task.labels or ())
+    task = _labelled(task, found, labelled)
     labels = label_ids(found.pairs, task)
     features = pair_features.make_features(found.pairs, labels, tokenizer, max_seq_length)
     _write(output, pair_features.feature_lines(features, tokenizer.vocabulary, max_seq_length))
     return Written(f"{output}: {len(features)} features", [*warnings, *found.warnings()])
+
+
+def make_squad_dataset(path: str, output: str, *, vocabulary: str, settings: SquadSettings) -> Written:
+    """Make the dataset of a SQuAD file's features in the directory, or keep the one that is there."""
+    tokenizer, warnings = open_tokenizer(vocabulary, settings.dialect, settings.lower_case)
+    return _described(make_squad_set(output, read_source(path), tokenizer, settings), warnings)
+
+
+def make_pair_dataset(
+    path: str,
+    output: str,
+    task: ClassificationTask,
+    *,
+    vocabulary: str,
+    dialect: str,
+    lower_case: bool,
+    max_seq_length: int,
+    labelled: bool,
+    format: str,
+) -> Written:
+    """The same of a table of texts or pairs; labels as of write_pair_features."""
+    tokenizer, warnings = open_tokenizer(vocabulary, dialect, lower_case)
+    source = read_source(path)
+    task = _labelled(task, parse_pairs(source.data, path, task, labelled=labelled), labelled)
+    settings = settings_of(
+        task,
+        labelled=labelled,
+        dialect=dialect,
+        lower_case=lower_case,
+        max_seq_length=max_seq_length,
+        format=format,
+    )
+    return _described(make_pair_set(output, source, tokenizer, task, settings), warnings)
+
+
+def _labelled(task: ClassificationTask, found: Pairs, labelled: bool) -> ClassificationTask:
+    """The task with labels: its own or the table's; none where they are not read."""
+    return with_labels(task, found) if labelled else replace(task, labels=task.labels or ())
+
+
+def _described(found: FeatureSet, warnings: list[str]) -> Written:
+    (shard,) = found.manifest.shards
+    line = f"{found.directory}: {'kept' if found.kept else 'made'} {shard.examples} examples"
+    return Written(line, [*warnings, *found.warnings])
 
 
 def open_tokenizer(vocabulary: str, dialect: str, lower_case: bool) -> tuple[WordPieceTokenizer, list[str]]:

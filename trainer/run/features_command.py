@@ -1,20 +1,28 @@
 """The command line of ``python -m trainer features``."""
 
 from argparse import Namespace
+from typing import Any
 
 from bertdata.cli.common.parser import Parser, positive
+from bertdata.config.settings import FORMATS
 from bertdata.io.terminal import say, say_error
-from trainer.run.features import Written, write_pair_features, write_squad_features
+from trainer.run.features import (
+    Written,
+    make_pair_dataset,
+    make_squad_dataset,
+    write_pair_features,
+    write_squad_features,
+)
 from trainer.run.task_flags import SQUAD, TABLE_FLAGS, add_columns, add_task, classification_of, refuse
 from trainer.tasks.classification.settings import ClassificationSettings
 from trainer.tasks.squad.settings import SquadSettings
 
 _EXAMPLE = """\
   python -m trainer features --task squad train-v1.1.json --training --vocab vocab.txt --output features.jsonl
-  python -m trainer features --task mrpc train.tsv --vocab vocab.txt --output features.jsonl"""
+  python -m trainer features --task mrpc train.tsv --vocab vocab.txt --dataset features"""
 _SUMMARY = """\
-Writes the features that a model is fine-tuned on, one JSON object a line with sorted keys, to compare them
-with another program's."""
+Makes the features that a model is fine-tuned on: as text to compare them with another program's, or as a
+dataset with a manifest."""
 _SQUAD_FLAGS = ("doc_stride", "max_query_length", "shuffled", "version_2_with_negative")
 
 
@@ -33,7 +41,15 @@ def _parser() -> Parser:
     parser.add_argument("file", metavar="FILE", help="SQuAD's JSON, or a table")
     add_task(parser)
     parser.add_argument("--vocab", required=True, metavar="FILE|NAME", help="vocabulary of the tokeniser")
-    parser.add_argument("--output", required=True, metavar="FILE", help="file to write")
+    target = parser.add_mutually_exclusive_group(required=True)
+    target.add_argument("--output", metavar="FILE", help="write the features as text, one JSON object a line")
+    target.add_argument(
+        "--dataset",
+        metavar="DIR",
+        help="make a dataset of them, which bertdata verify-md5, show, stats and convert read; one of the "
+        "same file and settings that is there already is checked and kept",
+    )
+    parser.add_argument("--format", choices=FORMATS, default="tfrecord", help="container of the dataset")
     parser.add_argument(
         "--no-lower-case", dest="lower_case", action="store_false", help="keep case and accents"
     )
@@ -75,12 +91,16 @@ def _write_squad(given: Namespace) -> Written:
     refuse(given, (*TABLE_FLAGS, "no_labels"))
     names = ("max_seq_length", "doc_stride", "max_query_length")
     settings = SquadSettings(
+        format=given.format,
         dialect=given.dialect,
         lower_case=given.lower_case,
         training=given.training,
         version_2_with_negative=given.version_2_with_negative,
         **{name: value for name in names if (value := getattr(given, name)) is not None},
     )
+    if given.dataset is not None:
+        refuse(given, ("shuffled",))
+        return make_squad_dataset(given.file, given.dataset, vocabulary=given.vocab, settings=settings)
     return write_squad_features(
         given.file, given.output, vocabulary=given.vocab, settings=settings, shuffled=given.shuffled
     )
@@ -89,13 +109,14 @@ def _write_squad(given: Namespace) -> Written:
 def _write_pairs(given: Namespace) -> Written:
     refuse(given, _SQUAD_FLAGS)
     settings = ClassificationSettings(max_seq_length=given.max_seq_length or 128)
-    return write_pair_features(
-        given.file,
-        given.output,
-        classification_of(given),
-        vocabulary=given.vocab,
-        dialect=given.dialect,
-        lower_case=given.lower_case,
-        max_seq_length=settings.max_seq_length,
-        labelled=not given.no_labels,
-    )
+    shared: dict[str, Any] = {
+        "vocabulary": given.vocab,
+        "dialect": given.dialect,
+        "lower_case": given.lower_case,
+        "max_seq_length": settings.max_seq_length,
+        "labelled": not given.no_labels,
+    }
+    task = classification_of(given)
+    if given.dataset is not None:
+        return make_pair_dataset(given.file, given.dataset, task, format=given.format, **shared)
+    return write_pair_features(given.file, given.output, task, **shared)
