@@ -1,10 +1,13 @@
 """Batches of tensors: flat, or in padded rows."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeVar
 
 import torch
+
+Targets = Mapping[str, torch.Tensor]
+"""Of each example, or each missing one (zeros), a task's own columns by name: (B,), int32."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -26,15 +29,14 @@ class RowBatch:
     next_sentence_labels: torch.Tensor  # (B,), of packs (B, K): 1 where the second segment is random
     position_ids: torch.Tensor | None = None  # (S,) or (B, S): for packs, and devices that need them as input
     next_sentence_positions: torch.Tensor | None = None  # (B, K), for packs
+    targets: Targets = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.input_ids)
 
     def map(self, function: Callable[[torch.Tensor], torch.Tensor]) -> "RowBatch":
         """A batch with the function applied to each tensor that is there."""
-        tensors = {field.name: getattr(self, field.name) for field in fields(self)}
-        mapped: dict[str, Any] = {name: function(one) for name, one in tensors.items() if one is not None}
-        return RowBatch(**mapped)
+        return RowBatch(**_mapped(self, function))
 
     def cut(self, start: int, stop: int) -> "RowBatch":
         """A view of examples ``start`` to ``stop``; position ids shared by all examples stay whole."""
@@ -63,17 +65,29 @@ class FlatBatch:
     next_sentence_labels: torch.Tensor  # (B,): 1 where the second segment is random
     longest: int  # most tokens that a sequence of the dataset may have
     tokens: int  # real ones, of T
+    targets: Targets = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.first_rows)
 
     def map(self, function: Callable[[torch.Tensor], torch.Tensor]) -> "FlatBatch":
         """A batch with the function applied to each tensor."""
-        mapped: dict[str, Any] = {}
-        for field in fields(self):
-            value = getattr(self, field.name)
-            mapped[field.name] = function(value) if isinstance(value, torch.Tensor) else value
-        return FlatBatch(**mapped)
+        return FlatBatch(**_mapped(self, function))
+
+
+def _mapped(
+    batch: "RowBatch | FlatBatch", function: Callable[[torch.Tensor], torch.Tensor]
+) -> dict[str, Any]:
+    """The fields of a batch, the function applied to each tensor."""
+    mapped: dict[str, Any] = {}
+    for item in fields(batch):
+        value = getattr(batch, item.name)
+        if isinstance(value, torch.Tensor):
+            value = function(value)
+        elif isinstance(value, Mapping):
+            value = {name: function(one) for name, one in value.items()}
+        mapped[item.name] = value
+    return mapped
 
 
 Batch = RowBatch | FlatBatch

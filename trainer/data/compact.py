@@ -13,7 +13,8 @@ from numpy.lib.stride_tricks import sliding_window_view
 from bertdata.examples import columns
 from bertdata.examples.bert.batch import BertBatch
 from bertdata.examples.columns import Array
-from bertdata.records import ShardLayout
+from bertdata.examples.objectives import find_objective
+from bertdata.records import ExampleBatch, ShardLayout
 from bertdata.shards.packed.packs import PackBatch
 
 
@@ -21,19 +22,34 @@ class CompactExamples:
     """Decoded examples without padding (2 bytes an id, 4 a mask, 13 an example), to gather from.
 
     An example's ids are the start of a window of S ids over the ids of all, so that one copy takes them.
-    row_bounds: of a file of packed rows, 0 and then the example after each row; else None.
+    targets: the other columns of one value an example that its objective has, by name; one without masked
+    words has empty masks. row_bounds: of a file of packed rows, 0 and then the example after each row; else
+    None.
     """
 
     def __init__(self, batches: Iterable[Any], layout: ShardLayout, row_bounds: Array | None = None) -> None:
-        held = columns.join([*batches, columns.blank(BertBatch, layout)])
+        kind = find_objective(layout.objective).batch_type
+        held: Any = columns.join([*batches, columns.blank(kind, layout)])
         self.ids = sliding_window_view(held.ids, layout.max_seq_length)
-        self.positions = sliding_window_view(held.positions, layout.max_predictions_per_seq)
-        self.labels = sliding_window_view(held.labels, layout.max_predictions_per_seq)
         self.bounds = np.insert(held.ends, 0, 0)
-        self.mask_bounds = np.insert(held.mask_ends, 0, 0)
         self.first_lengths = held.first_lengths
-        self.next_labels = held.next_labels
+        self.targets = {name: getattr(held, name) for name in target_names(kind)}
         self.row_bounds = row_bounds
+        if issubclass(kind, BertBatch):
+            self.positions = sliding_window_view(held.positions, layout.max_predictions_per_seq)
+            self.labels = sliding_window_view(held.labels, layout.max_predictions_per_seq)
+            self.mask_bounds = np.insert(held.mask_ends, 0, 0)
+            self.next_labels = held.next_labels
+        else:
+            self.positions = self.labels = np.zeros((1, layout.max_predictions_per_seq), np.uint16)
+            self.mask_bounds = np.zeros(len(held) + 1, np.uint32)
+            self.next_labels = np.zeros(len(held), np.uint8)
+
+
+def target_names(kind: type[ExampleBatch]) -> list[str]:
+    """The columns of one value an example that are neither of the input nor of pre-training."""
+    known = {"first_lengths", "next_labels", *kind.ragged()}
+    return [column.name for column in kind.columns() if column.ends is None and column.name not in known]
 
 
 def compact_packs(packs: Iterable[PackBatch], layout: ShardLayout) -> CompactExamples:
@@ -84,6 +100,7 @@ class GatheredExamples:
     masks: Array  # (N,)
     next_labels: Array  # (N,)
     row_ends: Array  # (rows,): the example after each row
+    targets: dict[str, Array]  # (N,) each: the task's own columns
 
     def __len__(self) -> int:
         return len(self.lengths)
@@ -105,6 +122,7 @@ class GatheredExamples:
             masks=self.masks[first:last],
             next_labels=self.next_labels[first:last],
             row_ends=self.row_ends[start:stop] - first,
+            targets={name: values[first:last] for name, values in self.targets.items()},
         )
 
 
@@ -118,6 +136,8 @@ def gather(
     ids = np.empty((count, layout.max_seq_length), np.int32)
     positions, labels = np.empty((2, count, layout.max_predictions_per_seq), np.int32)
     lengths, first_lengths, masks, next_labels = np.empty((4, count), np.int32)
+    names = target_names(find_objective(layout.objective).batch_type)
+    chosen = {name: np.empty(count, np.int32) for name in names}
     for held, numbers, targets in pieces:
         start, mask_start = held.bounds[numbers], held.mask_bounds[numbers]
         ids[targets] = held.ids[start]
@@ -127,6 +147,8 @@ def gather(
         masks[targets] = held.mask_bounds[numbers + 1] - mask_start
         first_lengths[targets] = held.first_lengths[numbers]
         next_labels[targets] = held.next_labels[numbers]
+        for name, values in chosen.items():
+            values[targets] = held.targets[name][numbers]
     return GatheredExamples(
         layout=layout,
         ids=ids,
@@ -137,4 +159,5 @@ def gather(
         masks=masks,
         next_labels=next_labels,
         row_ends=np.arange(1, count + 1) if row_ends is None else row_ends,
+        targets=chosen,
     )

@@ -1,5 +1,7 @@
 """Flat batches from gathered examples: all tokens in one row, padded to a budget."""
 
+from typing import Any
+
 import numpy as np
 import torch
 
@@ -41,8 +43,12 @@ def flatten(gathered: GatheredExamples, budgets: Budgets, budget: Budget | None 
         "masked_lm_weights": (np.arange(budget.masks) < masked).astype(np.float32),
         "next_sentence_labels": labels,
     }
-    tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
-    return FlatBatch(**tensors, longest=gathered.layout.max_seq_length, tokens=tokens)
+    tensors: dict[str, Any] = {name: torch.from_numpy(array) for name, array in arrays.items()}
+    targets = {
+        name: torch.from_numpy(_padded(values, budgets.examples)) for name, values in gathered.targets.items()
+    }
+    longest = gathered.layout.max_seq_length
+    return FlatBatch(**tensors, longest=longest, tokens=tokens, targets=targets)
 
 
 def _ends(lengths: Array, tokens: int, budget: Budget) -> Array:

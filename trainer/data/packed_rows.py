@@ -1,5 +1,7 @@
 """Row batches of packs: the examples of a row one behind the other, padded to S ids."""
 
+from typing import Any
+
 import numpy as np
 import torch
 
@@ -40,7 +42,8 @@ def pack_rows(gathered: GatheredExamples, count: int, slots: int) -> RowBatch:
         "next_sentence_positions": first,
         "next_sentence_labels": labels,
     }
-    return RowBatch(**{name: torch.from_numpy(array) for name, array in arrays.items()})
+    tensors: dict[str, Any] = {name: torch.from_numpy(array) for name, array in arrays.items()}
+    return RowBatch(**tensors)
 
 
 def _check(gathered: GatheredExamples, sizes: Array, tokens: Array, masks: Array, slots: int) -> None:

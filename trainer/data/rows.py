@@ -1,5 +1,7 @@
 """Row batches from gathered examples: each example padded to S ids and P masked slots."""
 
+from typing import Any
+
 import numpy as np
 import torch
 
@@ -30,7 +32,9 @@ def pad_rows(gathered: GatheredExamples, count: int) -> RowBatch:
     if count > len(gathered):
         arrays = {name: _lengthen(array, count) for name, array in arrays.items()}
         arrays["next_sentence_labels"][len(gathered) :] = -1
-    return RowBatch(**{name: torch.from_numpy(array) for name, array in arrays.items()})
+    tensors: dict[str, Any] = {name: torch.from_numpy(array) for name, array in arrays.items()}
+    targets = {name: torch.from_numpy(_lengthen(values, count)) for name, values in gathered.targets.items()}
+    return RowBatch(**tensors, targets=targets)
 
 
 def _lengthen(array: Array, count: int) -> Array:

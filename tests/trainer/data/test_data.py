@@ -93,7 +93,7 @@ def updates(data: OpenedDataset, count: int, **settings: int) -> list[list[RowBa
 def rows(batch: RowBatch) -> list[bytes]:
     """The bytes of each example."""
     tensors = [getattr(batch, field.name) for field in dataclasses.fields(RowBatch)]
-    tensors = [tensor for tensor in tensors if tensor is not None]
+    tensors = [tensor for tensor in tensors if isinstance(tensor, torch.Tensor)]
     return [b"".join(tensor[i].numpy().tobytes() for tensor in tensors) for i in range(len(batch))]
 
 

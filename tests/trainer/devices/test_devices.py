@@ -108,12 +108,12 @@ def test_the_same_seed_draws_the_same_numbers():
 
 def test_each_tensor_of_a_batch_is_moved_and_none_is_changed():
     ids, weights = torch.arange(3), torch.ones(2)
-    batch = RowBatch(
-        **{field.name: ids for field in dataclasses.fields(RowBatch)} | {"masked_lm_weights": weights}
-    )
+    every = {field.name: ids for field in dataclasses.fields(RowBatch)}
+    batch = RowBatch(**every | {"masked_lm_weights": weights, "targets": {"label": ids}})
     assert find_device(Config.of()).move(batch) is batch
     doubled = batch.map(lambda tensor: tensor * 2)
     assert (doubled.input_ids.tolist(), doubled.masked_lm_weights.tolist()) == ([0, 2, 4], [2.0, 2.0])
+    assert doubled.targets["label"].tolist() == [0, 2, 4]
     assert batch.input_ids.tolist() == [0, 1, 2]
 
 

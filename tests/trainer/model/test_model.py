@@ -62,7 +62,7 @@ def make_batch(seed: int = 0, padded: bool = True) -> RowBatch:
 
 def tensors_of(batch: RowBatch) -> dict[str, Tensor]:
     found = {field.name: getattr(batch, field.name) for field in fields(batch)}
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in found.items() if isinstance(value, Tensor)}
 
 
 def labels_of(batch: RowBatch) -> Tensor:

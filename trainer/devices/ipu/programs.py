@@ -16,7 +16,7 @@ from trainer.devices.ipu.stages import Pipeline
 from trainer.devices.programs import LossAndSums
 from trainer.errors import CheckpointError
 
-TENSORS = tuple(field.name for field in fields(RowBatch) if field.default is MISSING)
+TENSORS = tuple(field.name for field in fields(RowBatch) if field.default is field.default_factory is MISSING)
 _STEP = "Step"
 
 
