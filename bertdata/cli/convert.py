@@ -9,6 +9,7 @@ from bertdata.errors import UsageError
 from bertdata.io import storage
 from bertdata.io.terminal import say
 from bertdata.shards.containers import format_of_name, make_writer, open_reader
+from bertdata.shards.packed.packs import unpacked
 
 EXAMPLE = """\
   bertdata convert part-00000.tfrecord part-00000.hdf5
@@ -17,7 +18,8 @@ EXAMPLE = """\
 SUMMARY = """\
 The containers' names end in .tfrecord, .hdf5 or .parquet. No example loses anything: weights and
 padding follow from the rest, and a file whose examples hold more is refused. Graphcore's remasked
-order exists in TFRecord only; its examples come out in their usual order."""
+order exists in TFRecord only; its examples come out in their usual order. Packed rows are unpacked, one
+sequence after the other; bertdata pack makes them."""
 
 _BATCH = 512
 
@@ -39,7 +41,7 @@ def run(arguments: list[str]) -> int:
         open_reader(shard.path, objective=shard.objective) as reader,
         storage.open_output(args.target) as file,
     ):
-        layout = replace(reader.layout, remask=False)
+        layout = unpacked(replace(reader.layout, remask=False))
         writer = make_writer(format, file, layout)
         examples = 0
         for batch in reader.batches(_BATCH):

@@ -1,6 +1,9 @@
 """``bertdata show``: examples as a person reads them."""
 
+from collections.abc import Iterator
+from dataclasses import replace
 from itertools import islice
+from typing import Any
 
 from bertdata.cli.common.example_flags import add_objective, load_objective
 from bertdata.cli.common.parser import Parser, positive
@@ -9,21 +12,28 @@ from bertdata.dataset.vocabulary import known_vocabulary
 from bertdata.errors import UsageError
 from bertdata.examples.objectives import find_objective
 from bertdata.io.terminal import say_text
+from bertdata.records import ShardLayout
 from bertdata.shards.containers import open_reader
+from bertdata.shards.packed.packs import PackReader
+from bertdata.shards.protocol import ShardReader
 
 EXAMPLE = "  bertdata show shards/part-00000-of-00500.tfrecord --vocab vocab.txt --index 5 --num 2"
 
 SUMMARY = """\
 Prints words, masks (position, what stands there: [MASK], kept or random, and the label) and padding
 of examples in a shard of any container. Words come from the vocabulary beside the shard's manifest. For
-another tool's shard give --vocab: without it ids are printed, and [MASK] looks like a random word."""
+another tool's shard give --vocab: without it ids are printed, and [MASK] looks like a random word. Of a
+shard of packed rows --index and --num count rows, whose sequences follow one another."""
+
+_ROWS = 64
+_Titled = tuple[str, Any, ShardLayout]
 
 
 def make_parser() -> Parser:
     parser = Parser("bertdata show", EXAMPLE, SUMMARY)
     parser.add_argument("shard", metavar="SHARD", help="TFRecord, HDF5 or Parquet file")
     parser.add_argument(
-        "--index", type=int, default=0, metavar="I", help="first example to show (default: 0)"
+        "--index", type=int, default=0, metavar="I", help="first example, or packed row, to show (default: 0)"
     )
     parser.add_argument("--num", type=positive, default=1, metavar="N", help="how many (default: 1)")
     parser.add_argument("--vocab", metavar="FILE", help="the vocabulary that the shard was made with")
@@ -40,14 +50,37 @@ def run(arguments: list[str]) -> int:
     with open_reader(shard.path, objective=shard.objective) as reader:
         objective = find_objective(reader.layout.objective)
         words, mask_id = _words(dataset, args.vocab)
-        examples = (example for batch in reader.batches(64) for example in batch.examples())
-        chosen = list(islice(examples, args.index, args.index + args.num))
+        texts = _rows(reader) if isinstance(reader, PackReader) else _examples(reader)
+        chosen = list(islice(texts, args.index, args.index + args.num))
         if not chosen:
-            raise UsageError(f"--index {args.index}: {args.shard} holds {len(reader)} examples, the last is "
-                             f"{len(reader) - 1}")  # fmt: skip
-        for number, example in enumerate(chosen, args.index):
-            say_text(f"example {number}: {objective.describe(example, words, mask_id, reader.layout)}")
+            kind, count = (
+                ("rows", reader.rows) if isinstance(reader, PackReader) else ("examples", len(reader))
+            )
+            raise UsageError(
+                f"--index {args.index}: {args.shard} holds {count} {kind}, the last is {count - 1}"
+            )
+        for titled in chosen:
+            for title, example, layout in titled:
+                say_text(f"{title}: {objective.describe(example, words, mask_id, layout)}")
     return 0
+
+
+def _examples(reader: ShardReader) -> Iterator[list[_Titled]]:
+    """Each example, under its number."""
+    for number, example in enumerate(reader):
+        yield [(f"example {number}", example, reader.layout)]
+
+
+def _rows(reader: PackReader) -> Iterator[list[_Titled]]:
+    """The sequences of each packed row; all padding is the last one's."""
+    for number, row in enumerate(row for packs in reader.packs(_ROWS) for row in packs.rows()):
+        left = reader.layout.max_seq_length - sum(len(example.ids) for example in row)
+        titled = []
+        for place, example in enumerate(row, 1):
+            length = len(example.ids) + (left if place == len(row) else 0)
+            title = f"row {number}, sequence {place} of {len(row)}"
+            titled.append((title, example, replace(reader.layout, max_seq_length=length)))
+        yield titled
 
 
 def _words(dataset: FoundDataset, vocab: str | None) -> tuple[list[str], int | None]:

@@ -17,11 +17,12 @@ EXAMPLE = """\
 
 SUMMARY = """\
 Reads every record of a dataset and prints lengths, padding, the balance of its shards, and the
-statistics of its objective (BERT's: masks by kind, segments, random pairs). DIR may hold one dataset,
-several (phase1, phase2) or another tool's shards. The id of [MASK] comes from the vocabulary beside the
-manifest; for another tool's shards from --vocab, else it is the id that stands at most masked positions,
-and the output says so. A masked position with the original token is kept, also where that token was
-drawn at random. The share of [UNK] is that of the inputs, from the manifest."""
+statistics of its objective (BERT's: masks by kind, segments, random pairs); of packed rows also their
+sequences and efficiency. DIR may hold one dataset, several (phase1, phase2) or another tool's shards.
+The id of [MASK] comes from the vocabulary beside the manifest; for another tool's shards from --vocab,
+else it is the id that stands at most masked positions, and the output says so. A masked position with
+the original token is kept, also where that token was drawn at random. The share of [UNK] is that of the
+inputs, from the manifest."""
 
 _LABEL_WIDTH = 18
 _TEXT_BINS = 16
@@ -77,7 +78,13 @@ def _size_rows(one: Statistics) -> Iterator[_Row]:
     yield "tokens", f"{one.tokens:,} real"
     if one.unknown is not None:
         yield "[UNK]", f"{one.unknown:.2%} of the {one.input_tokens:,} tokens of the inputs"
-    yield "padding", f"{one.padding:.2%} of the positions, {one.layout.max_seq_length} an example"
+    holder = "an example" if one.layout.packing is None else "a row"
+    yield "padding", f"{one.padding:.2%} of the positions, {one.layout.max_seq_length} {holder}"
+    if one.layout.packing is not None:
+        yield "packed rows", f"{one.rows:,} of the layout {one.layout.packing}"
+        counts = [f"{number}: {one.packs[number] / one.rows:.2%}" for number in sorted(one.packs)]
+        yield "  sequences a row", f"mean {one.examples / one.rows:.3f}; {', '.join(counts)}"
+        yield "  efficiency", f"{1 - one.padding:.3%} of the positions hold a token"
 
 
 def _length_rows(one: Statistics) -> Iterator[_Row]:

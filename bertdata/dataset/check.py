@@ -10,10 +10,11 @@ from bertdata.io.file_check import Misfit, check_file
 from bertdata.shards.containers import open_reader
 from bertdata.shards.content import content_md5
 from bertdata.shards.framing import FrameCounter
+from bertdata.shards.packed.packs import PackReader
 
 Depth = Literal["size", "bytes", "counted", "examples"]
-"""Extent of a check: the file's size; its md5 too; the number of its examples too; or, instead of all three,
-the content md5 of its examples."""
+"""Extent of a check: the file's size; its md5 too; the number of its examples, or packed rows, too; or,
+instead of all three, the content md5 of its examples."""
 
 
 def check_shard(
@@ -43,20 +44,20 @@ def _check_counted(path: str, entry: ShardEntry, objective: str | None) -> Misfi
     misfit = check_file(path, entry.bytes, entry.md5, also=frames.feed if is_framed else None)
     if misfit is not None:
         return misfit
+    what, expected = ("examples", entry.examples) if entry.rows is None else ("packed rows", entry.rows)
     try:
-        found = frames.count if is_framed else _rows(path, objective)
+        found = frames.count if is_framed else _count(path, objective)
     except MissingExtraError:  # the md5 can be checked without
         return None
-    if found == entry.examples:
+    if found == expected:
         return None
-    return Misfit(
-        status="wrong number of examples", found=f"{found} examples", expected=f"{entry.examples} examples"
-    )
+    return Misfit(status=f"wrong number of {what}", found=f"{found} {what}", expected=f"{expected} {what}")
 
 
-def _rows(path: str, objective: str | None) -> int:
+def _count(path: str, objective: str | None) -> int:
+    """The examples of a shard, or its packed rows."""
     with open_reader(path, objective=objective) as reader:
-        return len(reader)
+        return reader.rows if isinstance(reader, PackReader) else len(reader)
 
 
 def check_sizes(directory: str, entries: Sequence[ShardEntry]) -> list[Misfit | None]:

@@ -10,6 +10,7 @@ from bertdata.examples.objective import Counts
 from bertdata.examples.objectives import find_objective
 from bertdata.records import ExampleBatch, ShardLayout
 from bertdata.shards.containers import open_reader
+from bertdata.shards.packed.packs import PackReader
 
 _BATCH = 512
 
@@ -18,8 +19,9 @@ _BATCH = 512
 class ShardCounts:
     """Counts over the examples of one shard.
 
-    lengths: examples by their number of real tokens; own: the objective's counts. layout is None for
-    a shard without records.
+    lengths: examples by their number of real tokens; own: the objective's counts. packs: packed rows by
+    their number of sequences; none where each row is one example. layout is None for a shard without
+    records.
     """
 
     name: str
@@ -27,6 +29,7 @@ class ShardCounts:
     layout: ShardLayout | None
     lengths: Counter[int] = field(default_factory=Counter)
     own: Counts = field(default_factory=Counts)
+    packs: Counter[int] = field(default_factory=Counter)
 
     @property
     def examples(self) -> int:
@@ -36,6 +39,11 @@ class ShardCounts:
     def tokens(self) -> int:
         """Real (not padded) positions."""
         return weighted_sum(self.lengths)
+
+    @property
+    def rows(self) -> int | None:
+        """Packed rows; None where each row is one example."""
+        return self.packs.total() if self.layout and self.layout.packing else None
 
     @property
     def masked_tokens(self) -> int:
@@ -54,8 +62,13 @@ def count_shard(
     with open_reader(path, engine, objective) as reader:
         own = find_objective(reader.layout.objective).counts()
         counts = ShardCounts(name=name, bytes=shard_bytes, layout=reader.layout, own=own)
-        for batch in reader.batches(_BATCH):
-            counts.add(batch)
+        if isinstance(reader, PackReader):
+            for packs in reader.packs(_BATCH):
+                counts.add(packs.examples)
+                counts.packs.update(sizes(plain(packs.ends)))
+        else:
+            for batch in reader.batches(_BATCH):
+                counts.add(batch)
     return counts
 
 

@@ -36,6 +36,7 @@ class Statistics:
         self.shards = sorted(counts, key=lambda shard: shard.name)
         self.layout = _common_layout(self.shards, dataset.path)
         self.lengths = merged(shard.lengths for shard in self.shards)
+        self.packs = merged(shard.packs for shard in self.shards)
         self.examples = self.lengths.total()
         self.tokens = weighted_sum(self.lengths)
         self.findings = self._own_findings(mask_id)
@@ -54,7 +55,12 @@ class Statistics:
     @property
     def padding(self) -> float:
         """The share of positions that hold no token."""
-        return 1 - self.tokens / (self.examples * self.layout.max_seq_length)
+        return 1 - self.tokens / (self.rows * self.layout.max_seq_length)
+
+    @property
+    def rows(self) -> int:
+        """Rows of S positions: as many as examples where they are not packed."""
+        return self.packs.total() or self.examples
 
     @property
     def unknown(self) -> float | None:
@@ -93,6 +99,7 @@ class Statistics:
             "input_tokens": self.input_tokens,
             "unknown_tokens": self.unknown_tokens,
             "unknown_share": None if self.unknown is None else rounded(self.unknown),
+            **self._packing_json(),
             **self._sections(),
             "tokens_per_shard": self._balance_json(),
             "shard_list": [
@@ -103,6 +110,20 @@ class Statistics:
                 for shard in self.shards
             ],
         }
+
+    def _packing_json(self) -> dict[str, Any]:
+        """The section on packed rows, where they are."""
+        if self.layout.packing is None:
+            return {}
+        packing = {
+            "layout": self.layout.packing,
+            "rows": self.rows,
+            "most_sequences_per_row": self.layout.sequences_per_row,
+            "sequences_per_row": share(self.examples, self.rows),
+            "rows_by_sequences": {str(sequences): self.packs[sequences] for sequences in sorted(self.packs)},
+            "efficiency": share(self.tokens, self.rows * self.layout.max_seq_length),
+        }
+        return {"packing": packing}
 
     def _sections(self) -> dict[str, Any]:
         """The lengths, and the objective's sections; what it has to say of lengths joins them."""
@@ -131,7 +152,7 @@ def count(shard: FoundShard) -> ShardCounts:
     if entry is not None and not entry.examples and not shard.bytes:
         return ShardCounts(name=shard.name, bytes=0, layout=None)
     counts = count_shard(shard.path, shard.name, shard.bytes, objective=shard.objective)
-    for what in ("examples", "tokens", "masked_tokens"):
+    for what in ("examples", "tokens", "masked_tokens", "rows"):
         found = getattr(counts, what)
         if entry is not None and found != (expected := getattr(entry, what)):
             raise ShardError(
@@ -154,7 +175,7 @@ def _common_layout(shards: list[ShardCounts], path: str) -> ShardLayout:
         if not shard.examples or shard.layout is None:
             continue
         first = first or shard
-        for what in ("objective", "max_seq_length", "max_predictions_per_seq"):
+        for what in ("objective", "packing", "max_seq_length", "max_predictions_per_seq"):
             found, expected = getattr(shard.layout, what), getattr(first.layout, what)
             if found != expected:
                 raise UsageError(

@@ -4,6 +4,7 @@ import io
 
 from hypothesis import strategies as st
 
+from bertdata._native import Engine
 from bertdata.examples.bert.batch import BertBatch, BertExample
 from bertdata.records import ShardLayout
 from bertdata.shards.containers import make_reader
@@ -59,29 +60,23 @@ def packed(table: list[Row], wide: bool = True) -> PackBatch:
     return PackBatch(examples=BertBatch.of(examples, wide=wide), ends=ends[1:])
 
 
-def unpacked_rows(packs: PackBatch) -> list[Row]:
-    examples, start, table = list(packs.examples.examples()), 0, []
-    for end in map(int, packs.ends):
-        table.append(examples[start:end])
-        start = end
-    return table
-
-
-def write_rows(table: list[Row], layout: ShardLayout, format: str, batch: int = 2) -> bytes:
+def write_rows(
+    table: list[Row], layout: ShardLayout, format: str, batch: int = 2, engine: Engine = "native"
+) -> bytes:
     """The bytes of a shard, written ``batch`` rows at a time."""
     sink = io.BytesIO()
-    writer = make_pack_writer(layout, format, sink)
+    writer = make_pack_writer(layout, format, sink, engine)
     for start in range(0, len(table), batch):
         writer.write(packed(table[start : start + batch]))
     writer.close()
     return sink.getvalue()
 
 
-def read_rows(data: bytes, name: str = "shard") -> tuple[PackReader, list[Row]]:
+def read_rows(data: bytes, name: str = "shard", engine: Engine = "native") -> tuple[PackReader, list[Row]]:
     """The reader and all rows of a shard."""
-    reader = make_reader(io.BytesIO(data), name)
+    reader = make_reader(io.BytesIO(data), name, engine)
     assert isinstance(reader, PackReader)
-    return reader, [row for packs in reader.packs(3) for row in unpacked_rows(packs)]
+    return reader, [row for packs in reader.packs(3) for row in packs.rows()]
 
 
 def sequence(length: int, number: int = 7, masks: int = 1) -> BertExample:

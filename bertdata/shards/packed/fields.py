@@ -1,9 +1,10 @@
 """Declared fields of packed rows: ``schemas/packed.json``."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 
+from bertdata.errors import ShardError
 from bertdata.records import ShardLayout
 from schemas import load_schema
 
@@ -31,6 +32,14 @@ class RowField:
 
 RowFields = Mapping[str, RowField]
 """The fields of a container, by name."""
+
+
+def check_names(found: Iterable[str], fields: RowFields, name: str) -> None:
+    """ShardError naming a field that is missing or not known, of the file or record called ``name``."""
+    for missing in sorted(set(fields) - set(found)):
+        raise ShardError(f"{name}: no field {missing}, expected {', '.join(fields)}")
+    for unknown in sorted(set(found) - set(fields)):
+        raise ShardError(f"{name}: unknown field {unknown}, expected {', '.join(fields)}")
 
 
 @cache

@@ -16,7 +16,7 @@ from bertdata.examples.bert.batch import BertBatch
 from bertdata.examples.columns import Array, lengths, narrow
 from bertdata.records import ShardLayout
 from bertdata.shards.packed.check import MOST_SEQUENCES, check_packed_layout, check_packs
-from bertdata.shards.packed.fields import row_fields
+from bertdata.shards.packed.fields import check_names, row_fields
 from bertdata.shards.packed.packs import (
     PackBatch,
     PackReader,
@@ -79,6 +79,7 @@ class FlatReader(PackReader):
     def __init__(self, file: IO[bytes], name: str) -> None:
         self._name = name
         self._parquet = ParquetInput(file, name)
+        check_names(self._parquet.schema.names, _FIELDS, name)
         check_schema(self._parquet.schema, _TYPES, set(_FIELDS), name)
         self.layout = _find_layout(self._parquet.metadata, name)
         self.rows = len(self._parquet)

@@ -16,12 +16,12 @@ from bertdata.examples.bert.batch import BertBatch
 from bertdata.examples.columns import Array, lengths, narrow
 from bertdata.io.signals import signals_held
 from bertdata.records import ShardLayout
-from bertdata.shards.hdf5_datasets import open_datasets
+from bertdata.shards.hdf5_datasets import dataset_types, open_datasets
 from bertdata.shards.hdf5_file import H5PY_ERRORS, ScratchHdf5, one_line
 from bertdata.shards.hdf5_storage import check_storage
 from bertdata.shards.hdf5_varlength import CHUNK_ROWS, VarlengthColumn, append_varlength, create_varlength
 from bertdata.shards.packed.check import MOST_SEQUENCES, check_packed_layout, check_packs, row_sizes
-from bertdata.shards.packed.fields import row_fields
+from bertdata.shards.packed.fields import check_names, row_fields
 from bertdata.shards.packed.grid import SequencePlaces
 from bertdata.shards.packed.packs import (
     PackBatch,
@@ -99,6 +99,7 @@ class NvidiaReader(PackReader):
 
     def __init__(self, file: IO[bytes], name: str) -> None:
         self._name = name
+        check_names(dataset_types(file), _FIELDS, name)
         datasets = open_datasets(file, name, list(_FIELDS))
         try:
             check_storage(datasets, file.seek(0, 2), name)

@@ -3,7 +3,8 @@
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Protocol
 
 from bertdata.records import Buffer, ExampleBatch, ShardLayout
 from bertdata.shards.protocol import ShardReader
@@ -24,6 +25,13 @@ class PackBatch:
 
     def __len__(self) -> int:
         return len(self.ends)
+
+    def rows(self) -> Iterator[list[Any]]:
+        """The examples of each row by themselves."""
+        examples, start = self.examples.examples(), 0
+        for end in map(int, self.ends):
+            yield list(islice(examples, end - start))
+            start = end
 
 
 class PackWriter(Protocol):
