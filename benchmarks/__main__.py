@@ -14,6 +14,7 @@ ALWAYS = (
     "long_run",
     "scaling",
     "loader",
+    "dynamic_masks",
     "training",
     "flat_batches",
     "optimiser_step",
