@@ -125,3 +125,39 @@ def test_what_is_no_squad_is_refused_in_one_line(value, message):
     with pytest.raises(InputError, match=message) as refused:
         read(value)
     assert "\n" not in str(refused.value)
+
+
+json_values = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(-3, 40), st.floats(allow_nan=False), st.text(max_size=5)),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=2), st.dictionaries(st.text(max_size=5), inner, max_size=2)
+    ),
+    max_leaves=4,
+)
+
+
+def places(value, path=()):
+    """The path of every value within a JSON value."""
+    yield path
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in items:
+        yield from places(inner, (*path, key))
+
+
+@tries(6)
+@given(st.data(), st.booleans(), st.booleans())
+def test_any_value_anywhere_is_read_or_refused_in_one_line(data, training, negatives):
+    value = json.loads(json.dumps(document(question(), question(id="q2", is_impossible=False))))
+    path = data.draw(st.sampled_from([one for one in places(value) if one]))
+    inside = value
+    for key in path[:-1]:
+        inside = inside[key]
+    inside[path[-1]] = data.draw(json_values)
+    message = ""
+    try:
+        found = read(value, training, negatives)
+        assert len(found.questions) + len(found.skipped) > 0
+    except InputError as error:
+        message = str(error)
+    assert not message or message.startswith("q.json: ")
+    assert "\n" not in message

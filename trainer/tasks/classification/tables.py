@@ -35,7 +35,7 @@ def parse_rows(data: bytes, name: str, kind: str, *, heading: bool = True) -> It
     if kind == "jsonl":
         return _objects(text, name)
     rows = _csv_rows(text, name) if kind == "csv" else _tsv_rows(text)
-    return _named_rows(rows, name, heading)
+    return _named_rows(rows, name, heading, strict=kind == "csv")
 
 
 def _tsv_rows(text: str) -> Iterator[tuple[int, list[str]]]:
@@ -56,13 +56,16 @@ def _csv_rows(text: str, name: str) -> Iterator[tuple[int, list[str]]]:
         raise InputError(f"{name}: line {reader.line_num}: is not CSV: {error}") from None
 
 
-def _named_rows(rows: Iterator[tuple[int, list[str]]], name: str, heading: bool) -> Iterator[tuple[str, Row]]:
+def _named_rows(
+    rows: Iterator[tuple[int, list[str]]], name: str, heading: bool, *, strict: bool
+) -> Iterator[tuple[str, Row]]:
+    """Each row by column; strict: refuse one that is longer than the heading, which GLUE's readers take."""
     columns = next(rows, (0, []))[1] if heading else []
     if len(set(columns)) < len(columns):
         twice = next(column for column in columns if columns.count(column) > 1)
         raise InputError(f"{name}: line 1: names the column {twice!r} twice")
     for number, row in rows:
-        if len(row) > len(columns) > 0:
+        if strict and len(row) > len(columns) > 0:
             raise InputError(
                 f"{name}: line {number}: has {len(row)} values, expected at most {len(columns)}, as the "
                 "heading has columns"
