@@ -46,7 +46,7 @@ def make_configs(arguments: Sequence[str], prog: str = PRETRAIN) -> list[Config]
         below, above = (_of_phase(given, phase, named) for given in (in_file, flags))
         keys = translate(below, where) | translate(above, below=below)
         if phase and not keys.get("phase2"):
-            keys |= {"phase2": True, "phase1_end_step": None, "start_from_ckpt": None}
+            keys |= {"phase2": True, "phase1_end_step": None, "start_from_ckpt": None, "start_moments": False}
         try:
             configs.append(Config.of(**keys))
         except SettingsError as error:  # values valid alone but not together

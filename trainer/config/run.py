@@ -23,7 +23,8 @@ class RunSection(Section):
     steps_this_run: int | None = None  # None: all that are left
     phase2: bool = False
     phase1_end_step: int | None = None  # None: phase 1's last checkpoint
-    start_from_ckpt: str | None = None  # weights only
+    start_from_ckpt: str | None = None  # weights only, unless start_moments
+    start_moments: bool = False
     resume: bool = False
     resume_step: int | None = None  # None: the last checkpoint
     checkpoint_every: int = 1000  # updates; 0: only at the end

@@ -1,10 +1,7 @@
 """Conversion of checkpoints between this trainer's form and other programs'."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-
-from torch import Tensor
 
 from bertdata.errors import DatasetError, MissingInputError
 from bertdata.io import storage
@@ -13,9 +10,8 @@ from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.model.bert import new_model
 from trainer.model.checkpoints.checkpoint import HEADS, Checkpoint
-from trainer.model.checkpoints.filling import fill_model
+from trainer.model.checkpoints.filling import fill_model, read_moments
 from trainer.model.checkpoints.kinds import WRITERS, is_recognised
-from trainer.model.checkpoints.vocabulary import padded
 from trainer.model.tokenizer_files import export_tokenizer
 from trainer.run.checkpoint import STATE, new_state, write_checkpoint
 from trainer.run.checkpoint_source import OURS, find_own, open_checkpoint
@@ -90,7 +86,7 @@ def _write_own(checkpoint: Checkpoint, shape: ModelConfig, target: str) -> str:
         weights |= {
             name: tensor.read() for name, tensor in checkpoint.weights.items() if name.startswith(HEADS[1:])
         }
-    moments = _read_moments(checkpoint, shape, weights)
+    moments = read_moments(checkpoint, shape, weights)
     updates = checkpoint.updates or 0
     state = new_state(Config.of(), shape)
     state = replace(state, step=updates, applied=updates, optimiser=checkpoint.optimiser or state.optimiser)
@@ -100,14 +96,6 @@ def _write_own(checkpoint: Checkpoint, shape: ModelConfig, target: str) -> str:
         lacks = f", without {len(missing)} tensors of the heads, which keep random values"
     what = f"weights and moments of update {updates}" if moments else "weights"
     return f"{target}: {what} to start from (--start-from-ckpt){lacks}"
-
-
-def _read_moments(
-    checkpoint: Checkpoint, shape: ModelConfig, weights: Mapping[str, Tensor]
-) -> dict[str, Tensor]:
-    """The moments of these weights, padded as they are."""
-    stored = padded(checkpoint.moments, shape)
-    return {key: moment.read() for key, moment in stored.items() if key.partition("/")[2] in weights}
 
 
 def _write_vocabulary(words: Vocabulary, target: str) -> None:

@@ -19,7 +19,7 @@ from trainer.run.checkpoint import State, new_state
 from trainer.run.evaluate import Evaluation, reached
 from trainer.run.pending_updates import PendingUpdates
 from trainer.run.runtime import Runtime, find_model_config, make_model, profiled
-from trainer.run.start_point import find_start_point
+from trainer.run.start_point import find_start_point, find_start_shape
 from trainer.run.training import Training
 
 
@@ -56,7 +56,11 @@ class UpdatePlan:
 def train_phase(runtime: Runtime, data: OpenedDataset) -> Training:
     """Train one phase, or the part of it until the run is stopped."""
     config, workers = runtime.config, runtime.workers
-    shape = find_model_config(config, data)
+    start = runtime.share(lambda: find_start_shape(config))
+    shape = find_model_config(config, data, start)
+    if start and start["hidden_act"] != shape.hidden_act:
+        found = f"hidden_act is {shape.hidden_act}, the checkpoint's {start['hidden_act']}"
+        runtime.log(f"warning: {found}; its weights know the latter")
     runtime.log("building the model")
     fresh = new_state(config, shape, data.digest)
     training = Training(runtime, make_model(runtime, shape), fresh)

@@ -109,9 +109,21 @@ def begin(config: Config) -> Runtime:
     return runtime
 
 
-def find_model_config(config: Config, data: OpenedDataset) -> ModelConfig:
-    """The configured model's shape; its vocabulary is the dataset's unless given."""
-    settings = {"vocab_size": data.vocabulary_size} | config.model.settings()
+def find_model_config(
+    config: Config, data: OpenedDataset, start: dict[str, Any] | None = None
+) -> ModelConfig:
+    """The configured model's shape; its vocabulary is the dataset's unless given.
+
+    start: the model of the checkpoint to start from, for keys that are not given. Of a file's hidden_act
+    its form is taken, since ``gelu`` in a bert_config.json is another than in a config.json.
+    """
+    start = dict(start or {})
+    given = config.model.settings()
+    if config.model.hidden_act is None and "hidden_act" in start:
+        given.pop("hidden_act", None)
+    if data.vocabulary_size is not None:
+        start.pop("vocab_size", None)
+    settings = {"vocab_size": data.vocabulary_size} | start | given
     if settings["vocab_size"] is None:
         raise SettingsError(
             f"vocab_size is missing: {data.name} has no manifest with the vocabulary's size; "

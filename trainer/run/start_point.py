@@ -1,10 +1,12 @@
 """The start point of a run, from the settings and the content of the output directory."""
 
 from pathlib import Path
+from typing import Any
 
 from bertdata.errors import DatasetError, MissingInputError, SettingsError
 from trainer.config.settings import Config
 from trainer.run.checkpoint import State, choose_checkpoint, find_checkpoints, read_state
+from trainer.run.checkpoint_source import open_checkpoint
 from trainer.run.resume_check import check_fits, check_position
 
 
@@ -15,6 +17,8 @@ def find_start_point(config: Config, fresh: State) -> tuple[str, str]:
     """
     output_dir = str(config.run.output_dir)
     there = find_checkpoints(output_dir)
+    if config.run.start_moments and not config.run.start_from_ckpt:
+        raise SettingsError("start_moments is given, but no start_from_ckpt to take them from")
     resuming = config.run.resume or config.run.resume_step is not None
     if resuming and (there or config.run.resume_step is not None):
         path = choose_checkpoint(output_dir, config.run.resume_step)
@@ -40,6 +44,23 @@ def find_start_point(config: Config, fresh: State) -> tuple[str, str]:
         found = f"is in use: holds {used[0]}"
         raise DatasetError(f"{output_dir}: {found}; give --resume to continue there, or another --output-dir")
     return ("weights", config.run.start_from_ckpt) if config.run.start_from_ckpt else ("new", "")
+
+
+def find_start_shape(config: Config) -> dict[str, Any] | None:
+    """The model of the checkpoint that a run starts from, for keys that are not given; None without one.
+
+    A run that goes on after such a start takes its own checkpoint's, as the other may be gone.
+    """
+    run = config.run
+    there = find_checkpoints(str(run.output_dir)) if run.resume or run.phase2 or run.resume_step else {}
+    if there and not (run.phase2 and run.start_from_ckpt):
+        first, last = (read_state(there[number]) for number in (min(there), max(there)))
+        began_elsewhere = any(state.config.get("start_from_ckpt") for state in (first, last))
+        return last.model if began_elsewhere else None
+    if run.start_from_ckpt is None:
+        return None
+    found = open_checkpoint(run.start_from_ckpt, with_moments=False).config
+    return found.as_json() if found else None
 
 
 def is_phase_over(config: Config) -> bool:

@@ -14,11 +14,12 @@ from trainer.config.settings import Config
 from trainer.data.batches import Batch
 from trainer.data.loader import Update
 from trainer.data.order import Position
-from trainer.errors import NotFiniteError, WorkerLost
+from trainer.errors import CheckpointError, NotFiniteError, WorkerLost
 from trainer.model.bert import BertForPreTraining
+from trainer.model.checkpoints.filling import fill_model, read_moments
 from trainer.optim import Schedule, make_schedule
 from trainer.run.checkpoint import MOMENTS, State, clean_up, read_state, read_tensors, save_checkpoint
-from trainer.run.checkpoint_source import read_weights_into
+from trainer.run.checkpoint_source import open_checkpoint, read_weights_into
 from trainer.run.checkpoint_writer import CheckpointWriter
 from trainer.run.resume_check import changed_settings
 from trainer.run.runtime import Runtime
@@ -61,7 +62,7 @@ class Training:
         if path:
             runtime.log(f"reading {path}")
         if kind == "weights":
-            runtime.share(lambda: read_weights_into(self._model, path))
+            self._read_weights(path)
         elif kind != "new":
             saved = State(**runtime.share(lambda: asdict(read_state(Path(path)))))
             if kind == "resumed":
@@ -78,6 +79,25 @@ class Training:
         if runtime.workers.local_rank == 0:
             clean_up(str(self._config.run.output_dir), after=number)
 
+    def _read_weights(self, path: str) -> None:
+        """Load weights of any origin into rank 0's model, and moments where they are asked for."""
+        if not self._config.run.start_moments:
+            self._runtime.share(lambda: read_weights_into(self._model, path))
+            return
+        moments: dict[str, Tensor] = {}
+
+        def read() -> tuple[list[str], int]:
+            checkpoint = open_checkpoint(path)
+            fill_model(self._model, checkpoint)
+            weights = dict(self._model.named_parameters())
+            moments.update(read_moments(checkpoint, self._model.config, weights))
+            if not moments:
+                raise CheckpointError(f"{path}: holds no moments of an optimiser; leave out start_moments")
+            return list(moments), checkpoint.updates or 0
+
+        names, updates = self._runtime.share(read)
+        self._load_moments(names, moments, updates)
+
     def _read(self, path: Path, saved: State) -> None:
         """Load weights into rank 0's model, and moments (KIND/NAME) into every worker's strategy."""
         moments: dict[str, Tensor] = {}
@@ -87,14 +107,18 @@ class Training:
             moments.update(read_tensors(path, saved, MOMENTS))
             return list(moments)
 
+        self._load_moments(self._runtime.share(read), moments, self.state.applied)
+
+    def _load_moments(self, names: Sequence[str], moments: Mapping[str, Tensor], applied: int) -> None:
+        """Give every worker's strategy rank 0's moments of these names, made by so many updates."""
         weights = dict(self._model.named_parameters())
         moved = dict[str, Tensor]()
-        for key in self._runtime.share(read):
+        for key in names:
             like = weights[key.partition("/")[2]]
             moved[key] = torch.zeros_like(like, dtype=torch.float32, requires_grad=False)
             moved[key].copy_(moments.get(key, torch.zeros(())))
         self._runtime.workers.broadcast(moved.values())
-        self.strategy.load_moments(moved, self.state.applied)
+        self.strategy.load_moments(moved, applied)
 
     def update(self, updates: Sequence[Update[Batch]]) -> list[Tensor]:
         """Make the updates; returns of each this worker's sums, as Strategy.update does."""

@@ -1,5 +1,6 @@
 """Models filled from checkpoints, and checkpoints of models."""
 
+from collections.abc import Mapping
 from typing import Protocol
 
 import torch
@@ -50,7 +51,18 @@ def fill_model(model: Configured, checkpoint: Checkpoint) -> list[str]:
     return missing
 
 
-def check_shapes(path: str, found: Stored, own: dict[str, Tensor]) -> None:
+def read_moments(
+    checkpoint: Checkpoint, config: ModelConfig, weights: Mapping[str, Tensor]
+) -> dict[str, Tensor]:
+    """The moments of these weights (KIND/NAME), padded as they are; DataError for one of another shape."""
+    stored = padded(checkpoint.moments, config)
+    owners = {key: weights[name] for key in stored if (name := key.partition("/")[2]) in weights}
+    found = {key: stored[key] for key in owners}
+    check_shapes(checkpoint.path, found, owners)
+    return {key: moment.read() for key, moment in found.items()}
+
+
+def check_shapes(path: str, found: Stored, own: Mapping[str, Tensor]) -> None:
     """DataError for the first tensor whose shape is not that of the model's."""
     for name, tensor in found.items():
         if tensor.shape != (wanted := tuple(own[name].shape)):
