@@ -35,7 +35,9 @@ class Hdf5Output:
     Each block of rows is one chunk of every dataset and is written once, whole.
     """
 
-    def __init__(self, sink: Sink, forms: Mapping[str, DatasetForm], block_rows: int) -> None:
+    def __init__(
+        self, sink: Sink, forms: Mapping[str, DatasetForm], block_rows: int, gzip_level: int = GZIP_LEVEL
+    ) -> None:
         self._written = 0
         self._scratch = ScratchHdf5(sink)
         with signals_held():
@@ -47,7 +49,7 @@ class Hdf5Output:
                     chunks=(block_rows, *form.row),
                     dtype=form.type,
                     compression="gzip",
-                    compression_opts=GZIP_LEVEL,
+                    compression_opts=gzip_level,
                     track_times=False,
                 )
 

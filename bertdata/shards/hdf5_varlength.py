@@ -51,16 +51,24 @@ def append_varlength(file: Any, name: str, values: "Array", ends: "Array") -> No
     h5py = load_h5py()
     dataset = file[name]
     start, count = dataset.shape[0], len(ends)
-    rows = np.empty(count, dtype=dataset.dtype)
-    for row, items in enumerate(np.split(values, ends[:-1])):
-        rows[row] = items
+    kind = h5py.check_vlen_dtype(dataset.dtype)
+    values = np.ascontiguousarray(values, kind)  # HDF5 reads it in place
+    rows = _rows_in_memory(values, np.asarray(ends, np.uint64))
+    in_memory = h5py.h5t.vlen_create(h5py.h5t.py_create(kind))
     with signals_held():
         dataset.resize(start + count, axis=0)
         place = dataset.id.get_space()
         place.select_hyperslab((start,), (count,))
-        # Not dataset[start:] = rows, which takes rows of equal length for a matrix.
-        dataset.id.write(h5py.h5s.create_simple((count,)), place, rows)
+        dataset.id.write(h5py.h5s.create_simple((count,)), place, rows, in_memory)
         dataset.flush()  # as Hdf5Writer does
+
+
+def _rows_in_memory(values: "Array", ends: "Array") -> "Array":
+    """Rows as HDF5 has them in memory, its ``hvl_t``: number of items and address; no object for a row."""
+    rows = np.zeros(len(ends), [("items", np.uintp), ("address", np.uintp)])
+    rows["items"] = np.diff(ends, prepend=np.uint64(0))
+    rows["address"] = values.ctypes.data + (ends - rows["items"]) * np.uint64(values.itemsize)
+    return rows
 
 
 class VarlengthColumn:

@@ -15,6 +15,9 @@ from bertdata.shards.packed.packs import PackBatch, PackReader, PackRegrouping, 
 from bertdata.shards.protocol import Sink
 from bertdata.shards.rows import RecordCheck
 
+_GZIP_LEVEL = 2
+"""A third faster than the usual 4, for files a fifth larger: compressing is most of the work of packing."""
+
 
 class GridHdf5Writer:
     """Writes rows as blocks of a fixed size, so the bytes do not depend on how they were batched."""
@@ -33,7 +36,7 @@ class GridHdf5Writer:
             name: DatasetForm(type=field.type, row=(self._widths[field.of],))
             for name, field in self._fields.items()
         }
-        self._file = Hdf5Output(sink, forms, step)
+        self._file = Hdf5Output(sink, forms, step, _GZIP_LEVEL)
 
     def write(self, packs: PackBatch) -> None:
         packs = pack_arrays(packs)
