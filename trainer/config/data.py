@@ -18,4 +18,14 @@ class DataSection(Section):
     open_files: int = 8  # the order of the examples depends on it
     token_budget: int | None = None  # tokens
     rows: bool = False
+    pack_on_load: bool = False
+    pack_window: int = 8192  # examples
+    sequences_per_row: int = 16
     seed: int = 42  # of initial weights, dropout and order
+
+    @property
+    def order(self) -> str:
+        """The rows that the order of the training deals: a position belongs to one kind of them."""
+        if not self.pack_on_load:
+            return "as stored"
+        return f"packed at load, {self.pack_window} examples together, at most {self.sequences_per_row} a row"

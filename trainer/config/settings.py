@@ -103,9 +103,9 @@ class Config:
         """The base learning rate; habana-tf's is that of one worker, multiplied by their number."""
         return self.schedule.base_learning_rate * (workers if self.schedule_name == "habana-tf" else 1)
 
-    def evaluation_interval(self, workers: int) -> int:
+    def evaluation_interval(self, workers: int, examples_per_row: float = 1.0) -> int:
         """Examples trained between two evaluations, by eval_every or MLPerf's rule; 0: only at the end."""
-        batch = self.update.examples(workers)
+        batch = self.update.examples(workers, examples_per_row)
         if self.run.eval_every is not None:
             return self.run.eval_every * batch
         return int(0.05 * (230.23 * batch + 3_000_000) / 25_000) * 25_000

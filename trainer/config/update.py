@@ -1,11 +1,13 @@
 """Section of an update: batch sizes, precision, optimiser, clipping, reduction."""
 
+import math
 from dataclasses import dataclass
 
 from trainer.config.schema import usual
 from trainer.config.section import Section, check
 
 _DEFAULT_BATCH_SIZE = 32
+_NEARLY_WHOLE = 0.05  # of a micro-batch: rows that are spread over the others
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -14,6 +16,7 @@ class UpdateSection(Section):
 
     batch_size: int | None = None  # examples of a micro-batch; None: 32, or from the global batch
     accumulation: int | None = None  # micro-batches of a worker; None: 1, or from the global batch
+    packed_accumulation: str = "sequences"
     replicas: int | None = None  # workers assumed by the two above; None: the actual number
     global_batch_size: int | None = None  # examples over all workers
     precision: str = "fp32"
@@ -59,11 +62,22 @@ class UpdateSection(Section):
         }
         return norms.get(self.clipping_point)
 
-    def micro_batches(self, workers: int) -> tuple[int, int]:
-        """(examples of a micro-batch, micro-batches of a worker in an update).
+    def micro_batches(self, workers: int, examples_per_row: float = 1.0) -> tuple[int, int]:
+        """(rows of a micro-batch, micro-batches of a worker in an update).
 
         A number that is not given follows from the global batch. SettingsError where that does not divide.
+        Packed rows have ``examples_per_row`` on average. Unless packed_accumulation is "rows", the numbers
+        given count examples: then there are fewer micro-batches, of about as many rows as examples are asked
+        for, or fewer rows.
         """
+        size, count = self._given_micro_batches(workers)
+        if self.packed_accumulation == "rows" or examples_per_row <= 1:
+            return size, count
+        packed = max(1, math.ceil(count / examples_per_row - _NEARLY_WHOLE))
+        return max(1, round(size * count / (packed * examples_per_row))), packed
+
+    def _given_micro_batches(self, workers: int) -> tuple[int, int]:
+        """(batch_size, accumulation) as they are given, or follow from the global batch."""
         size, count, total = self.batch_size, self.accumulation, self.global_batch_size
         if total is None and self.replicas is not None:
             total = (size or _DEFAULT_BATCH_SIZE) * (count or 1) * self.replicas
@@ -77,7 +91,7 @@ class UpdateSection(Section):
             check(total == whole, f"the global batch is {total}, {wanted}")
         return size or _DEFAULT_BATCH_SIZE, count or 1
 
-    def examples(self, workers: int) -> int:
-        """Examples of one update over all workers."""
-        size, count = self.micro_batches(workers)
-        return workers * size * count
+    def examples(self, workers: int, examples_per_row: float = 1.0) -> int:
+        """Examples of one update over all workers; of packed rows on average."""
+        size, count = self.micro_batches(workers, examples_per_row)
+        return round(workers * size * count * examples_per_row)

@@ -71,20 +71,27 @@ Piece = tuple[CompactExamples, Array, Array]
 
 def expand_rows(pieces: Sequence[Piece], count: int) -> tuple[list[Piece], Array]:
     """The examples of ``count`` packed rows, whose pieces hold rows; and the example after each row."""
-    sizes = np.zeros(count, np.int64)
+    sizes, bounds = np.zeros(count, np.int64), list[Array]()
     for held, rows, targets in pieces:
         assert held.row_bounds is not None
+        bounds.append(held.row_bounds)
         sizes[targets] = held.row_bounds[rows + 1] - held.row_bounds[rows]
     ends = np.cumsum(sizes)
-    expanded = []
-    for held, rows, targets in pieces:
-        assert held.row_bounds is not None
-        counts = sizes[targets]
-        beside = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-        numbers = np.repeat(held.row_bounds[rows], counts) + beside
-        places = np.repeat(ends[targets] - counts, counts) + beside
-        expanded.append((held, numbers, places))
+    expanded = [
+        (held, *expand(of_file, rows, ends[targets]))
+        for of_file, (held, rows, targets) in zip(bounds, pieces, strict=True)
+    ]
     return expanded, ends
+
+
+def expand(bounds: Array, rows: Array, ends: Array) -> tuple[Array, Array]:
+    """The examples of some rows, and their places, such that each row ends at its end.
+
+    bounds: 0, then the example after each row.
+    """
+    counts = bounds[rows + 1] - bounds[rows]
+    beside = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+    return np.repeat(bounds[rows], counts) + beside, np.repeat(ends - counts, counts) + beside
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)

@@ -7,12 +7,13 @@ from typing import Protocol, TypeVar
 from bertdata.dataset.reader import OpenedDataset
 from trainer.data.batches import AnyBatch, Batch, FlatBatch, RowBatch
 from trainer.data.budgets import Budgets, find_budgets
-from trainer.data.compact import GatheredExamples, gather
+from trainer.data.compact import GatheredExamples, gather, unpacked
 from trainer.data.deal import group_size
 from trainer.data.flat import flatten
+from trainer.data.load_packing import LoadPacking
 from trainer.data.packed_rows import pack_rows
 from trainer.data.rows import pad_rows
-from trainer.data.sizes import sample_sizes
+from trainer.data.sizes import mask_slots, sample_row_sizes, sample_sizes
 
 _MOST_LISTED = 8  # budgets named in the log
 
@@ -96,14 +97,31 @@ def make_form(
     rows: bool,
     token_budget: int | None = None,
     micro_batches: int = 1,
+    packing: LoadPacking | None = None,
 ) -> Form[Batch]:
-    """Rows, or flat batches whose budgets suit the dataset.
+    """Rows, or flat batches whose budgets suit the dataset: the form of a Loader's batches.
 
-    token_budget: that of ``budgets.find_budgets``. micro_batches: of all workers in an update, for a loader;
-    1 for evaluation.
+    batch_size: rows of a micro-batch, in the sense of the order: examples, or packs. token_budget: that of
+    ``budgets.find_budgets``. micro_batches: of all workers in an update. packing: that of the Loader.
     """
+    layout = data.layout if packing is None else packing.layout(data)
+    if layout.packing is None:
+        if rows:
+            return RowForm()
+        shares = group_size(micro_batches, batch_size) if data.has_lengths else 1
+        sizes = sample_sizes(data)
+        return FlatForm(find_budgets(sizes, layout, batch_size, token_budget=token_budget, shares=shares))
+    sizes = sample_row_sizes(data, packing)
+    if rows:
+        return RowForm(slots=mask_slots(data, layout, sizes))
+    return FlatForm(find_budgets(sizes, layout, batch_size, token_budget=token_budget))
+
+
+def make_evaluation_form(
+    data: OpenedDataset, *, batch_size: int, rows: bool, token_budget: int | None = None
+) -> Form[Batch]:
+    """The form of ``evaluation_batches``: single examples, also of packed rows."""
     if rows:
         return RowForm()
-    shares = group_size(micro_batches, batch_size) if data.has_lengths else 1
-    sizes = sample_sizes(data)
-    return FlatForm(find_budgets(sizes, data.layout, batch_size, token_budget=token_budget, shares=shares))
+    budgets = find_budgets(sample_sizes(data), unpacked(data.layout), batch_size, token_budget=token_budget)
+    return FlatForm(budgets)

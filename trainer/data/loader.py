@@ -12,9 +12,10 @@ from trainer.data.deal import Deal
 from trainer.data.decoder import Decoder
 from trainer.data.dynamic_masks import DynamicMasks, UnmaskedData
 from trainer.data.forms import Form, Made, Prepare
+from trainer.data.load_packing import LoadPacking, PackedShares
 from trainer.data.order import Order, Position
 from trainer.data.prefetcher import Prefetcher
-from trainer.data.shares import DealtShares, Share
+from trainer.data.shares import DealtShares, Share, Shares
 
 _ROWS_AT_ONCE = 1024  # small updates are gathered several at a time: a NumPy call costs a microsecond
 _PREFETCHED_UPDATES = 2
@@ -40,6 +41,7 @@ class Loader(Generic[Made]):
     lengths they are all open files; of many workers, those of a group of micro-batches. The next file of a
     queue is decoded when about a quarter of the current one is left, so memory holds up to twice as many.
 
+    packing: rows are packed at load (``trainer.data.load_packing``), and each worker decodes all open files.
     Where masks are drawn at load, their rate is that of the update, the first of which is ``first_update``.
     ``prepare`` gets the batches in the thread, rows many micro-batches at once; it may pin their memory.
     """
@@ -55,8 +57,9 @@ class Loader(Generic[Made]):
         rank: int = 0,
         seed: int = 0,
         open_files: int = 8,
-        position: tuple[int, int] = (0, 0),
+        position: tuple[int, ...] = (0, 0),
         first_update: int = 0,
+        packing: LoadPacking | None = None,
         prepare: Prepare = lambda batch: batch,
         warn: Callable[[str], None] = lambda message: None,
     ) -> None:
@@ -71,28 +74,47 @@ class Loader(Generic[Made]):
             warn(f"{data.name}: {files} files for {workers} workers, so each file is read by several")
         self._data, self._form, self._prepare = data, form, prepare
         self._batch_size, self._accumulation = batch_size, accumulation
-        own_rows = accumulation * batch_size
         self._masks = (
-            DynamicMasks(data, update_rows=own_rows, first_update=first_update)
+            DynamicMasks(data, update_rows=accumulation * batch_size, first_update=first_update)
             if isinstance(data, UnmaskedData)
             else None
         )
-        self._decoder = Decoder(data, kept_lengths=2 * open_files + 2)
-        by_lengths = data.has_lengths and data.layout.packing is None
-        shares = DealtShares(
-            order,
-            Deal(
-                workers=workers,
-                rank=rank,
-                accumulation=accumulation,
-                batch_size=batch_size,
-                by_lengths=by_lengths,
-            ),
-            update_rows=workers * accumulation * batch_size,
-            lengths=self._decoder.lengths if by_lengths else None,
-            rows_at_once=min(max(_ROWS_AT_ONCE, 2 * open_files), rows // workers),
-            ahead=min(open_files, files) * (rows // files) // 4,
+        self._layout = data.layout if packing is None else packing.layout(data)
+        self._decoder = Decoder(data, kept_lengths=2 * open_files + 2, checks_lengths=packing is not None)
+        by_lengths = data.has_lengths and self._layout.packing is None
+        deal = Deal(
+            workers=workers,
+            rank=rank,
+            accumulation=accumulation,
+            batch_size=batch_size,
+            by_lengths=by_lengths,
         )
+        lengths = self._decoder.lengths
+        update_rows = workers * accumulation * batch_size
+        rows_at_once = min(max(_ROWS_AT_ONCE, 2 * open_files), rows // workers)
+        ahead = min(open_files, files) * (rows // files) // 4
+        shares: Shares
+        if packing is not None:
+            shares = PackedShares(
+                data,
+                order,
+                packing,
+                offsets=deal.offsets.ravel(),
+                update_rows=update_rows,
+                lengths=lengths,
+                seed=seed,
+                rows_at_once=rows_at_once,
+                ahead=ahead,
+            )
+        else:
+            shares = DealtShares(
+                order,
+                deal,
+                update_rows=update_rows,
+                lengths=lengths if by_lengths else None,
+                rows_at_once=rows_at_once,
+                ahead=ahead,
+            )
         self._prefetched = Prefetcher(self._updates(shares.find(start)), _PREFETCHED_UPDATES)
 
     def __iter__(self) -> "Loader[Made]":
@@ -120,7 +142,7 @@ class Loader(Generic[Made]):
 
     def _gather(self, share: Share) -> GatheredExamples:
         """The examples of this worker's rows."""
-        layout, row_ends = self._data.layout, share.row_ends
+        layout, row_ends = self._layout, share.row_ends
         pieces = [(self._decoder.file(part.file), part.rows, part.targets) for part in share.parts]
         count = len(share.positions) * self._accumulation * self._batch_size
         if layout.packing is not None and row_ends is None:

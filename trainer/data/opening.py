@@ -115,6 +115,8 @@ def describe_phase(config: Config, data: OpenedDataset, held_out: OpenedDataset 
     line = (
         f"phase {2 if config.run.phase2 else 1}: trains on {data.name}: {data.examples} examples of {sizes}"
     )
+    if (rows := sum(shard.rows or 0 for shard in data.shards)) and layout.packing is not None:
+        line += f" in {rows} packed rows (layout {layout.packing})"
     return f"{line}; evaluates on {held_out.name}: {held_out.examples} examples" if held_out else line
 
 

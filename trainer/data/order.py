@@ -19,10 +19,14 @@ Array = npt.NDArray[Any]
 
 
 class Position(NamedTuple):
-    """A point in the order: the epoch, from 0, and the examples of it that are consumed."""
+    """A point in the order: the epoch, from 0, and the examples of it that are consumed.
+
+    rows: with packing at load, the rows consumed of the window that begins there.
+    """
 
     epoch: int = 0
     examples: int = 0
+    rows: int = 0
 
 
 class FileRows(NamedTuple):

@@ -1,5 +1,6 @@
-"""Sizes of a dataset's examples: tokens, and masked slots a token."""
+"""Sizes of a dataset's rows: tokens, masked slots, examples."""
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -7,7 +8,11 @@ import numpy as np
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.examples.bert.batch import BertBatch
 from bertdata.examples.columns import Array, lengths
+from bertdata.records import ShardLayout
+from bertdata.shards.packed.layouts import LAYOUTS
+from trainer.data.best_fit import pack_best_fit
 from trainer.data.dynamic_masks import UnmaskedData
+from trainer.data.load_packing import LoadPacking
 
 _EXAMPLES = 4096
 _LENGTHS = 1 << 17
@@ -16,34 +21,107 @@ _SHARDS = 16
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class ExampleSizes:
-    """Sizes of a sample of examples.
+    """Sizes of a sample of examples, or of packed rows.
 
     masks_per_token: masked slots of all over tokens of all.
-    deviation: how far an example's masks are from that share of its tokens, as a standard deviation.
+    deviation: how far the masks of an example, or row, are from that share of its tokens, as a standard
+    deviation.
+    mask_rate: an example of n tokens has up to mask_rate * n masked slots, rounded to the nearest.
     """
 
-    lengths: Array  # tokens of each example
+    lengths: Array  # tokens of each example, or row
     masks_per_token: float
     deviation: float
+    mask_rate: float = 1.0
 
 
 def sample_sizes(data: OpenedDataset) -> ExampleSizes:
-    """The sizes of a sample of the dataset, the same on every worker.
+    """The sizes of a sample of the dataset's examples, the same on every worker.
 
     Tokens are those of shards spread over the dataset where it has lengths, else, as masks always, those of
     the first examples, decoded.
     """
+    tokens, masks = _first_examples(data)
+    found = example_sizes(tokens, masks)
+    return replace(found, lengths=_spread_lengths(data)) if data.has_lengths else found
+
+
+def sample_row_sizes(data: OpenedDataset, packing: LoadPacking | None = None) -> ExampleSizes:
+    """The sizes of a sample of the rows of the training: examples, packed rows, or rows packed at load."""
+    if data.layout.packing is not None:
+        tokens, masks = _first_examples(data)
+        rows = _first_rows(data, len(tokens))
+        return replace(
+            example_sizes(np.bincount(rows, tokens), np.bincount(rows, masks)),
+            mask_rate=example_sizes(tokens, masks).mask_rate,
+        )
+    found = sample_sizes(data)
+    if packing is None:
+        return found
+    rows = _pack(found.lengths, data.layout, packing)
+    each = len(rows) / (rows.max() + 1)
+    return replace(
+        found, lengths=np.bincount(rows, found.lengths), deviation=found.deviation * math.sqrt(each)
+    )
+
+
+def examples_per_row(data: OpenedDataset, packing: LoadPacking | None = None) -> float:
+    """The examples of a row on average; of rows packed at load, those of a sample."""
+    if data.layout.packing is not None:
+        return data.examples / sum(shard.rows or 0 for shard in data.shards)
+    if packing is None:
+        return 1.0
+    rows = _pack(sample_sizes(data).lengths, data.layout, packing)
+    return len(rows) / int(rows.max() + 1)
+
+
+def mask_slots(data: OpenedDataset, layout: ShardLayout, sizes: ExampleSizes) -> int:
+    """The masked slots of a packed row: those of its layout where it says so, else what the rate allows.
+
+    Masks that are drawn at load need not fit into the layout's.
+    """
+    known = LAYOUTS.get(layout.packing or "")
+    room = known.mask_room(layout) if known and not isinstance(data, UnmaskedData) else None
+    if room is not None:
+        return room
+    by_rate = math.ceil(sizes.mask_rate * layout.max_seq_length + layout.sequences_per_row / 2) + 1
+    return min(layout.sequences_per_row * layout.max_predictions_per_seq, by_rate)
+
+
+def _pack(lengths: Array, layout: ShardLayout, packing: LoadPacking) -> Array:
+    """The row of each of some examples, as windows of them would be packed."""
+    rows, before = list[Array](), 0
+    for start in range(0, len(lengths), packing.window):
+        window = lengths[start : start + packing.window]
+        rows.append(before + pack_best_fit(window, layout.max_seq_length, packing.sequences_per_row))
+        before = int(rows[-1].max()) + 1
+    return np.concatenate(rows)
+
+
+def _first_examples(data: OpenedDataset) -> tuple[Array, Array]:
+    """Tokens and masked slots of the first examples, decoded."""
     if isinstance(data, UnmaskedData):
         data = data.sample()
-    tokens, masks, seen = [], [], 0
+    tokens, masks, seen = list[Array](), list[Array](), 0
     for batch in (batch for shard in data.shards for batch in data.batches(shard)):
         tokens.append(lengths(batch.ends))
         masks.append(lengths(batch.mask_ends) if isinstance(batch, BertBatch) else np.zeros(len(batch)))
         seen += len(batch)
         if seen >= _EXAMPLES:
             break
-    found = example_sizes(np.concatenate(tokens), np.concatenate(masks))
-    return replace(found, lengths=_spread_lengths(data)) if data.has_lengths else found
+    return np.concatenate(tokens), np.concatenate(masks)
+
+
+def _first_rows(data: OpenedDataset, examples: int) -> Array:
+    """The packed row of each of the first examples."""
+    sizes, seen = list[Array](), 0
+    for packs in (packs for shard in data.shards for packs in data.packs(shard)):
+        sizes.append(lengths(packs.ends))
+        seen += int(packs.ends[-1]) if len(packs) else 0
+        if seen >= examples:
+            break
+    counts = np.concatenate(sizes)
+    return np.repeat(np.arange(len(counts)), counts)[:examples]
 
 
 def _spread_lengths(data: OpenedDataset) -> Array:
@@ -61,4 +139,5 @@ def example_sizes(tokens: Array, masks: Array) -> ExampleSizes:
         lengths=tokens,
         masks_per_token=float(share),
         deviation=float(np.sqrt(np.mean((masks - share * tokens) ** 2))),
+        mask_rate=float(np.max((masks - 0.5) / tokens)),
     )

@@ -125,6 +125,9 @@ class Device:
         with self.autocast(self.config.update.precision):
             return learner(batch)
 
+    def check_accumulation(self, accumulation: int) -> None:
+        """SettingsError where so few micro-batches of an update cannot be trained with."""
+
     def check_training(self, workers: int) -> None:
         """SettingsError for settings that this device cannot train with, on so many workers."""
 

@@ -83,7 +83,8 @@ class Hpu(Device):
     def move(self, batch: Batch) -> Batch:
         """All integers have 32 bits, and position ids are an input, so that the card generates no tensor."""
         assert isinstance(batch, RowBatch)
-        batch = replace(batch, position_ids=torch.arange(batch.input_ids.shape[1], dtype=torch.int32))
+        if batch.position_ids is None:  # packed rows have their own
+            batch = replace(batch, position_ids=torch.arange(batch.input_ids.shape[1], dtype=torch.int32))
         return batch.map(lambda tensor: tensor.to(self.torch_device, non_blocking=True))
 
     def optimiser(self, preset: Preset, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:

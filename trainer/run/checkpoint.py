@@ -47,7 +47,8 @@ class State:
     step: int = 0  # updates of this phase
     applied: int = 0  # updates of this phase without those skipped because of an overflow
     trained: int = 0  # examples of this phase
-    position: tuple[int, int] = (0, 0)  # epoch, and examples of it that are consumed
+    position: tuple[int, ...] = (0, 0, 0)  # trainer.data.order.Position
+    order: str = "as stored"  # the rows that it counts
     data: str | None = None  # digest of the dataset that the position refers to
     seed: int
     open_files: int
@@ -74,6 +75,7 @@ def new_state(config: Config, model: ModelConfig, data: str | None = None) -> St
     return State(
         phase=2 if config.run.phase2 else 1,
         data=data,
+        order=config.data.order,
         seed=config.data.seed,
         open_files=config.data.open_files,
         optimiser=config.update.optimiser,

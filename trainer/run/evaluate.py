@@ -47,7 +47,7 @@ class Evaluation:
         batch_size = config.run.eval_batch_size or config.update.batch_size or 32
         batches = evaluation_batches(
             self._data,
-            form=self._runtime.form(self._data, batch_size),
+            form=self._runtime.evaluation_form(self._data, batch_size),
             batch_size=batch_size,
             workers=workers.size,
             rank=workers.rank,

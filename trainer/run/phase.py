@@ -12,6 +12,7 @@ from trainer.config.model import ModelConfig
 from trainer.data.batches import Batch
 from trainer.data.forms import Form
 from trainer.data.loader import Loader
+from trainer.data.sizes import examples_per_row
 from trainer.devices.device import Device
 from trainer.errors import StopRequested, WorkerLost
 from trainer.report.reporter import Reporter, make_reporter
@@ -27,29 +28,32 @@ from trainer.run.training import Training
 class UpdatePlan:
     """The updates of a phase that this run makes, numbered from ``start`` to ``last``.
 
-    batch_size: examples of a micro-batch. accumulation: micro-batches of each copy of the model.
-    examples: those of an update over all workers. interval: examples trained between two evaluations.
+    batch_size: rows of a micro-batch, each an example or a pack. accumulation: micro-batches of each copy of
+    the model. examples_per_row: on average. examples: those of an update over all workers. interval:
+    examples trained between two evaluations.
     """
 
     start: int
     last: int
     batch_size: int
     accumulation: int
+    examples_per_row: float
     examples: int
     interval: int
 
     @classmethod
-    def of(cls, runtime: Runtime, start: int) -> "UpdatePlan":
+    def of(cls, runtime: Runtime, start: int, examples_per_row: float) -> "UpdatePlan":
         config, copies = runtime.config, runtime.copies
         steps = config.schedule.steps
-        batch_size, accumulation = config.update.micro_batches(copies)
+        batch_size, accumulation = config.update.micro_batches(copies, examples_per_row)
         return cls(
             start=start,
             last=min(steps, start + (config.run.steps_this_run or steps)),
             batch_size=batch_size,
             accumulation=accumulation,
-            examples=config.update.examples(copies),
-            interval=config.evaluation_interval(copies),
+            examples_per_row=examples_per_row,
+            examples=config.update.examples(copies, examples_per_row),
+            interval=config.evaluation_interval(copies, examples_per_row),
         )
 
 
@@ -61,13 +65,16 @@ def train_phase(runtime: Runtime, data: OpenedDataset) -> Training:
     if start and start["hidden_act"] != shape.hidden_act:
         found = f"hidden_act is {shape.hidden_act}, the checkpoint's {start['hidden_act']}"
         runtime.log(f"warning: {found}; its weights know the latter")
+    per_row = examples_per_row(data, runtime.packing)
     runtime.log("building the model")
     fresh = new_state(config, shape, data.digest)
     training = Training(runtime, make_model(runtime, shape), fresh)
     if config.run.compile_only:
-        return compile_shapes(runtime, training, data)
-    training.start(*runtime.share(lambda: find_start_point(config, fresh)))
-    plan = UpdatePlan.of(runtime, training.state.step)
+        return compile_shapes(runtime, training, data, UpdatePlan.of(runtime, 0, per_row))
+    kind, path = runtime.share(lambda: find_start_point(config, fresh))
+    training.start(kind, path, config.update.examples(runtime.copies, per_row))
+    plan = UpdatePlan.of(runtime, training.state.step, per_row)
+    runtime.device.check_accumulation(plan.accumulation)
     calls = count_calls(plan.last - plan.start, runtime.device)
     evaluation = make_evaluation(runtime, data, shape)
     form = runtime.form(data, plan.batch_size, runtime.copies * plan.accumulation)
@@ -139,9 +146,8 @@ def make_updates(
     return stopped
 
 
-def compile_shapes(runtime: Runtime, training: Training, data: OpenedDataset) -> Training:
+def compile_shapes(runtime: Runtime, training: Training, data: OpenedDataset, plan: UpdatePlan) -> Training:
     """Compile for every shape of a micro-batch, without training."""
-    plan = UpdatePlan.of(runtime, training.state.step)
     form = runtime.form(data, plan.batch_size, runtime.copies * plan.accumulation)
     runtime.log("compiling")
     with closing(make_loader(runtime, data, plan, form, training.state)) as loader:
@@ -151,7 +157,8 @@ def compile_shapes(runtime: Runtime, training: Training, data: OpenedDataset) ->
         training.compile([micro_batches])
     if not blanks:
         training.compile(batches)
-    shapes = f"micro-batches of {plan.batch_size} examples, {form.describe()}"
+    kind = "packed rows" if plan.examples_per_row > 1 else "examples"
+    shapes = f"micro-batches of {plan.batch_size} {kind}, {form.describe()}"
     runtime.log(f"compiled for {runtime.device.describe()}, {shapes}; nothing was trained")
     training.is_over = True
     return training
@@ -182,6 +189,7 @@ def make_loader(
         open_files=config.data.open_files,
         position=state.position,
         first_update=state.step,
+        packing=runtime.packing,
         prepare=runtime.device.prepare,
         warn=lambda message: runtime.log(f"warning: {message}"),
     )
@@ -193,9 +201,12 @@ def announce(
     """Log the start point, the planned updates, the micro-batches' sizes, the model and the device."""
     device = runtime.device
     shares = f"{_counted(runtime.copies, 'worker')} x {_counted(plan.accumulation, 'micro-batch', 'es')}"
+    rows = f"{plan.batch_size}"
+    if plan.examples_per_row > 1:
+        rows += f" packed rows x {plan.examples_per_row:.3f} (on average)"
     runtime.log(
         f"{training.start_point}: updates {plan.start} to {plan.last} of {runtime.config.schedule.steps}, "
-        f"each of {shares} x {plan.batch_size} = {plan.examples} examples out of {data.examples}"
+        f"each of {shares} x {rows} = {plan.examples} examples out of {data.examples}"
     )
     runtime.log(f"micro-batches: {form.describe()}")
     runtime.log(f"{training.parameters:,} weights; {device.describe()}")

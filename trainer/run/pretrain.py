@@ -61,6 +61,7 @@ def train_phases(runtime: Runtime, phases: Sequence[Config]) -> None:
     about = list[str]()
     for config, data in zip(phases, datasets, strict=True):
         config.update.micro_batches(runtime.copies)  # fails before the first phase is trained, not after
+        replace(runtime, config=config).check_rows(data)
         held_out = config.data.eval_data and runtime.task.open(config, config.data.eval_data)
         about.append(describe_phase(config, data, held_out or None))
     skips_first = len(phases) > 1 and runtime.share(partial(is_phase_over, phases[0]))

@@ -16,11 +16,15 @@ _COMPARED = ("update", "schedule", "data", "masking")
 _ANOTHER_ORDER = "its position belongs to another order of the examples"
 _REASONS = {
     "data": _ANOTHER_ORDER,
+    "order": _ANOTHER_ORDER,
     "seed": _ANOTHER_ORDER,
     "open_files": _ANOTHER_ORDER,
     "optimiser": "its moments do not fit",
 }
-_SAID_ELSEWHERE = ("train_data", "eval_data", "unverified", "seed", "open_files", "optimiser")
+_SAID_ELSEWHERE = (
+    *("train_data", "eval_data", "unverified", "seed", "open_files", "optimiser"),
+    *("pack_on_load", "pack_window", "sequences_per_row"),
+)
 
 
 def check_fits(path: Path, state: State, fresh: State, *names: str) -> None:

@@ -16,7 +16,8 @@ from trainer.collectives.registry import find_collective
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
-from trainer.data.forms import Form, make_form
+from trainer.data.forms import Form, make_evaluation_form, make_form
+from trainer.data.load_packing import LoadPacking
 from trainer.devices.device import Device
 from trainer.devices.registry import find_device
 from trainer.errors import ReportedError
@@ -46,18 +47,42 @@ class Runtime:
             config=self.config, device=self.device, workers=self.workers, task=self.task, model=model
         )
 
-    def form(self, data: OpenedDataset, batch_size: int, micro_batches: int = 1) -> Form[Batch]:
-        """The form of the batches: flat, or rows where the device needs them or the configuration says so.
+    @property
+    def packing(self) -> LoadPacking | None:
+        """The configured packing at load."""
+        keys = self.config.data
+        if not keys.pack_on_load:
+            return None
+        return LoadPacking(window=keys.pack_window, sequences_per_row=keys.sequences_per_row)
 
-        micro_batches: those of an update over all workers, to which its examples are dealt.
+    def check_rows(self, data: OpenedDataset) -> None:
+        """SettingsError where packing at load is configured and the training data are packed already."""
+        if self.packing is not None:
+            self.packing.layout(data)
+
+    @property
+    def has_rows(self) -> bool:
+        """True if batches are rows: the device needs them, or the configuration says so; else flat."""
+        return self.config.data.rows or self.device.needs_rows
+
+    def form(self, data: OpenedDataset, batch_size: int, micro_batches: int) -> Form[Batch]:
+        """The form of the training's batches of so many rows of the order.
+
+        micro_batches: those of an update over all workers, to which its rows are dealt.
         """
         return make_form(
             data,
             batch_size=batch_size,
-            rows=self.config.data.rows or self.device.needs_rows,
+            rows=self.has_rows,
             token_budget=self.config.data.token_budget,
             micro_batches=micro_batches,
+            packing=self.packing,
         )
+
+    def evaluation_form(self, data: OpenedDataset, batch_size: int) -> Form[Batch]:
+        """The form of the evaluation's batches of so many examples."""
+        budget = self.config.data.token_budget
+        return make_evaluation_form(data, batch_size=batch_size, rows=self.has_rows, token_budget=budget)
 
     def log(self, message: str) -> None:
         """One line on standard error, from rank 0."""
@@ -102,8 +127,7 @@ def begin(config: Config) -> Runtime:
         runtime.stop_all(
             SettingsError(f"{found}: start as many workers, or, without a launcher, give --dist")
         )
-    idle_here = (*device.idle, *["token_budget"] * (config.data.rows or device.needs_rows))
-    idle_here = (*idle_here, *config.masking.idle())
+    idle_here = (*device.idle, *["token_budget"] * runtime.has_rows, *config.masking.idle())
     if idle := config.keys_without_effect(config.run.device, idle_here):
         runtime.log(f"accepted, without effect on device {config.run.device}: {', '.join(idle)}")
     return runtime

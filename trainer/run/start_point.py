@@ -24,7 +24,7 @@ def find_start_point(config: Config, fresh: State) -> tuple[str, str]:
         path = choose_checkpoint(output_dir, config.run.resume_step)
         state = read_state(path)
         if state.phase == fresh.phase:
-            check_fits(path, state, fresh, "data", "seed", "open_files", "optimiser")
+            check_fits(path, state, fresh, "data", "order", "seed", "open_files", "optimiser")
             check_position(path, state, config)
             return "resumed", str(path)
         if state.phase > fresh.phase:

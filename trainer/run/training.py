@@ -54,8 +54,11 @@ class Training:
         self.strategy = find_strategy(runtime.worker(model))
         self._writer = CheckpointWriter(on_failure=runtime.workers.stopping.request)
 
-    def start(self, kind: str, path: str) -> None:
-        """Load weights, moments and state on all workers; the arguments are find_start_point's result."""
+    def start(self, kind: str, path: str, update_examples: int) -> None:
+        """Load weights, moments and state on all workers; kind and path are find_start_point's result.
+
+        update_examples: those of this run's updates, over all workers.
+        """
         runtime = self._runtime
         number = None
         self.start_point = f"{kind} {path}".strip()
@@ -69,8 +72,7 @@ class Training:
                 self.state = replace(saved, position=Position(*saved.position), config=self._config.as_json())
                 self.strategy.scale.load_state_dict(saved.loss_scale)
                 number = saved.number
-                examples = self._config.update.examples(runtime.copies)
-                for difference in changed_settings(saved, self._config, examples):
+                for difference in changed_settings(saved, self._config, update_examples):
                     runtime.log(f"warning: {difference}")
             else:
                 self.state = replace(self.state, phase_start=saved.number)

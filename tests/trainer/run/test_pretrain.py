@@ -116,7 +116,7 @@ def test_two_workers_resume_bit_for_bit_and_one_goes_on_at_the_same_example(
     one = words(training_set, cut, "--resume-step=5", f"--steps={5 + rest}")
     assert start_workers("alone", 1, *one).status == 0
     end = divmod(5 * 8 + rest * 4, examples)
-    assert tuple(read_state(find_checkpoints(str(cut))[5 + rest]).position) == end
+    assert tuple(read_state(find_checkpoints(str(cut))[5 + rest]).position[:2]) == end
     counts = Counter(early) + Counter(_seen(seen))
     assert sum(counts.values()) == 5 * 8 + rest * 4
     assert not counts - Counter(_examples(training_set))

@@ -79,10 +79,13 @@ class Ipu(Device):
     def check_training(self, workers: int) -> None:
         """SettingsError for settings that PopTorch cannot train with, or processes that it did not start."""
         _, accumulation = self.config.update.micro_batches(workers * self.replicas)
-        check_training(self.config, self.pipeline, accumulation)
+        self.check_accumulation(accumulation)
         if workers != (self._popdist.getNumInstances() if self._popdist else 1):
             found = f"{workers} processes that poprun did not start"
             raise SettingsError(f"device 'ipu': {found}; replicas need no processes, or start by poprun")
+
+    def check_accumulation(self, accumulation: int) -> None:
+        check_training(self.config, self.pipeline, accumulation)
 
     def programs(self, model: nn.Module, loss_and_sums: LossAndSums, width: int) -> IpuPrograms:
         setup = Setup(

@@ -17,6 +17,7 @@ from trainer.devices.programs import LossAndSums
 from trainer.errors import CheckpointError
 
 TENSORS = tuple(field.name for field in fields(RowBatch) if field.default is field.default_factory is MISSING)
+PACKED_TENSORS = (*TENSORS, "position_ids", "next_sentence_positions")
 _STEP = "Step"
 
 
@@ -41,6 +42,8 @@ class ModelWithLoss(nn.Module):
         masked_lm_ids: Tensor,
         masked_lm_weights: Tensor,
         next_sentence_labels: Tensor,
+        position_ids: Tensor | None = None,
+        next_sentence_positions: Tensor | None = None,
     ) -> Any:
         batch = RowBatch(
             input_ids=input_ids,
@@ -50,6 +53,8 @@ class ModelWithLoss(nn.Module):
             masked_lm_ids=masked_lm_ids,
             masked_lm_weights=masked_lm_weights,
             next_sentence_labels=next_sentence_labels,
+            position_ids=position_ids,
+            next_sentence_positions=next_sentence_positions,
         )
         loss, sums = self._loss_and_sums(batch)
         return (self._identity_loss(loss, reduction="none"), sums) if self.training else sums
@@ -213,4 +218,6 @@ class IpuPrograms:
 def _joined(updates: Sequence[Sequence[Batch]]) -> list[Tensor]:
     """The tensors of all micro-batches, concatenated: by update, then by accumulation, then by replica."""
     batches = [batch for update in updates for batch in update]
-    return [torch.cat([getattr(batch, name) for batch in batches]) for name in TENSORS]
+    is_packed = getattr(batches[0], "next_sentence_positions", None) is not None
+    names = PACKED_TENSORS if is_packed else TENSORS
+    return [torch.cat([getattr(batch, name) for batch in batches]) for name in names]
