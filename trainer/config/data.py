@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from trainer.config.section import Section
+from trainer.config.section import Section, check
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,14 +18,20 @@ class DataSection(Section):
     open_files: int = 8  # the order of the examples depends on it
     token_budget: int | None = None  # tokens
     rows: bool = False
+    bins: int | None = None
     pack_on_load: bool = False
     pack_window: int = 8192  # examples
     sequences_per_row: int = 16
     seed: int = 42  # of initial weights, dropout and order
 
-    @property
-    def order(self) -> str:
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check(not (self.bins and self.pack_on_load), "bins and pack_on_load cannot be used together")
+
+    def order(self, update_examples: int) -> str:
         """The rows that the order of the training deals: a position belongs to one kind of them."""
+        if self.bins is not None:
+            return f"from {self.bins} length bins, updates of {update_examples} examples"
         if not self.pack_on_load:
             return "as stored"
         return f"packed at load, {self.pack_window} examples together, at most {self.sequences_per_row} a row"

@@ -91,13 +91,17 @@ def find_budgets(
     *,
     token_budget: int | None = None,
     shares: int = 1,
+    bins: int = 1,
 ) -> Budgets:
     """The multiples of ``token_budget``; by default few budgets with at most 5 % of padding on average.
 
-    shares: micro-batches among which examples are dealt so that all have near equal tokens.
+    shares: micro-batches among which examples are dealt so that all have near equal tokens. bins: length
+    bins that a micro-batch's examples are drawn from.
     """
     if token_budget is None:
-        totals = _draw_totals(examples.lengths, batch_size, shares)
+        in_bins = np.array_split(np.sort(examples.lengths), min(bins, len(examples.lengths)))
+        draws = [_draw_totals(lengths, batch_size, shares, len(in_bins)) for lengths in in_bins]
+        totals = np.concatenate(draws)
         least, chosen = int(totals.min()), _choose_sizes(totals)
         if least < _NEARLY_WHOLE * chosen[0]:  # rarely used: for micro-batches shorter than those drawn
             chosen, least = [_round_up(least, 8), *chosen], 0
@@ -108,10 +112,13 @@ def find_budgets(
     return Budgets(sizes, examples, layout, batch_size)
 
 
-def _draw_totals(lengths: Array, batch_size: int, shares: int) -> Array:
-    """The tokens of many micro-batches, of examples drawn with replacement from those of the lengths."""
+def _draw_totals(lengths: Array, batch_size: int, shares: int, bins: int) -> Array:
+    """The tokens of many micro-batches, of examples drawn with replacement from those of the lengths.
+
+    bins: so many calls make all that are drawn.
+    """
     drawn = batch_size * shares
-    batches = min(max(_DRAWS // drawn, _LEAST_BATCHES), _MOST_BATCHES)
+    batches = min(max(_DRAWS // (drawn * bins), -(-_LEAST_BATCHES // bins)), -(-_MOST_BATCHES // bins))
     chosen = numbers(batches * drawn, "token budgets") % np.uint64(len(lengths))
     sums = lengths.astype(np.int64)[chosen].reshape(batches, drawn).sum(axis=1)
     totals: Array = -(-sums // shares)

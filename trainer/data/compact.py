@@ -116,6 +116,11 @@ class GatheredExamples:
     def rows(self) -> int:
         return len(self.row_ends)
 
+    def narrowed(self, width: int) -> "GatheredExamples":
+        """The same examples in windows of ``width`` ids, copied; none is longer."""
+        layout = replace(self.layout, max_seq_length=width)
+        return replace(self, ids=np.ascontiguousarray(self.ids[:, :width]), layout=layout)
+
     def cut(self, start: int, stop: int) -> "GatheredExamples":
         """A view of the examples of rows ``start`` to ``stop``."""
         first, last = (int(self.row_ends[row - 1]) if row else 0 for row in (start, min(stop, self.rows)))

@@ -15,6 +15,7 @@ from trainer.data.packed_rows import pack_rows
 from trainer.data.rows import pad_rows
 from trainer.data.sizes import mask_slots, sample_row_sizes, sample_sizes
 
+_WIDTH_STEP = 8  # tokens, as matrix units and LDDL's loader have it
 _MOST_LISTED = 8  # budgets named in the log
 
 Made = TypeVar("Made", bound=Batch, covariant=True)
@@ -46,13 +47,20 @@ class Form(Protocol[Made]):
 class RowForm:
     """Rows of S ids, for devices that need rows; one example with P masked slots each, or a pack of several.
 
-    slots: masked slots of a packed row; None: the rows are not packed.
+    slots: masked slots of a packed row; None: the rows are not packed. width_step: rows are padded to the
+    longest of the micro-batch, rounded up to a multiple of this; None: to S.
     """
 
     slots: int | None = None
+    width_step: int | None = None
 
     def batches(self, gathered: GatheredExamples, size: int, prepare: Prepare) -> Iterator[RowBatch]:
         """The gathered examples, ``size`` rows to a batch; prepared all at once."""
+        if self.width_step is not None:
+            for start in range(0, max(gathered.rows, 1), size):
+                own = gathered.cut(start, start + size)
+                yield prepare(pad_rows(own.narrowed(self._width(own)), size))
+            return
         count = max(-(-gathered.rows // size), 1) * size
         slots = self.slots
         batch = prepare(pad_rows(gathered, count) if slots is None else pack_rows(gathered, count, slots))
@@ -63,7 +71,14 @@ class RowForm:
         return iter(())
 
     def describe(self) -> str:
+        if self.width_step is not None:
+            return f"rows padded to the longest of a micro-batch, to a multiple of {self.width_step} tokens"
         return "padded rows" if self.slots is None else f"packed rows with {self.slots} masked slots"
+
+    def _width(self, gathered: GatheredExamples) -> int:
+        assert self.width_step is not None
+        longest = int(gathered.lengths.max(initial=1))
+        return min(-(-longest // self.width_step) * self.width_step, gathered.layout.max_seq_length)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,23 +113,35 @@ def make_form(
     token_budget: int | None = None,
     micro_batches: int = 1,
     packing: LoadPacking | None = None,
+    bins: int | None = None,
+    few_widths: bool = False,
 ) -> Form[Batch]:
     """Rows, or flat batches whose budgets suit the dataset: the form of a Loader's batches.
 
     batch_size: rows of a micro-batch, in the sense of the order: examples, or packs. token_budget: that of
-    ``budgets.find_budgets``. micro_batches: of all workers in an update. packing: that of the Loader.
+    ``budgets.find_budgets``. micro_batches: of all workers in an update. packing, bins: those of the
+    Loader. few_widths: rows from bins have at most as many widths as there are bins, else multiples of 8.
     """
     layout = data.layout if packing is None else packing.layout(data)
     if layout.packing is None:
         if rows:
-            return RowForm()
+            return RowForm(
+                width_step=bins and width_step(layout.max_seq_length, bins if few_widths else None)
+            )
         shares = group_size(micro_batches, batch_size) if data.has_lengths else 1
         sizes = sample_sizes(data)
-        return FlatForm(find_budgets(sizes, layout, batch_size, token_budget=token_budget, shares=shares))
+        return FlatForm(
+            find_budgets(sizes, layout, batch_size, token_budget=token_budget, shares=shares, bins=bins or 1)
+        )
     sizes = sample_row_sizes(data, packing)
     if rows:
         return RowForm(slots=mask_slots(data, layout, sizes))
     return FlatForm(find_budgets(sizes, layout, batch_size, token_budget=token_budget))
+
+
+def width_step(longest: int, widths: int | None) -> int:
+    """The step between the widths of rows: the least multiple of 8 that makes at most so many widths."""
+    return _WIDTH_STEP if widths is None else -(-longest // (widths * _WIDTH_STEP)) * _WIDTH_STEP
 
 
 def make_evaluation_form(

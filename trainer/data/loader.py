@@ -7,6 +7,7 @@ from typing import Generic
 
 from bertdata.dataset.reader import OpenedDataset, Shard
 from bertdata.errors import DatasetError
+from trainer.data.bins import bin_order
 from trainer.data.compact import GatheredExamples, expand_rows, gather
 from trainer.data.deal import Deal
 from trainer.data.decoder import Decoder
@@ -60,6 +61,7 @@ class Loader(Generic[Made]):
         position: tuple[int, ...] = (0, 0),
         first_update: int = 0,
         packing: LoadPacking | None = None,
+        bins: int | None = None,
         prepare: Prepare = lambda batch: batch,
         warn: Callable[[str], None] = lambda message: None,
     ) -> None:
@@ -108,7 +110,7 @@ class Loader(Generic[Made]):
             )
         else:
             shares = DealtShares(
-                order,
+                order if bins is None else bin_order(data, order, start, bins, update_rows, lengths, seed),
                 deal,
                 update_rows=update_rows,
                 lengths=lengths if by_lengths else None,

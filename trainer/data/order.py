@@ -21,7 +21,7 @@ Array = npt.NDArray[Any]
 class Position(NamedTuple):
     """A point in the order: the epoch, from 0, and the examples of it that are consumed.
 
-    rows: with packing at load, the rows consumed of the window that begins there.
+    rows: with packing at load, or length bins, the rows consumed of the window that begins there.
     """
 
     epoch: int = 0

@@ -8,7 +8,7 @@ import numpy as np
 
 from bertdata.examples.columns import Array
 from trainer.data.deal import Deal
-from trainer.data.order import FileRows, Order, Position
+from trainer.data.order import FileRows, Position
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -35,6 +35,18 @@ class Shares(Protocol):
         ...
 
 
+class RowOrder(Protocol):
+    """An order of rows: that of the examples as stored, or from length bins."""
+
+    def find(self, position: Position, offsets: Array) -> Iterator[FileRows]:
+        """The rows at the offsets from the position, file by file."""
+        ...
+
+    def advance(self, position: Position, examples: int) -> Position:
+        """The position after that many more rows."""
+        ...
+
+
 class DealtShares:
     """Consecutive rows of the order, dealt to the micro-batches of an update.
 
@@ -45,7 +57,7 @@ class DealtShares:
 
     def __init__(
         self,
-        order: Order,
+        order: RowOrder,
         deal: Deal,
         *,
         update_rows: int,

@@ -16,6 +16,7 @@ from trainer.data.load_packing import LoadPacking
 
 _EXAMPLES = 4096
 _LENGTHS = 1 << 17
+_DEVIATIONS = 8  # from the mean number of drawn masks: never seen
 _SHARDS = 16
 
 
@@ -84,7 +85,10 @@ def mask_slots(data: OpenedDataset, layout: ShardLayout, sizes: ExampleSizes) ->
     room = known.mask_room(layout) if known and not isinstance(data, UnmaskedData) else None
     if room is not None:
         return room
-    by_rate = math.ceil(sizes.mask_rate * layout.max_seq_length + layout.sequences_per_row / 2) + 1
+    mean = sizes.mask_rate * layout.max_seq_length
+    by_rate = math.ceil(mean + layout.sequences_per_row / 2) + 1
+    if isinstance(data, UnmaskedData) and data.masking.masker.settings.mask_counts == "drawn":
+        by_rate += math.ceil(_DEVIATIONS * math.sqrt(mean))
     return min(layout.sequences_per_row * layout.max_predictions_per_seq, by_rate)
 
 

@@ -70,12 +70,12 @@ class State:
         return UpdateNumber(self.phase, self.step, self.number)
 
 
-def new_state(config: Config, model: ModelConfig, data: str | None = None) -> State:
-    """The state before the first update."""
+def new_state(config: Config, model: ModelConfig, data: str | None = None, update_examples: int = 0) -> State:
+    """The state before the first update; update_examples: of all workers, where an order depends on them."""
     return State(
         phase=2 if config.run.phase2 else 1,
         data=data,
-        order=config.data.order,
+        order=config.data.order(update_examples),
         seed=config.data.seed,
         open_files=config.data.open_files,
         optimiser=config.update.optimiser,

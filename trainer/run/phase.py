@@ -67,12 +67,13 @@ def train_phase(runtime: Runtime, data: OpenedDataset) -> Training:
         runtime.log(f"warning: {found}; its weights know the latter")
     per_row = examples_per_row(data, runtime.packing)
     runtime.log("building the model")
-    fresh = new_state(config, shape, data.digest)
+    examples = config.update.examples(runtime.copies, per_row)
+    fresh = new_state(config, shape, data.digest, examples)
     training = Training(runtime, make_model(runtime, shape), fresh)
     if config.run.compile_only:
         return compile_shapes(runtime, training, data, UpdatePlan.of(runtime, 0, per_row))
     kind, path = runtime.share(lambda: find_start_point(config, fresh))
-    training.start(kind, path, config.update.examples(runtime.copies, per_row))
+    training.start(kind, path, examples)
     plan = UpdatePlan.of(runtime, training.state.step, per_row)
     runtime.device.check_accumulation(plan.accumulation)
     calls = count_calls(plan.last - plan.start, runtime.device)
@@ -190,6 +191,7 @@ def make_loader(
         position=state.position,
         first_update=state.step,
         packing=runtime.packing,
+        bins=config.data.bins,
         prepare=runtime.device.prepare,
         warn=lambda message: runtime.log(f"warning: {message}"),
     )

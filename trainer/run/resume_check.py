@@ -23,7 +23,7 @@ _REASONS = {
 }
 _SAID_ELSEWHERE = (
     *("train_data", "eval_data", "unverified", "seed", "open_files", "optimiser"),
-    *("pack_on_load", "pack_window", "sequences_per_row"),
+    *("bins", "pack_on_load", "pack_window", "sequences_per_row"),
 )
 
 

@@ -16,6 +16,7 @@ from trainer.collectives.registry import find_collective
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
+from trainer.data.bins import check_bins
 from trainer.data.forms import Form, make_evaluation_form, make_form
 from trainer.data.load_packing import LoadPacking
 from trainer.devices.device import Device
@@ -59,6 +60,10 @@ class Runtime:
         """SettingsError where packing at load is configured and the training data are packed already."""
         if self.packing is not None:
             self.packing.layout(data)
+        if self.config.data.bins is not None:
+            check_bins(data)
+            if self.device.strategy == "whole_updates":
+                raise SettingsError(f"bins make rows of several widths; device {self.device.name} takes one")
 
     @property
     def has_rows(self) -> bool:
@@ -77,6 +82,8 @@ class Runtime:
             token_budget=self.config.data.token_budget,
             micro_batches=micro_batches,
             packing=self.packing,
+            bins=self.config.data.bins,
+            few_widths=self.device.compiles or self.device.compiles_always or self.device.needs_rows,
         )
 
     def evaluation_form(self, data: OpenedDataset, batch_size: int) -> Form[Batch]:
