@@ -22,6 +22,7 @@ from bertdata.examples.objectives import find_objective
 from bertdata.io.file_check import HashingSink
 from bertdata.io.worker_process import Tell
 from bertdata.records import ExampleSource
+from bertdata.shards.containers import make_writer
 from bertdata.shards.write import CountingWriter, write_bins, write_examples
 from bertdata.tokens.load import load_tokenizer, load_vocabulary
 
@@ -269,7 +270,12 @@ def _write_bins(
         opened = [files.enter_context(target.dataset.open_shard(name)) for name in names]
         sinks = [HashingSink(file.write) for file in opened]
         writers = [
-            CountingWriter(settings.format, settings.layout, sink, engine=engine, also=found.add)
+            CountingWriter(
+                make_writer(settings.format, sink, settings.layout, engine),
+                settings.layout,
+                engine=engine,
+                also=found.add,
+            )
             for sink, found in zip(sinks, lengths, strict=True)
         ]
         write_bins(examples, settings.bin_size, writers, tell)

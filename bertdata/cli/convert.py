@@ -1,44 +1,115 @@
-"""``bertdata convert``: a shard from one container to another."""
+"""``bertdata convert``: a shard from one container to another, or a dataset to another program's layout."""
 
+import argparse
 from dataclasses import replace
 
 from bertdata.cli.common.example_flags import add_objective, load_objective
-from bertdata.cli.common.parser import Parser
+from bertdata.cli.common.parser import Parser, add_workers, positive
+from bertdata.cli.common.step_progress import ShownProgress
 from bertdata.dataset.discover import find_shard
+from bertdata.dataset.manifest import summary
 from bertdata.errors import UsageError
 from bertdata.io import storage
 from bertdata.io.terminal import say
-from bertdata.shards.containers import format_of_name, make_writer, open_reader
+from bertdata.shards.containers import LDDL, NVIDIA_MLPERF, format_of_name, make_writer, open_reader
 from bertdata.shards.packed.packs import unpacked
+from bertdata.steps.convert import convert
 
 EXAMPLE = """\
   bertdata convert part-00000.tfrecord part-00000.hdf5
-  bertdata convert shard.hdf5 shard.parquet"""
+  bertdata convert shards varlength --to nvidia-mlperf --num-shards 4320 --shuffled
+  bertdata convert eval_10k part_eval_10k.hdf5 --to nvidia-mlperf
+  bertdata convert shards lddl --to lddl --bin-size 64"""
 
 SUMMARY = """\
-The containers' names end in .tfrecord, .hdf5 or .parquet. No example loses anything: weights and
-padding follow from the rest, and a file whose examples hold more is refused. Graphcore's remasked
-order exists in TFRecord only; its examples come out in their usual order. Packed rows are unpacked, one
-sequence after the other; bertdata pack makes them."""
+Without --to, one shard: the containers' names end in .tfrecord, .hdf5 or .parquet. No example loses
+anything: weights and padding follow from the rest, and a file whose examples hold more is refused.
+Graphcore's remasked order exists in TFRecord only; its examples come out in their usual order. Packed
+rows are unpacked, one sequence after the other; bertdata pack makes them.
+With --to, a dataset's directory to a directory with a manifest: NVIDIA's MLPerf shards in rows of varying
+length (also one file to one, whose name ends in .hdf5), or LDDL's Parquet. Run again after a crash, it
+makes only what is missing."""
 
 _BATCH = 512
+_OF_DATASETS = ("num_shards", "shuffled", "bin_size", "unverified", "workers")
+"""Flags that go with --to alone."""
 
 
 def make_parser() -> Parser:
     parser = Parser("bertdata convert", EXAMPLE, SUMMARY)
-    parser.add_argument("source", metavar="SRC", help="shard to read, whatever tool wrote it")
-    parser.add_argument("target", metavar="DST", help="shard to write; its name tells the container")
+    parser.add_argument("source", metavar="SRC", help="shard to read, whatever tool wrote it, or a dataset")
+    parser.add_argument("target", metavar="DST", help="shard to write, or directory of the dataset")
+    parser.add_argument("--to", choices=(NVIDIA_MLPERF, LDDL), help="layout of the dataset to make")
+    group = parser.add_argument_group("with --to")
+    group.add_argument(
+        "--num-shards",
+        type=positive,
+        metavar="N",
+        help="shards to make: 2048 and 4320 are NVIDIA's; lddl: as many as SRC has where none is given",
+    )
+    group.add_argument(
+        "--shuffled",
+        action="store_true",
+        help="nvidia-mlperf: permute all examples as NVIDIA does, instead of keeping their order",
+    )
+    group.add_argument(
+        "--bin-size",
+        type=positive,
+        metavar="N",
+        help="lddl: cut each shard by length: examples of 1 to N ids, N + 1 to 2 N, ...",
+    )
+    group.add_argument(
+        "--unverified", action="store_true", help="take files of any tool without a manifest; needs --vocab"
+    )
+    add_workers(group)
+    parser.add_argument(
+        "--vocab",
+        metavar="FILE|NAME",
+        help="the vocabulary that the examples were made with; without --to, that of LDDL's words "
+        "(default: vocab.txt beside SRC)",
+    )
     add_objective(parser)
     return parser
 
 
 def run(arguments: list[str]) -> int:
-    args = make_parser().parse_args(arguments)
-    format = format_of_target(args.target)
+    parser = make_parser()
+    args = parser.parse_args(arguments)
+    if args.to is None:
+        given = [name for name in _OF_DATASETS if getattr(args, name)]
+        if given:
+            parser.error(f"--{given[0].replace('_', '-')} goes with --to")
+        return _convert_shard(args, format_of_target(args.target))
+    if args.to == NVIDIA_MLPERF and args.target.endswith(".hdf5"):
+        if args.num_shards not in (None, 1) or args.shuffled:
+            parser.error(f"{args.target} is one file, expected a directory for --num-shards and --shuffled")
+        return _convert_shard(args, NVIDIA_MLPERF)
+    return _convert_dataset(args)
+
+
+def _convert_dataset(args: argparse.Namespace) -> int:
+    with ShownProgress() as progress:
+        made = convert(
+            args.source,
+            args.target,
+            to=args.to,
+            num_shards=args.num_shards,
+            shuffled=args.shuffled,
+            bin_size=args.bin_size,
+            unverified=args.unverified,
+            vocab=args.vocab,
+            workers=args.workers,
+            progress=progress,
+        )
+    say(summary(made.directory, made.manifest.as_json()))
+    return 0
+
+
+def _convert_shard(args: argparse.Namespace, format: str) -> int:
     load_objective(args.objective)
     _, shard = find_shard(args.source, args.objective)
     with (
-        open_reader(shard.path, objective=shard.objective) as reader,
+        open_reader(shard.path, objective=shard.objective, vocabulary=args.vocab) as reader,
         storage.open_output(args.target) as file,
     ):
         layout = unpacked(replace(reader.layout, remask=False))

@@ -29,13 +29,14 @@ from bertdata.dataset.manifest import (
     lengths_name,
     settings_digest,
 )
+from bertdata.dataset.num_samples import NUM_SAMPLES, num_samples
 from bertdata.dataset.sources import DATASET_COPY, PARTS_COPY
-from bertdata.dataset.writer import VOCABULARY_NAME
 from bertdata.errors import BertDataError, ManifestError, MissingInputError, ShardError
 from bertdata.io import storage
 from bertdata.io.commit import nested_directories
-from bertdata.io.file_check import FileEntry, check_file, file_md5, is_inside
+from bertdata.io.file_check import FileEntry, check_file, file_md5, is_inside, md5_of
 from bertdata.io.manifest_file import MANIFEST_NAME, MD5SUMS_NAME, Listed, md5sums, parse_json
+from bertdata.shards.containers import LDDL, VOCABULARY_NAME
 from bertdata.shards.content import check_readable, content_md5
 from bertdata.text.manifest import ARTICLES_COPY, TextManifest
 
@@ -128,6 +129,8 @@ def _companions(manifest: AnyManifest) -> Iterable[tuple[str, str | None, bool]]
         yield VOCABULARY_NAME, str(manifest.plan.vocabulary["md5"]), True
         if manifest.plan.packed_from is not None:
             yield DATASET_COPY, manifest.plan.packed_from, True
+        if manifest.plan.settings["format"] == LDDL:
+            yield NUM_SAMPLES, md5_of(num_samples(manifest.shards)), True
         if manifest.parts_manifest is not None:
             yield PARTS_COPY, manifest.parts_manifest, True
             yield ARTICLES_COPY, None, False

@@ -2,12 +2,12 @@
 
 from bertdata.dataset.discover import FoundDataset
 from bertdata.dataset.manifest import Plan, unknown_tokens
-from bertdata.dataset.writer import VOCABULARY_NAME
 from bertdata.errors import UsageError
 from bertdata.io import storage
 from bertdata.io.assets import cached_vocabulary, find_vocabulary
 from bertdata.io.file_check import file_md5
 from bertdata.records import Vocabulary
+from bertdata.shards.containers import VOCABULARY_NAME
 from bertdata.tokens.fit import casing_warnings, unknown_warnings
 from bertdata.tokens.load import load_vocabulary
 

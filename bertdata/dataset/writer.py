@@ -32,13 +32,11 @@ from bertdata.io.commit import Commit, nested_directories
 from bertdata.io.entry_json import parse_entry
 from bertdata.io.file_check import md5_of
 from bertdata.io.manifest_file import MANIFEST_NAME
+from bertdata.shards.containers import VOCABULARY_NAME
 
 Entries = tuple[InputEntry, ShardEntry]
 
 _PHASE = re.compile(r"phase\d+")
-
-VOCABULARY_NAME = "vocab.txt"
-"""The dataset's copy of its vocabulary, whatever the file was called."""
 
 
 class Dataset:
@@ -207,11 +205,13 @@ class Dataset:
         *,
         vocabulary: str,
         sources: Sources = NO_SOURCES,
+        also: Mapping[str, bytes] | None = None,
     ) -> Manifest:
         """Write vocabulary, copies of the cited manifests, MD5SUMS and the manifest; remove the rest.
 
-        vocabulary: the file's path. InputError where every input was skipped, since a dataset of nothing
-        helps nobody, and where an input is not what its cited manifest lists.
+        vocabulary: the file's path. also: small files of the layout's own, by name. InputError where every
+        input was skipped, since a dataset of nothing helps nobody, and where an input is not what its cited
+        manifest lists.
         """
         read, left_out = sorted(inputs, key=attrgetter("name")), sorted(skipped, key=attrgetter("name"))
         manifest = Manifest(
@@ -229,7 +229,7 @@ class Dataset:
         for name in SOURCE_NAMES:
             if name not in cited:  # copied by an earlier run, whose parts had a manifest
                 storage.remove(self.commit.path(name), missing_ok=True)
-        others = {VOCABULARY_NAME: storage.read_bytes(vocabulary), **cited}
+        others = {VOCABULARY_NAME: storage.read_bytes(vocabulary), **cited, **(also or {})}
         self.commit.finish(manifest.dump(), manifest.md5sums(), others)
         return manifest
 

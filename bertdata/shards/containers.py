@@ -4,6 +4,7 @@ Files of packed rows are read here too, as their examples; ``bertdata.shards.pac
 """
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import BinaryIO
@@ -13,12 +14,20 @@ from bertdata.config.settings import FORMATS
 from bertdata.errors import ShardError
 from bertdata.examples.objectives import objective_of_file
 from bertdata.io import storage
-from bertdata.records import ShardLayout
+from bertdata.records import ShardLayout, Vocabulary
 from bertdata.shards.packed.layouts import make_pack_reader
+from bertdata.shards.parquet_file import is_lddl
 from bertdata.shards.protocol import ShardReader, ShardWriter, Sink
+from bertdata.tokens.load import load_vocabulary
 
 NVIDIA_MLPERF = "nvidia-mlperf"
 """HDF5 in rows of varying length, as ``convert --to nvidia-mlperf`` writes it."""
+
+LDDL = "lddl"
+"""LDDL's Parquet, as ``convert --to lddl`` writes it."""
+
+VOCABULARY_NAME = "vocab.txt"
+"""A dataset's copy of its vocabulary, whatever the file was called."""
 
 _MAGIC = {b"\x89HDF": "hdf5", b"PAR1": "parquet"}
 
@@ -53,9 +62,15 @@ def format_of(file: BinaryIO) -> str:
 
 
 def make_reader(
-    file: BinaryIO, name: str, engine: Engine | None = None, objective: str | None = None
+    file: BinaryIO,
+    name: str,
+    engine: Engine | None = None,
+    objective: str | None = None,
+    vocabulary: str | None = None,
 ) -> ShardReader:
     """A reader of whatever container the file is; errors call it ``name``.
+
+    vocabulary: path of the file that LDDL's words need; None: vocab.txt beside the shard.
 
     A PackReader where the rows are packed. objective: the name of that of its examples, where it is
     known; else the file's fields tell one of ours. One of somebody else's must be loaded already
@@ -77,6 +92,10 @@ def make_reader(
     if format == "parquet":
         from bertdata.shards.parquet import ParquetReader, objective_name
 
+        if is_lddl(file):
+            from bertdata.shards.lddl import LddlReader
+
+            return LddlReader(file, name, _words_of(name, vocabulary))
         return ParquetReader(file, name, known or objective_of_file(objective_name(file), name))
     from bertdata.shards.tfrecord import TFRecordReader
 
@@ -85,17 +104,30 @@ def make_reader(
 
 @contextmanager
 def open_reader(
-    path: str | os.PathLike[str], engine: Engine | None = None, objective: str | None = None
+    path: str | os.PathLike[str],
+    engine: Engine | None = None,
+    objective: str | None = None,
+    vocabulary: str | None = None,
 ) -> Iterator[ShardReader]:
     """A reader of the shard at the path or URL; see make_reader."""
     name = os.fspath(path)
     with storage.open_input(name) as file:
-        yield make_reader(file, name, engine, objective)
+        yield make_reader(file, name, engine, objective, vocabulary)
+
+
+def _words_of(shard: str, vocabulary: str | None) -> Vocabulary:
+    path = vocabulary or storage.join(storage.parent(shard), VOCABULARY_NAME)
+    if not storage.exists(path):
+        raise ShardError(
+            f"{shard}: holds words, as LDDL's shards do, and no {VOCABULARY_NAME} lies beside it; put the "
+            "vocabulary there, or give --vocab where there is one"
+        )
+    return load_vocabulary(path, "mlperf")
 
 
 def format_of_name(path: str) -> str:
     """The format that a file name's ending says; ShardError for any other ending."""
-    ending = path.rsplit(".", 1)[-1].lower()
+    ending = re.sub(r"parquet_\d+$", "parquet", path.rsplit(".", 1)[-1].lower())  # LDDL's bins
     aliases = {"h5": "hdf5", "tfrecords": "tfrecord", "pq": "parquet"}
     format = aliases.get(ending, ending)
     if format not in FORMATS:
@@ -105,7 +137,9 @@ def format_of_name(path: str) -> str:
 
 __all__ = [
     "FORMATS",
+    "LDDL",
     "NVIDIA_MLPERF",
+    "VOCABULARY_NAME",
     "format_of",
     "format_of_name",
     "make_reader",

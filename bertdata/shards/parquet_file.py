@@ -183,6 +183,18 @@ def file_metadata(file: IO[bytes], what: str) -> str | None:
     return None if found is None else found.decode("utf-8", "replace")
 
 
+def is_lddl(file: IO[bytes]) -> bool:
+    """True for a Parquet file with the columns that LDDL's shards have."""
+    load_pyarrow()
+    try:
+        found = import_module("pyarrow.parquet").ParquetFile(file).schema_arrow.names
+    except pyarrow_errors():
+        return False  # the reader says what is wrong
+    finally:
+        file.seek(0)
+    return {"A", "B", "is_random_next", "num_tokens"} <= set(found)
+
+
 def find_size(metadata: dict[bytes, bytes], what: str, name: str) -> Any:
     key = f"bertdata.{what}"
     text = metadata.get(key.encode(), b"").decode("ascii", "replace")

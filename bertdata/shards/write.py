@@ -10,6 +10,7 @@ from bertdata.examples.bins import cut_bins
 from bertdata.io.file_check import HashingSink
 from bertdata.records import ExampleBatch, ExampleSource, ShardLayout
 from bertdata.shards.containers import make_writer
+from bertdata.shards.protocol import ShardWriter
 from bertdata.shards.tfrecord import encode_batch
 
 BATCH = 128
@@ -21,29 +22,26 @@ BIN_BATCH = 4096
 
 
 class CountingWriter:
-    """One container that is written batch by batch: its examples, real tokens, masks and content md5.
+    """A writer of one container that counts examples, real tokens and masks, and makes the content md5.
 
-    also: gets each batch too.
+    layout: of the examples; also: gets each batch too.
     """
 
     def __init__(
         self,
-        format: str,
+        writer: ShardWriter,
         layout: ShardLayout,
-        sink: HashingSink,
         *,
         engine: Engine | None = None,
         also: Callable[[ExampleBatch], None] | None = None,
     ) -> None:
         self.examples = self.tokens = self.masked = 0
-        self._layout, self._sink, self._engine, self._also = layout, sink, engine, also
-        self._writer = make_writer(format, sink, layout, engine)
-        self._content = None if format == "tfrecord" else hashlib.md5(usedforsecurity=False)
+        self._writer, self._layout, self._engine, self._also = writer, layout, engine, also
+        self._content = hashlib.md5(usedforsecurity=False)
 
     def write(self, batch: ExampleBatch) -> None:
         self._writer.write(batch)
-        if self._content is not None:
-            self._content.update(encode_batch(batch, self._layout, self._engine))
+        self._content.update(encode_batch(batch, self._layout, self._engine))
         if self._also is not None:
             self._also(batch)
         self.examples += len(batch)
@@ -53,7 +51,7 @@ class CountingWriter:
     def close(self) -> str:
         """Finish the container; the content md5 of its examples."""
         self._writer.close()
-        return self._sink.md5 if self._content is None else self._content.hexdigest()
+        return self._content.hexdigest()
 
 
 def write_bins(

@@ -95,7 +95,8 @@ def test_the_toolkit_needs_none_of_the_heavy_packages():
     users |= {"bertdata.dataset.views.torch_examples", "bertdata.dataset.views.huggingface"}
     packed = {name for name in SOURCES if name.startswith("bertdata.shards.packed.")}
     users |= packed - {f"bertdata.shards.packed.{name}" for name in ("fields", "layouts", "packs")}
-    users.add("bertdata.shards.hdf5_varlength")
+    users |= {"bertdata.shards.hdf5_varlength", "bertdata.shards.lddl"}
+    users |= {name for name in SOURCES if name.startswith("bertdata.build.conversion.")}
     users |= {name for name in SOURCES if name.startswith(("bertdata.packing.", "bertdata.build.packs."))}
     light = {name for name in SOURCES if name.startswith("bertdata")} - users - {"bertdata.__main__"}
     code = f"""

@@ -11,7 +11,6 @@ from bertdata.dataset.manifest import InputEntry, Manifest, SkippedEntry
 from bertdata.dataset.reader import OpenedDataset, Shard
 from bertdata.dataset.sources import NO_SOURCES, Sources, sources_of_packed
 from bertdata.dataset.vocabulary import known_vocabulary_path
-from bertdata.dataset.writer import VOCABULARY_NAME
 from bertdata.errors import AssetError, DatasetError, SettingsError
 from bertdata.examples.bert.reference import masks_wanted
 from bertdata.examples.bert.settings import BertSettings
@@ -22,6 +21,7 @@ from bertdata.io.file_check import file_md5
 from bertdata.io.manifest_file import MANIFEST_NAME
 from bertdata.packing.histogram import count_lengths
 from bertdata.packing.plan import Histogram
+from bertdata.shards.containers import VOCABULARY_NAME
 from bertdata.tokens.fit import casing_warnings
 from bertdata.tokens.load import load_vocabulary
 
@@ -62,12 +62,8 @@ class PackSource:
 
 
 def find_source(path: str, vocabulary: str | None, unverified: bool) -> PackSource:
-    """The dataset at the path; unverified: files of any tool, which need a vocabulary.
-
-    DatasetError where its rows are packed already or its objective's cannot be; other errors as from
-    ``reader.open_dataset``.
-    """
-    found = _unverified(path, vocabulary) if unverified else _verified(path, vocabulary)
+    """The source at the path as from open_source; DatasetError where its examples cannot be packed."""
+    found = open_source(path, vocabulary, unverified)
     layout = found.opened.layout
     if layout.packing is not None:
         raise DatasetError(
@@ -79,6 +75,14 @@ def find_source(path: str, vocabulary: str | None, unverified: bool) -> PackSour
             f"{path}: holds examples of the objective {layout.objective}; only those of bert are packed"
         )
     return found
+
+
+def open_source(path: str, vocabulary: str | None, unverified: bool) -> PackSource:
+    """The dataset at the path; unverified: files of any tool, which need a vocabulary.
+
+    Errors as from ``reader.open_dataset``.
+    """
+    return _unverified(path, vocabulary) if unverified else _verified(path, vocabulary)
 
 
 def _verified(path: str, given: str | None) -> PackSource:

@@ -95,7 +95,7 @@ def add_punkt_tables(parser: argparse._ActionsContainer) -> None:
     )
 
 
-def add_workers(parser: argparse.ArgumentParser) -> None:
+def add_workers(parser: argparse._ActionsContainer) -> None:
     parser.add_argument(
         "--workers",
         type=positive,

@@ -1,0 +1,39 @@
+"""Shards of consecutive examples: each worker reads a run of them once and cuts it."""
+
+from dataclasses import dataclass
+
+from bertdata.build.conversion.shard import ConvertedShard, Job, Supply, write_shard
+
+RUNS_A_WORKER = 4
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ChopTask:
+    """Make the shards ``first`` to ``stop``."""
+
+    job: Job
+    first: int
+    stop: int
+
+
+def chop_tasks(job: Job, missing: list[int], workers: int) -> list[ChopTask]:
+    """Tasks that make the missing shards, each some consecutive ones."""
+    most = max(1, len(missing) // (RUNS_A_WORKER * workers))
+    tasks: list[ChopTask] = []
+    for number in missing:
+        last = tasks[-1] if tasks else None
+        if last is not None and last.stop == number and number - last.first < most:
+            tasks[-1] = ChopTask(job=job, first=last.first, stop=number + 1)
+        else:
+            tasks.append(ChopTask(job=job, first=number, stop=number + 1))
+    return tasks
+
+
+def chop(task: ChopTask) -> list[ConvertedShard]:
+    """The task's shards, made."""
+    job = task.job
+    examples = Supply(job.source.run(range(job.starts[task.first], job.starts[task.stop])))
+    return [
+        write_shard(job, number, examples.take(job.starts[number + 1] - job.starts[number]))
+        for number in range(task.first, task.stop)
+    ]

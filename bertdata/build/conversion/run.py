@@ -1,0 +1,151 @@
+"""A dataset converted from another: its plan, and making it or what an earlier run left to do."""
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import replace
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from bertdata.build.conversion.chop import chop, chop_tasks
+from bertdata.build.conversion.permute import GatherTask, forget_sorted, gather, sort_examples, sort_tasks
+from bertdata.build.conversion.settings import ConversionSettings
+from bertdata.build.conversion.shard import ConvertedShard, Job, kept_shard
+from bertdata.build.conversion.shares import shard_starts
+from bertdata.build.packs.source import CountTask, PackSource, count_shard, open_source
+from bertdata.dataset.manifest import InputEntry, Manifest, Plan, corpus_entry
+from bertdata.dataset.num_samples import NUM_SAMPLES, num_samples
+from bertdata.dataset.writer import Dataset
+from bertdata.errors import DataError, DatasetError, UsageError
+from bertdata.io import storage
+from bertdata.io.file_check import md5_of
+from bertdata.io.process_pool import ProcessPool
+from bertdata.shards.containers import LDDL
+
+Told = Callable[[int, int, str], None]
+"""Called with the examples in finished shards, all examples, and the shard that was just finished."""
+
+
+def plan_conversion(
+    source: PackSource, settings: ConversionSettings, output: str, inputs: tuple[InputEntry, ...]
+) -> Job:
+    """The work of converting the source into the directory; inputs: of the manifest."""
+    settings.check_bins(source.opened.layout.max_seq_length)
+    shards = settings.num_shards or len(source.opened.shards)
+    layout = replace(source.opened.layout, pad_position=None)
+    manifest = source.sources.dataset
+    names = (*(entry.name for entry in inputs), *(entry.name for entry in source.skipped))
+    plan = Plan(
+        recipe=source.recipe,
+        phase=source.phase,
+        settings=settings.of_dataset(source.settings),
+        vocabulary=source.vocabulary_json,
+        inputs=tuple(sorted(names)),
+        num_shards=shards,
+        packed_from=None if manifest is None else md5_of(manifest),
+    )
+    return Job(
+        source=source.opened,
+        dataset=Dataset(output, plan),
+        format=settings.to,
+        layout=layout,
+        names=tuple(settings.names(number, shards, layout) for number in range(shards)),
+        starts=shard_starts(source.opened.examples, shards),
+        corpus=corpus_entry(inputs, source.skipped),
+        vocabulary=source.vocabulary_path(),
+        dialect=source.settings["dialect"],
+        has_masks=source.settings.get("masks", True),
+        bin_size=settings.bin_size,
+    )
+
+
+def _inputs(source: PackSource, pool: ProcessPool) -> tuple[InputEntry, ...]:
+    """The source's inputs; of other tools' files, which have to be read for it, the files themselves."""
+    if source.inputs is not None:
+        return source.inputs
+    tasks = [CountTask(source=source.of_shards(at, at + 1)) for at in range(len(source.opened.shards))]
+    counts = [found for _, found in pool.in_order(count_shard, tasks)]
+    return tuple(found.entry for found in counts if found.entry is not None)
+
+
+def convert_dataset(
+    path: str,
+    output: str,
+    settings: ConversionSettings,
+    *,
+    vocabulary: str | None,
+    unverified: bool,
+    workers: int,
+    told: Told,
+) -> Manifest:
+    """Convert the dataset at the path into the directory; shards that an earlier run finished are kept."""
+    source = open_source(path, vocabulary, unverified)
+    _refuse(source, path, settings)
+    with ProcessPool(workers) as pool:
+        inputs = _inputs(source, pool)
+        job = plan_conversion(source, settings, output, inputs)
+        with job.dataset.run():
+            try:
+                found = _make(job, settings, pool, workers, told)
+            except (DataError, UsageError):
+                forget_sorted(job)
+                raise
+            return _finish(job, source, inputs, found)
+
+
+def _finish(
+    job: Job, source: PackSource, inputs: tuple[InputEntry, ...], found: list[ConvertedShard]
+) -> Manifest:
+    """Write the manifest and all that goes with it."""
+    entries = [entry for shard in found for entry in shard.entries]
+    also = {}
+    if job.format == LDDL:
+        also[NUM_SAMPLES] = num_samples(entries)
+    return job.dataset.finish(
+        inputs, entries, source.skipped, vocabulary=job.vocabulary, sources=source.sources, also=also
+    )
+
+
+def _refuse(source: PackSource, path: str, settings: ConversionSettings) -> None:
+    """DatasetError for examples that the layout cannot hold."""
+    layout = source.opened.layout
+    if layout.packing is not None:
+        found = f"packed rows, in the layout {layout.packing}; convert the dataset that it was made from"
+    elif layout.remask:
+        found = "examples in Graphcore's remasked order; make the dataset without --remask"
+    elif layout.objective != "bert":
+        found = f"examples of the objective {layout.objective}; {settings.to} has those of bert only"
+    else:
+        return
+    raise DatasetError(f"{path}: holds {found}")
+
+
+def _make(
+    job: Job, settings: ConversionSettings, pool: ProcessPool, workers: int, told: Told
+) -> list[ConvertedShard]:
+    total = job.source.examples
+    found = [shard for number in range(len(job.names)) if (shard := kept_shard(job, number)) is not None]
+    done = sum(shard.examples for shard in found)
+    for shard in found:
+        told(done, total, shard.line)
+    there = {shard.number for shard in found}
+    missing = [number for number in range(len(job.names)) if number not in there]
+    if not missing:
+        return found
+    with ExitStack() as stack:
+        if settings.shuffled:
+            folder = None
+            if storage.is_remote(job.dataset.directory):  # each piece is read back by itself
+                folder = stack.enter_context(TemporaryDirectory())
+            files = tuple(
+                sorted(file for one in pool.as_done(sort_examples, sort_tasks(job, folder)) for file in one)
+            )
+            tasks: Any = [GatherTask(job=job, number=number, files=files) for number in missing]
+            results = pool.as_done(gather, tasks)
+        else:
+            results = pool.as_done(chop, chop_tasks(job, missing, workers))
+        for made in results:
+            for shard in made:
+                done += shard.examples
+                told(done, total, shard.line)
+            found += made
+    return found

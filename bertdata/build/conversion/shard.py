@@ -1,0 +1,138 @@
+"""One converted shard, or one for each bin of lengths, written and noted as finished."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from bertdata.dataset.lengths import ShardLengths
+from bertdata.dataset.manifest import InputEntry, ShardEntry
+from bertdata.dataset.reader import OpenedDataset
+from bertdata.dataset.writer import Dataset
+from bertdata.examples.bins import cut_bins
+from bertdata.examples.columns import arrays, cut
+from bertdata.io.file_check import HashingSink
+from bertdata.records import ExampleBatch, ShardLayout
+from bertdata.shards.containers import LDDL, make_writer
+from bertdata.shards.protocol import ShardWriter
+from bertdata.shards.write import CountingWriter
+from bertdata.tokens.load import load_vocabulary
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Job:
+    """A converted dataset to be made; picklable, travels to workers.
+
+    names: of each shard the file, or that of each bin; starts: the first example of each shard and the
+    number of all; corpus: all inputs as one; vocabulary: path of its file, read as the dialect does.
+    has_masks: of the source's examples.
+    """
+
+    source: OpenedDataset
+    dataset: Dataset
+    format: str
+    layout: ShardLayout
+    names: tuple[tuple[str, ...], ...] = field(repr=False)
+    starts: tuple[int, ...] = field(repr=False)
+    corpus: InputEntry
+    vocabulary: str
+    dialect: str
+    has_masks: bool = True
+    bin_size: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ConvertedShard:
+    """A shard that was made or kept: an entry for each bin, or the one."""
+
+    number: int
+    entries: tuple[ShardEntry, ...]
+    is_kept: bool = False
+
+    @property
+    def examples(self) -> int:
+        return sum(entry.examples for entry in self.entries)
+
+    @property
+    def line(self) -> str:
+        """The shard's fate, for a person."""
+        bins = f" in {len(self.entries)} bins" if self.entries[1:] else ""
+        made = "kept" if self.is_kept else "made"
+        return f"{made} {self.entries[0].name} ({self.examples} examples{bins})"
+
+
+def kept_shard(job: Job, number: int) -> ConvertedShard | None:
+    """The shard as an earlier run finished it of the same inputs; None where it has to be made."""
+    found = [job.dataset.finished_entry(name, job.corpus.md5) for name in job.names[number]]
+    entries = tuple(one[1] for one in found if one is not None)
+    if len(entries) < len(found):
+        return None
+    return ConvertedShard(number=number, entries=entries, is_kept=True)
+
+
+def write_shard(job: Job, number: int, batches: Iterable[ExampleBatch]) -> ConvertedShard:
+    """Write the shard's examples, in order."""
+    names = job.names[number]
+    lengths = [ShardLengths() for _ in names]
+    with ExitStack() as files:
+        sinks = [HashingSink(files.enter_context(job.dataset.open_shard(name)).write) for name in names]
+        writers = [
+            CountingWriter(_writer(job, sink, which), job.layout, also=found.add)
+            for which, (sink, found) in enumerate(zip(sinks, lengths, strict=True))
+        ]
+        for batch in batches:
+            for which, examples in cut_bins(batch, job.bin_size) if job.bin_size else [(0, batch)]:
+                writers[which].write(_in_32_bits(examples))
+        contents = [writer.close() for writer in writers]
+    entries = tuple(
+        ShardEntry(
+            name=name,
+            input="",
+            bytes=sink.bytes,
+            md5=sink.md5,
+            content_md5=content,
+            examples=writer.examples,
+            tokens=writer.tokens,
+            masked_tokens=writer.masked,
+            lengths_md5=job.dataset.write_lengths(name, found),
+        )
+        for name, sink, writer, content, found in zip(names, sinks, writers, contents, lengths, strict=True)
+    )
+    for entry in entries:
+        job.dataset.record(job.corpus, entry)
+    return ConvertedShard(number=number, entries=entries)
+
+
+def _writer(job: Job, sink: HashingSink, which: int) -> ShardWriter:
+    if job.format != LDDL:
+        return make_writer(job.format, sink, job.layout)
+    from bertdata.shards.lddl import LddlWriter
+
+    vocabulary = load_vocabulary(job.vocabulary, job.dialect)
+    return LddlWriter(
+        sink, job.layout, vocabulary, has_masks=job.has_masks, bin_id=which if job.bin_size else None
+    )
+
+
+def _in_32_bits(batch: ExampleBatch) -> ExampleBatch:
+    """The batch with ends as kernels take them."""
+    found = arrays(batch)
+    return replace(found, **{name: getattr(found, name).astype(np.uint32) for name in found.ragged()})
+
+
+class Supply:
+    """A stream of examples from which pieces of any size are taken, in order."""
+
+    def __init__(self, batches: Iterable[ExampleBatch]) -> None:
+        self._batches = iter(batches)
+        self._rest: ExampleBatch | None = None
+
+    def take(self, count: int) -> Iterator[ExampleBatch]:
+        """The next ``count`` examples, to be read before more are taken."""
+        while count:
+            batch = self._rest if self._rest is not None else next(self._batches)
+            taken = min(count, len(batch))
+            self._rest = cut(batch, taken, len(batch)) if taken < len(batch) else None
+            count -= taken
+            yield cut(batch, 0, taken)

@@ -1,0 +1,243 @@
+"""LDDL's Parquet shards (NVIDIA): pairs of sentences as words, and masks where they are static.
+
+::
+
+    A, B                  words of the segments, joined by blanks; [CLS] and [SEP] are left out
+    is_random_next        bool       num_tokens   uint16, with [CLS] and both [SEP]
+    masked_lm_positions   binary, a NumPy file of uint16    masked_lm_labels   words joined by blanks
+    bin_id                int64, in files of one bin of lengths
+
+The last three are there only with static masks, or with bins. Words need the vocabulary: exact both ways
+where each id has a word of its own. Files do not say how long examples may be; ours do, in metadata, and
+others' are read as of 512 ids and 80 masks at most.
+
+Needs NumPy when it is imported.
+"""
+
+import io
+from collections.abc import Iterator
+from functools import lru_cache, partial
+from typing import IO, Any
+
+import numpy as np
+
+from bertdata.errors import ShardError
+from bertdata.examples.bert.batch import BertBatch, BertExample
+from bertdata.examples.columns import Array, Regrouping, arrays, narrow, regroup
+from bertdata.records import ExampleBatch, ShardLayout, Vocabulary
+from bertdata.shards.parquet_file import ParquetInput, ParquetOutput, group_rows, load_pyarrow
+from bertdata.shards.protocol import ShardReader, Sink
+from bertdata.shards.rows import RecordCheck, check_batch
+
+COLUMNS = {"A": "string", "B": "string", "is_random_next": "bool", "num_tokens": "uint16"}
+MASKS = {"masked_lm_positions": "binary", "masked_lm_labels": "string"}
+SPECIAL = 3
+"""Ids of an example that are in neither segment: [CLS] and both [SEP]."""
+
+_SIZES = {"max_seq_length": 512, "max_predictions_per_seq": 80}
+
+
+class LddlWriter:
+    """Writes batches of BERT's examples as row groups of a fixed size.
+
+    has_masks: write the columns of static masks; else ids are the text's own. bin_id: of the one bin whose
+    examples come; None: no bins.
+    """
+
+    def __init__(
+        self,
+        sink: Sink,
+        layout: ShardLayout,
+        vocabulary: Vocabulary,
+        *,
+        has_masks: bool = True,
+        bin_id: int | None = None,
+    ) -> None:
+        pyarrow = load_pyarrow()
+        types = {**COLUMNS, **(MASKS if has_masks else {}), **({} if bin_id is None else {"bin_id": "int64"})}
+        self._schema = pyarrow.schema({name: pyarrow.type_for_alias(kind) for name, kind in types.items()})
+        self._layout, self._vocabulary, self._bin = layout, vocabulary, bin_id
+        self._words = Words(vocabulary)
+        self._received = 0
+        self._blocks: Regrouping[ExampleBatch] = Regrouping(group_rows(layout))
+        self._parquet = ParquetOutput(sink, self._schema)
+
+    def write(self, batch: ExampleBatch) -> None:
+        batch = arrays(batch)
+        record = RecordCheck(name="lddl shard", first=self._received)
+        check_batch(batch, self._layout, record)
+        self._check_pairs(batch, record)
+        self._received += len(batch)
+        for block in self._blocks.add(batch):
+            self._write_group(block)
+
+    def close(self) -> None:
+        for block in self._blocks.rest():
+            self._write_group(block)
+        self._parquet.close({f"bertdata.{what}": str(getattr(self._layout, what)) for what in _SIZES})
+
+    def _check_pairs(self, batch: Any, record: RecordCheck) -> None:
+        """ShardError unless examples are [CLS] A [SEP] B [SEP], of ids that have words of their own."""
+        last = batch.ends.astype(np.int64) - 1
+        first = np.concatenate([[0], last[:-1] + 1]) if len(last) else last
+        middle = first + batch.first_lengths - 1
+        wrong = (batch.first_lengths < 2) | (middle >= last)
+        sep = self._vocabulary.sep
+        inside = np.where(wrong, last, middle)
+        wrong |= (batch.ids[first] != self._vocabulary.cls) | (batch.ids[inside] != sep)
+        wrong |= batch.ids[last] != sep
+        record.refuse(wrong, lambda _: "its ids are not [CLS] A [SEP] B [SEP], as LDDL's are")
+        for ids, ends in ((batch.ids, batch.ends), (batch.labels, batch.mask_ends)):
+            record.refuse_items(
+                ~self._words.is_exact(ids),
+                ends,
+                partial(_without_word, ids),
+            )
+
+    def _write_group(self, block: Any) -> None:
+        columns: dict[str, list[Any]] = {name: [] for name in self._schema.names}
+        for example in block.examples():
+            for name, value in self._row(example).items():
+                if name in columns:
+                    columns[name].append(value)
+        self._parquet.write(load_pyarrow().table(columns, self._schema))
+
+    def _row(self, example: BertExample) -> dict[str, Any]:
+        ids, first = example.ids, example.first_length
+        return {
+            "A": self._words.text(ids[1 : first - 1]),
+            "B": self._words.text(ids[first:-1]),
+            "is_random_next": example.next_label == 1,
+            "num_tokens": len(ids),
+            "masked_lm_positions": numpy_file(example.positions),
+            "masked_lm_labels": self._words.text(example.labels),
+            "bin_id": self._bin,
+        }
+
+
+def _without_word(ids: Array, item: int) -> str:
+    return f"id {ids[item]} has no word of its own in the vocabulary"
+
+
+class LddlReader(ShardReader):
+    """Reads LDDL's files, with or without masks and bins, from a seekable file."""
+
+    layout: ShardLayout
+
+    def __init__(self, file: IO[bytes], name: str, vocabulary: Vocabulary) -> None:
+        self._name = name
+        self._parquet = ParquetInput(file, name)
+        self._vocabulary, self._words = vocabulary, Words(vocabulary)
+        found = set(self._parquet.schema.names)
+        self._columns = [*COLUMNS, *(MASKS if MASKS.keys() <= found else ())]
+        self._check_types()
+        sizes: Any = {
+            what: int(self._parquet.metadata.get(f"bertdata.{what}".encode(), b"%d" % size))
+            for what, size in _SIZES.items()
+        }
+        self.layout = ShardLayout(**sizes)
+
+    def _check_types(self) -> None:
+        pyarrow = load_pyarrow()
+        for column in self._columns:
+            if self._parquet.schema.get_field_index(column) < 0:
+                raise ShardError(f"{self._name}: no column {column}, expected {', '.join(self._columns)}")
+            found = self._parquet.schema.field(column).type
+            wanted = pyarrow.type_for_alias({**COLUMNS, **MASKS}[column])
+            if found != wanted and not (column == "num_tokens" and pyarrow.types.is_integer(found)):
+                raise ShardError(f"{self._name}: column {column} is {found}, expected {wanted}")
+
+    def __len__(self) -> int:
+        return len(self._parquet)
+
+    def batches(self, size: int) -> Iterator[ExampleBatch]:
+        return regroup(self._blocks(), size)
+
+    def _blocks(self) -> Iterator[ExampleBatch]:
+        for start, records in self._parquet.records(self._columns, group_rows(self.layout)):
+            record = RecordCheck(name=self._name, first=start)
+            rows = [self._example(index, row, record) for index, row in enumerate(records.to_pylist())]
+            batch = arrays(BertBatch.of(rows, wide=True))
+            check_batch(batch, self.layout, record)
+            yield narrow(batch)
+
+    def _example(self, index: int, row: dict[str, Any], record: RecordCheck) -> BertExample:
+        for column in self._columns:
+            if row[column] is None:
+                raise record.error(index, f"no {column}, expected a value")
+        segments = [self._ids(row[name], index, record) for name in ("A", "B")]
+        vocabulary = self._vocabulary
+        ids = [vocabulary.cls, *segments[0], vocabulary.sep, *segments[1], vocabulary.sep]
+        if len(ids) != row["num_tokens"]:
+            raise record.error(index, f"{len(ids)} tokens, num_tokens is {row['num_tokens']}")
+        labels = self._ids(row.get("masked_lm_labels", ""), index, record)
+        positions = self._positions(row, index, record)
+        if len(positions) != len(labels):
+            raise record.error(
+                index, f"{len(labels)} masked labels, expected {len(positions)}, one a position"
+            )
+        return BertExample(
+            ids=ids,
+            first_length=len(segments[0]) + 2,
+            positions=positions,
+            labels=labels,
+            next_label=int(row["is_random_next"]),
+        )
+
+    def _ids(self, text: str, index: int, record: RecordCheck) -> list[int]:
+        try:
+            return self._words.ids(text)
+        except KeyError as error:
+            raise record.error(index, f"{error.args[0]!r} is no word of the vocabulary") from None
+
+    def _positions(self, row: dict[str, Any], index: int, record: RecordCheck) -> list[int]:
+        if "masked_lm_positions" not in row:
+            return []
+        try:
+            found = np.load(io.BytesIO(row["masked_lm_positions"]), allow_pickle=False)
+            if found.ndim != 1 or found.dtype.kind not in "iu" or (len(found) and found.min() < 0):
+                raise ValueError(f"{found.dtype} of shape {found.shape}")
+        except (ValueError, EOFError, OSError, SyntaxError, MemoryError) as error:
+            problem = f"masked_lm_positions are no NumPy file of positions ({error})"
+            raise record.error(index, problem) from None
+        positions: list[int] = found.tolist()
+        return positions
+
+
+class Words:
+    """The words of ids, and the ids of words."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._words = vocabulary.words
+        self._ids = {word: number for number, word in reversed(list(enumerate(vocabulary.words)))}
+        exact = [
+            bool(word) and " " not in word and self._ids[word] == number
+            for number, word in enumerate(vocabulary.words)
+        ]
+        self._exact = np.array([*exact, False])
+
+    def is_exact(self, ids: Array) -> Array:
+        """For each id, whether its word is its own; false for one that the vocabulary does not have."""
+        found: Array = self._exact[np.minimum(ids, len(self._exact) - 1)]
+        return found
+
+    def text(self, ids: list[int]) -> str:
+        """The words of the ids, joined by blanks."""
+        return " ".join(map(self._words.__getitem__, ids))
+
+    def ids(self, text: str) -> list[int]:
+        """The ids of words joined by blanks; KeyError for a word that there is not."""
+        return list(map(self._ids.__getitem__, text.split(" "))) if text else []
+
+
+def numpy_file(positions: list[int]) -> bytes:
+    """The positions as a NumPy file of uint16."""
+    return _header(len(positions)) + np.array(positions, "<u2").tobytes()
+
+
+@lru_cache
+def _header(count: int) -> bytes:
+    """The head of a NumPy file of so many uint16."""
+    made = io.BytesIO()
+    np.save(made, np.zeros(count, "<u2"), allow_pickle=False)
+    return made.getvalue()[: len(made.getvalue()) - 2 * count]

@@ -1,0 +1,70 @@
+"""Examples of a dataset to shards in another program's layout."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from bertdata.steps.open_dataset import need
+from bertdata.steps.progress import OnProgress, StepProgress, silent
+from bertdata.steps.values import AnyPath, optional_path, path_of, whole_number, workers_of
+
+if TYPE_CHECKING:
+    from bertdata.dataset.manifest import Manifest
+
+STAGE = "converting"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ConvertedDataset:
+    """A converted dataset: its directory and its manifest."""
+
+    directory: str
+    manifest: Manifest
+
+
+def convert(
+    source: AnyPath,
+    target: AnyPath,
+    *,
+    to: str,
+    num_shards: int | None = None,
+    shuffled: bool = False,
+    bin_size: int | None = None,
+    unverified: bool = False,
+    vocab: AnyPath | None = None,
+    workers: int | None = None,
+    progress: OnProgress | None = None,
+) -> ConvertedDataset:
+    """Convert the dataset in ``source`` into the directory ``target``, as ``bertdata convert --to`` does.
+
+    to: nvidia-mlperf, which needs num_shards and may be shuffled, or lddl, which may have bins of bin_size
+    ids. unverified: take files of any tool without a manifest; vocab: theirs, or that of a dataset which has
+    lost it. Shards that an earlier run finished are kept.
+    """
+    need("numpy", "numpy", "converting a dataset")
+    from bertdata.build.conversion.run import convert_dataset
+    from bertdata.build.conversion.settings import ConversionSettings
+
+    settings = ConversionSettings(
+        to=to,
+        num_shards=None if num_shards is None else whole_number("num_shards", num_shards),
+        shuffled=shuffled,
+        bin_size=0 if bin_size is None else whole_number("bin_size", bin_size),
+    )
+    tell = progress or silent
+
+    def told(done: int, total: int, line: str) -> None:
+        tell(StepProgress(stage=STAGE, done=done, total=total, unit="examples", finished=line))
+
+    directory = path_of(target)
+    manifest = convert_dataset(
+        path_of(source),
+        directory,
+        settings,
+        vocabulary=optional_path(vocab),
+        unverified=unverified,
+        workers=workers_of(workers),
+        told=told,
+    )
+    return ConvertedDataset(directory=directory, manifest=manifest)
