@@ -35,7 +35,7 @@ EDGES = (
 
 
 def predict(made, dialect, logits, **settings):
-    start, end = made_up_logits(made.features, made.settings.max_seq_length, **logits)
+    start, end = made_up_logits(len(made.features), made.settings.max_seq_length, **logits)
     chosen = AnswerSettings(dialect=dialect, lower_case=made.settings.lower_case, **settings)
     return predict_answers(made.questions, made.features, start, end, made.tokenizer.vocabulary, chosen)
 

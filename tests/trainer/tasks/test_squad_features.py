@@ -35,6 +35,8 @@ EDGES = (
     "edge_train_v1__s40__d9__q12",
 )
 DIALECTS = ("google", "nvidia")
+SOME_SLOW = [INPUTS[0], *(pytest.param(name, marks=pytest.mark.slow) for name in INPUTS[1:])]
+"""The inputs with the most features are left to the slow tests where another test has them too."""
 
 
 def values_of(made):
@@ -52,9 +54,19 @@ def assert_same_fields(values, oracle):
         raise AssertionError("each field is the original's, but the lines are not")
 
 
-@pytest.mark.parametrize("mode", ["training", "prediction"])
-@pytest.mark.parametrize("dialect", DIALECTS)
-@pytest.mark.parametrize("name", INPUTS)
+def slow_unless(fast, *values):
+    return pytest.param(*values, marks=() if fast else pytest.mark.slow)
+
+
+@pytest.mark.parametrize(
+    ("name", "dialect", "mode"),
+    [
+        slow_unless(name == INPUTS[0] or (dialect, mode) == ("google", "training"), name, dialect, mode)
+        for name in INPUTS
+        for dialect in DIALECTS
+        for mode in ("training", "prediction")
+    ],
+)
 def test_features_of_a_development_set_are_the_originals(kit, name, dialect, mode):
     oracle = read_oracle(kit, f"features__{dialect}__{name}")[mode]
     made = make_case(kit, parse_case(name, dialect, training=mode == "training"))
@@ -78,7 +90,7 @@ def test_features_of_unusual_text_are_the_originals(kit, name, dialect):
     assert_same_fields(values_of(made), oracle)
 
 
-@pytest.mark.parametrize("name", INPUTS)
+@pytest.mark.parametrize("name", SOME_SLOW)
 def test_google_shuffles_the_questions_before_it_makes_features(kit, name):
     oracle = read_oracle(kit, f"features__google__{name}")["training_shuffled"]
     case = parse_case(name, "google", training=True)
@@ -94,7 +106,7 @@ def test_google_shuffles_the_questions_before_it_makes_features(kit, name):
     assert (len(data), hashlib.md5(data).hexdigest()) == (record["bytes"], record["content_md5"])
 
 
-@pytest.mark.parametrize("name", INPUTS)
+@pytest.mark.parametrize("name", SOME_SLOW)
 def test_the_records_for_prediction_are_googles(kit, name):
     record = read_oracle(kit, f"features__google__{name}")["prediction"]["eval.tf_record"]
     made = make_case(kit, parse_case(name, "google"))

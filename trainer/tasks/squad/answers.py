@@ -1,7 +1,7 @@
 """Answers from logits: the n best of each question, as Google's and as NVIDIA's run_squad.py find them."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
@@ -89,12 +89,12 @@ def predict_answers(
     find_texts = _Texts(features, questions, vocabulary, settings)
     if settings.dialect != "nvidia":
         return {
-            question.id: _finish(_google_best(rows, candidates, find_texts, null, settings), null, settings)
+            question.id: _finish(_google_best(rows, candidates, find_texts, null), null, settings)
             for question, rows, null in zip(questions, groups, nulls, strict=True)
         }
     last = next((null for null in reversed(nulls) if null is not None), None)
     return {
-        question.id: _finish(_nvidia_best(rows, candidates, find_texts, last, settings), null, settings)
+        question.id: _finish(_nvidia_best(rows, candidates, find_texts, last), null, settings)
         for question, rows, null in zip(questions, groups, nulls, strict=True)
         if rows
     }
@@ -138,43 +138,46 @@ class _Texts:
 
 
 def _google_best(
-    rows: list[int],
-    candidates: list[Candidates],
-    find_text: _Texts,
-    null: Scored | None,
-    settings: AnswerSettings,
+    rows: list[int], candidates: list[Candidates], find_text: _Texts, null: Scored | None
 ) -> list[Scored]:
     """The n best texts over all features of a question, without duplicates; the null one in its place.
 
     One that is not among them is added at the end.
     """
-    if not rows:
-        return []
-    found = _distinct(rows, candidates, find_text, null, settings.n_best_size)
-    return found if null is None or any(not one.text for one in found) else [*found, null]
+    found: dict[str, Scored] = {}
+    for _, scored in _by_score(rows, candidates, find_text, null):
+        if len(found) == find_text.settings.n_best_size:
+            break
+        found.setdefault(scored.text, scored)
+    if null is not None:
+        found.setdefault("", null)
+    return list(found.values())
 
 
 def _nvidia_best(
-    rows: list[int],
-    candidates: list[Candidates],
-    find_text: _Texts,
-    null: Scored | None,
-    settings: AnswerSettings,
+    rows: list[int], candidates: list[Candidates], find_text: _Texts, null: Scored | None
 ) -> list[Scored]:
-    """The n best of each feature without duplicates, merged and cut to n: a text may occur twice.
+    """The n best texts of each feature without duplicates, merged and cut to n: a text may occur twice.
 
     null: that of the last question of the file stands for each question's, and may be cut off.
     """
-    count = settings.n_best_size
-    found = [one for row in rows for one in _distinct([row], candidates, find_text, None, count)]
-    found += [] if null is None else [null]
-    return sorted(found, key=attrgetter("score"), reverse=True)[:count]
+    found: dict[tuple[int, str], Scored] = {}
+    for row, scored in _by_score(rows, candidates, find_text, null):
+        if len(found) == find_text.settings.n_best_size:
+            break
+        found.setdefault((row, scored.text), scored)
+    return list(found.values())
 
 
-def _distinct(
-    rows: list[int], candidates: list[Candidates], find_text: _Texts, null: Scored | None, count: int
-) -> list[Scored]:
-    """The ``count`` best candidates of the features with different texts, best first, equal ones in order."""
+def _by_score(
+    rows: list[int], candidates: list[Candidates], find_text: _Texts, null: Scored | None
+) -> Iterator[tuple[int, Scored]]:
+    """Row and text of each candidate, best first, equal ones in their order; null comes behind its equals.
+
+    The row of null is -1. Texts are found one by one, as few of them are asked for.
+    """
+    if not rows:
+        return
     each = [candidates[row] for row in rows]
     owners = np.concatenate([np.full(len(one.starts), row) for row, one in zip(rows, each, strict=True)])
     starts, ends, start_logits, end_logits = (
@@ -182,20 +185,16 @@ def _distinct(
         for name in ("starts", "ends", "start_logits", "end_logits")
     )
     scores = start_logits + end_logits
-    if null is not None:  # a candidate like the others, behind them
+    if null is not None:
         scores = np.append(scores, null.score)
-    found: dict[str, Scored] = {}
     for place in np.argsort(-scores, kind="stable").tolist():
-        if len(found) == count:
-            break
         if place == len(starts):
             assert null is not None
-            found[""] = null
-            continue
-        text = find_text(int(owners[place]), int(starts[place]), int(ends[place]))
-        if text not in found:
-            found[text] = Scored(text, float(start_logits[place]), float(end_logits[place]))
-    return list(found.values())
+            yield -1, null
+        else:
+            row = int(owners[place])
+            text = find_text(row, int(starts[place]), int(ends[place]))
+            yield row, Scored(text, float(start_logits[place]), float(end_logits[place]))
 
 
 def _finish(found: list[Scored], null: Scored | None, settings: AnswerSettings) -> Prediction:
