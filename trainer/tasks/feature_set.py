@@ -106,13 +106,12 @@ def make_feature_set(
     )
     dataset = Dataset(directory, plan)
     shard = f"{STEM}.{settings.format}"
+    entries, manifest = dataset.finished_entry(shard, source.md5), dataset.found_manifest()
+    if entries is not None and manifest is not None:  # nothing is written: the directory may be read-only
+        return FeatureSet(directory=directory, manifest=manifest, kept=True)
     with dataset.run():
-        found, manifest = dataset.finished_entry(shard, source.md5), dataset.found_manifest()
-        if found is not None and manifest is not None:
-            dataset.commit.release()
-            return FeatureSet(directory=directory, manifest=manifest, kept=True)
         made = make(source)
-        entries = found or _write(dataset, shard, name, source, made, settings, vocabulary)
+        entries = entries or _write(dataset, shard, name, source, made, settings, vocabulary)
         manifest = dataset.finish([entries[0]], [entries[1]], vocabulary=vocabulary.name)
     return FeatureSet(directory=directory, manifest=manifest, kept=False, warnings=made.warnings)
 

@@ -245,9 +245,8 @@ def test_floats_that_are_no_values_are_refused(value: float) -> None:
         rows.decode(frame(encode_example({"a": array("f", [value])})), 9)
 
 
-@pytest.mark.parametrize("data", [memoryview(b"abcdef")[::-1], memoryview(b"abcdef")[::2], array("I", [1])])
-def test_bytes_must_lie_one_behind_the_other(data: Any) -> None:
-    tokenizer = kernels.Tokenizer(
+def tokenizer_of_one_token() -> Any:
+    return kernels.Tokenizer(
         tokens=["a"],
         ids=[0],
         unknown=0,
@@ -256,10 +255,44 @@ def test_bytes_must_lie_one_behind_the_other(data: Any) -> None:
         keeps_special_tokens=False,
         max_word_chars=100,
     )
+
+
+@pytest.mark.parametrize("data", [memoryview(b"abcdef")[::-1], memoryview(b"abcdef")[::2], array("I", [1])])
+def test_bytes_must_lie_one_behind_the_other(data: Any) -> None:
+    tokenizer = tokenizer_of_one_token()
     format = BERT.record_format(LAYOUT)
     for call in (tokenizer.tokenize, kernels.crc32c, kernels.canonicalize, lambda it: format.decode(it, 1)):
         with pytest.raises(ValueError, match="expected a flat buffer of 1-byte integers"):
             call(data)
+
+
+@pytest.mark.parametrize(
+    ("ends", "message"),
+    [
+        ([3, 2, 6], "ends: offsets do not ascend"),
+        ([3, 7], "ends: last offset does not meet the data's end"),
+        ([3, 5], "ends: last offset does not meet the data's end"),
+        ([], "ends: last offset does not meet the data's end"),
+    ],
+)
+def test_ends_of_texts_that_are_not_in_the_data_are_refused(ends: list[int], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        tokenizer_of_one_token().tokenize_each(b"a a aa", array("I", ends))
+
+
+def test_a_text_that_ends_within_a_character_is_refused() -> None:
+    """The byte beyond the end is there, and is not read."""
+    tokenizer = tokenizer_of_one_token()
+    data = "aé".encode()
+    with pytest.raises(kernels.InvalidUtf8):
+        tokenizer.tokenize_each(data, array("I", [2, 3]))
+    ids, ends = tokenizer.tokenize_each(data + b"a", array("I", [1, 3, 4]))
+    assert (list(ids), list(ends)) == ([0, 0, 0], [1, 2, 3])
+
+
+def test_the_tokens_of_no_texts_are_none() -> None:
+    ids, ends = tokenizer_of_one_token().tokenize_each(b"", array("I"))
+    assert (len(ids), len(ends)) == (0, 0)
 
 
 MEMORY = """

@@ -6,9 +6,11 @@ import pytest
 
 from bertdata.cli.main import main as bertdata
 from bertdata.dataset.reader import open_dataset
+from bertdata.dataset.writer import Dataset
 from bertdata.errors import DatasetError, SettingsError
 from bertdata.examples.classification.batch import ScoredExample, split_score
 from bertdata.examples.objectives import find_objective
+from bertdata.io import storage
 from bertdata.tokens.load import load_tokenizer, load_vocabulary
 from trainer.__main__ import main
 from trainer.tasks.classification.dataset import make_pair_set, settings_of
@@ -80,6 +82,37 @@ def test_a_dataset_is_made_once_and_mended_where_it_was_damaged(squad_file, toke
     assert make_squad_set(str(directory), source, tokenizer, settings).kept is False
     assert shard.read_bytes() == whole
     assert bertdata(["verify-md5", "--content", str(directory)]) == 0
+
+
+def test_a_finished_dataset_is_only_read(squad_file, tokenizer, tmp_path, monkeypatch):
+    directory, settings = str(tmp_path / "set"), SquadSettings(**SIZES)
+    make_squad_set(directory, read_source(str(squad_file)), tokenizer, settings)
+
+    def refuse(*arguments, **named):
+        raise AssertionError("written")
+
+    for name in ("open_output", "make_directory", "remove"):
+        monkeypatch.setattr(storage, name, refuse)
+    assert make_squad_set(directory, read_source(str(squad_file)), tokenizer, settings).kept
+
+
+def test_an_unfinished_dataset_is_finished(squad_file, tokenizer, tmp_path, monkeypatch):
+    directory, settings = tmp_path / "set", SquadSettings(**SIZES)
+    source = read_source(str(squad_file))
+
+    def stop(*arguments, **named):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(Dataset, "finish", stop)
+        make_squad_set(str(directory), source, tokenizer, settings)
+    assert (directory / "unfinished" / "plan.json").exists()
+    written = (directory / "features.tfrecord").stat().st_mtime_ns
+    found = make_squad_set(str(directory), source, tokenizer, settings)
+    assert found.kept is False
+    assert (directory / "features.tfrecord").stat().st_mtime_ns == written, "the noted shard is kept"
+    assert not (directory / "unfinished").exists()
+    assert bertdata(["verify-md5", str(directory)]) == 0
 
 
 def test_another_file_or_other_settings_are_another_dataset(squad_file, tokenizer, tmp_path):
