@@ -103,9 +103,10 @@ def test_an_unfinished_dataset_is_finished(squad_file, tokenizer, tmp_path, monk
     def stop(*arguments, **named):
         raise KeyboardInterrupt
 
-    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+    with monkeypatch.context() as patched:
         patched.setattr(Dataset, "finish", stop)
-        make_squad_set(str(directory), source, tokenizer, settings)
+        with pytest.raises(KeyboardInterrupt):
+            make_squad_set(str(directory), source, tokenizer, settings)
     assert (directory / "unfinished" / "plan.json").exists()
     written = (directory / "features.tfrecord").stat().st_mtime_ns
     found = make_squad_set(str(directory), source, tokenizer, settings)
