@@ -25,7 +25,7 @@ MEAN, SQUARE = "exp_avg", "exp_avg_sq"
 
 @dataclass(frozen=True, slots=True)
 class StoredTensor:
-    """A tensor's shape, and a function that reads it; ``read`` gives fp32."""
+    """A tensor's shape, and a function that reads it; ``read`` gives fp32, contiguous."""
 
     shape: tuple[int, ...]
     load: Callable[[], Tensor]
@@ -36,7 +36,7 @@ class StoredTensor:
         return cls(tuple(tensor.shape), lambda: tensor)
 
     def read(self) -> Tensor:
-        return self.load().float()
+        return self.load().float().contiguous()
 
     def changed(self, shape: tuple[int, ...], change: Callable[[Tensor], Tensor]) -> "StoredTensor":
         """The tensor after a change that gives it this shape."""

@@ -99,7 +99,7 @@ def write_nvidia(checkpoint: Checkpoint, directory: str) -> str:
     config = checkpoint.expect_config()
     check_writable(config, "NVIDIA's BERT")
     weights = in_order(padded(checkpoint.weights, config))
-    values = {to_nvidia(name): tensor.read().contiguous() for name, tensor in weights.items()}
+    values = {to_nvidia(name): tensor.read() for name, tensor in weights.items()}
     if WORDS in values and any(name.startswith("cls.predictions.") for name in values):
         values[_TIED] = values[WORDS]
     content: dict[str, Any] = {"model": values}
@@ -123,7 +123,7 @@ def _optimiser(weights: Stored, moments: Stored, checkpoint: Checkpoint) -> dict
         for number, name in zip(numbers, names, strict=True):
             found = {kind: moments.get(f"{kind}/{name}") for kind in (MEAN, SQUARE)}
             states[number] = {
-                kind: torch.zeros(weights[name].shape) if moment is None else moment.read().contiguous()
+                kind: torch.zeros(weights[name].shape) if moment is None else moment.read()
                 for kind, moment in found.items()
             }
         groups.append(

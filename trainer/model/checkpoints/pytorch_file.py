@@ -62,7 +62,7 @@ def write_safetensors(file: BinaryIO, tensors: Stored) -> None:
     text += b" " * (-len(text) % 8)
     file.write(struct.pack("<Q", len(text)) + text)
     for tensor in tensors.values():
-        file.write(tensor.read().detach().contiguous().flatten().view(torch.uint8).numpy().data)
+        file.write(tensor.read().detach().flatten().view(torch.uint8).numpy().data)
 
 
 def read_torch(path: str) -> Any:
