@@ -14,6 +14,7 @@ from bertdata.config.settings import FORMATS
 from bertdata.errors import ShardError
 from bertdata.examples.objectives import objective_of_file
 from bertdata.io import storage
+from bertdata.io.assets import find_vocabulary
 from bertdata.records import ShardLayout, Vocabulary
 from bertdata.shards.packed.layouts import make_pack_reader
 from bertdata.shards.parquet_file import is_lddl
@@ -70,7 +71,7 @@ def make_reader(
 ) -> ShardReader:
     """A reader of whatever container the file is; errors call it ``name``.
 
-    vocabulary: path of the file that LDDL's words need; None: vocab.txt beside the shard.
+    vocabulary: path or name of that which LDDL's words need; None: vocab.txt beside the shard.
 
     A PackReader where the rows are packed. objective: the name of that of its examples, where it is
     known; else the file's fields tell one of ours. One of somebody else's must be loaded already
@@ -116,7 +117,9 @@ def open_reader(
 
 
 def _words_of(shard: str, vocabulary: str | None) -> Vocabulary:
-    path = vocabulary or storage.join(storage.parent(shard), VOCABULARY_NAME)
+    if vocabulary is not None:
+        return load_vocabulary(find_vocabulary(vocabulary), "mlperf")
+    path = storage.join(storage.parent(shard), VOCABULARY_NAME)
     if not storage.exists(path):
         raise ShardError(
             f"{shard}: holds words, as LDDL's shards do, and no {VOCABULARY_NAME} lies beside it; put the "

@@ -59,8 +59,16 @@ def sort_tasks(job: Job, folder: str | None) -> Iterator[SortTask]:
         start = stop
 
 
-def sort_examples(task: SortTask) -> tuple[str, ...]:
-    """The files of the task's examples, each sorted by shard."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SortedExamples:
+    """The files of a task's examples, each sorted by shard; name: of the source's shards."""
+
+    name: str
+    files: tuple[str, ...]
+
+
+def sort_examples(task: SortTask) -> SortedExamples:
+    """The task's examples, sorted."""
     files: list[str] = []
     held: list[ExampleBatch] = []
     first = count = tokens = 0
@@ -73,7 +81,9 @@ def sort_examples(task: SortTask) -> tuple[str, ...]:
                 held, first, count, tokens = [], first + count, 0, 0
     if held:
         files.append(_write(task, len(files), join(held), task.places[first:]))
-    return tuple(files)
+    shards = task.source.shards
+    name = shards[0].name if len(shards) == 1 else f"{shards[0].name} to {shards[-1].name}"
+    return SortedExamples(name=name, files=tuple(files))
 
 
 def _write(task: SortTask, run: int, examples: ExampleBatch, places: Array) -> str:

@@ -136,10 +136,12 @@ def _make(
             folder = None
             if storage.is_remote(job.dataset.directory):  # each piece is read back by itself
                 folder = stack.enter_context(TemporaryDirectory())
-            files = tuple(
-                sorted(file for one in pool.as_done(sort_examples, sort_tasks(job, folder)) for file in one)
-            )
-            tasks: Any = [GatherTask(job=job, number=number, files=files) for number in missing]
+            files: list[str] = []
+            for run in pool.as_done(sort_examples, sort_tasks(job, folder)):
+                told(done, total, f"sorted {run.name}")
+                files += run.files
+            files.sort()
+            tasks: Any = [GatherTask(job=job, number=number, files=tuple(files)) for number in missing]
             results = pool.as_done(gather, tasks)
         else:
             results = pool.as_done(chop, chop_tasks(job, missing, workers))
