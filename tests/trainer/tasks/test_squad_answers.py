@@ -16,7 +16,12 @@ from tests.support.strategies import odd_words, plain_words, tries
 from trainer.tasks.squad.alignment import answer_text
 from trainer.tasks.squad.answers import AnswerSettings, predict_answers
 from trainer.tasks.squad.candidates import best_positions
-from trainer.tasks.squad.prediction_files import n_best_json, null_odds_json, predictions_json
+from trainer.tasks.squad.prediction_files import (
+    n_best_json,
+    null_odds_json,
+    predictions_json,
+    write_predictions,
+)
 
 EN_384, EN_96 = "xquad.en__s384__d128__q64", "xquad.en__s96__d32__q24"
 DE_256 = "xquad.de__s256__d96__q40"
@@ -81,6 +86,20 @@ def test_answers_in_unusual_text_are_the_originals(kit, name, dialect):
     assert {key: one.answer for key, one in found.items()} == oracle["predictions"]
     assert texts(found) == oracle["nbest_texts"]
     assert list(found) == list(oracle["predictions"])
+
+
+def test_the_files_have_the_originals_names(kit, tmp_path):
+    oracle = read_oracle(kit, f"nbest__google__{EN_384}__seed0")
+    made = make_case(kit, parse_case(EN_384, "google"))
+    found = predict(made, "google", oracle["logits"])
+    write_predictions(str(tmp_path / "run"), found, negatives=False)
+    names = sorted(path.name for path in (tmp_path / "run").iterdir())
+    assert names == ["nbest_predictions.json", "predictions.json"]
+    data = (tmp_path / "run" / "predictions.json").read_bytes()
+    assert hashlib.md5(data).hexdigest() == oracle["predictions_file_md5"]
+    write_predictions(str(tmp_path / "run"), found, negatives=True)
+    odds = json.loads((tmp_path / "run" / "null_odds.json").read_text())
+    assert list(odds) == [question.id for question in made.questions]
 
 
 def test_the_threshold_decides_between_an_answer_and_none(kit):

@@ -1,5 +1,6 @@
 """SQuAD's JSON: what is read, what is left out, what is refused."""
 
+import gzip
 import json
 
 import pytest
@@ -104,6 +105,8 @@ TWO = [{"text": "A", "answer_start": 0}] * 2
     ("value", "message"),
     [
         (b"\xff{}", "q.json: line 1: byte 0xff at offset 0 is not UTF-8"),
+        (gzip.compress(b"{}"), "q.json: looks like gzip data, expected SQuAD's JSON in UTF-8; unpack it"),
+        ("\ufeff{}".encode("utf-16-le"), "q.json: looks like UTF-16, expected SQuAD's JSON in UTF-8"),
         (b"id\ttext\n", "q.json: is not JSON: .*expected SQuAD's form"),
         (b'{"data": "\\ud800"}', "q.json: is not JSON: .*half of a pair"),
         ([1], r"q.json: is no JSON object, expected one with 'data'"),

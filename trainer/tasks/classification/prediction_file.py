@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from bertdata.errors import InputError
-from bertdata.io.file_kind import utf8_remedy
 from trainer.tasks.classification.presets import ClassificationTask
+from trainer.tasks.labelled_text import decode_text
 
 _HEADING = "index\tprediction"
 
@@ -27,10 +27,7 @@ def parse_predictions(
     probability for each label a line (run_classifier.py), of which the largest counts. InputError names the
     line.
     """
-    try:
-        lines = data.decode("utf-8-sig").splitlines()
-    except UnicodeDecodeError as error:
-        raise InputError.not_utf8(name, data, error.start, utf8_remedy(data, name)) from None
+    lines = decode_text(data, name, "predictions, one a line").splitlines()
     indexed = bool(lines) and lines[0] == _HEADING
     rows = [(f"{name}: line {n}", line.split("\t")) for n, line in enumerate(lines, 1) if line][indexed:]
     if len(rows) != count:

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from bertdata.errors import InputError
-from bertdata.io.file_kind import utf8_remedy
 from bertdata.io.json_text import parse_json_text
+from trainer.tasks.labelled_text import decode_text
 
 Row = Mapping[str, str]
 """The values of a row by column: by the heading's names and, of TSV and CSV, by numbers from 0 too."""
@@ -28,10 +28,7 @@ def parse_rows(data: bytes, name: str, kind: str, *, heading: bool = True) -> It
     row. Values are texts; one of JSON that is none is written as JSON. InputError names line, what was found
     and what was expected.
     """
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError.not_utf8(name, data, error.start, utf8_remedy(data, name)) from None
+    text = decode_text(data, name, "a table in UTF-8")
     if kind == "jsonl":
         return _objects(text, name)
     rows = _csv_rows(text, name) if kind == "csv" else _tsv_rows(text)

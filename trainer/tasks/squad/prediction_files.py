@@ -4,9 +4,21 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from bertdata.io import storage
 from trainer.tasks.squad.answers import Prediction
 
 Predictions = Mapping[str, Prediction]
+
+
+def write_predictions(directory: str, predictions: Predictions, *, negatives: bool) -> None:
+    """Write the files into the directory; negatives: null_odds.json too."""
+    files = {"predictions.json": predictions_json, "nbest_predictions.json": n_best_json}
+    if negatives:
+        files["null_odds.json"] = null_odds_json
+    storage.make_directory(directory)
+    for name, text in files.items():
+        with storage.open_output(storage.join(directory, name)) as file:
+            file.write(text(predictions).encode("ascii"))
 
 
 def predictions_json(predictions: Predictions) -> str:

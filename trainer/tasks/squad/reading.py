@@ -6,8 +6,8 @@ from typing import Any
 
 from bertdata.errors import InputError
 from bertdata.io import storage
-from bertdata.io.file_kind import utf8_remedy
 from bertdata.io.json_text import parse_json_text
+from trainer.tasks.labelled_text import decode_text
 from trainer.tasks.squad.context import Context, split_context
 
 SHOWN_WARNINGS = 3
@@ -92,10 +92,7 @@ def parse_squad(data: bytes, name: str, *, training: bool, negatives: bool) -> Q
 
 
 def _parse_json(data: bytes, name: str) -> Any:
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError.not_utf8(name, data, error.start, utf8_remedy(data, name)) from None
+    text = decode_text(data, name, "SQuAD's JSON in UTF-8")
     try:
         return parse_json_text(text)
     except ValueError as error:

@@ -1,0 +1,19 @@
+"""The text of a file of labelled data."""
+
+from bertdata.errors import InputError
+from bertdata.io.file_kind import HEAD_BYTES, find_kind, utf8_remedy
+
+
+def decode_text(data: bytes, name: str, expected: str) -> str:
+    """The file's data as text, without a byte-order mark.
+
+    expected: what the file should be, in words. InputError for a compressed file, a shard or another
+    encoding, with what to do, and for a byte that is not UTF-8.
+    """
+    kind = find_kind(data[:HEAD_BYTES], name, whole=len(data) <= HEAD_BYTES)
+    if kind is not None and not kind.name.startswith("JSON"):
+        raise InputError(f"{name}: looks like {kind.name}, expected {expected}; {kind.remedy}")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError.not_utf8(name, data, error.start, utf8_remedy(data, name)) from None
