@@ -35,3 +35,7 @@ class DataSection(Section):
         if not self.pack_on_load:
             return "as stored"
         return f"packed at load, {self.pack_window} examples together, at most {self.sequences_per_row} a row"
+
+    def idle(self) -> list[str]:
+        """The keys that count for packing at load only, where it is off."""
+        return [] if self.pack_on_load else ["pack_window", "sequences_per_row"]

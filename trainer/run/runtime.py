@@ -135,6 +135,7 @@ def begin(config: Config) -> Runtime:
             SettingsError(f"{found}: start as many workers, or, without a launcher, give --dist")
         )
     idle_here = (*device.idle, *["token_budget"] * runtime.has_rows, *config.masking.idle())
+    idle_here = (*idle_here, *config.data.idle())
     if idle := config.keys_without_effect(config.run.device, idle_here):
         runtime.log(f"accepted, without effect on device {config.run.device}: {', '.join(idle)}")
     return runtime

@@ -127,3 +127,16 @@ def test_generated_examples_fill_their_rows_as_asked(phase, fill):
 def test_an_impossible_fill_is_refused(fill):
     with pytest.raises(SettingsError, match=rf"fill is {fill}, expected 0.2 to 1"):
         generated_data(PHASES["128/20"], vocabulary_size=100, fill=fill)
+
+
+def test_packed_rows_have_a_tight_budget_and_one_that_holds_any_row():
+    """A row of three examples seldom has three times the masks, but may have."""
+    layout = ShardLayout(max_seq_length=64, max_predictions_per_seq=10, packing="flat", sequences_per_row=3)
+    tokens = np.array([64, 63, 64, 62] * 50)
+    budgets = find_budgets(example_sizes(tokens, (0.15 * tokens).round()), layout, 8)
+    assert budgets.examples == 24
+    usual, last = budgets.find(8 * 63, 8 * 10, 18), budgets.budgets[-1]
+    assert usual.masks < 110
+    assert usual.sequences >= 24
+    assert budgets.find(8 * 63, 8 * 30, 24) == last
+    assert (last.tokens, last.masks, last.sequences) == (512, 240, 32)

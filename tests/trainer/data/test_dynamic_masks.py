@@ -26,6 +26,7 @@ from trainer.data.batches import FlatBatch, RowBatch
 from trainer.data.dynamic_masks import MaskedData, UnmaskedData
 from trainer.data.evaluation import evaluation_batches
 from trainer.data.forms import RowForm, make_form
+from trainer.data.load_packing import LoadPacking
 from trainer.data.loader import Loader
 from trainer.data.mask_rate import MaskRate
 from trainer.data.opening import for_training, open_configured
@@ -214,6 +215,19 @@ def test_packed_rows_have_masks_by_the_number_of_the_sequence(datasets, tmp_path
     form = make_form(data, batch_size=rows, rows=False)
     found = updates(data, 2, form, batch_size=rows)
     assert found == [expected(data, epoch, small_vocabulary_file) for epoch in (0, 1)]
+
+
+def test_masks_do_not_depend_on_packing_at_load(datasets):
+    """An epoch in windows of packed rows has the masked examples that the plain order has."""
+    data, found = opened(datasets["tfrecord-unmasked"]), []
+    for packing in (None, LoadPacking(window=60)):
+        form = make_form(data, batch_size=1, rows=False, packing=packing)
+        loader, seen = Loader(data, form=form, batch_size=1, packing=packing), Counter[Masked]()
+        while sum(seen.values()) < data.examples:
+            seen.update(example for batch in next(loader).batches for example in masked_sequences(batch))
+        loader.close()
+        found.append(seen)
+    assert found[0] == found[1]
 
 
 def test_more_slots_than_the_datasets_hold_more_masks(datasets):

@@ -12,6 +12,7 @@ import sys
 from dataclasses import MISSING, dataclass, fields, replace
 from itertools import groupby
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -23,7 +24,7 @@ from tests.support.training_runs import losses, tensors
 from trainer.config.devices import HpuSection
 from trainer.config.model import ModelConfig
 from trainer.data.batches import RowBatch
-from trainer.devices.hpu import find_mode
+from trainer.devices.hpu import Hpu, find_mode
 from trainer.model.bert import BertForPreTraining
 
 WORKER = ROOT / "tests" / "support" / "hpu_worker.py"
@@ -424,6 +425,15 @@ def test_position_ids_for_all_examples_stay_when_a_batch_is_cut():
     assert batch.cut(1, 3).input_ids.tolist() == [[3, 4, 5], [6, 7, 8]]
     assert RowBatch(**dict.fromkeys(BATCH, rows), position_ids=rows).cut(1, 3).position_ids.shape == (2, 3)
     assert RowBatch(**dict.fromkeys(BATCH, rows)).map(torch.neg).position_ids is None
+
+
+def test_packed_rows_keep_their_position_ids():
+    rows = torch.arange(12, dtype=torch.int32).reshape(4, 3)
+    processor = SimpleNamespace(torch_device=torch.device("cpu"))
+    alone = Hpu.move(processor, RowBatch(**dict.fromkeys(BATCH, rows)))
+    assert alone.position_ids.tolist() == [0, 1, 2]
+    packed = RowBatch(**dict.fromkeys(BATCH, rows), position_ids=rows, next_sentence_positions=rows)
+    assert torch.equal(Hpu.move(processor, packed).position_ids, rows)
 
 
 def test_position_ids_may_be_an_input():

@@ -215,6 +215,7 @@ def test_another_call_order_or_option_than_the_golden_files_is_seen(monkeypatch,
         ["--optimiser=sgd", "--hidden-layers-per-stage=1", "--pipeline-depth=5"],
         ["--pipeline-schedule=Sequential", "--hidden-layers-per-stage=1"],
         ["--matmul-serialize-factor=4", "--enable-recomputation", "--precision=fp32", "--weight-decay=0.1"],
+        ["--pack-on-load", "--packed-accumulation=rows"],
     ],
     ids=lambda more: " ".join(more) or "lamb-graphcore",
 )

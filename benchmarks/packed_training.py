@@ -1,0 +1,217 @@
+"""Training on packed rows beside padded rows and flat batches: padding, time of a step, loader, resume.
+
+Examples are generated with the lengths of ``--lengths FILE``: JSON of lists by name, item i of which counts
+sequences of i + 1 tokens; by default lengths are drawn as for a fill of 0.5. All forms take turns, on one
+core in fp32 with dropout; the least CPU time of each batch counts, because other work only adds to it.
+"""
+
+import argparse
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+from itertools import islice
+
+import numpy as np
+import torch
+
+from benchmarks.training import cpu_seconds, ours
+from bertdata.dataset.reader import OpenedDataset, Shard
+from bertdata.examples.columns import Array
+from bertdata.packing.methods import plan_packs
+from bertdata.packing.plan import PackPlan
+from bertdata.records import ShardLayout
+from bertdata.shards.packed.packs import PackBatch
+from trainer.data.batches import Batch, FlatBatch
+from trainer.data.forms import make_form
+from trainer.data.generated import GeneratedData, generated_data
+from trainer.data.load_packing import LoadPacking
+from trainer.data.loader import Loader
+from trainer.data.order import numbers
+
+LAYOUT = ShardLayout(max_seq_length=512, max_predictions_per_seq=80)
+FILES, EXAMPLES = 8, 2048
+SEQUENCES = 8  # of a step, on average
+BATCHES, ROUNDS = 2, 3
+COUNTED = 100
+AT_LOAD = LoadPacking()
+LOADED = 600
+LARGE_FILES, LATE_UPDATE, LATE_ROWS = 4000, 1_000_000, 128
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class KnownLengths(GeneratedData):
+    """Generated examples of given lengths, by shard; of packed rows also the example after each row."""
+
+    known: dict[str, Array]
+    row_ends: dict[str, Array]
+
+    def _sizes(self, shard: Shard) -> tuple[Array, Array]:
+        lengths = self.known[shard.name]
+        masks = (0.15 * lengths).round().astype(np.int64)
+        return lengths, np.clip(masks, 1, self.layout.max_predictions_per_seq)
+
+    def packs(self, shard: Shard) -> Iterator[PackBatch]:
+        (examples,) = self.batches(shard)
+        yield PackBatch(examples=examples, ends=self.row_ends[shard.name])
+
+
+def draw_lengths(counts: list[int] | None) -> Array:
+    """The lengths of all examples: drawn from counts by length, or as generated."""
+    data = generated_data(LAYOUT, vocabulary_size=30522, seed=1, fill=0.5, files=FILES, examples=EXAMPLES)
+    if counts is None:
+        return np.concatenate([np.asarray(data.lengths(shard)) for shard in data.shards])
+    shares = np.cumsum(counts) / sum(counts)
+    return 1 + np.searchsorted(shares, numbers(FILES * EXAMPLES, "lengths") / 2.0**64)
+
+
+def single_examples(lengths: Array) -> OpenedDataset:
+    """A dataset of examples of these lengths, each a row."""
+    data = generated_data(LAYOUT, vocabulary_size=30522, seed=1, fill=0.5, files=FILES, examples=EXAMPLES)
+    assert isinstance(data, GeneratedData)
+    given = {field.name: getattr(data, field.name) for field in fields(GeneratedData)}
+    by_shard = np.split(lengths, FILES)
+    known = {shard.name: by_shard[number] for number, shard in enumerate(data.shards)}
+    return KnownLengths(**given, known=known, row_ends={})
+
+
+def packed_examples(plan: PackPlan) -> OpenedDataset:
+    """A dataset of examples of the plan's lengths, in its rows; they are dealt to the files in turn."""
+    rows = [lengths for lengths, count in plan.rows_by_lengths for _ in range(count)]
+    order = np.argsort(numbers(len(rows), "rows"))
+    shards, known, row_ends = list[Shard](), dict[str, Array](), dict[str, Array]()
+    for number in range(FILES):
+        own = [rows[row] for row in order[number::FILES]]
+        name = f"packed-{number}"
+        known[name] = np.array([length for row in own for length in row])
+        row_ends[name] = np.cumsum([len(row) for row in own])
+        shards.append(Shard(name=name, path="", examples=len(known[name]), rows=len(own)))
+    return KnownLengths(
+        name="packed",
+        layout=replace(LAYOUT, packing="flat", sequences_per_row=3),
+        shards=tuple(shards),
+        vocabulary_size=30522,
+        seed=1,
+        fill=0.5,
+        known=known,
+        row_ends=row_ends,
+    )
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of batch, with its data."""
+
+    data: OpenedDataset
+    rows: bool
+    batch_size: int
+    packing: LoadPacking | None = None
+
+    def load(self) -> Loader[Batch]:
+        form = make_form(self.data, batch_size=self.batch_size, rows=self.rows, packing=self.packing)
+        return Loader(self.data, form=form, batch_size=self.batch_size, packing=self.packing)
+
+    def batches(self, count: int) -> list[Batch]:
+        loader = self.load()
+        found = [update.batches[0] for update in islice(loader, count)]
+        loader.close()
+        return found
+
+
+def computed(batch: Batch) -> int:
+    """The tokens that the model computes."""
+    return batch.input_ids.numel()
+
+
+def real(batch: Batch) -> int:
+    """The tokens that are no padding."""
+    return batch.tokens if isinstance(batch, FlatBatch) else int((batch.attention_mask > 0).sum())
+
+
+def sequences(batch: Batch) -> int:
+    return int((batch.next_sentence_labels >= 0).sum())
+
+
+def compare_steps(kinds: dict[str, Kind]) -> None:
+    """Print padding and CPU time of a step for each kind; the first is the peer."""
+    counted = {name: kind.batches(COUNTED) for name, kind in kinds.items()}
+    drawn = {name: batches[:BATCHES] for name, batches in counted.items()}
+    steps = {name: ours(kinds[name].batch_size, compiled=False) for name in kinds}
+    least = {name: [float("inf")] * BATCHES for name in kinds}
+    for name, step in steps.items():
+        step(drawn[name][0])
+    for _ in range(ROUNDS):
+        for number in range(BATCHES):
+            for name, step in steps.items():
+                least[name][number] = min(least[name][number], cpu_seconds(step, drawn[name][number]))
+    each = {name: sum(least[name]) / sum(map(sequences, drawn[name])) for name in kinds}
+    peer = next(iter(each.values()))
+    for name, batches in counted.items():
+        padding = 1 - sum(map(real, batches)) / sum(map(computed, batches))
+        print(
+            f"  {name}: padding {100 * padding:.2f} %, {1000 * each[name]:.0f} ms of CPU a sequence, "
+            f"{peer / each[name]:.2f} times as fast as {next(iter(each))}",
+            flush=True,
+        )
+
+
+def compare_loaders(kinds: dict[str, Kind]) -> None:
+    """Print sequences a CPU second of each kind's loader, decoding included."""
+    least = dict.fromkeys(kinds, float("inf"))
+    for _ in range(ROUNDS):
+        for name, kind in kinds.items():
+            start = time.process_time()
+            found = sum(map(sequences, kind.batches(LOADED)))
+            least[name] = min(least[name], (time.process_time() - start) / found)
+    for name, seconds in least.items():
+        print(f"  {name}: {1 / seconds:.0f} sequences a CPU second", flush=True)
+
+
+def time_resume() -> None:
+    """Print the time until the first update of a loader that starts after a million updates."""
+    data = generated_data(LAYOUT, vocabulary_size=30522, seed=1, fill=0.5, files=LARGE_FILES, examples=256)
+    form = make_form(data, batch_size=LATE_ROWS, rows=False, packing=AT_LOAD)
+    consumed = LATE_UPDATE * LATE_ROWS * 2  # examples, near enough
+    epoch, examples = divmod(consumed, data.examples)
+    position = (epoch, examples // AT_LOAD.window * AT_LOAD.window, 77)
+    for start_at in ((0, 0, 0), position):
+        wall, cpu = time.perf_counter(), time.process_time()
+        loader = Loader(data, form=form, batch_size=LATE_ROWS, packing=AT_LOAD, position=start_at)
+        next(loader)
+        wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+        loader.close()
+        print(f"  from {start_at} of {data.examples} examples: {wall:.2f} s, {cpu:.2f} s of CPU", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--lengths", help="JSON of lists by name; item i counts sequences of i + 1 tokens")
+    parser.add_argument("--name", default="wikipedia_512", help="name of the list")
+    given = parser.parse_args()
+    counts = None
+    if given.lengths:
+        with open(given.lengths, encoding="utf-8") as file:
+            counts = json.load(file)[given.name]
+    torch.set_num_threads(1)
+    lengths = draw_lengths(counts)
+    plan = plan_packs(np.bincount(lengths, minlength=LAYOUT.max_seq_length + 1).astype(np.int64), most=3)
+    single, packed = single_examples(lengths), packed_examples(plan)
+    rows = round(SEQUENCES / plan.examples_per_row)
+    kinds = {
+        "padded rows": Kind(single, True, SEQUENCES),
+        "packed rows (3 a row)": Kind(packed, True, rows),
+        "rows packed at load": Kind(single, True, rows, AT_LOAD),
+        "flat": Kind(single, False, SEQUENCES),
+        "packed rows, flat": Kind(packed, False, rows),
+        "packed at load, flat": Kind(single, False, rows, AT_LOAD),
+    }
+    print(f"a step of {SEQUENCES} sequences of up to 512 tokens, mean {lengths.mean():.1f}, or {rows} rows:")
+    compare_steps(kinds)
+    print("loaders alone, one worker, generated examples:")
+    compare_loaders({name: kinds[name] for name in ("flat", "packed rows, flat", "packed at load, flat")})
+    print(f"a resume after {LATE_UPDATE:,} updates of {LATE_ROWS} rows:")
+    time_resume()
+
+
+if __name__ == "__main__":
+    main()
