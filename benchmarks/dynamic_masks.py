@@ -20,7 +20,7 @@ from transformers import BertTokenizerFast, DataCollatorForLanguageModeling
 from benchmarks import corpus, measure
 from bertdata.dataset.reader import open_dataset
 from bertdata.examples.columns import Array
-from bertdata.examples.dynamic_masking.masker import Draws, Masker
+from bertdata.examples.dynamic_masking.masker import Draws, Masker, make_masker
 from bertdata.examples.dynamic_masking.settings import MaskingSettings
 from bertdata.tokens.load import load_vocabulary
 from trainer.config.settings import Config
@@ -74,7 +74,7 @@ def kernel_rate(directory: str, settings: MaskingSettings) -> float:
         numbers=np.arange(count, dtype=np.uint64),
         rates=np.full(count, 0.15),
     )
-    masker = Masker(load_vocabulary(str(corpus.vocabulary()), "mlperf"), settings)
+    masker = make_masker(load_vocabulary(str(corpus.vocabulary()), "mlperf"), settings)
     work = partial(mask_all, masker, ids, lengths, draws)
     return work() / measure.best_cpu(work)
 

@@ -9,7 +9,7 @@ from bertdata.examples import columns
 from bertdata.examples.bert.batch import BertBatch
 from bertdata.examples.bert.describe import describe
 from bertdata.examples.dynamic_masking.counter_stream import shard_key
-from bertdata.examples.dynamic_masking.masker import Draws, Masker
+from bertdata.examples.dynamic_masking.masker import Draws, make_masker
 from bertdata.examples.dynamic_masking.settings import MaskingSettings
 from golden.cases import GOLDEN, load_case, make
 
@@ -46,7 +46,7 @@ def masked_text(name: str, engine: Engine) -> str:
     batch = columns.arrays(examples.batch(0, EXAMPLES))
     assert isinstance(batch, BertBatch)
     settings = SETTINGS[name]
-    masked = Masker(vocabulary, settings, engine).mask_batch(
+    masked = make_masker(vocabulary, settings, engine).mask_batch(
         batch, golden_draws(len(batch), settings.masked_lm_prob)
     )
     words, layout = list(vocabulary.words), case.settings.layout

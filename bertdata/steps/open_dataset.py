@@ -1,17 +1,19 @@
 """A dataset opened for reading, and its views."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from bertdata.dataset import reader
+from bertdata.dataset.discover import find_datasets
 from bertdata.dataset.reader import OpenedDataset, Shard
 from bertdata.dataset.views.examples import check_rank, examples_of
+from bertdata.dataset.vocabulary import known_vocabulary
 from bertdata.errors import MissingExtraError, SettingsError, install_extra
 from bertdata.examples.objectives import find_objective
-from bertdata.records import ShardLayout
-from bertdata.steps.values import AnyPaths, paths_of
+from bertdata.records import ShardLayout, Vocabulary
+from bertdata.steps.values import AnyPath, AnyPaths, path_of, paths_of
 
 if TYPE_CHECKING:
     from bertdata.dataset.views.torch_examples import Collator, TorchExamples
@@ -72,6 +74,51 @@ class ExampleDataset:
         if batch_size < 1:
             raise SettingsError(f"batch_size is {batch_size}, expected 1 or more")
         return (row_batches if padded else column_batches)(self.opened, batch_size)
+
+    def masked(
+        self,
+        *,
+        epoch: int = 0,
+        seed: int = 42,
+        vocab: AnyPath | None = None,
+        masked_lm_prob: float = 0.15,
+        max_predictions_per_seq: int | None = None,
+        mask_share: float = 0.8,
+        random_share: float = 0.1,
+        kept_share: float = 0.1,
+        whole_word_mask: bool = False,
+        mask_counts: str = "fixed",
+    ) -> "ExampleDataset":
+        """The same examples with masks drawn anew: a function of seed, epoch and example alone.
+
+        Masks that the examples have do not count; they may have none (``create --no-masks``). vocab: a file
+        or a name; by default the copy beside the data. max_predictions_per_seq: by default the dataset's. The
+        other settings are the trainer's keys of these names. SettingsError or UsageError says what is wrong.
+        """
+        from bertdata.dataset.masked_data import masked_data
+        from bertdata.examples.dynamic_masking.masker import make_masker
+        from bertdata.examples.dynamic_masking.settings import MaskingSettings
+
+        settings = MaskingSettings(
+            masked_lm_prob=masked_lm_prob,
+            max_predictions_per_seq=max_predictions_per_seq or self.layout.max_predictions_per_seq,
+            mask_share=mask_share,
+            random_share=random_share,
+            kept_share=kept_share,
+            whole_word_mask=whole_word_mask,
+            mask_counts=mask_counts,
+        )
+        masker = make_masker(self._vocabulary(None if vocab is None else path_of(vocab)), settings)
+        return replace(self, opened=masked_data(self.opened, masker, seed=seed, epoch=epoch))
+
+    def _vocabulary(self, path_or_name: str | None) -> Vocabulary:
+        vocabulary = known_vocabulary(path_or_name, find_datasets(self.shards[0].path)[0])
+        if vocabulary is None:
+            name = self.opened.name
+            raise SettingsError(
+                f"{name}: masks need its vocabulary, which is not beside the data; give vocab"
+            )
+        return vocabulary
 
     def torch(self, *, rank: int = 0, world: int = 1) -> "TorchExamples":
         """A ``torch.utils.data.IterableDataset`` of the examples, for a DataLoader with ``collator()``.

@@ -2,12 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 import numpy as np
 
+from bertdata.dataset.masked_data import MaskedData, masked_data, masked_layout
 from bertdata.dataset.reader import OpenedDataset, Shard
-from bertdata.examples import columns
 from bertdata.examples.bert.batch import BertBatch
 from bertdata.examples.columns import Array
 from bertdata.examples.dynamic_masking.counter_stream import shard_key
@@ -18,8 +17,6 @@ from trainer.data.compact import GatheredExamples, Piece
 from trainer.data.mask_rate import MaskRate
 from trainer.data.order import FileRows
 
-_EVALUATION_EPOCH = 0
-
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Masking:
@@ -29,26 +26,16 @@ class Masking:
     seed: int
     rate: MaskRate
 
-    def draws(self, shard: str, epoch: int, numbers: Array, rate: float) -> Draws:
-        """The draws of some examples of one shard."""
-        return Draws(
-            keys=np.full(len(numbers), shard_key(self.seed, epoch, shard), np.uint64),
-            numbers=numbers.astype(np.uint64),
-            rates=np.full(len(numbers), rate),
-        )
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class MaskedData(OpenedDataset):
-    """A dataset whose masks are drawn: ``source``, with the layout of the masks to draw.
+class UnmaskedData(OpenedDataset):
+    """A dataset to train on: its own masks are taken off, others are drawn for each epoch by the loader.
 
-    As it is, its examples have the masks of one rate and of epoch 0: for evaluation, and to see how many
-    masks there are.
+    layout: that of the masks to draw.
     """
 
     source: OpenedDataset
     masking: Masking
-    drawn_rate: float
 
     @property
     def has_lengths(self) -> bool:
@@ -57,24 +44,6 @@ class MaskedData(OpenedDataset):
     def lengths(self, shard: Shard) -> Buffer:
         """The tokens of each of the shard's examples."""
         return self.source.lengths(shard)
-
-    def batches(self, shard: Shard) -> Iterator[ExampleBatch]:
-        """The shard's examples, masked."""
-        first = 0
-        for batch in self.source.batches(shard):
-            assert isinstance(batch, BertBatch)
-            numbers = np.arange(first, first + len(batch))
-            draws = self.masking.draws(shard.name, _EVALUATION_EPOCH, numbers, self.drawn_rate)
-            yield columns.compact(self.masking.masker.mask_batch(batch, draws))
-            first += len(batch)
-
-
-View = TypeVar("View", bound=MaskedData)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class UnmaskedData(MaskedData):
-    """A dataset to train on: its own masks are taken off, others are drawn for each epoch by the loader."""
 
     def batches(self, shard: Shard) -> Iterator[ExampleBatch]:
         """The shard's examples without masks."""
@@ -90,29 +59,19 @@ class UnmaskedData(MaskedData):
 
     def sample(self) -> MaskedData:
         """The same examples with as many masks as the largest rate draws."""
-        return masked_data(self.source, self.masking, self.masking.rate.largest)
-
-
-def masked_data(source: OpenedDataset, masking: Masking, rate: float) -> MaskedData:
-    """The dataset with masks of one rate."""
-    return _view(MaskedData, source, masking, rate)
+        masking = self.masking
+        return masked_data(self.source, masking.masker, seed=masking.seed, rate=masking.rate.largest)
 
 
 def unmasked_data(source: OpenedDataset, masking: Masking) -> UnmaskedData:
     """The dataset with masks to be drawn by the loader."""
-    return _view(UnmaskedData, source, masking, masking.rate.start)
-
-
-def _view(kind: type[View], source: OpenedDataset, masking: Masking, rate: float) -> View:
-    most = masking.masker.settings.max_predictions_per_seq
-    return kind(
+    return UnmaskedData(
         name=source.name,
-        layout=replace(source.layout, max_predictions_per_seq=most),
+        layout=masked_layout(source, masking.masker),
         shards=source.shards,
         vocabulary_size=source.vocabulary_size,
         source=source,
         masking=masking,
-        drawn_rate=rate,
     )
 
 

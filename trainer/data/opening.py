@@ -4,16 +4,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from bertdata.dataset.discover import find_datasets
+from bertdata.dataset.masked_data import MaskedData, masked_data
 from bertdata.dataset.reader import OpenedDataset, open_dataset
 from bertdata.dataset.vocabulary import fit_warnings, known_vocabulary
 from bertdata.errors import SettingsError
 from bertdata.examples.bert.batch import BertBatch
-from bertdata.examples.dynamic_masking.masker import Masker
+from bertdata.examples.dynamic_masking.masker import make_masker
 from bertdata.io import storage
 from bertdata.records import ShardLayout, Vocabulary
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
-from trainer.data.dynamic_masks import MaskedData, Masking, masked_data, unmasked_data
+from trainer.data.dynamic_masks import Masking, unmasked_data
 from trainer.data.generated import generated_data
 from trainer.data.mask_rate import MaskRate
 
@@ -52,26 +53,24 @@ def open_configured(
         return data
     if not is_dynamic:
         raise SettingsError(f"{data.name}: its examples have no masks; --masking dynamic draws them")
-    return masked_data(data, make_masking(config, data, paths), config.masking.masked_lm_prob)
+    masking = make_masking(config, data, paths)
+    return masked_data(data, masking.masker, seed=masking.seed)
 
 
 def for_training(config: Config, data: OpenedDataset) -> OpenedDataset:
     """The opened training data as the loader takes it: without masks where they are drawn at load."""
     if not config.masking.is_dynamic:
         return data
-    if isinstance(data, MaskedData):
-        return unmasked_data(data.source, data.masking)
-    return unmasked_data(data, make_masking(config, data, str(config.data.train_data)))
+    source = data.source if isinstance(data, MaskedData) else data
+    return unmasked_data(source, make_masking(config, source, str(config.data.train_data)))
 
 
 def make_masking(config: Config, data: OpenedDataset, paths: str) -> Masking:
     """The configured dynamic masks of a dataset; SettingsError where its vocabulary is not at hand."""
-    if data.layout.remask:
-        raise SettingsError(f"{data.name}: is in Graphcore's remasked order, whose masks are fixed")
     most = config.data.max_predictions_per_seq or data.layout.max_predictions_per_seq
     settings = config.masking.settings(most)
     return Masking(
-        masker=Masker(_vocabulary(config, data, paths), settings),
+        masker=make_masker(_vocabulary(config, data, paths), settings),
         seed=config.data.seed,
         rate=MaskRate.of(config.masking, config.schedule.steps),
     )

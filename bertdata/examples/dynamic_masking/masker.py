@@ -41,17 +41,17 @@ class Masks:
 
 
 class Masker:
-    """Draws masks by the rules of one vocabulary."""
+    """Draws masks by the rules of one vocabulary; picklable."""
 
-    def __init__(
-        self, vocabulary: Vocabulary, settings: MaskingSettings, engine: Engine | None = None
-    ) -> None:
+    def __init__(self, rules: MaskingRules, settings: MaskingSettings, engine: Engine) -> None:
         self.settings = settings
-        self._rules = masking_rules(vocabulary, settings)
+        self._rules, self._engine = rules, engine
         self._kernel = None
-        if use_native(engine or default_engine()):
-            rules = asdict(self._rules)
-            self._kernel = kernels.DynamicMasker(**rules | {"replacements": list(self._rules.replacements)})
+        if use_native(engine):
+            self._kernel = kernels.DynamicMasker(**asdict(rules) | {"replacements": list(rules.replacements)})
+
+    def __reduce__(self) -> tuple[type["Masker"], tuple[object, ...]]:
+        return Masker, (self._rules, self.settings, self._engine)
 
     def mask(self, ids: Array, starts: Array, lengths: Array, draws: Draws) -> Masks:
         """Mask unmasked ids, int32 in one row, in place: example i has ``lengths[i]`` from ``starts[i]`` on.
@@ -96,6 +96,11 @@ class Masker:
         largest = int(ids.max(initial=0))
         if largest >= size:
             raise DatasetError(f"id {largest}, expected less than {size}, the size of the vocabulary")
+
+
+def make_masker(vocabulary: Vocabulary, settings: MaskingSettings, engine: Engine | None = None) -> Masker:
+    """A masker for the ids of a vocabulary."""
+    return Masker(masking_rules(vocabulary, settings), settings, engine or default_engine())
 
 
 def unmask(batch: BertBatch) -> BertBatch:

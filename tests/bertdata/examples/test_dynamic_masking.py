@@ -14,7 +14,7 @@ from bertdata.errors import DatasetError, SettingsError
 from bertdata.examples import columns
 from bertdata.examples.bert.batch import BertBatch, BertExample
 from bertdata.examples.dynamic_masking.counter_stream import CounterStream, philox, shard_key
-from bertdata.examples.dynamic_masking.masker import Draws, Masker, unmask
+from bertdata.examples.dynamic_masking.masker import Draws, make_masker, unmask
 from bertdata.examples.dynamic_masking.settings import MaskingSettings, masking_rules, special_ids
 from golden.cases import case_names, load_case, make
 from golden.dynamic_masks import EXPECTED, SETTINGS, masked_text
@@ -73,7 +73,7 @@ def masked(
     lengths = np.array([len(row) for row in rows], np.int32)
     starts = np.cumsum(lengths, dtype=np.int64) - lengths
     ids = np.array([token for row in rows for token in row], np.int32)
-    made = Masker(VOCABULARY, settings, engine).mask(ids, starts, lengths, draws)
+    made = make_masker(VOCABULARY, settings, engine).mask(ids, starts, lengths, draws)
     return [
         (ids[start : start + length].tolist(), positions[:count].tolist(), labels[:count].tolist())
         for start, length, positions, labels, count in zip(
@@ -227,7 +227,9 @@ def many(settings: MaskingSettings, rate: float, count: int = 4000, length: int 
     ids = original.reshape(-1).copy()
     lengths = np.full(count, length, np.int32)
     starts = np.arange(count, dtype=np.int64) * length
-    made = Masker(VOCABULARY, settings, "native").mask(ids, starts, lengths, draws_of(count, rate, key=99))
+    made = make_masker(VOCABULARY, settings, "native").mask(
+        ids, starts, lengths, draws_of(count, rate, key=99)
+    )
     is_masked = np.zeros((count, length), bool)
     used = np.arange(made.positions.shape[1]) < made.counts[:, np.newaxis]
     is_masked[np.nonzero(used)[0], made.positions[used]] = True
@@ -320,7 +322,7 @@ def test_masked_examples_are_restored_first(name):
     assert isinstance(with_masks, BertBatch)
     assert isinstance(without, BertBatch)
     assert list(unmask(with_masks).examples()) == list(without.examples())
-    masker = Masker(vocabulary, MaskingSettings(max_predictions_per_seq=20))
+    masker = make_masker(vocabulary, MaskingSettings(max_predictions_per_seq=20))
     draws = draws_of(len(static))
     ours, theirs = masker.mask_batch(with_masks, draws), masker.mask_batch(without, draws)
     assert list(ours.examples()) == list(theirs.examples())

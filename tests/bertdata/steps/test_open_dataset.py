@@ -325,3 +325,45 @@ print([name for name in ("torch", "datasets", "transformers") if name in sys.mod
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
     assert done.stdout.strip() == "[]"
+
+
+# Masks drawn at load
+
+
+def test_masks_are_drawn_anew_for_an_epoch_and_seed(dataset):
+    data = bertdata.open_dataset(dataset)
+    stored, first, again = list(data), list(data.masked()), list(data.masked(epoch=0, seed=42))
+    assert first == again
+    for other in (stored, list(data.masked(epoch=1)), list(data.masked(seed=1))):
+        assert sum(a == b for a, b in zip(first, other, strict=True)) < len(data) / 20
+
+    def text(example: Any) -> list[int]:
+        labels = dict(zip(example.positions, example.labels, strict=True))
+        return [labels.get(place, token) for place, token in enumerate(example.ids)]
+
+    assert [text(one) for one in first] == [text(one) for one in stored]
+    assert [len(one.positions) for one in first] == [len(one.positions) for one in stored]
+
+
+def test_masked_examples_have_every_view(dataset):
+    data = bertdata.open_dataset(dataset).masked(masked_lm_prob=0.3, max_predictions_per_seq=30)
+    assert data.layout.max_predictions_per_seq == 30
+    expected = sorted(one.ids for one in data)
+    assert sorted(one.ids for one in pickle.loads(pickle.dumps(data))) == expected
+    rows = np.concatenate([batch["labels"] for batch in data.numpy()])
+    assert 0.2 < (rows != -100).mean() < 0.31
+    loader = DataLoader(data.torch(), batch_size=8, collate_fn=data.collator(), num_workers=2)
+    found = np.concatenate([batch["labels"].numpy() for batch in loader])
+    assert sorted(map(bytes, found)) == sorted(map(bytes, rows))
+
+
+def test_masks_that_cannot_be_drawn_are_refused(dataset, tmp_path):
+    data = bertdata.open_dataset(dataset)
+    with pytest.raises(SettingsError, match="their sum is 1.2, expected 1"):
+        data.masked(mask_share=1)
+    shard = Path(data.shards[0].path)
+    shutil.copy(shard, tmp_path)
+    alone = bertdata.open_dataset(tmp_path, unverified=True)
+    with pytest.raises(SettingsError, match="masks need its vocabulary, which is not beside the data"):
+        alone.masked()
+    assert len(list(alone.masked(vocab=VOCABULARY))) == len(alone)

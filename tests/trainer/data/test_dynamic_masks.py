@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+import bertdata
 from bertdata.cli.main import main
+from bertdata.dataset.masked_data import MaskedData
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.examples.bert.batch import BertBatch
 from bertdata.examples.dynamic_masking.counter_stream import shard_key
-from bertdata.examples.dynamic_masking.masker import Draws, Masker, unmask
+from bertdata.examples.dynamic_masking.masker import Draws, make_masker, unmask
 from bertdata.examples.dynamic_masking.settings import MaskingSettings
 from bertdata.io.file_check import HashingSink
 from bertdata.shards.packed.layouts import make_pack_writer
@@ -23,7 +25,7 @@ from tests.support.training_runs import Trainer, errors, losses, tensors, words
 from trainer.config.masking import MaskingSection
 from trainer.config.settings import Config
 from trainer.data.batches import FlatBatch, RowBatch
-from trainer.data.dynamic_masks import MaskedData, UnmaskedData
+from trainer.data.dynamic_masks import UnmaskedData
 from trainer.data.evaluation import evaluation_batches
 from trainer.data.forms import RowForm, make_form
 from trainer.data.load_packing import LoadPacking
@@ -108,7 +110,7 @@ def updates(data: OpenedDataset, count: int, form: Any = None, **settings: Any) 
 
 def expected(data: UnmaskedData, epoch: int, vocabulary: Path) -> Counter[Masked]:
     """All examples of an epoch, masked by the readable twin as the specification says."""
-    masker = Masker(
+    masker = make_masker(
         load_vocabulary(str(vocabulary), "mlperf"),
         MaskingSettings(max_predictions_per_seq=PREDICTIONS),
         "python",
@@ -148,6 +150,34 @@ def test_masks_do_not_depend_on_workers_or_form(workers, rows, datasets):
     alone = updates(data, 12, batch_size=16)
     form = RowForm() if rows else make_form(data, batch_size=2, rows=False, micro_batches=8)
     assert updates(data, 12, form, workers=workers, accumulation=8 // workers) == alone
+
+
+@pytest.mark.parametrize("settings", [{"bins": 3}, {"packing": LoadPacking(window=200)}])
+def test_masks_do_not_depend_on_bins_or_packs(settings, datasets, small_vocabulary_file):
+    data = opened(datasets["tfrecord-unmasked"], seed=SEED)
+    form = make_form(data, batch_size=4, rows=False, **settings)
+    loader = Loader(data, form=form, batch_size=4, open_files=2, seed=SEED, **settings)
+    found = Counter[Masked]()
+    while True:
+        update = next(loader)
+        if update.position.epoch:
+            break
+        found.update(example for batch in update.batches for example in masked_sequences(batch))
+    loader.close()
+    assert found.total() > 0.8 * data.examples
+    assert not found - expected(data, 0, small_vocabulary_file)
+
+
+def test_masks_are_those_that_open_dataset_draws(datasets):
+    place = datasets["tfrecord-unmasked"]
+    data = opened(place, seed=SEED)
+    (epoch,) = updates(data, 1, batch_size=data.examples)
+    ours = Counter[Masked]()
+    for one in bertdata.open_dataset(place).masked(seed=SEED):
+        arrays = (np.array(values, np.int32) for values in (one.ids, one.positions, one.labels))
+        ids, positions, labels = (array.tobytes() for array in arrays)
+        ours[ids, positions, labels] += 1
+    assert ours == epoch
 
 
 def test_masked_examples_are_restored_first(datasets):

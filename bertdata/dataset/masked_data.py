@@ -1,0 +1,75 @@
+"""A dataset whose masks are drawn when its examples are read.
+
+Needs NumPy when it is imported.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from bertdata.dataset.reader import OpenedDataset, Shard
+from bertdata.errors import SettingsError
+from bertdata.examples import columns
+from bertdata.examples.bert.batch import BertBatch
+from bertdata.examples.dynamic_masking.counter_stream import shard_key
+from bertdata.examples.dynamic_masking.masker import Draws, Masker
+from bertdata.records import Buffer, ExampleBatch, ShardLayout
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MaskedData(OpenedDataset):
+    """The examples of ``source`` with the masks of one epoch and rate; those that they have do not count."""
+
+    source: OpenedDataset
+    masker: Masker
+    seed: int
+    epoch: int
+    rate: float
+
+    @property
+    def has_lengths(self) -> bool:
+        return self.source.has_lengths
+
+    def lengths(self, shard: Shard) -> Buffer:
+        """The tokens of each of the shard's examples."""
+        return self.source.lengths(shard)
+
+    def batches(self, shard: Shard) -> Iterator[ExampleBatch]:
+        """The shard's examples, masked."""
+        key, first = shard_key(self.seed, self.epoch, shard.name), 0
+        for batch in self.source.batches(shard):
+            assert isinstance(batch, BertBatch)
+            draws = Draws(
+                keys=np.full(len(batch), key, np.uint64),
+                numbers=np.arange(first, first + len(batch), dtype=np.uint64),
+                rates=np.full(len(batch), self.rate),
+            )
+            yield columns.compact(self.masker.mask_batch(batch, draws))
+            first += len(batch)
+
+
+def masked_data(
+    source: OpenedDataset, masker: Masker, *, seed: int, epoch: int = 0, rate: float | None = None
+) -> MaskedData:
+    """The dataset with masks of one epoch; rate: the masker's by default."""
+    return MaskedData(
+        name=source.name,
+        layout=masked_layout(source, masker),
+        shards=source.shards,
+        vocabulary_size=source.vocabulary_size,
+        source=source,
+        masker=masker,
+        seed=seed,
+        epoch=epoch,
+        rate=masker.settings.masked_lm_prob if rate is None else rate,
+    )
+
+
+def masked_layout(source: OpenedDataset, masker: Masker) -> ShardLayout:
+    """The dataset's layout with room for the masks; SettingsError where its masks cannot be drawn anew."""
+    if source.layout.objective != "bert":
+        raise SettingsError(f"{source.name}: has the objective {source.layout.objective}, masks need bert")
+    if source.layout.remask:
+        raise SettingsError(f"{source.name}: is in Graphcore's remasked order, whose masks are fixed")
+    return replace(source.layout, max_predictions_per_seq=masker.settings.max_predictions_per_seq)
