@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Literal
 
-from bertdata.dataset.manifest import ShardEntry
+from bertdata.dataset.manifest import ShardEntry, index_entry
 from bertdata.errors import MissingExtraError, ShardError
 from bertdata.io import storage
-from bertdata.io.file_check import Misfit, check_file
+from bertdata.io.file_check import Misfit, check_file, file_md5
 from bertdata.shards.containers import open_reader
 from bertdata.shards.content import content_md5
 from bertdata.shards.framing import FrameCounter
@@ -58,6 +58,17 @@ def _count(path: str, objective: str | None) -> int:
     """The examples of a shard, or its packed rows."""
     with open_reader(path, objective=objective) as reader:
         return reader.rows if isinstance(reader, PackReader) else len(reader)
+
+
+def check_index(directory: str, entry: ShardEntry) -> Misfit | None:
+    """The difference between the index of a shard's records and its entry; None where it fits or has none."""
+    if (index := index_entry(entry)) is None:
+        return None
+    path = storage.join(directory, index.name)
+    if not storage.exists(path):
+        return Misfit(status="missing")
+    found = file_md5(path)
+    return None if found == index.md5 else Misfit(status="wrong md5", found=found, expected=index.md5)
 
 
 def check_sizes(directory: str, entries: Sequence[ShardEntry]) -> list[Misfit | None]:

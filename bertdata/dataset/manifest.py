@@ -7,7 +7,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import Any
+from typing import Any, NamedTuple
 
 from bertdata.errors import ManifestError
 from bertdata.io.file_check import FileEntry, check_names, md5_of
@@ -19,6 +19,7 @@ from bertdata.io.manifest_file import (
     md5sums,
     parse_checked,
 )
+from bertdata.shards.packed.record_index import index_name
 
 KIND = "dataset"
 LENGTHS_ENDING = ".u16"
@@ -51,7 +52,8 @@ class ShardEntry:
     """One shard; tokens are real (not padded) positions, content_md5 that of its canonical TFRecord form.
 
     lengths_md5: md5 of its lengths' file; None in manifests of versions that wrote none. rows: of a packed
-    shard the number of rows that hold the examples; None where each row is one example.
+    shard the number of rows that hold the examples; None where each row is one example. index_md5: md5 of
+    the index of its records, which some layouts of packed rows have; else None.
     """
 
     name: str
@@ -64,6 +66,7 @@ class ShardEntry:
     masked_tokens: int
     lengths_md5: str | None = None
     rows: int | None = None
+    index_md5: str | None = None
 
     def as_json(self) -> dict[str, Any]:
         """The entry as a manifest holds it: without a file that was not written."""
@@ -174,8 +177,10 @@ class Manifest:
 
     @property
     def listed(self) -> tuple[Listed, ...]:
-        """The files of MD5SUMS, but the manifest: the shards, then their lengths."""
-        return (*self.shards, *(found for shard in self.shards if (found := lengths_entry(shard))))
+        """The files of MD5SUMS, but the manifest: the shards, then their lengths, then their indexes."""
+        beside = (lengths_entry, index_entry)
+        found = (entry for entry_of in beside for shard in self.shards if (entry := entry_of(shard)))
+        return (*self.shards, *found)
 
     def dump(self) -> bytes:
         return dump_json(self.as_json())
@@ -195,6 +200,18 @@ def lengths_entry(shard: ShardEntry) -> FileEntry | None:
     if shard.lengths_md5 is None:
         return None
     return FileEntry(name=lengths_name(shard.name), bytes=2 * shard.examples, md5=shard.lengths_md5)
+
+
+class _Unsized(NamedTuple):
+    """A file whose size the manifest does not hold."""
+
+    name: str
+    md5: str
+
+
+def index_entry(shard: ShardEntry) -> Listed | None:
+    """Name and md5 of the index of the shard's records; None where it has none."""
+    return None if shard.index_md5 is None else _Unsized(index_name(shard.name), shard.index_md5)
 
 
 def corpus_entry(inputs: Iterable[InputEntry], skipped: Iterable[SkippedEntry]) -> InputEntry:

@@ -10,7 +10,7 @@ from typing import Any
 
 from bertdata.config.settings import FORMATS
 from bertdata.dataset.any_manifest import AnyManifest, parse_any_manifest
-from bertdata.dataset.check import check_shard
+from bertdata.dataset.check import check_index, check_shard
 from bertdata.dataset.discover import datasets_below, refuse_unfinished
 from bertdata.dataset.findings import (
     LEFT_OUT,
@@ -38,6 +38,7 @@ from bertdata.io.file_check import FileEntry, check_file, file_md5, is_inside, m
 from bertdata.io.manifest_file import MANIFEST_NAME, MD5SUMS_NAME, Listed, md5sums, parse_json
 from bertdata.shards.containers import LDDL, VOCABULARY_NAME
 from bertdata.shards.content import check_readable, content_md5
+from bertdata.shards.packed.record_index import INDEX_ENDING, index_name
 from bertdata.text.manifest import ARTICLES_COPY, TextManifest
 
 _MD5SUM_LINE = re.compile(r"(\\?)([0-9a-fA-F]{32}) [ *](.+)")
@@ -106,6 +107,7 @@ def _verify_manifest(path: str, directory: str, content: bool, on_file: Callable
         findings += _check_companion(storage.join(directory, name), md5, must_be_there)
     if isinstance(manifest, Manifest):
         findings += [finding for shard in manifest.shards for finding in _check_lengths(directory, shard)]
+        findings += [finding for shard in manifest.shards for finding in _check_index(directory, shard)]
         findings += [
             Finding(file=entry.name, status=LEFT_OUT, detail=entry.reason, is_fault=False)
             for entry in manifest.skipped
@@ -194,6 +196,12 @@ def _check_lengths(directory: str, shard: ShardEntry) -> list[Finding]:
     return [of_misfit(path, misfit)] if misfit else []
 
 
+def _check_index(directory: str, shard: ShardEntry) -> list[Finding]:
+    """The fault of the index of the shard's records, if there is one."""
+    misfit = check_index(directory, shard)
+    return [of_misfit(storage.join(directory, index_name(shard.name)), misfit)] if misfit else []
+
+
 def _check_plain(directory: str, entry: FileEntry) -> Finding:
     path = storage.join(directory, entry.name)
     try:
@@ -252,7 +260,11 @@ def _verify_md5sums(
         if not storage.exists(file):
             return Finding(file=file, status="missing")
         try:
-            if content and storage.base_name(name) != MANIFEST_NAME and not name.endswith(LENGTHS_ENDING):
+            if (
+                content
+                and storage.base_name(name) != MANIFEST_NAME
+                and not name.endswith((LENGTHS_ENDING, INDEX_ENDING))
+            ):
                 return compare(file, "wrong content md5", content_md5(file), md5)
             found = file_md5(file)
             damage = _damage(file) if found != md5 and _named_as_shard(file) else None

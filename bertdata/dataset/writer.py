@@ -13,7 +13,7 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import Any, BinaryIO
 
-from bertdata.dataset.check import check_shard
+from bertdata.dataset.check import check_index, check_shard
 from bertdata.dataset.lengths import ShardLengths, check_lengths
 from bertdata.dataset.manifest import (
     KIND,
@@ -33,6 +33,7 @@ from bertdata.io.entry_json import parse_entry
 from bertdata.io.file_check import md5_of
 from bertdata.io.manifest_file import MANIFEST_NAME
 from bertdata.shards.containers import VOCABULARY_NAME
+from bertdata.shards.packed.record_index import index_name
 
 Entries = tuple[InputEntry, ShardEntry]
 
@@ -128,6 +129,11 @@ class Dataset:
         self.commit.write(lengths_name(shard), data)
         return md5_of(data)
 
+    def write_index(self, shard: str, index: bytes) -> str:
+        """Write the index of a shard's records beside it; its md5."""
+        self.commit.write(index_name(shard), index)
+        return md5_of(index)
+
     def found_manifest(self) -> Manifest | None:
         """The manifest that is there."""
         found = self._parsed_manifest()
@@ -154,7 +160,10 @@ class Dataset:
         if misfit := check_shard(self.directory, entries[1]):
             return misfit.status
         misfit = check_lengths(self.directory, entries[1])
-        return f"its lengths: {misfit.status}" if misfit else None
+        if misfit:
+            return f"its lengths: {misfit.status}"
+        misfit = check_index(self.directory, entries[1])
+        return f"its index: {misfit.status}" if misfit else None
 
     def noted_shards(self) -> list[str]:
         """The shards that are noted, whether or not they still fit."""

@@ -1,8 +1,9 @@
 """One shard of packed rows, gathered from the sorted files, written and noted as finished."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -13,8 +14,9 @@ from bertdata.dataset.manifest import ShardEntry
 from bertdata.examples.columns import take
 from bertdata.examples.objectives import find_objective
 from bertdata.io.file_check import HashingSink
-from bertdata.shards.packed.layouts import make_pack_writer
+from bertdata.shards.packed.layouts import find_layout, make_pack_writer
 from bertdata.shards.packed.packs import PackBatch, cut_packs, unpacked
+from bertdata.shards.packed.record_index import RecordIndex
 from bertdata.shards.tfrecord import encode_batch
 
 _ROWS = 256
@@ -61,10 +63,12 @@ def gather_shard(task: GatherTask) -> PackedShard:
 
 def _make(task: GatherTask) -> ShardEntry:
     job, name = task.job, task.name
+    has_index = find_layout(job.layout.packing).has_index and job.format == "tfrecord"
     content, lengths = hashlib.md5(usedforsecurity=False), ShardLengths()
     examples = tokens = masked = rows = 0
     with job.dataset.open_shard(name) as file:
-        sink = HashingSink(file.write)
+        index = RecordIndex() if has_index else None
+        sink = HashingSink(file.write if index is None else _Both(file.write, index.feed))
         writer = make_pack_writer(job.layout, job.format, sink)
         for packs in gather_rows(task):
             writer.write(packs)
@@ -85,9 +89,21 @@ def _make(task: GatherTask) -> ShardEntry:
         masked_tokens=masked,
         lengths_md5=job.dataset.write_lengths(name, lengths),
         rows=rows,
+        index_md5=None if index is None else job.dataset.write_index(name, index.dump()),
     )
     job.dataset.record(job.corpus, entry)
     return entry
+
+
+class _Both:
+    """Passes bytes on to two functions."""
+
+    def __init__(self, first: Callable[[Any], object], second: Callable[[Any], object]) -> None:
+        self._first, self._second = first, second
+
+    def __call__(self, data: bytes | memoryview) -> None:
+        self._first(data)
+        self._second(data)
 
 
 def gather_rows(task: GatherTask) -> Iterator[PackBatch]:
