@@ -1,4 +1,4 @@
-"""Kills and full disks in ``extract``, ``segment`` and ``create`` (``python -m benchmarks.killed_steps``).
+"""Kills and full disks in ``extract``, ``segment``, ``create``, ``pack`` (``python -m benchmarks.killed_steps``).
 
 Each round starts a step with two workers and waits until its directory holds a random share of the bytes of
 an undisturbed run. Then it sends SIGKILL or SIGTERM to the launcher or to one worker, looks at exit status
@@ -103,12 +103,28 @@ def hdf5_step(place: Path) -> Step:
     return create_step(place, "hdf5")
 
 
+def pack_step(place: Path) -> Step:
+    """A dataset of the sample corpus, into shards enough that some are finished and others not."""
+    source = place / "source"
+    words = create_step(place).words
+    done = subprocess.run(
+        [sys.executable, "-m", "bertdata", *words, "--phase", "1", "--output", str(source)],
+        env=environment(),
+        capture_output=True,
+        check=False,
+    )
+    if done.returncode:
+        sys.exit(f"pack: {done.stderr.decode()}")
+    return Step(name="pack", words=("pack", str(source), "--layout", "habana", "--num-shards", "24"))
+
+
 STEPS: dict[str, Callable[[Path], Step]] = {
     "extract": extract_step,
     "segment": segment_step,
     "nvidia": nvidia_step,
     "create": create_step,
     "hdf5": hdf5_step,
+    "pack": pack_step,
 }
 
 

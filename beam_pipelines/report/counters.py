@@ -37,6 +37,15 @@ SHARD_COUNTERS = {
 }
 """Counters of the stages that make shards."""
 
+PACK_COUNTERS = {
+    "rows": "packed rows of all shards",
+    "examples": "examples in these rows",
+    "masked_tokens": "masked positions of these examples",
+    "bytes": "bytes of all packed shards",
+    "shards_kept": "shards kept from an earlier run or attempt",
+}
+"""Counters of the stages that pack a dataset."""
+
 DISTRIBUTIONS = {
     "part_bytes": "bytes of a part",
     "part_tokens": "token ids of a part",
@@ -51,6 +60,7 @@ COUNTERS_OF_KIND = {
     "dump": (*DUMP_COUNTERS, *TEXT_COUNTERS, *SHARD_COUNTERS),
     "articles": (*TEXT_COUNTERS, *SHARD_COUNTERS),
     "parts": tuple(SHARD_COUNTERS),
+    "dataset": tuple(PACK_COUNTERS),
 }
 """The counters of a run from each kind of input, in the order of its stages."""
 

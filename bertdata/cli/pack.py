@@ -4,11 +4,11 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from bertdata.cli.common.parser import Parser, add_workers, positive
+from bertdata.cli.common.pack_flags import add_pack_settings, given_pack_settings
+from bertdata.cli.common.parser import Parser, add_workers
 from bertdata.cli.common.step_progress import ShownProgress
 from bertdata.dataset.manifest import summary
 from bertdata.io.terminal import say, say_text
-from bertdata.shards.packed.layouts import LAYOUTS
 from bertdata.steps.pack import pack
 
 if TYPE_CHECKING:
@@ -33,35 +33,9 @@ def make_parser() -> Parser:
     parser = Parser("bertdata pack", EXAMPLE, SUMMARY)
     parser.add_argument("path", metavar="DIR", help="dataset directory, or its URL; with --unverified files")
     parser.add_argument("--output", metavar="DIR", help="directory of the packed dataset, or its URL")
-    layouts = ", ".join(LAYOUTS)
-    parser.add_argument("--layout", metavar="NAME", help=f"whose rows: {layouts} (default: flat, our own)")
-    parser.add_argument("--format", metavar="NAME", help="container, where the layout has several")
-    parser.add_argument(
-        "--max-sequences-per-pack", type=positive, metavar="N", help="examples in a row at most (default: 3)"
-    )
-    parser.add_argument(
-        "--method",
-        metavar="NAME",
-        help="lp (default): linear program; lpfhp: longest pack first; nnls: non-negative least squares, as "
-        "Habana's and Graphcore's programs",
-    )
+    add_pack_settings(parser)
     parser.add_argument(
         "--plan-only", action="store_true", help="say how full the rows would be, and write nothing"
-    )
-    parser.add_argument(
-        "--num-shards",
-        type=positive,
-        metavar="N",
-        help="shards to make (default: as many as DIR has; habana 4480 rows each, graphcore 500000)",
-    )
-    parser.add_argument(
-        "--seed", type=int, metavar="N", help="seed of the order of examples and rows (default: 12345)"
-    )
-    parser.add_argument(
-        "--unverified", action="store_true", help="take files of any tool without a manifest; needs --vocab"
-    )
-    parser.add_argument(
-        "--vocab", metavar="FILE|NAME", help="the vocabulary that the examples were made with"
     )
     parser.add_argument("--json", action="store_true", help="print the plan as one JSON object")
     add_workers(parser)
@@ -74,13 +48,8 @@ def run(arguments: list[str]) -> int:
         made = pack(
             args.path,
             args.output,
-            layout=args.layout,
-            format=args.format,
-            max_sequences_per_pack=args.max_sequences_per_pack,
-            method=args.method,
+            **given_pack_settings(args),
             plan_only=args.plan_only,
-            num_shards=args.num_shards,
-            seed=args.seed,
             unverified=args.unverified,
             vocab=args.vocab,
             workers=args.workers,

@@ -94,9 +94,14 @@ class Commit:
                 raise
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
-        """The time in which no other run may write to the directory; errors as from run."""
-        self.refuse_others()  # before anything is changed; claim asks again when nobody else writes there
+    def locked(self, *, unknown: tuple[str, ...] = ()) -> Iterator[None]:
+        """The time in which no other run may write to the directory; errors as from run.
+
+        unknown: as in refuse_others.
+        """
+        self.refuse_others(
+            unknown=unknown
+        )  # before anything is changed; claim asks again when nobody else writes there
         try:
             with lock_directory(self.unfinished):
                 yield

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bertdata.errors import MissingInputError, SettingsError
 from bertdata.steps.open_dataset import need
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from bertdata.build.packs.forecast import PackForecast
     from bertdata.build.packs.gather import PackedShard
     from bertdata.build.packs.planned import PlannedPack
+    from bertdata.build.packs.settings import PackSettings
     from bertdata.build.packs.sort import SortedExamples
     from bertdata.dataset.manifest import Manifest
 
@@ -62,19 +63,17 @@ def pack(
     from bertdata.build.packs.forecast import forecast_of
     from bertdata.build.packs.planned import plan_pack
     from bertdata.build.packs.run import count_all, make_pack
-    from bertdata.build.packs.settings import PackSettings
     from bertdata.build.packs.source import find_source
 
     processes, tell = workers_of(workers), progress or silent
-    given = {
-        "layout": layout,
-        "format": format,
-        "most": _whole("max_sequences_per_pack", max_sequences_per_pack),
-        "method": method,
-        "seed": _integer("seed", seed),
-        "num_shards": _whole("num_shards", num_shards),
-    }
-    settings = PackSettings(**{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
+    settings = pack_settings(
+        layout=layout,
+        format=format,
+        max_sequences_per_pack=max_sequences_per_pack,
+        method=method,
+        num_shards=num_shards,
+        seed=seed,
+    )
     if output is None and not plan_only:
         raise MissingInputError("no output directory given; plan_only needs none")
     source = find_source(path_of(path), optional_path(vocab), unverified)
@@ -86,6 +85,30 @@ def pack(
     directory = path_of(output)
     made = make_pack(planned, directory, processes, _Making(tell, planned))
     return PackResult(forecast=forecast, directory=directory, manifest=made.manifest, kept=made.kept)
+
+
+def pack_settings(
+    *,
+    layout: str | None,
+    format: str | None,
+    max_sequences_per_pack: int | None,
+    method: str | None,
+    num_shards: int | None,
+    seed: int | None,
+) -> PackSettings:
+    """The settings of these names; None: the default. SettingsError names one that cannot be."""
+    need("numpy", "pack", "packing")
+    from bertdata.build.packs.settings import PackSettings
+
+    given: dict[str, Any] = {
+        "layout": layout,
+        "format": format,
+        "most": _whole("max_sequences_per_pack", max_sequences_per_pack),
+        "method": method,
+        "seed": _integer("seed", seed),
+        "num_shards": _whole("num_shards", num_shards),
+    }
+    return PackSettings(**{name: value for name, value in given.items() if value is not None})
 
 
 class _Counting:

@@ -11,7 +11,7 @@ from bertdata.build.packs.metadata import dump_metadata, metadata_path
 from bertdata.build.packs.planned import PlannedPack
 from bertdata.build.packs.sort import SortedExamples, forget_sorted, sort_examples
 from bertdata.build.packs.source import CountTask, PackSource, ShardCounts, count_shard
-from bertdata.dataset.manifest import Manifest
+from bertdata.dataset.manifest import Manifest, ShardEntry
 from bertdata.errors import DataError, UsageError
 from bertdata.io import storage
 from bertdata.io.process_pool import ProcessPool
@@ -58,19 +58,25 @@ def make_pack(planned: PlannedPack, output: str, workers: int, told: OnShard) ->
         try:
             shards = _make_shards(planned, job, pool, told)
         except (DataError, UsageError):  # with other settings, or another source, it may go well
-            forget_sorted(job)
+            forget_sorted(job.dataset.commit)
             raise
-        manifest = job.dataset.finish(
-            planned.inputs,
-            [shard.entry for shard in shards],
-            planned.source.skipped,
-            vocabulary=vocabulary,
-            sources=planned.source.sources,
-        )
-        if planned.settings.layout == "habana":
-            with storage.open_output(metadata_path(output)) as file:
-                file.write(dump_metadata(planned.plan))
+        manifest = finish_pack(planned, job, [shard.entry for shard in shards], vocabulary)
     return MadePack(manifest=manifest, kept=sum(shard.is_kept for shard in shards))
+
+
+def finish_pack(planned: PlannedPack, job: PackJob, shards: list[ShardEntry], vocabulary: str) -> Manifest:
+    """Write the manifest, and for Habana's layout the metadata beside the directory."""
+    manifest = job.dataset.finish(
+        planned.inputs,
+        shards,
+        planned.source.skipped,
+        vocabulary=vocabulary,
+        sources=planned.source.sources,
+    )
+    if planned.settings.layout == "habana":
+        with storage.open_output(metadata_path(job.dataset.directory)) as file:
+            file.write(dump_metadata(planned.plan))
+    return manifest
 
 
 def _make_shards(planned: PlannedPack, job: PackJob, pool: ProcessPool, told: OnShard) -> list[PackedShard]:

@@ -14,6 +14,7 @@ from bertdata.dataset.reader import OpenedDataset, Shard
 from bertdata.errors import ManifestError, ShardError
 from bertdata.examples.columns import join, lengths, take
 from bertdata.io import storage
+from bertdata.io.commit import Commit
 from bertdata.io.entry_json import parse_entry_list
 from bertdata.io.file_check import FileEntry, HashingSink, fits
 from bertdata.packing.placement import Numbering, RowPlaces
@@ -172,9 +173,8 @@ def _kept(task: SortTask) -> list[str] | None:
     return [job.dataset.commit.path(entry.name) for entry in entries]
 
 
-def forget_sorted(job: PackJob) -> None:
+def forget_sorted(commit: Commit) -> None:
     """Remove all sorted files and their notes, so that the directory may be made with other settings."""
-    commit = job.dataset.commit
     for name in commit.noted():
         if name.startswith(NOTES):
             commit.forget(name)

@@ -1,0 +1,118 @@
+"""A dataset's examples to packed rows on any Beam runner (``python -m beam_pipelines.pack``)."""
+
+import argparse
+import sys
+from dataclasses import replace
+from typing import Any
+
+from beam_pipelines.report.counters import RunMetrics, table
+from beam_pipelines.report.logs import show_warnings, silence_lost_connections
+from beam_pipelines.runners.pipeline import make_pipeline, run_pipeline, runs_here
+from beam_pipelines.transport.bundled_file import BundledFile
+from bertdata.build.packs.planned import PlannedPack
+from bertdata.build.packs.settings import PackSettings
+from bertdata.build.packs.sort import forget_sorted
+from bertdata.build.packs.source import PackSource, find_source
+from bertdata.cli.common.pack_flags import add_pack_settings, given_pack_settings
+from bertdata.cli.common.parser import Parser
+from bertdata.dataset.manifest import summary
+from bertdata.dataset.writer import Dataset
+from bertdata.errors import BertDataError
+from bertdata.io import storage
+from bertdata.io.manifest_file import MANIFEST_NAME, parse_json
+from bertdata.io.terminal import say, say_error, say_text
+from bertdata.steps.pack import pack_settings
+
+PROGRAM = "beam_pipelines.pack"
+
+EXAMPLE = """\
+  python -m beam_pipelines.pack shards --output packed --layout habana \\
+      --direct_running_mode multi_processing --direct_num_workers 2
+  python -m beam_pipelines.pack gs://BUCKET/shards --output gs://BUCKET/packed --runner DataflowRunner ..."""
+
+SUMMARY = """\
+Makes the packed dataset of bertdata pack, the same bytes, on any Beam runner. Lengths are counted on all
+workers and planned on one; examples wait in the output directory, about three bytes a token, until all
+are sorted. Flags that are not listed here go to Beam and its runner."""
+
+UNKNOWN = ("packing_plan", "shuffle", "inputs")
+"""Terms of the directory's plan that are known once the lengths of all examples are."""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the pipeline; the exit status: 0 done, 1 data at fault, 2 wrong usage, 130 interrupted."""
+    try:
+        return pack(sys.argv[1:] if arguments is None else arguments)
+    except BertDataError as error:
+        say_error(f"{PROGRAM}: error: {error}")
+        return error.exit_status
+    except KeyboardInterrupt:
+        say_error(f"{PROGRAM}: interrupted; finished shards are kept, run the same command to go on")
+        return 130
+
+
+def make_parser() -> Parser:
+    """The parser of the pipeline's own flags."""
+    parser = Parser(PROGRAM, EXAMPLE, SUMMARY)
+    parser.add_argument("path", metavar="DIR", help="dataset directory, or its URL; with --unverified files")
+    parser.add_argument(
+        "--output", required=True, metavar="DIR", help="directory of the packed dataset, or its URL"
+    )
+    add_pack_settings(parser)
+    return parser
+
+
+def pack(arguments: list[str]) -> int:
+    """Run the pipeline and print its summary; errors and interrupts are raised."""
+    flags, beam_arguments = make_parser().parse_known_args(arguments)
+    settings = pack_settings(**given_pack_settings(flags))
+    source = find_source(flags.path, flags.vocab, flags.unverified)
+    vocabulary = source.vocabulary_path()
+    show_warnings()
+    silence_lost_connections()
+    paths = argparse.Namespace(input=[flags.path], input_kind="parts", output=flags.output)
+    pipeline = make_pipeline(beam_arguments, paths)
+    if not runs_here(pipeline) and not storage.is_remote(vocabulary):
+        source = replace(source, vocabulary=BundledFile(vocabulary))
+    metrics = make_packed(pipeline, source, settings, flags.output)
+    path = storage.join(flags.output, MANIFEST_NAME)
+    say(summary(flags.output, parse_json(storage.read_bytes(path), path)))
+    say_text(table(metrics, "dataset"))
+    return 0
+
+
+def make_packed(pipeline: Any, source: PackSource, settings: PackSettings, output: str) -> RunMetrics:
+    """Run the stages while the directory is locked; clean up behind a run here that fails."""
+    # Imported here, as in runners: importing Beam takes seconds, which --help and wrong usage do not need.
+    import apache_beam as beam
+
+    from beam_pipelines.stages.packs import MakePacks, PackStages
+
+    dataset = provisional(source, settings, output)
+    stages = PackStages(source=source, settings=settings, output=output)
+    numbers = list(range(len(source.opened.shards)))
+    _ = pipeline | "list shards" >> beam.Create(numbers, reshuffle=False) | "pack" >> MakePacks(stages)
+    with dataset.commit.locked(unknown=UNKNOWN):
+        try:
+            return run_pipeline(pipeline)
+        except BaseException as error:
+            if runs_here(pipeline):
+                if isinstance(error, BertDataError):  # of another source, or other settings, it may go well
+                    forget_sorted(dataset.commit)
+                dataset.give_up()
+            elif isinstance(error, KeyboardInterrupt):
+                say_error(f"{PROGRAM}: the job goes on where it runs; stop it there")
+            raise
+
+
+def provisional(source: PackSource, settings: PackSettings, output: str) -> Dataset:
+    """The packed dataset as far as it is known before the lengths are: for its locks and notes."""
+    from bertdata.packing.plan import plan_of
+
+    nothing = plan_of(source.opened.layout.max_seq_length, {(1,): 1})
+    settings = replace(settings, num_shards=1)
+    return PlannedPack(source=source, settings=settings, counts=(), plan=nothing).dataset(output)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,147 @@
+"""Shards to packed shards: lengths counted, rows planned on one worker, examples sorted, rows gathered.
+
+Examples never go through the runner: they wait in sorted files in the output directory, a few million tokens
+at a time, and the names of these files are the elements.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import apache_beam as beam
+
+from beam_pipelines.report.counters import count
+from beam_pipelines.report.errors import naming
+from beam_pipelines.stages.shards import ONE_AT_A_TIME, shard_amounts
+from bertdata.build.packs.gather import gather_shard
+from bertdata.build.packs.planned import PlannedPack, plan_pack
+from bertdata.build.packs.run import finish_pack
+from bertdata.build.packs.settings import PackSettings
+from bertdata.build.packs.sort import sort_examples
+from bertdata.build.packs.source import CountTask, PackSource, ShardCounts, count_shard
+from bertdata.dataset.manifest import ShardEntry
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class PackStages:
+    """What the stages need: the source, the settings of the rows, the output directory."""
+
+    source: PackSource
+    settings: PackSettings
+    output: str
+
+
+class MakePacks(beam.PTransform):  # type: ignore[misc]
+    """Pack the shards of these numbers; the output directory when its manifest is written.
+
+    ::
+
+        0, 1, 2 -> "packed"
+    """
+
+    def __init__(self, stages: PackStages) -> None:
+        super().__init__()
+        self._stages = stages
+
+    def expand(self, numbers: beam.PCollection[int]) -> beam.PCollection[str]:
+        planned = (
+            numbers
+            | "spread over workers" >> beam.Reshuffle()
+            | "count lengths" >> beam.ParDo(CountShard(self._stages))
+            | "gather lengths" >> beam.GroupByKey()
+            | "plan rows" >> beam.ParDo(PlanRows(self._stages))
+        )
+        plan = beam.pvalue.AsSingleton(planned)
+        files = (
+            planned
+            | "list sort tasks" >> beam.FlatMap(sort_numbers, self._stages.output)
+            | "spread sort tasks" >> beam.Reshuffle()
+            | "sort examples" >> beam.ParDo(SortExamples(self._stages), plan)
+        )
+        shards = (
+            planned
+            | "list shards" >> beam.FlatMap(shard_numbers)
+            | "spread shards" >> beam.Reshuffle()
+            | "gather rows" >> beam.ParDo(GatherShard(self._stages), plan, beam.pvalue.AsList(files))
+        )
+        return (
+            shards
+            | "gather entries" >> beam.GroupByKey()
+            | "write manifest" >> beam.ParDo(WritePackManifest(self._stages), plan)
+        )
+
+
+class CountShard(beam.DoFn):  # type: ignore[misc]
+    """Count the lengths of a shard's examples: (0, (its number, ShardCounts))."""
+
+    def __init__(self, stages: PackStages) -> None:
+        self._source = stages.source
+
+    def process(self, number: int) -> Iterator[tuple[int, tuple[int, ShardCounts]]]:
+        with naming(self._source.opened.shards[number].path):
+            yield 0, (number, count_shard(CountTask(source=self._source.of_shards(number, number + 1))))
+
+
+class PlanRows(beam.DoFn):  # type: ignore[misc]
+    """Plan all rows, and claim the output directory for this plan."""
+
+    def __init__(self, stages: PackStages) -> None:
+        self._stages = stages
+
+    def process(self, gathered: tuple[int, Iterable[tuple[int, ShardCounts]]]) -> Iterator[PlannedPack]:
+        counts = dict(gathered[1])
+        planned = plan_pack(
+            self._stages.source, self._stages.settings, [counts[number] for number in sorted(counts)]
+        )
+        planned.dataset(self._stages.output).begin()
+        yield planned
+
+
+def sort_numbers(planned: PlannedPack, output: str) -> Iterator[int]:
+    """The numbers of the tasks that sort examples."""
+    yield from range(len(planned.sort_tasks(planned.job(output, None))))
+
+
+def shard_numbers(planned: PlannedPack) -> Iterator[int]:
+    """The numbers of the packed shards."""
+    yield from range(len(planned.cuts.starts) - 1)
+
+
+class SortExamples(beam.DoFn):  # type: ignore[misc]
+    """Sort the examples of a task's shards; the paths of the sorted files."""
+
+    def __init__(self, stages: PackStages) -> None:
+        self._output = stages.output
+
+    def process(self, number: int, planned: PlannedPack) -> Iterator[str]:
+        task = planned.sort_tasks(planned.job(self._output, None))[number]
+        with naming(task.source.shards[0].path), ONE_AT_A_TIME:
+            yield from sort_examples(task).files
+
+
+class GatherShard(beam.DoFn):  # type: ignore[misc]
+    """Make a packed shard from the sorted files: (0, ShardEntry). Repeated calls write the same bytes."""
+
+    def __init__(self, stages: PackStages) -> None:
+        self._output = stages.output
+
+    def process(
+        self, number: int, planned: PlannedPack, files: list[str]
+    ) -> Iterator[tuple[int, ShardEntry]]:
+        task = planned.gather_tasks(planned.job(self._output, None), tuple(sorted(files)))[number]
+        with naming(task.name), ONE_AT_A_TIME:
+            made = gather_shard(task)
+        count({**shard_amounts([made.entry], int(made.is_kept)), "rows": made.entry.rows or 0})
+        yield 0, made.entry
+
+
+class WritePackManifest(beam.DoFn):  # type: ignore[misc]
+    """Write the manifest; the directory. Repeated calls are harmless: they write the same bytes."""
+
+    def __init__(self, stages: PackStages) -> None:
+        self._stages = stages
+
+    def process(self, gathered: tuple[int, Iterable[ShardEntry]], planned: PlannedPack) -> Iterator[Any]:
+        job = planned.job(self._stages.output, None)
+        finish_pack(planned, job, list(gathered[1]), self._stages.source.vocabulary_path())
+        yield self._stages.output
