@@ -1,4 +1,4 @@
-"""Kills and full disks in ``extract``, ``segment``, ``create``, ``pack`` (``python -m benchmarks.killed_steps``).
+"""Kills and full disks in long steps (``python -m benchmarks.killed_steps``): extract, segment, create, pack.
 
 Each round starts a step with two workers and waits until its directory holds a random share of the bytes of
 an undisturbed run. Then it sends SIGKILL or SIGTERM to the launcher or to one worker, looks at exit status
