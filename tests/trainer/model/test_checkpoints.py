@@ -18,6 +18,7 @@ from trainer.model.bert import BertForPreTraining
 from trainer.model.checkpoints.checkpoint import Checkpoint, StoredTensor
 from trainer.model.checkpoints.filling import fill_model
 from trainer.model.checkpoints.kinds import WRITERS, read_checkpoint
+from trainer.model.tensor_bundle.object_graph import GRAPH_KEY, encode_graph, parse_graph
 from trainer.model.tensor_bundle.reader import Bundle
 from trainer.model.tensor_bundle.writer import write_bundle
 
@@ -272,6 +273,24 @@ def test_heads_of_fine_tuning_go_along(tmp_path):
         model, missing = filled(read)
         assert torch.equal(model.bert.pooler.dense.weight, encoder["bert.pooler.dense.weight"].read())
         assert all(name.startswith("cls.") for name in missing)
+
+
+def test_the_next_sentence_head_of_older_versions_is_found_by_its_full_name(tmp_path):
+    """The converters of 2.1 to 2.3 name it so; where it hangs in the graph differs."""
+    checkpoint = made()
+    source = Bundle(WRITERS["tf2"](checkpoint, str(tmp_path / "there")))
+    nodes = parse_graph(source.read_text(GRAPH_KEY))
+    model = nodes[nodes[0].children["model"]]
+    out = nodes[nodes[nodes[model.children.pop("classification_heads")].children["0"]].children["out_proj"]]
+    for name in ("kernel", "bias"):
+        nodes[out.children[name]].full_name = f"predictions/transform/logits/{name}"
+    with write_bundle(str(tmp_path / "older")) as bundle:
+        for name in source.entries:
+            if name != GRAPH_KEY:
+                bundle.add(name, source.read(name))
+        bundle.add_text(GRAPH_KEY, encode_graph(nodes))
+    shutil.copy(tmp_path / "there" / "bert_config.json", tmp_path)
+    assert_same(read_checkpoint(str(tmp_path / "older")), checkpoint)
 
 
 # Refused

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,9 +10,11 @@ import torch
 from safetensors.torch import load_file
 
 from tests.support.checkpoint_outputs import filled, largest_differences, with_snappy_blocks
+from tests.support.made_checkpoints import made
 from tests.support.training_runs import MODEL, refuse, words
 from trainer.__main__ import main
-from trainer.model.checkpoints.kinds import read_checkpoint
+from trainer.model.checkpoints.checkpoint import StoredTensor
+from trainer.model.checkpoints.kinds import WRITERS, read_checkpoint
 from trainer.run.checkpoint import find_checkpoints, read_state
 from trainer.run.checkpoint_source import open_checkpoint
 
@@ -108,7 +111,36 @@ def test_the_vocabulary_goes_along(trainer, run, tmp_path, small_vocabulary_file
     assert guessed == trainer("predict", run, "the [MASK] of the city", "--json").out
 
 
+def test_a_models_head_for_answers_is_kept(trainer, tmp_path):
+    heads = {"qa_outputs.weight": torch.randn(2, 32), "qa_outputs.bias": torch.randn(2)}
+    source = made()
+    encoder = {name: tensor for name, tensor in source.weights.items() if name.startswith("bert.")}
+    weights = {**encoder, **{name: StoredTensor.of(tensor) for name, tensor in heads.items()}}
+    WRITERS["nvidia"](replace(source, weights=weights, moments={}), str(tmp_path / "squad"))
+    outcome = trainer("convert", tmp_path / "squad", tmp_path / "own")
+    assert outcome.out.strip().endswith("weights to start from (--start-from-ckpt)")
+    found = load_file(tmp_path / "own" / "model.safetensors")
+    assert found.keys() == weights.keys()
+    assert all(torch.equal(found[name], heads[name]) for name in heads)
+    assert trainer("convert", tmp_path / "own", tmp_path / "bert").status == 0
+    config = json.loads((tmp_path / "bert" / "config.json").read_text())
+    assert config["architectures"] == ["BertForQuestionAnswering"]
+
+
 # Starting
+
+
+def test_any_programs_checkpoint_is_evaluated(trainer, run, training_set, tmp_path):
+    assert trainer("convert", run, tmp_path / "start", "--to=tf1").status == 0
+    results = []
+    for number, source in enumerate((run, tmp_path / "start")):
+        place = tmp_path / str(number)
+        flags = (f"--eval-data={training_set}", f"--output-dir={place}", "--eval-examples=8")
+        outcome = trainer("evaluate", *flags, f"--start-from-ckpt={source}")
+        assert outcome.status == 0, outcome.err
+        lines = (place / "eval_results.txt").read_text().splitlines()
+        results.append([line for line in lines if "step" not in line])
+    assert results[0] == results[1]
 
 
 @pytest.mark.parametrize("kind", ["tf1", "tf2", "nvidia", "huggingface"])

@@ -15,6 +15,12 @@ ENDS = {"weight": ("kernel", "gamma", "embeddings"), "bias": ("bias", "beta")}
 
 _NUMBERED = "layer_with_weights-"
 _TABLES = ("word_embeddings", "position_embeddings", "token_type_embeddings")
+_PAIRS = {
+    "predictions/transform/logits/kernel": "cls.seq_relationship.weight",
+    "predictions/transform/logits/bias": "cls.seq_relationship.bias",
+}
+"""Full names of the next-sentence head's variables in versions that convert it."""
+
 _NAMED = {
     "_embedding_layer": "bert.embeddings.word_embeddings",
     "_position_embedding_layer": "bert.embeddings.position_embeddings",
@@ -48,6 +54,9 @@ def find_variables(nodes: list[Node]) -> dict[str, int]:
     for heads in holders(nodes, "classification_heads"):
         out = walk(nodes, heads, "classification_heads", "0", "out_proj")
         found |= _variables(nodes, {"cls.seq_relationship": out} if out else {})
+    named = {node.full_name: number for number, node in enumerate(nodes) if node.full_name in _PAIRS}
+    for full_name, number in named.items():
+        found.setdefault(_PAIRS[full_name], number)
     return found
 
 
