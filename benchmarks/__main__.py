@@ -19,7 +19,16 @@ ALWAYS = (
     "flat_batches",
     "optimiser_step",
 )
-WITH_THE_KIT = ("punkt", "segmenting", "bzip2", "extract", "wikipedia", "cost_model", "learning")
+WITH_THE_KIT = (
+    "punkt",
+    "segmenting",
+    "bzip2",
+    "extract",
+    "wikipedia",
+    "cost_model",
+    "learning",
+    "squad_features",
+)
 
 
 def main() -> None:
