@@ -9,10 +9,9 @@ from bertdata.examples.bert.batch import BertBatch
 from bertdata.examples.columns import Array, lengths
 from bertdata.records import ShardLayout
 from bertdata.shards.packed.packs import PackBatch
-from bertdata.shards.rows import RecordCheck, check_batch
+from bertdata.shards.rows import RecordCheck, check_batch, check_layout
 
-MOST_SEQUENCES = 1 << 15
-"""Sequences of a row; the number of one is held in 16 bits."""
+MOST_SEQUENCES = (1 << 15) - 1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -69,7 +68,19 @@ def check_packed_layout(layout: ShardLayout) -> None:
         raise SettingsError(f"objective {layout.objective}: rows are packed for the objective bert only")
     if layout.remask:
         raise SettingsError("remask: packed rows hold examples in their usual order")
-    if not 1 <= layout.sequences_per_row < MOST_SEQUENCES:
-        raise SettingsError(
-            f"sequences_per_row is {layout.sequences_per_row}, expected 1 to {MOST_SEQUENCES - 1}"
-        )
+    most = most_sequences(layout)
+    if not 1 <= layout.sequences_per_row <= most:
+        raise SettingsError(f"sequences_per_row is {layout.sequences_per_row}, expected 1 to {most}")
+
+
+def check_sizes(layout: ShardLayout, name: str) -> None:
+    """ShardError if a file of packed rows declares sizes that none can have."""
+    check_layout(layout, name, has_masks=layout.max_predictions_per_seq != 0)
+    most = most_sequences(layout)
+    if not 1 <= layout.sequences_per_row <= most:
+        raise ShardError(f"{name}: sequences_per_row is {layout.sequences_per_row}, expected 1 to {most}")
+
+
+def most_sequences(layout: ShardLayout) -> int:
+    """The most sequences that a row can hold: each has an id, and its number 15 bits."""
+    return min(layout.max_seq_length, MOST_SEQUENCES)

@@ -11,11 +11,10 @@ from typing import IO, Any
 
 import numpy as np
 
-from bertdata.errors import ShardError
 from bertdata.examples.bert.batch import BertBatch
 from bertdata.examples.columns import Array, lengths, narrow
 from bertdata.records import ShardLayout
-from bertdata.shards.packed.check import MOST_SEQUENCES, check_packed_layout, check_packs
+from bertdata.shards.packed.check import check_packed_layout, check_packs, check_sizes
 from bertdata.shards.packed.fields import check_names, row_fields
 from bertdata.shards.packed.packs import (
     PackBatch,
@@ -37,7 +36,7 @@ from bertdata.shards.parquet_file import (
     load_pyarrow,
 )
 from bertdata.shards.protocol import Sink
-from bertdata.shards.rows import RecordCheck, check_layout
+from bertdata.shards.rows import RecordCheck
 
 NAME = "flat"
 _FIELDS = row_fields(NAME, "parquet")
@@ -171,7 +170,5 @@ def _joined_ends(of: str, found: Array, sequence_ends: Array, row_ends: Array, r
 def _find_layout(metadata: dict[bytes, bytes], name: str) -> ShardLayout:
     sizes = {what: find_size(metadata, what, name) for what in _SIZES}
     layout = ShardLayout(packing=NAME, **sizes)
-    check_layout(layout, name, has_masks=layout.max_predictions_per_seq > 0)
-    if not 1 <= layout.sequences_per_row < MOST_SEQUENCES:
-        raise ShardError(f"{name}: sequences_per_row is {layout.sequences_per_row}, expected 1 or more")
+    check_sizes(layout, name)
     return layout

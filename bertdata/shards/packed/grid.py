@@ -10,14 +10,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from bertdata.errors import ShardError
 from bertdata.examples.bert.batch import BertBatch
 from bertdata.examples.columns import Array, lengths, narrow
 from bertdata.records import ShardLayout
-from bertdata.shards.packed.check import MOST_SEQUENCES, check_packs, row_sizes
+from bertdata.shards.packed.check import check_packs, check_sizes, row_sizes
 from bertdata.shards.packed.fields import RowFields
 from bertdata.shards.packed.packs import PackBatch, grid_mask_room, rows_of
-from bertdata.shards.rows import RecordCheck, check_layout, leading
+from bertdata.shards.rows import RecordCheck, leading
 
 Grids = Mapping[str, Array]
 
@@ -93,10 +92,7 @@ def read_grids(
 def find_grid_layout(arrangement: GridLayout, widths: Mapping[str, int], name: str) -> ShardLayout:
     """The layout of grids of these widths; ShardError where no rows have them."""
     layout = ShardLayout(packing=arrangement.name, **arrangement.sizes(widths))  # type: ignore[arg-type]
-    most = min(layout.max_seq_length, MOST_SEQUENCES - 1)
-    if not 1 <= layout.sequences_per_row <= most:
-        raise ShardError(f"{name}: sequences_per_row is {layout.sequences_per_row}, expected 1 to {most}")
-    check_layout(layout, name, has_masks=layout.max_predictions_per_seq != 0)
+    check_sizes(layout, name)
     return layout
 
 

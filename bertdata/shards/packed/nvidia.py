@@ -20,7 +20,7 @@ from bertdata.shards.hdf5_datasets import dataset_types, open_datasets
 from bertdata.shards.hdf5_file import H5PY_ERRORS, ScratchHdf5, one_line
 from bertdata.shards.hdf5_storage import check_storage
 from bertdata.shards.hdf5_varlength import CHUNK_ROWS, VarlengthColumn, append_varlength, create_varlength
-from bertdata.shards.packed.check import MOST_SEQUENCES, check_packed_layout, check_packs, row_sizes
+from bertdata.shards.packed.check import check_packed_layout, check_packs, check_sizes, row_sizes
 from bertdata.shards.packed.fields import check_names, row_fields
 from bertdata.shards.packed.grid import SequencePlaces
 from bertdata.shards.packed.packs import (
@@ -32,7 +32,7 @@ from bertdata.shards.packed.packs import (
     rows_of,
 )
 from bertdata.shards.protocol import Sink
-from bertdata.shards.rows import RecordCheck, check_layout
+from bertdata.shards.rows import RecordCheck
 
 NAME = "nvidia"
 LARGEST = 2**15 - 1
@@ -139,9 +139,7 @@ def _find_layout(known: dict[str, Any], name: str) -> ShardLayout:
             raise ShardError(f"{name}: bertdata.{what} is {size!r}, expected a number")
         sizes[what] = int(size)
     layout = ShardLayout(packing=NAME, **sizes)
-    check_layout(layout, name, has_masks=layout.max_predictions_per_seq != 0)
-    if not 1 <= layout.sequences_per_row < MOST_SEQUENCES:
-        raise ShardError(f"{name}: sequences_per_row is {layout.sequences_per_row}, expected 1 or more")
+    check_sizes(layout, name)
     return layout
 
 

@@ -257,7 +257,7 @@ def test_a_file_without_sizes_has_mlperfs():
         (
             "nvidia",
             lambda opened: opened.attrs.__setitem__("bertdata.sequences_per_row", 0),
-            "sequences_per_row is 0, expected 1 or more",
+            "sequences_per_row is 0, expected 1 to 16",
         ),
         (
             "nvidia",

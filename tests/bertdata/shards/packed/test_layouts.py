@@ -1,14 +1,18 @@
 """Every layout of packed rows: what is written is read back, example for example, md5 for md5."""
 
 import hashlib
+import io
+import sys
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bertdata.errors import SettingsError, ShardError
+from bertdata.errors import MissingExtraError, SettingsError, ShardError
 from bertdata.examples.bert.batch import BertBatch
+from bertdata.shards.containers import make_reader
 from bertdata.shards.content import content_md5
 from bertdata.shards.packed.layouts import LAYOUTS, make_pack_writer
 from bertdata.shards.packed.packs import unpacked
@@ -92,3 +96,55 @@ def test_an_unknown_layout_or_format_is_refused():
         make_pack_writer(layout_of("dense"), "parquet", open)  # type: ignore[arg-type]
     with pytest.raises(SettingsError, match="^layout flat has no form in tfrecord, expected parquet$"):
         make_pack_writer(layout_of("flat"), "tfrecord", open)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("name", "format"), FORMS)
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"sequences_per_row": 0}, "sequences_per_row is 0, expected 1 to 16"),
+        ({"sequences_per_row": 17}, "sequences_per_row is 17, expected 1 to 16"),
+        ({"objective": "squad"}, "objective squad: rows are packed for the objective bert only"),
+        ({"remask": True}, "remask: packed rows hold examples in their usual order"),
+    ],
+)
+def test_a_layout_that_no_rows_have_is_refused(name: str, format: str, changes: dict[str, Any], message: str):
+    with pytest.raises(SettingsError, match=f"^{message}$"):
+        make_pack_writer(replace(layout_of(name), **changes), format, io.BytesIO())
+
+
+@pytest.mark.parametrize(("name", "format"), FORMS)
+def test_rows_without_masks_are_read_back(name: str, format: str):
+    layout = replace(layout_of(name), max_predictions_per_seq=0)
+    table = [[sequence(5, masks=0), sequence(4, masks=0)], [sequence(16, masks=0)]]
+    reader, found = read_rows(write_rows(table, layout, format))
+    assert found == table
+    assert reader.layout == layout
+
+
+@pytest.mark.parametrize(("name", "format"), [form for form in FORMS if form[0] in ("habana", "graphcore")])
+def test_more_masks_than_a_row_has_room_for_are_named(name: str, format: str):
+    row = [sequence(5, masks=3), sequence(5, masks=3)]
+    with pytest.raises(ShardError, match="shard: record 1: 6 masked positions, expected at most 5$"):
+        write_rows([[sequence(9)], row], layout_of(name), format)
+
+
+@pytest.mark.parametrize(
+    ("name", "format", "package", "extra"),
+    [
+        ("flat", "parquet", "pyarrow", "parquet"),
+        ("habana", "hdf5", "h5py", "hdf5"),
+        ("nvidia", "hdf5", "h5py", "hdf5"),
+        ("graphcore", "tfrecord", "numpy", "numpy"),
+    ],
+)
+def test_a_missing_package_names_the_extra(
+    name: str, format: str, package: str, extra: str, monkeypatch: pytest.MonkeyPatch
+):
+    shard = io.BytesIO(write_rows([[sequence(5)]], layout_of(name), format))
+    monkeypatch.setitem(sys.modules, package, None)
+    expected = rf"needs the package {package}: pip install '.\[{extra}\]'"
+    with pytest.raises(MissingExtraError, match=expected):
+        make_pack_writer(layout_of(name), format, io.BytesIO())
+    with pytest.raises(MissingExtraError, match=expected):
+        make_reader(shard, "shard")
