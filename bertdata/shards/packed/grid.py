@@ -64,6 +64,13 @@ class GridCheck(RecordCheck):
             row, column = (int(place[0]) for place in np.nonzero(wrong))
             raise self.error(row, f"{self.names[of]}[{column}] is {grid[row, column]}, expected {expected}")
 
+    def refuse_values(self, wrong: Array, used: Array, of: str, grids: Grids, expected: str) -> None:
+        """The same where ``wrong`` is of the used cells alone."""
+        if wrong.any():
+            cells = np.zeros(used.shape, bool)
+            cells[used] = wrong
+            self.refuse_grid(cells, of, grids[of], expected)
+
 
 LOWEST_POSITION = 1
 """Position 0 of a sequence, its [CLS], is never masked: 0 is padding, or it stands elsewhere."""
@@ -151,18 +158,18 @@ def number_counts(grids: Grids, used: Array, highest: Array, record: GridCheck) 
 
     highest: the largest number of each row. ShardError where the numbers do not ascend without a gap.
     """
-    numbers, sequences = grids["numbers"].astype(np.int64), grids["next_labels"].shape[1]
-    limits = highest[:, np.newaxis]
-    record.refuse_grid(
-        used & ((numbers < 1) | (numbers > limits)), "numbers", numbers, "a sequence of the row"
+    numbers, sequences = grids["numbers"], grids["next_labels"].shape[1]
+    sizes = np.count_nonzero(used, axis=1)
+    ascending = "ascending numbers of sequences, then 0 as padding"
+    values, rows = numbers[used].astype(np.int64), np.repeat(np.arange(len(numbers)), sizes)
+    record.refuse_values(
+        (values < 1) | (values > highest[rows]), used, "numbers", grids, "a sequence of the row"
     )
-    before = numbers[:, :-1]
-    is_hole = used[:, 1:] & ~used[:, :-1]
-    is_fall = used[:, 1:] & used[:, :-1] & (numbers[:, 1:] < before)
-    wrong = np.pad(is_hole | is_fall, ((0, 0), (1, 0)))
-    record.refuse_grid(wrong, "numbers", numbers, "ascending numbers of sequences, then 0 as padding")
-    rows = np.repeat(np.arange(len(numbers)), used.sum(axis=1))
-    found = np.bincount(rows * sequences + numbers[used] - 1, minlength=len(numbers) * sequences)
+    record.refuse_grid(used != leading(sizes, used.shape[1]), "numbers", numbers, ascending)
+    is_fall = np.diff(values, prepend=0) < 0
+    is_fall[1:] &= rows[1:] == rows[:-1]
+    record.refuse_values(is_fall, used, "numbers", grids, ascending)
+    found = np.bincount(rows * sequences + values - 1, minlength=len(numbers) * sequences)
     counts: Array = found.reshape(-1, sequences)
     return counts
 
