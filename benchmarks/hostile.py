@@ -1,6 +1,7 @@
 """Damaged shards and senseless kernel calls (``python -m benchmarks.hostile``).
 
-Shards of the three containers, remasked ones too, are damaged in six ways and read, stated and verified.
+Shards of the three containers, remasked and packed ones too, are damaged in six ways and read, stated
+and verified.
 Each must end in the package's own error, or give what the undamaged file gives; no other exception, no
 crash, nothing slower than ten seconds or larger than 200 MiB more. Kernels are called with values of all
 sorts, in processes of their own that survive no crash; each call must end in a result or in one of the
@@ -19,6 +20,8 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -27,8 +30,11 @@ from bertdata.errors import BertDataError
 from bertdata.examples.bert.batch import BertBatch, BertExample
 from bertdata.examples.bert.objective import BERT
 from bertdata.records import ShardLayout
+from bertdata.shards.containers import make_reader
 from bertdata.shards.crc32c import masked_crc32c
 from bertdata.shards.hdf5 import Hdf5Reader, Hdf5Writer
+from bertdata.shards.packed.layouts import LAYOUTS, make_pack_writer
+from bertdata.shards.packed.packs import PackBatch
 from bertdata.shards.parquet import ParquetReader, ParquetWriter
 from bertdata.shards.tfrecord import TFRecordReader, TFRecordWriter, canonical_blocks
 
@@ -67,6 +73,16 @@ def written(writer: Any, layout: ShardLayout, rows: int = 40) -> bytes:
     return sink.getvalue()
 
 
+def packed(name: str, format: str) -> bytes:
+    """The same examples, two a row."""
+    sink, examples = io.BytesIO(), batch(40, 1)
+    layout = replace(PLAIN, max_seq_length=32, packing=name, sequences_per_row=4)
+    made = make_pack_writer(layout, format, sink)
+    made.write(PackBatch(examples=examples, ends=array("I", range(2, 41, 2))))
+    made.close()
+    return sink.getvalue()
+
+
 def examples_of(reader: Any) -> list[Any]:
     return [example for found in reader.batches(7) for example in found.examples()]
 
@@ -84,6 +100,11 @@ SHARDS: dict[str, tuple[Callable[[], bytes], tuple[Read, ...]]] = {
     "remasked": (lambda: written(TFRecordWriter, REMASKED), (read_with(TFRecordReader), canonical)),
     "hdf5": (lambda: written(Hdf5Writer, PLAIN), (read_with(Hdf5Reader),)),
     "parquet": (lambda: written(ParquetWriter, PLAIN), (read_with(ParquetReader),)),
+    **{
+        f"{name} {format}": (partial(packed, name, format), (read_with(make_reader),))
+        for name, layout in LAYOUTS.items()
+        for format in layout.formats
+    },
 }
 
 
@@ -140,7 +161,9 @@ def framed(payload: bytes) -> bytes:
 
 
 DAMAGES = (flip, cut, lose, repeat, enlarge, forge)
-SEEN_BY_CHECKSUMS = dict.fromkeys(("tfrecord", "remasked"), (flip, cut, enlarge))
+SEEN_BY_CHECKSUMS = dict.fromkeys(
+    ("tfrecord", "remasked", "habana tfrecord", "graphcore tfrecord"), (flip, cut, enlarge)
+)
 """Damages that a container finds by itself, but for the loss of whole records at the end; the others can
 leave whole records out, or hold forged ones, which only the manifest's md5 finds."""
 
