@@ -57,7 +57,7 @@ class Bundle:
         if dtype is None or entry.sliced:
             what = "is partitioned" if entry.sliced else f"has TensorFlow's type {entry.dtype}"
             raise CheckpointError(f"{self.index}: {name} {what}, which is not read")
-        wanted = dtype.itemsize * math.prod(entry.shape)
+        wanted = torch.empty(0, dtype=dtype).element_size() * math.prod(entry.shape)
         if entry.size != wanted:
             raise CheckpointError(f"{self.index}: {name} has {entry.size} bytes, expected {wanted}")
         data = self._read(name, entry)
