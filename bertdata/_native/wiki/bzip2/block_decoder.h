@@ -25,7 +25,7 @@ enum class Outcome {
 // Keeps its memory, some 30 MB of which a fifth is touched as a rule, from block to block.
 class BlockDecoder {
  public:
-  BlockDecoder() : last_(new uint8_t[kMostBlockBytes + Symbols::kSlack]), text_(new uint8_t[kMostBlockBytes]) {}
+  BlockDecoder() : bytes_(new uint8_t[kMostBlockBytes + Symbols::kSlack]) {}
 
   // The block is the bits from first to end of the data, magic number included.
   Outcome decode(const uint8_t* data, size_t size, uint64_t first, uint64_t end, size_t most, Column<uint8_t>& out) {
@@ -39,9 +39,9 @@ class BlockDecoder {
     if (!read_bytes_in_use(reader) || !read_selectors(reader) || !read_codes(reader) || !read_symbols(reader) ||
         origin >= size_ || reader.position() != end)
       return Outcome::kRefused;
-    transform_.run(last_.get(), size_, origin, counts_, text_.get());
+    transform_.run(bytes_.get(), size_, origin, counts_);
     out.truncate(0);
-    if (!expand_runs(text_.get(), size_, most, out)) return Outcome::kTooLong;
+    if (!expand_runs(bytes_.get(), size_, most, out)) return Outcome::kTooLong;
     return crc32(out.data(), out.size()) == checksum ? Outcome::kText : Outcome::kRefused;
   }
 
@@ -96,10 +96,10 @@ class BlockDecoder {
     return true;
   }
 
-  // The transform's bytes into last_, how often each occurs into counts_, their number into size_.
+  // The transform's bytes into bytes_, how often each occurs into counts_, their number into size_.
   bool read_symbols(BitReader& from) {
     std::memset(counts_, 0, sizeof counts_);
-    Symbols symbols{from, list_, last_.get(), counts_, 0, 1};
+    Symbols symbols{from, list_, bytes_.get(), counts_, 0, 1};
     for (unsigned group = 0; group < selector_count_; ++group) {
       const PrefixCode& code = codes_[selectors_[group]];
       const bool plenty = symbols.reader.has(Symbols::kGroup * kLongestCode / 8);
@@ -121,7 +121,7 @@ class BlockDecoder {
   MoveToFront list_{rest_};
   PrefixCode codes_[kMostCodes];
   InverseBwt transform_;
-  std::unique_ptr<uint8_t[]> last_, text_;
+  std::unique_ptr<uint8_t[]> bytes_;  // the transform's, then those of the text
 };
 
 }  // namespace bertdata::bzip2

@@ -9,7 +9,8 @@
 namespace bertdata::bzip2 {
 
 struct Crc32Table {
-  uint32_t rows[8][256];
+  static constexpr int kRows = 16;
+  uint32_t rows[kRows][256];
   Crc32Table() {
     for (uint32_t byte = 0; byte < 256; ++byte) {
       uint32_t value = byte << 24;
@@ -17,20 +18,27 @@ struct Crc32Table {
       rows[0][byte] = value;
     }
     for (uint32_t byte = 0; byte < 256; ++byte)
-      for (int row = 1; row < 8; ++row)
+      for (int row = 1; row < kRows; ++row)
         rows[row][byte] = rows[row - 1][byte] << 8 ^ rows[0][rows[row - 1][byte] >> 24];
   }
 };
 
-// Eight bytes a step.
+// The part of four bytes in the checksum; rows: of the last of them.
+inline uint32_t crc32_of(uint32_t word, const uint32_t (*rows)[256]) {
+  return (rows[3][word >> 24] ^ rows[2][word >> 16 & 255]) ^ (rows[1][word >> 8 & 255] ^ rows[0][word & 255]);
+}
+
+// Sixteen bytes a step, of which only the first four wait for the step before.
 inline uint32_t crc32(const uint8_t* data, size_t size) {
   static const Crc32Table table;
   const auto& t = table.rows;
   uint32_t crc = ~0u;
-  for (; size >= 8; data += 8, size -= 8) {
-    const uint64_t piece = load_big_endian(data) ^ static_cast<uint64_t>(crc) << 32;
-    crc = t[7][piece >> 56] ^ t[6][piece >> 48 & 255] ^ t[5][piece >> 40 & 255] ^ t[4][piece >> 32 & 255] ^
-          t[3][piece >> 24 & 255] ^ t[2][piece >> 16 & 255] ^ t[1][piece >> 8 & 255] ^ t[0][piece & 255];
+  for (; size >= 16; data += 16, size -= 16) {
+    const uint64_t high = load_big_endian(data), low = load_big_endian(data + 8);
+    const uint32_t others = crc32_of(static_cast<uint32_t>(high), t + 8) ^
+                            crc32_of(static_cast<uint32_t>(low >> 32), t + 4) ^
+                            crc32_of(static_cast<uint32_t>(low), t);
+    crc = crc32_of(static_cast<uint32_t>(high >> 32) ^ crc, t + 12) ^ others;
   }
   for (; size; ++data, --size) crc = crc << 8 ^ t[0][crc >> 24 ^ *data];
   return ~crc;

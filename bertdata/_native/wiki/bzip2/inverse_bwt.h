@@ -20,14 +20,14 @@ class InverseBwt {
   // Not initialised: most of it is never touched.
   InverseBwt() : rows_(new uint32_t[kMostBlockBytes + 1]), written_(new uint8_t[kLanes * kLaneBytes]) {}
 
-  // text: room for size bytes; last: the transform; origin: the row of the text; counts: of each byte in last.
+  // Turns a transform into its text in place. origin: the row of the text; counts: of each byte.
   // size is 1 to kMostBlockBytes, origin < size.
-  void run(const uint8_t* last, uint32_t size, uint32_t origin, const uint32_t counts[256], uint8_t* text) {
+  void run(uint8_t* bytes, uint32_t size, uint32_t origin, const uint32_t counts[256]) {
     size_ = size, origin_ = origin;
-    link_rows(last, counts);
+    link_rows(bytes, counts);
     mark_begins();
     walk();
-    join(text);
+    join(bytes);
   }
 
  private:

@@ -24,6 +24,7 @@ inline bool has_no_run(const uint8_t* p) {
 inline bool expand_runs(const uint8_t* p, size_t size, size_t most, Column<uint8_t>& out) {
   const uint8_t* const end = p + size;
   size_t left = most;
+  out.room(std::min(size, most));
   while (p < end) {
     const uint8_t* plain = p;
     while (end - p >= 11 && has_no_run(p)) p += 8;

@@ -12,34 +12,48 @@
 
 namespace bertdata::wiki::wikiextractor {
 
+// Elements that are dropped, in this order.
+inline constexpr std::string_view kDropped[] = {
+    "gallery", "timeline", "noinclude", "pre",      "table", "tr", "td", "th",   "caption",    "form", "input",
+    "select",  "option",   "textarea",  "ul",       "li",    "ol", "dl", "dt",   "dd",         "menu", "dir",
+    "ref",     "references", "img",     "imagemap", "source", "small", "inputbox", "includeonly", "categorytree"};
+
+// The names of each first letter, one bit for each name.
+struct DroppedByLetter {
+  uint64_t names[128] = {};
+
+  constexpr DroppedByLetter() {
+    for (size_t i = 0; i < std::size(kDropped); ++i) names[static_cast<size_t>(kDropped[i][0])] |= uint64_t{1} << i;
+  }
+};
+
 class Elements {
  public:
   static void drop(std::string& text, std::string& spare, Work& work) {
     if (text.find('<') == npos) return;
-    constexpr std::string_view kNames[] = {
-        "gallery", "timeline", "noinclude", "pre",      "table", "tr", "td", "th",   "caption",    "form", "input",
-        "select",  "option",   "textarea",  "ul",       "li",    "ol", "dl", "dt",   "dd",         "menu", "dir",
-        "ref",     "references", "img",     "imagemap", "source", "small", "inputbox", "includeonly", "categorytree"};
-    constexpr size_t kCount = std::size(kNames);
     uint64_t present = 0;
     bool stale = true;  // what is dropped may bring the pieces of another tag together
-    for (size_t i = 0; i < kCount; ++i) {
-      if (stale) present = find_names(text, kNames, kCount);
-      stale = present >> i & 1 && drop(text, spare, kNames[i], work);
+    for (size_t i = 0; i < std::size(kDropped); ++i) {
+      if (stale) present = find_names(text);
+      stale = present >> i & 1 && drop(text, spare, kDropped[i], work);
     }
     drop_all(text, spare, BareTag{"noinclude"});
   }
 
  private:
   // One bit for each name of which a tag, whole or not, is in the text.
-  static uint64_t find_names(std::string_view text, const std::string_view* names, size_t count) {
+  static uint64_t find_names(std::string_view text) {
+    static constexpr DroppedByLetter kByLetter;
     uint64_t present = 0;
     const size_t last = text.rfind('>');
     for (size_t at = text.find('<'); at != npos && last != npos && at < last; at = text.find('<', at + 1)) {
       size_t pos = skip_spaces(text, at + 1);
       if (starts_with(text, pos, "/")) pos = skip_spaces(text, pos + 1);
-      for (size_t i = 0; i < count; ++i)
-        if (!(present >> i & 1) && match_name(text, pos, names[i]) != npos) present |= uint64_t{1} << i;
+      const auto first = static_cast<uint8_t>(pos < text.size() ? lower_ascii(text[pos]) : 0);
+      uint64_t missing = ~present;
+      if (first < 0x80) missing &= kByLetter.names[first];  // else case may hide the letter
+      for (size_t i = 0; i < std::size(kDropped) && missing >> i; ++i)
+        if (missing >> i & 1 && match_name(text, pos, kDropped[i]) != npos) present |= uint64_t{1} << i;
     }
     return present;
   }

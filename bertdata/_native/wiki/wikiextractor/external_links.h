@@ -1,12 +1,31 @@
 // External links in brackets become their labels.
 #pragma once
 
+#include <iterator>
 #include <string>
 #include <string_view>
 
 #include "wiki/scan.h"
 
 namespace bertdata::wiki::wikiextractor {
+
+inline constexpr std::string_view kSchemes[] = {
+    "//", "bitcoin:", "ftp://", "ftps://", "geo:", "git://", "gopher://", "http://", "https://", "irc://", "ircs://",
+    "magnet:", "mailto:", "mms://", "news:", "nntp://", "redis://", "sftp://", "sip:", "sips:", "sms:",
+    "ssh://", "svn://", "tel:", "telnet://", "urn:", "worldwind://", "xmpp:"};
+
+// Where the schemes of each first letter begin and end among all, which are sorted.
+struct SchemesByLetter {
+  uint8_t begins[128] = {}, ends[128] = {};
+
+  constexpr SchemesByLetter() {
+    for (size_t i = std::size(kSchemes); i--;) {
+      const auto letter = static_cast<size_t>(kSchemes[i][0]);
+      begins[letter] = static_cast<uint8_t>(i);
+      if (!ends[letter]) ends[letter] = static_cast<uint8_t>(i + 1);
+    }
+  }
+};
 
 class ExternalLinks {
  public:
@@ -36,17 +55,13 @@ class ExternalLinks {
  private:
   // Behind the scheme of a link at pos; npos where none stands there.
   static size_t match_scheme(std::string_view text, size_t pos) {
-    constexpr std::string_view kSchemes[] = {
-        "bitcoin:", "ftp://", "ftps://", "geo:", "git://", "gopher://", "http://", "https://", "irc://", "ircs://",
-        "magnet:", "mailto:", "mms://", "news:", "nntp://", "redis://", "sftp://", "sip:", "sips:", "sms:",
-        "ssh://", "svn://", "tel:", "urn:", "telnet://", "worldwind://", "xmpp:", "//"};
     if (pos >= text.size()) return npos;
-    const char first = lower_ascii(text[pos]);
-    if (first == '[' || first == ' ') return npos;  // as nearly always
-    for (std::string_view scheme : kSchemes) {
-      if (scheme[0] != first && static_cast<uint8_t>(first) < 0x80) continue;
-      if (const size_t end = match_name(text, pos, scheme); end != npos) return end;
-    }
+    const auto first = static_cast<uint8_t>(lower_ascii(text[pos]));
+    static constexpr SchemesByLetter kByLetter;
+    size_t i = first < 0x80 ? kByLetter.begins[first] : 0;
+    const size_t end = first < 0x80 ? kByLetter.ends[first] : std::size(kSchemes);  // case may hide the letter
+    for (; i < end; ++i)
+      if (const size_t behind = match_name(text, pos, kSchemes[i]); behind != npos) return behind;
     return npos;
   }
 

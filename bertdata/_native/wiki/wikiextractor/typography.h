@@ -4,6 +4,10 @@
 #include <string>
 #include <string_view>
 
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
 #include "wiki/scan.h"
 
 namespace bertdata::wiki::wikiextractor {
@@ -31,12 +35,43 @@ class Typography {
     return pos > 0 && (text[pos - 1] == '[' || text[pos - 1] == '(');
   }
 
+  // The next space, tabulator or dot at pos or later but those that stay as they are: a space or dot alone,
+  // the space between what neither opens nor closes. Some that stay are found too. npos without one.
+  static size_t find_untidy(std::string_view text, size_t pos) {
+    if (pos == 0 && !text.empty() && (text[0] == ' ' || text[0] == '\t' || text[0] == '.')) return 0;
+    if (pos == 0) pos = 1;
+#if defined(__SSE2__)
+    for (; pos + 17 <= text.size(); pos += 16) {
+      const __m128i here = load(text, pos), before = load(text, pos - 1), behind = load(text, pos + 1);
+      const __m128i space = equal<' '>(here), dots = _mm_and_si128(equal<'.'>(here), equal<'.'>(behind));
+      const __m128i beside = _mm_or_si128(equal<'[', '(', '\xAB'>(before),
+                                          equal<' ', '\t', ',', ':', '.', ')', ']', '\xC2'>(behind));
+      const __m128i hits = _mm_or_si128(_mm_or_si128(_mm_and_si128(space, beside), dots), equal<'\t'>(here));
+      if (const auto mask = static_cast<unsigned>(_mm_movemask_epi8(hits)))
+        return pos + static_cast<size_t>(__builtin_ctz(mask));
+    }
+#endif
+    return find_any<' ', '\t', '.'>(text, pos);
+  }
+
+#if defined(__SSE2__)
+  static __m128i load(std::string_view text, size_t pos) {
+    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(text.data() + pos));
+  }
+  template <char... marks>
+  static __m128i equal(__m128i bytes) {
+    __m128i hits = _mm_setzero_si128();
+    ((hits = _mm_or_si128(hits, _mm_cmpeq_epi8(bytes, _mm_set1_epi8(marks)))), ...);
+    return hits;
+  }
+#endif
+
   // Runs of spaces and tabulators become one space, of four dots or more three; then no space stands before
   // a mark that closes nor behind one that opens.
   static void tidy_spaces(std::string& text, std::string& spare) {
     spare.clear();
     size_t behind = 0, pos = 0;
-    while ((pos = find_any<' ', '\t', '.'>(text, pos)) != npos) {
+    while ((pos = find_untidy(text, pos)) != npos) {
       const bool dots = text[pos] == '.';
       size_t end = pos + 1;
       while (end < text.size() && (dots ? text[end] == '.' : text[end] == ' ' || text[end] == '\t')) ++end;
