@@ -32,7 +32,7 @@ class BlockState(NamedTuple):
     last_id: str | None
 
 
-_USUAL_BEGIN = re.compile(rb"\s*<page>\s*<title>[^<\n]*</title>\s*\n[ \t]*<ns>")
+_USUAL_BEGIN = rb"\s*<page>\s*<title>[^<\n]*</title>\s*\n[ \t]*<ns>"
 
 START = BlockState("0", False, False, None)
 """The state at the begin of a dump, and the one that each block is first extracted with."""
@@ -110,7 +110,7 @@ def follows(data: bytes, result: BlockArticles | BlockDefinitions, state: BlockS
 
 def has_usual_begin(data: bytes) -> bool:
     """True if the block's first page says its own namespace, as those of MediaWiki do."""
-    return _USUAL_BEGIN.match(data) is not None
+    return re.match(_USUAL_BEGIN, data) is not None
 
 
 def state_behind(result: BlockArticles | BlockDefinitions, state: BlockState) -> BlockState:

@@ -3,7 +3,6 @@
 Twin of _native/wiki/bzip2: Python's bz2, which also decides on every block that the kernel refuses.
 """
 
-import bz2
 from collections.abc import Iterator
 from enum import Enum
 from functools import partial
@@ -98,6 +97,8 @@ def _decompress(block: Block) -> bytes | NoText:
 
 def text_pieces(block: Block) -> Iterator[bytes]:
     """The block's text in pieces; OSError for damage, EOFError where the block is not whole."""
+    import bz2  # slow to import, and seldom needed where the kernels are built
+
     data = _stream_of(block)
     decompressor = bz2.BZ2Decompressor()
     while not decompressor.eof:

@@ -15,7 +15,7 @@ from bertdata.errors import InputError
 BLOCK_MAGIC = 0x314159265359
 END_MAGIC = 0x177245385090
 _MASK40, _MASK48 = (1 << 40) - 1, (1 << 48) - 1
-_READ_BYTES = 1 << 20
+_READ_BYTES = 128 << 10
 _MAX_BLOCK_BYTES = 4 << 20  # 900,000 symbols of at most 20 bits, and tables
 _LOOKAHEAD_BYTES = 32  # end mark, checksum, next header and next magic: 7 + 48 + 32 + 7 + 32 + 48 bits
 _END_BYTES = 11  # end mark and checksum, which begin at any bit

@@ -58,14 +58,13 @@ class PageBlocks:
         self._name = name
         self._find_ends = LinePageEnds() if extractor == "mlperf" else PageEnds()
         self._max_page_bytes = max_page_bytes
-        self._rest = rest
+        self._text, self._taken = rest, 0
         self._position = position
         self.tail = b""
 
     def blocks(self) -> Iterator[PageBlock]:
         """Blocks of whole pages, in order."""
-        buffer, begin, searched = self._rest, 0, 0
-        self._rest = b""
+        buffer, begin, searched = b"", 0, 0
         while True:
             end = self._find_ends.last(buffer, searched)
             if end >= 0 and len(buffer) >= BLOCK_BYTES:
@@ -99,7 +98,20 @@ class PageBlocks:
             )
 
     def _read(self) -> bytes:
-        """The next piece of text, empty at the dump's end."""
+        """The next piece of text, empty at the dump's end.
+
+        A long text is read in pieces that end behind a page: most of them are blocks, and not copied again.
+        """
+        if self._taken == len(self._text):
+            self._text, self._taken = self._next_text(), 0
+        start, stop = self._taken, len(self._text)
+        if stop - start > 2 * BLOCK_BYTES:
+            end = self._find_ends.first(self._text, start + BLOCK_BYTES)
+            stop = end if end >= 0 else stop
+        self._taken = stop
+        return self._text[start:stop]
+
+    def _next_text(self) -> bytes:
         for text, position in self._texts:
             self._position = position
             if text:

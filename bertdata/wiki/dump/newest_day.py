@@ -5,12 +5,12 @@ from datetime import date
 
 from bertdata.errors import SettingsError
 
-_TIMESTAMP = re.compile(rb"<timestamp>(\d{4}-\d\d-\d\d)T[\d:]+Z</timestamp>")
+_TIMESTAMP = rb"<timestamp>(\d{4}-\d\d-\d\d)T[\d:]+Z</timestamp>"
 
 
 def newest_timestamp(data: bytes) -> str:
     """The day of the newest revision in the data as YYYY-MM-DD, empty where there is none."""
-    return max(_TIMESTAMP.findall(data), default=b"").decode()
+    return max(re.findall(_TIMESTAMP, data), default=b"").decode()
 
 
 def parse_timestamp(day: str) -> date | None:

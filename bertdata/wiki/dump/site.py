@@ -6,8 +6,8 @@ from xml.parsers import expat
 
 from bertdata.errors import InputError
 
-_TAG = re.compile(r"<(/?\w+)[^>]*>([^<]*)")
-_KEY = re.compile(r'key="(\d*)')
+_TAG = r"<(/?\w+)[^>]*>([^<]*)"
+_KEY = r'key="(\d*)'
 TEMPLATE_KEY, MODULE_KEY = "10", "828"
 
 
@@ -38,7 +38,7 @@ def _read_as_mlperf(head: bytes, name: str) -> SiteInfo:
     base = template = module = ""
     namespaces = []
     for line in head.decode(errors="replace").split("\n"):
-        tag = _TAG.search(line)
+        tag = re.search(_TAG, line)
         if tag is None:
             continue
         if tag[1] == "/siteinfo":
@@ -47,7 +47,7 @@ def _read_as_mlperf(head: bytes, name: str) -> SiteInfo:
             slash = tag[2].rfind("/")
             base = tag[2][:slash]  # without a slash it loses its last character
         elif tag[1] == "namespace":
-            key = _KEY.search(tag[0])
+            key = re.search(_KEY, tag[0])
             namespaces.append((tag[2], key[1] if key else ""))
             template = tag[2] if namespaces[-1][1] == TEMPLATE_KEY else template
             module = tag[2] if namespaces[-1][1] == MODULE_KEY else module

@@ -2,7 +2,6 @@
 
 import hashlib
 import io
-import zlib
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, BinaryIO, cast
@@ -41,7 +40,7 @@ def _open_local(path: str) -> Iterator[BinaryIO]:
     except OSError as error:
         raise StorageError(f"{path}: {error.strerror or error}") from error
     with file:
-        yield cast(BinaryIO, io.BufferedReader(_NamedInput(file, path), _READ_BYTES))
+        yield cast(BinaryIO, io.BufferedReader(_NamedInput(file, path)))
 
 
 class _NamedInput(io.RawIOBase):
@@ -128,6 +127,7 @@ def read_texts(
 
 def _read_gzip(file: BinaryIO, name: str) -> Iterator[tuple[bytes, int]]:
     import gzip  # slow to import
+    import zlib
 
     try:
         with gzip.open(file) as unpacked:
