@@ -9,7 +9,6 @@ takes which.
 import logging
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -245,10 +244,11 @@ class FinishArticles(beam.DoFn):  # type: ignore[misc]
         entries = list(gathered[1])
         files = [entry for entry in entries if isinstance(entry, FileEntry)]
         (md5,) = (entry for entry in entries if isinstance(entry, str))
-        ((report, left_out),) = (entry for entry in entries if isinstance(entry, tuple))
+        ((report, left_out),) = (entry for entry in entries if not isinstance(entry, FileEntry | str))
         files.sort(key=lambda entry: entry.name)
         size = sum(entry.bytes for entry in files)
-        report = replace(report, faults=list(report.faults), files=len(files), bytes=size)
+        report = report.copy()
+        report.files, report.bytes = len(files), size
         self._articles.finish(report, files, md5, set(left_out), release=False)
         for fault in report.faults:
             _LOGGER.warning("%s: %s", self._articles.dump, fault)

@@ -311,12 +311,14 @@ def nested_directories(names: list[str]) -> list[str]:
 
 
 def _quoted(name: str) -> str:
-    """The name as that of one file, whatever characters it holds."""
-    if name.isascii() and name.isalnum():
-        return name
-    from urllib.parse import quote  # slow to import
+    """The name as that of one file, whatever characters it holds: as in a URL, ``/`` escaped too."""
+    return "".join(
+        char if char.isascii() and (char.isalnum() or char in "_.-~") else _escaped(char) for char in name
+    )
 
-    return quote(name, safe="")
+
+def _escaped(char: str) -> str:
+    return "".join(f"%{byte:02X}" for byte in char.encode())
 
 
 def _strange(names: list[str]) -> list[str]:
@@ -327,7 +329,7 @@ def _strange(names: list[str]) -> list[str]:
 
 def _is_swept(name: str) -> bool:
     """True for a file that is being written, or is for one run."""
-    return storage.is_growing_name(name) or ("/" not in name and name.endswith(FOR_ONE_RUN))
+    return ("/" not in name and name.endswith(FOR_ONE_RUN)) or storage.is_growing_name(name)
 
 
 def _is_unlisted(name: str) -> bool:

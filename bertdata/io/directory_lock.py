@@ -20,7 +20,7 @@ from bertdata.io import storage
 
 LOCK_NAME = "run.lock"
 
-_OWNER = re.compile(r"bertdata: (process \d+ on \S+)\n")
+_OWNER = r"bertdata: (process \d+ on \S+)\n"
 _TAKEN = {errno.EAGAIN, errno.EACCES}
 _NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
 _ATTEMPTS = 100
@@ -107,7 +107,7 @@ def _lock(folder: str, path: str, descriptor: int) -> None:
 
 
 def _write_owner(path: str, descriptor: int) -> None:
-    if (text := _read(descriptor)) and not _OWNER.match(text):
+    if (text := _read(descriptor)) and not re.match(_OWNER, text):
         raise DatasetError(f"{path}: is no lock of ours; remove it")
     try:
         os.ftruncate(descriptor, 0)
@@ -119,7 +119,7 @@ def _write_owner(path: str, descriptor: int) -> None:
 def _owner(descriptor: int) -> str:
     """The process that holds the lock, which it writes into the file just after it has the lock."""
     for _ in range(_READS):
-        if found := _OWNER.match(_read(descriptor)):
+        if found := re.match(_OWNER, _read(descriptor)):
             return found[1]
         sleep(0.05)
     return "process unknown"

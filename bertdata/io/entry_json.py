@@ -1,6 +1,5 @@
 """Entries of manifests read back from JSON that may be of another version or edited."""
 
-from dataclasses import fields
 from types import NoneType, UnionType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
@@ -12,22 +11,21 @@ _MOST = 1 << 63
 
 
 def parse_entry(kind: type[Entry], value: object) -> Entry:
-    """The dataclass of these fields; ManifestError where one is missing, unknown or of another type.
+    """The record of these fields; ManifestError where one is missing, unknown or of another type.
 
     Its fields may be texts, numbers from 0, lists of these, objects of these by name, and null.
     """
     types = get_type_hints(kind)
-    names = {field.name for field in fields(kind)}  # type: ignore[arg-type]
-    if not isinstance(value, dict) or set(value) != names:
-        raise ManifestError(f"expected an object of {', '.join(sorted(names))}")
-    for name in sorted(names):
+    if not isinstance(value, dict) or set(value) != set(types):
+        raise ManifestError(f"expected an object of {', '.join(sorted(types))}")
+    for name in sorted(types):
         if not _is(value[name], types[name]):
             raise ManifestError(f"{name} is {value[name]!r}, expected {types[name]}")
     return kind(**value)
 
 
 def parse_entry_list(kind: type[Entry], values: object) -> list[Entry]:
-    """The dataclasses of a list; errors as from parse_entry."""
+    """The records of a list; errors as from parse_entry."""
     if not isinstance(values, list):
         raise ManifestError(f"expected a list, found {values!r}")
     return [parse_entry(kind, value) for value in values]

@@ -2,7 +2,6 @@
 
 import hashlib
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 from bertdata.errors import ManifestError, MissingInputError
@@ -11,8 +10,7 @@ from bertdata.io import storage
 _BLOCK_BYTES = 1 << 20
 
 
-@dataclass(frozen=True, kw_only=True)
-class FileEntry:
+class FileEntry(NamedTuple):
     """A file as a manifest lists it; the name is relative to the manifest's directory."""
 
     name: str
@@ -91,7 +89,7 @@ class HashingSink:
 
 def entries_json(entries: Iterable[FileEntry]) -> list[dict[str, Any]]:
     """The entries as a manifest holds them."""
-    return [asdict(entry) for entry in entries]
+    return [entry._asdict() for entry in entries]
 
 
 def parse_entries(values: Iterable[dict[str, Any]], where: str) -> tuple[FileEntry, ...]:

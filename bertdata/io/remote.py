@@ -12,7 +12,7 @@ from bertdata.errors import MissingExtraError, MissingInputError, install_extra
 
 _PACKAGES = {"gs": "gcsfs", "gcs": "gcsfs", "s3": "s3fs", "s3a": "s3fs"}
 _EXTRAS = {"gcsfs": "gcs", "s3fs": "s3"}
-_REFUSED = re.compile(r"^Forbidden|\((401|403|AccessDenied)\)")
+_REFUSED = r"^Forbidden|\((401|403|AccessDenied)\)"
 """Text by which gcsfs and botocore mark a refusal that they raise as a plain OSError."""
 _CHUNK_BYTES = 8 << 20
 """Of an upload: some of them are held in memory."""
@@ -114,7 +114,7 @@ def reason(error: Exception) -> str:
     text = " ".join(str((plain and getattr(error, "strerror", None)) or error).split())
     if type(error).__name__ in ("NoCredentialsError", "DefaultCredentialsError", "RefreshError"):
         return f"no credentials that are accepted ({text})"
-    if isinstance(error, PermissionError) or _status(error) in (401, 403) or _REFUSED.search(text):
+    if isinstance(error, PermissionError) or _status(error) in (401, 403) or re.search(_REFUSED, text):
         return f"permission denied ({text})"
     return text if isinstance(error, OSError) and text else f"{type(error).__name__}: {text}"
 

@@ -17,7 +17,7 @@ from bertdata.io.remote import is_object_store, missing_bucket, open_file_system
 Result = TypeVar("Result")
 
 _BUFFER_BYTES = 1 << 20
-_GROWING_NAME = re.compile(r"[^/]+\.[0-9a-f]{16}\.tmp")
+_GROWING_NAME = r"[^/]+\.[0-9a-f]{16}\.tmp"
 _REQUESTS = 16
 """Small requests to a remote file system that are under way at a time: each waits for the network."""
 
@@ -172,7 +172,7 @@ def growing_name(name: str) -> str:
 
 def is_growing_name(name: str) -> bool:
     """True for a name as growing_name makes them."""
-    return _GROWING_NAME.fullmatch(name) is not None
+    return name.endswith(".tmp") and re.fullmatch(_GROWING_NAME, name) is not None
 
 
 def _create(path: str) -> BinaryIO:

@@ -1,7 +1,7 @@
 """Sentence parts to shards."""
 
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from bertdata._native import Engine
@@ -252,5 +252,5 @@ class _ShardProgress:
 
     def _tell(self, done: int, **changes: Any) -> None:
         # One part's end must not take away what is done of the others.
-        self._now = replace(self._now, done=max(self._now.done, done), **changes)
+        self._now = self._now._replace(done=max(self._now.done, done), **changes)
         self._progress(self._now)

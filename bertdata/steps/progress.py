@@ -1,11 +1,10 @@
 """Progress of a step, as its callback is told of it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, kw_only=True)
-class StepProgress:
+class StepProgress(NamedTuple):
     """Work done so far: ``done`` of ``total`` units in the stage; a new stage begins with ``done`` 0.
 
     finished: the piece that was just finished, in words, empty where there is none; shards, tokens: made
@@ -38,6 +37,6 @@ def telling_first(warnings: tuple[str, ...], progress: OnProgress) -> OnProgress
     def tell(now: StepProgress) -> None:
         first = tuple(waiting)
         waiting.clear()
-        progress(replace(now, warnings=(*first, *now.warnings)))
+        progress(now._replace(warnings=(*first, *now.warnings)))
 
     return tell

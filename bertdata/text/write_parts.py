@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import groupby
 
 from bertdata.io import storage
@@ -57,7 +57,7 @@ def write_parts(run: GroupedRun) -> list[FileEntry]:
                 eval_file.write(eval_text(text.withheld))
                 md5_file.write(eval_md5(text.withheld))
         entries = [sink.entry(name) for name, sink in zip(group.made, sinks, strict=True)]
-        return {"files": [asdict(entry) for entry in entries]}
+        return {"files": [entry._asdict() for entry in entries]}
 
     made = [FileEntry(**note["files"][0]) for note in run.notes(groups, step, make)]
     for name in EVAL:

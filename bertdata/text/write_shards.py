@@ -2,7 +2,7 @@
 
 from array import array
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from tempfile import TemporaryDirectory
 
 from bertdata.errors import ManifestError
@@ -70,7 +70,7 @@ def _write_shards(run: GroupedRun, place: str | None) -> list[FileEntry]:
                 lengths.extend(map(len, text.articles))
                 sentences.extend(text.sentences)
         entry = sink.entry(*group.made)
-        return {"files": [asdict(entry)], "lengths": list(lengths), "sentences": list(sentences)}
+        return {"files": [entry._asdict()], "lengths": list(lengths), "sentences": list(sentences)}
 
     sentences = array("I")
     with Spool() as spool:

@@ -14,7 +14,6 @@ notes, and passes over the pages that are in them.
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 
 from bertdata._native import Engine
 from bertdata.errors import SettingsError
@@ -128,7 +127,7 @@ class _Extraction:
     def _both_passes(self, directory: str, kept: KeptBlocks) -> ArticleWriter:
         report, left_out = ExtractReport(), set[str]()
         settings, md5 = self._passes.first_pass(directory, kept, report, left_out)
-        writer = ArticleWriter(self._commit, settings, replace(report), set(left_out), md5)
+        writer = ArticleWriter(self._commit, settings, report.copy(), set(left_out), md5)
         try:
             writer.resume()
             self._second_pass(kept, writer)

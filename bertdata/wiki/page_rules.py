@@ -5,7 +5,6 @@ double a text again and again). To skip such a page by itself would make the art
 machine's speed, so the run ends, names the page, and asks for ``--skip-page``.
 """
 
-import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
@@ -77,5 +76,7 @@ def _page(name: str) -> str:
 
 
 def _remedy(name: str) -> str:
+    import shlex  # slow to import
+
     page_id, _, _ = name.partition("\t")
     return f"--skip-page {shlex.quote(page_id)}"

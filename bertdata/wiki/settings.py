@@ -2,8 +2,7 @@
 
 import datetime
 import re
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from bertdata.errors import SettingsError
 
@@ -13,11 +12,18 @@ EXTRACTORS: tuple[ExtractorName, ...] = ("3.1.0", "mlperf")
 VERSIONS: dict[str, str] = {"3.1.0": "3.1.0", "mlperf": "3162bb6c3c9ebd2d15be507aa11d6fa818a454ac"}
 """The version of wikiextractor that each is equal to: a release, or a commit."""
 
-_NAME_DATE = re.compile(r"-(\d{4})(\d\d)(\d\d)(?=[-.])")
+_NAME_DATE = r"-(\d{4})(\d\d)(\d\d)(?=[-.])"
 
 
-@dataclass(frozen=True, kw_only=True)
-class ExtractSettings:
+class _Fields(NamedTuple):
+    extractor: ExtractorName
+    date: datetime.date | None
+    templates: bool
+    max_page_bytes: int
+    skip_pages: tuple[str, ...]
+
+
+class ExtractSettings(_Fields):
     """Settings that decide the articles' bytes.
 
     extractor: the program to be equal to: wikiextractor 3.1.0, or the version pinned by MLPerf.
@@ -30,23 +36,25 @@ class ExtractSettings:
     skip_pages: ids of pages to leave out, articles or templates; kept sorted, each once.
     """
 
-    extractor: ExtractorName = "3.1.0"
-    date: datetime.date | None = None
-    templates: bool | None = None
-    max_page_bytes: int = 256 << 20
-    skip_pages: tuple[str, ...] = ()
+    __slots__ = ()
 
-    def __post_init__(self) -> None:
-        if self.extractor not in EXTRACTORS:
-            raise SettingsError(f"extractor is {self.extractor!r}, expected one of {', '.join(EXTRACTORS)}")
-        if self.templates is None:
-            object.__setattr__(self, "templates", self.extractor == "3.1.0")
-        if self.max_page_bytes < 1:
-            raise SettingsError(f"max_page_bytes is {self.max_page_bytes}, expected at least 1")
-        if "" in self.skip_pages:
+    def __new__(
+        cls,
+        extractor: ExtractorName = "3.1.0",
+        date: datetime.date | None = None,
+        templates: bool | None = None,
+        max_page_bytes: int = 256 << 20,
+        skip_pages: tuple[str, ...] = (),
+    ) -> "ExtractSettings":
+        if extractor not in EXTRACTORS:
+            raise SettingsError(f"extractor is {extractor!r}, expected one of {', '.join(EXTRACTORS)}")
+        if max_page_bytes < 1:
+            raise SettingsError(f"max_page_bytes is {max_page_bytes}, expected at least 1")
+        if "" in skip_pages:
             raise SettingsError("skip_pages has an empty id, expected ids of pages")
-        ids = sorted(set(self.skip_pages), key=lambda page_id: (len(page_id), page_id))  # numbers by size
-        object.__setattr__(self, "skip_pages", tuple(ids))
+        expands = extractor == "3.1.0" if templates is None else templates
+        ids = sorted(set(skip_pages), key=lambda page_id: (len(page_id), page_id))  # numbers by size
+        return super().__new__(cls, extractor, date, expands, max_page_bytes, tuple(ids))
 
     def as_json(self, day: datetime.date | None) -> dict[str, Any]:
         """The settings as a manifest has them; day: that is known before the dump is read."""
@@ -70,7 +78,7 @@ class ExtractSettings:
 
 def name_date(name: str) -> datetime.date | None:
     """The date in a dump's file name, as in ``enwiki-20200101-pages-articles.xml.bz2``."""
-    for found in _NAME_DATE.finditer(name):
+    for found in re.finditer(_NAME_DATE, name):
         try:
             return datetime.date(*map(int, found.groups()))
         except ValueError:

@@ -126,7 +126,7 @@ def _write(task: SortTask, entry: InputEntry, documents: SortedDocuments) -> Sor
     if task.folder is None:
         note = {
             "input": asdict(entry),
-            "file": asdict(sink.entry(scratch)),
+            "file": sink.entry(scratch)._asdict(),
             "record_bytes": len(documents.records),
         }
         commit.note(name, note)

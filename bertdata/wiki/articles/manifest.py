@@ -3,8 +3,7 @@
 Deterministic: no clock, no host, no path. Declared in ``schemas/articles_manifest.json``.
 """
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from bertdata.io.file_check import FileEntry, entries_json, parse_entries
 from bertdata.io.manifest_file import FORMAT_VERSION, dump_json, md5sums, parse_checked
@@ -15,8 +14,7 @@ SKIPPED_PAGES = "skipped pages"
 """The term of a plan that lists the ids of pages that are left out."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ArticlesManifest:
+class ArticlesManifest(NamedTuple):
     """A finished extraction.
 
     source: the dump's entry. settings: date (None: the dump's newest revision), templates,
@@ -39,7 +37,7 @@ class ArticlesManifest:
         return {
             "format_version": FORMAT_VERSION,
             "kind": KIND,
-            "dump": asdict(self.source),
+            "dump": self.source._asdict(),
             "settings": self.settings,
             "date": report.date,
             "extractor": self.extractor,

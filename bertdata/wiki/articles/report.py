@@ -1,14 +1,13 @@
 """The report on every page of a dump: written, or skipped for a reason."""
 
 from collections import Counter
-from dataclasses import dataclass, field
+from typing import Any
 
 from bertdata.wiki.pages import FAULTS, Skipped
 
 MAX_FAULTS = 1000
 
 
-@dataclass(kw_only=True)
 class ExtractReport:
     """Counts of all pages: ``pages == written + sum(skipped.values())``.
 
@@ -17,16 +16,55 @@ class ExtractReport:
     ``by_package``: pages that the kernel left to the package wikiextractor.
     """
 
-    date: str = ""
-    pages: int = 0
-    written: int = 0
-    empty: int = 0
-    skipped: dict[str, int] = field(default_factory=dict)
-    faults: list[str] = field(default_factory=list)
-    template_pages: int = 0
-    files: int = 0
-    bytes: int = 0
-    by_package: int = 0
+    date: str
+    pages: int
+    written: int
+    empty: int
+    skipped: dict[str, int]
+    faults: list[str]
+    template_pages: int
+    files: int
+    bytes: int
+    by_package: int
+
+    def __init__(
+        self,
+        *,
+        date: str = "",
+        pages: int = 0,
+        written: int = 0,
+        empty: int = 0,
+        skipped: dict[str, int] | None = None,
+        faults: list[str] | None = None,
+        template_pages: int = 0,
+        files: int = 0,
+        bytes: int = 0,
+        by_package: int = 0,
+    ) -> None:
+        self.date = date
+        self.pages = pages
+        self.written = written
+        self.empty = empty
+        self.skipped = skipped or {}
+        self.faults = faults or []
+        self.template_pages = template_pages
+        self.files = files
+        self.bytes = bytes
+        self.by_package = by_package
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ExtractReport) and self.as_json() == other.as_json()
+
+    def __repr__(self) -> str:
+        return f"ExtractReport({', '.join(f'{name}={value!r}' for name, value in vars(self).items())})"
+
+    def as_json(self) -> dict[str, Any]:
+        """All fields by name; a copy."""
+        return {**vars(self), "skipped": dict(self.skipped), "faults": list(self.faults)}
+
+    def copy(self) -> "ExtractReport":
+        """A report that goes on by itself."""
+        return ExtractReport(**self.as_json())
 
     def skip(self, skipped: Skipped) -> None:
         """Count one skipped page."""

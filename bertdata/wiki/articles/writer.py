@@ -1,7 +1,7 @@
 """Articles of blocks, in order, into files; a run that goes on after a crash keeps the complete ones."""
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import asdict, dataclass, replace
+from typing import NamedTuple
 
 from bertdata.errors import InputError, ManifestError
 from bertdata.io.commit import Commit
@@ -21,8 +21,7 @@ class PageIsKept(Exception):
     """A page that is to be left out lies among those that an earlier run is done with."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Progress:
+class _Progress(NamedTuple):
     """The end of a complete file.
 
     begin: of a block of whole pages in the dump's text; taken: pages of it that are done with. namespace,
@@ -172,16 +171,14 @@ class ArticleWriter:
         """
         self.report.files += 1
         self.report.bytes += entry.bytes
-        progress = replace(
-            _Progress.at(self._begin, self._entered),
+        progress = _Progress.at(self._begin, self._entered)._replace(
             taken=self._taken,
             dump_md5=self.dump_md5,
             skip_pages=list(self._settings.rules.skip_pages),
             left_out=sorted(self.left_out),
         )
-        self._commit.note(
-            entry.name, {"file": asdict(entry), "report": asdict(self.report), "progress": asdict(progress)}
-        )
+        note = {"file": entry._asdict(), "report": self.report.as_json(), "progress": progress._asdict()}
+        self._commit.note(entry.name, note)
 
 
 def skip_page(

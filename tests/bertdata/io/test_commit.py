@@ -8,6 +8,7 @@ import signal
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -80,6 +81,14 @@ def test_a_name_with_a_slash_is_noted_too(tmp_path: Path) -> None:
     commit.note("AA/wiki_00", {"bytes": 1})
     assert commit.noted() == ["AA/wiki_00", "piece"]
     assert commit.read_note("AA/wiki_00") == {"bytes": 1}
+
+
+@pytest.mark.parametrize("name", ["part-00000.txt", "a b/%2F~c", "Übersicht\n", "\u212a+?#"])
+def test_a_note_has_the_name_that_a_url_would_have(tmp_path: Path, name: str) -> None:
+    commit = begin(tmp_path / "out")
+    commit.note(name, {"bytes": 1})
+    assert (tmp_path / "out" / "unfinished" / f"{quote(name, safe='')}.json").exists()
+    assert name in commit.noted()
 
 
 @pytest.mark.parametrize("finished", [False, True])
