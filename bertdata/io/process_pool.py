@@ -17,9 +17,8 @@ import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from functools import partial
-from queue import SimpleQueue
 from time import monotonic
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from bertdata.errors import BertDataError
 from bertdata.io.signals import signals_held
@@ -32,6 +31,9 @@ from bertdata.io.worker_process import (
     WorkerProcess,
     signals_blocked,
 )
+
+if TYPE_CHECKING:
+    from queue import SimpleQueue
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -103,7 +105,7 @@ class ProcessPool:
         self._memory_bytes = memory_bytes
         self._workers: list[WorkerProcess] = []
         self._threads: list[threading.Thread] = []
-        self._waiting: SimpleQueue[Task | None] = SimpleQueue()
+        self._waiting: SimpleQueue[Task | None]  # from the start of the workers on
         self._changed = threading.Condition()
         self._death: WorkerDied | None = None
 
@@ -182,6 +184,9 @@ class ProcessPool:
     def _start(self) -> None:
         """Start all workers, then their threads: forking is safe only before there are threads."""
         import multiprocessing  # imported here: one worker needs none of it
+        from queue import SimpleQueue
+
+        self._waiting = SimpleQueue()
 
         context: Any = multiprocessing.get_context(start_method())
         try:
@@ -249,7 +254,7 @@ class ProcessPool:
         for worker in self._workers:
             worker.close()
         self._workers, self._threads = [], []
-        self._waiting, self._death = SimpleQueue(), None
+        self._death = None
 
     def __enter__(self) -> "ProcessPool":
         return self

@@ -12,7 +12,6 @@ from bertdata.io.file_check import FileEntry, HashingSink
 FILE_BYTES = 1 << 20
 _FILES_PER_DIRECTORY = 100
 _LETTERS = 26
-_ARTICLES_AT_ONCE = 64
 
 
 class ArticleFiles:
@@ -31,8 +30,8 @@ class ArticleFiles:
         self._commit = commit
         self._completed = completed
         self._growing = ExitStack()
-        self._waiting: list[bytes] = []  # articles not yet written
-        self._bytes = 0  # of the file that grows, with those
+        self._waiting: list[bytes] = []  # articles of the file that grows: some of a megabyte
+        self._bytes = 0  # of these
         self._sink = self._open()
 
     @property
@@ -47,16 +46,11 @@ class ArticleFiles:
             self._sink = self._open()
         self._waiting.append(article)
         self._bytes += len(article)
-        if len(self._waiting) >= _ARTICLES_AT_ONCE:
-            self._flush()
-
-    def _flush(self) -> None:
-        self._sink.write(b"".join(self._waiting))
-        self._waiting.clear()
 
     def close(self) -> FileEntry:
         """Complete the file that grows; its entry."""
-        self._flush()
+        self._sink.write(b"".join(self._waiting))
+        self._waiting.clear()
         self._growing.close()
         self._bytes = 0
         self.files.append(self._sink.entry(file_name(len(self.files))))
