@@ -3,6 +3,7 @@
 #include <pybind11/stl.h>
 
 #include <algorithm>
+#include <cstring>
 #include <memory>
 #include <stdexcept>
 #include <utility>
@@ -22,6 +23,17 @@ struct Decoding {
   Column<uint8_t> text;
 };
 
+// Filled without the GIL, so that other threads need not wait for it: a block's text is new memory.
+py::bytes copied(const Column<uint8_t>& text) {
+  py::bytes bytes(nullptr, text.size());
+  char* const data = PyBytes_AS_STRING(bytes.ptr());
+  {
+    py::gil_scoped_release released;
+    std::memcpy(data, text.data(), text.size());
+  }
+  return bytes;
+}
+
 // The text of a block; None where it is refused, OverflowError where it is longer than most bytes.
 py::object decompress_block(const py::buffer& data, uint64_t first, uint64_t end, size_t most) {
   static thread_local std::unique_ptr<Decoding> kept;
@@ -34,7 +46,7 @@ py::object decompress_block(const py::buffer& data, uint64_t first, uint64_t end
   }
   if (outcome == bzip2::Outcome::kTooLong) throw std::overflow_error("the block's text is too long");
   if (outcome == bzip2::Outcome::kRefused) return py::none();
-  return py::bytes(reinterpret_cast<const char*>(kept->text.data()), kept->text.size());
+  return copied(kept->text);
 }
 
 std::vector<std::pair<uint64_t, bool>> find_marks(const py::buffer& data, size_t start, size_t stop) {
