@@ -3,7 +3,7 @@
 So a process holds a run of examples or a bucket of rows at a time, however many there are.
 """
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -127,7 +127,7 @@ class _Runs:
         if self._task.job.folder is None:
             note = {
                 "source": self._task.source.digest,
-                "files": [asdict(entry) for entry in self._entries],
+                "files": [entry._asdict() for entry in self._entries],
             }
             self._task.job.dataset.commit.note(self._task.name, note)
         return self._files
