@@ -29,19 +29,31 @@ from bertdata._native import kernels
 from bertdata.errors import BertDataError
 from bertdata.examples.bert.batch import BertBatch, BertExample
 from bertdata.examples.bert.objective import BERT
-from bertdata.records import ShardLayout
+from bertdata.records import ShardLayout, Vocabulary
 from bertdata.shards.containers import make_reader
 from bertdata.shards.crc32c import masked_crc32c
 from bertdata.shards.hdf5 import Hdf5Reader, Hdf5Writer
+from bertdata.shards.lddl import LddlReader, LddlWriter
 from bertdata.shards.packed.layouts import LAYOUTS, make_pack_writer
 from bertdata.shards.packed.packs import PackBatch
 from bertdata.shards.parquet import ParquetReader, ParquetWriter
 from bertdata.shards.tfrecord import TFRecordReader, TFRecordWriter, canonical_blocks
+from bertdata.shards.varlength import VarlengthReader, VarlengthWriter
 
 SLOWEST_SECONDS = 10.0
 MOST_KIB = 200 * 1024
 CALLS_A_PROCESS = 20_000
 PLAIN = ShardLayout(max_seq_length=16, max_predictions_per_seq=3)
+VOCABULARY = Vocabulary(
+    name="words",
+    md5="0" * 32,
+    words=[f"w{number}" for number in range(400)],
+    continues_word=bytes(400),
+    replacements=tuple(range(400)),
+    cls=5,
+    sep=6,
+    mask=7,
+)
 REMASKED = ShardLayout(max_seq_length=16, max_predictions_per_seq=3, remask=True)
 
 Read = Callable[[bytes], object]
@@ -87,6 +99,29 @@ def examples_of(reader: Any) -> list[Any]:
     return [example for found in reader.batches(7) for example in found.examples()]
 
 
+def lddl_pairs(rows: int) -> BertBatch:
+    """The same examples as pairs, whose ids all have words."""
+    pairs = []
+    for example in batch(rows, 1).examples():
+        ids = [5, *example.ids[1:-1], 6]
+        first = min(max(example.first_length, 2), len(ids) - 1)
+        ids[first - 1] = 6
+        pairs.append(replace(example, ids=ids, first_length=first))
+    return BertBatch.of(pairs, wide=False)
+
+
+def write_lddl() -> bytes:
+    sink = io.BytesIO()
+    made = LddlWriter(sink, PLAIN, VOCABULARY)
+    made.write(lddl_pairs(40))
+    made.close()
+    return sink.getvalue()
+
+
+def read_lddl(data: bytes) -> object:
+    return examples_of(LddlReader(io.BytesIO(data), "shard", VOCABULARY))
+
+
 def read_with(reader: Any) -> Read:
     return lambda data: examples_of(reader(io.BytesIO(data), "shard"))
 
@@ -100,6 +135,8 @@ SHARDS: dict[str, tuple[Callable[[], bytes], tuple[Read, ...]]] = {
     "remasked": (lambda: written(TFRecordWriter, REMASKED), (read_with(TFRecordReader), canonical)),
     "hdf5": (lambda: written(Hdf5Writer, PLAIN), (read_with(Hdf5Reader),)),
     "parquet": (lambda: written(ParquetWriter, PLAIN), (read_with(ParquetReader),)),
+    "nvidia-mlperf": (lambda: written(VarlengthWriter, PLAIN), (read_with(VarlengthReader),)),
+    "lddl": (write_lddl, (read_lddl,)),
     **{
         f"{name} {format}": (partial(packed, name, format), (read_with(make_reader),))
         for name, layout in LAYOUTS.items()
