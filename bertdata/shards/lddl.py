@@ -25,9 +25,9 @@ from bertdata.errors import ShardError
 from bertdata.examples.bert.batch import BertBatch, BertExample
 from bertdata.examples.columns import Array, Regrouping, arrays, narrow, regroup
 from bertdata.records import ExampleBatch, ShardLayout, Vocabulary
-from bertdata.shards.parquet_file import ParquetInput, ParquetOutput, group_rows, load_pyarrow
+from bertdata.shards.parquet_file import ParquetInput, ParquetOutput, find_size, group_rows, load_pyarrow
 from bertdata.shards.protocol import ShardReader, Sink
-from bertdata.shards.rows import RecordCheck, check_batch
+from bertdata.shards.rows import RecordCheck, check_batch, check_layout
 
 COLUMNS = {"A": "string", "B": "string", "is_random_next": "bool", "num_tokens": "uint16"}
 MASKS = {"masked_lm_positions": "binary", "masked_lm_labels": "string"}
@@ -131,11 +131,7 @@ class LddlReader(ShardReader):
         found = set(self._parquet.schema.names)
         self._columns = [*COLUMNS, *(MASKS if MASKS.keys() <= found else ())]
         self._check_types()
-        sizes: Any = {
-            what: int(self._parquet.metadata.get(f"bertdata.{what}".encode(), b"%d" % size))
-            for what, size in _SIZES.items()
-        }
-        self.layout = ShardLayout(**sizes)
+        self.layout = _find_layout(self._parquet.metadata, name)
 
     def _check_types(self) -> None:
         pyarrow = load_pyarrow()
@@ -202,6 +198,16 @@ class LddlReader(ShardReader):
             raise record.error(index, problem) from None
         positions: list[int] = found.tolist()
         return positions
+
+
+def _find_layout(metadata: dict[bytes, bytes], name: str) -> ShardLayout:
+    sizes: Any = {
+        what: find_size(metadata, what, name) if f"bertdata.{what}".encode() in metadata else size
+        for what, size in _SIZES.items()
+    }
+    layout = ShardLayout(**sizes)
+    check_layout(layout, name, has_masks=True)
+    return layout
 
 
 class Words:

@@ -142,6 +142,16 @@ def test_a_row_that_cannot_be_read_is_named(bertdata, training_set, words, tmp_p
     bertdata("convert", path, tmp_path / "back.tfrecord", flag).assert_one_error(1, "theirs.parquet", told)
 
 
+def test_sizes_that_are_no_numbers_are_refused(bertdata, training_set, words, tmp_path):
+    path = theirs(training_set, words, tmp_path / "part.0.parquet")
+    table = parquet.read_table(path).replace_schema_metadata({"bertdata.max_seq_length": "long"})
+    parquet.write_table(table, path)
+    flag = f"--vocab={training_set / 'vocab.txt'}"
+    bertdata("convert", path, tmp_path / "back.tfrecord", flag).assert_one_error(
+        1, "bertdata.max_seq_length is 'long' in the metadata, expected a number"
+    )
+
+
 def test_examples_without_masks_have_no_columns_of_masks(bertdata, corpus, small_vocabulary_file, tmp_path):
     source = tmp_path / "unmasked"
     words = ["create", corpus[0], f"--output={source}", f"--vocab={small_vocabulary_file}", *SMALL]
