@@ -32,10 +32,12 @@ from trainer.data.order import numbers
 LAYOUT = ShardLayout(max_seq_length=512, max_predictions_per_seq=80)
 FILES, EXAMPLES = 8, 2048
 SEQUENCES = 8  # of a step, on average
-BATCHES, ROUNDS = 2, 3
+BINS = 64
+BATCHES, ROUNDS = 4, 3
 COUNTED = 100
 AT_LOAD = LoadPacking()
 LOADED = 600
+LOADED_KINDS = ("flat", "packed rows, flat", "packed at load, flat", "padded rows", f"rows from {BINS} bins")
 LARGE_FILES, LATE_UPDATE, LATE_ROWS = 4000, 1_000_000, 128
 
 
@@ -106,10 +108,12 @@ class Kind:
     rows: bool
     batch_size: int
     packing: LoadPacking | None = None
+    bins: int | None = None
 
     def load(self) -> Loader[Batch]:
-        form = make_form(self.data, batch_size=self.batch_size, rows=self.rows, packing=self.packing)
-        return Loader(self.data, form=form, batch_size=self.batch_size, packing=self.packing)
+        size, packing, bins = self.batch_size, self.packing, self.bins
+        form = make_form(self.data, batch_size=size, rows=self.rows, packing=packing, bins=bins)
+        return Loader(self.data, form=form, batch_size=size, packing=packing, bins=bins)
 
     def batches(self, count: int) -> list[Batch]:
         loader = self.load()
@@ -132,10 +136,16 @@ def sequences(batch: Batch) -> int:
     return int((batch.next_sentence_labels >= 0).sum())
 
 
+def typical(batches: list[Batch]) -> list[Batch]:
+    """Batches at equal quantiles of their tokens: from bins they differ in width."""
+    rising = sorted(batches, key=computed)
+    return [rising[(2 * number + 1) * len(rising) // (2 * BATCHES)] for number in range(BATCHES)]
+
+
 def compare_steps(kinds: dict[str, Kind]) -> None:
     """Print padding and CPU time of a step for each kind; the first is the peer."""
     counted = {name: kind.batches(COUNTED) for name, kind in kinds.items()}
-    drawn = {name: batches[:BATCHES] for name, batches in counted.items()}
+    drawn = {name: typical(batches) for name, batches in counted.items()}
     steps = {name: ours(kinds[name].batch_size, compiled=False) for name in kinds}
     least = {name: [float("inf")] * BATCHES for name in kinds}
     for name, step in steps.items():
@@ -201,6 +211,7 @@ def main() -> None:
         "padded rows": Kind(single, True, SEQUENCES),
         "packed rows (3 a row)": Kind(packed, True, rows),
         "rows packed at load": Kind(single, True, rows, AT_LOAD),
+        f"rows from {BINS} bins": Kind(single, True, SEQUENCES, bins=BINS),
         "flat": Kind(single, False, SEQUENCES),
         "packed rows, flat": Kind(packed, False, rows),
         "packed at load, flat": Kind(single, False, rows, AT_LOAD),
@@ -208,7 +219,7 @@ def main() -> None:
     print(f"a step of {SEQUENCES} sequences of up to 512 tokens, mean {lengths.mean():.1f}, or {rows} rows:")
     compare_steps(kinds)
     print("loaders alone, one worker, generated examples:")
-    compare_loaders({name: kinds[name] for name in ("flat", "packed rows, flat", "packed at load, flat")})
+    compare_loaders({name: kinds[name] for name in LOADED_KINDS})
     print(f"a resume after {LATE_UPDATE:,} updates of {LATE_ROWS} rows:")
     time_resume()
 

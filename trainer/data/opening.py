@@ -14,7 +14,7 @@ from bertdata.io import storage
 from bertdata.records import ShardLayout, Vocabulary
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
-from trainer.data.dynamic_masks import Masking, unmasked_data
+from trainer.data.dynamic_masks import Masking, UnmaskedData, unmasked_data
 from trainer.data.generated import generated_data
 from trainer.data.mask_rate import MaskRate
 
@@ -116,6 +116,8 @@ def describe_phase(config: Config, data: OpenedDataset, held_out: OpenedDataset 
     )
     if (rows := sum(shard.rows or 0 for shard in data.shards)) and layout.packing is not None:
         line += f" in {rows} packed rows (layout {layout.packing})"
+    if isinstance(data, UnmaskedData):
+        line += ", masked anew in each epoch"
     return f"{line}; evaluates on {held_out.name}: {held_out.examples} examples" if held_out else line
 
 

@@ -355,6 +355,7 @@ def test_the_trainer_learns_with_dynamic_masks_and_resumes_exactly(datasets, tra
     data = datasets["tfrecord-unmasked"]
     outcome = trainer(*words(data, whole, *flags, *schedule))
     assert outcome.status == 0, outcome.err
+    assert ", masked anew in each epoch" in outcome.err
     assert trainer(*words(data, parts, *flags, *schedule, "--steps-this-run=4")).status == 0
     assert trainer(*words(data, parts, *flags, *schedule, "--resume")).status == 0
     assert losses(parts) == losses(whole)
