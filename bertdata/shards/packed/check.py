@@ -57,6 +57,20 @@ def check_packs(
         )
 
 
+def check_largest_id(packs: PackBatch, largest: int, record: RecordCheck) -> None:
+    """ShardError naming the first row with an id that the container does not hold."""
+    examples, last = packs.examples, np.asarray(packs.ends, np.int64) - 1
+    assert isinstance(examples, BertBatch), type(examples)
+    _refuse_larger(examples.ids, np.asarray(examples.ends)[last], largest, record)
+    _refuse_larger(examples.labels, np.asarray(examples.mask_ends)[last], largest, record)
+
+
+def _refuse_larger(ids: Array, row_ends: Array, largest: int, record: RecordCheck) -> None:
+    record.refuse_items(
+        ids > largest, row_ends, lambda item: f"id {ids[item]}, expected 0 to {largest} in this container"
+    )
+
+
 def row_sizes(ends: Array, row_ends: Array) -> Array:
     """Items of each row, from the ends of its examples' items."""
     return lengths(np.concatenate([np.zeros(1, np.int64), ends])[row_ends])

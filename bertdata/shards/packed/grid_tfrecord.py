@@ -12,7 +12,7 @@ from bertdata.examples.fields import VALUE_LIMIT
 from bertdata.records import ShardLayout
 from bertdata.shards.example_proto import Features, NotAnExample, decode_example
 from bertdata.shards.framing import count_records, read_payloads
-from bertdata.shards.packed.check import check_packed_layout
+from bertdata.shards.packed.check import check_largest_id, check_packed_layout
 from bertdata.shards.packed.fields import check_names, row_fields
 from bertdata.shards.packed.grid import GridLayout, check_grid_rows, find_grid_layout, read_grids
 from bertdata.shards.packed.packs import PackBatch, PackReader, cut_packs, pack_arrays, regroup_packs
@@ -43,9 +43,8 @@ class GridRecordWriter:
         record = RecordCheck(name=f"{self._arrangement.name} shard", first=self._received)
         check_grid_rows(packs, self._layout, record)
         examples: Any = packs.examples
+        check_largest_id(packs, VALUE_LIMIT - 1, record)
         highest = max(_highest(examples.ids), _highest(examples.labels))
-        if highest >= VALUE_LIMIT:
-            raise ShardError(f"{record.name}: id {highest}, expected less than {VALUE_LIMIT}")
         types = dict.fromkeys(self._widths, np.uint16 if highest < 1 << 16 else np.uint32)
         for start in range(0, len(packs), _BLOCK_ROWS):
             block = cut_packs(packs, start, min(start + _BLOCK_ROWS, len(packs)))

@@ -20,7 +20,13 @@ from bertdata.shards.hdf5_datasets import dataset_types, open_datasets
 from bertdata.shards.hdf5_file import H5PY_ERRORS, ScratchHdf5, one_line
 from bertdata.shards.hdf5_storage import check_storage
 from bertdata.shards.hdf5_varlength import CHUNK_ROWS, VarlengthColumn, append_varlength, create_varlength
-from bertdata.shards.packed.check import check_packed_layout, check_packs, check_sizes, row_sizes
+from bertdata.shards.packed.check import (
+    check_largest_id,
+    check_packed_layout,
+    check_packs,
+    check_sizes,
+    row_sizes,
+)
 from bertdata.shards.packed.fields import check_names, row_fields
 from bertdata.shards.packed.grid import SequencePlaces
 from bertdata.shards.packed.packs import (
@@ -74,7 +80,7 @@ class NvidiaWriter:
         packs = pack_arrays(packs)
         record = RecordCheck(name="nvidia shard", first=self._received)
         check_packs(packs, self._layout, record)
-        _check_small(packs, record)
+        check_largest_id(packs, LARGEST, record)
         self._received += len(packs)
         for block in self._blocks.add(packs):
             self._append(block)
@@ -141,20 +147,6 @@ def _find_layout(known: dict[str, Any], name: str) -> ShardLayout:
     layout = ShardLayout(packing=NAME, **sizes)
     check_sizes(layout, name)
     return layout
-
-
-def _check_small(packs: PackBatch, record: RecordCheck) -> None:
-    """ShardError for an id that 16 bits do not hold."""
-    examples: Any = packs.examples
-    last = np.asarray(packs.ends, np.int64) - 1
-    _check_item_size(examples.ids, np.asarray(examples.ends)[last], record)
-    _check_item_size(examples.labels, np.asarray(examples.mask_ends)[last], record)
-
-
-def _check_item_size(ids: Array, row_ends: Array, record: RecordCheck) -> None:
-    record.refuse_items(
-        ids > LARGEST, row_ends, lambda item: f"id {ids[item]}, expected 0 to {LARGEST} in layout nvidia"
-    )
 
 
 def _arrange(packs: PackBatch) -> dict[str, _Rows]:

@@ -148,3 +148,19 @@ def test_a_missing_package_names_the_extra(
         make_pack_writer(layout_of(name), format, io.BytesIO())
     with pytest.raises(MissingExtraError, match=expected):
         make_reader(shard, "shard")
+
+
+@pytest.mark.parametrize("name", ["habana", "graphcore"])
+@given(st.data())
+def test_both_engines_write_the_same_records_and_read_them(name: str, data: st.DataObject):
+    layout, largest = layout_of(name), data.draw(st.sampled_from([60_000, 2**21 - 1]))
+    table = data.draw(st.lists(rows(layout, largest, 5), min_size=1, max_size=4))
+    ours = write_rows(table, layout, "tfrecord", engine="python")
+    assert write_rows(table, layout, "tfrecord", engine="native") == ours
+    assert read_rows(ours, engine="python")[1] == read_rows(ours, engine="native")[1] == table
+
+
+@pytest.mark.parametrize("name", ["habana", "graphcore"])
+def test_an_id_that_no_record_holds_is_refused(name: str):
+    with pytest.raises(ShardError, match=f"^{name} shard: record 0: id 2097152, expected 0 to 2097151 in"):
+        write_rows([[sequence(5, 2**21)]], layout_of(name), "tfrecord")
