@@ -1,16 +1,19 @@
-"""Length bins: an order of the examples in which those of an update have near equal lengths.
+"""Length bins: an order of the examples in which neighbouring micro-batches have near equal lengths.
 
-A window is some whole updates of an epoch: at least 8,192 examples, and one update a bin, where the epoch
-has as many. Its examples are sorted by length (of equal ones the earlier first) and cut into bins of near
-equally many updates; within a bin they come in an order by key, which makes its updates. The updates of all
-bins come in an order by key too, so that one is drawn from a bin as likely as it has updates left. The update
+The examples of a group of micro-batches (``trainer.data.deal``) make a unit: of small updates the whole
+update. A window is some whole updates of an epoch: at least 8,192 examples, and one unit a bin, where the
+epoch has as many. Its examples are sorted by length (of equal ones the earlier first) and cut into bins of
+near equally many units; within a bin they come in an order by key, which makes its units. The units of all
+bins come in an order by key too, so that one is drawn from a bin as likely as it has units left. The update
 that begins in one epoch and ends in the next is a window of its own, and keeps its order.
 
-So the order is a function of the order of the examples, the number of bins and the examples of an update,
-whatever the workers. A position is the window's first example and the examples of it that are consumed.
+So the order is a function of the order of the examples, the number of bins, and the micro-batches of an
+update and their size, whatever the workers. A position is the window's first example and the examples of it
+that are consumed.
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -18,26 +21,27 @@ import numpy as np
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import DatasetError, SettingsError
 from bertdata.examples.columns import Array
+from trainer.data.deal import group_size
 from trainer.data.order import FileRows, Order, Position, numbers
 
 LEAST_WINDOW = 8192  # examples
 _KEPT_WINDOWS = 4
 
 
-def sort_into_bins(lengths: Array, update_rows: int, bins: int, *key: object) -> Array:
-    """The examples of a window, whole updates of them, in the order in which bins give them.
+def sort_into_bins(lengths: Array, unit_rows: int, bins: int, *key: object) -> Array:
+    """The examples of a window, whole units of them, in the order in which bins give them.
 
     key: of the random numbers.
     """
-    updates = len(lengths) // update_rows
-    drawn = numbers(len(lengths) + updates, *key)
+    units = len(lengths) // unit_rows
+    drawn = numbers(len(lengths) + units, *key)
     by_length = np.argsort(lengths, kind="stable")
-    edges = np.arange(bins + 1) * updates // bins * update_rows
+    edges = np.arange(bins + 1) * units // bins * unit_rows
     in_bins = np.concatenate(
         [own[np.argsort(drawn[own], kind="stable")] for own in np.split(by_length, edges[1:-1])]
     )
     turns = np.argsort(drawn[len(lengths) :], kind="stable")
-    order: Array = in_bins.reshape(updates, update_rows)[turns].ravel()
+    order: Array = in_bins.reshape(units, unit_rows)[turns].ravel()
     return order
 
 
@@ -59,18 +63,51 @@ class Window:
             yield FileRows(part.file, place[here], targets[here], part.epoch)
 
 
-class BinnedOrder:
-    """The order of the examples with the updates of each window drawn from bins; stands for an Order.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class UpdateShape:
+    """An update of all workers: its micro-batches, their examples, and the micro-batches of a group."""
 
-    lengths: from a file to the tokens of its examples. update_rows: examples of an update of all workers.
+    micro_batches: int
+    batch_size: int
+    group: int
+
+    @classmethod
+    def of(cls, micro_batches: int, batch_size: int) -> "UpdateShape":
+        group = group_size(micro_batches, batch_size)
+        return cls(micro_batches=micro_batches, batch_size=batch_size, group=group)
+
+    @property
+    def rows(self) -> int:
+        return self.micro_batches * self.batch_size
+
+    @property
+    def unit_rows(self) -> int:
+        return self.group * self.batch_size
+
+    def in_units(self, index: Array) -> Array:
+        """The place of each example of some updates when the units of an update lie one behind the other.
+
+        Example i of an update goes to micro-batch i modulo their number.
+        """
+        update, beside = np.divmod(index, self.rows)
+        turn, micro_batch = np.divmod(beside, self.micro_batches)
+        unit, own = np.divmod(micro_batch, self.group)
+        places: Array = update * self.rows + unit * self.unit_rows + turn * self.group + own
+        return places
+
+
+class BinnedOrder:
+    """The order of the examples with the units of each window drawn from bins; stands for an Order.
+
+    lengths: from a file to the tokens of its examples.
     """
 
     def __init__(
-        self, order: Order, *, bins: int, update_rows: int, lengths: Callable[[int], Array], seed: int
+        self, order: Order, *, bins: int, shape: UpdateShape, lengths: Callable[[int], Array], seed: int
     ) -> None:
         self._order, self._lengths, self._seed = order, lengths, seed
-        self._bins, self._update_rows = bins, update_rows
-        self._most_updates = bins * -(-LEAST_WINDOW // (bins * update_rows))
+        self._bins, self._shape = bins, shape
+        self._most_updates = -(-max(LEAST_WINDOW, bins * shape.unit_rows) // shape.rows)
         self._window = lru_cache(maxsize=_KEPT_WINDOWS)(self._sort)
 
     @property
@@ -79,9 +116,9 @@ class BinnedOrder:
 
     def size(self, start: int) -> int:
         """The examples of the window that begins at that example of an epoch."""
-        updates = (self._order.examples - start) // self._update_rows
+        updates = (self._order.examples - start) // self._shape.rows
         windows = max(updates // self._most_updates, 1)
-        return max(-(-updates // windows), 1) * self._update_rows
+        return max(-(-updates // windows), 1) * self._shape.rows
 
     def advance(self, position: Position, examples: int) -> Position:
         """The position after that many more examples."""
@@ -101,7 +138,7 @@ class BinnedOrder:
             targets = np.flatnonzero((before <= wanted) & (wanted < before + size))
             if len(targets):
                 window = self._window(start.epoch, start.examples)
-                yield from window.find(wanted[targets] - before, targets)
+                yield from window.find(self._shape.in_units(wanted[targets] - before), targets)
             before += size
             start = self._order.advance(start, size)
 
@@ -115,7 +152,7 @@ class BinnedOrder:
         for part in parts:
             lengths[part.targets] = self._lengths(part.file)[part.rows]
         key = (self._seed, epoch, "length bins", start)
-        return Window(parts, sort_into_bins(lengths, self._update_rows, self._bins, *key))
+        return Window(parts, sort_into_bins(lengths, self._shape.unit_rows, self._bins, *key))
 
 
 def check_bins(data: OpenedDataset) -> None:
@@ -132,13 +169,13 @@ def bin_order(
     order: Order,
     start: Position,
     bins: int,
-    update_rows: int,
+    shape: UpdateShape,
     lengths: Callable[[int], Array],
     seed: int,
 ) -> BinnedOrder:
     """The order from bins, for a dataset that has lengths; DatasetError where it has no such position."""
     check_bins(data)
-    found = BinnedOrder(order, bins=bins, update_rows=update_rows, lengths=lengths, seed=seed)
-    if start.rows % update_rows or start.rows >= found.size(start.examples):
+    found = BinnedOrder(order, bins=bins, shape=shape, lengths=lengths, seed=seed)
+    if start.rows % shape.rows or start.rows >= found.size(start.examples):
         raise DatasetError(f"{data.name}: examples from length bins have no position {tuple(start)}")
     return found

@@ -7,7 +7,7 @@ from typing import Generic
 
 from bertdata.dataset.reader import OpenedDataset, Shard
 from bertdata.errors import DatasetError
-from trainer.data.bins import bin_order
+from trainer.data.bins import UpdateShape, bin_order
 from trainer.data.compact import GatheredExamples, expand_rows, gather
 from trainer.data.deal import Deal
 from trainer.data.decoder import Decoder
@@ -92,7 +92,7 @@ class Loader(Generic[Made]):
             by_lengths=by_lengths,
         )
         lengths = self._decoder.lengths
-        update_rows = workers * accumulation * batch_size
+        shape = UpdateShape.of(workers * accumulation, batch_size)
         rows_at_once = min(max(_ROWS_AT_ONCE, 2 * open_files), rows // workers)
         ahead = min(open_files, files) * (rows // files) // 4
         shares: Shares
@@ -102,7 +102,7 @@ class Loader(Generic[Made]):
                 order,
                 packing,
                 offsets=deal.offsets.ravel(),
-                update_rows=update_rows,
+                update_rows=shape.rows,
                 lengths=lengths,
                 seed=seed,
                 rows_at_once=rows_at_once,
@@ -110,9 +110,9 @@ class Loader(Generic[Made]):
             )
         else:
             shares = DealtShares(
-                order if bins is None else bin_order(data, order, start, bins, update_rows, lengths, seed),
+                order if bins is None else bin_order(data, order, start, bins, shape, lengths, seed),
                 deal,
-                update_rows=update_rows,
+                update_rows=shape.rows,
                 lengths=lengths if by_lengths else None,
                 rows_at_once=rows_at_once,
                 ahead=ahead,

@@ -70,12 +70,12 @@ class State:
         return UpdateNumber(self.phase, self.step, self.number)
 
 
-def new_state(config: Config, model: ModelConfig, data: str | None = None, update_examples: int = 0) -> State:
-    """The state before the first update; update_examples: of all workers, where an order depends on them."""
+def new_state(config: Config, model: ModelConfig, data: str | None = None, order: str = "as stored") -> State:
+    """The state before the first update; order: as ``DataSection.order`` says it."""
     return State(
         phase=2 if config.run.phase2 else 1,
         data=data,
-        order=config.data.order(update_examples),
+        order=order,
         seed=config.data.seed,
         open_files=config.data.open_files,
         optimiser=config.update.optimiser,

@@ -68,7 +68,9 @@ def train_phase(runtime: Runtime, data: OpenedDataset) -> Training:
     per_row = examples_per_row(data, runtime.packing)
     runtime.log("building the model")
     examples = config.update.examples(runtime.copies, per_row)
-    fresh = new_state(config, shape, data.digest, examples)
+    batch_size, accumulation = config.update.micro_batches(runtime.copies, per_row)
+    order = config.data.order(f"{runtime.copies * accumulation} x {batch_size} examples")
+    fresh = new_state(config, shape, data.digest, order)
     training = Training(runtime, make_model(runtime, shape), fresh)
     if config.run.compile_only:
         return compile_shapes(runtime, training, data, UpdatePlan.of(runtime, 0, per_row))

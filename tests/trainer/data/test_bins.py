@@ -17,7 +17,8 @@ from bertdata.records import ShardLayout
 from tests.support.training_runs import Trainer, losses, refuse, tensors, words
 from trainer.config.settings import Config
 from trainer.data.batches import RowBatch
-from trainer.data.bins import BinnedOrder, bin_order, check_bins, sort_into_bins
+from trainer.data.bins import BinnedOrder, UpdateShape, bin_order, check_bins, sort_into_bins
+from trainer.data.deal import Deal
 from trainer.data.forms import RowForm, make_form, width_step
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
@@ -37,7 +38,8 @@ def small(files: int = 5, examples: int = 97) -> OpenedDataset:
 def binned(data: OpenedDataset, update_rows: int, bins: int = BINS) -> BinnedOrder:
     order = Order([(shard.name, shard.examples) for shard in data.shards], seed=7, open_files=3)
     lengths = [np.asarray(data.lengths(shard)) for shard in data.shards]
-    return BinnedOrder(order, bins=bins, update_rows=update_rows, lengths=lengths.__getitem__, seed=7)
+    shape = UpdateShape.of(1, update_rows)
+    return BinnedOrder(order, bins=bins, shape=shape, lengths=lengths.__getitem__, seed=7)
 
 
 def taken(order: BinnedOrder, position: Position, count: int) -> list[tuple[int, int, int]]:
@@ -130,6 +132,29 @@ def test_no_window_is_much_shorter_than_the_others():
     assert sum(sizes[:-1]) <= order.examples < sum(sizes) + 1
     assert min(sizes[:-1]) >= 8000
     assert max(sizes) < 2 * 8800
+
+
+@pytest.mark.parametrize(("micro_batches", "batch_size"), [(64, 32), (96, 64), (8, 4), (1, 7)])
+def test_the_units_of_an_update_are_the_groups_that_are_dealt_together(micro_batches, batch_size):
+    shape = UpdateShape.of(micro_batches, batch_size)
+    places = shape.in_units(np.arange(3 * shape.rows))
+    assert sorted(places) == list(range(3 * shape.rows))
+    for rank in range(micro_batches):
+        deal = Deal(workers=micro_batches, rank=rank, accumulation=1, batch_size=batch_size, by_lengths=True)
+        (unit,) = np.unique(places[deal.offsets.ravel()] // shape.unit_rows)
+        assert unit == rank // shape.group
+
+
+def test_groups_of_a_large_update_come_from_bins_of_their_own():
+    """64 micro-batches of 32 examples: two groups, each from one of 16 bins, an update from several."""
+    layout = ShardLayout(max_seq_length=512, max_predictions_per_seq=80)
+    data = generated_data(layout, vocabulary_size=300, files=4, examples=8192, fill=0.5)
+    loader = Loader(data, form=RowForm(width_step=8), batch_size=32, accumulation=64, seed=7, bins=16)
+    widths = np.array([[batch.input_ids.shape[1] for batch in next(loader).batches] for _ in range(12)])
+    loader.close()
+    groups = widths.reshape(24, 32)
+    assert (np.ptp(groups, axis=1) <= 64).all()
+    assert np.ptp(groups.mean(axis=1).reshape(12, 2), axis=1).max() > 100
 
 
 # The loader
@@ -245,7 +270,7 @@ def test_a_position_of_other_updates_is_refused(position):
     data = small()
     order = Order([(shard.name, shard.examples) for shard in data.shards], seed=7, open_files=3)
     with pytest.raises(DatasetError, match="examples from length bins have no position"):
-        bin_order(data, order, Position(*position), 4, 8, lambda file: np.zeros(1), 7)
+        bin_order(data, order, Position(*position), 4, UpdateShape.of(2, 4), lambda file: np.zeros(1), 7)
 
 
 @pytest.fixture(scope="module")
@@ -267,7 +292,7 @@ def test_the_trainer_learns_from_bins_and_resumes_exactly(dataset, tmp_path, cap
     assert "rows padded to the longest of a micro-batch" in outcome.err
     assert trainer(*words(dataset, parts, *flags, "--steps-this-run=4")).status == 0
     other = trainer(*words(dataset, parts, "--bins=4", "--rows", "--resume", "--batch-size=8"))
-    refuse(other, 1, "its order is from 4 length bins, updates of 4 examples")
+    refuse(other, 1, "its order is from 4 length bins, updates of 1 x 4 examples")
     assert trainer(*words(dataset, parts, *flags, "--resume")).status == 0
     assert losses(parts) == losses(whole)
     assert tensors(parts, 10) == tensors(whole, 10)
