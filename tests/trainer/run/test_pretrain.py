@@ -532,7 +532,7 @@ def test_phase_2_keeps_weights_and_moments_and_begins_anew_otherwise(
     assert list(find_checkpoints(str(tmp_path))) == [4, *range(5, 11)]
     first = read_state(find_checkpoints(str(tmp_path))[5])
     assert (first.phase, first.phase_start, first.step, first.applied) == (2, 4, 1, 1)
-    assert (first.position, first.trained) == ((0, 4), 4)
+    assert (first.position, first.trained) == ((0, 4, 0), 4)
     # With rate 0 the weights stay; the moments are phase 1's with one more gradient.
     after = find_checkpoints(str(tmp_path))[5]
     for name, weight in load_file(last / "model.safetensors").items():
