@@ -30,6 +30,22 @@ struct DecodedColumn {
     else
       words.push(value);
   }
+  void append(const int64_t* values, size_t count) {
+    if (item_bytes == 1)
+      append_to(bytes, values, count);
+    else if (item_bytes == 2)
+      append_to(shorts, values, count);
+    else
+      append_to(words, values, count);
+  }
+
+ private:
+  template <class T>
+  static void append_to(Column<T>& column, const int64_t* values, size_t count) {
+    T* room = column.room(count);
+    for (size_t i = 0; i < count; ++i) room[i] = static_cast<T>(values[i]);
+    column.added(count);
+  }
 };
 
 // Needs a format without slots. A ragged column with a field of ones has as many items as there are ones; any
@@ -80,7 +96,13 @@ class ExampleDecoder {
   }
 
   static size_t leading(const Ints& values, size_t from, int64_t value) {
+    constexpr size_t kBlock = 16;  // compared without a branch each
     size_t i = from;
+    for (; i + kBlock <= values.size(); i += kBlock) {
+      int64_t differences = 0;
+      for (size_t k = 0; k < kBlock; ++k) differences |= values[i + k] ^ value;
+      if (differences) break;
+    }
     while (i < values.size() && values[i] == value) ++i;
     return i;
   }
@@ -144,6 +166,7 @@ class ExampleDecoder {
     const ColumnRule& rule = format_.columns[field.column];
     const size_t count = rule.ends < 0 ? 1 : is_counted_[field.column] ? counts_[field.column] : field.width;
     check(leading(values, count, field.padding) == values.size(), field.key + " holds values in its padding");
+    if (!rule.is_place && are_within(values, count, rule.most)) return out.append(values.data(), count);
     int64_t last = -1;
     for (size_t i = 0; i < count; ++i) {
       const int64_t value = values[i];
@@ -155,6 +178,12 @@ class ExampleDecoder {
       }
       out.push(static_cast<uint32_t>(value));
     }
+  }
+
+  static bool are_within(const Ints& values, size_t count, uint32_t most) {
+    uint64_t largest = 0;  // a negative number is larger than any
+    for (size_t i = 0; i < count; ++i) largest = std::max(largest, static_cast<uint64_t>(values[i]));
+    return largest <= most;
   }
 
   void add_place(const FieldRule& field, const Ints& values, DecodedColumn& out) {

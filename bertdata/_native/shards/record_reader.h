@@ -64,6 +64,29 @@ inline uint64_t get_varint(Bytes& in) {
   throw ParseError("not a tf.train.Example: broken number");
 }
 
+// Appends the numbers of a packed list. Most are of one byte (masks, segments, short positions) or two (ids).
+inline void append_varints(Bytes in, std::vector<int64_t>& out) {
+  constexpr uint64_t kLast = 0x8080808080808080;
+  const size_t before = out.size();
+  out.resize(before + in.size());  // no number is shorter than a byte
+  int64_t* next = out.data() + before;
+  while (in.size() >= 8) {
+    uint64_t word;
+    std::memcpy(&word, in.p, 8);
+    if ((word & kLast) == 0) {
+      for (size_t i = 0; i < 8; ++i) next[i] = in.p[i];
+      next += 8, in.p += 8;
+    } else if (in.p[0] >= 128 && in.p[1] < 128) {
+      *next++ = (in.p[0] & 127) | in.p[1] << 7;
+      in.p += 2;
+    } else {
+      *next++ = static_cast<int64_t>(get_varint(in));
+    }
+  }
+  while (in.size()) *next++ = static_cast<int64_t>(get_varint(in));
+  out.resize(static_cast<size_t>(next - out.data()));
+}
+
 inline Bytes get_bytes(Bytes& in) {
   const uint64_t size = get_varint(in);
   if (size > in.size()) throw ParseError("not a tf.train.Example: a field is longer than its message");
@@ -176,7 +199,7 @@ class ParsedExample {
           if (packed.size() % 4) throw ParseError("not a tf.train.Example: a list of floats is cut");
           feature.floats.insert(feature.floats.end(), packed.p, packed.end);
         } else {
-          while (packed.size()) feature.ints.push_back(static_cast<int64_t>(get_varint(packed)));
+          append_varints(packed, feature.ints);
         }
       } else if (tag == 0x08 && feature.kind == kInt64List) {
         feature.ints.push_back(static_cast<int64_t>(get_varint(list)));

@@ -19,7 +19,7 @@ from bertdata.shards.packed.packs import PackBatch, cut_packs, unpacked
 from bertdata.shards.packed.record_index import RecordIndex
 from bertdata.shards.tfrecord import encode_batch
 
-_ROWS = 256
+_ROWS = 1024
 """Rows encoded at a time."""
 
 
