@@ -17,6 +17,7 @@ ALWAYS = (
     "dynamic_masks",
     "training",
     "flat_batches",
+    "packed_training",
     "optimiser_step",
 )
 WITH_THE_KIT = (

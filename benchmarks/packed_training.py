@@ -1,8 +1,9 @@
 """Training on packed rows beside padded rows and flat batches: padding, time of a step, loader, resume.
 
 Examples are generated with the lengths of ``--lengths FILE``: JSON of lists by name, item i of which counts
-sequences of i + 1 tokens; by default lengths are drawn as for a fill of 0.5. All forms take turns, on one
-core in fp32 with dropout; the least CPU time of each batch counts, because other work only adds to it.
+sequences of i + 1 tokens; by default the reference kit's, and without it those of a fill of 0.5. All forms
+take turns, on one core in fp32 with dropout; the least CPU time of each batch counts, because other work
+only adds to it.
 """
 
 import argparse
@@ -11,10 +12,12 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, replace
 from itertools import islice
+from pathlib import Path
 
 import numpy as np
 import torch
 
+from benchmarks import corpus
 from benchmarks.training import cpu_seconds, ours
 from bertdata.dataset.reader import OpenedDataset, Shard
 from bertdata.examples.columns import Array
@@ -210,10 +213,9 @@ def main() -> None:
     parser.add_argument("--lengths", help="JSON of lists by name; item i counts sequences of i + 1 tokens")
     parser.add_argument("--name", default="wikipedia_512", help="name of the list")
     given = parser.parse_args()
-    counts = None
-    if given.lengths:
-        with open(given.lengths, encoding="utf-8") as file:
-            counts = json.load(file)[given.name]
+    kit = corpus.kit()
+    path = given.lengths or (kit and kit / "packing" / "histograms.json")
+    counts = json.loads(Path(path).read_text(encoding="utf-8"))[given.name] if path else None
     torch.set_num_threads(1)
     lengths = draw_lengths(counts)
     plan = plan_packs(np.bincount(lengths, minlength=LAYOUT.max_seq_length + 1).astype(np.int64), most=3)
