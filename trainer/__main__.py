@@ -3,12 +3,15 @@
 import math
 import sys
 from collections.abc import Callable
+from typing import Any
 
 from bertdata.cli.common.dispatch import choose_command, end
 from bertdata.cli.common.parser import Parser
+from bertdata.errors import SettingsError
 from bertdata.io.terminal import say, say_error
 from trainer.collectives.launch import as_worker, launched
 from trainer.collectives.launchers import EXAMPLES, find_rank
+from trainer.config.finetuning import task_flags
 from trainer.config.flags import make_config, make_configs
 from trainer.errors import naming_extra
 
@@ -53,6 +56,17 @@ def pretrain(arguments: list[str]) -> None:
     from trainer.run.pretrain import pretrain
 
     pretrain(phases)
+
+
+def finetune(arguments: list[str]) -> None:
+    """train a task (SQuAD, MRPC, a classification) from a checkpoint, evaluate and predict"""
+    config = make_config(task_flags(arguments), "python -m trainer finetune")
+    if launched(config, "finetune", *arguments):
+        return
+    _announce_torch()
+    from trainer.run.finetune import finetune
+
+    finetune(config)
 
 
 def evaluate(arguments: list[str]) -> None:
@@ -109,31 +123,42 @@ Converts a checkpoint, or a run's newest: weights, moments and number of updates
 
 
 def predict(arguments: list[str]) -> None:
-    """guess the words at the [MASK]s of a text"""
-    summary = (
-        "Prints the most probable words at each [MASK] of the text, a line each, by the newest checkpoint of "
-        "a run, a checkpoint, or a model in Hugging Face form."
-    )
-    example = '  python -m trainer predict run "Paris is the [MASK] of France."'
+    """guess the words at the [MASK]s of a text, or answer a question about one"""
+    summary = """\
+Prints the most probable words at each [MASK] of the text, a line each; with --task squad the answer to a
+question from the text of --context, by a model that was fine-tuned on it."""
+    example = """\
+  python -m trainer predict run "Paris is the [MASK] of France."
+  python -m trainer predict --task squad run "Where did Anna go?" --context diary.txt"""
     parser = Parser("python -m trainer predict", example, summary)
-    parser.add_argument("model", metavar="RUN", help="run, checkpoint, or directory in Hugging Face form")
-    parser.add_argument("text", metavar="TEXT", help="one text, with [MASK] for each word to guess")
+    parser.add_argument("model", metavar="RUN", help="run, or checkpoint of any program")
+    parser.add_argument(
+        "text", metavar="TEXT", help="one text, with [MASK] for each word to guess; or a question"
+    )
+    parser.add_argument(
+        "--task", choices=("words", "squad"), default="words", help="words (default) or squad"
+    )
+    parser.add_argument("--context", metavar="FILE", help="text that the answer is in, with --task squad")
     parser.add_argument("--num", type=int, default=5, metavar="N", help="words for each [MASK] (default: 5)")
     parser.add_argument("--json", action="store_true", help="print words and probabilities as JSON")
     _add_tokenizer_flags(parser)
     given = parser.parse_args(arguments)
+    if (given.task == "squad") != (given.context is not None):
+        raise SettingsError("--context goes with --task squad, and --task squad needs it")
+    shared: dict[str, Any] = {
+        "vocabulary": given.vocab,
+        "train_data": given.train_data,
+        "lower_case": given.lower_case,
+        "as_json": given.json,
+    }
+    if given.task == "squad":
+        from trainer.run.answer import answer_line
+
+        say(answer_line(given.model, given.text, given.context, **shared))
+        return
     from trainer.run.predict import predict_lines
 
-    lines = predict_lines(
-        given.model,
-        given.text,
-        vocabulary=given.vocab,
-        train_data=given.train_data,
-        lower_case=given.lower_case,
-        count=given.num,
-        as_json=given.json,
-    )
-    for line in lines:
+    for line in predict_lines(given.model, given.text, count=given.num, **shared):
         say(line)
 
 
@@ -183,7 +208,7 @@ def _announce_torch() -> None:
 
 
 COMMANDS: dict[str, Callable[[list[str]], None]] = {
-    run.__name__: run for run in (pretrain, evaluate, predict, features, score, convert, doctor)
+    run.__name__: run for run in (pretrain, finetune, evaluate, predict, features, score, convert, doctor)
 }
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ TITLES = {
     "update": "update of the weights",
     "schedule": "learning rate",
     "reports": "reports",
+    "finetuning": "fine-tuning",
 }
 _HINT = "Other keys, and other programs' names of them: --help-all."
 
@@ -29,9 +30,11 @@ def make_parser(prog: str, configs: list[str], everything: bool = False) -> Pars
 
     configs: the names of the configurations that come with the trainer.
     """
+    own = "finetuning" if prog.endswith(" finetune") else ""
+    data = "--start-from-ckpt bert --data-dir mrpc" if own else "--train-data shards/phase1"
     parser = Parser(
         prog,
-        f"  {prog} --config tiny --train-data shards/phase1 --output-dir run",
+        f"  {prog} --config {'mrpc_base' if own else 'tiny'} {data} --output-dir run",
         "Every key below may also be in the JSON file; - and _ are equal in a flag's name.\n"
         "A key with X [X ...] takes two values, phase 1's and phase 2's; then both phases are run,\n"
         "as with --train-data-phase1 X --train-data-phase2 X." + ("" if everything else f"\n{_HINT}"),
@@ -51,7 +54,8 @@ def make_parser(prog: str, configs: list[str], everything: bool = False) -> Pars
         group = parser.add_argument_group(title)
         for name in names:
             if name not in added:
-                _add(group, name, everything or _is_common(name))
+                shown = everything or _is_common(name) or (own != "" and name in section_keys(own))
+                _add(group, name, shown)
                 added.add(name)
     return parser
 

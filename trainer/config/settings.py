@@ -13,6 +13,7 @@ from typing import Any
 from bertdata.config.value_check import check_names, check_values
 from trainer.config.data import DataSection
 from trainer.config.devices import CudaSection, HpuSection, IpuSection, XlaSection
+from trainer.config.finetuning import FinetuningSection
 from trainer.config.foreign.tables import ignored_names
 from trainer.config.masking import MaskingSection
 from trainer.config.model import ModelSection
@@ -31,6 +32,7 @@ SECTIONS: dict[str, type[Section]] = {
     "update": UpdateSection,
     "schedule": ScheduleSection,
     "reports": ReportsSection,
+    "finetuning": FinetuningSection,
 }
 DEVICE_SECTIONS: dict[str, type[Section]] = {
     "cuda": CudaSection,
@@ -54,6 +56,7 @@ class Config:
     update: UpdateSection = field(default_factory=UpdateSection)
     schedule: ScheduleSection = field(default_factory=ScheduleSection)
     reports: ReportsSection = field(default_factory=ReportsSection)
+    finetuning: FinetuningSection = field(default_factory=FinetuningSection)
     cuda: CudaSection = field(default_factory=CudaSection)
     hpu: HpuSection = field(default_factory=HpuSection)
     ipu: IpuSection = field(default_factory=IpuSection)

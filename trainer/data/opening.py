@@ -140,14 +140,16 @@ def open_for_training(
     max_predictions_per_seq: int | None = None,
     max_position_embeddings: int | None = None,
     vocabulary_size: int | None = None,
+    objective: str = _OBJECTIVE,
 ) -> OpenedDataset:
     """The dataset at the paths, with the model's vocabulary size, if given, in place of its own.
 
+    objective: the one that its examples must have.
     Errors about the dataset itself are those of ``bertdata.dataset.reader.open_dataset``. SettingsError
     where the dataset does not fit a given size.
     """
     dataset = open_dataset(paths, unverified=unverified)
-    _check_objective(dataset)
+    _check_objective(dataset, objective)
     _check_size(dataset, "max_seq_length", dataset.layout.max_seq_length, max_seq_length)
     _check_size(
         dataset, "max_predictions_per_seq", dataset.layout.max_predictions_per_seq, max_predictions_per_seq
@@ -159,10 +161,10 @@ def open_for_training(
     return replace(dataset, vocabulary_size=vocabulary_size)
 
 
-def _check_objective(dataset: OpenedDataset) -> None:
+def _check_objective(dataset: OpenedDataset, expected: str) -> None:
     found = dataset.layout.objective
-    if found != _OBJECTIVE:
-        raise SettingsError(f"{dataset.name}: has the objective {found}, the trainer needs {_OBJECTIVE}")
+    if found != expected:
+        raise SettingsError(f"{dataset.name}: has the objective {found}, the trainer needs {expected}")
 
 
 def _check_size(dataset: OpenedDataset, key: str, found: int, expected: int | None) -> None:

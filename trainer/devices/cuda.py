@@ -15,7 +15,7 @@ from trainer.devices.availability import Availability
 from trainer.devices.cuda_attention import KERNELS
 from trainer.devices.device import Device, Result
 from trainer.model.attention import FlatAttention, padded_attention
-from trainer.model.bert import BertForPreTraining
+from trainer.model.bert import HeadedBert
 
 _DETERMINISTIC = (":4096:8", ":16:8")
 """Values of CUBLAS_WORKSPACE_CONFIG that make cuBLAS deterministic; the first is the faster."""
@@ -61,7 +61,7 @@ class Cuda(Device):
         _allow(self._attention)
         self._kernel = ""
 
-    def place(self, model: BertForPreTraining) -> BertForPreTraining:
+    def place(self, model: HeadedBert) -> HeadedBert:
         self._kernel = self._find_kernel(model)
         model = super().place(model)
         if self._graphs:  # the next run of a graph overwrites the gradients of this one
@@ -86,7 +86,7 @@ class Cuda(Device):
     def attention(self) -> FlatAttention:
         return KERNELS[self._kernel]
 
-    def _find_kernel(self, model: BertForPreTraining) -> str:
+    def _find_kernel(self, model: HeadedBert) -> str:
         """The attention kernel to use; SettingsError where the configured one cannot be used.
 
         For padded rows "auto" is PyTorch's choice. For sequences without padding it is the first kernel that
@@ -102,7 +102,7 @@ class Cuda(Device):
                 failure = error
         raise failure
 
-    def _ask_pytorch(self, model: BertForPreTraining, kernel: str) -> str:
+    def _ask_pytorch(self, model: HeadedBert, kernel: str) -> str:
         """PyTorch's choice among the allowed kernels for the model; SettingsError if there is none.
 
         The case is padded sequences with their mask, but for kernels that take sequences of many lengths.

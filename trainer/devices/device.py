@@ -14,7 +14,7 @@ from trainer.data.batches import AnyBatch, Batch
 from trainer.devices.loss_scale import LossScale
 from trainer.devices.programs import LossAndSums, Programs
 from trainer.model.attention import FlatAttention, padded_attention
-from trainer.model.bert import Bert, BertForPreTraining
+from trainer.model.bert import Bert, HeadedBert
 from trainer.optim import Preset, build_optimiser, clip_
 
 Result = TypeVar("Result")
@@ -83,7 +83,7 @@ class Device:
         half = torch.float16 if precision == "fp16" else torch.bfloat16
         return torch.autocast(self.torch_device.type, half, enabled=precision != "fp32")
 
-    def place(self, model: BertForPreTraining) -> BertForPreTraining:
+    def place(self, model: HeadedBert) -> HeadedBert:
         """The model on the device; tied weights stay tied."""
         model = model.to(self.torch_device)
         for module in model.modules():

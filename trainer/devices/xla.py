@@ -18,7 +18,7 @@ from trainer.config.settings import Config
 from trainer.data.batches import Batch
 from trainer.devices.availability import Availability
 from trainer.devices.device import Device
-from trainer.model.bert import BertForPreTraining
+from trainer.model.bert import HeadedBert
 from trainer.optim import Preset
 
 PROFILE_PORT = 9012
@@ -77,7 +77,7 @@ class Xla(Device):
         super().seed(seed)
         self._xla.manual_seed(seed)
 
-    def place(self, model: BertForPreTraining) -> BertForPreTraining:
+    def place(self, model: HeadedBert) -> HeadedBert:
         if self.config.run.profile:
             from torch_xla.debug import profiler
 

@@ -66,14 +66,17 @@ def new_model(config: ModelConfig) -> "BertForPreTraining":
     return BertForPreTraining(config)
 
 
-class BertForPreTraining(nn.Module):
-    """The whole model; initial weights come from torch's generator, in the order of the modules."""
+class HeadedBert(nn.Module):
+    """An encoder, named ``bert``, to which a task adds its heads."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.config = config
         self.bert = Bert(config)
-        self.cls = Heads(config)
+
+    def draw_weights(self) -> None:
+        """Draw all weights from torch's generator, in the order of the modules."""
+        config = self.config
         for name, module in self.named_modules():
             if isinstance(module, nn.Linear | nn.Embedding):
                 std = config.initializer_range
@@ -83,6 +86,15 @@ class BertForPreTraining(nn.Module):
             if isinstance(module, nn.Linear):
                 nn.init.zeros_(module.bias)
         nn.init.zeros_(self.bert.embeddings.word_embeddings.weight.detach()[config.vocab_size :])
+
+
+class BertForPreTraining(HeadedBert):
+    """The whole model, with random weights."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__(config)
+        self.cls = Heads(config)
+        self.draw_weights()
 
     def forward(self, batch: Batch) -> Logits:
         """Logits of all masked slots, used or not, and of all next-sentence pairs."""

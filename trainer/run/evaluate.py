@@ -12,11 +12,12 @@ import torch
 
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import BertDataError
+from bertdata.io import storage
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.evaluation import evaluation_batches
 from trainer.errors import StopRequested
-from trainer.model.bert import BertForPreTraining
+from trainer.model.bert import HeadedBert
 from trainer.report.log_records import EvaluationRecord, Logger
 from trainer.report.reporter import Reporter
 from trainer.report.tables import EvaluationResults
@@ -26,6 +27,7 @@ from trainer.run.checkpoint_source import find_own, open_checkpoint, read_weight
 from trainer.run.runtime import Runtime, begin, find_model_config, make_model
 from trainer.strategies.registry import find_inference
 from trainer.strategies.strategy import Inference, Strategy
+from trainer.tasks.task import TaskEvaluation
 
 _PAUSE_SECONDS = 2.0
 
@@ -33,12 +35,20 @@ _PAUSE_SECONDS = 2.0
 class Evaluation:
     """The task's evaluation on one dataset, over all workers."""
 
-    def __init__(self, runtime: Runtime, data: OpenedDataset, training: OpenedDataset | None = None) -> None:
-        self._runtime, self._data = runtime, data
+    def __init__(
+        self, runtime: Runtime, data: OpenedDataset, evaluation: TaskEvaluation, folder: str | None = None
+    ) -> None:
+        """folder: of the task's files; None: output_dir."""
+        self._runtime, self._data, self._evaluation = runtime, data, evaluation
+        self._folder = str(runtime.config.run.output_dir) if folder is None else folder
+        if evaluation.note:
+            runtime.log(evaluation.note)
+
+    @classmethod
+    def of(cls, runtime: Runtime, data: OpenedDataset, training: OpenedDataset | None = None) -> "Evaluation":
+        """The evaluation on a dataset with answers; training: the training set, where there is one."""
         survey = runtime.share(lambda: runtime.task.survey(training or data))
-        self._evaluation = runtime.task.evaluation(data, survey, training)
-        if self._evaluation.note:
-            runtime.log(self._evaluation.note)
+        return cls(runtime, data, runtime.task.evaluation(data, survey, training))
 
     def measure(self, strategy: Strategy | Inference, *, step: int, trained: int) -> EvaluationRecord:
         """The results over all workers' shares, each example once. StopRequested abandons it."""
@@ -55,16 +65,22 @@ class Evaluation:
         )
         names = (*self._runtime.task.metrics, *self._evaluation.metrics)
         sums = [torch.zeros(2 * len(names))]
+        self._evaluation.begin()
         # A second check, below, raises StopRequested again, outside of the device's context.
-        with strategy.evaluating() as sums_of, suppress(StopRequested):
+        with strategy.evaluating() as measure, suppress(StopRequested):
             for batch in batches:
                 workers.stopping.check(exchanges=False)
-                found = device.to_host(sums_of(batch)).float()
-                sums.append(torch.cat([found, self._evaluation.host_sums(batch)]))
+                found = measure(batch)
+                of_model = device.to_host(found.sums).float()
+                sums.append(torch.cat([of_model, self._evaluation.host_sums(batch)]))
+                if found.outputs is not None:
+                    self._evaluation.add(batch, device.to_host(found.outputs).float())
         workers.stopping.check(exchanges=True)
         totals = workers.sum_numbers(torch.stack(sums).double().sum(0).tolist())
         pairs = zip(totals[::2], totals[1::2], strict=True)
-        results = self._evaluation.results(dict(zip(names, pairs, strict=True)))
+        kept = workers.gather(self._evaluation.kept())
+        results = self._evaluation.results(dict(zip(names, pairs, strict=True)), kept)
+        self._write_files()
         return EvaluationRecord(
             step=step,
             trained=trained,
@@ -72,6 +88,15 @@ class Evaluation:
             results=results,
             text=self._evaluation.describe(results),
         )
+
+    def _write_files(self) -> None:
+        """Write the task's files, on rank 0."""
+        files = self._evaluation.files()
+        if self._runtime.workers.rank == 0 and files:
+            storage.make_directory(self._folder)
+            for name, text in files.items():
+                with storage.open_output(storage.join(self._folder, name)) as file:
+                    file.write(text.encode())
 
 
 def reached(runtime: Runtime, record: EvaluationRecord) -> bool:
@@ -88,6 +113,13 @@ def evaluate(config: Config, *, poll: bool = False, timeout: float = math.inf) -
     """
     config.require("eval_data", "output_dir")
     runtime = begin(config)
+    evaluate_checkpoints(runtime, poll=poll, timeout=timeout)
+    runtime.workers.close()
+
+
+def evaluate_checkpoints(runtime: Runtime, *, poll: bool = False, timeout: float = math.inf) -> None:
+    """Evaluate the configured checkpoint, or each that appears, as ``evaluate`` does."""
+    config = runtime.config
     loggers = list[Logger]()
     if runtime.workers.rank == 0:
         folder = Path(str(config.run.output_dir).removeprefix("file://"))
@@ -117,7 +149,6 @@ def evaluate(config: Config, *, poll: bool = False, timeout: float = math.inf) -
             if is_last or reached(runtime, record):
                 break
         report.close()
-    runtime.workers.close()
 
 
 def _checkpoints(runtime: Runtime, poll: bool, timeout: float) -> Iterator[str]:
@@ -153,7 +184,7 @@ def _unless_removed(path: str, poll: bool, read: Callable[..., Any], *arguments:
         raise
 
 
-def _read_weights(model: BertForPreTraining, path: str) -> bool:
+def _read_weights(model: HeadedBert, path: str) -> bool:
     read_weights_into(model, path)
     return True
 
@@ -174,7 +205,7 @@ def _is_followed(path: Path, state: State) -> bool:
     return any(number > state.number for number in find_checkpoints(str(path.parent.parent)))
 
 
-def _prepare(runtime: Runtime, shape: dict[str, Any] | None) -> tuple[Evaluation, BertForPreTraining]:
+def _prepare(runtime: Runtime, shape: dict[str, Any] | None) -> tuple[Evaluation, HeadedBert]:
     """The evaluation and a model of the checkpoint's shape, or of the configured one if it has none."""
     config = runtime.config
     model = ModelConfig.from_dict(shape) if shape else None
@@ -183,6 +214,6 @@ def _prepare(runtime: Runtime, shape: dict[str, Any] | None) -> tuple[Evaluation
     runtime.log("opening the data")
     data = task.open(config, config.data.eval_data, tokens)
     training = task.open(config, config.data.train_data, tokens) if config.data.train_data else None
-    evaluation = Evaluation(runtime, data, training)
+    evaluation = Evaluation.of(runtime, data, training)
     runtime.log("building the model")
     return evaluation, make_model(runtime, model or find_model_config(config, data))

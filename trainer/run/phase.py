@@ -57,14 +57,13 @@ class UpdatePlan:
         )
 
 
-def train_phase(runtime: Runtime, data: OpenedDataset) -> Training:
-    """Train one phase, or the part of it until the run is stopped."""
+def train_phase(runtime: Runtime, data: OpenedDataset, shape: ModelConfig | None = None) -> Training:
+    """Train one phase, or the part of it until the run is stopped.
+
+    shape: the model's; None: the configured one.
+    """
     config, workers = runtime.config, runtime.workers
-    start = runtime.share(lambda: find_start_shape(config))
-    shape = find_model_config(config, data, start)
-    if start and start["hidden_act"] != shape.hidden_act:
-        found = f"hidden_act is {shape.hidden_act}, the checkpoint's {start['hidden_act']}"
-        runtime.log(f"warning: {found}; its weights know the latter")
+    shape = shape or find_configured_shape(runtime, data)
     per_row = examples_per_row(data, runtime.packing)
     runtime.log("building the model")
     examples = config.update.examples(runtime.copies, per_row)
@@ -97,6 +96,16 @@ def train_phase(runtime: Runtime, data: OpenedDataset) -> Training:
         report.close("stopped" if stopped else "success")
     training.is_over = training.state.step == config.schedule.steps and not stopped
     return training
+
+
+def find_configured_shape(runtime: Runtime, data: OpenedDataset) -> ModelConfig:
+    """The configured model's shape; what is not configured is the start checkpoint's."""
+    start = runtime.share(lambda: find_start_shape(runtime.config))
+    shape = find_model_config(runtime.config, data, start)
+    if start and start["hidden_act"] != shape.hidden_act:
+        found = f"hidden_act is {shape.hidden_act}, the checkpoint's {start['hidden_act']}"
+        runtime.log(f"warning: {found}; its weights know the latter")
+    return shape
 
 
 def make_updates(
@@ -173,7 +182,7 @@ def make_evaluation(runtime: Runtime, data: OpenedDataset, shape: ModelConfig) -
     if config.data.eval_data is None:
         return None
     held_out = runtime.task.open(config, config.data.eval_data, shape.vocab_size)
-    return Evaluation(runtime, held_out, data)
+    return Evaluation.of(runtime, held_out, data)
 
 
 def make_loader(

@@ -5,9 +5,11 @@ from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 
+from bertdata.errors import SettingsError
 from bertdata.io import storage
 from bertdata.io.commit import UNFINISHED
 from bertdata.io.directory_lock import lock_directory
+from trainer.config.finetuning import PRETRAINING
 from trainer.config.settings import Config
 from trainer.data.opening import data_warnings, describe_phase, for_training
 from trainer.devices.registry import find_device
@@ -25,6 +27,8 @@ def pretrain(phases: Sequence[Config]) -> None:
     Ctrl-C arrives. Only in the first case does the next phase follow. A signal takes effect between two
     micro-batches: what the unfinished update has computed is discarded.
     """
+    if (task := phases[0].finetuning.task) != PRETRAINING:
+        raise SettingsError(f"task is {task}: that is learned by python -m trainer finetune")
     if not phases[0].run.do_train:
         return evaluate(phases[-1])
     for config in phases:

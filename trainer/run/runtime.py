@@ -22,7 +22,7 @@ from trainer.data.load_packing import LoadPacking
 from trainer.devices.device import Device
 from trainer.devices.registry import find_device
 from trainer.errors import ReportedError
-from trainer.model.bert import BertForPreTraining
+from trainer.model.bert import HeadedBert
 from trainer.strategies.strategy import Worker
 from trainer.tasks.registry import find_task
 from trainer.tasks.task import Task
@@ -42,7 +42,7 @@ class Runtime:
         """Copies of the model over all workers; each computes its own micro-batches."""
         return self.workers.size * self.device.replicas
 
-    def worker(self, model: BertForPreTraining) -> Worker:
+    def worker(self, model: HeadedBert) -> Worker:
         """Everything that an update of the model is made with."""
         return Worker(
             config=self.config, device=self.device, workers=self.workers, task=self.task, model=model
@@ -127,15 +127,16 @@ def begin(config: Config) -> Runtime:
     if rank == 0 and size > 1:
         say_error(f"trainer: connecting {size} workers")
     workers = find_collective(config.run.collective, device)
-    task = find_task("pretraining", device)
+    task = find_task(config, device)
     runtime = Runtime(config=config, device=device, workers=workers, task=task)
     if (wanted := config.run.world_size or workers.size) != workers.size:
         found = f"world_size is {wanted}, found {workers.size}"
         runtime.stop_all(
             SettingsError(f"{found}: start as many workers, or, without a launcher, give --dist")
         )
-    idle_here = (*device.idle, *["token_budget"] * runtime.has_rows, *config.masking.idle())
-    idle_here = (*idle_here, *config.data.idle())
+    masking = () if config.finetuning.is_finetuning else config.masking.idle()
+    idle_here = (*device.idle, *["token_budget"] * runtime.has_rows, *masking)
+    idle_here = (*idle_here, *config.data.idle(), *config.finetuning.idle())
     if idle := config.keys_without_effect(config.run.device, idle_here):
         runtime.log(f"accepted, without effect on device {config.run.device}: {', '.join(idle)}")
     return runtime
@@ -164,7 +165,7 @@ def find_model_config(
     return ModelConfig.from_dict(settings, config.model.model_config or "model")
 
 
-def make_model(runtime: Runtime, shape: ModelConfig) -> BertForPreTraining:
+def make_model(runtime: Runtime, shape: ModelConfig) -> HeadedBert:
     """The model on the device, with random weights from the seed."""
     runtime.device.seed(runtime.config.data.seed)
     return runtime.device.place(runtime.task.new_model(shape))

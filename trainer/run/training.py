@@ -15,7 +15,7 @@ from trainer.data.batches import Batch
 from trainer.data.loader import Update
 from trainer.data.order import Position
 from trainer.errors import CheckpointError, NotFiniteError, WorkerLost
-from trainer.model.bert import BertForPreTraining
+from trainer.model.bert import HeadedBert
 from trainer.model.checkpoints.filling import fill_model, read_moments
 from trainer.optim import Schedule, make_schedule
 from trainer.run.checkpoint import MOMENTS, State, clean_up, read_state, read_tensors, save_checkpoint
@@ -42,7 +42,7 @@ class Training:
     As a context it waits for the last save.
     """
 
-    def __init__(self, runtime: Runtime, model: BertForPreTraining, fresh: State) -> None:
+    def __init__(self, runtime: Runtime, model: HeadedBert, fresh: State) -> None:
         self.state = fresh
         self.is_over = False
         self.start_point = "new"

@@ -14,7 +14,7 @@ from trainer.config.settings import Config
 from trainer.data.batches import Batch
 from trainer.devices.device import Device
 from trainer.devices.loss_scale import LossScale
-from trainer.model.bert import BertForPreTraining
+from trainer.model.bert import HeadedBert
 from trainer.tasks.task import Outcome, Task
 
 
@@ -34,7 +34,14 @@ class Worker:
     device: Device
     workers: Collective
     task: Task
-    model: BertForPreTraining
+    model: HeadedBert
+
+
+class Measured(NamedTuple):
+    """Of a batch Outcome.sums and, of a task that wants them, Outcome.outputs, on the device."""
+
+    sums: Tensor
+    outputs: Tensor | None
 
 
 class Learner(nn.Module):
@@ -61,12 +68,17 @@ class Inference:
         self._learner = learner
 
     @contextmanager
-    def evaluating(self) -> Iterator[Callable[[Batch], Tensor]]:
-        """A function from a batch in host memory to Outcome.sums; on exit the model is in training mode."""
+    def evaluating(self) -> Iterator[Callable[[Batch], Measured]]:
+        """A function from a batch in host memory to its measures; on exit the model is in training mode."""
         model, device = self._worker.model, self._worker.device
+
+        def measure(batch: Batch) -> Measured:
+            outcome = device.forward(self._learner, batch)
+            return Measured(outcome.sums, outcome.outputs)
+
         model.eval()
         with torch.no_grad():
-            yield lambda batch: device.forward(self._learner, batch).sums
+            yield measure
         model.train()
 
     def release(self) -> None:
@@ -117,7 +129,7 @@ class Strategy(ABC):
     def load_moments(self, moments: dict[str, Tensor], applied: int) -> None:
         """Set the optimiser's tensors (KIND/NAME) and its count of updates."""
 
-    def evaluating(self) -> AbstractContextManager[Callable[[Batch], Tensor]]:
+    def evaluating(self) -> AbstractContextManager[Callable[[Batch], Measured]]:
         """The function that ``Inference.evaluating`` gives, with the newest weights."""
         return self.inference.evaluating()
 

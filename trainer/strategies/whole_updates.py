@@ -9,7 +9,15 @@ from trainer.data.batches import Batch
 from trainer.devices.programs import Programs
 from trainer.optim import find_preset, group_parameters
 from trainer.strategies.optimiser import make_scale, optimiser_settings
-from trainer.strategies.strategy import Inference, Learner, Strategy, UpdateNumber, Worker, loss_and_sums
+from trainer.strategies.strategy import (
+    Inference,
+    Learner,
+    Measured,
+    Strategy,
+    UpdateNumber,
+    Worker,
+    loss_and_sums,
+)
 
 
 def make_programs(worker: Worker) -> Programs:
@@ -30,9 +38,9 @@ class ProgramInference(Inference):
         self._programs = programs or make_programs(worker)
 
     @contextmanager
-    def evaluating(self) -> Iterator[Callable[[Batch], Tensor]]:
+    def evaluating(self) -> Iterator[Callable[[Batch], Measured]]:
         with self._programs.evaluating() as sums_of:
-            yield lambda batch: sums_of(batch)[2:]  # without the loss
+            yield lambda batch: Measured(sums_of(batch)[2:], None)  # without the loss
 
     def release(self) -> None:
         self._programs.release()

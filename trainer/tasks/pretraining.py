@@ -1,7 +1,7 @@
 """Pre-training of BERT: masked words and next sentence (Devlin et al. 2018)."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -97,7 +97,7 @@ class PretrainingEvaluation(TaskEvaluation):
         weights = batch.masked_lm_weights
         return torch.stack([weights[batch.masked_lm_ids == self._guess].sum(), weights.sum()])
 
-    def results(self, totals: Totals) -> dict[str, float]:
+    def results(self, totals: Totals, kept: Sequence[Any]) -> dict[str, float]:
         means = {name: total / max(weight, 1e-5) for name, (total, weight) in totals.items()}
         return {
             "loss": means["mlm_loss"] + means["nsp_loss"],

@@ -1,15 +1,18 @@
 """The known tasks by name."""
 
-from bertdata.errors import SettingsError
+from trainer.config.finetuning import PRETRAINING, SQUAD
+from trainer.config.settings import Config
 from trainer.devices.device import Device
+from trainer.tasks.classification.task import Classification
 from trainer.tasks.pretraining import Pretraining
+from trainer.tasks.squad.task import Squad
 from trainer.tasks.task import Task
 
-TASKS = {"pretraining": Pretraining}
 
-
-def find_task(name: str, device: Device) -> Task:
-    """The task of that name, with the device's own losses where it has some."""
-    if name not in TASKS:
-        raise SettingsError(f"task {name!r}: no such task; known are {', '.join(TASKS)}")
-    return TASKS[name](device.row_losses)
+def find_task(config: Config, device: Device) -> Task:
+    """The configured task, with the device's own losses where it has some."""
+    if config.finetuning.task == PRETRAINING:
+        return Pretraining(device.row_losses)
+    if config.finetuning.task == SQUAD:
+        return Squad(config)
+    return Classification(config)

@@ -1,16 +1,17 @@
 """The seam between the training loop and what is learned."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from torch import Tensor, nn
 
 from bertdata.dataset.reader import OpenedDataset
+from bertdata.errors import SettingsError
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
-from trainer.model.bert import BertForPreTraining
+from trainer.model.bert import HeadedBert
 from trainer.report.columns import Columns
 
 Totals = Mapping[str, tuple[float, float]]
@@ -22,10 +23,12 @@ class Outcome(NamedTuple):
 
     loss: fp32 scalar with gradients. sums: (2 x metrics,) fp32 without gradients: of each metric of the
     task, in order, its sum and its weight. A metric over many batches is a quotient of the totals.
+    outputs: in evaluation, of a task that wants it, the model's output; None in training.
     """
 
     loss: Tensor
     sums: Tensor
+    outputs: Tensor | None = None
 
 
 class TaskEvaluation(ABC):
@@ -41,9 +44,27 @@ class TaskEvaluation(ABC):
         """More sums and weights, (2 x metrics,), of a batch in host memory."""
         return Tensor()
 
+    def begin(self) -> None:  # noqa: B027 - most tasks keep nothing of a batch
+        """Forget what ``add`` was given."""
+
+    def add(self, batch: Batch, outputs: Tensor) -> None:  # noqa: B027
+        """Keep what is needed of the model's outputs on a batch; both in host memory."""
+
+    def kept(self) -> Any:
+        """JSON of what this worker keeps of its examples, in their order."""
+        return None
+
     @abstractmethod
-    def results(self, totals: Totals) -> dict[str, float]:
-        """The values of Columns.evaluation, from the totals of the task's metrics and these."""
+    def results(self, totals: Totals, kept: Sequence[Any]) -> dict[str, float]:
+        """The values of Columns.evaluation.
+
+        totals: those of the task's metrics and these. kept: of each worker, by rank; the workers' examples
+        follow one another.
+        """
+
+    def files(self) -> Mapping[str, str]:
+        """Files about the last results, name and text, to be written into the output directory."""
+        return {}
 
     @abstractmethod
     def describe(self, results: Mapping[str, float]) -> str:
@@ -64,7 +85,7 @@ class Task(ABC):
         """The dataset at the paths (None: generated examples), fit for the configuration."""
 
     @abstractmethod
-    def new_model(self, shape: ModelConfig) -> BertForPreTraining:
+    def new_model(self, shape: ModelConfig) -> HeadedBert:
         """The model with random weights, in host memory."""
 
     @abstractmethod
@@ -74,6 +95,10 @@ class Task(ABC):
     @abstractmethod
     def survey(self, data: OpenedDataset) -> Any:
         """JSON about the dataset that ``evaluation`` takes; asked for on one worker alone."""
+
+    def prediction(self, data: OpenedDataset) -> TaskEvaluation:
+        """The predictions of a dataset without answers; SettingsError where the task has none."""
+        raise SettingsError(f"task {self.name}: has no predictions of a file")
 
     @abstractmethod
     def evaluation(self, data: OpenedDataset, survey: Any, training: OpenedDataset | None) -> TaskEvaluation:

@@ -89,7 +89,7 @@ def test_values_may_stand_apart_from_their_flags():
         (["--train_batch_size=10", "--num_accumulation_steps=4"], "of gradient_accumulation_steps (4)"),
         (["--num_train_steps=10", "--steps_per_update=4"], "a multiple of steps_per_update (4)"),
         (["--learning_rate=1", "--base-learning-rate=2"], "contradict each other: both set base_learning"),
-        (["--task=squad"], "task is 'squad', expected one of pretraining"),
+        (["--task=nothing"], "task is 'nothing', expected one of pretraining"),
     ],
 )
 def test_wrong_flags_are_refused_in_one_line(arguments, words):

@@ -60,7 +60,27 @@ def test_shipped_configs_have_the_published_numbers(preset, batch, steps, warmup
 def test_the_table_of_shipped_configs_is_complete():
     table = test_shipped_configs_have_the_published_numbers.pytestmark[0].args[1]
     both = ["habana_large"]  # tested in tests/trainer/run/test_two_phases.py
-    assert sorted([*both, *(row[0] for row in table)]) == list(shipped_configs())
+    tuned = [row[0] for row in test_fine_tuning_has_the_published_settings.pytestmark[0].args[1]]
+    assert sorted([*both, *tuned, *(row[0] for row in table)]) == list(shipped_configs())
+
+
+@pytest.mark.parametrize(
+    ("preset", "task", "length", "epochs", "rate"),
+    [
+        ("squad_base", "squad", 384, 2, 3e-5),
+        ("squad_large", "squad", 384, 2, 3e-5),
+        ("mrpc_base", "mrpc", 128, 3, 2e-5),
+        ("mrpc_large", "mrpc", 128, 3, 3e-5),
+    ],
+)
+def test_fine_tuning_has_the_published_settings(preset, task, length, epochs, rate):
+    config = make_config(["--config", preset])
+    assert config.update.examples(1) == 32
+    assert (config.update.optimiser, config.update.clipping_point) == ("adamw-bert", "per_update")
+    assert (config.schedule.warmup, config.schedule.base_learning_rate) == (0.1, rate)
+    assert (config.finetuning.task, config.finetuning.num_train_epochs) == (task, epochs)
+    assert config.data.max_seq_length == length
+    assert config.model.settings() == {}  # the checkpoint's
 
 
 def test_mlperfs_preset_is_the_record_run():

@@ -29,6 +29,7 @@ from trainer.config.devices import IpuSection
 from trainer.config.flags import make_config, shipped_configs
 from trainer.config.model import ModelConfig
 from trainer.config.schema import device_option_properties
+from trainer.config.settings import Config
 from trainer.devices.ipu import device as ipu
 from trainer.devices.ipu import options, programs, stages
 from trainer.devices.registry import find_device
@@ -626,7 +627,7 @@ def test_workers_that_poptorch_knows_nothing_of_are_refused():
     device = find_device(config)
     workers = Single(device)
     workers.size = 2
-    model, task = device.place(BertForPreTraining(SHAPE)), find_task("pretraining", device)
+    model, task = device.place(BertForPreTraining(SHAPE)), find_task(Config.of(), device)
     with pytest.raises(SettingsError, match="2 processes that poprun did not start; .* start by poprun"):
         find_strategy(Worker(config=config, device=device, workers=workers, task=task, model=model))
 

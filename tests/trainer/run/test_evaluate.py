@@ -58,7 +58,7 @@ def measured(dataset: Path, **settings: object) -> tuple[EvaluationRecord, BertF
     runtime = Runtime(config=config, device=device, workers=Single(device), task=Pretraining())
     model = make_model(runtime, SHAPE)
     inference = find_inference(runtime.worker(model))
-    return Evaluation(runtime, open_dataset(str(dataset))).measure(inference, step=3, trained=12), model
+    return Evaluation.of(runtime, open_dataset(str(dataset))).measure(inference, step=3, trained=12), model
 
 
 def everything(dataset: Path) -> RowBatch:

@@ -24,7 +24,7 @@ from trainer.devices.ipu.stages import (
 )
 from trainer.devices.loss_scale import LossScale
 from trainer.devices.programs import LossAndSums
-from trainer.model.bert import BertForPreTraining
+from trainer.model.bert import BertForPreTraining, HeadedBert
 from trainer.optim import Preset
 
 _SDK = "source the Poplar SDK's enable scripts and install its PopTorch wheel"
@@ -60,8 +60,10 @@ class Ipu(Device):
         self.replicas = self._popdist.getNumLocalReplicas() if self._popdist else config.update.replicas or 1
         self.updates_per_call = config.ipu.batches_per_step or 1
 
-    def place(self, model: BertForPreTraining) -> BertForPreTraining:
+    def place(self, model: HeadedBert) -> HeadedBert:
         """The model, still on the host, with its stages marked and in the configured precision."""
+        if not isinstance(model, BertForPreTraining):
+            raise SettingsError("device 'ipu' pre-trains only; fine-tune on another device")
         poptorch, given = self.poptorch, self.config.ipu
         self.pipeline = plan_pipeline(given, model.config.num_hidden_layers)
         if self.config.update.precision == "fp16":

@@ -1,0 +1,38 @@
+"""Small files to fine-tune on, of our own writing, and a model to start from."""
+
+import json
+from pathlib import Path
+
+PLACES = ("harbour", "market", "library", "garden", "bridge", "tower")
+KINDS = ("good", "bad")
+
+
+def squad_file(path: Path, count: int = 24) -> Path:
+    """Questions whose answer is the word behind a name in their context."""
+    paragraphs = []
+    for number in range(count):
+        place, other = PLACES[number % 6], PLACES[(number + 2) % 6]
+        context = f"Anna went to the {place} . Later Peter saw the {other} ."
+        person, answer = (("Anna", place), ("Peter", other))[number % 2]
+        start = context.index(answer)
+        question = {
+            "id": f"question-{number}",
+            "question": f"Where was {person} ?",
+            "answers": [{"text": answer, "answer_start": start}],
+        }
+        paragraphs.append({"context": context, "qas": [question]})
+    data = {"version": "1.1", "data": [{"title": "Places", "paragraphs": paragraphs}]}
+    path.write_text(json.dumps(data), encoding="utf-8")
+    return path
+
+
+def table(path: Path, count: int = 48, *, labelled: bool = True, score: bool = False) -> Path:
+    """A table with the columns text and label: the label says which of two words the text has."""
+    rows = ["text\tlabel" if labelled else "text"]
+    for number in range(count):
+        kind = number * 7 % 5 % 2
+        text = f"The {PLACES[number % 6]} is {('old', 'new')[kind]} ."
+        label = f"{1.5 * kind - 0.5}" if score else KINDS[kind]
+        rows.append(f"{text}\t{label}" if labelled else text)
+    path.write_text("\n".join(rows) + "\n", encoding="utf-8")
+    return path

@@ -1,0 +1,164 @@
+"""Fine-tuning by the command: tasks are learned, evaluated, predicted, resumed; wrong input is one line."""
+
+import csv
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.support.fine_tuning import squad_file, table
+from tests.support.training_runs import refuse, tensors, words
+from trainer.__main__ import main
+
+SHORT = (
+    "--max-seq-length=40",
+    "--batch-size=8",
+    "--no-progress-bar",
+    "--optimiser=adamw",
+    "--max-query-length=16",
+)
+QUICK = ("--base-learning-rate=0.003", "--warmup=0.1")
+
+
+@pytest.fixture(scope="module")
+def start(training_set, tmp_path_factory) -> Path:
+    """A pre-trained model of three updates in Hugging Face form, with its vocabulary."""
+    place = tmp_path_factory.mktemp("pretrained")
+    assert main(words(training_set, place / "run", "--steps=3", "--no-logs")) == 0
+    assert main(["convert", str(place / "run"), str(place / "bert")]) == 0
+    return place / "bert"
+
+
+@pytest.fixture
+def finetune(trainer, start, tmp_path):
+    """The command from that model into ``run``."""
+
+    def call(task: str, *more: object):
+        given = [f"--task={task}", f"--start-from-ckpt={start}", f"--output-dir={tmp_path / 'run'}"]
+        return trainer("finetune", *given, *SHORT, *QUICK, *more)
+
+    return call
+
+
+def evaluations(run: Path) -> list[dict[str, float]]:
+    with (run / "evaluation.csv").open(encoding="utf-8") as file:
+        return [{name: float(value) for name, value in row.items()} for row in csv.DictReader(file)]
+
+
+def test_answers_are_learned_and_written_as_the_original_does(finetune, trainer, start, tmp_path, one_thread):
+    data = squad_file(tmp_path / "train.json")
+    given = ("--train-file", data, "--eval-file", data, "--num-train-epochs=30", "--eval-every=0")
+    assert finetune("squad", *given).status == 0
+    (found,) = evaluations(tmp_path / "run")
+    assert found["exact_match"] > 90
+    assert found["f1"] >= found["exact_match"]
+    predictions = json.loads((tmp_path / "run" / "predictions.json").read_text(encoding="utf-8"))
+    asked = json.loads(data.read_text(encoding="utf-8"))["data"][0]["paragraphs"]
+    gold = {one["qas"][0]["id"]: one["qas"][0]["answers"][0]["text"] for one in asked}
+    assert list(predictions) == list(gold)
+    right = sum(predictions[name] == gold[name] for name in gold)
+    assert 100 * right / len(gold) == pytest.approx(found["exact_match"])
+    diary = tmp_path / "diary.txt"
+    diary.write_text("Anna went to the bridge . Later Peter saw the tower .", encoding="utf-8")
+    asked = ("predict", "--task=squad", tmp_path / "run", "Where was Anna ?", "--context", diary)
+    assert trainer(*asked).out == "bridge\n"
+    told = json.loads(trainer(*asked, "--json").out)
+    assert told["answer"] == "bridge"
+    assert 0.2 < told["probability"] <= 1
+    refuse(trainer("predict", tmp_path / "run", "[MASK]"), 1, "without a masked-word head")
+    refuse(trainer("predict", "--task=squad", start, "Where ?", "--context", diary), 1, "no head for answers")
+    refuse(trainer("predict", "--task=squad", start, "Where ?"), 2, "--task squad needs it")
+    best = json.loads((tmp_path / "run" / "nbest_predictions.json").read_text(encoding="utf-8"))
+    assert all(best[name][0]["text"] == predictions[name] for name in gold)
+    assert all(sum(one["probability"] for one in best[name]) == pytest.approx(1) for name in gold)
+
+
+def test_labels_of_the_file_are_learned_and_predicted_for_another(finetune, trainer, tmp_path, one_thread):
+    train, plain = table(tmp_path / "train.tsv"), table(tmp_path / "plain.tsv", 10, labelled=False)
+    given = ("--train-file", train, "--eval-file", train, "--num-train-epochs=12")
+    outcome = finetune("classification", *given, "--do-predict", "--predict-file", plain)
+    assert outcome.status == 0, outcome.err
+    found = evaluations(tmp_path / "run")
+    assert len(found) == 12  # after each epoch
+    assert found[-1]["acc"] == found[-1]["label_accuracy"] > 0.95
+    written = (tmp_path / "run" / "predict" / "predictions.tsv").read_text(encoding="utf-8").splitlines()
+    wanted = [line.split("\t")[1] for line in train.read_text(encoding="utf-8").splitlines()[1:11]]
+    assert written[0] == "index\tprediction"
+    assert [line.split("\t")[1] for line in written[1:]] == wanted
+    assert trainer("finetune", "--task=classification", "--no-do-train", f"--output-dir={tmp_path / 'run'}",
+                   "--eval-file", train, "--labels", '["bad", "good"]', *SHORT).status == 0  # fmt: skip
+
+
+def test_scores_are_learned(finetune, tmp_path, one_thread):
+    data = table(tmp_path / "train.tsv", score=True)
+    given = (
+        "--train-file",
+        data,
+        "--eval-file",
+        data,
+        "--num-train-epochs=8",
+        "--regression",
+        "--eval-every=0",
+    )
+    assert finetune("classification", *given).status == 0
+    (found,) = evaluations(tmp_path / "run")
+    assert found["pearson"] > 0.95
+    assert found["score_loss"] < 0.1
+
+
+def test_a_stopped_run_resumes_to_the_same_bits_and_keeps_its_features(finetune, tmp_path, one_thread):
+    data = table(tmp_path / "train.tsv")
+    given = ("--train-file", data, "--eval-file", data, "--num-train-epochs=2", "--eval-every=0")
+    assert finetune("classification", *given).status == 0
+    whole = tensors(tmp_path / "run", 12)
+    shutil.rmtree(tmp_path / "run")
+    assert finetune("classification", *given, "--steps-this-run=5").status == 0
+    resumed = finetune("classification", *given, "--resume")
+    assert resumed.status == 0
+    assert resumed.err.count("features kept in") == 2
+    assert tensors(tmp_path / "run", 12) == whole
+
+
+def test_rows_give_the_losses_of_flat_batches(finetune, tmp_path, one_thread):
+    data = squad_file(tmp_path / "train.json")
+    given = ("--train-file", data, "--steps=4", "--log-every=1", "--hidden-dropout-prob=0")
+    given += ("--attention-probs-dropout-prob=0",)
+    found = []
+    for more in ((), ("--rows",)):
+        assert finetune("squad", *given, *more).status == 0
+        with (tmp_path / "run" / "training.csv").open(encoding="utf-8") as file:
+            found.append([float(row["answer_loss"]) for row in csv.DictReader(file)])
+        shutil.rmtree(tmp_path / "run")
+    assert len(found[0]) == 4
+    assert found[0] == pytest.approx(found[1], rel=2e-4)
+
+
+def test_wrong_input_is_one_line(finetune, trainer, tmp_path):
+    data = table(tmp_path / "train.tsv")
+    refuse(finetune("squad", "--train-file", data, "--steps=1"), 1, "train.tsv: is not JSON")
+    refuse(finetune("classification", "--steps=1"), 2, "no file to train on; give --data-dir or --train-file")
+    refuse(finetune("mrpc", "--data-dir", tmp_path), 1, "train.tsv", "lacks the column 3")
+    other = tmp_path / "other.tsv"
+    other.write_text("text\tlabel\nOne .\tneither\n", encoding="utf-8")
+    given = ("--train-file", data, "--eval-file", other, "--steps=1")
+    refuse(finetune("classification", *given), 1, "has the label 'neither', expected one of bad, good")
+    refuse(
+        finetune("classification", "--train-file", data, "--first-column=body"), 1, "lacks the column body"
+    )
+    refuse(finetune("nothing", "--train-file", data), 2, "task is 'nothing', expected one of")
+    absent = trainer("finetune", "--task=squad", f"--output-dir={tmp_path / 'run'}", "--train-file", data)
+    refuse(absent, 2, "start_from_ckpt is missing: fine-tuning starts from a pre-trained model")
+    refuse(
+        trainer("pretrain", "--task=squad", f"--output-dir={tmp_path / 'run'}"),
+        2,
+        "task is squad",
+        "finetune",
+    )
+
+
+def test_a_vocabulary_of_another_model_is_refused(finetune, tmp_path):
+    data, other = table(tmp_path / "train.tsv"), tmp_path / "vocab.txt"
+    other.write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nold\nnew\n", encoding="utf-8")
+    given = ("--train-file", data, "--steps=1", f"--vocab={other}")
+    refuse(finetune("classification", *given), 1, "has 7 tokens, the model has vocab_size")

@@ -1,0 +1,70 @@
+"""Section of fine-tuning: the task, its files, and the settings of its features and predictions."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from trainer.config.section import Section
+
+PRETRAINING, SQUAD = "pretraining", "squad"
+
+
+_NAMES = {
+    "data-dir": "task-dir",
+    "train-file": "task-train-file",
+    "eval-file": "task-eval-file",
+    "dev-file": "task-eval-file",
+    "predict-file": "task-predict-file",
+    "validation-file": "task-eval-file",
+    "test-file": "task-predict-file",
+    "task-name": "task",
+    "learning-rate": "base-learning-rate",
+    "model-name-or-path": "start-from-ckpt",
+    "init-checkpoint": "start-from-ckpt",
+}
+"""Flags of run_squad.py, run_classifier.py and run_glue.py that mean something else in pre-training."""
+
+
+def task_flags(arguments: Sequence[str]) -> list[str]:
+    """The arguments of ``finetune`` under the names of the configuration's keys."""
+    found = []
+    for argument in arguments:
+        name, equals, value = argument.partition("=")
+        if argument.startswith("--"):
+            plain = name[2:].replace("_", "-")
+            name = f"--{_NAMES.get(plain, plain)}"
+        found.append(f"{name}{equals}{value}")
+    return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class FinetuningSection(Section):
+    """A task that starts from a pre-trained model; None: the task's own value."""
+
+    task: str = PRETRAINING
+    task_dir: str | None = None  # of the files that the task's program expects
+    task_train_file: str | None = None
+    task_eval_file: str | None = None
+    task_predict_file: str | None = None
+    num_train_epochs: float | None = None  # None: steps are given
+    lower_case: bool | None = None  # None: the checkpoint's, else true
+    do_eval: bool = True
+    do_predict: bool = False
+    doc_stride: int = 128  # tokens
+    max_query_length: int = 64  # tokens
+    n_best_size: int = 20
+    max_answer_length: int = 30  # tokens
+    version_2_with_negative: bool = False
+    null_score_diff_threshold: float = 0.0
+    first_column: str | None = None
+    second_column: str | None = None
+    label_column: str | None = None
+    labels: Sequence[str] | None = None  # in the order of their numbers; None: those of the training file
+    regression: bool = False
+
+    @property
+    def is_finetuning(self) -> bool:
+        return self.task != PRETRAINING
+
+    def idle(self) -> list[str]:
+        """The keys that have no effect on pre-training."""
+        return [] if self.is_finetuning else [name for name in self.values() if name != "task"]

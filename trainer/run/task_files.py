@@ -1,0 +1,115 @@
+"""The files of a task of fine-tuning, and the datasets of their features."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from bertdata.errors import InputError, MissingInputError, SettingsError
+from bertdata.io import storage
+from trainer.config.finetuning import SQUAD
+from trainer.config.settings import Config
+from trainer.tasks.classification.dataset import make_pair_set, settings_of
+from trainer.tasks.classification.reading import parse_pairs, with_labels
+from trainer.tasks.classification.settings import ClassificationSettings
+from trainer.tasks.classification.task import configured_task
+from trainer.tasks.feature_set import FeatureSet, feature_set_name, read_source
+from trainer.tasks.squad.dataset import make_squad_set
+from trainer.tasks.squad.task import squad_settings
+from trainer.tasks.tokenizers import configured_tokenizer
+
+_SQUAD_NAMES = ("train-v1.1.json", "dev-v1.1.json", "dev-v1.1.json")
+_SQUAD_2_NAMES = ("train-v2.0.json", "dev-v2.0.json", "dev-v2.0.json")
+_KEYS = ("task_train_file", "task_eval_file", "task_predict_file")
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TaskFiles:
+    """Paths of the files to train, to evaluate and to predict; None for one that is not there."""
+
+    train: str | None
+    evaluation: str | None
+    prediction: str | None
+
+
+def find_files(config: Config) -> TaskFiles:
+    """The given files, else those in task_dir under their usual names.
+
+    SettingsError where neither is given, MissingInputError where the file to train on is not there.
+    """
+    given = config.finetuning
+    names = _usual_names(config)
+    paths: list[str | None] = []
+    for key, name in zip(_KEYS, names, strict=True):
+        path = getattr(given, key)
+        if path is None and given.task_dir is not None:
+            usual = storage.join(given.task_dir, name)
+            path = usual if storage.exists(usual) else None
+        paths.append(path)
+    train, evaluation, prediction = paths
+    if config.run.do_train and train is None:
+        if given.task_dir is None:
+            raise SettingsError(f"task {given.task}: no file to train on; give --data-dir or --train-file")
+        raise MissingInputError(f"{given.task_dir}: holds no {names[0]}; give --train-file")
+    if given.do_predict and prediction is None:
+        raise SettingsError("do_predict: no file to predict; give --predict-file")
+    return TaskFiles(train=train, evaluation=evaluation if given.do_eval else None, prediction=prediction)
+
+
+def _usual_names(config: Config) -> tuple[str, str, str]:
+    if config.finetuning.task == SQUAD:
+        return _SQUAD_2_NAMES if config.finetuning.version_2_with_negative else _SQUAD_NAMES
+    return configured_task(config).files
+
+
+def find_labels(config: Config, files: TaskFiles) -> list[str] | None:
+    """The labels of a classification in the order of their numbers: given, the task's, or the file's."""
+    if config.finetuning.task == SQUAD:
+        return None
+    task = configured_task(config)
+    if task.regression:
+        return None
+    if task.labels is None:
+        if files.train is None:
+            raise SettingsError(
+                f"task {task.name}: its labels are not known without a training file; give --labels"
+            )
+        source = read_source(files.train)
+        task = with_labels(task, parse_pairs(source.data, source.path, task))
+    assert task.labels is not None
+    return list(task.labels)
+
+
+def make_features(config: Config, path: str, *, training: bool, labelled: bool, tell: Tell) -> FeatureSet:
+    """The dataset of a file's features, below output_dir; one that is there is verified and kept.
+
+    labelled: of a classification, whether its labels are read. tell: gets warnings, and a line.
+    """
+    source, tokenizer = read_source(path), configured_tokenizer(config)
+    if config.finetuning.task == SQUAD:
+        settings = squad_settings(config, config.data.max_seq_length, training=training)
+        directory = _directory(config, feature_set_name(source, tokenizer.vocabulary, settings))
+        made = make_squad_set(directory, source, tokenizer, settings)
+    else:
+        task, length = configured_task(config), config.data.max_seq_length
+        pair_settings = settings_of(
+            task,
+            labelled=labelled,
+            dialect="google",
+            lower_case=config.finetuning.lower_case is not False,
+            max_seq_length=ClassificationSettings().max_seq_length if length is None else length,
+            format="tfrecord",
+        )
+        directory = _directory(config, feature_set_name(source, tokenizer.vocabulary, pair_settings))
+        made = make_pair_set(directory, source, tokenizer, task, pair_settings)
+    for warning in made.warnings:
+        tell(f"warning: {warning}")
+    examples = sum(shard.examples for shard in made.manifest.shards)
+    if not examples:
+        raise InputError(f"{path}: gives no features")
+    tell(f"{path}: {examples} features {'kept' if made.kept else 'made'} in {made.directory}")
+    return made
+
+
+def _directory(config: Config, name: str) -> str:
+    return storage.join(str(config.run.output_dir), f"features/{name}")

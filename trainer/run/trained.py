@@ -1,0 +1,46 @@
+"""A trained model opened to be tried: its checkpoint, shape and tokeniser."""
+
+from dataclasses import dataclass
+
+from bertdata.errors import MissingInputError
+from bertdata.tokens.vocabulary import WordPieceVocabulary
+from trainer.config.model import ModelConfig
+from trainer.model.checkpoints.checkpoint import Checkpoint
+from trainer.model.checkpoints.kinds import is_recognised
+from trainer.run.checkpoint import STATE
+from trainer.run.checkpoint_source import OURS, find_own, open_checkpoint
+from trainer.run.tokenizer import find_tokenizer
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Trained:
+    """A checkpoint, its tensors not read yet, and the tokeniser that its model was trained with."""
+
+    checkpoint: Checkpoint
+    shape: ModelConfig
+    vocabulary: WordPieceVocabulary
+    lower_case: bool
+
+
+def open_trained(
+    source: str, *, vocabulary: str | None, train_data: str | None, lower_case: bool | None
+) -> Trained:
+    """The newest checkpoint of a run, or a checkpoint of any program.
+
+    vocabulary, train_data, lower_case: as ``convert`` takes them. MissingInputError where checkpoint or
+    vocabulary is not at hand.
+    """
+    if find_own(source) is None and not is_recognised(source):
+        raise MissingInputError(f"{source}: holds no checkpoint: neither {STATE} nor another program's")
+    checkpoint = open_checkpoint(source, with_moments=False)
+    shape = checkpoint.expect_config()
+    found = find_tokenizer(checkpoint, shape, vocabulary, train_data, lower_case)
+    if found is None:
+        if checkpoint.kind != OURS:
+            raise MissingInputError(f"{source}: holds no vocab.txt; give --vocab")
+        raise MissingInputError(
+            f"{source}: its vocabulary is not at hand; give --vocab, or --train-data where it has moved"
+        )
+    words, lower = found
+    assert isinstance(words, WordPieceVocabulary)
+    return Trained(checkpoint=checkpoint, shape=shape, vocabulary=words, lower_case=lower)
