@@ -21,14 +21,14 @@ ZSTD_LEVEL = 3
 class ParquetOutput:
     """A Parquet file that is written to a sink, a row group a table."""
 
-    def __init__(self, sink: Sink, schema: Any) -> None:
+    def __init__(self, sink: Sink, schema: Any, zstd_level: int = ZSTD_LEVEL) -> None:
         file = _SinkFile(sink)
         weakref.finalize(self, file.abandon)
         self._parquet = import_module("pyarrow.parquet").ParquetWriter(
             file,
             schema,
             compression="zstd",
-            compression_level=ZSTD_LEVEL,
+            compression_level=zstd_level,
             use_dictionary=False,  # zstd alone finds the passages that the dupe factor repeats
             version="2.6",
             data_page_version="1.0",

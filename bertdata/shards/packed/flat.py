@@ -42,6 +42,8 @@ NAME = "flat"
 _FIELDS = row_fields(NAME, "parquet")
 _TYPES = {name: field.type for name, field in _FIELDS.items()}
 _SIZES = ("max_seq_length", "max_predictions_per_seq", "sequences_per_row")
+_ZSTD_LEVEL = 1
+"""Packing puts examples of one document far apart, so a higher level finds little more to repeat."""
 
 
 class FlatWriter:
@@ -53,7 +55,7 @@ class FlatWriter:
         self._received = 0
         self._blocks = PackRegrouping(group_rows(layout))
         self._schema = list_schema(_TYPES, set(_FIELDS))
-        self._parquet = ParquetOutput(sink, self._schema)
+        self._parquet = ParquetOutput(sink, self._schema, _ZSTD_LEVEL)
 
     def write(self, packs: PackBatch) -> None:
         packs = pack_arrays(packs)
