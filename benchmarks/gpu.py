@@ -80,7 +80,7 @@ def measure(settings: dict[str, Any], updates: int) -> dict[str, Any]:
     size = config.update.batch_size or 32
     loader = Loader(
         data,
-        form=runtime.form(data, size),
+        form=runtime.form(data, size, 1),
         batch_size=size,
         seed=config.data.seed,
         prepare=runtime.device.prepare,

@@ -178,9 +178,13 @@ class Dataset:
             entries = parse_entry(InputEntry, note.get("input")), parse_entry(ShardEntry, note.get("shard"))
         except ManifestError:  # a note of another version
             return self._listed_entry(shard)
-        if entries[1].name != shard or entries[1].lengths_md5 is None:  # no run of this version notes that
-            return self._listed_entry(shard)
-        return entries
+        return entries if self._may_note(shard, entries[1]) else self._listed_entry(shard)
+
+    def _may_note(self, shard: str, entry: ShardEntry) -> bool:
+        """True for what a run of this version notes: lengths, and rows where the shard is packed."""
+        packed = self.plan.settings.get("packing") is not None
+        rows_fit = (entry.rows is not None) == packed and (packed or entry.index_md5 is None)
+        return entry.name == shard and entry.lengths_md5 is not None and rows_fit
 
     def _listed_entry(self, shard: str) -> Entries | None:
         """The entries of a shard in the manifest of the finished dataset, if it is of our plan."""

@@ -24,6 +24,7 @@ def test_the_requirements_are_those_of_the_extras_named(script: ModuleType) -> N
         "torch",
         "numpy",
         "safetensors",
+        "cramjam",
     ]
     assert script.requirements(["wiki"]) == ["wikiextractor==3.1.0"]
     assert script.requirements([]) == []

@@ -20,7 +20,7 @@ ODD = (None, 1, -5, 1.5, "../../x", [], {}, [1], 1 << 70)
 
 MAY_BE_NULL = ("unknown_tokens",)
 
-KINDS = {"extract": 3, "mlperf": 2, "nvidia": 2, "create": 2, "shuffled": 3}
+KINDS = {"extract": 2, "mlperf": 2, "nvidia": 2, "create": 2, "shuffled": 3}
 """Kinds of notes of each step, with the plan."""
 
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from bertdata._native import kernels
 from bertdata.wiki.mlperf import MlperfExtractor
 from bertdata.wiki.mlperf.compute import compute
+from bertdata.wiki.pages import LIMIT
 from tests.support.dumps import HEAD, TAIL, page
 from tests.support.strategies import tries
 from tests.support.wiki_extraction import LIMITS, Extraction, split_head
@@ -124,7 +125,7 @@ def assert_equal(dump: bytes, *, templates: bool, **settings: Any) -> None:
     place = 0
     for found, expected in zip(kernel.outcomes, twin.outcomes, strict=False):
         source = pages[expected[3] : expected[4]].decode(errors="replace")
-        assert tuple(found) == expected, source
+        assert _without_limit(tuple(found)) == _without_limit(expected), source
         end = place + expected[2]
         assert kernel.articles[place:end].decode() == twin.articles[place:end].decode(), source
         place = end
@@ -132,6 +133,11 @@ def assert_equal(dump: bytes, *, templates: bool, **settings: Any) -> None:
     assert kernel.articles == twin.articles
     assert kernel.first_ids == twin.first_ids
     assert [tuple(state) for state in kernel.states] == [tuple(state) for state in twin.states]
+
+
+def _without_limit(outcome: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The outcome; which of several limits a page met first is not said: the engines count differently."""
+    return (outcome[0], *outcome[2:]) if outcome[0] == LIMIT else outcome
 
 
 @pytest.mark.parametrize("templates", [False, True])
