@@ -10,11 +10,13 @@ from collections.abc import Callable, Generator, Iterable
 from typing import TYPE_CHECKING, TypeVar
 
 from bertdata.errors import BertDataError
-from bertdata.io.process_pool import WINDOW
 from bertdata.io.signals import signals_held
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
+
+WINDOW = 8
+"""Items under way for each worker: many, because the thread that takes results competes with the workers."""
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

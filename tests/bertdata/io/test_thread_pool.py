@@ -14,8 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bertdata.errors import BertDataError
-from bertdata.io.process_pool import WINDOW
-from bertdata.io.thread_pool import ThreadPool
+from bertdata.io.thread_pool import WINDOW, ThreadPool
 
 LONG = 60.0
 """Seconds after which a wait for something that must happen is a failure."""
