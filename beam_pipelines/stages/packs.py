@@ -24,7 +24,7 @@ from bertdata.dataset.manifest import ShardEntry
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class PackStages:
-    """What the stages need: the source, the settings of the rows, the output directory."""
+    """The arguments of the stages: the source, the settings of the rows, the output directory."""
 
     source: PackSource
     settings: PackSettings

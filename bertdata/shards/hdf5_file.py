@@ -16,7 +16,7 @@ COPY_BYTES = 1024 * 1024
 LIBRARY_VERSIONS = ("earliest", "v110")  # the oldest structures that hold the data: any HDF5 reads them
 
 H5PY_ERRORS = (OSError, RuntimeError, KeyError, ValueError, TypeError, OverflowError, MemoryError)
-"""What h5py raises for metadata or data that make no sense; it has no exception of its own."""
+"""The exceptions of h5py for metadata or data that make no sense; it has none of its own."""
 
 
 class ScratchHdf5:

@@ -171,7 +171,7 @@ def check_schema(schema: Any, types: Mapping[str, str], lists: set[str], name: s
 
 
 def file_metadata(file: IO[bytes], what: str) -> str | None:
-    """What a Parquet file's metadata say under ``bertdata.<what>``; None where they say nothing."""
+    """The value of ``bertdata.<what>`` in a Parquet file's metadata; None where it has none."""
     load_pyarrow()
     try:
         metadata = import_module("pyarrow.parquet").ParquetFile(file).schema_arrow.metadata or {}

@@ -20,7 +20,7 @@ def dump_metadata(plan: PackPlan) -> bytes:
 
 
 def metadata(plan: PackPlan) -> dict[str, Any]:
-    """What Habana's file says of a packed dataset, under the same names."""
+    """The numbers of a packed dataset in Habana's file, under the same names."""
     positions, padded = plan.rows * plan.max_seq_length, plan.examples * plan.max_seq_length
     return {
         "number_of_sequences_dropped": 0,

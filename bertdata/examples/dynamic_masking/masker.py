@@ -20,7 +20,7 @@ from bertdata.records import Vocabulary
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Draws:
-    """What the masks of N examples are a function of, beside their ids.
+    """The arguments of N examples' masks, beside their ids.
 
     keys: that of each one's shard and epoch (``counter_stream.shard_key``). numbers: its index in the shard.
     rates: the share of ids to mask.

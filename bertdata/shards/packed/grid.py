@@ -35,7 +35,7 @@ RULES = {
 
 
 class GridLayout(Protocol):
-    """How sequences lie in rows of fixed width."""
+    """The arrangement of sequences in rows of fixed width."""
 
     name: str
 
@@ -154,7 +154,7 @@ def arrange_masks(
 
 
 def number_counts(grids: Grids, used: Array, highest: Array, record: GridCheck) -> Array:
-    """How often each row's ``numbers`` has 1, 2, ... in its used cells, [N, K].
+    """The counts of 1, 2, ... among the used cells of each row's ``numbers``, [N, K].
 
     highest: the largest number of each row. ShardError where the numbers do not ascend without a gap.
     """

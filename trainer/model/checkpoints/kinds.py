@@ -14,7 +14,7 @@ from trainer.model.tensor_bundle.prefix import find_prefix
 from trainer.model.tensor_bundle.reader import Bundle
 
 KINDS = ("tf1", "tf2", "nvidia", "habana", "graphcore", "huggingface")
-"""What is read."""
+"""The kinds that are read."""
 
 WRITERS: dict[str, Callable[[Checkpoint, str], str]] = {
     "huggingface": write_huggingface,
