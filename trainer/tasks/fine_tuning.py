@@ -1,7 +1,4 @@
-"""What the tasks of fine-tuning share: datasets of features, and examples that are there or missing."""
-
-from abc import abstractmethod
-from typing import Any
+"""Base of the tasks of fine-tuning: datasets of features, and means over the examples that are there."""
 
 import torch
 from torch import Tensor
@@ -32,11 +29,6 @@ class FineTuning(Task):
 
     def survey(self, data: OpenedDataset) -> None:
         """Nothing: evaluation asks nothing of the training data."""
-
-    @property
-    @abstractmethod
-    def head(self) -> dict[str, Any]:
-        """What a checkpoint must say of the task's head, as keys of the configuration."""
 
 
 def is_there(batch: Batch) -> Tensor:

@@ -22,7 +22,7 @@ WRITERS: dict[str, Callable[[Checkpoint, str], str]] = {
     "tf2": write_tensorflow2,
     "nvidia": write_nvidia,
 }
-"""What is written, by functions of a checkpoint and a new directory that return the path."""
+"""The kinds that are written, by functions of a checkpoint and a new directory that return the path."""
 
 _TORCH_KINDS = KINDS[2:]
 _TORCH_FILES = (".pt", ".pth")

@@ -27,7 +27,7 @@ _DAMAGED = (
     *(RuntimeError, ValueError, TypeError, LookupError, AttributeError, EOFError, OverflowError),
     *(AssertionError, struct.error, zipfile.BadZipFile, zlib.error),
 )
-"""What torch and zipfile raise for a file that is damaged, or is none of theirs."""
+"""The exceptions of torch and zipfile for a file that is damaged, or is none of theirs."""
 
 _REMEDY = "where it was made, save its tensors alone: torch.save({'model': checkpoint['model']}, FILE)"
 

@@ -76,10 +76,6 @@ class Classification(FineTuning):
             curves={f"{kind}s": (kind, kind)},
         )
 
-    @property
-    def head(self) -> dict[str, Any]:
-        return {"labels": None if self.task.labels is None else list(self.task.labels)}
-
     def new_model(self, shape: ModelConfig) -> BertForSequenceClassification:
         """The model; SettingsError where the labels are not known yet."""
         if self.task.regression:

@@ -52,10 +52,6 @@ class Squad(FineTuning):
     def __init__(self, config: Config) -> None:
         self._config = config
 
-    @property
-    def head(self) -> dict[str, Any]:
-        return {}
-
     def new_model(self, shape: ModelConfig) -> BertForQuestionAnswering:
         return BertForQuestionAnswering(shape)
 
