@@ -1,0 +1,1 @@
+"""The division of a model that one device cannot hold."""

@@ -1,0 +1,130 @@
+"""A plan: how a model, an update's micro-batches and the devices are divided among each other."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from bertdata.errors import SettingsError
+
+FORMAT = "bertdata plan 1"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Memory:
+    """Bytes that one device of a stage needs at most, by purpose."""
+
+    weights: int
+    gradients: int
+    moments: int
+    activations: int  # of all micro-batches under way, and what is there for a moment only
+
+    @property
+    def total(self) -> int:
+        return self.weights + self.gradients + self.moments + self.activations
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StagePlan:
+    """A stage: layers ``first`` to ``last - 1`` of the encoder, and what is forecast of it.
+
+    The first stage has the embeddings too, the last one the pooler and the heads. recomputes: activations
+    are computed again in the backward pass, layer by layer. sharded: each copy holds a part of each weight.
+    Times are in seconds: forward and backward (with what is recomputed) of a micro-batch, transfer of a
+    micro-batch's activations to the next stage and of their gradients back, all_reduce of an update's
+    gradients (of a sharded stage with the gathering of its weights).
+    """
+
+    first: int
+    last: int
+    recomputes: bool
+    sharded: bool
+    forward: float
+    backward: float
+    transfer: float
+    all_reduce: float
+    memory: Memory
+
+    @property
+    def layers(self) -> range:
+        return range(self.first, self.last)
+
+    @property
+    def seconds(self) -> float:
+        """The time that a micro-batch keeps the stage busy."""
+        return self.forward + self.backward + self.transfer
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Plan:
+    """Stages, copies of each stage, and micro-batches; devices = stages x copies.
+
+    An update takes, with m micro-batches and t the seconds of a stage: the sum of t over the stages, m - 1
+    times the longest t (1F1B), then the longest all_reduce and the optimiser's step.
+    """
+
+    model: Mapping[str, Any]  # ModelConfig.as_json
+    sequence_length: int
+    precision: str
+    optimiser: str
+    copies: int
+    batch_size: int  # rows of a micro-batch
+    micro_batches: int  # of each copy in an update
+    stages: tuple[StagePlan, ...]
+    step: float = 0.0  # seconds of the optimiser's step
+
+    @property
+    def devices(self) -> int:
+        return len(self.stages) * self.copies
+
+    @property
+    def examples(self) -> int:
+        """Rows of an update over all devices."""
+        return self.copies * self.micro_batches * self.batch_size
+
+    @property
+    def strategy(self) -> str:
+        """The strategy that trains by the plan."""
+        if len(self.stages) > 1:
+            return "pipelined"
+        return "sharded" if self.stages[0].sharded else "replicated"
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of an update."""
+        times = [stage.seconds for stage in self.stages]
+        reduce = max(stage.all_reduce for stage in self.stages)
+        return sum(times) + (self.micro_batches - 1) * max(times) + reduce + self.step
+
+    @property
+    def bubble(self) -> float:
+        """The share of the devices' time between the first and the last pass in which they wait."""
+        times = [stage.seconds for stage in self.stages]
+        span = sum(times) + (self.micro_batches - 1) * max(times)
+        return 1 - self.micro_batches * sum(times) / (len(times) * span)
+
+    def as_json(self) -> dict[str, Any]:
+        return {"format": FORMAT, **asdict(self)}
+
+    def text(self) -> str:
+        """The file that ``parse_plan`` reads."""
+        return json.dumps(self.as_json(), indent=1) + "\n"
+
+
+def parse_plan(values: Any, where: str) -> Plan:
+    """The plan of a file's JSON; SettingsError where it is none."""
+    try:
+        values = dict(values)
+        if (found := values.pop("format", None)) != FORMAT:
+            raise SettingsError(f"{where}: no plan of this trainer: found format {found!r}")
+        stages = tuple(
+            StagePlan(**{**stage, "memory": Memory(**stage["memory"])}) for stage in values.pop("stages")
+        )
+        plan = Plan(**values, stages=stages)
+    except (TypeError, ValueError, KeyError) as error:
+        raise SettingsError(f"{where}: no plan of this trainer: {error}") from None
+    ends = [0, *(stage.last for stage in stages)]
+    is_whole = all(stage.first == end < stage.last for stage, end in zip(stages, ends, strict=False))
+    if not (is_whole and ends[-1] == plan.model.get("num_hidden_layers")):
+        raise SettingsError(f"{where}: its stages do not follow one another through the layers")
+    return plan
