@@ -18,6 +18,7 @@ TITLES = {
     "masking": "masks",
     "model": "model",
     "update": "update of the weights",
+    "split": "division of the model over the devices",
     "schedule": "learning rate",
     "reports": "reports",
     "finetuning": "fine-tuning",

@@ -22,6 +22,7 @@ from trainer.config.run import RunSection
 from trainer.config.schedule import ScheduleSection
 from trainer.config.schema import DEVICE_OPTIONS, device_option_properties, properties, section_keys, usual
 from trainer.config.section import Section, check
+from trainer.config.split import SplitSection
 from trainer.config.update import UpdateSection
 
 SECTIONS: dict[str, type[Section]] = {
@@ -30,6 +31,7 @@ SECTIONS: dict[str, type[Section]] = {
     "masking": MaskingSection,
     "model": ModelSection,
     "update": UpdateSection,
+    "split": SplitSection,
     "schedule": ScheduleSection,
     "reports": ReportsSection,
     "finetuning": FinetuningSection,
@@ -54,6 +56,7 @@ class Config:
     masking: MaskingSection = field(default_factory=MaskingSection)
     model: ModelSection = field(default_factory=ModelSection)
     update: UpdateSection = field(default_factory=UpdateSection)
+    split: SplitSection = field(default_factory=SplitSection)
     schedule: ScheduleSection = field(default_factory=ScheduleSection)
     reports: ReportsSection = field(default_factory=ReportsSection)
     finetuning: FinetuningSection = field(default_factory=FinetuningSection)

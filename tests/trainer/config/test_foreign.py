@@ -44,7 +44,7 @@ def test_every_name_means_one_thing():
 
 def test_every_program_has_a_table_of_names_of_existing_keys():
     assert {path.stem for path in FOREIGN.glob("*.json")} == {
-        *("google", "graphcore", "habana", "mlperf", "nvidia")
+        *("google", "graphcore", "habana", "mlperf", "nvidia", "rannc")
     }
     assert set(other_names().values()) <= OWN_KEYS
     keys = {item["key"] for item in translations().values() if "key" in item}
@@ -111,6 +111,53 @@ def test_every_other_name_sets_its_key(alias, name):
 )
 def test_names_of_other_trainers_have_their_meaning(flags, wanted):
     assert_keys(make_config(flags), **wanted)
+
+
+RANNC_KEYS = {
+    "load_deployment": "plan.json",
+    "save_deployment": "kept.json",
+    "mem_limit_gb": 32,
+    "mem_margin": 0.2,
+    "min_pipeline": 4,
+    "max_pipeline": 16,
+    "limit_dev_num_pot": False,
+    "opt_param_factor": 2,
+    "min_partition_num": 5,
+    "max_partition_num": 32,
+    "dp_search_all": True,
+    "partitioning_dry_run_np": 8,
+}
+
+
+@pytest.mark.parametrize("as_flags", [False, True])
+def test_rannc_settings_are_understood(tmp_path, as_flags):
+    flags = [f"--{name}={str(value).lower()}" for name, value in RANNC_KEYS.items()]
+    config = make_config(flags if as_flags else ["--config", config_file(tmp_path, **RANNC_KEYS)])
+    assert_keys(
+        config,
+        plan="plan.json",
+        save_plan="kept.json",
+        device_memory=32,
+        memory_margin=0.2,
+        min_micro_batches=4,
+        max_micro_batches=16,
+        power_of_two=False,
+    )
+    assert config.split.memory_bytes == 32_000_000_000
+    assert config.keys_without_effect("cuda") == [
+        "dp_search_all",
+        "max_partition_num",
+        "min_partition_num",
+        "opt_param_factor",
+        "partitioning_dry_run_np",
+    ]
+
+
+def test_the_defaults_of_the_division_are_rannc_defaults():
+    split = make_config([]).split
+    assert split.memory_margin == 0.1
+    assert (split.min_micro_batches, split.max_micro_batches) == (1, 32)
+    assert split.power_of_two
 
 
 def test_every_translation_is_in_the_table_above():
