@@ -12,7 +12,10 @@ FORMAT = "bertdata plan 1"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Memory:
-    """Bytes that one device of a stage needs at most, by purpose."""
+    """Bytes on one device of a stage at the moment when they are most, by purpose.
+
+    gradients may be 0: with one micro-batch the gradients come while the activations go.
+    """
 
     weights: int
     gradients: int
@@ -30,9 +33,10 @@ class StagePlan:
 
     The first stage has the embeddings too, the last one the pooler and the heads. recomputes: activations
     are computed again in the backward pass, layer by layer. sharded: each copy holds a part of each weight.
-    Times are in seconds: forward and backward (with what is recomputed) of a micro-batch, transfer of a
-    micro-batch's activations to the next stage and of their gradients back, all_reduce of an update's
-    gradients (of a sharded stage with the gathering of its weights).
+    Times are in seconds: forward and backward of a micro-batch (with what is recomputed; of a sharded stage
+    with the gathering of its weights and the scattering of their gradients), transfer of a micro-batch's
+    activations to the next stage and of their gradients back, all_reduce of an update's gradients over the
+    copies (with those of the weights tied to another stage), step of the optimiser.
     """
 
     first: int
@@ -44,6 +48,7 @@ class StagePlan:
     transfer: float
     all_reduce: float
     memory: Memory
+    step: float = 0.0
 
     @property
     def layers(self) -> range:
@@ -60,7 +65,7 @@ class Plan:
     """Stages, copies of each stage, and micro-batches; devices = stages x copies.
 
     An update takes, with m micro-batches and t the seconds of a stage: the sum of t over the stages, m - 1
-    times the longest t (1F1B), then the longest all_reduce and the optimiser's step.
+    times the longest t (1F1B), then the longest all_reduce with the optimiser's step.
     """
 
     model: Mapping[str, Any]  # ModelConfig.as_json
@@ -71,7 +76,6 @@ class Plan:
     batch_size: int  # rows of a micro-batch
     micro_batches: int  # of each copy in an update
     stages: tuple[StagePlan, ...]
-    step: float = 0.0  # seconds of the optimiser's step
 
     @property
     def devices(self) -> int:
@@ -93,8 +97,8 @@ class Plan:
     def seconds(self) -> float:
         """Seconds of an update."""
         times = [stage.seconds for stage in self.stages]
-        reduce = max(stage.all_reduce for stage in self.stages)
-        return sum(times) + (self.micro_batches - 1) * max(times) + reduce + self.step
+        end = max(stage.all_reduce + stage.step for stage in self.stages)
+        return sum(times) + (self.micro_batches - 1) * max(times) + end
 
     @property
     def bubble(self) -> float:

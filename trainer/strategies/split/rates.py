@@ -1,0 +1,63 @@
+"""Rates of devices: what they compute and move in a second."""
+
+from dataclasses import dataclass
+
+from bertdata.errors import SettingsError
+
+REACHED = 0.5
+"""The share of a data sheet's figures that training is taken to reach."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DeviceRate:
+    """The rates of one device at one precision, in training; both greater than 0."""
+
+    flops: float  # floating-point operations a second, of matrix products
+    bytes: float  # bytes a second, read and written in its own memory
+    name: str = "given"
+
+    def __post_init__(self) -> None:
+        if not (self.flops > 0 and self.bytes > 0):
+            raise SettingsError(f"device rate {self.name}: found {self.flops:g} FLOP/s, {self.bytes:g} B/s")
+
+    def seconds(self, flops: float, moved: float) -> float:
+        """The time of so many operations and so many bytes read and written."""
+        return flops / self.flops + moved / self.bytes
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sheet:
+    """Figures of a device's data sheet.
+
+    fp32: matrix products of fp32 numbers as the trainer makes them, with TF32 where there is such.
+    """
+
+    memory: int  # bytes
+    fp32: float  # FLOP/s, without sparsity
+    half: float  # FLOP/s of bf16 and fp16, without sparsity
+    bytes: float  # bytes a second of its memory
+    bandwidth: float  # bytes a second to other devices of the same machine, in one direction
+
+
+SHEETS = {
+    "v100": Sheet(memory=32 * 10**9, fp32=15.7e12, half=125e12, bytes=900e9, bandwidth=150e9),
+    "a100": Sheet(memory=80 * 10**9, fp32=156e12, half=312e12, bytes=2039e9, bandwidth=300e9),
+    "h100": Sheet(memory=80 * 10**9, fp32=495e12, half=989e12, bytes=3350e9, bandwidth=450e9),
+    "h200": Sheet(memory=141 * 10**9, fp32=495e12, half=989e12, bytes=4800e9, bandwidth=450e9),
+    "gaudi2": Sheet(memory=96 * 10**9, fp32=216e12, half=432e12, bytes=2450e9, bandwidth=262.5e9),
+}
+"""Makers' figures (NVIDIA's SXM modules; Intel's Gaudi 2, whose fp32 is taken as half of its bf16)."""
+
+
+def sheet_rate(name: str, precision: str) -> DeviceRate:
+    """The rate of a device of SHEETS at "fp32", "bf16" or "fp16": a share of the sheet's figures.
+
+    V100 computes bf16 at the rate of fp32.
+    """
+    try:
+        sheet = SHEETS[name]
+    except KeyError:
+        raise SettingsError(f"device rate {name!r}: expected one of {', '.join(SHEETS)}") from None
+    is_slow = precision == "fp32" or (name == "v100" and precision == "bf16")
+    flops = sheet.fp32 if is_slow else sheet.half
+    return DeviceRate(flops=REACHED * flops, bytes=REACHED * sheet.bytes, name=name)
