@@ -6,22 +6,31 @@ devices that need them. The masked-word head is computed for masked slots only.
 
 import math
 import os
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
 
 from bertdata.errors import SettingsError
 from trainer.config.model import ModelConfig
 from trainer.data.batches import Batch, FlatBatch
-from trainer.model.attention import FlatAttention, padded_attention, sequences_of
+from trainer.model.attention import FlatAttention, Sequences, padded_attention, sequences_of
 from trainer.model.heads import Heads, Logits
-from trainer.model.layers import Dense, Embeddings, Encoder
+from trainer.model.layers import Absent, Carried, Dense, Embeddings, Encoder
 from trainer.model.token_rows import first_rows, masked_rows, positions_of
 
 
 class Bert(nn.Module):
-    """The encoder: from ids to a vector for each token and one for each sequence."""
+    """The encoder: from ids to a vector for each token and one for each sequence.
+
+    It may hold some of the layers only, next to one another (``trainer.model.pieces``). seeds: called with
+    the number of each part before it draws its dropout: 0 the embeddings, 1 the first layer, and after the
+    last one the heads; None: nothing is seeded. recomputes: layers keep their input alone for the backward
+    pass, which computes the rest again.
+    """
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -32,9 +41,41 @@ class Bert(nn.Module):
         self.norm_first = config.megatron_residual_connection
         self.longest = config.max_position_embeddings
         self.attention: FlatAttention = padded_attention
+        self.seeds: Callable[[int], None] | None = None
+        self.recomputes = False
 
-    def forward(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """(tokens, hidden) vectors of the tokens, (B, hidden) vectors of the sequences."""
+    def forward(self, batch: Batch, carried: Carried | None = None) -> tuple[Tensor, Tensor]:
+        """(tokens, hidden) vectors of the tokens, (B, hidden) vectors of the sequences.
+
+        carried: of the layer before the first one that is here; None: the embeddings are here.
+        """
+        normed = self.encode(batch, carried).normed
+        if self.seeds is not None:
+            self.seeds(len(self.encoder.layer) + 1)
+        first = normed.index_select(0, first_rows(batch))
+        return normed, torch.tanh(self.pooler.dense(first))
+
+    def encode(self, batch: Batch, carried: Carried | None = None) -> Carried:
+        """The tokens after the last layer that is here; carried: as for ``forward``."""
+        carried = self.embed(batch) if carried is None else carried
+        sequences = sequences_of(batch, self.attention)
+        run = partial(checkpoint, self._run, use_reentrant=False) if self.recomputes else self._run
+        for number, layer in enumerate(self.encoder.layer):
+            if not isinstance(layer, Absent):
+                carried = run(self.seeds, number, carried, sequences)
+        return carried
+
+    def _run(
+        self, seeds: Callable[[int], None] | None, number: int, carried: Carried, sequences: Sequences
+    ) -> Carried:
+        if seeds is not None:
+            seeds(number + 1)
+        return Carried(*self.encoder.layer[number](*carried, sequences))
+
+    def embed(self, batch: Batch) -> Carried:
+        """The tokens before the first layer; SettingsError for a sequence that is too long."""
+        if self.seeds is not None:
+            self.seeds(0)
         length = batch.longest if isinstance(batch, FlatBatch) else batch.input_ids.shape[1]
         if length > self.longest:
             raise SettingsError(
@@ -47,15 +88,17 @@ class Bert(nn.Module):
             normed = self.embeddings.LayerNorm(rows)
         else:
             rows = normed = F.dropout(self.embeddings.LayerNorm(rows), self.dropout, self.training)
-        sequences = sequences_of(batch, self.attention)
-        for layer in self.encoder.layer:
-            rows, normed = layer(rows, normed, sequences)
-        first = normed.index_select(0, first_rows(batch))
-        return normed, torch.tanh(self.pooler.dense(first))
+        return Carried(rows, normed)
 
 
 def new_model(config: ModelConfig) -> "BertForPreTraining":
     """The model with random weights in this machine's memory; SettingsError where it cannot hold them."""
+    check_memory(config)
+    return BertForPreTraining(config)
+
+
+def check_memory(config: ModelConfig) -> None:
+    """SettingsError where this machine's memory cannot hold the model's weights."""
     needed = 4 * config.parameters
     there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     if needed > there:
@@ -63,11 +106,16 @@ def new_model(config: ModelConfig) -> "BertForPreTraining":
             f"a model of {config.parameters:,} parameters takes {needed / 2**30:,.1f} GiB, this machine has "
             f"{there / 2**30:,.1f} GiB; choose a smaller hidden_size, intermediate_size or num_hidden_layers"
         )
-    return BertForPreTraining(config)
 
 
 class HeadedBert(nn.Module):
-    """An encoder, named ``bert``, to which a task adds its heads."""
+    """An encoder, named ``bert``, to which a task adds its heads.
+
+    Its forward pass takes a batch, and what the layer before the first one hands on (``Bert.forward``).
+    ties_words: the heads use the word embeddings.
+    """
+
+    ties_words = False
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -75,30 +123,49 @@ class HeadedBert(nn.Module):
         self.bert = Bert(config)
 
     def draw_weights(self) -> None:
-        """Draw all weights from torch's generator, in the order of the modules."""
+        """Draw all weights from torch's generator; nothing is drawn for the meta device."""
+        weights = dict(self.named_parameters())
+        if not any(weight.is_meta for weight in weights.values()):
+            for name, values in self.first_weights():
+                weights[name].detach().copy_(values)
+
+    def first_weights(self) -> Iterator[tuple[str, Tensor]]:
+        """Name and first values of each weight, one at a time in host memory, in the order of the modules.
+
+        They are drawn from torch's generator, the same whichever device the model is on.
+        """
+        for path, module in self.named_modules():
+            for name, weight in module.named_parameters(recurse=False):
+                values = torch.zeros(weight.shape)
+                if name == "weight" and isinstance(module, nn.LayerNorm):
+                    values.fill_(1.0)
+                elif name == "weight":
+                    values.normal_(std=self._deviation(path))
+                if isinstance(module, nn.Embedding) and path.endswith("word_embeddings"):
+                    values[self.config.vocab_size :] = 0.0
+                yield f"{path}.{name}", values
+
+    def _deviation(self, path: str) -> float:
+        """The standard deviation of the first values of a product's weight or of an embedding."""
         config = self.config
-        for name, module in self.named_modules():
-            if isinstance(module, nn.Linear | nn.Embedding):
-                std = config.initializer_range
-                if config.deep_weight_init and name.endswith("output.dense"):
-                    std /= math.sqrt(2 * config.num_hidden_layers)
-                nn.init.normal_(module.weight, std=std)
-            if isinstance(module, nn.Linear):
-                nn.init.zeros_(module.bias)
-        nn.init.zeros_(self.bert.embeddings.word_embeddings.weight.detach()[config.vocab_size :])
+        if config.deep_weight_init and path.endswith("output.dense"):
+            return config.initializer_range / math.sqrt(2 * config.num_hidden_layers)
+        return config.initializer_range
 
 
 class BertForPreTraining(HeadedBert):
     """The whole model, with random weights."""
+
+    ties_words = True
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__(config)
         self.cls = Heads(config)
         self.draw_weights()
 
-    def forward(self, batch: Batch) -> Logits:
+    def forward(self, batch: Batch, carried: Carried | None = None) -> Logits:
         """Logits of all masked slots, used or not, and of all next-sentence pairs."""
-        rows, pooled = self.bert(batch)
+        rows, pooled = self.bert(batch, carried)
         masked = rows.index_select(0, masked_rows(batch))
         words = self.cls.predictions(masked, self.bert.embeddings.word_embeddings.weight)
         ids, weights = batch.masked_lm_ids.reshape(-1), batch.masked_lm_weights.reshape(-1)

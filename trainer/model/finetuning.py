@@ -6,6 +6,7 @@ from torch.nn import functional as F
 from trainer.config.model import ModelConfig
 from trainer.data.batches import Batch
 from trainer.model.bert import HeadedBert
+from trainer.model.layers import Carried
 
 
 class BertForQuestionAnswering(HeadedBert):
@@ -20,9 +21,9 @@ class BertForQuestionAnswering(HeadedBert):
         self.draw_weights()
         self.bert.pooler.requires_grad_(requires_grad=False)
 
-    def forward(self, batch: Batch) -> Tensor:
+    def forward(self, batch: Batch, carried: Carried | None = None) -> Tensor:
         """(tokens, 2) logits; the tokens as in the batch, those of rows one row after the other."""
-        rows, _ = self.bert(batch)
+        rows, _ = self.bert(batch, carried)
         logits: Tensor = self.qa_outputs(rows)
         return logits
 
@@ -37,8 +38,8 @@ class BertForSequenceClassification(HeadedBert):
         self.classifier = nn.Linear(config.hidden_size, labels)
         self.draw_weights()
 
-    def forward(self, batch: Batch) -> Tensor:
+    def forward(self, batch: Batch, carried: Carried | None = None) -> Tensor:
         """(B, labels) logits."""
-        _, pooled = self.bert(batch)
+        _, pooled = self.bert(batch, carried)
         logits: Tensor = self.classifier(F.dropout(pooled, self.dropout, self.training))
         return logits

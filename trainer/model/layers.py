@@ -1,5 +1,7 @@
 """The layers of the encoder; their parameters have Hugging Face's names."""
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -7,6 +9,20 @@ from torch.nn import functional as F
 from trainer.config.model import ModelConfig
 from trainer.model.activations import ACTIVATIONS
 from trainer.model.attention import Sequences
+
+
+class Carried(NamedTuple):
+    """What a layer hands to the next one: the residual and the input of its attention, (tokens, hidden).
+
+    They are the same tensor unless norms come first.
+    """
+
+    rows: Tensor
+    normed: Tensor
+
+
+class Absent(nn.Module):
+    """In place of a module whose weights another process has."""
 
 
 class Norm(nn.LayerNorm):

@@ -1,7 +1,8 @@
 """Optimisers and learning-rate schedules by name, each with the behaviour of its original program."""
 
-from trainer.optim.clipping import clip_, global_norm
+from trainer.optim.clipping import clip_
 from trainer.optim.lamb import Lamb
+from trainer.optim.norms import LOCAL_NORMS, Norms
 from trainer.optim.optimiser import Numbers, Optimiser, Rule, Tensors
 from trainer.optim.presets import (
     PRESETS,
@@ -14,8 +15,10 @@ from trainer.optim.presets import (
 from trainer.optim.schedules import Schedule, make_schedule
 
 __all__ = [
+    "LOCAL_NORMS",
     "PRESETS",
     "Lamb",
+    "Norms",
     "Numbers",
     "Optimiser",
     "Preset",
@@ -25,7 +28,6 @@ __all__ = [
     "build_optimiser",
     "clip_",
     "find_preset",
-    "global_norm",
     "group_parameters",
     "make_optimiser",
     "make_schedule",

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from bertdata.errors import SettingsError
+from trainer.optim.norms import LOCAL_NORMS
 
 
 @torch.no_grad()
@@ -20,12 +21,6 @@ def clip_(tensors: Sequence[Tensor], max_norm: float | Tensor) -> Tensor:
         raise SettingsError(f"max_norm is {max_norm}, expected more than 0")
     if not tensors:
         return torch.zeros(())
-    norm = global_norm(tensors)
+    norm = LOCAL_NORMS.all(tensors)
     torch._foreach_mul_(list(tensors), (max_norm / norm).clamp(max=1.0))
-    return norm
-
-
-def global_norm(tensors: Sequence[Tensor]) -> Tensor:
-    """The norm of all tensors together."""
-    norm: Tensor = torch.linalg.vector_norm(torch.stack(list(torch._foreach_norm(list(tensors)))))
     return norm

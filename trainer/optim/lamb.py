@@ -1,13 +1,14 @@
 """LAMB (You et al. 2020); without trust ratios it is AdamW, or the Adam of the original BERT."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from bertdata.config.value_check import check_names
+from trainer.optim.norms import LOCAL_NORMS, Norms
 from trainer.optim.optimiser import CHUNK, Numbers, Optimiser, Tensors, divided, overwrite
 
 _DEFAULTS = {
@@ -30,6 +31,7 @@ class LambSettings(NamedTuple):
     weight_decay: float
     debias: bool
     trust: bool
+    norms: Norms = LOCAL_NORMS
 
 
 class Lamb(Optimiser):
@@ -47,7 +49,8 @@ class Lamb(Optimiser):
         super().__init__(params, {**_DEFAULTS, **settings}, chunk)
 
     def settings(self, group: dict[str, Any]) -> LambSettings:
-        return LambSettings(*(group[name] for name in LambSettings._fields))
+        names = ("betas", "eps", "weight_decay", "debias", "trust")
+        return LambSettings(*(group[name] for name in names), self.norms)
 
     def moments_of(self, settings: LambSettings) -> tuple[str, ...]:
         return "exp_avg", "exp_avg_sq"
@@ -66,7 +69,7 @@ class Lamb(Optimiser):
         if settings.weight_decay:
             u = torch._foreach_add(u, tensors.weights, alpha=settings.weight_decay)
         if settings.trust:
-            u = torch._foreach_mul(u, list(trust_ratios(tensors.weights, u).unbind()))
+            u = torch._foreach_mul(u, list(trust_ratios(tensors.weights, u, settings.norms).unbind()))
         changed = torch._foreach_sub(tensors.weights, torch._foreach_mul(u, numbers.rate))
         overwrite(tensors.weights, changed, numbers.skip)
         overwrite(means, m, numbers.skip)
@@ -92,7 +95,7 @@ class Lamb(Optimiser):
             torch._foreach_add_(u, tensors.weights, alpha=settings.weight_decay)
         # A rate of 0 leaves every bit of a weight: the product is a zero of the other sign, and u is +0.0
         # where the weight is a zero.
-        rates = trust_ratios(tensors.weights, u) * -(
+        rates = trust_ratios(tensors.weights, u, settings.norms) * -(
             rate if numbers.skip is None else rate * (1 - numbers.skip)
         )
         for weight, change, factor in zip(tensors.weights, u, rates.unbind(), strict=True):
@@ -109,10 +112,9 @@ def corrections(count: Tensor | float, settings: LambSettings) -> tuple[Tensor |
     return -math.expm1(count * log1), math.sqrt(-math.expm1(count * log2))
 
 
-def trust_ratios(weights: list[Tensor], changes: Iterable[Tensor]) -> Tensor:
+def trust_ratios(weights: Sequence[Tensor], changes: Sequence[Tensor], norms: Norms) -> Tensor:
     """The norm of each weight over that of its change, 1 if either is 0."""
-    w_norms = torch.stack(list(torch._foreach_norm(weights)))
-    u_norms = torch.stack(list(torch._foreach_norm(list(changes))))
+    w_norms, u_norms = norms.each(weights), norms.each(changes)
     return torch.where((w_norms > 0) & (u_norms > 0), w_norms / u_norms, 1.0)
 
 

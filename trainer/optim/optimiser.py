@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from trainer.optim.norms import LOCAL_NORMS, Norms
+
 CHUNK = 2**22
 """Elements changed at a time: large enough to keep a GPU busy, small enough for little temporary memory."""
 
@@ -42,10 +44,11 @@ class Optimiser(torch.optim.Optimizer):
 
     A group's ``step`` counts the calls of ``step``. state_dict holds tensors and plain numbers only.
     chunk: the approximate number of elements changed at a time, which bounds temporary memory. fuses:
-    ``step`` uses the fused kernels, which PyTorch has for some devices.
+    ``step`` uses the fused kernels, which PyTorch has for some devices. norms: of weights and changes.
     """
 
     fuses = True
+    norms: Norms = LOCAL_NORMS
     rule: Rule
     fused: Rule
 

@@ -59,8 +59,8 @@ class Evaluation:
             self._data,
             form=self._runtime.evaluation_form(self._data, batch_size),
             batch_size=batch_size,
-            workers=workers.size,
-            rank=workers.rank,
+            workers=self._runtime.division.copies,
+            rank=self._runtime.division.copy,
             limit=examples,
         )
         names = (*self._runtime.task.metrics, *self._evaluation.metrics)

@@ -17,6 +17,7 @@ from trainer.devices.device import Device
 from trainer.errors import StopRequested, WorkerLost
 from trainer.report.reporter import Reporter, make_reporter
 from trainer.run.checkpoint import State, new_state
+from trainer.run.divide import divide
 from trainer.run.evaluate import Evaluation, reached
 from trainer.run.pending_updates import PendingUpdates
 from trainer.run.runtime import Runtime, find_model_config, make_model, profiled
@@ -64,6 +65,7 @@ def train_phase(runtime: Runtime, data: OpenedDataset, shape: ModelConfig | None
     """
     config, workers = runtime.config, runtime.workers
     shape = shape or find_configured_shape(runtime, data)
+    runtime = divide(runtime, shape, data.layout.max_seq_length)
     per_row = examples_per_row(data, runtime.packing)
     runtime.log("building the model")
     examples = config.update.examples(runtime.copies, per_row)
@@ -189,14 +191,14 @@ def make_loader(
     runtime: Runtime, data: OpenedDataset, plan: UpdatePlan, form: Form[Batch], state: State
 ) -> Loader[Batch]:
     """The loader of this worker's micro-batches, from the state's position on."""
-    config, workers = runtime.config, runtime.workers
+    config = runtime.config
     return Loader(
         data,
         form=form,
         batch_size=plan.batch_size,
         accumulation=plan.accumulation * runtime.device.replicas,
-        workers=workers.size,
-        rank=workers.rank,
+        workers=runtime.division.copies,
+        rank=runtime.division.copy,
         seed=config.data.seed,
         open_files=config.data.open_files,
         position=state.position,

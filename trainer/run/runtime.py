@@ -23,6 +23,8 @@ from trainer.devices.device import Device
 from trainer.devices.registry import find_device
 from trainer.errors import ReportedError
 from trainer.model.bert import HeadedBert
+from trainer.strategies.division import Division, whole
+from trainer.strategies.registry import build_model
 from trainer.strategies.strategy import Worker
 from trainer.tasks.registry import find_task
 from trainer.tasks.task import Task
@@ -30,22 +32,28 @@ from trainer.tasks.task import Task
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Runtime:
-    """One worker: its configuration, its device, the collective of all workers, the task."""
+    """One worker: its configuration, its device, the collective of all workers, its place, the task."""
 
     config: Config
     device: Device
     workers: Collective
+    division: Division
     task: Task
 
     @property
     def copies(self) -> int:
         """Copies of the model over all workers; each computes its own micro-batches."""
-        return self.workers.size * self.device.replicas
+        return self.division.copies * self.device.replicas
 
     def worker(self, model: HeadedBert) -> Worker:
         """Everything that an update of the model is made with."""
         return Worker(
-            config=self.config, device=self.device, workers=self.workers, task=self.task, model=model
+            config=self.config,
+            device=self.device,
+            workers=self.workers,
+            division=self.division,
+            task=self.task,
+            model=model,
         )
 
     @property
@@ -128,7 +136,7 @@ def begin(config: Config) -> Runtime:
         say_error(f"trainer: connecting {size} workers")
     workers = find_collective(config.run.collective, device)
     task = find_task(config, device)
-    runtime = Runtime(config=config, device=device, workers=workers, task=task)
+    runtime = Runtime(config=config, device=device, workers=workers, division=whole(workers), task=task)
     if (wanted := config.run.world_size or workers.size) != workers.size:
         found = f"world_size is {wanted}, found {workers.size}"
         runtime.stop_all(
@@ -166,9 +174,11 @@ def find_model_config(
 
 
 def make_model(runtime: Runtime, shape: ModelConfig) -> HeadedBert:
-    """The model on the device, with random weights from the seed."""
+    """The model on the device, with random weights from the seed; of a split model this worker's part."""
     runtime.device.seed(runtime.config.data.seed)
-    return runtime.device.place(runtime.task.new_model(shape))
+    with torch.device("meta"):
+        model = runtime.task.new_model(shape)
+    return build_model(model, runtime.device, runtime.workers, runtime.division)
 
 
 @contextmanager

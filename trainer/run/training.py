@@ -1,11 +1,9 @@
 """One worker's training: its start, its updates, its checkpoints."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
-from functools import partial
 from pathlib import Path
 
-import torch
 from torch import Tensor
 
 from bertdata.errors import BertDataError, StorageError
@@ -14,13 +12,12 @@ from trainer.config.settings import Config
 from trainer.data.batches import Batch
 from trainer.data.loader import Update
 from trainer.data.order import Position
-from trainer.errors import CheckpointError, NotFiniteError, WorkerLost
+from trainer.errors import NotFiniteError, WorkerLost
 from trainer.model.bert import HeadedBert
-from trainer.model.checkpoints.filling import fill_model, read_moments
 from trainer.optim import Schedule, make_schedule
-from trainer.run.checkpoint import MOMENTS, State, clean_up, read_state, read_tensors, save_checkpoint
-from trainer.run.checkpoint_source import open_checkpoint, read_weights_into
+from trainer.run.checkpoint import State, clean_up, read_state
 from trainer.run.checkpoint_writer import CheckpointWriter
+from trainer.run.model_tensors import ModelTensors, WholeTensors
 from trainer.run.resume_check import changed_settings
 from trainer.run.runtime import Runtime
 from trainer.strategies.registry import find_strategy
@@ -52,6 +49,7 @@ class Training:
         self._config = runtime.config
         self._schedule = find_schedule(runtime.config, runtime.copies)
         self.strategy = find_strategy(runtime.worker(model))
+        self._tensors: ModelTensors = WholeTensors(runtime, model, self.strategy)
         self._writer = CheckpointWriter(on_failure=runtime.workers.stopping.request)
 
     def start(self, kind: str, path: str, update_examples: int) -> None:
@@ -65,7 +63,7 @@ class Training:
         if path:
             runtime.log(f"reading {path}")
         if kind == "weights":
-            self._read_weights(path)
+            self._tensors.read_weights(path)
         elif kind != "new":
             saved = State(**runtime.share(lambda: asdict(read_state(Path(path)))))
             if kind == "resumed":
@@ -76,51 +74,10 @@ class Training:
                     runtime.log(f"warning: {difference}")
             else:
                 self.state = replace(self.state, phase_start=saved.number)
-            self._read(Path(path), saved)
-        runtime.workers.broadcast(self._model.state_dict().values())
+            self._tensors.read(Path(path), saved, self.state.applied)
+        self._tensors.share()
         if runtime.workers.local_rank == 0:
             clean_up(str(self._config.run.output_dir), after=number)
-
-    def _read_weights(self, path: str) -> None:
-        """Load weights of any origin into rank 0's model, and moments where they are asked for."""
-        if not self._config.run.start_moments:
-            self._runtime.share(lambda: read_weights_into(self._model, path))
-            return
-        moments: dict[str, Tensor] = {}
-
-        def read() -> tuple[list[str], int]:
-            checkpoint = open_checkpoint(path)
-            fill_model(self._model, checkpoint)
-            weights = dict(self._model.named_parameters())
-            moments.update(read_moments(checkpoint, self._model.config, weights))
-            if not moments:
-                raise CheckpointError(f"{path}: holds no moments of an optimiser; leave out start_moments")
-            return list(moments), checkpoint.updates or 0
-
-        names, updates = self._runtime.share(read)
-        self._load_moments(names, moments, updates)
-
-    def _read(self, path: Path, saved: State) -> None:
-        """Load weights into rank 0's model, and moments (KIND/NAME) into every worker's strategy."""
-        moments: dict[str, Tensor] = {}
-
-        def read() -> list[str]:
-            self._model.load_state_dict(read_tensors(path, saved))
-            moments.update(read_tensors(path, saved, MOMENTS))
-            return list(moments)
-
-        self._load_moments(self._runtime.share(read), moments, self.state.applied)
-
-    def _load_moments(self, names: Sequence[str], moments: Mapping[str, Tensor], applied: int) -> None:
-        """Give every worker's strategy rank 0's moments of these names, made by so many updates."""
-        weights = dict(self._model.named_parameters())
-        moved = dict[str, Tensor]()
-        for key in names:
-            like = weights[key.partition("/")[2]]
-            moved[key] = torch.zeros_like(like, dtype=torch.float32, requires_grad=False)
-            moved[key].copy_(moments.get(key, torch.zeros(())))
-        self._runtime.workers.broadcast(moved.values())
-        self.strategy.load_moments(moved, applied)
 
     def update(self, updates: Sequence[Update[Batch]]) -> list[Tensor]:
         """Make the updates; returns of each this worker's sums, as Strategy.update does."""
@@ -155,23 +112,14 @@ class Training:
         number.
         """
         failure = self._writer.wait()
-        workers, strategy = self._runtime.workers, self.strategy
+        strategy = self.strategy
         strategy.fetch()
-        if not torch.stack(torch._foreach_norm(list(self._model.parameters()))).isfinite().all():
+        if not self._tensors.are_finite():
             raise NotFiniteError(f"update {self.state.step}: a weight is not a number, so nothing is saved")
-        if workers.local_rank == 0 and failure is None:
+        if failure is None:
             scale = strategy.scale.state_dict()
-            state = replace(self.state, applied=strategy.applied, loss_scale=scale)
-            weights = self._copied(self._model.state_dict())
-            moments = self._copied(strategy.moments())
-            output_dir = str(self._config.run.output_dir)
-            keep = self._config.run.keep_checkpoints
-            self._writer.start(partial(save_checkpoint, output_dir, state, weights, moments, keep))
+            self._tensors.save(replace(self.state, applied=strategy.applied, loss_scale=scale), self._writer)
         self._share_failure(failure)
-
-    def _copied(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Copies in host memory, which the next update does not change."""
-        return {name: self._runtime.device.copy_to_host(tensor) for name, tensor in tensors.items()}
 
     def finish_save(self, *, together: bool) -> None:
         """Wait until the last save is on this machine's disk; raises its error.

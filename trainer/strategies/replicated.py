@@ -9,9 +9,9 @@ from torch import Tensor
 from trainer.collectives.collective import force_weight_sync
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
-from trainer.data.order import numbers
 from trainer.errors import StopRequested
 from trainer.optim import find_preset, group_parameters
+from trainer.strategies.dropout import seed_micro_batch
 from trainer.strategies.gradient_buckets import GradientBuckets
 from trainer.strategies.optimiser import make_scale, optimiser_settings
 from trainer.strategies.step import make_step
@@ -23,6 +23,7 @@ class Replicated(Strategy):
 
     def __init__(self, worker: Worker) -> None:
         config, model = worker.config, worker.model
+        self._worker = worker
         self._config = config
         self._device = worker.device
         self._workers = worker.workers
@@ -79,10 +80,7 @@ class Replicated(Strategy):
         for number, batch in enumerate(batches):
             is_last = number == count - 1
             workers.stopping.check(exchanges=is_last or not config.update.allreduce_post_accumulation)
-            # The seed follows the micro-batch, not the worker: dropout is the same for any number of workers.
-            micro_batch = workers.rank + workers.size * number
-            key = (config.data.seed, "dropout", at.phase, at.step, micro_batch)
-            device.seed(int(numbers(1, *key)[0]) >> 1)
+            seed_micro_batch(self._worker, at, number)
             outcome = device.forward(self._learner, batch)
             with self._buckets.averaging() if self._buckets and is_last else nullcontext():
                 self.scale.scale(outcome.loss / count).backward()  # type: ignore[no-untyped-call]

@@ -15,7 +15,7 @@ from trainer.config.settings import Config
 from trainer.devices.device import Device
 from trainer.devices.loss_scale import LossScale
 from trainer.errors import NotFiniteError
-from trainer.optim import Numbers, Optimiser, Rule, Tensors, global_norm
+from trainer.optim import Norms, Numbers, Optimiser, Rule, Tensors
 
 MOST_IN_A_ROW = 20
 """Updates that may be skipped in a row without a loss scale, which could end such a row."""
@@ -70,11 +70,12 @@ class OptimiserStep:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Plan:
-    """Constants of every step: clipping, rule and settings of each parameter group."""
+    """Constants of every step: clipping, rule, and norms over all processes that hold the model."""
 
     max_norm: float | None
     skips: bool
     rule: Rule
+    norms: Norms
 
 
 class Counts(NamedTuple):
@@ -112,7 +113,7 @@ def clip_and_step(
     """Clip the gradients and change the weights of all groups; counts and scale follow."""
     norm, divisor, skip = None, None, None
     if plan.skips or plan.max_norm is not None:
-        norm = global_norm([gradient for tensors, _ in groups for gradient in tensors.gradients])
+        norm = plan.norms.all([gradient for tensors, _ in groups for gradient in tensors.gradients])
         norm = norm if scale.is_one else norm / scale.value
     if plan.max_norm is not None:
         assert norm is not None
@@ -145,6 +146,7 @@ class FunctionStep:
             max_norm=config.update.max_grad_norm if clips else None,
             skips=config.update.precision != "fp32",
             rule=optimiser.fused if optimiser.fuses else optimiser.rule,
+            norms=optimiser.norms,
         )
         self._function = device.compile_step(clip_and_step)
         self._counts = Counts(*(torch.zeros((), device=device.torch_device) for _ in Counts._fields))

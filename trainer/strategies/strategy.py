@@ -15,6 +15,7 @@ from trainer.data.batches import Batch
 from trainer.devices.device import Device
 from trainer.devices.loss_scale import LossScale
 from trainer.model.bert import HeadedBert
+from trainer.strategies.division import Division
 from trainer.tasks.task import Outcome, Task
 
 
@@ -33,6 +34,7 @@ class Worker:
     config: Config
     device: Device
     workers: Collective
+    division: Division
     task: Task
     model: HeadedBert
 

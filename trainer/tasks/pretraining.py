@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.examples.bert.batch import BertBatch
@@ -14,11 +14,11 @@ from trainer.config.settings import Config
 from trainer.data.batches import Batch
 from trainer.data.opening import open_configured
 from trainer.devices.device import RowLosses
-from trainer.model.bert import BertForPreTraining, new_model
+from trainer.model.bert import BertForPreTraining
 from trainer.model.heads import Logits
 from trainer.report.columns import Columns
 from trainer.tasks.losses import cross_entropy
-from trainer.tasks.task import Outcome, Task, TaskEvaluation, Totals
+from trainer.tasks.task import Model, Outcome, Task, TaskEvaluation, Totals
 
 _SURVEYED_EXAMPLES = 20_000
 
@@ -60,9 +60,9 @@ class Pretraining(Task):
         return open_configured(config, paths, model_vocabulary_size)
 
     def new_model(self, shape: ModelConfig) -> BertForPreTraining:
-        return new_model(shape)
+        return BertForPreTraining(shape)
 
-    def outcome(self, model: nn.Module, batch: Batch) -> Outcome:
+    def outcome(self, model: Model, batch: Batch) -> Outcome:
         return pretraining_loss(model(batch), batch, self._row_losses)
 
     def survey(self, data: OpenedDataset) -> int:

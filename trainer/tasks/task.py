@@ -2,9 +2,9 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import SettingsError
@@ -71,6 +71,14 @@ class TaskEvaluation(ABC):
         """The results in one line for a person."""
 
 
+class Model(Protocol):
+    """A model as a task sees it: its output on a batch on its device, in training with dropout."""
+
+    training: bool
+
+    def __call__(self, batch: Batch, /) -> Any: ...
+
+
 class Task(ABC):
     """A learning task: data, model, loss with named metrics, evaluation and the columns of its reports."""
 
@@ -86,10 +94,10 @@ class Task(ABC):
 
     @abstractmethod
     def new_model(self, shape: ModelConfig) -> HeadedBert:
-        """The model with random weights, in host memory."""
+        """The model with random weights, in host memory or on the default device."""
 
     @abstractmethod
-    def outcome(self, model: nn.Module, batch: Batch) -> Outcome:
+    def outcome(self, model: Model, batch: Batch) -> Outcome:
         """The loss and the metrics' sums of the model on a batch on its device."""
 
     @abstractmethod

@@ -37,6 +37,7 @@ from trainer.model.bert import BertForPreTraining
 from trainer.run.checkpoint import find_checkpoints
 from trainer.run.evaluate import Evaluation
 from trainer.run.training import Training
+from trainer.strategies.division import whole
 from trainer.strategies.registry import find_strategy
 from trainer.strategies.strategy import Worker
 from trainer.tasks.registry import find_task
@@ -629,7 +630,11 @@ def test_workers_that_poptorch_knows_nothing_of_are_refused():
     workers.size = 2
     model, task = device.place(BertForPreTraining(SHAPE)), find_task(Config.of(), device)
     with pytest.raises(SettingsError, match="2 processes that poprun did not start; .* start by poprun"):
-        find_strategy(Worker(config=config, device=device, workers=workers, task=task, model=model))
+        find_strategy(
+            Worker(
+                config=config, device=device, workers=workers, division=whole(workers), task=task, model=model
+            )
+        )
 
 
 def test_evaluation_needs_the_ipus_that_training_holds(trainer, tmp_path, monkeypatch, training_set):

@@ -26,6 +26,7 @@ from trainer.run import evaluate
 from trainer.run.checkpoint import find_checkpoints
 from trainer.run.evaluate import Evaluation
 from trainer.run.runtime import Runtime, make_model
+from trainer.strategies.division import Division
 from trainer.strategies.registry import find_inference
 from trainer.tasks.pretraining import Pretraining
 
@@ -55,7 +56,13 @@ def results(run: Path) -> dict[str, float]:
 def measured(dataset: Path, **settings: object) -> tuple[EvaluationRecord, BertForPreTraining]:
     config = Config.of(**settings)
     device = find_device(config)
-    runtime = Runtime(config=config, device=device, workers=Single(device), task=Pretraining())
+    runtime = Runtime(
+        config=config,
+        device=device,
+        workers=Single(device),
+        division=Division(rank=0, copies=1),
+        task=Pretraining(),
+    )
     model = make_model(runtime, SHAPE)
     inference = find_inference(runtime.worker(model))
     return Evaluation.of(runtime, open_dataset(str(dataset))).measure(inference, step=3, trained=12), model

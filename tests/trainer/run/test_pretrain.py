@@ -37,6 +37,7 @@ from trainer.model.bert import BertForPreTraining
 from trainer.run.checkpoint import State, find_checkpoints, read_state
 from trainer.run.runtime import Runtime, make_model
 from trainer.run.training import Training, find_schedule
+from trainer.strategies.division import Division
 from trainer.tasks.pretraining import Pretraining, pretraining_loss
 
 LAUNCHERS = ("torchrun", "horovodrun")
@@ -311,7 +312,13 @@ def batches(dataset: Path, count: int, updates: int = 1) -> list[list[RowBatch]]
 def make_training(workers: Single, **settings: object) -> Training:
     defaults = {"optimiser": "sgd", "base_learning_rate": 0.5, "steps": 10, "lr_schedule": "custom"}
     config = Config.of(**{**defaults, "lr_schedule_by_step": {"0": 0.5}, **settings})
-    runtime = Runtime(config=config, device=find_device(config), workers=workers, task=Pretraining())
+    runtime = Runtime(
+        config=config,
+        device=find_device(config),
+        workers=workers,
+        division=Division(rank=workers.rank, copies=workers.size),
+        task=Pretraining(),
+    )
     fresh = State(
         step=0, seed=1, open_files=1, optimiser=config.update.optimiser, model=SHAPE.as_json(), config={}
     )

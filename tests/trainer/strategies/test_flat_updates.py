@@ -27,6 +27,7 @@ from trainer.devices.cpu import Cpu
 from trainer.devices.cuda_attention import flash_attention
 from trainer.devices.device import Device
 from trainer.model.bert import BertForPreTraining
+from trainer.strategies.division import Division
 from trainer.strategies.replicated import Replicated
 from trainer.strategies.strategy import UpdateNumber, Worker
 from trainer.tasks.pretraining import Pretraining
@@ -65,7 +66,14 @@ def make_strategy(kind: type[Device] = Cpu, shape: ModelConfig = SHAPE, **settin
     torch.manual_seed(1)
     model = device.place(BertForPreTraining(shape))
     return Replicated(
-        Worker(config=config, device=device, workers=Single(device), task=Pretraining(), model=model)
+        Worker(
+            config=config,
+            device=device,
+            workers=Single(device),
+            division=Division(rank=0, copies=1),
+            task=Pretraining(),
+            model=model,
+        )
     )
 
 

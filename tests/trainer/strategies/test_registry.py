@@ -8,7 +8,8 @@ from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.devices.cpu import Cpu
 from trainer.model.bert import BertForPreTraining
-from trainer.strategies.registry import find_strategy
+from trainer.strategies.division import Division
+from trainer.strategies.registry import check_strategy, find_strategy
 from trainer.strategies.replicated import Replicated
 from trainer.strategies.strategy import Worker
 from trainer.tasks.pretraining import Pretraining
@@ -26,7 +27,14 @@ def worker(kind: type[Cpu], **settings: object) -> Worker:
     config = Config.of(**settings)
     device = kind(config)
     model = BertForPreTraining(SHAPE)
-    return Worker(config=config, device=device, workers=Single(device), task=Pretraining(), model=model)
+    return Worker(
+        config=config,
+        device=device,
+        workers=Single(device),
+        division=Division(rank=0, copies=1),
+        task=Pretraining(),
+        model=model,
+    )
 
 
 @pytest.mark.parametrize("strategy", ["auto", "replicated"])
@@ -36,4 +44,4 @@ def test_a_processor_holds_the_whole_model(strategy):
 
 def test_a_strategy_that_is_not_the_devices_is_refused():
     with pytest.raises(SettingsError, match="strategy is replicated, but device 'cpu' has a strategy of its"):
-        find_strategy(worker(WithOwnUpdates, strategy="replicated"))
+        check_strategy("replicated", WithOwnUpdates(Config.of()))

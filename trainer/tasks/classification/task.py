@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
 from bertdata.dataset.reader import OpenedDataset
@@ -22,7 +22,7 @@ from trainer.tasks.classification.metrics import score_labels
 from trainer.tasks.classification.prediction_file import predictions_text
 from trainer.tasks.classification.presets import ClassificationTask, find_classification
 from trainer.tasks.fine_tuning import FineTuning, is_there, mean_of, sums_of
-from trainer.tasks.task import Outcome, TaskEvaluation, Totals
+from trainer.tasks.task import Model, Outcome, TaskEvaluation, Totals
 
 METRIC_NAMES = {
     "accuracy": ("acc",),
@@ -84,7 +84,7 @@ class Classification(FineTuning):
             raise SettingsError(f"task {self.name}: its labels are not known; give --labels")
         return BertForSequenceClassification(shape, len(self.task.labels))
 
-    def outcome(self, model: nn.Module, batch: Batch) -> Outcome:
+    def outcome(self, model: Model, batch: Batch) -> Outcome:
         logits, weights = model(batch).float(), is_there(batch)
         outputs = None if model.training else logits
         if self.task.regression:

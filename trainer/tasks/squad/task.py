@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.records import Vocabulary
@@ -24,7 +24,7 @@ from trainer.tasks.squad.metrics import score_answers, score_answers_or_none
 from trainer.tasks.squad.prediction_files import n_best_json, null_odds_json, predictions_json
 from trainer.tasks.squad.reading import Question, read_squad
 from trainer.tasks.squad.settings import SquadSettings
-from trainer.tasks.task import Outcome, TaskEvaluation, Totals
+from trainer.tasks.task import Model, Outcome, TaskEvaluation, Totals
 from trainer.tasks.tokenizers import configured_tokenizer
 
 Array = npt.NDArray[Any]
@@ -55,7 +55,7 @@ class Squad(FineTuning):
     def new_model(self, shape: ModelConfig) -> BertForQuestionAnswering:
         return BertForQuestionAnswering(shape)
 
-    def outcome(self, model: nn.Module, batch: Batch) -> Outcome:
+    def outcome(self, model: Model, batch: Batch) -> Outcome:
         logits = sequence_logits(model(batch).float(), batch)
         logs = logits.log_softmax(1)
         places = torch.stack([batch.targets["answer_starts"], batch.targets["answer_ends"]], 1).long()

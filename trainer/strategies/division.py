@@ -1,0 +1,43 @@
+"""The place of a worker among all: its stage of the model and its copy of that stage."""
+
+from dataclasses import dataclass
+
+from trainer.collectives.collective import Collective
+from trainer.strategies.split.plan import Plan
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Division:
+    """Worker ``rank`` has copy ``rank % copies`` of stage ``rank // copies``; of one stage, all workers.
+
+    Copies are given different examples; the stages of a copy the same ones. plan: of a model that is split;
+    None: each worker has the whole model.
+    """
+
+    rank: int
+    copies: int
+    stages: int = 1
+    plan: Plan | None = None
+
+    @property
+    def stage(self) -> int:
+        return self.rank // self.copies
+
+    @property
+    def copy(self) -> int:
+        return self.rank % self.copies
+
+    @property
+    def is_last_stage(self) -> bool:
+        """True if this worker has the heads, and with them the results."""
+        return self.stage == self.stages - 1
+
+
+def whole(workers: Collective) -> Division:
+    """The division of a model that each worker has as a whole."""
+    return Division(rank=workers.rank, copies=workers.size)
+
+
+def by_plan(workers: Collective, plan: Plan) -> Division:
+    """The division of a plan for so many workers."""
+    return Division(rank=workers.rank, copies=plan.copies, stages=len(plan.stages), plan=plan)

@@ -1,0 +1,29 @@
+"""Seeds of the dropout: functions of the run's seed, the update, the micro-batch and the part of the model.
+
+So dropout is the same after a resume, for any number of workers, and however the model is split.
+"""
+
+from collections.abc import Callable
+
+from trainer.data.order import numbers
+from trainer.strategies.strategy import UpdateNumber, Worker
+
+
+def seed_micro_batch(worker: Worker, at: UpdateNumber, number: int) -> None:
+    """Make the model draw the dropout of this copy's micro-batch ``number`` of an update.
+
+    The parts of the model (``Bert.seeds``) have a seed each; where a device compiles them together, they
+    have one for all, that of part 0.
+    """
+    division, device, bert = worker.division, worker.device, worker.model.bert
+    micro_batch = division.copy + division.copies * number
+    key = (worker.config.data.seed, "dropout", at.phase, at.step, micro_batch)
+    seeds = [int(seed) >> 1 for seed in numbers(len(bert.encoder.layer) + 2, *key)]
+    if device.compiles or device.compiles_always:
+        device.seed(seeds[0])
+    else:
+        bert.seeds = _seeder(device.seed, seeds)
+
+
+def _seeder(seed: Callable[[int], None], seeds: list[int]) -> Callable[[int], None]:
+    return lambda part: seed(seeds[part])
