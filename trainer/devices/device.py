@@ -21,6 +21,8 @@ Result = TypeVar("Result")
 RowLosses = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 """From (rows, classes) logits and the label of each row: its loss, and 1.0 where it is guessed right."""
 
+HOST = torch.device("cpu")
+
 _MOST_GRAPHS = 64
 """Graphs of one module: one a token budget, for training and for evaluation."""
 

@@ -50,7 +50,7 @@ class Lamb(Optimiser):
 
     def settings(self, group: dict[str, Any]) -> LambSettings:
         names = ("betas", "eps", "weight_decay", "debias", "trust")
-        return LambSettings(*(group[name] for name in names), self.norms)
+        return LambSettings(**{name: group[name] for name in names}, norms=self.norms)
 
     def moments_of(self, settings: LambSettings) -> tuple[str, ...]:
         return "exp_avg", "exp_avg_sq"

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from bertdata.errors import SettingsError
 from trainer.collectives.collective import Collective
-from trainer.devices.device import Device
+from trainer.devices.device import HOST, Device
 from trainer.model.bert import HeadedBert, check_memory
 from trainer.strategies.division import Division
 from trainer.strategies.replicated import Replicated
@@ -18,7 +18,7 @@ Build = Callable[[HeadedBert, Device, Collective, Division], HeadedBert]
 def build_whole(model: HeadedBert, device: Device, workers: Collective, division: Division) -> HeadedBert:
     """The whole model on the device, with first weights, of a model on the meta device."""
     check_memory(model.config)
-    model.to_empty(device="cpu")
+    model.to_empty(device=HOST)
     model.draw_weights()
     return device.place(model)
 
