@@ -11,8 +11,8 @@ from bertdata.errors import SettingsError
 from bertdata.io.terminal import say, say_error
 from trainer.collectives.launch import as_worker, launched
 from trainer.collectives.launchers import EXAMPLES, find_rank
-from trainer.config.finetuning import task_flags
-from trainer.config.flags import make_config, make_configs
+from trainer.config.flags import make_configs
+from trainer.config.task_config import make_task_config
 from trainer.errors import naming_extra
 
 USAGE = f"""\
@@ -60,7 +60,7 @@ def pretrain(arguments: list[str]) -> None:
 
 def finetune(arguments: list[str]) -> None:
     """train a task (SQuAD, MRPC, a classification) from a checkpoint, evaluate and predict"""
-    config = make_config(task_flags(arguments), "python -m trainer finetune")
+    config = make_task_config(arguments)
     if launched(config, "finetune", *arguments):
         return
     _announce_torch()
@@ -74,20 +74,23 @@ def evaluate(arguments: list[str]) -> None:
     start = "  python -m trainer evaluate --eval-data shards/eval --output-dir run"
     summary = """\
 Evaluates the newest checkpoint in --output-dir, that of --resume-step, or --start-from-ckpt; any key of
-pretrain may be given. With --train-data the most frequent token is that of the training data."""
-    parser = Parser("python -m trainer evaluate", f"{start}\n{start} --start-from-ckpt bert-base", summary)
+pretrain may be given. With --train-data the most frequent token is that of the training data. A fine-tuned
+run is evaluated by its own task, on the file that it was evaluated on or on --eval-file; --do-predict with
+--predict-file writes predictions of a file without answers into --output-dir."""
+    tuned = "  python -m trainer evaluate --output-dir mrpc-run --eval-file test.tsv"
+    example = f"{start}\n{start} --start-from-ckpt bert-base\n{tuned}"
+    parser = Parser("python -m trainer evaluate", example, summary)
     parser.usage = "%(prog)s [--poll] [--poll-timeout X] [--config FILE] [--KEY VALUE ...]"
     parser.add_argument("--poll", action="store_true", help="evaluate checkpoints as they appear")
     timeout = "with --poll: end after so many seconds without a new checkpoint"
     parser.add_argument("--poll-timeout", type=float, default=math.inf, metavar="X", help=timeout)
     given, rest = parser.parse_known_args(arguments)
-    config = make_config(rest, parser.prog)
-    if launched(config, "evaluate", *arguments):
+    if launched(make_task_config(rest, parser.prog), "evaluate", *arguments):
         return
     _announce_torch()
-    from trainer.run.evaluate import evaluate
+    from trainer.run.evaluate_run import evaluate_run
 
-    evaluate(config, poll=given.poll, timeout=given.poll_timeout)
+    evaluate_run(rest, parser.prog, poll=given.poll, timeout=given.poll_timeout)
 
 
 def convert(arguments: list[str]) -> None:

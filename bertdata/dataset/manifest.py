@@ -139,7 +139,8 @@ class Manifest:
     """A finished dataset; the plan's inputs are those in it and those skipped.
 
     parts_manifest: md5 of the manifest that bertdata segment wrote beside the inputs; punkt: variant
-    and md5s of the tables in that manifest. None for inputs without one.
+    and md5s of the tables in that manifest. None for inputs without one. warnings: of what its maker left
+    out of the inputs, without their names.
     """
 
     plan: Plan
@@ -148,15 +149,18 @@ class Manifest:
     skipped: tuple[SkippedEntry, ...] = ()
     parts_manifest: str | None = None
     punkt: dict[str, Any] | None = None
+    warnings: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         skipped = {"skipped": [asdict(entry) for entry in self.skipped]} if self.skipped else {}
+        warnings = {"warnings": list(self.warnings)} if self.warnings else {}
         return {
             **self.plan.as_json(),
             "punkt": self.punkt,
             "parts_manifest": self.parts_manifest,
             "inputs": [entry.as_json() for entry in self.inputs],
             **skipped,
+            **warnings,
             "shards": [entry.as_json() for entry in self.shards],
             "totals": {
                 name: sum(getattr(shard, name) for shard in self.shards)
@@ -283,6 +287,7 @@ def parse_manifest(data: bytes, where: str) -> Manifest:
         skipped=skipped,
         parts_manifest=value["parts_manifest"],
         punkt=value["punkt"],
+        warnings=tuple(value.get("warnings", ())),
     )
 
 

@@ -219,6 +219,7 @@ class Dataset:
         vocabulary: str,
         sources: Sources = NO_SOURCES,
         also: Mapping[str, bytes] | None = None,
+        warnings: Iterable[str] = (),
     ) -> Manifest:
         """Write vocabulary, copies of the cited manifests, MD5SUMS and the manifest; remove the rest.
 
@@ -234,6 +235,7 @@ class Dataset:
             skipped=tuple(left_out),
             parts_manifest=sources.parts_md5,
             punkt=sources.punkt,
+            warnings=tuple(warnings),
         )
         if not manifest.shards:
             refuse_nothing(manifest.skipped)

@@ -8,34 +8,6 @@ from trainer.config.section import Section
 PRETRAINING, SQUAD = "pretraining", "squad"
 
 
-_NAMES = {
-    "data-dir": "task-dir",
-    "train-file": "task-train-file",
-    "eval-file": "task-eval-file",
-    "dev-file": "task-eval-file",
-    "predict-file": "task-predict-file",
-    "validation-file": "task-eval-file",
-    "test-file": "task-predict-file",
-    "task-name": "task",
-    "learning-rate": "base-learning-rate",
-    "model-name-or-path": "start-from-ckpt",
-    "init-checkpoint": "start-from-ckpt",
-}
-"""Flags of run_squad.py, run_classifier.py and run_glue.py that mean something else in pre-training."""
-
-
-def task_flags(arguments: Sequence[str]) -> list[str]:
-    """The arguments of ``finetune`` under the names of the configuration's keys."""
-    found = []
-    for argument in arguments:
-        name, equals, value = argument.partition("=")
-        if argument.startswith("--"):
-            plain = name[2:].replace("_", "-")
-            name = f"--{_NAMES.get(plain, plain)}"
-        found.append(f"{name}{equals}{value}")
-    return found
-
-
 @dataclass(frozen=True, kw_only=True)
 class FinetuningSection(Section):
     """A task that starts from a pre-trained model; None: the task's own value."""

@@ -5,6 +5,7 @@
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -20,24 +21,47 @@ from trainer.config.settings import Config
 PRETRAIN = "python -m trainer pretrain"
 
 
-def make_config(arguments: Sequence[str], prog: str = PRETRAIN) -> Config:
+def _as_given(flags: dict[str, Any]) -> dict[str, Any]:
+    return flags
+
+
+def _none(_: Mapping[str, Any]) -> dict[str, Any]:
+    return {}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Habits:
+    """Habits of a command that are not those of pre-training.
+
+    adapt: the flags by name, as given, to those that say the same to this trainer. defaults: from the given
+    keys to the values of others, before their usual defaults.
+    """
+
+    adapt: Callable[[dict[str, Any]], dict[str, Any]] = _as_given
+    defaults: Callable[[Mapping[str, Any]], dict[str, Any]] = _none
+
+
+def make_config(arguments: Sequence[str], prog: str = PRETRAIN, habits: Habits | None = None) -> Config:
     """The configuration of the command line; of two phases the second."""
-    return make_configs(arguments, prog)[-1]
+    return make_configs(arguments, prog, habits)[-1]
 
 
-def make_configs(arguments: Sequence[str], prog: str = PRETRAIN) -> list[Config]:
+def make_configs(
+    arguments: Sequence[str], prog: str = PRETRAIN, habits: Habits | None = None
+) -> list[Config]:
     """The configurations of the command line: flags before --config's file before defaults.
 
     Two, phase 1's and phase 2's, where any key has two values or data for phase 2 are named; with --phase2
     only phase 2's. SettingsError names the flag, or the file and its key, in one line.
     """
+    habits = habits or Habits()
     parser = make_parser(prog, list(shipped_configs()))
     flags = vars(parser.parse_args(_normal(arguments)))
     path = flags.pop("config", None)
     where = f"{path}: " if path else ""
     in_file = _read_config(path) if path else {}
     check_names(in_file, known_names(), where)
-    flags = _united(flags)
+    flags = habits.adapt(_united(flags))
     count = max(_count_phases(in_file, where), _count_phases(flags))
     only_second = bool(flags.get("phase2", in_file.get("phase2")))
     configs = []
@@ -48,7 +72,7 @@ def make_configs(arguments: Sequence[str], prog: str = PRETRAIN) -> list[Config]
         if phase and not keys.get("phase2"):
             keys |= {"phase2": True, "phase1_end_step": None, "start_from_ckpt": None, "start_moments": False}
         try:
-            configs.append(Config.of(**keys))
+            configs.append(Config.of(**habits.defaults(keys) | keys))
         except SettingsError as error:  # values valid alone but not together
             raise SettingsError(f"{where}{error}") from None
     return configs[-1:] if only_second else configs

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from bertdata.dataset.reader import OpenedDataset
-from bertdata.errors import BertDataError
+from bertdata.errors import BertDataError, DataError
 from bertdata.io import storage
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
@@ -27,7 +27,7 @@ from trainer.run.checkpoint_source import find_own, open_checkpoint, read_weight
 from trainer.run.runtime import Runtime, begin, find_model_config, make_model
 from trainer.strategies.registry import find_inference
 from trainer.strategies.strategy import Inference, Strategy
-from trainer.tasks.task import TaskEvaluation
+from trainer.tasks.task import Task, TaskEvaluation
 
 _PAUSE_SECONDS = 2.0
 
@@ -140,7 +140,7 @@ def evaluate_checkpoints(runtime: Runtime, *, poll: bool = False, timeout: float
                 shape = known
                 evaluation, model = _prepare(runtime, shape)
                 inference = find_inference(runtime.worker(model))
-            if runtime.share(partial(read, _read_weights, model, path)) is None:
+            if runtime.share(partial(read, read_trained_weights, runtime.task, model, path)) is None:
                 continue
             runtime.workers.broadcast(model.state_dict().values())
             report.begin_evaluation()
@@ -184,8 +184,11 @@ def _unless_removed(path: str, poll: bool, read: Callable[..., Any], *arguments:
         raise
 
 
-def _read_weights(model: HeadedBert, path: str) -> bool:
-    read_weights_into(model, path)
+def read_trained_weights(task: Task, model: HeadedBert, path: str) -> bool:
+    """Fill the model with trained weights; DataError where they lack the task's own head."""
+    missing = read_weights_into(model, path)
+    if task.head is not None and any(name.startswith(task.head) for name in missing):
+        raise DataError(f"{path}: has no head for the task {task.name}; fine-tune it first")
     return True
 
 

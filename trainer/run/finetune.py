@@ -2,16 +2,17 @@
 
 import math
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from bertdata.errors import MissingInputError, SettingsError
 from bertdata.io import storage
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
+from trainer.model.checkpoints.hub_cache import find_pretrained
 from trainer.run.checkpoint import choose_checkpoint, find_checkpoints
-from trainer.run.checkpoint_source import open_checkpoint, read_weights_into
-from trainer.run.evaluate import Evaluation, evaluate_checkpoints
+from trainer.run.checkpoint_source import open_checkpoint
+from trainer.run.evaluate import Evaluation, evaluate_checkpoints, read_trained_weights
 from trainer.run.phase import train_phase
 from trainer.run.pretrain import lock_outputs
 from trainer.run.runtime import Runtime, begin, make_model
@@ -36,21 +37,56 @@ def finetune(config: Config) -> None:
     runtime = begin(config)
     with ExitStack() as locks:
         runtime.share(lambda: lock_outputs([config], locks))
-        shape, keys, predicted = runtime.share(lambda: _prepare(runtime))
-        config = config.changed(**keys)
-        runtime = replace(runtime, config=config, task=find_task(config, runtime.device))
-        model_shape = ModelConfig.from_dict(shape)
         if config.run.do_train:
-            data = runtime.task.open(config, config.data.train_data, model_shape.vocab_size)
-            training = train_phase(runtime, data, model_shape)
-            finished = training.is_over
+            _train(prepare(runtime))
         else:
-            finished = True
-            if config.data.eval_data is not None:
-                evaluate_checkpoints(runtime)
-        if predicted is not None and finished:
-            _predict(runtime, model_shape, predicted)
+            runtime.log("do_train is false: nothing is trained")
+            _evaluate(prepare(runtime))
     runtime.workers.close()
+
+
+def evaluate_task(config: Config, *, poll: bool = False, timeout: float = math.inf) -> None:
+    """Evaluate checkpoints of a fine-tuned model as ``evaluate`` does those of pre-training, and predict.
+
+    Features, metrics and predictions are written to output_dir.
+    """
+    config.require("output_dir")
+    runtime = begin(config.changed(do_train=False))
+    _evaluate(prepare(runtime), poll=poll, timeout=timeout)
+    runtime.workers.close()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Prepared:
+    """A worker that knows the model's shape and all files; predicted: the features to predict, if any."""
+
+    runtime: Runtime
+    shape: ModelConfig
+    predicted: str | None
+
+
+def prepare(runtime: Runtime) -> Prepared:
+    """The runtime with the task's files found and made into features, by rank 0."""
+    shape, keys, predicted = runtime.share(lambda: _prepare(runtime))
+    config = runtime.config.changed(**keys)
+    runtime = replace(runtime, config=config, task=find_task(config, runtime.device))
+    return Prepared(runtime=runtime, shape=ModelConfig.from_dict(shape), predicted=predicted)
+
+
+def _train(prepared: Prepared) -> None:
+    """Train with evaluations; predict at the end."""
+    runtime, config = prepared.runtime, prepared.runtime.config
+    data = runtime.task.open(config, config.data.train_data, prepared.shape.vocab_size)
+    training = train_phase(runtime, data, prepared.shape)
+    if training.is_over:
+        _predict(prepared)
+
+
+def _evaluate(prepared: Prepared, *, poll: bool = False, timeout: float = math.inf) -> None:
+    """Evaluate and predict with checkpoints that are there, or appear."""
+    if prepared.runtime.config.data.eval_data is not None:
+        evaluate_checkpoints(prepared.runtime, poll=poll, timeout=timeout)
+    _predict(prepared)
 
 
 def _prepare(runtime: Runtime) -> tuple[dict[str, Any], dict[str, Any], str | None]:
@@ -60,6 +96,9 @@ def _prepare(runtime: Runtime) -> tuple[dict[str, Any], dict[str, Any], str | No
     """
     config = runtime.config
     source = _source(config)
+    keys: dict[str, Any] = {}
+    if config.run.start_from_ckpt is not None:
+        keys["start_from_ckpt"] = source
     checkpoint = open_checkpoint(source, model_config=config.model.model_config, with_moments=False)
     shape = checkpoint.expect_config()
     found = find_tokenizer(checkpoint, shape, config.masking.vocab, None, config.finetuning.lower_case)
@@ -67,7 +106,9 @@ def _prepare(runtime: Runtime) -> tuple[dict[str, Any], dict[str, Any], str | No
         raise MissingInputError(f"{source}: its vocabulary is not at hand; give --vocab")
     vocabulary, lower_case = found
     files = find_files(config)
-    keys: dict[str, Any] = {"vocab": vocabulary.name, "lower_case": lower_case}
+    if not config.run.do_train and files.evaluation is None and files.prediction is None:
+        raise SettingsError("nothing to evaluate or to predict: give --eval-file, or --predict-file")
+    keys |= {"vocab": vocabulary.name, "lower_case": lower_case}
     config = config.changed(**keys)
     keys["labels"] = find_labels(config, files)
     config = config.changed(**keys)
@@ -84,13 +125,21 @@ def _prepare(runtime: Runtime) -> tuple[dict[str, Any], dict[str, Any], str | No
         made = make_features(config, files.prediction, training=False, labelled=False, tell=runtime.log)
         predicted = made.directory
         keys["task_predict_file"] = files.prediction
-    return {**shape.as_json(), **config.model.settings()}, keys, predicted
+    return {**shape.as_json(), **_model_keys(config)}, keys, predicted
+
+
+def _model_keys(config: Config) -> dict[str, Any]:
+    """The configured keys of the model; of a file's hidden_act the checkpoint knows the form."""
+    given = config.model.settings()
+    if config.model.hidden_act is None:
+        given.pop("hidden_act", None)
+    return given
 
 
 def _source(config: Config) -> str:
     """The checkpoint that tells model and tokeniser: the given one, or the run's own newest."""
     if config.run.start_from_ckpt is not None:
-        return config.run.start_from_ckpt
+        return find_pretrained(config.run.start_from_ckpt)
     if find_checkpoints(str(config.run.output_dir)):
         return str(config.run.output_dir)
     raise SettingsError("start_from_ckpt is missing: fine-tuning starts from a pre-trained model")
@@ -108,9 +157,11 @@ def _schedule(config: Config, examples: int, update_examples: int) -> dict[str, 
     return keys
 
 
-def _predict(runtime: Runtime, shape: ModelConfig, features: str) -> None:
+def _predict(prepared: Prepared) -> None:
     """Write the predictions of the file without answers, by the newest checkpoint or the given one."""
-    config = runtime.config
+    if prepared.predicted is None:
+        return
+    runtime, shape, config = prepared.runtime, prepared.shape, prepared.runtime.config
     output_dir = str(config.run.output_dir)
 
     def choose() -> str:
@@ -119,9 +170,9 @@ def _predict(runtime: Runtime, shape: ModelConfig, features: str) -> None:
         return str(choose_checkpoint(output_dir, config.run.resume_step))
 
     path = runtime.share(choose)
-    data = runtime.task.open(config, features, shape.vocab_size)
+    data = runtime.task.open(config, prepared.predicted, shape.vocab_size)
     model = make_model(runtime, shape)
-    runtime.share(lambda: read_weights_into(model, path))
+    runtime.share(lambda: read_trained_weights(runtime.task, model, path))
     runtime.workers.broadcast(model.state_dict().values())
     folder = storage.join(output_dir, _PREDICTED)
     prediction = Evaluation(runtime, data, runtime.task.prediction(data), folder)

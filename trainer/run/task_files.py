@@ -42,6 +42,9 @@ def find_files(config: Config) -> TaskFiles:
     paths: list[str | None] = []
     for key, name in zip(_KEYS, names, strict=True):
         path = getattr(given, key)
+        if path is not None and given.task_dir is not None and not storage.exists(path):
+            inside = storage.join(given.task_dir, path)
+            path = inside if storage.exists(inside) else path
         if path is None and given.task_dir is not None:
             usual = storage.join(given.task_dir, name)
             path = usual if storage.exists(usual) else None

@@ -44,7 +44,10 @@ class MadeExamples:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FeatureSet:
-    """A finished dataset of features; kept: an earlier run had made it. warnings: of a run that made it."""
+    """A finished dataset of features; kept: an earlier run had made it.
+
+    warnings: of the run that made it, which its manifest keeps.
+    """
 
     directory: str
     manifest: Manifest
@@ -108,12 +111,19 @@ def make_feature_set(
     shard = f"{STEM}.{settings.format}"
     entries, manifest = dataset.finished_entry(shard, source.md5), dataset.found_manifest()
     if entries is not None and manifest is not None:  # nothing is written: the directory may be read-only
-        return FeatureSet(directory=directory, manifest=manifest, kept=True)
+        return _found(directory, manifest, source, kept=True)
     with dataset.run():
         made = make(source)
         entries = entries or _write(dataset, shard, name, source, made, settings, vocabulary)
-        manifest = dataset.finish([entries[0]], [entries[1]], vocabulary=vocabulary.name)
-    return FeatureSet(directory=directory, manifest=manifest, kept=False, warnings=made.warnings)
+        warnings = [warning.removeprefix(f"{source.path}: ") for warning in made.warnings]
+        manifest = dataset.finish([entries[0]], [entries[1]], vocabulary=vocabulary.name, warnings=warnings)
+    return _found(directory, manifest, source, kept=False)
+
+
+def _found(directory: str, manifest: Manifest, source: FeatureSource, *, kept: bool) -> FeatureSet:
+    """The finished dataset; its warnings with the path that the source has now."""
+    warnings = [f"{source.path}: {warning}" for warning in manifest.warnings]
+    return FeatureSet(directory=directory, manifest=manifest, kept=kept, warnings=warnings)
 
 
 def _as_json(settings: ExampleSettings) -> dict[str, Any]:

@@ -85,6 +85,8 @@ class Task(ABC):
     name: str
     metrics: tuple[str, ...]
     columns: Columns
+    head: str | None = None
+    """The beginning of its head's names, where nothing can be measured without trained weights for it."""
 
     @abstractmethod
     def open(

@@ -44,7 +44,7 @@ def test_every_name_means_one_thing():
 
 def test_every_program_has_a_table_of_names_of_existing_keys():
     assert {path.stem for path in FOREIGN.glob("*.json")} == {
-        *("google", "graphcore", "habana", "mlperf", "nvidia", "rannc")
+        *("google", "graphcore", "habana", "huggingface", "mlperf", "nvidia", "rannc")
     }
     assert set(other_names().values()) <= OWN_KEYS
     keys = {item["key"] for item in translations().values() if "key" in item}
@@ -107,6 +107,27 @@ def test_every_other_name_sets_its_key(alias, name):
         (["--max_steps=1e3"], {"steps": 1000}),
         (["--global-batch-size=none"], {"global_batch_size": None}),
         (["--data_dir=x"], {"train_data": "x"}),
+        (["--autocast"], {"precision": "bf16"}),
+        (["--autocast", "--fp16"], {"precision": "fp16"}),
+        (["--bf16"], {"precision": "bf16"}),
+        (["--model_variant=large"], {"start_from_ckpt": "large"}),
+        (["--model_variant=large", "--checkpoint_folder=x"], {"start_from_ckpt": "x"}),
+        (["--test_set=MRPC"], {"task": "mrpc"}),
+        (["--test_set=bookswiki"], {"task": "pretraining"}),
+        (["--task_name=STS_B"], {"task": "sts-b"}),
+        (["--task_name=sst2"], {"task": "sst-2"}),
+        (["--dataset_name=squad_v2"], {"task": "squad", "version_2_with_negative": True}),
+        (["--dataset_name=squad"], {"task": "squad", "version_2_with_negative": False}),
+        (["--use_horovod=8"], {"world_size": 8, "dist": True}),
+        (["--use_horovod=1"], {"world_size": None, "dist": False}),
+        (["--use_horovod"], {"world_size": None, "dist": False}),
+        (["--optimizer_type=adam"], {"optimiser": "adamw-bert"}),
+        (["--optim=adamw_hf"], {"optimiser": "adamw"}),
+        (["--lr_scheduler_type=linear"], {"lr_schedule": "polynomial_decay"}),
+        (["--save_steps=-1"], {"checkpoint_every": 0}),
+        (["--save_steps=50"], {"checkpoint_every": 50}),
+        (["--train_batch_size=24", "--bert_config_file=x"], {"global_batch_size": 24, "batch_size": None}),
+        (["--train_batch_size=24", "--bert_config_file=x", "--horovod"], {"batch_size": 24}),
     ],
 )
 def test_names_of_other_trainers_have_their_meaning(flags, wanted):

@@ -74,6 +74,11 @@ def test_a_dataset_is_made_once_and_mended_where_it_was_damaged(squad_file, toke
     again = make_feature_set(str(directory), source, tokenizer.vocabulary, settings, refuse)
     assert again.kept
     assert again.manifest == first.manifest
+    (warning,) = first.warnings
+    assert again.warnings == [warning]
+    assert warning.startswith(f"{squad_file}: question c: its answer is not in the words of its context")
+    listed = json.loads((directory / "manifest.json").read_text())["warnings"]
+    assert listed == ["question c: its answer is not in the words of its context; left out"]
     assert not (directory / "unfinished").exists()
     shard = directory / "features.tfrecord"
     whole = shard.read_bytes()
@@ -153,6 +158,7 @@ def test_labels_and_scores_come_back(tokenizer, tmp_path, task, format):
     assert [getattr(one, "score", getattr(one, "label", None)) for one in examples] == expected
     assert make_pair_set(directory, read_source(str(table)), tokenizer, preset, settings).kept
     assert found.manifest.plan.settings["labels"] == list(preset.labels or ())
+    assert "warnings" not in found.manifest.as_json()
 
 
 @pytest.mark.parametrize("score", [0.0, -0.0, 1.5, -3.25e-20, 3.0e38, 5.0])

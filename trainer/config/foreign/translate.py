@@ -5,7 +5,11 @@ A name with another meaning is in the ``translations`` of a program's table, whi
 - ``sets``: keys and values that hold where the given value is not false, 0 or empty.
 - ``key``: the key that gets the value, which the other words change first: ``values`` (``flag_values`` on the
   command line) replaces it, ``divided_by`` and ``times`` name another key to divide or multiply by, and
-  ``power_of`` is the base that it is the exponent of.
+  ``power_of`` is the base that it is the exponent of. ``with``: further keys that hold then; ``also``: those
+  that hold for some values.
+
+Either has no effect beside one of the names in ``unless``, or where the value is not more than ``above``.
+A name with ``train_batch_size`` says whose batch that of the same command line is.
 """
 
 from collections.abc import Sequence
@@ -63,11 +67,15 @@ def _meaning(name: str, given: dict[str, Any], below: dict[str, Any] | None, whe
     layers = (given, below or {})
     if rule is None:
         return {other_names().get(name, name): value}
+    beside = any(layer.get(other) for other in rule.get("unless", ()) for layer in layers)
+    if beside or ("above" in rule and value <= rule["above"]):
+        return {}
     if name == "train_batch_size":
         return _train_batch_size(value, layers, where)
     if "key" not in rule:
         return dict(rule["sets"]) if value else {}
     values = rule["flag_values"] if below is not None and "flag_values" in rule else rule.get("values", {})
+    also = rule.get("with", {}) | rule.get("also", {}).get(str(value).lower(), {})
     value = values.get(str(value).lower(), value)
     if "divided_by" in rule:
         value = _divide(name, value, [rule["divided_by"]], layers, where)
@@ -75,11 +83,12 @@ def _meaning(name: str, given: dict[str, Any], below: dict[str, Any] | None, whe
         value *= _find([rule["times"]], layers, 8)
     if "power_of" in rule:
         value = float(rule["power_of"]) ** value
-    return {rule["key"]: value}
+    return {rule["key"]: value, **also}
 
 
 def _train_batch_size(value: int, layers: Sequence[dict[str, Any]], where: str) -> dict[str, Any]:
-    if any(_MLPERF_ONLY & set(layer) for layer in layers):
+    of_all = any(_MLPERF_ONLY & set(layer) for layer in layers)
+    if of_all and not any(layer.get(name) for name in _names_of_one_worker() for layer in layers):
         count = _find(["steps_per_update"], layers)
         return {"batch_size": None, "accumulation": count, "global_batch_size": value * count}
     names = [
@@ -89,6 +98,12 @@ def _train_batch_size(value: int, layers: Sequence[dict[str, Any]], where: str) 
     ]
     size = _divide("train_batch_size", value, names, layers, where)
     return {"batch_size": size, "accumulation": _find(names, layers), "global_batch_size": None}
+
+
+def _names_of_one_worker() -> list[str]:
+    """The names beside which train_batch_size is that of one worker."""
+    every = ignored_names() | translations()
+    return [name for name, item in every.items() if item.get("train_batch_size") == "of one worker"]
 
 
 def _divide(name: str, value: int, by: Sequence[str], layers: Sequence[dict[str, Any]], where: str) -> int:

@@ -55,6 +55,8 @@ def configured_task(config: Config) -> ClassificationTask:
 class Classification(FineTuning):
     """Cross entropy of the label, or the squared error of a score."""
 
+    head = "classifier."
+
     def __init__(self, config: Config) -> None:
         self.task = configured_task(config)
         self.name = self.task.name

@@ -41,6 +41,7 @@ class Squad(FineTuning):
     name = "squad"
     objective = "squad"
     metrics = ("answer_loss", "answer_accuracy")
+    head = "qa_outputs."
     columns = Columns(
         training={"answer_loss": "answer_loss", "answer_acc": "answer_accuracy"},
         evaluation=("loss", "answer_loss", "answer_accuracy", "exact_match", "f1"),
