@@ -159,6 +159,18 @@ def longer_set(corpus: list[Path], small_vocabulary_file: Path, tmp_path_factory
     return _dataset(corpus, small_vocabulary_file, tmp_path_factory.mktemp("longer"), 96, 15)
 
 
+@pytest.fixture(scope="session")
+def pretrained(training_set: Path, tmp_path_factory: Any) -> Path:
+    """A pre-trained model of three updates in Hugging Face form, with its vocabulary."""
+    from tests.support.training_runs import words
+    from trainer.__main__ import main
+
+    place = tmp_path_factory.mktemp("pretrained")
+    assert main(words(training_set, place / "run", "--steps=3", "--no-logs")) == 0
+    assert main(["convert", str(place / "run"), str(place / "bert")]) == 0
+    return place / "bert"
+
+
 def _dataset(corpus: list[Path], vocabulary: Path, place: Path, length: int, masks: int) -> Path:
     from bertdata.cli.main import main
 

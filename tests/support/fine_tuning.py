@@ -1,10 +1,31 @@
 """Small files to fine-tune on, of our own writing, and a model to start from."""
 
+import csv
 import json
 from pathlib import Path
 
+SHORT = (
+    "--max-seq-length=40",
+    "--batch-size=8",
+    "--no-progress-bar",
+    "--optimiser=adamw",
+    "--max-query-length=16",
+)
+QUICK = ("--base-learning-rate=0.003", "--warmup=0.1")
 PLACES = ("harbour", "market", "library", "garden", "bridge", "tower")
 KINDS = ("good", "bad")
+
+
+def finetune_words(task: str, start: Path, run: Path, *more: object) -> list[str]:
+    """The arguments of a short run of fine-tuning; later ones win."""
+    given = ["finetune", f"--task={task}", f"--start-from-ckpt={start}", f"--output-dir={run}"]
+    return [*given, *SHORT, *QUICK, *map(str, more)]
+
+
+def evaluations(run: Path) -> list[dict[str, float]]:
+    """The rows of evaluation.csv."""
+    with (run / "evaluation.csv").open(encoding="utf-8") as file:
+        return [{name: float(value) for name, value in row.items()} for row in csv.DictReader(file)]
 
 
 def squad_file(path: Path, count: int = 24) -> Path:

@@ -3,50 +3,26 @@
 import csv
 import json
 import shutil
-from pathlib import Path
 
 import pytest
 
-from tests.support.fine_tuning import squad_file, table
-from tests.support.training_runs import refuse, tensors, words
-from trainer.__main__ import main
-
-SHORT = (
-    "--max-seq-length=40",
-    "--batch-size=8",
-    "--no-progress-bar",
-    "--optimiser=adamw",
-    "--max-query-length=16",
-)
-QUICK = ("--base-learning-rate=0.003", "--warmup=0.1")
-
-
-@pytest.fixture(scope="module")
-def start(training_set, tmp_path_factory) -> Path:
-    """A pre-trained model of three updates in Hugging Face form, with its vocabulary."""
-    place = tmp_path_factory.mktemp("pretrained")
-    assert main(words(training_set, place / "run", "--steps=3", "--no-logs")) == 0
-    assert main(["convert", str(place / "run"), str(place / "bert")]) == 0
-    return place / "bert"
+from tests.support.fine_tuning import SHORT, evaluations, finetune_words, squad_file, table
+from tests.support.training_runs import refuse, tensors
 
 
 @pytest.fixture
-def finetune(trainer, start, tmp_path):
-    """The command from that model into ``run``."""
+def finetune(trainer, pretrained, tmp_path):
+    """The command from a pre-trained model into ``run``."""
 
     def call(task: str, *more: object):
-        given = [f"--task={task}", f"--start-from-ckpt={start}", f"--output-dir={tmp_path / 'run'}"]
-        return trainer("finetune", *given, *SHORT, *QUICK, *more)
+        return trainer(*finetune_words(task, pretrained, tmp_path / "run", *more))
 
     return call
 
 
-def evaluations(run: Path) -> list[dict[str, float]]:
-    with (run / "evaluation.csv").open(encoding="utf-8") as file:
-        return [{name: float(value) for name, value in row.items()} for row in csv.DictReader(file)]
-
-
-def test_answers_are_learned_and_written_as_the_original_does(finetune, trainer, start, tmp_path, one_thread):
+def test_answers_are_learned_and_written_as_the_original_does(
+    finetune, trainer, pretrained, tmp_path, one_thread
+):
     data = squad_file(tmp_path / "train.json")
     given = ("--train-file", data, "--eval-file", data, "--num-train-epochs=30", "--eval-every=0")
     assert finetune("squad", *given).status == 0
@@ -67,8 +43,12 @@ def test_answers_are_learned_and_written_as_the_original_does(finetune, trainer,
     assert told["answer"] == "bridge"
     assert 0.2 < told["probability"] <= 1
     refuse(trainer("predict", tmp_path / "run", "[MASK]"), 1, "without a masked-word head")
-    refuse(trainer("predict", "--task=squad", start, "Where ?", "--context", diary), 1, "no head for answers")
-    refuse(trainer("predict", "--task=squad", start, "Where ?"), 2, "--task squad needs it")
+    refuse(
+        trainer("predict", "--task=squad", pretrained, "Where ?", "--context", diary),
+        1,
+        "no head for answers",
+    )
+    refuse(trainer("predict", "--task=squad", pretrained, "Where ?"), 2, "--task squad needs it")
     best = json.loads((tmp_path / "run" / "nbest_predictions.json").read_text(encoding="utf-8"))
     assert all(best[name][0]["text"] == predictions[name] for name in gold)
     assert all(sum(one["probability"] for one in best[name]) == pytest.approx(1) for name in gold)

@@ -1,0 +1,100 @@
+"""A fine-tuned run is evaluated by its own task, and predicts files without answers."""
+
+import json
+
+import pytest
+
+from tests.support.commands import contents
+from tests.support.fine_tuning import evaluations, finetune_words, squad_file, table
+from tests.support.training_runs import refuse
+from trainer.__main__ import main
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+@pytest.fixture(scope="module")
+def labelled(pretrained, tmp_path_factory):
+    """A run that has learned labels a little, and its files."""
+    place = tmp_path_factory.mktemp("labelled")
+    train, dev = table(place / "train.tsv"), table(place / "dev.tsv", 20)
+    files = (f"--train-file={train}", f"--eval-file={dev}", "--steps=9", "--eval-every=0")
+    assert main(finetune_words("classification", pretrained, place / "run", *files)) == 0
+    return place
+
+
+@pytest.fixture(scope="module")
+def answering(pretrained, tmp_path_factory):
+    """The same of questions, version 2.0, with settings that are not the usual ones."""
+    place = tmp_path_factory.mktemp("answering")
+    data = squad_file(place / "train.json")
+    more = ("--version-2-with-negative", "--doc-stride=7", "--n-best-size=5", "--max-seq-length=24")
+    files = (f"--train-file={data}", f"--eval-file={data}", "--steps=4", "--eval-every=0")
+    assert main(finetune_words("squad", pretrained, place / "run", *files, *more)) == 0
+    return place
+
+
+def results(folder):
+    lines = (folder / "eval_results.txt").read_text(encoding="utf-8").splitlines()
+    return {name: float(value) for name, value in (line.split(" = ") for line in lines)}
+
+
+@pytest.mark.parametrize("task", ["labelled", "answering"])
+def test_a_run_is_evaluated_by_its_own_task_without_a_word_about_it(trainer, request, task, tmp_path):
+    run = request.getfixturevalue(task) / "run"
+    before = contents(run)
+    outcome = trainer("evaluate", f"--start-from-ckpt={run}", f"--output-dir={tmp_path / 'out'}")
+    assert outcome.status == 0, outcome.err
+    assert contents(run) == before, "the run itself is only read"
+    (last,) = evaluations(run)
+    found = results(tmp_path / "out")
+    names = [name for name in last if name in found]
+    assert len(names) >= 4
+    assert {name: found[name] for name in names} == pytest.approx({name: last[name] for name in names})
+    predictions = [name for name in before if "predictions" in str(name) or "null_odds" in str(name)]
+    assert len(predictions) == {"labelled": 1, "answering": 3}[task]
+    written = contents(tmp_path / "out")
+    assert {name: written[name] for name in predictions} == {name: before[name] for name in predictions}
+
+
+def test_another_file_is_evaluated_and_one_without_labels_predicted(trainer, labelled, tmp_path):
+    run, other = labelled / "run", table(tmp_path / "other.tsv", 7)
+    plain = table(tmp_path / "plain.tsv", 5, labelled=False)
+    given = (f"--start-from-ckpt={run}", f"--output-dir={tmp_path / 'out'}", f"--eval-file={other}")
+    outcome = trainer("evaluate", *given, "--do-predict", f"--predict-file={plain}")
+    assert outcome.status == 0, outcome.err
+    assert f"evaluating on 7 examples of {tmp_path}/out/features/classification-" in outcome.err
+    lines = (tmp_path / "out" / "predict" / "predictions.tsv").read_text(encoding="utf-8").splitlines()
+    assert [line.split("\t")[0] for line in lines] == ["index", "0", "1", "2", "3", "4"]
+    whole = (tmp_path / "out" / "predictions.tsv").read_text(encoding="utf-8").splitlines()
+    assert len(whole) == 8
+    assert lines[:6] == whole[:6], "the same texts"
+
+
+def test_a_file_without_answers_is_predicted_in_the_runs_own_directory(trainer, answering, tmp_path):
+    data = json.loads(squad_file(tmp_path / "plain.json", 3).read_text(encoding="utf-8"))
+    for paragraph in data["data"][0]["paragraphs"]:
+        del paragraph["qas"][0]["answers"]
+    (tmp_path / "plain.json").write_text(json.dumps(data), encoding="utf-8")
+    run = answering / "run"
+    given = ("--no-do-eval", "--do-predict", f"--predict-file={tmp_path / 'plain.json'}")
+    outcome = trainer("evaluate", f"--output-dir={run}", *given)
+    assert outcome.status == 0, outcome.err
+    whole = json.loads((run / "predictions.json").read_text(encoding="utf-8"))
+    found = json.loads((run / "predict" / "predictions.json").read_text(encoding="utf-8"))
+    assert found == {name: whole[name] for name in ("question-0", "question-1", "question-2")}
+    best = json.loads((run / "predict" / "nbest_predictions.json").read_text(encoding="utf-8"))
+    assert 1 <= max(map(len, best.values())) <= 6, "the run's own n_best_size, and no answer"
+    assert "evaluating" not in outcome.err
+
+
+def test_what_the_task_needs_is_asked_for(trainer, labelled, pretrained, training_set, tmp_path):
+    run, out = labelled / "run", f"--output-dir={tmp_path / 'out'}"
+    nothing = trainer("evaluate", f"--output-dir={run}", "--no-do-eval")
+    refuse(nothing, 2, "nothing to evaluate or to predict: give --eval-file, or --predict-file")
+    other = tmp_path / "other.tsv"
+    other.write_text("text\tlabel\nOne .\tneither\n", encoding="utf-8")
+    given = (f"--start-from-ckpt={run}", out, f"--eval-file={other}")
+    refuse(trainer("evaluate", *given), 1, "other.tsv: line 2: has the label 'neither', expected one of bad")
+    data = squad_file(tmp_path / "dev.json")
+    headless = ("--task=squad", f"--start-from-ckpt={pretrained}", out, f"--eval-file={data}")
+    refuse(trainer("evaluate", *headless), 1, f"{pretrained}: has no head for the task squad")
