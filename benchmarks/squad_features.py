@@ -8,12 +8,24 @@ nor the maximum context.
 import json
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from benchmarks import corpus, measure
 
 LENGTH, STRIDE = 384, 128
 ROUNDS = 5
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Entry:
+    """A question of a file; answer: the characters of its first one in the context, first and last + 1."""
+
+    id: str
+    question: str
+    context: str
+    answer: tuple[int, int]
 
 
 def ours(path: Path, vocabulary: Path) -> Callable[[], int]:
@@ -41,10 +53,10 @@ def transformers(path: Path, vocabulary: Path) -> Callable[[], int]:
     tokenizer = BertTokenizerFast(str(vocabulary), do_lower_case=True)
 
     def run() -> int:
-        questions, contexts, answers = _read(path)
+        entries = read_entries(path)
         found = tokenizer(
-            questions,
-            contexts,
+            [entry.question for entry in entries],
+            [entry.context for entry in entries],
             truncation="only_second",
             max_length=LENGTH,
             stride=STRIDE,  # here the tokens that two spans share
@@ -52,25 +64,34 @@ def transformers(path: Path, vocabulary: Path) -> Callable[[], int]:
             return_offsets_mapping=True,
         )
         for number, example in enumerate(found["overflow_to_sample_mapping"]):
-            _positions(found["offset_mapping"][number], found.sequence_ids(number), *answers[example])
+            offsets, segments = found["offset_mapping"][number], found.sequence_ids(number)
+            answer_positions(offsets, segments, *entries[example].answer)
         return sum(map(len, found["input_ids"]))
 
     return run
 
 
-def _read(path: Path) -> tuple[list[str], list[str], list[tuple[int, int]]]:
-    questions, contexts, answers = [], [], []
-    for article in json.loads(path.read_text(encoding="utf-8"))["data"]:
-        for paragraph in article["paragraphs"]:
-            for entry in paragraph["qas"]:
-                (answer,) = entry["answers"]
-                questions.append(entry["question"])
-                contexts.append(paragraph["context"])
-                answers.append((answer["answer_start"], answer["answer_start"] + len(answer["text"])))
-    return questions, contexts, answers
+def read_entries(path: Path) -> list[Entry]:
+    """The questions of a file, each with one answer at least."""
+    return [
+        Entry(
+            id=entry["id"],
+            question=entry["question"],
+            context=paragraph["context"],
+            answer=_characters(entry["answers"][0]),
+        )
+        for article in json.loads(path.read_text(encoding="utf-8"))["data"]
+        for paragraph in article["paragraphs"]
+        for entry in paragraph["qas"]
+    ]
 
 
-def _positions(
+def _characters(answer: dict[str, Any]) -> tuple[int, int]:
+    start = int(answer["answer_start"])
+    return start, start + len(answer["text"])
+
+
+def answer_positions(
     offsets: list[tuple[int, int]], segments: list[int | None], start: int, end: int
 ) -> tuple[int, int]:
     """First and last token of the answer in the second segment; 0 and 0 where it is not all there."""

@@ -1,0 +1,118 @@
+"""One run of the peer: transformers' model and Trainer on the same weights, files and settings.
+
+``python -m benchmarks.fine_tuning.peer TASK --weights DIR --train-file FILE --eval-file FILE --seed N
+--output-dir DIR`` writes the predictions of the evaluated file as our command names them. Batches are padded
+to their longest example, which changes the time and not the result.
+"""
+
+import argparse
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+
+from benchmarks.fine_tuning.peer_answers import answer_texts, squad_features
+from benchmarks.fine_tuning.task import TASKS, BenchmarkTask, TaskData
+from trainer.tasks.classification.presets import find_classification
+from trainer.tasks.classification.reading import label_ids, read_pairs
+
+EVALUATED = 32  # examples of a batch
+
+
+def pair_features(path: Path, tokenizer: Any, task: BenchmarkTask) -> list[dict[str, Any]]:
+    """Features of a table of pairs with their labels, not padded."""
+    table = find_classification(task.name)
+    pairs = read_pairs(str(path), table).pairs
+    firsts, seconds = [pair.first for pair in pairs], [str(pair.second) for pair in pairs]
+    found = tokenizer(firsts, seconds, truncation=True, max_length=task.length)
+    return [
+        {**{name: found[name][number] for name in found}, "labels": int(label)}
+        for number, label in enumerate(label_ids(pairs, table))
+    ]
+
+
+def make_model(task: BenchmarkTask, weights: Path, seed: int) -> transformers.PreTrainedModel:
+    """The encoder with a new head from the seed."""
+    transformers.set_seed(seed)
+    if task.is_squad:
+        return transformers.BertForQuestionAnswering.from_pretrained(weights, dtype=torch.float32)
+    return transformers.BertForSequenceClassification.from_pretrained(weights, dtype=torch.float32)
+
+
+def make_trainer(
+    task: BenchmarkTask,
+    model: transformers.PreTrainedModel,
+    tokenizer: Any,
+    features: Sequence[dict[str, Any]],
+    output_dir: Path,
+    *,
+    seed: int = 1,
+    padded: bool = False,
+    shuffled: bool = True,
+    callbacks: Sequence[transformers.TrainerCallback] = (),
+) -> transformers.Trainer:
+    """transformers' Trainer with the task's settings, on one processor; padded: to the longest length."""
+    arguments = transformers.TrainingArguments(
+        output_dir=str(output_dir),
+        seed=seed,
+        num_train_epochs=task.epochs,
+        per_device_train_batch_size=task.batch_size,
+        per_device_eval_batch_size=EVALUATED,
+        learning_rate=task.rate,
+        warmup_steps=task.warmup,  # below 1: a share of all steps
+        lr_scheduler_type="linear",
+        weight_decay=0.0,
+        max_grad_norm=1.0,
+        train_sampling_strategy="random" if shuffled else "sequential",
+        save_strategy="no",
+        report_to="none",
+        disable_tqdm=True,
+        use_cpu=True,
+        dataloader_pin_memory=False,
+    )
+    collator = transformers.DataCollatorWithPadding(
+        tokenizer, padding="max_length" if padded else "longest", max_length=task.length
+    )
+    return transformers.Trainer(
+        model, arguments, data_collator=collator, train_dataset=features, callbacks=list(callbacks)
+    )
+
+
+def fine_tune(task: BenchmarkTask, data: TaskData, seed: int, output_dir: Path) -> None:
+    """Train, predict, and write the predictions."""
+    output_dir.mkdir(parents=True, exist_ok=True)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(data.weights)
+    model = make_model(task, data.weights, seed)
+    if task.is_squad:
+        features, _ = squad_features(data.train, tokenizer, task)
+        evaluated, spans = squad_features(data.evaluation, tokenizer, task)
+    else:
+        features = pair_features(data.train, tokenizer, task)
+        evaluated = pair_features(data.evaluation, tokenizer, task)
+    trainer = make_trainer(task, model, tokenizer, features, output_dir, seed=seed)
+    trainer.train()
+    logits = trainer.predict(evaluated).predictions
+    if task.is_squad:
+        texts = answer_texts(data.evaluation, spans, *logits[:2])
+        (output_dir / "predictions.json").write_text(json.dumps(texts), encoding="utf-8")
+    else:
+        labels = "".join(f"{number}\n" for number in logits.argmax(1).tolist())
+        (output_dir / "predictions.tsv").write_text(labels, encoding="utf-8")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("task", choices=TASKS)
+    for name in ("--weights", "--train-file", "--eval-file", "--output-dir"):
+        parser.add_argument(name, type=Path, required=True)
+    parser.add_argument("--seed", type=int, required=True)
+    given = parser.parse_args()
+    data = TaskData(weights=given.weights, train=given.train_file, evaluation=given.eval_file)
+    fine_tune(TASKS[given.task], data, given.seed, given.output_dir)
+
+
+if __name__ == "__main__":
+    main()

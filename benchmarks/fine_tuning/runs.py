@@ -1,0 +1,93 @@
+"""Whole runs of both programs, scored alike; a finished one is kept, so that a benchmark can be continued."""
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from benchmarks import measure
+from benchmarks.fine_tuning.task import BenchmarkTask, TaskData
+from trainer.run.score import score_pairs, score_squad
+from trainer.tasks.classification.presets import find_classification
+
+OURS, PEER = "bertdata", "transformers"
+PROGRAMS = (OURS, PEER)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Result:
+    """Points of the task's metric on the evaluated file; CPU and wall seconds of the whole command."""
+
+    points: float
+    cpu: float
+    wall: float
+
+
+def command_of(program: str, task: BenchmarkTask, data: TaskData, seed: int, output_dir: Path) -> list[str]:
+    """The command that trains and predicts."""
+    files = ["--train-file", str(data.train), "--eval-file", str(data.evaluation)]
+    files += ["--output-dir", str(output_dir), "--seed", str(seed)]
+    if program == PEER:
+        weights = ["--weights", str(data.weights)]
+        return [sys.executable, "-m", "benchmarks.fine_tuning.peer", task.name, *weights, *files]
+    return [
+        *(sys.executable, "-m", "trainer", "finetune", "--task", task.name),
+        *("--start-from-ckpt", str(data.weights), *files),
+        *("--max-seq-length", str(task.length), "--batch-size", str(task.batch_size)),
+        *("--num-train-epochs", str(task.epochs), "--base-learning-rate", str(task.rate)),
+        *("--optimiser", "adamw", "--weight-decay", "0"),
+        *("--lr-schedule", "polynomial_decay", "--warmup", str(task.warmup)),
+        *("--clipping", "per_update", "--max-grad-norm", "1.0"),
+        *("--eval-every", "0", "--checkpoint-every", "0"),
+    ]
+
+
+def score(task: BenchmarkTask, data: TaskData, output_dir: Path) -> float:
+    """Points of the predictions in the directory, by the task's official metrics."""
+    if task.is_squad:
+        found = score_squad(str(data.evaluation), str(output_dir / "predictions.json"))
+    else:
+        table = find_classification(task.name)
+        found = score_pairs(str(data.evaluation), str(output_dir / "predictions.tsv"), table)
+    return task.points * found.metrics[task.metric]
+
+
+def run(program: str, task: BenchmarkTask, data: TaskData, seed: int, place: Path) -> Result:
+    """The result of a run, made now or found in the place with the same settings."""
+    settings = {**task.as_json(), "threads": os.environ["OMP_NUM_THREADS"]}
+    output_dir = place / f"{task.name}-{program}-{seed}"
+    kept = output_dir.with_suffix(".json")
+    if kept.exists():
+        value = json.loads(kept.read_text(encoding="utf-8"))
+        if value["settings"] == settings:
+            return Result(**value["result"])
+    shutil.rmtree(output_dir, ignore_errors=True)
+    cost = measure.command(*command_of(program, task, data, seed, output_dir))
+    result = Result(points=score(task, data, output_dir), cpu=cost.cpu, wall=cost.wall)
+    kept.write_text(json.dumps({"settings": settings, "result": asdict(result)}), encoding="utf-8")
+    shutil.rmtree(output_dir)
+    return result
+
+
+def compare(task: BenchmarkTask, data: TaskData, seeds: Sequence[int], place: Path) -> None:
+    """Make the runs of all seeds, the programs in turn, and print their table."""
+    place.mkdir(parents=True, exist_ok=True)
+    found: dict[str, list[Result]] = {program: [] for program in PROGRAMS}
+    for seed in seeds:
+        for program in PROGRAMS:
+            found[program].append(run(program, task, data, seed, place))
+            one = found[program][-1]
+            print(
+                f"  {task.name}, seed {seed}, {program}: {task.metric} {one.points:.2f}, "
+                f"{one.cpu:.0f} CPU s, {one.wall:.0f} s",
+                flush=True,
+            )
+    means = {program: sum(one.points for one in results) / len(seeds) for program, results in found.items()}
+    cpu = {program: sum(one.cpu for one in results) / len(seeds) for program, results in found.items()}
+    for program in PROGRAMS:
+        print(f"{task.name}, {len(seeds)} seeds, {program}: mean {task.metric} {means[program]:.2f}, "
+              f"{cpu[program] / task.epochs:.0f} CPU s an epoch, start and evaluation included")  # fmt: skip
+    print(f"{task.name}: ours {means[OURS] - means[PEER]:+.2f} points (wanted: at least -{task.bar:g})")

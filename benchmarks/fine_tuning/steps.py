@@ -1,0 +1,155 @@
+"""Time of a step of fine-tuning, ours beside that of transformers' Trainer, on the same examples."""
+
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import transformers
+
+from benchmarks.fine_tuning.peer import make_model, make_trainer
+from benchmarks.fine_tuning.task import BenchmarkTask, TaskData
+from bertdata.dataset.reader import OpenedDataset, open_dataset
+from trainer.config.settings import Config
+from trainer.data.batches import Batch, RowBatch
+from trainer.data.forms import RowForm, make_form
+from trainer.data.loader import Loader, Update
+from trainer.data.order import Position
+from trainer.run import runtime
+from trainer.run.checkpoint import new_state
+from trainer.run.checkpoint_source import open_checkpoint
+from trainer.run.task_files import make_features
+from trainer.run.training import Training
+
+STEPS = 20
+WARM = 2
+"""Steps at the beginning that are not counted."""
+
+Step = Callable[[Batch], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Seconds:
+    """Wall and CPU seconds of each step."""
+
+    wall: list[float] = field(default_factory=list)
+    cpu: list[float] = field(default_factory=list)
+
+    def add(self, since: tuple[float, float]) -> None:
+        wall, cpu = clocks()
+        self.wall.append(wall - since[0])
+        self.cpu.append(cpu - since[1])
+
+    def medians(self) -> tuple[float, float]:
+        return statistics.median(self.wall[WARM:]), statistics.median(self.cpu[WARM:])
+
+
+def clocks() -> tuple[float, float]:
+    """Wall and CPU seconds since some point."""
+    return time.perf_counter(), time.process_time()
+
+
+class InTurns(transformers.TrainerCallback):
+    """Our step before each of the peer's, both timed."""
+
+    def __init__(self, step: Step, batches: Sequence[Batch]) -> None:
+        self.ours, self.peer = Seconds(), Seconds()
+        self._step, self._batches = step, iter(batches)
+        self._since = clocks()
+
+    def on_step_begin(self, *_: Any, **__: Any) -> None:
+        since = clocks()
+        self._step(next(self._batches))
+        self.ours.add(since)
+        self._since = clocks()
+
+    def on_step_end(self, *_: Any, **__: Any) -> None:
+        self.peer.add(self._since)
+
+
+def own_step(config: Config, data: TaskData) -> Step:
+    """An update of our trainer, from the weights."""
+    begun = runtime.begin(config)
+    shape = open_checkpoint(str(data.weights), with_moments=False).expect_config()
+    fresh = new_state(config, shape, "", "")
+    training = Training(begun, runtime.make_model(begun, shape), fresh)
+    training.start("weights", str(data.weights), config.update.examples(1))
+    return lambda batch: training.update([Update([batch], Position(0, 0))])
+
+
+def own_config(task: BenchmarkTask, data: TaskData, place: str) -> Config:
+    """Our configuration of the task's settings."""
+    return Config.of(
+        task=task.name,
+        max_seq_length=task.length,
+        batch_size=task.batch_size,
+        optimiser="adamw",
+        weight_decay=0.0,
+        lr_schedule="polynomial_decay",
+        base_learning_rate=task.rate,
+        vocab=str(data.weights / "vocab.txt"),
+        output_dir=place,
+    )
+
+
+def peer_features(batches: Sequence[RowBatch]) -> list[dict[str, Any]]:
+    """The examples of the batches as the peer takes them, not padded."""
+    features = []
+    for batch in batches:
+        for row, length in enumerate(batch.attention_mask.sum(1).tolist()):
+            names = ("input_ids", "token_type_ids", "attention_mask")
+            feature: dict[str, Any] = {name: getattr(batch, name)[row, :length].tolist() for name in names}
+            feature |= {
+                LABELS[name]: int(values[row]) for name, values in batch.targets.items() if name in LABELS
+            }
+            features.append(feature)
+    return features
+
+
+LABELS = {"label_ids": "labels", "answer_starts": "start_positions", "answer_ends": "end_positions"}
+"""The peer's names of our targets."""
+
+
+def load(dataset: OpenedDataset, task: BenchmarkTask, *, rows: bool) -> list[Any]:
+    """The first batches of the order; the same examples as rows and flat."""
+    size = task.batch_size
+    form = RowForm() if rows else make_form(dataset, batch_size=size, rows=False)
+    loader = Loader(dataset, form=form, batch_size=size)
+    found = [update.batches[0] for update in islice(loader, STEPS + WARM)]
+    loader.close()
+    return found
+
+
+def compare(task: BenchmarkTask, data: TaskData) -> None:
+    """Print the medians of both programs' steps; the peer with both ways of padding."""
+    tokenizer = transformers.AutoTokenizer.from_pretrained(data.weights)
+    with tempfile.TemporaryDirectory() as place:
+        config = own_config(task, data, place)
+        made = make_features(config, str(data.train), training=True, labelled=True, tell=lambda line: None)
+        dataset = open_dataset(made.directory)
+        batches, features = load(dataset, task, rows=False), peer_features(load(dataset, task, rows=True))
+        for padded in (True, False):
+            turns = InTurns(own_step(config, data), batches)
+            trainer = make_trainer(
+                *(task, make_model(task, data.weights, 1), tokenizer, features, Path(place)),
+                padded=padded,
+                shuffled=False,
+                callbacks=[turns],
+            )
+            trainer.args.num_train_epochs = 1
+            trainer.train()
+            report(task, turns, "to the longest length" if padded else "to the longest of a batch")
+
+
+def report(task: BenchmarkTask, turns: InTurns, padding: str) -> None:
+    """Print the medians."""
+    (wall, cpu), (peer_wall, peer_cpu) = turns.ours.medians(), turns.peer.medians()
+    print(f"{task.name}, a step of {task.batch_size} examples at {task.length}, medians of {STEPS}: "
+          f"ours {wall:.3f} s, {cpu:.3f} CPU s; transformers, padded {padding}: {peer_wall:.3f} s, "
+          f"{peer_cpu:.3f} CPU s; ours is {peer_wall / wall:.2f} times as fast "
+          f"({peer_cpu / cpu:.2f} by CPU time)",
+          flush=True)  # fmt: skip
