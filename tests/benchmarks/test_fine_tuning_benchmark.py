@@ -12,9 +12,8 @@ from benchmarks.fine_tuning import runs
 from benchmarks.fine_tuning.article_split import split_articles, write_split
 from benchmarks.fine_tuning.peer_answers import Span, answer_texts, best_answer
 from benchmarks.fine_tuning.task import MRPC, TASKS, TaskData
-from trainer.config.finetuning import task_flags
-from trainer.config.flags import make_config
 from trainer.config.settings import Config
+from trainer.config.task_config import make_task_config
 from trainer.optim import make_schedule
 from trainer.run.training import find_schedule
 
@@ -90,7 +89,7 @@ def test_each_question_has_the_best_answer_of_its_features_or_none(tmp_path):
 def configured(task) -> Config:
     words = runs.command_of(runs.OURS, task, DATA, 7, Path("run"))
     assert words[1:4] == ["-m", "trainer", "finetune"]
-    return make_config(task_flags(words[4:]))
+    return make_task_config(words[4:])
 
 
 @pytest.mark.parametrize("task", TASKS.values(), ids=lambda task: task.name)
