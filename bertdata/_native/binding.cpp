@@ -13,6 +13,8 @@
 #include "examples/bert_binding.h"
 #include "examples/dynamic_masking_binding.h"
 #include "examples/mt19937.h"
+#include "examples/take_binding.h"
+#include "io/md5_binding.h"
 #include "shards/crc32c.h"
 #include "shards/example_decoder.h"
 #include "shards/example_encoder.h"
@@ -325,6 +327,8 @@ PYBIND11_MODULE(_kernels, m) {
 
   bind_bert(m);
   bind_dynamic_masking(m);
+  bind_take(m);
+  bind_md5(m);
   bind_mlperf_extractor(m);
   bind_wikiextractor(m);
   bind_bzip2(m);

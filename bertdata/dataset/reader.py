@@ -41,7 +41,8 @@ class Shard:
     """One file of examples; ``name`` is its path below the directory that all files share.
 
     rows: the packed rows that hold the examples; None where each row is one example. masked_tokens: masked
-    positions of all examples; None where no manifest tells them.
+    positions of all examples; None where no manifest tells them. checked: the version of the file
+    (``storage.version``) whose md5 was found right.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Shard:
     lengths_md5: str | None = None  # None: the dataset has no lengths
     rows: int | None = None
     masked_tokens: int | None = None
+    checked: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -144,7 +146,12 @@ class OpenedDataset:
     @contextmanager
     def _opened(self, shard: Shard) -> Iterator[BinaryIO]:
         """The shard's file, its md5 checked; a remote one is downloaded once, into a local file."""
-        remote, md5 = storage.is_remote(shard.path), hashlib.md5(usedforsecurity=False)
+        remote = storage.is_remote(shard.path)
+        if not remote and shard.checked is not None and shard.checked == storage.version(shard.path):
+            with storage.open_input(shard.path) as file:
+                yield file
+            return
+        md5 = hashlib.md5(usedforsecurity=False)
         with (
             storage.open_input(shard.path) as source,
             cast(BinaryIO, TemporaryFile()) if remote else nullcontext(source) as file,

@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from bertdata._native import Engine, default_engine, kernels, use_native
 from bertdata.records import Buffer, ExampleBatch, ShardLayout
 
 Array = npt.NDArray[Any]
@@ -67,11 +68,33 @@ def _cut_ragged(ends: Array, start: int, stop: int) -> tuple[slice, Array]:
     return slice(first, first + int(cut_ends[-1]) if stop > start else first), cut_ends
 
 
-def take(batch: Batch, order: Array) -> Batch:
+def take(batch: Batch, order: Array, engine: Engine | None = None) -> Batch:
     """The examples of these numbers, in this order, of a batch of arrays; all is copied."""
+    if use_native(engine or default_engine()):
+        return _take_native(batch, order.astype(np.int64, copy=False))
     pieces = [order[start : start + _TAKEN] for start in range(0, len(order), _TAKEN)] or [order]
     found = [_take(batch, piece) for piece in pieces]
     return join(found) if len(found) > 1 else found[0]
+
+
+def _take_native(batch: Batch, order: Array) -> Batch:
+    """``_take`` by the kernel, _native/examples/take.h."""
+    found: dict[str, Any] = {}
+    for name, items in batch.ragged().items():
+        ends = getattr(batch, name).astype(np.uint32, copy=False)
+        columns = [np.ascontiguousarray(getattr(batch, item.name)) for item in items]
+        found_ends, taken = kernels.take_ragged(ends, columns, order)
+        found[name] = np.asarray(found_ends)
+        for item, column, data in zip(items, columns, taken, strict=True):
+            found[item.name] = np.asarray(data).view(column.dtype)
+    return replace(batch, **found, **_taken_singles(batch, order, found))
+
+
+def _taken_singles(batch: Batch, order: Array, ragged: Iterable[str]) -> dict[str, Array]:
+    """The chosen items of all columns that are not ragged."""
+    return {
+        item.name: getattr(batch, item.name)[order] for item in batch.columns() if item.name not in ragged
+    }
 
 
 def _take(batch: Batch, order: Array) -> Batch:
@@ -85,8 +108,7 @@ def _take(batch: Batch, order: Array) -> Batch:
         places = np.repeat(ends[order] - found[name], sizes)
         places += np.arange(len(places))
         found |= {item.name: getattr(batch, item.name)[places] for item in items}
-    single = [item.name for item in batch.columns() if item.name not in found]
-    return replace(batch, **found, **{name: getattr(batch, name)[order] for name in single})
+    return replace(batch, **found, **_taken_singles(batch, order, found))
 
 
 def join(batches: list[Batch]) -> Batch:

@@ -1,13 +1,16 @@
 """Digests of files, and whether a file is the one that a manifest's entry describes."""
 
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 from bertdata.errors import ManifestError, MissingInputError
 from bertdata.io import storage
+from bertdata.io.digests import AT_A_TIME, md5_streams
 
 _BLOCK_BYTES = 1 << 20
+_SMALL_BLOCK_BYTES = 1 << 17
 
 
 class FileEntry(NamedTuple):
@@ -58,6 +61,24 @@ def file_md5(path: str, also: Callable[[bytes], Any] | None = None) -> str:
             if also is not None:
                 also(block)
     return digest.hexdigest()
+
+
+def file_md5s(paths: Sequence[str]) -> list[str]:
+    """The md5 of each file's bytes; several files are read side by side."""
+    found: list[str] = []
+    for start in range(0, len(paths), AT_A_TIME):
+        found += _md5s_side_by_side(paths[start : start + AT_A_TIME])
+    return found
+
+
+def _md5s_side_by_side(paths: Sequence[str]) -> list[str]:
+    digests = md5_streams(len(paths))
+    buffers = [memoryview(bytearray(_SMALL_BLOCK_BYTES)) for _ in paths]
+    with ExitStack() as stack:
+        files: list[Any] = [stack.enter_context(storage.open_input(path)) for path in paths]
+        while any(sizes := [file.readinto(buffer) for file, buffer in zip(files, buffers, strict=True)]):
+            digests.update([buffer[:size] for buffer, size in zip(buffers, sizes, strict=True)])
+    return [digest.hex() for digest in digests.digests()]
 
 
 def md5_of(data: bytes) -> str:

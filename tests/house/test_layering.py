@@ -14,6 +14,7 @@ MOST_ROOMS_OF_THE_TRAINER = 13
 LOOSE_MODULES = {"__init__.py", "__main__.py", "errors.py", "records.py"}
 KERNEL_NAMES = {"kernels", "_kernels"}
 ROOMS_WITH_KERNELS = {
+    "bertdata.io",
     "bertdata.text",
     "bertdata.tokens",
     "bertdata.examples",

@@ -78,11 +78,7 @@ class ExampleDecoder {
   }
 
  private:
-  using Ints = std::vector<int64_t>;
-
-  static void check(bool holds, const std::string& message) {
-    if (!holds) throw ParseError(message);
-  }
+  using Ints = Column<int64_t>;
 
   const ParsedFeature& feature(const FieldRule& field) const {
     const ParsedFeature* found = example_.find(field.key);
@@ -108,7 +104,7 @@ class ExampleDecoder {
   }
 
   void add(std::vector<DecodedColumn>& out) {
-    check(example_.size() <= format_.fields.size(), "holds more features than such an example has");
+    if (example_.size() > format_.fields.size()) throw ParseError("holds more features than such an example has");
     for (const FieldRule& field : format_.fields)
       if (field.source == Source::kOnes) count_ones(field);
     for (const FieldRule& field : format_.fields) {
@@ -143,7 +139,7 @@ class ExampleDecoder {
       count = leading(found.ints, 0, 1);
       ends_in_zeros = leading(found.ints, count, 0) == field.width;
     }
-    check(ends_in_zeros, field.key + " is not ones, then zeros");
+    if (!ends_in_zeros) throw ParseError(field.key + " is not ones, then zeros");
     const int ends = format_.columns[field.column].ends;
     for (size_t c = 0; c < counts_.size(); ++c)
       if (format_.columns[c].ends == ends) counts_[c] = count;
@@ -152,20 +148,23 @@ class ExampleDecoder {
   // Floats that are whole numbers, as such; others become -1, which no column holds.
   const Ints& whole_numbers(const FieldRule& field) {
     const ParsedFeature& found = feature(field);
-    whole_.resize(field.width);
+    whole_.truncate(0);
+    int64_t* room = whole_.room(field.width);
     for (size_t i = 0; i < field.width; ++i) {
       float value;
       std::memcpy(&value, &found.floats[4 * i], 4);
       const bool is_whole = value >= 0 && value < static_cast<float>(kValueLimit) && value == std::floor(value);
-      whole_[i] = is_whole ? static_cast<int64_t>(value) : -1;
+      room[i] = is_whole ? static_cast<int64_t>(value) : -1;
     }
+    whole_.added(field.width);
     return whole_;
   }
 
   void add_values(const FieldRule& field, const Ints& values, DecodedColumn& out) {
     const ColumnRule& rule = format_.columns[field.column];
     const size_t count = rule.ends < 0 ? 1 : is_counted_[field.column] ? counts_[field.column] : field.width;
-    check(leading(values, count, field.padding) == values.size(), field.key + " holds values in its padding");
+    if (leading(values, count, field.padding) != values.size())
+      throw ParseError(field.key + " holds values in its padding");
     if (!rule.is_place && are_within(values, count, rule.most)) return out.append(values.data(), count);
     int64_t last = -1;
     for (size_t i = 0; i < count; ++i) {
@@ -173,7 +172,8 @@ class ExampleDecoder {
       if (value < 0 || value > int64_t{rule.most})
         throw ParseError(field.key + " holds " + std::to_string(value) + ", expected 0 to " + std::to_string(rule.most));
       if (rule.is_place && rule.ends >= 0) {
-        check(value > last && value < static_cast<int64_t>(counts_[0]), field.key + " do not ascend within the ids");
+        if (value <= last || value >= static_cast<int64_t>(counts_[0]))
+          throw ParseError(field.key + " do not ascend within the ids");
         last = value;
       }
       out.push(static_cast<uint32_t>(value));
@@ -188,8 +188,8 @@ class ExampleDecoder {
 
   void add_place(const FieldRule& field, const Ints& values, DecodedColumn& out) {
     const size_t place = std::min(counts_[0], leading(values, 0, 0));
-    check(leading(values, place, 1) == counts_[0] && leading(values, counts_[0], 0) == values.size(),
-          field.key + " is not zeros, then ones up to the last id");
+    if (leading(values, place, 1) != counts_[0] || leading(values, counts_[0], 0) != values.size())
+      throw ParseError(field.key + " is not zeros, then ones up to the last id");
     out.push(static_cast<uint32_t>(place));
   }
 

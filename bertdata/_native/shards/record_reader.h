@@ -65,11 +65,10 @@ inline uint64_t get_varint(Bytes& in) {
 }
 
 // Appends the numbers of a packed list. Most are of one byte (masks, segments, short positions) or two (ids).
-inline void append_varints(Bytes in, std::vector<int64_t>& out) {
+inline void append_varints(Bytes in, Column<int64_t>& out) {
   constexpr uint64_t kLast = 0x8080808080808080;
-  const size_t before = out.size();
-  out.resize(before + in.size());  // no number is shorter than a byte
-  int64_t* next = out.data() + before;
+  int64_t* const room = out.room(in.size());  // no number is shorter than a byte
+  int64_t* next = room;
   while (in.size() >= 8) {
     uint64_t word;
     std::memcpy(&word, in.p, 8);
@@ -84,7 +83,7 @@ inline void append_varints(Bytes in, std::vector<int64_t>& out) {
     }
   }
   while (in.size()) *next++ = static_cast<int64_t>(get_varint(in));
-  out.resize(static_cast<size_t>(next - out.data()));
+  out.added(static_cast<size_t>(next - room));
 }
 
 inline Bytes get_bytes(Bytes& in) {
@@ -110,14 +109,14 @@ inline std::string_view get_key(Bytes& in) {
 struct ParsedFeature {
   std::string_view key;
   uint8_t kind = 0;  // FeatureKind, or 0 where the message is empty
-  std::vector<int64_t> ints;
+  Column<int64_t> ints;
   std::vector<uint8_t> floats;  // four bytes each, as stored
   std::vector<std::string_view> strings;
 
   void clear() {
     key = {};
     kind = 0;
-    ints.clear();
+    ints.truncate(0);
     floats.clear();
     strings.clear();
   }
@@ -202,7 +201,7 @@ class ParsedExample {
           append_varints(packed, feature.ints);
         }
       } else if (tag == 0x08 && feature.kind == kInt64List) {
-        feature.ints.push_back(static_cast<int64_t>(get_varint(list)));
+        feature.ints.push(static_cast<int64_t>(get_varint(list)));
       } else if (tag == 0x0D && feature.kind == kFloatList && list.size() >= 4) {
         feature.floats.insert(feature.floats.end(), list.p, list.p + 4);
         list.p += 4;
@@ -253,7 +252,7 @@ class Canonicalizer {
       if (feature.kind == kFloatList)
         list = feature.floats;
       else if (feature.kind == kInt64List)
-        for (int64_t value : feature.ints) append_varint(static_cast<uint64_t>(value), list);
+        for (size_t k = 0; k < feature.ints.size(); ++k) append_varint(static_cast<uint64_t>(feature.ints[k]), list);
       else
         for (std::string_view text : feature.strings) {
           list.push_back(0x0A);

@@ -1,7 +1,7 @@
 """One shard of packed rows, gathered from the sorted files, written and noted as finished."""
 
-import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,13 +13,14 @@ from bertdata.dataset.lengths import ShardLengths
 from bertdata.dataset.manifest import ShardEntry
 from bertdata.examples.columns import take
 from bertdata.examples.objectives import find_objective
+from bertdata.io.digests import md5_streams
 from bertdata.io.file_check import HashingSink
 from bertdata.shards.packed.layouts import find_layout, make_pack_writer
 from bertdata.shards.packed.packs import PackBatch, cut_packs, unpacked
 from bertdata.shards.packed.record_index import RecordIndex
 from bertdata.shards.tfrecord import encode_batch
 
-_ROWS = 1024
+_ROWS = 512
 """Rows encoded at a time."""
 
 
@@ -58,13 +59,41 @@ def keep_shard(task: GatherTask) -> PackedShard | None:
 
 def gather_shard(task: GatherTask) -> PackedShard:
     """Make the task's shard, or keep the one that an earlier run finished."""
-    return keep_shard(task) or PackedShard(entry=_make(task))
+    [made] = gather_together([task])
+    return made
 
 
-def _make(task: GatherTask) -> ShardEntry:
+def gather_together(tasks: Sequence[GatherTask]) -> list[PackedShard]:
+    """``gather_shard`` of each task; the shards grow side by side, so that their contents are hashed so."""
+    kept = [keep_shard(task) for task in tasks]
+    left = [task for task, shard in zip(tasks, kept, strict=True) if shard is None]
+    made = iter(_make(left))
+    return [shard or PackedShard(entry=next(made)) for shard in kept]
+
+
+def _make(tasks: Sequence[GatherTask]) -> list[ShardEntry]:
+    contents, entries = md5_streams(len(tasks)), dict[int, ShardEntry]()
+    with ExitStack() as stack:
+        growing = [stack.enter_context(closing(_write(task))) for task in tasks]
+        while len(entries) < len(tasks):
+            pieces: list[bytes | memoryview] = []
+            for number, shard in enumerate(growing):
+                found = b"" if number in entries else next(shard)
+                if isinstance(found, ShardEntry):
+                    entries[number], found = found, b""
+                pieces.append(found)
+            contents.update(pieces)
+    for number, (task, digest) in enumerate(zip(tasks, contents.digests(), strict=True)):
+        entries[number] = replace(entries[number], content_md5=digest.hex())
+        task.job.dataset.record(task.job.corpus, entries[number])
+    return [entries[number] for number in range(len(tasks))]
+
+
+def _write(task: GatherTask) -> Generator[bytes | memoryview | ShardEntry, None, None]:
+    """Write a shard; its content piece by piece, at last its entry, which lacks the content's md5."""
     job, name = task.job, task.name
     has_index = find_layout(job.layout.packing).has_index and job.format == "tfrecord"
-    content, lengths = hashlib.md5(usedforsecurity=False), ShardLengths()
+    lengths = ShardLengths()
     examples = tokens = masked = rows = 0
     with job.dataset.open_shard(name) as file:
         index = RecordIndex() if has_index else None
@@ -73,17 +102,17 @@ def _make(task: GatherTask) -> ShardEntry:
         for packs in gather_rows(task):
             writer.write(packs)
             batch = packs.examples
-            content.update(encode_batch(batch, unpacked(job.layout)))
             lengths.add(batch)
             rows, examples, tokens = rows + len(packs), examples + len(batch), tokens + len(batch.ids)
             masked += len(getattr(batch, "positions", ()))
+            yield encode_batch(batch, unpacked(job.layout))
         writer.close()
-    entry = ShardEntry(
+    yield ShardEntry(
         name=name,
         input="",
         bytes=sink.bytes,
         md5=sink.md5,
-        content_md5=content.hexdigest(),
+        content_md5="",
         examples=examples,
         tokens=tokens,
         masked_tokens=masked,
@@ -91,8 +120,6 @@ def _make(task: GatherTask) -> ShardEntry:
         rows=rows,
         index_md5=None if index is None else job.dataset.write_index(name, index.dump()),
     )
-    job.dataset.record(job.corpus, entry)
-    return entry
 
 
 class _Both:

@@ -1,20 +1,28 @@
 """A run that makes a packed dataset: examples are sorted by row, then shards gathered from them."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from tempfile import TemporaryDirectory
+from typing import TypeVar
 
-from bertdata.build.packs.gather import PackedShard, gather_shard, keep_shard
+from bertdata.build.packs.gather import PackedShard, gather_together, keep_shard
 from bertdata.build.packs.job import PackJob
 from bertdata.build.packs.metadata import dump_metadata, metadata_path
 from bertdata.build.packs.planned import PlannedPack
-from bertdata.build.packs.sort import SortedExamples, forget_sorted, sort_examples
+from bertdata.build.packs.sort import SortedExamples, forget_sorted, sort_together
 from bertdata.build.packs.source import CountTask, PackSource, ShardCounts, count_shard
 from bertdata.dataset.manifest import Manifest, ShardEntry
 from bertdata.errors import DataError, UsageError
 from bertdata.io import storage
+from bertdata.io.digests import AT_A_TIME
 from bertdata.io.process_pool import ProcessPool
+
+Task = TypeVar("Task")
+Result = TypeVar("Result", SortedExamples, PackedShard)
+
+GATHERED_AT_A_TIME = 4
+"""Shards that a process makes side by side: their contents are hashed at a time, and each holds a bucket."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -56,7 +64,7 @@ def make_pack(planned: PlannedPack, output: str, workers: int, told: OnShard) ->
         stack.enter_context(job.dataset.run())
         pool = stack.enter_context(ProcessPool(min(workers, max(len(planned.counts), len(job.names)))))
         try:
-            shards = _make_shards(planned, job, pool, told)
+            shards = _make_shards(planned, job, pool, max(1, workers), told)
         except (DataError, UsageError):  # with other settings, or another source, it may go well
             forget_sorted(job.dataset.commit)
             raise
@@ -79,21 +87,35 @@ def finish_pack(planned: PlannedPack, job: PackJob, shards: list[ShardEntry], vo
     return manifest
 
 
-def _make_shards(planned: PlannedPack, job: PackJob, pool: ProcessPool, told: OnShard) -> list[PackedShard]:
+def _make_shards(
+    planned: PlannedPack, job: PackJob, pool: ProcessPool, workers: int, told: OnShard
+) -> list[PackedShard]:
     """All shards; where an earlier run made them all, nothing is sorted."""
     kept = [shard for _, shard in pool.in_order(keep_shard, planned.gather_tasks(job)) if shard is not None]
     for shard in kept:
         told(shard)
     if len(kept) == len(job.names):
         return kept
-    found = list(_told(pool.as_done(sort_examples, planned.sort_tasks(job)), told))
+    groups = together(planned.sort_tasks(job), AT_A_TIME, workers)
+    found = list(_told(pool.as_done(sort_together, groups), told))
     files = tuple(sorted(file for one in found for file in one.files))
     names = {shard.entry.name for shard in kept}
     tasks = [task for task in planned.gather_tasks(job, files) if task.name not in names]
-    return [*kept, *_told(pool.as_done(gather_shard, tasks), told)]
+    made = pool.as_done(gather_together, together(tasks, GATHERED_AT_A_TIME, workers))
+    return [*kept, *_told(made, told)]
 
 
-def _told(results: Iterable, told: OnShard) -> Iterable:  # type: ignore[type-arg]
-    for result in results:
-        told(result)
-        yield result
+def together(tasks: Sequence[Task], most: int, workers: int) -> list[Sequence[Task]]:
+    """The tasks in groups of up to ``most``, at least two groups a worker.
+
+    What is made does not depend on the groups.
+    """
+    size = min(most, max(1, len(tasks) // (2 * workers)))
+    return [tasks[start : start + size] for start in range(0, len(tasks), size)]
+
+
+def _told(results: Iterable[Iterable[Result]], told: OnShard) -> Iterator[Result]:
+    for group in results:
+        for result in group:
+            told(result)
+            yield result

@@ -3,20 +3,22 @@
 So a process holds a run of examples or a bucket of rows at a time, however many there are.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from bertdata.build.packs.job import PackJob
-from bertdata.build.packs.spilled import PLACE_BITS, write_run
+from bertdata.build.packs.spilled import PLACE_BITS, SpillEntry, SpillSink, write_run
+from bertdata.dataset.checked import check_side_by_side
 from bertdata.dataset.reader import OpenedDataset, Shard
 from bertdata.errors import ManifestError, ShardError
 from bertdata.examples.columns import join, lengths, take
 from bertdata.io import storage
 from bertdata.io.commit import Commit
 from bertdata.io.entry_json import parse_entry_list
-from bertdata.io.file_check import FileEntry, HashingSink, fits
 from bertdata.packing.placement import Numbering, RowPlaces
 from bertdata.packing.plan import Histogram
 from bertdata.records import ExampleBatch
@@ -66,13 +68,30 @@ def sort_examples(task: SortTask) -> SortedExamples:
 
     ShardError where a shard's examples are not those that its lengths say.
     """
-    files = _kept(task)
-    is_kept = files is not None
-    if files is None:
-        files = _sort(task)
-    return SortedExamples(
-        files=tuple(files), examples=task.source.examples, name=_shards_name(task.source), is_kept=is_kept
-    )
+    [found] = sort_together([task])
+    return found
+
+
+def sort_together(tasks: Sequence[SortTask]) -> list[SortedExamples]:
+    """``sort_examples`` of each task; the md5s of their shards are checked side by side."""
+    kept = [_kept(task) for task in tasks]
+    left = [task for task, files in zip(tasks, kept, strict=True) if files is None]
+    checked = iter(check_side_by_side([shard for task in left for shard in task.source.shards]))
+    found = []
+    for task, files in zip(tasks, kept, strict=True):
+        is_kept = files is not None
+        if files is None:
+            shards = tuple(islice(checked, len(task.source.shards)))
+            files = _sort(replace(task, source=replace(task.source, shards=shards)))
+        found.append(
+            SortedExamples(
+                files=tuple(files),
+                examples=task.source.examples,
+                name=_shards_name(task.source),
+                is_kept=is_kept,
+            )
+        )
+    return found
 
 
 def _shards_name(source: OpenedDataset) -> str:
@@ -111,7 +130,7 @@ class _Runs:
         self._task = task
         self._held: list[tuple[ExampleBatch, RowPlaces]] = []
         self._tokens = 0
-        self._entries: list[FileEntry] = []
+        self._entries: list[SpillEntry] = []
         self._files: list[str] = []
 
     def add(self, batch: ExampleBatch, places: RowPlaces) -> None:
@@ -152,7 +171,7 @@ class _Runs:
             path = storage.join(job.folder, storage.base_name(scratch))
             opened = storage.open_output(path)
         with opened as file:
-            sink = HashingSink(file.write)
+            sink = SpillSink(file)
             write_run(keys[order], take(batch, order), counts, sink)
         self._files.append(path)
         self._entries.append(sink.entry(scratch))
@@ -165,10 +184,10 @@ def _kept(task: SortTask) -> list[str] | None:
     if note is None or note.get("source") != task.source.digest:
         return None
     try:
-        entries = parse_entry_list(FileEntry, note.get("files"))
+        entries = parse_entry_list(SpillEntry, note.get("files"))
     except ManifestError:
         return None  # a note of another version
-    if not all(fits(job.dataset.directory, entry) for entry in entries):
+    if not all(entry.fits(job.dataset.directory) for entry in entries):
         return None
     return [job.dataset.commit.path(entry.name) for entry in entries]
 

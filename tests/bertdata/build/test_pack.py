@@ -11,6 +11,7 @@ import pytest
 
 import bertdata
 import bertdata.build.packs.cuts as cuts
+import bertdata.build.packs.gather as gather
 import bertdata.build.packs.run as packing_run
 import bertdata.build.packs.sort as sort
 from bertdata.dataset.manifest import parse_manifest
@@ -19,6 +20,7 @@ from bertdata.errors import StorageError
 from bertdata.packing.methods import plan_packs
 from bertdata.packing.permutation import permuted, round_keys
 from bertdata.shards.containers import open_reader
+from bertdata.shards.packed.layouts import make_pack_writer
 from golden.cases import VOCABULARY
 from tests.support.commands import Outcome, Program, contents
 
@@ -206,7 +208,7 @@ def broken_after(function, calls):
 
 @pytest.mark.parametrize(
     ("name", "calls", "sorted_before", "kept"),
-    [("sort_examples", 1, 1, 0), ("gather_shard", 0, 3, 0), ("gather_shard", 2, 3, 2)],
+    [("sort_together", 1, 1, 0), ("gather_together", 0, 3, 0), ("gather_together", 1, 3, 2)],
 )
 def test_a_run_that_was_stopped_goes_on(pack, made, tmp_path, monkeypatch, name, calls, sorted_before, kept):
     stopped = broken_after(getattr(packing_run, name), calls)
@@ -227,6 +229,56 @@ def stop_as_killed(function, task):
         return function(task)
     except StorageError:
         raise KeyboardInterrupt from None
+
+
+def test_a_damaged_sorted_file_is_made_again(pack, made, tmp_path, monkeypatch):
+    stopped = broken_after(packing_run.gather_together, 0)
+    with monkeypatch.context() as patch:
+        patch.setattr(packing_run, "gather_together", lambda tasks: stop_as_killed(stopped, tasks))
+        assert pack().status == 130
+    damaged, lost, _ = sorted((tmp_path / "out" / "unfinished").rglob("*.scratch"))
+    data = bytearray(damaged.read_bytes())
+    data[100] ^= 1
+    damaged.write_bytes(data)
+    lost.unlink()
+    outcome = pack()
+    assert sum("sorted before" in line for line in outcome.err.splitlines()) == 1
+    assert contents(tmp_path / "out") == contents(made / "packed")
+
+
+def test_shards_that_are_made_side_by_side_are_the_same(pack, made, tmp_path, monkeypatch):
+    monkeypatch.setattr(packing_run, "together", lambda tasks, most, workers: [tasks])
+    monkeypatch.setattr(cuts, "BUCKET_POSITIONS", 64 * 50)
+    outcome = pack()
+    assert outcome.err.count("sorted part-") == 3
+    assert outcome.err.count("made shard-") == 4
+    assert contents(tmp_path / "out") == contents(made / "packed")
+
+
+def test_a_shard_that_cannot_be_written_leaves_none_of_its_group(pack, tmp_path, monkeypatch):
+    calls = iter(range(100))
+
+    def full_disk(*given):
+        if next(calls) == 2:
+            raise StorageError("disk full")
+        return make_pack_writer(*given)
+
+    monkeypatch.setattr(gather, "make_pack_writer", full_disk)
+    monkeypatch.setattr(packing_run, "together", lambda tasks, most, workers: [tasks])
+    outcome = pack()
+    assert (outcome.status, outcome.err.splitlines()[-1]) == (1, "bertdata: error: disk full")
+    names = [path.name for path in (tmp_path / "out").rglob("*") if path.is_file()]
+    assert not [name for name in names if name.startswith("shard-")]
+
+
+@pytest.mark.parametrize(
+    ("tasks", "workers", "sizes"),
+    [(16, 1, [8, 8]), (3, 1, [1, 1, 1]), (100, 8, [6] * 16 + [4]), (40, 1, [8] * 5), (5, 99, [1] * 5)],
+)
+def test_groups_leave_work_for_every_worker(tasks, workers, sizes):
+    groups = packing_run.together(range(tasks), 8, workers)
+    assert [len(group) for group in groups] == sizes
+    assert [number for group in groups for number in group] == list(range(tasks))
 
 
 def test_a_finished_dataset_is_kept_and_a_lost_shard_made_again(pack, made, tmp_path):
