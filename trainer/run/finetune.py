@@ -16,7 +16,7 @@ from trainer.run.evaluate import Evaluation, evaluate_checkpoints, read_trained_
 from trainer.run.phase import train_phase
 from trainer.run.pretrain import lock_outputs
 from trainer.run.runtime import Runtime, begin, make_model
-from trainer.run.task_files import find_files, find_labels, make_features
+from trainer.run.task_files import feature_length, find_files, find_labels, make_features
 from trainer.run.tokenizer import find_tokenizer
 from trainer.strategies.registry import find_inference
 from trainer.tasks.registry import find_task
@@ -105,6 +105,7 @@ def _prepare(runtime: Runtime) -> tuple[dict[str, Any], dict[str, Any], str | No
     if found is None:
         raise MissingInputError(f"{source}: its vocabulary is not at hand; give --vocab")
     vocabulary, lower_case = found
+    _check_length(config, shape)
     files = find_files(config)
     if not config.run.do_train and files.evaluation is None and files.prediction is None:
         raise SettingsError("nothing to evaluate or to predict: give --eval-file, or --predict-file")
@@ -134,6 +135,16 @@ def _model_keys(config: Config) -> dict[str, Any]:
     if config.model.hidden_act is None:
         given.pop("hidden_act", None)
     return given
+
+
+def _check_length(config: Config, shape: ModelConfig) -> None:
+    """SettingsError for features that are longer than the model's longest sequence."""
+    length, longest = feature_length(config), shape.max_position_embeddings
+    if length > longest:
+        raise SettingsError(
+            f"max_seq_length is {length}, the model has max_position_embeddings {longest}; "
+            f"give --max-seq-length {longest} or less"
+        )
 
 
 def _source(config: Config) -> str:

@@ -13,6 +13,7 @@ from trainer.tasks.classification.settings import ClassificationSettings
 from trainer.tasks.classification.task import configured_task
 from trainer.tasks.feature_set import FeatureSet, feature_set_name, read_source
 from trainer.tasks.squad.dataset import make_squad_set
+from trainer.tasks.squad.settings import SquadSettings
 from trainer.tasks.squad.task import squad_settings
 from trainer.tasks.tokenizers import configured_tokenizer
 
@@ -83,6 +84,14 @@ def find_labels(config: Config, files: TaskFiles) -> list[str] | None:
     return list(task.labels)
 
 
+def feature_length(config: Config) -> int:
+    """The ids in a feature: as configured, else the task's usual number."""
+    if config.data.max_seq_length is not None:
+        return config.data.max_seq_length
+    kind = SquadSettings if config.finetuning.task == SQUAD else ClassificationSettings
+    return kind().max_seq_length
+
+
 def make_features(config: Config, path: str, *, training: bool, labelled: bool, tell: Tell) -> FeatureSet:
     """The dataset of a file's features, below output_dir; one that is there is verified and kept.
 
@@ -90,17 +99,17 @@ def make_features(config: Config, path: str, *, training: bool, labelled: bool, 
     """
     source, tokenizer = read_source(path), configured_tokenizer(config)
     if config.finetuning.task == SQUAD:
-        settings = squad_settings(config, config.data.max_seq_length, training=training)
+        settings = squad_settings(config, feature_length(config), training=training)
         directory = _directory(config, feature_set_name(source, tokenizer.vocabulary, settings))
         made = make_squad_set(directory, source, tokenizer, settings)
     else:
-        task, length = configured_task(config), config.data.max_seq_length
+        task = configured_task(config)
         pair_settings = settings_of(
             task,
             labelled=labelled,
             dialect="google",
             lower_case=config.finetuning.lower_case is not False,
-            max_seq_length=ClassificationSettings().max_seq_length if length is None else length,
+            max_seq_length=feature_length(config),
             format="tfrecord",
         )
         directory = _directory(config, feature_set_name(source, tokenizer.vocabulary, pair_settings))

@@ -5,6 +5,7 @@ import json
 import shutil
 
 import pytest
+from safetensors.torch import load_file, save_file
 
 from tests.support.fine_tuning import SHORT, evaluations, finetune_words, squad_file, table
 from tests.support.training_runs import refuse, tensors
@@ -135,6 +136,83 @@ def test_wrong_input_is_one_line(finetune, trainer, tmp_path):
         "task is squad",
         "finetune",
     )
+
+
+HEAD = "text\tlabel\n"
+
+
+@pytest.mark.parametrize(
+    ("task", "name", "text", "more", "status", "said"),
+    [
+        ("squad", "t.json", "[1, 2]", (), 1, "t.json: is no JSON object, expected one with 'data'"),
+        ("squad", "t.json", '{"data": [{"paragraphs": [{}]}]}', (), 1, "paragraph 0: lacks 'context'"),
+        ("squad", "t.json", '{"data": []}', (), 1, "t.json: holds no questions"),
+        ("squad", "t.json", "", (), 1, "t.json: is not JSON"),
+        ("squad", "t.tsv", f"{HEAD}a\tb\n", (), 1, "t.tsv: is not JSON"),
+        ("classification", "t.tsv", "", (), 1, "t.tsv: holds no examples"),
+        ("classification", "t.tsv", HEAD, (), 1, "t.tsv: holds no examples"),
+        ("classification", "t.tsv", f"{HEAD}a\n", (), 1, "t.tsv: line 2: lacks the column label; it has"),
+        ("classification", "t.tsv", "text\ttext\n", (), 1, "line 1: names the column 'text' twice"),
+        ("classification", "t.tsv", f"{HEAD}a\tb\n", (), 1, "t.tsv: has the labels 'b', expected two"),
+        ("classification", "t.csv", "text,label\na,1,2\n", (), 1, "t.csv: line 2: has 3 values, expected at"),
+        ("classification", "t.csv", "text,label\na,1\nb\n", (), 1, "t.csv: line 3: lacks the column label"),
+        (
+            "classification", "t.tsv", f"{HEAD}a\t1\nb\tmuch\n", ("--regression",), 1,
+            "t.tsv: line 3: has the score 'much', expected a number",
+        ),
+        ("sts-b", "t.tsv", "sentence1\tsentence2\tscore\na\tb\tnan\n", (), 1, "has the score 'nan'"),
+        (
+            "classification", "t.tsv", f"{HEAD}a\t1\nb\t2\n", ("--max-seq-length=4000",), 2,
+            "max_seq_length is 4000, the model has max_position_embeddings 512; give --max-seq-length 512 or",
+        ),
+        (
+            "squad", "t.json", "", ("--max-seq-length=19",), 2,
+            "max_query_length is 16, expected at most max_seq_length - 4",
+        ),
+    ],
+)  # fmt: skip
+def test_each_bad_file_is_one_line(finetune, tmp_path, task, name, text, more, status, said):
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+    refuse(finetune(task, "--train-file", path, "--steps=1", *more), status, said)
+    assert not (tmp_path / "run" / "checkpoints").exists()
+
+
+def test_a_checkpoint_without_the_encoder_is_refused(finetune, pretrained, tmp_path):
+    weights = load_file(pretrained / "model.safetensors")
+    heads = {name: tensor for name, tensor in weights.items() if name.startswith("cls.")}
+    assert heads
+    shutil.copytree(pretrained, tmp_path / "heads")
+    save_file(heads, tmp_path / "heads" / "model.safetensors")
+    data = table(tmp_path / "train.tsv")
+    outcome = finetune(
+        "classification", "--train-file", data, "--steps=1", f"--start-from-ckpt={tmp_path / 'heads'}"
+    )
+    refuse(outcome, 1, "heads: lacks bert.embeddings.", "expected a BERT of the configuration's depth")
+    (tmp_path / "heads" / "model.safetensors").unlink()
+    gone = finetune(
+        "classification", "--train-file", data, "--steps=1", f"--start-from-ckpt={tmp_path / 'heads'}"
+    )
+    refuse(gone, 2, "model.safetensors", "no such file")
+
+
+def test_an_answer_outside_of_its_context_is_warned_of_by_the_run_that_keeps_the_features_too(
+    finetune, tmp_path, one_thread
+):
+    data = squad_file(tmp_path / "train.json")
+    text = data.read_text(encoding="utf-8")
+    data.write_text(text.replace('"answer_start": 17', '"answer_start": 3', 1), encoding="utf-8")
+    assert data.read_text(encoding="utf-8") != text
+    given = ("--train-file", data, "--steps=2")
+    warning = f"trainer: warning: {data}: question question-0: its answer is not in the words of its context"
+    first = finetune("squad", *given, "--steps-this-run=1")
+    again = finetune("squad", *given, "--resume")
+    assert (first.status, again.status) == (0, 0)
+    assert "features made in" in first.err
+    assert "features kept in" in again.err
+    for outcome in (first, again):
+        assert outcome.err.count(warning) == 1
+        assert f"{data}: 23 features" in outcome.err
 
 
 def test_a_vocabulary_of_another_model_is_refused(finetune, tmp_path):

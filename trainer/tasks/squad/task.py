@@ -29,8 +29,6 @@ from trainer.tasks.tokenizers import configured_tokenizer
 
 Array = npt.NDArray[Any]
 
-DEFAULT_LENGTH = SquadSettings().max_seq_length
-
 
 class Squad(FineTuning):
     """Cross entropy of the answer's first and of its last token over the tokens of the sequence, halved.
@@ -191,11 +189,11 @@ def spread_logits(best: Array, length: int) -> Array:
     return logits
 
 
-def squad_settings(config: Config, length: int | None, *, training: bool) -> SquadSettings:
-    """The settings of the features that the configuration asks for; length: None for the default."""
+def squad_settings(config: Config, length: int, *, training: bool) -> SquadSettings:
+    """The settings of the features, of so many ids, that the configuration asks for."""
     given = config.finetuning
     return SquadSettings(
-        max_seq_length=DEFAULT_LENGTH if length is None else length,
+        max_seq_length=length,
         lower_case=given.lower_case is not False,
         doc_stride=given.doc_stride,
         max_query_length=given.max_query_length,
