@@ -137,6 +137,30 @@ def test_bad_predictions_are_refused_in_one_line(tmp_path, capsys, text, message
     assert error.count("\n") == 1
 
 
+def test_the_best_thresholds_are_scored_by_the_command(tmp_path, capsys):
+    data = squad_file(tmp_path, ("a", ["red"]), ("b", []))
+    predictions, odds = tmp_path / "p.json", tmp_path / "null_odds.json"
+    predictions.write_text('{"a": "red", "b": "x"}')
+    odds.write_text('{"a": -4.5, "b": 3}')
+    words = ["score", "--task=squad", data, str(predictions)]
+    assert main([*words, f"--na-prob-file={odds}", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["exact"], found["best_exact"], found["best_exact_thresh"]) == (100.0, 100.0, -4.5)
+    assert main([*words, f"--na-prob-file={odds}", "--na-prob-thresh=3"]) == 0
+    assert "exact 50.0\n" in capsys.readouterr().out
+    assert main([*words, "--na-prob-thresh=3"]) == 2
+    assert "--na-prob-thresh goes with --na-prob-file" in capsys.readouterr().err
+    for text, message in (
+        ('{"a": 1}', "null_odds.json: has no number for 1 predicted questions, as b"),
+        ('{"a": 1, "b": "x"}', "null_odds.json: question b: holds 'x', expected a number"),
+        ("[]", "null_odds.json: is no JSON object, expected a number by each question's id"),
+    ):
+        odds.write_text(text)
+        assert main([*words, f"--na-prob-file={odds}"]) == 1
+        assert message in capsys.readouterr().err
+    assert main(["score", "--task=mrpc", data, str(predictions), f"--na-prob-file={odds}"]) == 2
+
+
 def test_a_file_without_answers_cannot_be_scored(tmp_path, capsys):
     predictions = tmp_path / "p.json"
     predictions.write_text('{"a": "x"}')

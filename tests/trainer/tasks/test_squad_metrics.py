@@ -50,3 +50,38 @@ def test_questions_without_an_answer_count_apart():
     assert (found["HasAns_exact"], found["NoAns_exact"], found["NoAns_f1"]) == (0.0, 50.0, 50.0)
     assert found["HasAns_f1"] == pytest.approx(100 * 2 / 3)
     assert score_answers_or_none(questions, {"b": ""})["total"] == 1
+
+
+KINDS = (("a", ["red"]), ("b", ["blue"]), ("c", []), ("d", []))
+ANSWERS = {"a": "red", "b": "blue sky", "c": "", "d": "x"}
+
+
+def test_the_best_thresholds_are_those_of_the_official_definition():
+    """Worked out by hand: the search starts with 2 right (c, d), then takes one question after another.
+
+    Exact: a +1 = 3, b +0, c 0 (no answer was given), d -1. F1: a +1, b +2/3 = 3.67, c 0, d -1.
+    """
+    questions = questions_of(*KINDS)
+    found = score_answers_or_none(questions, ANSWERS, {"d": 0.4, "b": 0.2, "c": 0.3, "a": 0.1, "other": 0.0})
+    assert found["exact"] == 50.0, "no number is above 1, so the answers stand as they are"
+    assert (found["best_exact"], found["best_exact_thresh"]) == (75.0, 0.1)
+    assert found["best_f1"] == pytest.approx(100 * (2 + 1 + 2 / 3) / 4)
+    assert found["best_f1_thresh"] == 0.2
+    assert list(found)[-4:] == ["best_exact", "best_exact_thresh", "best_f1", "best_f1_thresh"]
+
+
+def test_questions_above_the_threshold_count_as_having_no_answer():
+    questions = questions_of(*KINDS)
+    odds = {"a": -3.0, "b": 2.5, "c": -1.0, "d": 7.0}
+    found = score_answers_or_none(questions, ANSWERS, odds, threshold=2.0)
+    assert (found["exact"], found["HasAns_exact"], found["NoAns_exact"]) == (75.0, 50.0, 100.0)
+    assert found["f1"] == 75.0, "b is above, so its part of an answer no longer counts"
+    assert found["best_exact_thresh"] == -3.0
+    worse = score_answers_or_none(questions, {"a": "x", "b": "x", "c": "x", "d": "x"}, odds)
+    assert (worse["best_exact"], worse["best_exact_thresh"]) == (50.0, 0.0), "never better than at the start"
+
+
+def test_a_question_that_is_missing_from_the_predictions_still_counts_where_it_has_no_answer():
+    """As the official program does: the questions without an answer are those of the file."""
+    found = score_answers_or_none(questions_of(*KINDS), {"a": "red", "b": "x"}, {"a": 0.5, "b": 0.6})
+    assert (found["total"], found["best_exact"], found["best_exact_thresh"]) == (2, 150.0, 0.5)
