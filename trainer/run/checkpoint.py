@@ -3,7 +3,10 @@
     output_dir/checkpoints/step-00000100/
         model.safetensors       weights by name
         optimizer.safetensors   moments as KIND/NAME; absent where only weights were converted
-        state.json              everything else, and the md5 of all three
+        state.json              everything else, and the md5s of the others
+
+A split run writes several files of each, named model-00001-of-00004.safetensors and so on, which share the
+tensors among them, and model.safetensors.index.json, which tells where each is, as Hugging Face has it.
 
 The number counts updates over both phases. Nothing is pickled. No random state is kept: the strategy
 seeds each micro-batch, so that dropout too is the same after a resume and for any number of workers.
@@ -11,9 +14,8 @@ seeds each micro-batch, so that dropout too is the same after a resume and for a
 
 import json
 import math
-import os
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import md5
 from pathlib import Path
@@ -21,7 +23,7 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import Tensor
 
 from bertdata import __version__
@@ -32,6 +34,8 @@ from bertdata.io.whole_directory import open_directory, remove_directory, sweep_
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.errors import CheckpointError
+from trainer.model.checkpoints.checkpoint import StoredTensor
+from trainer.model.checkpoints.safetensors_files import save_file
 from trainer.strategies.strategy import UpdateNumber
 
 FORMAT = "bertdata checkpoint 1"
@@ -91,30 +95,60 @@ def save_checkpoint(
 
     The tensors must be on the host.
     """
-    path = _folder(output_dir) / f"step-{state.number:08d}"
+    path = checkpoint_path(output_dir, state)
     write_checkpoint(path, state, weights, moments)
-    found = find_checkpoints(output_dir)
-    _remove([found[number] for number in found if number > state.phase_start][:-keep])
+    prune(output_dir, state, keep)
     return path
 
 
+def checkpoint_path(output_dir: str, state: State) -> Path:
+    """The directory of the state's checkpoint in a run."""
+    return _folder(output_dir) / f"step-{state.number:08d}"
+
+
+def prune(output_dir: str, state: State, keep: int) -> None:
+    """Remove all checkpoints of the state's phase but the last ``keep``."""
+    found = find_checkpoints(output_dir)
+    _remove([found[number] for number in found if number > state.phase_start][:-keep])
+
+
 def write_checkpoint(
-    path: Path, state: State, weights: Mapping[str, Tensor], moments: Mapping[str, Tensor]
+    path: Path,
+    state: State,
+    weights: Mapping[str, Tensor | StoredTensor],
+    moments: Mapping[str, Tensor | StoredTensor],
 ) -> None:
     """Write a checkpoint that appears whole; another one at the path is replaced, the same one stays."""
     files = {}
     try:
-        with open_directory(path, _is_same) as growing:
+        with open_checkpoint_directory(path) as growing:
             for name, tensors in {WEIGHTS: weights, MOMENTS: moments}.items():
                 if tensors:
-                    save_file({key: tensor.contiguous() for key, tensor in tensors.items()}, growing / name)
-                    (growing / name).chmod(0o666 & ~_umask())  # safetensors lets nobody else read it
+                    save_file(tensors, growing / name)
                     files[name] = file_md5(str(growing / name))
-            values = {"format": FORMAT, **asdict(replace(state, files=files))}
-            text = json.dumps({**values, "md5": _md5(values)}, indent=1)
-            (growing / STATE).write_text(f"{text}\n", encoding="utf-8")
+            write_state(growing, replace(state, files=files))
     except SafetensorError as error:
         raise StorageError(f"{path}: cannot be written: {error}") from None
+
+
+def open_checkpoint_directory(path: Path) -> AbstractContextManager[Path]:
+    """A directory that grows aside and appears whole; the same checkpoint that is there already stays."""
+    return open_directory(path, _is_same)
+
+
+def write_state(folder: Path, state: State) -> None:
+    """Write the state, with the md5s of the other files, into the directory of a checkpoint."""
+    values = {"format": FORMAT, **asdict(state)}
+    text = json.dumps({**values, "md5": _md5(values)}, indent=1)
+    (folder / STATE).write_text(f"{text}\n", encoding="utf-8")
+
+
+def tensor_files(state: State, name: str) -> list[str]:
+    """The names of the files that hold the weights or the moments of a checkpoint; none: there are none."""
+    if name in state.files:
+        return [name]
+    stem, _, ending = name.partition(".")
+    return sorted(file for file in state.files if file.startswith(f"{stem}-") and file.endswith(ending))
 
 
 def find_checkpoints(output_dir: str) -> dict[int, Path]:
@@ -165,11 +199,13 @@ def read_state(path: Path) -> State:
 
 def read_tensors(path: Path, state: State, name: str = WEIGHTS) -> dict[str, Tensor]:
     """The weights or moments of a checkpoint, their md5 checked; CheckpointError where it is wrong."""
-    file = check_file(path, state, name)
-    try:
-        return load_file(file)
-    except SafetensorError as error:
-        raise CheckpointError(f"{file}: not a safetensors file: {error}") from None
+    tensors: dict[str, Tensor] = {}
+    for file in [check_file(path, state, one) for one in tensor_files(state, name) or [name]]:
+        try:
+            tensors |= load_file(file)
+        except SafetensorError as error:
+            raise CheckpointError(f"{file}: not a safetensors file: {error}") from None
+    return tensors
 
 
 def check_file(path: Path, state: State, name: str) -> str:
@@ -210,10 +246,3 @@ def _md5(values: Mapping[str, Any]) -> str:
 
 def _folder(output_dir: str) -> Path:
     return Path(output_dir.removeprefix("file://")) / "checkpoints"
-
-
-def _umask() -> int:
-    """The rights that this process gives to nobody; Python can only ask by setting them."""
-    umask = os.umask(0o077)
-    os.umask(umask)
-    return umask

@@ -4,11 +4,20 @@ from pathlib import Path
 
 from bertdata.errors import SettingsError
 from trainer.config.model import ModelConfig
-from trainer.model.checkpoints.checkpoint import MEAN, SQUARE, Checkpoint
+from trainer.model.checkpoints.checkpoint import MEAN, SQUARE, Checkpoint, StoredTensor
 from trainer.model.checkpoints.filling import Configured, fill_model
 from trainer.model.checkpoints.kinds import read_checkpoint
-from trainer.model.checkpoints.pytorch_file import read_safetensors
-from trainer.run.checkpoint import MOMENTS, STATE, WEIGHTS, check_file, choose_checkpoint, read_state
+from trainer.model.checkpoints.safetensors_files import read_safetensors
+from trainer.run.checkpoint import (
+    MOMENTS,
+    STATE,
+    WEIGHTS,
+    State,
+    check_file,
+    choose_checkpoint,
+    read_state,
+    tensor_files,
+)
 
 OURS = "bertdata"
 """The kind of this trainer's own checkpoints."""
@@ -43,14 +52,14 @@ def find_own(path: str) -> Path | None:
 def _open_own(path: Path, with_moments: bool) -> Checkpoint:
     """A checkpoint of this trainer; the md5s of its files are checked now."""
     state = read_state(path)
-    has_moments = with_moments and MOMENTS in state.files
-    moments = read_safetensors(check_file(path, state, MOMENTS)) if has_moments else {}
+    has_moments = with_moments and bool(tensor_files(state, MOMENTS))
+    moments = _read_files(path, state, MOMENTS) if has_moments else {}
     beta1, beta2 = (state.config.get(name) for name in ("beta1", "beta2"))
     return Checkpoint(
         kind=OURS,
         path=str(path),
         config=ModelConfig.from_dict(state.model, str(path)),
-        weights=read_safetensors(check_file(path, state, WEIGHTS)),
+        weights=_read_files(path, state, WEIGHTS),
         moments={
             key: moment for key, moment in moments.items() if key.startswith((f"{MEAN}/", f"{SQUARE}/"))
         },
@@ -58,6 +67,12 @@ def _open_own(path: Path, with_moments: bool) -> Checkpoint:
         optimiser=state.optimiser,
         betas=(0.9 if beta1 is None else beta1, 0.999 if beta2 is None else beta2),
     )
+
+
+def _read_files(path: Path, state: State, name: str) -> dict[str, StoredTensor]:
+    """The weights or moments of a checkpoint, from one file or several, whose md5s are checked now."""
+    files = [check_file(path, state, file) for file in tensor_files(state, name) or [name]]
+    return {tensor: stored for file in files for tensor, stored in read_safetensors(file).items()}
 
 
 def read_weights_into(model: Configured, path: str) -> list[str]:

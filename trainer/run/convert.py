@@ -3,14 +3,16 @@
 from dataclasses import replace
 from pathlib import Path
 
+import torch
+
 from bertdata.errors import DatasetError, MissingInputError
 from bertdata.io import storage
 from bertdata.records import Vocabulary
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
-from trainer.model.bert import new_model
-from trainer.model.checkpoints.checkpoint import HEADS, Checkpoint
-from trainer.model.checkpoints.filling import fill_model, read_moments
+from trainer.model.bert import BertForPreTraining
+from trainer.model.checkpoints.checkpoint import HEADS, Checkpoint, StoredTensor
+from trainer.model.checkpoints.filling import match_moments, match_weights
 from trainer.model.checkpoints.kinds import WRITERS, is_recognised
 from trainer.model.tokenizer_files import export_tokenizer
 from trainer.run.checkpoint import STATE, new_state, write_checkpoint
@@ -77,16 +79,21 @@ def convert(
 
 def _write_own(checkpoint: Checkpoint, shape: ModelConfig, target: str) -> str:
     """Write a checkpoint of this trainer; heads of pre-training that are missing get random values."""
-    model = new_model(shape)
+    with torch.device("meta"):
+        model = BertForPreTraining(shape)
     has_other_head = any(name.startswith(HEADS[1:]) for name in checkpoint.weights)
-    missing = fill_model(model, checkpoint)
-    weights = dict(model.state_dict())
+    own = model.state_dict()
+    weights, missing = match_weights(own, shape, checkpoint)
+    weights = {name: weights[name] for name in own if name in weights}
     if has_other_head:
-        weights = {name: value for name, value in weights.items() if name not in missing}
+        heads = {name: tensor for name, tensor in checkpoint.weights.items() if name.startswith(HEADS[1:])}
+        weights |= heads
+        own |= {name: torch.empty(tensor.shape, device="meta") for name, tensor in heads.items()}
+    elif missing:
         weights |= {
-            name: tensor.read() for name, tensor in checkpoint.weights.items() if name.startswith(HEADS[1:])
+            name: StoredTensor.of(values) for name, values in model.first_weights() if name in missing
         }
-    moments = read_moments(checkpoint, shape, weights)
+    moments = match_moments(own, shape, checkpoint)
     updates = checkpoint.updates or 0
     state = new_state(Config.of(), shape)
     state = replace(state, step=updates, applied=updates, optimiser=checkpoint.optimiser or state.optimiser)

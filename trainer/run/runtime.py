@@ -56,6 +56,11 @@ class Runtime:
             model=model,
         )
 
+    def empty_model(self, shape: ModelConfig) -> HeadedBert:
+        """The whole model without values, on the meta device."""
+        with torch.device("meta"):
+            return self.task.new_model(shape)
+
     @property
     def packing(self) -> LoadPacking | None:
         """The configured packing at load."""
@@ -176,9 +181,7 @@ def find_model_config(
 def make_model(runtime: Runtime, shape: ModelConfig) -> HeadedBert:
     """The model on the device, with random weights from the seed; of a split model this worker's part."""
     runtime.device.seed(runtime.config.data.seed)
-    with torch.device("meta"):
-        model = runtime.task.new_model(shape)
-    return build_model(model, runtime.device, runtime.workers, runtime.division)
+    return build_model(runtime.empty_model(shape), runtime.device, runtime.workers, runtime.division)
 
 
 @contextmanager

@@ -20,7 +20,10 @@ from trainer.run.checkpoint_writer import CheckpointWriter
 from trainer.run.model_tensors import ModelTensors, WholeTensors
 from trainer.run.resume_check import changed_settings
 from trainer.run.runtime import Runtime
+from trainer.run.split_tensors import SplitTensors
+from trainer.strategies.parts import SplitStrategy
 from trainer.strategies.registry import find_strategy
+from trainer.strategies.strategy import Strategy
 
 _LOST_SECONDS = 3.0  # for a save after a worker was lost: the launcher will soon end this one
 
@@ -49,7 +52,7 @@ class Training:
         self._config = runtime.config
         self._schedule = find_schedule(runtime.config, runtime.copies)
         self.strategy = find_strategy(runtime.worker(model))
-        self._tensors: ModelTensors = WholeTensors(runtime, model, self.strategy)
+        self._tensors = find_tensors(runtime, model, self.strategy)
         self._writer = CheckpointWriter(on_failure=runtime.workers.stopping.request)
 
     def start(self, kind: str, path: str, update_examples: int) -> None:
@@ -98,7 +101,8 @@ class Training:
     @property
     def parameters(self) -> int:
         """The number of trained values."""
-        return sum(weight.numel() for weight in self._model.parameters())
+        model = self._runtime.empty_model(self._model.config)
+        return sum(weight.numel() for weight in model.parameters())
 
     def release(self) -> None:
         """Free the device for the next phase."""
@@ -150,6 +154,13 @@ class Training:
         failure = self._writer.wait(_LOST_SECONDS if isinstance(error, WorkerLost) else None)
         if failure is not None:
             say_error(f"trainer: error: {failure}")
+
+
+def find_tensors(runtime: Runtime, model: HeadedBert, strategy: Strategy) -> ModelTensors:
+    """The tensors of the training, as the strategy divides them."""
+    if isinstance(strategy, SplitStrategy):
+        return SplitTensors(runtime, model.config, strategy)
+    return WholeTensors(runtime, model, strategy)
 
 
 def find_schedule(config: Config, workers: int) -> Schedule:

@@ -35,7 +35,20 @@ def fill_model(model: Configured, checkpoint: Checkpoint) -> list[str]:
     DataError names the first tensor that is missing, unexpected or of another shape.
     """
     own = model.state_dict()
-    found = padded(checkpoint.weights, model.config)
+    found, missing = match_weights(own, model.config, checkpoint)
+    for name, tensor in found.items():
+        own[name].copy_(tensor.read())
+    return missing
+
+
+def match_weights(
+    own: Mapping[str, Tensor], config: ModelConfig, checkpoint: Checkpoint
+) -> tuple[Stored, list[str]]:
+    """The checkpoint's tensors for the model's weights, padded as they are, and the names that it lacks.
+
+    own: the model's weights by name; only their shapes count. DataError as from ``fill_model``.
+    """
+    found = padded(checkpoint.weights, config)
     for name in [name for name in found if name.startswith(OPTIONAL) and name not in own]:
         del found[name]
     missing = [name for name in own if name not in found]
@@ -46,20 +59,23 @@ def fill_model(model: Configured, checkpoint: Checkpoint) -> list[str]:
             some = f"{names[0]} and {len(names) - 1} more" if len(names) > 1 else names[0]
             raise DataError(f"{checkpoint.path}: {word} {some}; expected a BERT of the configuration's depth")
     check_shapes(checkpoint.path, found, own)
-    for name, tensor in found.items():
-        own[name].copy_(tensor.read())
-    return missing
+    return found, missing
 
 
 def read_moments(
     checkpoint: Checkpoint, config: ModelConfig, weights: Mapping[str, Tensor]
 ) -> dict[str, Tensor]:
     """The moments of these weights (KIND/NAME), padded as they are; DataError for one of another shape."""
+    return {key: moment.read() for key, moment in match_moments(weights, config, checkpoint).items()}
+
+
+def match_moments(weights: Mapping[str, Tensor], config: ModelConfig, checkpoint: Checkpoint) -> Stored:
+    """The checkpoint's moments of these weights, not read yet; DataError as from ``read_moments``."""
     stored = padded(checkpoint.moments, config)
     owners = {key: weights[name] for key in stored if (name := key.partition("/")[2]) in weights}
     found = {key: stored[key] for key in owners}
     check_shapes(checkpoint.path, found, owners)
-    return {key: moment.read() for key, moment in found.items()}
+    return found
 
 
 def check_shapes(path: str, found: Stored, own: Mapping[str, Tensor]) -> None:

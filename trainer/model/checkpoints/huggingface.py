@@ -7,15 +7,16 @@ from bertdata.io import storage
 from trainer.model.checkpoints.checkpoint import Checkpoint, Stored
 from trainer.model.checkpoints.config_file import check_writable, read_config
 from trainer.model.checkpoints.nvidia import from_pytorch_names
-from trainer.model.checkpoints.pytorch_file import (
+from trainer.model.checkpoints.pytorch_file import read_torch, tensors_of
+from trainer.model.checkpoints.safetensors_files import (
+    INDEX,
+    read_indexed,
     read_safetensors,
-    read_torch,
-    tensors_of,
     write_safetensors,
 )
 from trainer.model.checkpoints.vocabulary import unpadded
 
-WEIGHT_FILES = ("model.safetensors", "pytorch_model.bin")
+WEIGHT_FILES = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin")
 """Names of a directory's file of weights, in order of preference."""
 
 _ARCHITECTURES = {
@@ -49,6 +50,8 @@ def read_huggingface(path: str, model_config: str | None = None, kind: str = "hu
 
 def _tensors(file: str) -> Stored:
     """The tensors of a file of weights."""
+    if file.endswith(INDEX):
+        return read_indexed(file)
     if file.endswith(".safetensors"):
         return read_safetensors(file)
     values = read_torch(file)

@@ -1,10 +1,8 @@
-"""PyTorch's and safetensors' files of tensors, of which nothing is unpickled but tensors and containers.
+"""PyTorch's files of tensors, of which nothing is unpickled but tensors and containers.
 
 Local files are mapped, not read: a tensor comes into memory when it is asked for.
 """
 
-import json
-import math
 import re
 import struct
 import zipfile
@@ -13,14 +11,12 @@ from collections.abc import Mapping
 from pickle import UnpicklingError
 from typing import Any, BinaryIO
 
-import safetensors.torch
 import torch
-from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from bertdata.errors import DataError
 from bertdata.io import storage
-from trainer.model.checkpoints.checkpoint import Stored, StoredTensor
+from trainer.model.checkpoints.checkpoint import StoredTensor
 
 _GLOBAL = re.compile(r"Unsupported global: GLOBAL (\S+)")
 _DAMAGED = (
@@ -30,39 +26,6 @@ _DAMAGED = (
 """The exceptions of torch and zipfile for a file that is damaged, or is none of theirs."""
 
 _REMEDY = "where it was made, save its tensors alone: torch.save({'model': checkpoint['model']}, FILE)"
-
-
-def read_safetensors(path: str) -> dict[str, StoredTensor]:
-    """The tensors of a .safetensors file by name."""
-    try:
-        if storage.is_remote(path):
-            tensors = safetensors.torch.load(storage.read_bytes(path))
-            return {name: StoredTensor.of(tensor) for name, tensor in tensors.items()}
-        with storage.open_input(path) as file:  # refuses what is not there, with the usual message
-            file.read(1)
-        opened: Any = safe_open(path.removeprefix("file://"), "pt")
-        return {name: _slice(opened, name) for name in opened.keys()}  # noqa: SIM118 - no mapping
-    except SafetensorError as error:
-        raise _unreadable(path, error) from None
-
-
-def _slice(opened: Any, name: str) -> StoredTensor:
-    """A tensor of an opened safetensors file."""
-    return StoredTensor(tuple(opened.get_slice(name).get_shape()), lambda: opened.get_tensor(name))
-
-
-def write_safetensors(file: BinaryIO, tensors: Stored) -> None:
-    """Write tensors in fp32, one at a time: the header's length, the header in JSON, the values."""
-    header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
-    end = 0
-    for name, tensor in tensors.items():
-        start, end = end, end + 4 * math.prod(tensor.shape)
-        header[name] = {"dtype": "F32", "shape": tensor.shape, "data_offsets": [start, end]}
-    text = json.dumps(header, separators=(",", ":")).encode()
-    text += b" " * (-len(text) % 8)
-    file.write(struct.pack("<Q", len(text)) + text)
-    for tensor in tensors.values():
-        file.write(tensor.read().detach().flatten().view(torch.uint8).numpy().data)
 
 
 def read_torch(path: str) -> Any:
