@@ -45,6 +45,7 @@ class Device:
     fused_step: an update ends in PyTorch's fused kernels, else in plain operations to be compiled.
     compile_mode: torch.compile's mode, where it is used.
     compiles_always: the device compiles whatever it runs, without torch.compile.
+    seeds_parts: each part of the model may seed its dropout within the forward pass.
     idle: configuration keys that have no effect on this device.
     """
 
@@ -64,6 +65,7 @@ class Device:
     fused_step = False
     compile_mode: str | None = None
     compiles_always = False
+    seeds_parts = True
     idle: tuple[str, ...] = ()
 
     def __init__(self, config: Config, local_rank: int = 0) -> None:
@@ -71,6 +73,7 @@ class Device:
         self.config = config
         self.torch_device = torch.device(self.name)
         self.compiles = config.run.compile or config.run.compile_only
+        self.seeds_parts = self.seeds_parts and not self.compiles
 
     def join(self) -> None:
         """Join the process group of torch.distributed that the launcher's environment variables describe."""

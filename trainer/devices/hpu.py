@@ -46,6 +46,7 @@ class Hpu(Device):
     bucket_mb = 230
     needs_rows = True
     averages_in_backward = False  # not tried on a card
+    seeds_parts = False  # one graph would become several
     own_step = True
 
     def __init__(self, config: Config, local_rank: int = 0) -> None:

@@ -37,6 +37,7 @@ class Xla(Device):
     idle = ("compile",)
     needs_rows = True
     compiles_always = True
+    seeds_parts = False
     averages_in_backward = False  # operations are collected, and run at the next mark
     own_step = True
     updates_to_compile = 2  # the first creates the moments, so the second has graphs of its own

@@ -12,17 +12,17 @@ from trainer.strategies.strategy import UpdateNumber, Worker
 def seed_micro_batch(worker: Worker, at: UpdateNumber, number: int) -> None:
     """Make the model draw the dropout of this copy's micro-batch ``number`` of an update.
 
-    The parts of the model (``Bert.seeds``) have a seed each; where a device compiles them together, they
+    The parts of the model (``Bert.seeds``) have a seed each; on devices that compile them together they
     have one for all, that of part 0.
     """
     division, device, bert = worker.division, worker.device, worker.model.bert
     micro_batch = division.copy + division.copies * number
     key = (worker.config.data.seed, "dropout", at.phase, at.step, micro_batch)
     seeds = [int(seed) >> 1 for seed in numbers(len(bert.encoder.layer) + 2, *key)]
-    if device.compiles or device.compiles_always:
-        device.seed(seeds[0])
-    else:
+    if device.seeds_parts:
         bert.seeds = _seeder(device.seed, seeds)
+    else:
+        device.seed(seeds[0])
 
 
 def _seeder(seed: Callable[[int], None], seeds: list[int]) -> Callable[[int], None]:

@@ -59,6 +59,8 @@ class Replicated(Strategy):
         except StopRequested:
             self.optimiser.zero_grad()
             raise
+        finally:
+            self._model.bert.seeds = None
         gradients = [weight.grad for weight in self._weights if weight.grad is not None]
         if config.update.allreduce_post_accumulation and not self._buckets:
             workers.average(gradients, self._sum_type)

@@ -14,6 +14,7 @@ from tests.support.training_runs import WORKER, losses, refuse, tensors, words
 from trainer.run import checkpoint, phase, training
 from trainer.run.checkpoint import MOMENTS, WEIGHTS, find_checkpoints, read_state, read_tensors
 from trainer.run.checkpoint_writer import CheckpointWriter
+from trainer.run.model_tensors import WholeTensors
 from trainer.run.training import Training
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -78,13 +79,13 @@ def test_training_continues_while_a_checkpoint_is_written(trainer, training_set,
 def test_the_next_save_waits_for_the_one_before(trainer, training_set, tmp_path, monkeypatch):
     disk = HeldDisk(monkeypatch, 1)
     disk.release_when_waited_for()
-    found, copied = [], Training._copied
+    found, copied = [], WholeTensors._copied
 
     def look_and_copy(self, tensors):
         found.append(list(find_checkpoints(str(tmp_path))))
         return copied(self, tensors)
 
-    monkeypatch.setattr(Training, "_copied", look_and_copy)
+    monkeypatch.setattr(WholeTensors, "_copied", look_and_copy)
     outcome = trainer(*words(training_set, tmp_path, "--checkpoint-every=1", "--steps=2", "--warmup=0"))
     assert outcome.status == 0, outcome.err
     assert found == [[], [], [1], [1]]  # before weights and moments of each

@@ -78,7 +78,7 @@ def test_scores_are_learned(finetune, tmp_path, one_thread):
         data,
         "--eval-file",
         data,
-        "--num-train-epochs=8",
+        "--num-train-epochs=12",
         "--regression",
         "--eval-every=0",
     )
