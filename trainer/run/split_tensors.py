@@ -80,7 +80,7 @@ class SplitTensors:
         mine = every[workers.rank :: workers.size]
         self._together(lambda: [check_file(path, saved, file) for file in mine])
         for name, some in files.items():
-            self._together(partial(_read, path, some, parts[name]))
+            self._together(partial(self._read_parts, path, some, parts[name]))
         self._strategy.set_applied(applied)
 
     def share(self) -> None:
@@ -162,7 +162,36 @@ class SplitTensors:
             for file, shapes in shares.items():
                 written = [part for part in parts[name] if part.writes and part.name in shapes]
                 if written:
-                    _write_parts(folder / file, layout_of(shapes)[1], written)
+                    self._write_parts(folder / file, layout_of(shapes)[1], written)
+
+    def _write_parts(self, file: Path, places: Mapping[str, Place], parts: Sequence[Part]) -> None:
+        descriptor = os.open(file, os.O_WRONLY)
+        try:
+            for part in parts:
+                write_rows(descriptor, places[part.name], part.start, self._runtime.device.to_host(part.rows))
+        finally:
+            os.close(descriptor)
+
+    def _read_parts(self, folder: Path, files: Sequence[str], parts: Sequence[Part]) -> None:
+        """Read the parts' rows from a checkpoint's files; CheckpointError where a tensor does not fit."""
+        places = {file: read_places(str(folder / file)) for file in files}
+        where = {name: (file, place) for file, found in places.items() for name, place in found.items()}
+        descriptors = {file: os.open(folder / file, os.O_RDONLY) for file in files}
+        try:
+            for part in parts:
+                if part.name not in where:
+                    raise CheckpointError(f"{folder}: lacks {part.name}")
+                file, place = where[part.name]
+                if place.shape != part.shape:
+                    found = f"has shape {list(place.shape)}, expected {list(part.shape)}"
+                    raise CheckpointError(f"{folder / file}: {part.name} {found}")
+                rows = part.rows.detach()
+                host = self._runtime.device.to_host(rows)  # itself, where it is in host memory
+                read_rows(descriptors[file], place, part.start, host)
+                rows.copy_(host)
+        finally:
+            for descriptor in descriptors.values():
+                os.close(descriptor)
 
     def _together(self, work: Callable[[], Any]) -> list[Any]:
         """Every worker's result of its work, by rank; an error of one ends all."""
@@ -207,31 +236,3 @@ def _fill(parts: Sequence[Part], stored: Stored) -> None:
 
 def _rows_of(whole: Tensor, part: Part) -> Tensor:
     return whole[part.start : part.start + len(part.rows)] if part.shape else whole
-
-
-def _read(folder: Path, files: Sequence[str], parts: Sequence[Part]) -> None:
-    """Read the parts' rows from a checkpoint's files; CheckpointError where a tensor does not fit."""
-    places = {file: read_places(str(folder / file)) for file in files}
-    where = {name: (file, place) for file, found in places.items() for name, place in found.items()}
-    descriptors = {file: os.open(folder / file, os.O_RDONLY) for file in files}
-    try:
-        for part in parts:
-            if part.name not in where:
-                raise CheckpointError(f"{folder}: lacks {part.name}")
-            file, place = where[part.name]
-            if place.shape != part.shape:
-                found = f"has shape {list(place.shape)}, expected {list(part.shape)}"
-                raise CheckpointError(f"{folder / file}: {part.name} {found}")
-            read_rows(descriptors[file], place, part.start, part.rows)
-    finally:
-        for descriptor in descriptors.values():
-            os.close(descriptor)
-
-
-def _write_parts(file: Path, places: Mapping[str, Place], parts: Sequence[Part]) -> None:
-    descriptor = os.open(file, os.O_WRONLY)
-    try:
-        for part in parts:
-            write_rows(descriptor, places[part.name], part.start, part.rows)
-    finally:
-        os.close(descriptor)

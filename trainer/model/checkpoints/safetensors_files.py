@@ -81,8 +81,8 @@ def create_empty(path: str, shapes: Mapping[str, tuple[int, ...]]) -> None:
 
 
 def write_rows(descriptor: int, place: Place, start: int, rows: Tensor) -> None:
-    """Write rows of a tensor from number ``start`` on, into a file open for writing."""
-    data = _bytes(rows.detach().cpu().float())
+    """Write rows of a tensor from number ``start`` on, into a file open for writing; from host memory."""
+    data = _bytes(rows.detach().float())
     offset = place.offset + start * place.row_bytes
     while data:
         written = os.pwrite(descriptor, data[:_MOST_BYTES], offset)
@@ -90,19 +90,18 @@ def write_rows(descriptor: int, place: Place, start: int, rows: Tensor) -> None:
 
 
 def read_rows(descriptor: int, place: Place, start: int, rows: Tensor) -> None:
-    """Overwrite the tensor with rows from number ``start`` on of a file that is open; fp32."""
-    values = rows.detach()
-    is_direct = values.is_cpu and values.is_contiguous() and values.dtype == torch.float32
-    target = values if is_direct else torch.empty(values.shape)
-    data = _bytes(target)
+    """Overwrite a contiguous fp32 tensor in host memory with rows from number ``start`` on of an open file.
+
+    OSError where the file ends early.
+    """
+    assert rows.is_contiguous() and rows.dtype == torch.float32
+    data = _bytes(rows)
     offset = place.offset + start * place.row_bytes
     while data:
         count = os.preadv(descriptor, [data[:_MOST_BYTES]], offset)
         if not count:
             raise OSError("the file ends early")
         data, offset = data[count:], offset + count
-    if not is_direct:
-        values.copy_(target)
 
 
 def read_places(path: str) -> dict[str, Place]:
