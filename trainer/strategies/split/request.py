@@ -8,6 +8,10 @@ from trainer.strategies.split.rates import DeviceRate
 
 STRATEGIES = ("replicated", "sharded", "pipelined")
 
+ATTENTION = ("fused", "scores", "flat")
+"""Kinds of attention: a fused kernel, which keeps no scores; a matrix of scores for each head, as processors
+have it for padded rows; the processors' own for sequences without padding."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PlanRequest:
@@ -25,15 +29,18 @@ class PlanRequest:
     batch_size: int | None = None  # rows of a micro-batch; None: the search's choice
     head: str = "pretraining"  # or the name of another task: one linear layer
     masked: int | None = None  # masked slots of a row; None: 15 % of its positions
-    attention: str = "fused"  # how attention is computed: see footprint.ATTENTION
+    attention: str = "fused"  # a name of ATTENTION
     memory_margin: float = 0.1  # share of the memory that stays free
     least_micro_batches: int = 1  # of a pipeline
     most_micro_batches: int = 32  # of a pipeline
-    power_of_two: bool = True  # copies of a pipeline's stages are 1, 2, 4, 8...
+    power_of_two: bool = (
+        True  # so are a pipeline's stages, copies and, unless batch_size is given, micro-batches
+    )
     stages: int | None = None  # None: the search's choice, as in the next line
     copies: int | None = None
     may_shard: bool = True
     may_recompute: bool = True
+    must_recompute: bool = False
     strategy: str | None = None  # only plans of this strategy
 
     def __post_init__(self) -> None:
@@ -48,8 +55,14 @@ class PlanRequest:
             raise SettingsError(f"plan: memory_margin is {self.memory_margin:g}, expected 0 to below 1")
         if self.sequence_length > (longest := self.model.max_position_embeddings):
             raise SettingsError(
-                f"plan: sequence_length is {self.sequence_length}, at most max_position_embeddings ({longest})"
+                f"plan: sequence_length is {self.sequence_length}, max_position_embeddings is {longest}"
             )
+        if self.attention not in ATTENTION:
+            raise SettingsError(
+                f"plan: attention is {self.attention!r}, expected one of {', '.join(ATTENTION)}"
+            )
+        if self.must_recompute and not self.may_recompute:
+            raise SettingsError("plan: must_recompute without may_recompute")
         if self.strategy not in (None, *STRATEGIES):
             raise SettingsError(
                 f"plan: strategy is {self.strategy!r}, expected one of {', '.join(STRATEGIES)}"

@@ -1,0 +1,47 @@
+"""Counting of operations on the host's tensors, real or fake, in place of a device's."""
+
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from trainer.devices.cpu_attention import cpu_attention
+
+HOST = torch.device("cpu")
+host_attention = cpu_attention
+"""Attention of the host to sequences without padding."""
+
+
+def host_autocast(dtype: torch.dtype) -> AbstractContextManager[object]:
+    """The context of a forward pass with products of that type."""
+    return nullcontext() if dtype == torch.float32 else torch.autocast("cpu", dtype)
+
+
+def flop_counter(length: int) -> FlopCounterMode:
+    """PyTorch's counter, with formulas for the host's attention within sequences of that length.
+
+    A backward pass has two products for each of the forward pass, and computes the scores again.
+    """
+
+    def fused(query: Any, *_: Any, **__: Any) -> int:
+        rows, heads, positions, size = query
+        return 2 * 2 * int(rows * heads * positions * positions * size)
+
+    def fused_backward(gradient: Any, query: Any, *_: Any, **__: Any) -> int:
+        return fused(query) * 5 // 2
+
+    def flat(query: Any, *_: Any, **__: Any) -> int:
+        tokens, heads, size = query
+        return 2 * 2 * int(tokens * length * heads * size)
+
+    def flat_backward(gradient: Any, query: Any, *_: Any, **__: Any) -> int:
+        return flat(query) * 5 // 2
+
+    formulas = {
+        torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: fused,
+        torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward: fused_backward,
+        torch.ops.bertdata.flat_attention: flat,
+        torch.ops.bertdata.flat_attention_backward: flat_backward,
+    }
+    return FlopCounterMode(display=False, custom_mapping=formulas)

@@ -1,0 +1,124 @@
+"""Costs of the model's parts on one device, by the rows of a micro-batch."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from trainer.strategies.split.footprint import Footprint, measure_footprints
+from trainer.strategies.split.optimiser_costs import optimiser_costs
+from trainer.strategies.split.parts import shape_of
+from trainer.strategies.split.request import PlanRequest
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PartCosts:
+    """One part's costs on a micro-batch: seconds, and the memory of its Footprint, bytes."""
+
+    parameters: int
+    tied: int
+    kept: int
+    handed: int
+    working: int
+    cast: int
+    forward: float
+    backward: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ModelCosts:
+    """The costs of all parts for one size of micro-batches; step: the optimiser's, seconds for one value."""
+
+    embeddings: PartCosts
+    layers: tuple[PartCosts, ...]
+    heads: PartCosts
+    step: float
+
+    @property
+    def seconds(self) -> float:
+        """Forward and backward pass of a micro-batch on one device."""
+        parts = (self.embeddings, *self.layers, self.heads)
+        return sum(part.forward + part.backward for part in parts)
+
+
+Costs = Callable[[int], ModelCosts]
+"""The costs of micro-batches of so many rows."""
+
+Seconds = Mapping[str, tuple[float, float]]
+"""Forward and backward pass of each part of parts.NAMES."""
+
+
+def analytic_costs(request: PlanRequest, largest: int) -> Costs:
+    """Costs counted on the model's modules, with times by the request's rate; up to ``largest`` rows."""
+
+    def seconds(prints: Mapping[str, Footprint]) -> Seconds:
+        rate = request.rate
+        return {
+            name: (
+                rate.seconds(one.forward_flops, one.forward_moved),
+                rate.seconds(one.backward_flops, one.backward_moved),
+            )
+            for name, one in prints.items()
+        }
+
+    step = optimiser_costs(request.optimiser).moved / request.rate.bytes
+    return interpolated_costs(request, largest, lambda rows: seconds(footprints(request, rows)), step)
+
+
+def interpolated_costs(
+    request: PlanRequest, largest: int, seconds: Callable[[int], Seconds], step: float
+) -> Costs:
+    """Costs on the line between those of 1 row and of ``largest`` rows, where seconds gives the times.
+
+    Operations and kept bytes are linear; the memory of the busiest moment is convex, so that the line is
+    not below it. step: ModelCosts.step.
+    """
+    most = max(2, largest)
+    low, high = (_part_costs(footprints(request, rows), seconds(rows)) for rows in (1, most))
+
+    def costs(rows: int) -> ModelCosts:
+        share = (rows - 1) / (most - 1)
+        parts = {name: _between(low[name], high[name], share) for name in low}
+        layers = (parts["layer"],) * request.model.num_hidden_layers
+        return ModelCosts(embeddings=parts["embeddings"], layers=layers, heads=parts["heads"], step=step)
+
+    return costs
+
+
+def footprints(request: PlanRequest, rows: int) -> Mapping[str, Footprint]:
+    """The footprints of the request's parts on micro-batches of so many rows."""
+    return measure_footprints(request.model, shape_of(request, rows), request.precision, request.head)
+
+
+def _part_costs(prints: Mapping[str, Footprint], seconds: Seconds) -> Mapping[str, PartCosts]:
+    return {
+        name: PartCosts(
+            parameters=one.parameters,
+            tied=one.tied,
+            kept=one.kept,
+            handed=one.handed,
+            working=one.working,
+            cast=one.cast,
+            forward=seconds[name][0],
+            backward=seconds[name][1],
+        )
+        for name, one in prints.items()
+    }
+
+
+def _between(low: PartCosts, high: PartCosts, share: float) -> PartCosts:
+    """The costs at a share of the way from low to high."""
+
+    def whole(name: str) -> int:
+        first: int = getattr(low, name)
+        last: int = getattr(high, name)
+        return round(first + share * (last - first))
+
+    return PartCosts(
+        parameters=low.parameters,
+        tied=low.tied,
+        kept=whole("kept"),
+        handed=whole("handed"),
+        working=whole("working"),
+        cast=low.cast,
+        forward=low.forward + share * (high.forward - low.forward),
+        backward=low.backward + share * (high.backward - low.backward),
+    )

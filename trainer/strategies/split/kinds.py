@@ -1,0 +1,26 @@
+"""Kinds of stages: with or without recomputation, whole or sharded."""
+
+from typing import NamedTuple
+
+from trainer.strategies.split.request import PlanRequest
+
+
+class Kind(NamedTuple):
+    """How a stage keeps its activations and its weights."""
+
+    recomputes: bool
+    sharded: bool
+
+
+KINDS = (Kind(False, False), Kind(True, False), Kind(False, True), Kind(True, True))
+"""All kinds; of two that are equally fast the first is taken."""
+
+
+def is_allowed(kind: Kind, request: PlanRequest, copies: int) -> bool:
+    """False where the request or the number of copies excludes the kind."""
+    if not (request.may_recompute if kind.recomputes else not request.must_recompute):
+        return False
+    if request.strategy == "sharded":
+        return kind.sharded
+    is_shardable = request.may_shard and copies > 1 and request.strategy != "replicated"
+    return is_shardable or not kind.sharded

@@ -1,0 +1,120 @@
+"""Memory of every possible stage."""
+
+import numpy as np
+
+from trainer.strategies.split.intervals import Intervals, Whole
+from trainer.strategies.split.kinds import KINDS, Kind
+from trainer.strategies.split.optimiser_costs import OptimiserCosts
+from trainer.strategies.split.plan import Memory
+
+VALUE = 4
+"""Bytes of a weight or a gradient."""
+
+
+class StageMemory:
+    """Bytes on a device of each stage, by kind of stage: arrays of Intervals.
+
+    A device holds weights, moments, what each micro-batch under way keeps, and the tensors that a pipeline
+    receives into: PyTorch's makes one for each micro-batch of an update, which has a gradient too. On top
+    comes the largest of four: the start of a backward pass in the heads or the highest layer, its end in the
+    lowest layer or the embeddings, and the optimiser's step. A sharded stage holds its share of the weights
+    and, gathered, those of embeddings and heads and of two layers, each with its gradients.
+    """
+
+    def __init__(
+        self, intervals: Intervals, copies: int, optimiser: OptimiserCosts, in_buckets: bool
+    ) -> None:
+        """in_buckets: the sums of gradients are there from the start, not from the first backward pass on."""
+        self._intervals = intervals
+        self._in_buckets = in_buckets
+        parameters = intervals.parameters()
+        self._weights = {False: VALUE * parameters, True: VALUE * -(-parameters // copies)}
+        self._moments = {
+            False: optimiser.moments * parameters,
+            True: optimiser.moments * -(-parameters // copies),
+        }
+        self._gathered = {False: np.zeros_like(parameters), True: _gathered(intervals)}
+        self._step = {
+            sharded: _step_working(intervals, optimiser, copies if sharded else 1)
+            for sharded in (False, True)
+        }
+        self._received = 2 * intervals.handed_in() + intervals.handed_out()
+        self._kept = {
+            False: intervals.total("kept") + intervals.ends("kept"),
+            True: intervals.total("handed") + intervals.ends("kept"),
+        }
+        self._start = {recomputes: _start_working(intervals, recomputes) for recomputes in (False, True)}
+        self._end = _end_working(intervals)
+        self._heads_kept = intervals.is_last * intervals.costs.heads.kept
+
+    def peak(self, kind: Kind, in_flight: int, micro_batches: int) -> Whole:
+        """The most bytes, with so many micro-batches under way at once."""
+        weights, moments, gradients, rest = self._parts(kind, in_flight, micro_batches)
+        total: Whole = weights + moments + gradients + rest
+        return total
+
+    def peaks(self, in_flight: int, micro_batches: int) -> Whole:
+        """The most bytes of each kind of KINDS."""
+        return np.stack([self.peak(kind, in_flight, micro_batches) for kind in KINDS])
+
+    def at(self, kind: Kind, first: int, last: int, in_flight: int, micro_batches: int) -> Memory:
+        """The bytes of one stage by purpose."""
+        parts = self._parts(kind, in_flight, micro_batches)
+        weights, moments, gradients, activations = (int(part[first, last]) for part in parts)
+        return Memory(weights=weights, gradients=gradients, moments=moments, activations=activations)
+
+    def _parts(self, kind: Kind, in_flight: int, micro_batches: int) -> tuple[Whole, Whole, Whole, Whole]:
+        """Weights, moments, gradients and the rest at the moment when their sum is largest."""
+        weights, kept = self._weights[kind.sharded], self._kept[kind.recomputes]
+        gradients = weights
+        is_summing = self._in_buckets or micro_batches > in_flight
+        start = in_flight * kept + self._start[kind.recomputes]
+        end = np.maximum((in_flight - 1) * kept + self._end, self._step[kind.sharded])
+        if is_summing:
+            rest, there = np.maximum(start, end), gradients
+        else:
+            is_end = end + gradients > start
+            rest, there = np.where(is_end, end, start), np.where(is_end, gradients, 0)
+        fixed = micro_batches * self._received + self._gathered[kind.sharded]
+        return weights, self._moments[kind.sharded], there, rest + fixed
+
+
+def _start_working(intervals: Intervals, recomputes: bool) -> Whole:
+    """The rest at the start of a backward pass: in the heads, or in a layer when the heads are done."""
+    costs = intervals.costs
+    if recomputes:  # copies of weights in 16 bits stay until the end of the forward pass
+        layer = intervals.largest(lambda layer: layer.kept + layer.working)
+        casts = intervals.total("cast")
+    else:
+        layer, casts = intervals.largest(lambda layer: layer.working), intervals.total("cast") * 0
+    after = layer + _waiting(intervals) - intervals.is_last * costs.heads.kept
+    return np.asarray(np.maximum(np.maximum(intervals.is_last * costs.heads.working, after), casts))
+
+
+def _end_working(intervals: Intervals) -> Whole:
+    """The rest at the end of a backward pass: in the lowest layer, or in the embeddings."""
+    embeddings = intervals.costs.embeddings
+    kept = intervals.is_first * embeddings.kept
+    layer = intervals.largest(lambda layer: layer.kept + layer.working)
+    return kept + _waiting(intervals) + np.maximum(layer, intervals.is_first * embeddings.working)
+
+
+def _waiting(intervals: Intervals) -> Whole:
+    """The gradient of tied word embeddings, which waits for its second half in a stage with both ends."""
+    return intervals.is_first * intervals.is_last * (VALUE * intervals.costs.heads.tied)
+
+
+def _gathered(intervals: Intervals) -> Whole:
+    """Whole weights and gradients on a device of a sharded stage: of both ends, and of two layers."""
+    ends = intervals.parameters() - intervals.total("parameters")
+    layer = intervals.largest(lambda layer: layer.parameters)
+    return 2 * VALUE * (ends + 2 * layer)
+
+
+def _step_working(intervals: Intervals, optimiser: OptimiserCosts, shards: int) -> Whole:
+    """The bytes of the optimiser's step: of one chunk."""
+    tied = np.maximum(intervals.is_first, intervals.is_last) * intervals.costs.heads.tied
+    largest = np.maximum(intervals.largest(lambda layer: layer.parameters // 3), tied) // shards
+    values = intervals.parameters() // shards
+    working = np.vectorize(optimiser.working, otypes=[np.int64])
+    return np.asarray(working(values, largest))
