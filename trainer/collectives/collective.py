@@ -6,6 +6,7 @@ has it) and Horovod (horovodrun).
 
 import os
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
 import torch
@@ -52,6 +53,10 @@ class Collective(Protocol):
 
     def barrier(self) -> None:
         """Return when every worker has called this."""
+
+    def naming_lost_workers(self) -> AbstractContextManager[None]:
+        """The context of exchanges between workers by other means: WorkerLost in place of their errors."""
+        return nullcontext()
 
     def close(self) -> None:
         """Leave the group after the last call; not needed after a failure."""

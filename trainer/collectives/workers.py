@@ -3,6 +3,7 @@
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
@@ -41,11 +42,11 @@ class Workers(Collective, ABC):
     def start_average(
         self, flat: torch.Tensor, name: str, dtype: torch.dtype | None = None
     ) -> Callable[[], None]:
-        with torch.no_grad(), self._heartbeat.naming_lost_workers():
+        with torch.no_grad(), self.naming_lost_workers():
             wait = self._start_sum(flat.div_(self.size).to(dtype or flat.dtype), name)
 
         def finish() -> None:
-            with torch.no_grad(), self._heartbeat.naming_lost_workers():
+            with torch.no_grad(), self.naming_lost_workers():
                 found = wait()
                 if found.data_ptr() != flat.data_ptr():
                     flat.copy_(found)
@@ -65,6 +66,9 @@ class Workers(Collective, ABC):
     def barrier(self) -> None:
         self.gather(None)
 
+    def naming_lost_workers(self) -> AbstractContextManager[None]:
+        return self._heartbeat.naming_lost_workers()
+
     def close(self) -> None:
         self.barrier()
         self._heartbeat.close()
@@ -79,7 +83,7 @@ class Workers(Collective, ABC):
     @torch.no_grad()
     def _sum(self, tensors: Iterable[torch.Tensor], term: Callable[[torch.Tensor], torch.Tensor]) -> None:
         """Overwrite the tensors with sums over the workers; term: from a flat tensor to its summand."""
-        with self._heartbeat.naming_lost_workers():
+        with self.naming_lost_workers():
             under_way = []
             for number, bucket in enumerate(split_into_buckets(tensors, self._device.bucket_mb)):
                 flat = term(torch.cat([tensor.reshape(-1) for tensor in bucket]))
@@ -93,7 +97,7 @@ class Workers(Collective, ABC):
         """Every worker's row, by rank, padded with zeros: the sum of tables with one row filled."""
         table = torch.zeros(self.size, width, dtype=torch.int32)
         table[self.rank, : len(row)] = torch.tensor(row)
-        with self._heartbeat.naming_lost_workers():
+        with self.naming_lost_workers():
             rows: list[list[int]] = self._start_sum(table.to(self._device.torch_device), "table")().tolist()
         return rows
 

@@ -1,7 +1,7 @@
 """Base of this package's optimisers: one function over tensors, for which the host never waits."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import accumulate, groupby
 from typing import Any, NamedTuple
 
@@ -45,6 +45,8 @@ class Optimiser(torch.optim.Optimizer):
     A group's ``step`` counts the calls of ``step``. state_dict holds tensors and plain numbers only.
     chunk: the approximate number of elements changed at a time, which bounds temporary memory. fuses:
     ``step`` uses the fused kernels, which PyTorch has for some devices. norms: of weights and changes.
+    sizes: elements that count for the chunks, of weights of which each process holds a part: processes that
+    compute norms together must have the same chunks.
     """
 
     fuses = True
@@ -54,6 +56,7 @@ class Optimiser(torch.optim.Optimizer):
 
     def __init__(self, params: Iterable[Any], defaults: dict[str, Any], chunk: int = CHUNK) -> None:
         self.chunk = chunk
+        self.sizes: Mapping[Tensor, int] = {}
         super().__init__(params, {**defaults, "step": 0})
 
     @torch.no_grad()
@@ -90,10 +93,17 @@ class Optimiser(torch.optim.Optimizer):
             for tensors in self._tensors(group, chunk)
         ]
 
+    def moments(self) -> Iterator[tuple[Tensor, str, Tensor]]:
+        """Each weight's moments with their names, in the order of the groups; zeros before the first step."""
+        for group in self.param_groups:
+            names = self.moments_of(self.settings(group))
+            for weight in group["params"]:
+                yield from ((weight, name, self._moment(weight, name)) for name in names)
+
     def _tensors(self, group: dict[str, Any], chunk: int | None) -> Iterator[Tensors]:
         names = self.moments_of(self.settings(group))
         used = [weight for weight in group["params"] if weight.grad is not None]
-        ends = accumulate(weight.numel() for weight in used)
+        ends = accumulate(self.sizes.get(weight, weight.numel()) for weight in used)
         for _, items in groupby(zip(used, ends, strict=True), lambda item: chunk and item[1] // chunk):
             weights = [weight for weight, _ in items]
             gradients = [weight.grad for weight in weights]

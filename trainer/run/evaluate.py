@@ -67,9 +67,10 @@ class Evaluation:
         sums = [torch.zeros(2 * len(names))]
         self._evaluation.begin()
         # A second check, below, raises StopRequested again, outside of the device's context.
+        inference = strategy if isinstance(strategy, Inference) else strategy.inference
         with strategy.evaluating() as measure, suppress(StopRequested):
             for batch in batches:
-                workers.stopping.check(exchanges=False)
+                workers.stopping.check(exchanges=inference.exchanges)
                 found = measure(batch)
                 of_model = device.to_host(found.sums).float()
                 sums.append(torch.cat([of_model, self._evaluation.host_sums(batch)]))

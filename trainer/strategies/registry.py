@@ -9,6 +9,7 @@ from trainer.devices.device import HOST, Device
 from trainer.model.bert import HeadedBert, check_memory
 from trainer.strategies.division import Division
 from trainer.strategies.replicated import Replicated
+from trainer.strategies.sharded import Sharded, ShardedInference, build_sharded
 from trainer.strategies.strategy import Inference, Strategy, Worker
 from trainer.strategies.whole_updates import ProgramInference, WholeUpdates
 
@@ -33,6 +34,7 @@ class Kind(NamedTuple):
 
 STRATEGIES: dict[str, Kind] = {
     "replicated": Kind(Replicated, Inference),
+    "sharded": Kind(Sharded, ShardedInference, build_sharded),
     "whole_updates": Kind(WholeUpdates, ProgramInference),
 }
 

@@ -59,7 +59,12 @@ class Learner(nn.Module):
 
 
 class Inference:
-    """Metrics of the model on batches, without dropout and gradients."""
+    """Metrics of the model on batches, without dropout and gradients.
+
+    exchanges: the workers measure together, each as many batches as the others.
+    """
+
+    exchanges = False
 
     def __init__(self, worker: Worker, learner: Learner | None = None) -> None:
         """learner: that of the training, or None for a new one."""
