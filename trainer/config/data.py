@@ -34,7 +34,7 @@ class DataSection(Section):
         update: its micro-batches in words, as an order from bins depends on them.
         """
         if self.bins is not None:
-            return f"from {self.bins} length bins, updates of {update}"
+            return f"from {self.bins} length bins of least padding, updates of {update}"
         if not self.pack_on_load:
             return "as stored"
         return f"packed at load, {self.pack_window} examples together, at most {self.sequences_per_row} a row"

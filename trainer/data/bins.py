@@ -1,11 +1,12 @@
 """Length bins: an order of the examples in which neighbouring micro-batches have near equal lengths.
 
 The examples of a group of micro-batches (``trainer.data.deal``) make a unit: of small updates the whole
-update. A window is some whole updates of an epoch: at least 8,192 examples, and one unit a bin, where the
+update. A window is some whole updates of an epoch: at least 8,192 examples, and two units a bin, where the
 epoch has as many. Its examples are sorted by length (of equal ones the earlier first) and cut into bins of
-near equally many units; within a bin they come in an order by key, which makes its units. The units of all
-bins come in an order by key too, so that one is drawn from a bin as likely as it has units left. The update
-that begins in one epoch and ends in the next is a window of its own, and keeps its order.
+whole units, where that leaves the least padding (``trainer.data.bin_edges``); within a bin they come in an
+order by key, which makes its units. The units of all bins come in an order by key too, so that one is drawn
+from a bin as likely as it has units left. The update that begins in one epoch and ends in the next is a
+window of its own, and keeps its order.
 
 So the order is a function of the order of the examples, the number of bins, and the micro-batches of an
 update and their size, whatever the workers. A position is the window's first example and the examples of it
@@ -21,10 +22,12 @@ import numpy as np
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import DatasetError, SettingsError
 from bertdata.examples.columns import Array
+from trainer.data.bin_edges import bin_edges
 from trainer.data.deal import group_size
 from trainer.data.order import FileRows, Order, Position, numbers
 
 LEAST_WINDOW = 8192  # examples
+_UNITS_OF_A_BIN = 2  # so that few units have examples of two padded widths
 _KEPT_WINDOWS = 4
 
 
@@ -36,7 +39,8 @@ def sort_into_bins(lengths: Array, unit_rows: int, bins: int, *key: object) -> A
     units = len(lengths) // unit_rows
     drawn = numbers(len(lengths) + units, *key)
     by_length = np.argsort(lengths, kind="stable")
-    edges = np.arange(bins + 1) * units // bins * unit_rows
+    longest = lengths[by_length].reshape(units, unit_rows)[:, -1]
+    edges = bin_edges(longest, bins) * unit_rows
     in_bins = np.concatenate(
         [own[np.argsort(drawn[own], kind="stable")] for own in np.split(by_length, edges[1:-1])]
     )
@@ -107,7 +111,8 @@ class BinnedOrder:
     ) -> None:
         self._order, self._lengths, self._seed = order, lengths, seed
         self._bins, self._shape = bins, shape
-        self._most_updates = -(-max(LEAST_WINDOW, bins * shape.unit_rows) // shape.rows)
+        window = max(LEAST_WINDOW, _UNITS_OF_A_BIN * bins * shape.unit_rows)
+        self._most_updates = -(-window // shape.rows)
         self._window = lru_cache(maxsize=_KEPT_WINDOWS)(self._sort)
 
     @property

@@ -96,7 +96,7 @@ def find_budgets(
     """The multiples of ``token_budget``; by default few budgets with at most 5 % of padding on average.
 
     shares: micro-batches among which examples are dealt so that all have near equal tokens. bins: length
-    bins that a micro-batch's examples are drawn from.
+    bins that a micro-batch's examples are drawn from, here of as many examples each.
     """
     if token_budget is None:
         in_bins = np.array_split(np.sort(examples.lengths), min(bins, len(examples.lengths)))

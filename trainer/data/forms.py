@@ -6,6 +6,7 @@ from typing import Protocol, TypeVar
 
 from bertdata.dataset.reader import OpenedDataset
 from trainer.data.batches import AnyBatch, Batch, FlatBatch, RowBatch
+from trainer.data.bin_edges import WIDTH_STEP
 from trainer.data.budgets import Budgets, find_budgets
 from trainer.data.compact import GatheredExamples, gather, unpacked
 from trainer.data.deal import group_size
@@ -15,7 +16,6 @@ from trainer.data.packed_rows import pack_rows
 from trainer.data.rows import pad_rows
 from trainer.data.sizes import mask_slots, sample_row_sizes, sample_sizes
 
-_WIDTH_STEP = 8  # tokens, as matrix units and LDDL's loader have it
 _MOST_LISTED = 8  # budgets named in the log
 
 Made = TypeVar("Made", bound=Batch, covariant=True)
@@ -141,7 +141,7 @@ def make_form(
 
 def width_step(longest: int, widths: int | None) -> int:
     """The step between the widths of rows: the least multiple of 8 that makes at most so many widths."""
-    return _WIDTH_STEP if widths is None else -(-longest // (widths * _WIDTH_STEP)) * _WIDTH_STEP
+    return WIDTH_STEP if widths is None else -(-longest // (widths * WIDTH_STEP)) * WIDTH_STEP
 
 
 def make_evaluation_form(
