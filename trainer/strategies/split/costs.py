@@ -1,7 +1,8 @@
 """Costs of the model's parts on one device, by the rows of a micro-batch."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import cache
 
 from trainer.strategies.split.footprint import Footprint, measure_footprints
 from trainer.strategies.split.optimiser_costs import optimiser_costs
@@ -46,36 +47,40 @@ Seconds = Mapping[str, tuple[float, float]]
 """Forward and backward pass of each part of parts.NAMES."""
 
 
-def analytic_costs(request: PlanRequest, largest: int) -> Costs:
-    """Costs counted on the model's modules, with times by the request's rate; up to ``largest`` rows."""
+def analytic_costs(request: PlanRequest, rows: Collection[int]) -> Costs:
+    """Costs counted on the model's modules, with times by the request's rate.
 
-    def seconds(prints: Mapping[str, Footprint]) -> Seconds:
-        rate = request.rate
+    rows: the sizes of micro-batches that will be asked for.
+    """
+    rate = request.rate
+
+    def seconds(size: int) -> Seconds:
         return {
             name: (
                 rate.seconds(one.forward_flops, one.forward_moved),
                 rate.seconds(one.backward_flops, one.backward_moved),
             )
-            for name, one in prints.items()
+            for name, one in footprints(request, size).items()
         }
 
-    step = optimiser_costs(request.optimiser).moved / request.rate.bytes
-    return interpolated_costs(request, largest, lambda rows: seconds(footprints(request, rows)), step)
+    step = optimiser_costs(request.optimiser).moved / rate.bytes
+    return costs_between(request, rows, seconds, step)
 
 
-def interpolated_costs(
-    request: PlanRequest, largest: int, seconds: Callable[[int], Seconds], step: float
+def costs_between(
+    request: PlanRequest, rows: Collection[int], seconds: Callable[[int], Seconds], step: float
 ) -> Costs:
-    """Costs on the line between those of 1 row and of ``largest`` rows, where seconds gives the times.
+    """Costs on the line between those of the smallest and the largest number of rows.
 
-    Operations and kept bytes are linear; the memory of the busiest moment is convex, so that the line is
-    not below it. step: ModelCosts.step.
+    seconds: the times for a number of rows. step: ModelCosts.step. Operations and kept bytes are linear; the
+    memory of the busiest moment is convex, so that the line is not below it.
     """
-    most = max(2, largest)
-    low, high = (_part_costs(footprints(request, rows), seconds(rows)) for rows in (1, most))
+    least, most = min(rows), max(rows)
+    low, high = (_part_costs(footprints(request, size), seconds(size)) for size in (least, most))
 
-    def costs(rows: int) -> ModelCosts:
-        share = (rows - 1) / (most - 1)
+    @cache
+    def costs(size: int) -> ModelCosts:
+        share = (size - least) / max(1, most - least)
         parts = {name: _between(low[name], high[name], share) for name in low}
         layers = (parts["layer"],) * request.model.num_hidden_layers
         return ModelCosts(embeddings=parts["embeddings"], layers=layers, heads=parts["heads"], step=step)

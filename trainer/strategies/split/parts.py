@@ -1,6 +1,6 @@
 """The parts of the model that a plan divides: embeddings, a layer, pooler and heads, each to be run alone."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -9,7 +9,7 @@ from torch.nn import functional as F
 from trainer.config.model import ModelConfig
 from trainer.data.batches import RowBatch
 from trainer.devices.counting import host_attention
-from trainer.model.attention import FlatSequences, PaddedSequences, Sequences
+from trainer.model.attention import FlatAttention, FlatSequences, PaddedSequences, Sequences
 from trainer.model.heads import Heads, Logits
 from trainer.model.layers import Dense, Embeddings, Layer
 from trainer.strategies.split.request import PlanRequest
@@ -23,12 +23,16 @@ NAMES = ("embeddings", "layer", "heads")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shape:
-    """The shape of a micro-batch, and its attention: a name of request.ATTENTION."""
+    """The shape of a micro-batch, and its attention: a name of request.ATTENTION.
+
+    flat_attention: that of flat sequences.
+    """
 
     rows: int
     length: int
     masked: int  # slots of a row
     attention: str
+    flat_attention: FlatAttention = host_attention
 
 
 def shape_of(request: PlanRequest, rows: int) -> Shape:
@@ -78,15 +82,13 @@ class LayerPart(Part):
 
     def __init__(self, config: ModelConfig, shape: Shape) -> None:
         super().__init__()
-        if shape.attention == "fused":  # PyTorch's fused kernel for processors knows no dropout
-            config = replace(config, attention_probs_dropout_prob=0.0)
         self.layer = Layer(config)
         self._config = config
         self._size = (shape.rows * shape.length, config.hidden_size)
         self._sequences = _sequences(shape)
 
     def given(self, dtype: torch.dtype) -> Tensors:
-        return tuple(torch.zeros(self._size, dtype=dtype) for _ in range(handed_tensors(self._config)))
+        return tuple(torch.randn(self._size, dtype=dtype) for _ in range(handed_tensors(self._config)))
 
     def forward(self, *given: Tensor) -> Tensors:
         rows, normed = self.layer(given[0], given[-1], self._sequences)
@@ -107,7 +109,7 @@ class HeadsPart(Part):
         self._batch = _labels(shape)
 
     def given(self, dtype: torch.dtype) -> Tensors:
-        return (torch.zeros(self._size, dtype=dtype),)
+        return (torch.randn(self._size, dtype=dtype),)
 
     def forward(self, *given: Tensor) -> Tensors:
         (normed,) = given
@@ -128,7 +130,7 @@ class LinearPart(Part):
         self._size = (shape.rows * shape.length, config.hidden_size)
 
     def given(self, dtype: torch.dtype) -> Tensors:
-        return (torch.zeros(self._size, dtype=dtype),)
+        return (torch.randn(self._size, dtype=dtype),)
 
     def forward(self, *given: Tensor) -> Tensors:
         return (self.output(given[0]).float().logsumexp(-1).mean(),)
@@ -151,7 +153,7 @@ def handed_tensors(config: ModelConfig) -> int:
 def _sequences(shape: Shape) -> Sequences:
     if shape.attention == "flat":
         ends = torch.arange(shape.rows + 1, dtype=torch.int32) * shape.length
-        return FlatSequences(ends, shape.length, host_attention)
+        return FlatSequences(ends, shape.length, shape.flat_attention)
     return PaddedSequences(torch.ones(shape.rows, shape.length, dtype=torch.int32))
 
 

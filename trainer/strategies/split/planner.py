@@ -51,10 +51,10 @@ class Planner:
     def __init__(self, request: PlanRequest, costs: Costs | None = None) -> None:
         self.request = request
         self.meshes = meshes_of(request)
-        largest = max(mesh.rows for mesh in self.meshes)
-        self.costs = costs or analytic_costs(request, largest)
+        rows = {mesh.rows for mesh in self.meshes}
+        self.costs = costs or analytic_costs(request, rows)
         self._optimiser = optimiser_costs(request.optimiser)
-        seconds = 8 * self.costs(largest).seconds
+        seconds = 8 * self.costs(max(rows)).seconds
         self._unit = NANOSECOND * max(1.0, seconds / NANOSECOND / _LARGEST)
         self._tables = cache(self._make_tables)
 
