@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import torch
 
 Targets = Mapping[str, torch.Tensor]
-"""Of each example, or each missing one (zeros), a task's own columns by name: (B,), int32."""
+"""A task's own columns by name, zeros for a missing example: (B,), of packs (B, K), int32."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)

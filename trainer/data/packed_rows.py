@@ -43,7 +43,12 @@ def pack_rows(gathered: GatheredExamples, count: int, slots: int) -> RowBatch:
         "next_sentence_labels": labels,
     }
     tensors: dict[str, Any] = {name: torch.from_numpy(array) for name, array in arrays.items()}
-    return RowBatch(**tensors)
+    targets = {}
+    for name, values in gathered.targets.items():
+        placed = np.zeros_like(labels)
+        placed[row, number] = values
+        targets[name] = torch.from_numpy(placed)
+    return RowBatch(**tensors, targets=targets)
 
 
 def _check(gathered: GatheredExamples, sizes: Array, tokens: Array, masks: Array, slots: int) -> None:

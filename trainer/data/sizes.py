@@ -85,6 +85,8 @@ def mask_slots(data: OpenedDataset, layout: ShardLayout, sizes: ExampleSizes) ->
     room = known.mask_room(layout) if known and not isinstance(data, UnmaskedData) else None
     if room is not None:
         return room
+    if not sizes.masks_per_token:
+        return 0
     mean = sizes.mask_rate * layout.max_seq_length
     by_rate = math.ceil(mean + layout.sequences_per_row / 2) + 1
     if isinstance(data, UnmaskedData) and data.masking.masker.settings.mask_counts == "drawn":

@@ -9,6 +9,7 @@ from bertdata.errors import MissingInputError, SettingsError
 from bertdata.io import storage
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
+from trainer.data.sizes import examples_per_row
 from trainer.model.checkpoints.hub_cache import find_pretrained
 from trainer.run.checkpoint import choose_checkpoint, find_checkpoints
 from trainer.run.checkpoint_source import open_checkpoint
@@ -77,6 +78,7 @@ def _train(prepared: Prepared) -> None:
     """Train with evaluations; predict at the end."""
     runtime, config = prepared.runtime, prepared.runtime.config
     data = runtime.task.open(config, config.data.train_data, prepared.shape.vocab_size)
+    runtime.check_rows(data)
     training = train_phase(runtime, data, prepared.shape)
     if training.is_over:
         _predict(prepared)
@@ -117,7 +119,9 @@ def _prepare(runtime: Runtime) -> tuple[dict[str, Any], dict[str, Any], str | No
         made = make_features(config, files.train, training=True, labelled=True, tell=runtime.log)
         keys["train_data"] = made.directory
         examples = sum(shard.examples for shard in made.manifest.shards)
-        keys |= _schedule(config, examples, config.update.examples(runtime.copies))
+        data = runtime.task.open(config, made.directory)
+        per_row = examples_per_row(data, runtime.packing)
+        keys |= _schedule(config, examples, config.update.examples(runtime.copies, per_row))
     if files.evaluation is not None:
         made = make_features(config, files.evaluation, training=False, labelled=True, tell=runtime.log)
         keys |= {"eval_data": made.directory, "task_eval_file": files.evaluation}

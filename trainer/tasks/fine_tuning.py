@@ -32,8 +32,13 @@ class FineTuning(Task):
 
 
 def is_there(batch: Batch) -> Tensor:
-    """(B,) float32: 1 for an example, 0 for a missing one that fills the batch."""
-    return (batch.next_sentence_labels >= 0).float()
+    """(examples,) float32: 1 for an example, 0 for a missing one that fills the batch, or a pack."""
+    return (batch.next_sentence_labels >= 0).float().reshape(-1)
+
+
+def target_of(batch: Batch, name: str) -> Tensor:
+    """(examples,) int32: a task's own column."""
+    return batch.targets[name].reshape(-1)
 
 
 def mean_of(values: Tensor, weights: Tensor) -> tuple[Tensor, list[Tensor]]:

@@ -3,12 +3,14 @@
 import csv
 import json
 import shutil
+from pathlib import Path
 
 import pytest
 from safetensors.torch import load_file, save_file
 
 from tests.support.fine_tuning import SHORT, evaluations, finetune_words, squad_file, table
 from tests.support.training_runs import refuse, tensors
+from trainer.run.checkpoint import find_checkpoints
 
 
 @pytest.fixture
@@ -136,6 +138,54 @@ def test_wrong_input_is_one_line(finetune, trainer, tmp_path):
         "task is squad",
         "finetune",
     )
+
+
+STILL = ("--hidden-dropout-prob=0", "--attention-probs-dropout-prob=0", "--log-every=1", "--eval-every=0")
+
+
+def training(run: Path) -> list[dict[str, str]]:
+    with (run / "training.csv").open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.mark.parametrize("task", ["squad", "classification"])
+@pytest.mark.parametrize("rows", [False, True], ids=["flat", "rows"])
+def test_packed_at_load_an_update_of_the_whole_file_has_the_same_loss(
+    finetune, tmp_path, one_thread, task, rows
+):
+    data = squad_file(tmp_path / "t.json") if task == "squad" else table(tmp_path / "t.tsv", 24)
+    given = ("--train-file", data, "--eval-file", data, *STILL, "--max-seq-length=96", f"--rows={rows}")
+    assert finetune(task, *given, "--steps=1", "--batch-size=24", "--warmup=0").status == 0
+    (expected,), (single,) = training(tmp_path / "run"), evaluations(tmp_path / "run")
+    shutil.rmtree(tmp_path / "run")
+    packing = ("--pack-on-load", "--packed-accumulation=rows", "--sequences-per-row=3", "--batch-size=8")
+    outcome = finetune(task, *given, *packing, "--num-train-epochs=1", "--warmup=0")
+    assert outcome.status == 0, outcome.err
+    assert "8 packed rows x 3.000 (on average) = 24 examples out of 24" in outcome.err
+    (found,), (packed,) = training(tmp_path / "run"), evaluations(tmp_path / "run")
+    name = "answer_loss" if task == "squad" else "label_loss"
+    assert float(found[name]) == pytest.approx(float(expected[name]), rel=1e-5)
+    assert packed == pytest.approx(single, rel=1e-4), "the changed weights too, on unpacked examples"
+
+
+def test_a_run_on_packed_rows_resumes_to_the_same_bits(finetune, tmp_path, one_thread):
+    data = squad_file(tmp_path / "t.json")
+    given = ("--train-file", data, "--num-train-epochs=4", "--max-seq-length=64", "--rows", "--pack-on-load")
+    assert finetune("squad", *given).status == 0
+    (last,) = find_checkpoints(str(tmp_path / "run"))
+    whole = tensors(tmp_path / "run", last)
+    shutil.rmtree(tmp_path / "run")
+    assert finetune("squad", *given, "--steps-this-run=5").status == 0
+    assert finetune("squad", *given, "--resume").status == 0
+    assert tensors(tmp_path / "run", last) == whole
+
+
+def test_rows_from_length_bins_are_narrower_and_learned_from(finetune, tmp_path, one_thread):
+    data = table(tmp_path / "t.tsv", 24)
+    given = ("--train-file", data, "--steps=2", "--max-seq-length=64", "--rows", "--bins=2", "--batch-size=4")
+    outcome = finetune("classification", *given)
+    assert outcome.status == 0, outcome.err
+    assert "micro-batches: rows padded to the longest of a micro-batch" in outcome.err
 
 
 HEAD = "text\tlabel\n"

@@ -21,7 +21,7 @@ from trainer.report.columns import Columns
 from trainer.tasks.classification.metrics import score_labels
 from trainer.tasks.classification.prediction_file import predictions_text
 from trainer.tasks.classification.presets import ClassificationTask, find_classification
-from trainer.tasks.fine_tuning import FineTuning, is_there, mean_of, sums_of
+from trainer.tasks.fine_tuning import FineTuning, is_there, mean_of, sums_of, target_of
 from trainer.tasks.task import Model, Outcome, TaskEvaluation, Totals
 
 METRIC_NAMES = {
@@ -92,7 +92,7 @@ class Classification(FineTuning):
         if self.task.regression:
             loss, sums = mean_of((logits[:, 0] - scores_of(batch)) ** 2, weights)
             return Outcome(loss, sums_of(sums), outputs)
-        labels = batch.targets["label_ids"].long()
+        labels = target_of(batch, "label_ids").long()
         loss, loss_sums = mean_of(F.cross_entropy(logits, labels, reduction="none"), weights)
         _, right_sums = mean_of((logits.argmax(1) == labels).float(), weights)
         return Outcome(loss, sums_of(loss_sums, right_sums), outputs)
@@ -107,8 +107,8 @@ class Classification(FineTuning):
 
 
 def scores_of(batch: Batch) -> Tensor:
-    """(B,) float32: the scores, whose bits come as two halves."""
-    return (batch.targets["score_highs"] << 16 | batch.targets["score_lows"]).view(torch.float32)
+    """(examples,) float32: the scores, whose bits come as two halves."""
+    return (target_of(batch, "score_highs") << 16 | target_of(batch, "score_lows")).view(torch.float32)
 
 
 class ClassificationEvaluation(TaskEvaluation):
@@ -127,7 +127,7 @@ class ClassificationEvaluation(TaskEvaluation):
 
     def add(self, batch: Batch, outputs: Tensor) -> None:
         there = is_there(batch).bool()
-        gold = scores_of(batch) if self._task.regression else batch.targets["label_ids"]
+        gold = scores_of(batch) if self._task.regression else target_of(batch, "label_ids")
         guessed = outputs[:, 0] if self._task.regression else outputs.argmax(1)
         self._kept += torch.stack([guessed[there].double(), gold[there].double()], 1).tolist()
 

@@ -13,10 +13,11 @@ from bertdata.records import Vocabulary
 from bertdata.tokens.wordpiece import WordPieceTokenizer
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
-from trainer.data.batches import Batch, FlatBatch
+from trainer.data.batches import Batch, FlatBatch, RowBatch
 from trainer.model.finetuning import BertForQuestionAnswering
+from trainer.model.token_rows import first_rows
 from trainer.report.columns import Columns
-from trainer.tasks.fine_tuning import FineTuning, is_there, mean_of, sums_of
+from trainer.tasks.fine_tuning import FineTuning, is_there, mean_of, sums_of, target_of
 from trainer.tasks.squad.answers import AnswerSettings, Prediction, predict_answers
 from trainer.tasks.squad.candidates import best_positions
 from trainer.tasks.squad.features import Feature, make_features
@@ -57,7 +58,7 @@ class Squad(FineTuning):
     def outcome(self, model: Model, batch: Batch) -> Outcome:
         logits = sequence_logits(model(batch).float(), batch)
         logs = logits.log_softmax(1)
-        places = torch.stack([batch.targets["answer_starts"], batch.targets["answer_ends"]], 1).long()
+        places = torch.stack([target_of(batch, "answer_starts"), target_of(batch, "answer_ends")], 1).long()
         losses = -logs.gather(1, places[:, None]).squeeze(1).mean(1)
         right = (logits.argmax(1) == places).all(1).float()
         weights = is_there(batch)
@@ -76,21 +77,36 @@ class Squad(FineTuning):
 
 
 def sequence_logits(logits: Tensor, batch: Batch) -> Tensor:
-    """(B, longest, 2) logits of each sequence, -inf behind its end, from (tokens, 2) as in the batch.
+    """(sequences, longest, 2) logits of each sequence, -inf behind its end, from (tokens, 2) of the batch.
 
     A missing sequence has one position, because an empty softmax would not be finite.
     """
     if isinstance(batch, FlatBatch):
-        starts = batch.first_rows
-        count = len(starts)
+        count = len(batch)
         lengths = batch.ends[1 : count + 1] - batch.ends[:count]
-        places = torch.arange(batch.longest, dtype=starts.dtype, device=starts.device)
-        rows = (starts[:, None] + places).clamp(max=len(logits) - 1)
-        used, found = places < lengths[:, None], logits[rows]
+        used, found = _cut_out(logits, batch.first_rows, lengths, batch.longest)
+    elif batch.next_sentence_positions is not None:
+        lengths = _pack_lengths(batch, batch.next_sentence_positions)
+        used, found = _cut_out(logits, first_rows(batch), lengths, batch.input_ids.shape[1])
     else:
         used, found = batch.attention_mask.bool(), logits.view(*batch.input_ids.shape, 2)
     first = torch.arange(used.shape[1], device=used.device) == 0
     return found.masked_fill(~(used | first)[:, :, None], -torch.inf)
+
+
+def _cut_out(logits: Tensor, starts: Tensor, lengths: Tensor, longest: int) -> tuple[Tensor, Tensor]:
+    """(sequences, longest) true at the tokens of each, and the logits from its first token on."""
+    places = torch.arange(longest, dtype=lengths.dtype, device=lengths.device)
+    rows = (starts[:, None] + places).clamp(max=len(logits) - 1)
+    return places < lengths[:, None], logits[rows]
+
+
+def _pack_lengths(batch: RowBatch, positions: Tensor) -> Tensor:
+    """(B * K,): the tokens of each sequence of packed rows, whose attention mask numbers them from 1."""
+    numbers = torch.arange(
+        1, positions.shape[1] + 1, dtype=batch.attention_mask.dtype, device=positions.device
+    )
+    return (batch.attention_mask[:, None, :] == numbers[:, None]).sum(2).reshape(-1)
 
 
 class SquadEvaluation(TaskEvaluation):
