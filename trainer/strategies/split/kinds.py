@@ -16,11 +16,12 @@ KINDS = (Kind(False, False), Kind(True, False), Kind(False, True), Kind(True, Tr
 """All kinds; of two that are equally fast the first is taken."""
 
 
-def is_allowed(kind: Kind, request: PlanRequest, copies: int) -> bool:
-    """False where the request or the number of copies excludes the kind."""
+def is_allowed(kind: Kind, request: PlanRequest, stages: int, copies: int) -> bool:
+    """False where the request or the numbers of stages and copies exclude the kind."""
     if not (request.may_recompute if kind.recomputes else not request.must_recompute):
         return False
     if request.strategy == "sharded":
         return kind.sharded
     is_shardable = request.may_shard and copies > 1 and request.strategy != "replicated"
+    is_shardable &= stages == 1 or request.may_shard_stages
     return is_shardable or not kind.sharded

@@ -43,7 +43,7 @@ class StageMemory:
             False: intervals.total("kept") + intervals.ends("kept"),
             True: intervals.total("handed") + intervals.ends("kept"),
         }
-        self._start = {recomputes: _start_working(intervals, recomputes) for recomputes in (False, True)}
+        self._start = {kind: _start_working(intervals, kind) for kind in KINDS}
         self._end = _end_working(intervals)
         self._heads_kept = intervals.is_last * intervals.costs.heads.kept
 
@@ -68,7 +68,7 @@ class StageMemory:
         weights, kept = self._weights[kind.sharded], self._kept[kind.recomputes]
         gradients = weights
         is_summing = self._in_buckets or micro_batches > in_flight
-        start = in_flight * kept + self._start[kind.recomputes]
+        start = in_flight * kept + self._start[kind]
         end = np.maximum((in_flight - 1) * kept + self._end, self._step[kind.sharded])
         if is_summing:
             rest, there = np.maximum(start, end), gradients
@@ -79,14 +79,14 @@ class StageMemory:
         return weights, self._moments[kind.sharded], there, rest + fixed
 
 
-def _start_working(intervals: Intervals, recomputes: bool) -> Whole:
-    """The rest at the start of a backward pass: in the heads, or in a layer when the heads are done."""
+def _start_working(intervals: Intervals, kind: Kind) -> Whole:
+    """The rest at the start of a backward pass: in the heads, or in a layer when the heads are done.
+
+    Copies of whole weights in 16 bits stay until the end of the forward pass.
+    """
     costs = intervals.costs
-    if recomputes:  # copies of weights in 16 bits stay until the end of the forward pass
-        layer = intervals.largest(lambda layer: layer.kept + layer.working)
-        casts = intervals.total("cast")
-    else:
-        layer, casts = intervals.largest(lambda layer: layer.working), intervals.total("cast") * 0
+    layer = intervals.largest(lambda layer: layer.working + (layer.kept if kind.recomputes else 0))
+    casts = intervals.total("cast") * (kind == Kind(recomputes=True, sharded=False))
     after = layer + _waiting(intervals) - intervals.is_last * costs.heads.kept
     return np.asarray(np.maximum(np.maximum(intervals.is_last * costs.heads.working, after), casts))
 

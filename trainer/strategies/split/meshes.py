@@ -16,8 +16,11 @@ class Mesh(NamedTuple):
     rows: int  # of a micro-batch
 
     def in_flight(self, left: int) -> int:
-        """Micro-batches under way at once in a stage that is so many stages from the end (the last: 1)."""
-        return min(left, self.micro_batches)
+        """Micro-batches under way at once in a stage that is so many stages from the end (the last: 1).
+
+        Fewer micro-batches than stages all go forward before the first goes backward.
+        """
+        return min(left, self.micro_batches) if self.micro_batches >= self.stages else self.micro_batches
 
 
 def meshes_of(request: PlanRequest) -> list[Mesh]:

@@ -103,7 +103,7 @@ class Planner:
         for mesh in self.meshes:
             _, memory = self._tables(mesh.rows, mesh.copies)
             peaks: dict[int, Whole] = {}
-            for in_flight in range(1, mesh.in_flight(mesh.stages) + 1):
+            for in_flight in {mesh.in_flight(left) for left in range(1, mesh.stages + 1)}:
                 found = memory.peaks(in_flight, mesh.micro_batches)
                 peaks[in_flight] = np.where(self._allowed(mesh), found, FAR)
             needed = least_maximum([peaks[mesh.in_flight(left)] for left in range(1, mesh.stages + 1)])
@@ -138,7 +138,7 @@ class Planner:
     def _allowed(self, mesh: Mesh) -> NDArray[np.bool_]:
         """The kinds and layers that the request allows, without regard to memory."""
         layers = self.request.model.num_hidden_layers
-        kinds = [is_allowed(kind, self.request, mesh.copies) for kind in KINDS]
+        kinds = [is_allowed(kind, self.request, mesh.stages, mesh.copies) for kind in KINDS]
         is_stage = np.triu(np.ones((layers + 1, layers + 1), dtype=np.bool_), 1)
         return np.array(kinds)[:, None, None] & is_stage
 
