@@ -5,7 +5,6 @@ who runs them.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 
 from bertdata._native import Engine
@@ -15,6 +14,7 @@ from bertdata.build.shuffle.keys import shard_seed
 from bertdata.config.settings import ExampleSettings
 from bertdata.dataset.lengths import ShardLengths
 from bertdata.dataset.manifest import InputEntry, ShardEntry, SkippedEntry
+from bertdata.dataset.shard_group import write_shard_group
 from bertdata.dataset.writer import Dataset
 from bertdata.errors import InputError
 from bertdata.examples.bins import bin_names
@@ -23,7 +23,7 @@ from bertdata.io.file_check import HashingSink
 from bertdata.io.worker_process import Tell
 from bertdata.records import ExampleSource
 from bertdata.shards.containers import make_writer
-from bertdata.shards.write import CountingWriter, write_bins, write_examples
+from bertdata.shards.write import write_bins, write_examples
 from bertdata.tokens.load import load_tokenizer, load_vocabulary
 
 LOADING_SHARE = 0.1
@@ -264,35 +264,15 @@ def _write_bins(
     task: ShardTask, target: Target, examples: ExampleSource, tell: Callable[[int], None]
 ) -> tuple[ShardEntry, ...]:
     """Write the examples of each bin as a shard; one without examples is written too."""
-    settings, engine, names = task.settings(target), task.plan.engine, task.shards(target)
-    lengths = [ShardLengths() for _ in names]
-    with ExitStack() as files:
-        opened = [files.enter_context(target.dataset.open_shard(name)) for name in names]
-        sinks = [HashingSink(file.write) for file in opened]
-        writers = [
-            CountingWriter(
-                make_writer(settings.format, sink, settings.layout, engine),
-                settings.layout,
-                engine=engine,
-                also=found.add,
-            )
-            for sink, found in zip(sinks, lengths, strict=True)
-        ]
-        write_bins(examples, settings.bin_size, writers, tell)
-        contents = [writer.close() for writer in writers]
-    return tuple(
-        ShardEntry(
-            name=name,
-            input=task.source.name,
-            bytes=sink.bytes,
-            md5=sink.md5,
-            content_md5=content,
-            examples=writer.examples,
-            tokens=writer.tokens,
-            masked_tokens=writer.masked,
-            lengths_md5=target.dataset.write_lengths(name, found),
-        )
-        for name, sink, content, writer, found in zip(names, sinks, contents, writers, lengths, strict=True)
+    settings, engine = task.settings(target), task.plan.engine
+    return write_shard_group(
+        target.dataset,
+        task.shards(target),
+        settings.layout,
+        lambda _, sink: make_writer(settings.format, sink, settings.layout, engine),
+        lambda writers: write_bins(examples, settings.bin_size, writers, tell),
+        source=task.source.name,
+        engine=engine,
     )
 
 

@@ -2,11 +2,13 @@
 
 import json
 import sys
+from collections import Counter
+from collections.abc import Iterator
 
 from bertdata.cli.common.example_flags import add_objective
 from bertdata.cli.common.parser import Parser, add_workers
 from bertdata.cli.common.step_progress import ShownProgress
-from bertdata.dataset.findings import LEFT_OUT, Report
+from bertdata.dataset.findings import LEFT_OUT, Finding, Report
 from bertdata.dataset.manifest import left_out
 from bertdata.dataset.published.sums import sum_table_names
 from bertdata.dataset.published.tables import table_names
@@ -24,8 +26,12 @@ Checks a directory with a manifest.json (dataset, sentence parts, extracted arti
 or an md5sum file; with --table, searches a directory for the files of a published table: of
 nvidia-mlperf-..., the sums of NVIDIA's shards of varying length, every shard must be there; with --chain,
 follows the manifests that each step cites back to the dump, one line a link: a chain that ends early is
-no fault, a link that does not fit is one. Each fault is one line; exit status 0 sound, 1 not, 2 wrong
-usage."""
+no fault, a link that does not fit is one. Each fault is one line (of more than 50 missing or extra files
+of a table, or wrong ones, the first 10 and a count; --json lists all); exit status 0 sound, 1 not, 2
+wrong usage."""
+
+MANY, FIRST = 50, 10
+"""Of a table's files that have one status, if they are more than MANY, only the FIRST are shown."""
 
 
 def make_parser() -> Parser:
@@ -101,12 +107,25 @@ def run(arguments: list[str]) -> int:
 def _print(report: Report, *, every: bool) -> None:
     for line in report.chain:
         say(line)
-    for finding in report.findings:
-        if finding.is_fault or every:
-            say(str(finding))
+    shown = [finding for finding in report.findings if finding.is_fault or every]
+    for line in _lines(shown) if every else map(str, shown):
+        say(line)
     state = "sound" if report.sound else _count(len(report.faults), "fault")
     right, aside = _count(report.count("right"), "file"), left_out(report.count(LEFT_OUT))
     say(f"{report.path}: {right} right, {state}{aside}")
+
+
+def _lines(findings: list[Finding]) -> Iterator[str]:
+    """A line for each finding; of a status that many share the first ones, and how many more there are."""
+    numbers = Counter(finding.status for finding in findings)
+    said: Counter[str] = Counter()
+    for finding in findings:
+        status, number = finding.status, numbers[finding.status]
+        said[status] += 1
+        if number <= MANY or said[status] <= FIRST:
+            yield str(finding)
+        elif said[status] == number:
+            yield f"and {number - FIRST} more: {status}"
 
 
 def _count(number: int, thing: str) -> str:

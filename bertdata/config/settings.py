@@ -31,7 +31,7 @@ class ExampleSettings:
     lower_case: bool = setting(True, "lower-case the text and strip its accents")
     format: str = setting("tfrecord", "container: tfrecord, hdf5 or parquet", FORMATS)
     bin_size: int = setting(
-        0, "cut each shard by length: examples of 1 to N ids, N + 1 to 2 N, ...; 0 (default): not"
+        0, "cut each shard by length: examples of 1 to N ids, N + 1 to 2 N, ...; 0 (default): do not cut"
     )
 
     def __post_init__(self) -> None:

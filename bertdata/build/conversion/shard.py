@@ -1,14 +1,14 @@
 """One converted shard, or one for each bin of lengths, written and noted as finished."""
 
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
-from bertdata.dataset.lengths import ShardLengths
 from bertdata.dataset.manifest import InputEntry, ShardEntry
 from bertdata.dataset.reader import OpenedDataset
+from bertdata.dataset.shard_group import write_shard_group
 from bertdata.dataset.writer import Dataset
 from bertdata.examples.bins import cut_bins
 from bertdata.examples.columns import arrays, cut
@@ -73,38 +73,20 @@ def kept_shard(job: Job, number: int) -> ConvertedShard | None:
 
 def write_shard(job: Job, number: int, batches: Iterable[ExampleBatch]) -> ConvertedShard:
     """Write the shard's examples, in order."""
-    names = job.names[number]
-    lengths = [ShardLengths() for _ in names]
-    with ExitStack() as files:
-        sinks = [HashingSink(files.enter_context(job.dataset.open_shard(name)).write) for name in names]
-        writers = [
-            CountingWriter(_writer(job, sink, which), job.layout, also=found.add)
-            for which, (sink, found) in enumerate(zip(sinks, lengths, strict=True))
-        ]
+
+    def write(writers: Sequence[CountingWriter]) -> None:
         for batch in batches:
             for which, examples in cut_bins(batch, job.bin_size) if job.bin_size else [(0, batch)]:
                 writers[which].write(_in_32_bits(examples))
-        contents = [writer.close() for writer in writers]
-    entries = tuple(
-        ShardEntry(
-            name=name,
-            input="",
-            bytes=sink.bytes,
-            md5=sink.md5,
-            content_md5=content,
-            examples=writer.examples,
-            tokens=writer.tokens,
-            masked_tokens=writer.masked,
-            lengths_md5=job.dataset.write_lengths(name, found),
-        )
-        for name, sink, writer, content, found in zip(names, sinks, writers, contents, lengths, strict=True)
-    )
+
+    writer = partial(_writer, job)
+    entries = write_shard_group(job.dataset, job.names[number], job.layout, writer, write)
     for entry in entries:
         job.dataset.record(job.corpus, entry)
     return ConvertedShard(number=number, entries=entries)
 
 
-def _writer(job: Job, sink: HashingSink, which: int) -> ShardWriter:
+def _writer(job: Job, which: int, sink: HashingSink) -> ShardWriter:
     if job.format != LDDL:
         return make_writer(job.format, sink, job.layout)
     from bertdata.shards.lddl import LddlWriter

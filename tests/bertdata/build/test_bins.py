@@ -63,6 +63,13 @@ def test_without_the_flag_the_manifest_does_not_know_it(plain):
     assert "bin_size" not in json.loads((plain / "manifest.json").read_text())["settings"]
 
 
+def test_a_size_of_0_is_no_bins(bertdata, corpus, small_vocabulary_file, plain, tmp_path):
+    out = tmp_path / "out"
+    assert bertdata(*words(corpus, small_vocabulary_file, out, "--bin-size=0")).status == 0
+    assert contents(out) == contents(plain)
+    assert "0 (default): do not cut" in " ".join(bertdata("create", "--help").out.split())
+
+
 def test_bytes_are_the_same_for_any_number_of_workers(bertdata, corpus, small_vocabulary_file, tmp_path):
     for workers in (1, 2):
         more = ["--bin-size=32", f"--workers={workers}"]

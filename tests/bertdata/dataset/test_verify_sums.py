@@ -153,3 +153,22 @@ def test_a_table_that_is_none_is_refused(bertdata, shards: Path) -> None:
     outcome.assert_one_error(1, "table.tsv: line 2: expected another shard's name and its sum")
     outcome = bertdata("verify-md5", shards, "--table", "nvidia-mlperf-2049")
     outcome.assert_one_error(2, "'nvidia-mlperf-2049' is not known", "nvidia-mlperf-4320-shuffled")
+
+
+def test_a_wrong_directory_is_not_thousands_of_lines(bertdata, shards: Path) -> None:
+    for number in range(60):
+        (shards / f"other_{number:02}.hdf5").write_bytes(b"")
+    outcome = bertdata("verify-md5", shards, "--table", "nvidia-mlperf-4320", "--workers=1")
+    assert outcome.status == 1
+    lines = outcome.out.splitlines()
+    missing = [line for line in lines if line.endswith(".hdf5: missing")]
+    assert missing == [f"{shards}/part_{number:05}_of_04320.hdf5: missing" for number in range(10)]
+    extra = [line for line in lines if ": extra; the table nvidia-mlperf-4320 has no such shard" in line]
+    assert len(extra) == 10
+    assert extra[0].startswith(f"{shards}/other_00.hdf5")
+    assert "and 4310 more: missing" in lines
+    assert "and 53 more: extra" in lines
+    assert lines[-1] == f"{shards}: 0 files right, 4383 faults"
+    assert len(lines) == 23
+    outcome = bertdata("verify-md5", shards, "--table", "nvidia-mlperf-4320", "--workers=1", "--json")
+    assert len(json.loads(outcome.out)["findings"]) == 4383

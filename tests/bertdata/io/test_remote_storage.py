@@ -104,6 +104,44 @@ def test_the_tools_read_and_write_object_stores(store, text, local, bertdata, tm
     assert bertdata("verify-md5", out).status == 1
 
 
+@pytest.mark.parametrize("layout", ["flat", "habana", "graphcore", "nvidia"])
+def test_pack_reads_and_writes_object_stores(store, text, local, bertdata, tmp_path, layout):
+    local.made(bertdata, *SMALL)
+    assert bertdata(*text, "--output", f"{store.url}/shards", *SMALL).status == 0
+    flags = ("--layout", layout, "--num-shards=2", "--workers=1")
+    assert bertdata("pack", tmp_path / "local", "--output", tmp_path / "packed", *flags).status == 0
+    made = bertdata("pack", f"{store.url}/shards", "--output", f"{store.url}/packed", *flags)
+    assert made.status == 0, made.err
+    assert store.contents("packed") == contents(tmp_path / "packed")
+    assert bertdata("verify-md5", f"{store.url}/packed", "--content").status == 0
+    beside = "packed_metadata.json"
+    assert (beside in store.names()) == (layout == "habana")
+    if layout == "habana":
+        assert store.get(beside) == (tmp_path / beside).read_bytes()
+
+
+def test_a_stopped_pack_into_an_object_store_keeps_its_shards(store, text, bertdata, tmp_path):
+    shards, packed = f"{store.url}/shards", f"{store.url}/packed"
+    assert bertdata(*text, "--output", shards, *SMALL).status == 0
+    words = ("pack", shards, "--output", packed, "--num-shards=2", "--workers=1")
+    assert bertdata(*words).status == 0
+    whole = store.contents("packed")
+    lost = "shard-00001-of-00002.parquet"
+    store.remove(f"packed/{lost}")
+    outcome = bertdata(*words)
+    assert outcome.status == 0, outcome.err
+    assert "kept shard-00000-of-00002.parquet" in outcome.err
+    assert f"made {lost}" in outcome.err
+    assert store.contents("packed") == whole
+    name = "part-00001-of-00003.tfrecord"
+    store.put(f"shards/{name}", store.get(f"shards/{name}")[:-7] + b"changed")
+    other = ("pack", shards, "--output", f"{store.url}/other", "--workers=1")
+    outcome = bertdata(*other)
+    assert outcome.status == 1
+    assert f"{name}: found md5" in outcome.err.splitlines()[-1]
+    assert store.contents("other") == {}
+
+
 def test_a_run_that_ended_between_shards_is_gone_on_with(store, text, local, bertdata):
     expected = local.made(bertdata, *SMALL)
     whole = store.get("text/part-00001-of-00003")

@@ -1,0 +1,53 @@
+"""Shards that are written side by side, as the bins of a part are: their files, lengths and entries."""
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+
+from bertdata._native import Engine
+from bertdata.dataset.lengths import ShardLengths
+from bertdata.dataset.manifest import ShardEntry
+from bertdata.dataset.writer import Dataset
+from bertdata.io.file_check import HashingSink
+from bertdata.records import ShardLayout
+from bertdata.shards.protocol import ShardWriter
+from bertdata.shards.write import CountingWriter
+
+
+def write_shard_group(
+    dataset: Dataset,
+    names: Sequence[str],
+    layout: ShardLayout,
+    make_writer: Callable[[int, HashingSink], ShardWriter],
+    write: Callable[[Sequence[CountingWriter]], None],
+    *,
+    source: str = "",
+    engine: Engine | None = None,
+) -> tuple[ShardEntry, ...]:
+    """Write the shards of these names; their entries, which are not yet noted.
+
+    make_writer: the writer of the shard of that number; write: writes examples of the layout with the
+    shards' writers. source: the input that the entries name.
+    """
+    lengths = [ShardLengths() for _ in names]
+    with ExitStack() as files:
+        sinks = [HashingSink(files.enter_context(dataset.open_shard(name)).write) for name in names]
+        writers = [
+            CountingWriter(make_writer(number, sink), layout, engine=engine, also=found.add)
+            for number, (sink, found) in enumerate(zip(sinks, lengths, strict=True))
+        ]
+        write(writers)
+        contents = [writer.close() for writer in writers]
+    return tuple(
+        ShardEntry(
+            name=name,
+            input=source,
+            bytes=sink.bytes,
+            md5=sink.md5,
+            content_md5=content,
+            examples=writer.examples,
+            tokens=writer.tokens,
+            masked_tokens=writer.masked,
+            lengths_md5=dataset.write_lengths(name, found),
+        )
+        for name, sink, writer, content, found in zip(names, sinks, writers, contents, lengths, strict=True)
+    )
