@@ -55,7 +55,7 @@ def make_configs(
     only phase 2's. SettingsError names the flag, or the file and its key, in one line.
     """
     habits = habits or Habits()
-    parser = make_parser(prog, list(shipped_configs()))
+    parser = make_parser(prog, list(shipped_configs()), usual=habits.defaults({}))
     flags = vars(parser.parse_args(_normal(arguments)))
     path = flags.pop("config", None)
     where = f"{path}: " if path else ""

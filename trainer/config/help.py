@@ -1,7 +1,7 @@
 """Help of the trainer's flags, by section: the keys that people use, or all, foreign names last."""
 
 from argparse import SUPPRESS, Action, ArgumentParser, Namespace, _ArgumentGroup
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -26,10 +26,12 @@ TITLES = {
 _HINT = "Other keys, and other programs' names of them: --help-all."
 
 
-def make_parser(prog: str, configs: list[str], everything: bool = False) -> Parser:
+def make_parser(
+    prog: str, configs: list[str], everything: bool = False, usual: Mapping[str, Any] | None = None
+) -> Parser:
     """The parser of all flags; its help shows the keys that people use, or with ``everything`` all.
 
-    configs: the names of the configurations that come with the trainer.
+    configs: the names of the configurations that come with the trainer. usual: the command's own defaults.
     """
     own = "finetuning" if prog.endswith(" finetune") else ""
     data = "--start-from-ckpt bert --data-dir mrpc" if own else "--train-data shards/phase1"
@@ -46,6 +48,7 @@ def make_parser(prog: str, configs: list[str], everything: bool = False) -> Pars
         "--help-all",
         action=_HelpAll,
         configs=configs,
+        usual=usual,
         nargs=0,
         default=SUPPRESS,
         help="show all flags, by section, and exit",
@@ -56,7 +59,7 @@ def make_parser(prog: str, configs: list[str], everything: bool = False) -> Pars
         for name in names:
             if name not in added:
                 shown = everything or _is_common(name) or (own != "" and name in section_keys(own))
-                _add(group, name, shown)
+                _add(group, name, shown, usual or {})
                 added.add(name)
     return parser
 
@@ -82,7 +85,7 @@ def _is_common(name: str) -> bool:
     return "common" in properties().get(key, {})
 
 
-def _add(group: _ArgumentGroup, name: str, shown: bool) -> None:
+def _add(group: _ArgumentGroup, name: str, shown: bool, usual: Mapping[str, Any]) -> None:
     """Add the flag of a name; its value keeps the name as its destination."""
     item = known_names()[name]
     more: dict[str, Any] = {}
@@ -93,20 +96,23 @@ def _add(group: _ArgumentGroup, name: str, shown: bool) -> None:
     elif "by_phase" in item:
         more = {"nargs": "+"}
     read = partial(read_value, kinds=types_of(item), name=flag(name))
-    more["help"] = describe(name).replace("%", "%%") if shown else SUPPRESS
+    more["help"] = describe(name, usual).replace("%", "%%") if shown else SUPPRESS
     group.add_argument(flag(name), dest=name, default=SUPPRESS, metavar="X", type=read, **more)
 
 
-def describe(name: str) -> str:
-    """The help text of a name."""
+def describe(name: str, usual: Mapping[str, Any] | None = None) -> str:
+    """The help text of a name; usual: defaults of the command that differ from the schema's."""
     if name in phase_names():
         key, phase = phase_names()[name]
         return f"{flag(key)} of phase {phase + 1}"
     if item := properties().get(name):
         choices = [one for one in item.get("enum", ()) if one and one not in item["description"]]
         listed = f": {', '.join(choices)}" if choices else ""
+        text, own = item["description"], (usual or {}).get(name)
+        if own is not None:
+            return f"{text.partition(' (default: ')[0]}{listed} (default: {own})"
         default = f" (default: {item['default']})" if item.get("default") else ""
-        return f"{item['description']}{listed}{default}"
+        return f"{text}{listed}{default}"
     if name in other_names():
         return f"same as {flag(other_names()[name])}"
     if name in translations():
@@ -124,10 +130,10 @@ def flag(name: str) -> str:
 class _HelpAll(Action):
     """Print the help of all flags, and exit."""
 
-    def __init__(self, *, configs: list[str], **more: Any) -> None:
+    def __init__(self, *, configs: list[str], usual: Mapping[str, Any] | None, **more: Any) -> None:
         super().__init__(**more)
-        self._configs = configs
+        self._configs, self._usual = configs, usual
 
     def __call__(self, parser: ArgumentParser, namespace: Namespace, *_: Any) -> None:
-        make_parser(parser.prog, self._configs, everything=True).print_help()
+        make_parser(parser.prog, self._configs, everything=True, usual=self._usual).print_help()
         parser.exit()

@@ -11,7 +11,8 @@ class Columns:
     training: for each column of training.csv the metric whose mean it holds.
     evaluation: the keys of an evaluation's results, in the order of evaluation.csv.
     shown: the metric beside the loss in the progress bar.
-    target: the key of the results that --target-accuracy and MLPerf's eval_accuracy refer to.
+    target: the key of the results that --target-accuracy and MLPerf's eval_accuracy refer to. whole: its
+    largest value, which --target-accuracy is a share of.
     curves: for each label of the picture the beginnings of its columns' names in training.csv and
     evaluation.csv. The ends are loss, and acc or accuracy.
     """
@@ -21,3 +22,4 @@ class Columns:
     shown: str
     target: str
     curves: Mapping[str, tuple[str, str]]
+    whole: float = 1.0

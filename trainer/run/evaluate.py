@@ -102,8 +102,8 @@ class Evaluation:
 
 def reached(runtime: Runtime, record: EvaluationRecord) -> bool:
     """True if there is a target accuracy and the record reaches it."""
-    target = runtime.config.run.target_accuracy
-    return target is not None and record.results[runtime.task.columns.target] >= target
+    target, columns = runtime.config.run.target_accuracy, runtime.task.columns
+    return target is not None and record.results[columns.target] >= target * columns.whole
 
 
 def evaluate(config: Config, *, poll: bool = False, timeout: float = math.inf) -> None:

@@ -328,6 +328,17 @@ def test_a_command_that_names_no_optimiser_has_googles_and_its_epochs():
     assert_keys(shipped, base_learning_rate=3e-5, num_train_epochs=2, global_batch_size=32)
 
 
+def test_the_help_says_the_defaults_of_fine_tuning(capsys):
+    with pytest.raises(SystemExit):
+        make_task_config(["--help"])
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "name of the optimiser: lamb-mlperf, lamb-nvidia" in shown
+    assert "sgd (default: adamw-bert)" in shown
+    assert "learning rate after warm-up (default: 5e-05)" in shown
+    assert "weight decay (default: 0.01)" in shown
+    assert "lamb-nvidia)" not in shown
+
+
 def test_a_long_warm_up_fits_the_updates_of_the_epochs():
     config = make_task_config(["--task=mnli", "--warmup_steps=5000"])
     assert (config.schedule.warmup, config.finetuning.num_train_epochs) == (5000, 3)

@@ -103,6 +103,15 @@ def test_a_stopped_run_resumes_to_the_same_bits_and_keeps_its_features(finetune,
     assert tensors(tmp_path / "run", 12) == whole
 
 
+def test_a_target_is_a_share_of_the_best_metric(finetune, tmp_path, one_thread):
+    data = squad_file(tmp_path / "train.json")
+    given = ("--train-file", data, "--eval-file", data, "--steps=3", "--eval-every=1")
+    outcome = finetune("squad", *given, "--target-accuracy=0.99")
+    assert outcome.status == 0
+    assert "the target accuracy" not in outcome.err, "an F1 of 1 per cent is not 0.99"
+    assert len(evaluations(tmp_path / "run")) == 3
+
+
 def test_rows_give_the_losses_of_flat_batches(finetune, tmp_path, one_thread):
     data = squad_file(tmp_path / "train.json")
     given = ("--train-file", data, "--steps=4", "--log-every=1", "--hidden-dropout-prob=0")

@@ -46,6 +46,7 @@ class Squad(FineTuning):
         evaluation=("loss", "answer_loss", "answer_accuracy", "exact_match", "f1"),
         shown="answer_accuracy",
         target="f1",
+        whole=100.0,
         curves={"answers": ("answer", "answer")},
     )
 
