@@ -3,17 +3,21 @@
 The contract is that of ``process_pool``, with threads in place of processes: nothing is pickled, a worker
 cannot be killed. When the pool ends, whether by an error, by a signal or by a reader that leaves early,
 what has not begun is never begun, and what is in work is waited for.
+
+concurrent.futures is not used: it takes 10 ms to import, and its futures cost several times as much.
 """
 
+from _thread import allocate_lock
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from bertdata.errors import BertDataError
 from bertdata.io.signals import signals_held
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future, ThreadPoolExecutor
+    from queue import SimpleQueue
+    from threading import Thread
 
 WINDOW = 8
 """Items under way for each worker: many, because the thread that takes results competes with the workers."""
@@ -23,14 +27,15 @@ Result = TypeVar("Result")
 
 
 class ThreadPool:
-    """Worker threads, started at the first item; with one worker everything happens in the calling thread.
+    """Worker threads, started at the first items; with one worker everything happens in the calling thread.
 
     A pool serves several passes, also one whose items come from another pass of the same pool.
     """
 
     def __init__(self, workers: int) -> None:
         self._size = workers
-        self._executor: ThreadPoolExecutor | None = None
+        self._threads: list[Thread] = []
+        self._calls: SimpleQueue[_Call | None]
         self._ended = False
 
     def in_order(
@@ -44,41 +49,59 @@ class ThreadPool:
             for item in items:
                 yield item, function(item)
             return
-        under_way: deque[tuple[Item, Future[Result]]] = deque()
+        under_way: deque[_Call] = deque()
         try:
             for item in items:
-                under_way.append((item, self._submit(function, item)))
+                under_way.append(self._submit(function, item))
                 if len(under_way) >= WINDOW * self._size:
-                    yield _first(under_way)
+                    call = under_way.popleft()
+                    yield call.item, call.result()
             while under_way:
-                yield _first(under_way)
+                call = under_way.popleft()
+                yield call.item, call.result()
         finally:
-            for _, future in under_way:
-                future.cancel()
+            for call in under_way:
+                call.is_cancelled = True
 
-    def _submit(self, function: Callable[[Item], Result], item: Item) -> "Future[Result]":
-        from concurrent.futures import (  # imported here: one worker needs none of it
-            CancelledError,
-            ThreadPoolExecutor,
-        )
-
+    def _submit(self, function: Callable[[Any], Any], item: Any) -> "_Call":
         if self._ended:
-            raise CancelledError
-        if self._executor is None:
-            self._executor = ThreadPoolExecutor(self._size)
-        try:
-            with signals_held():  # a thread that starts is known to the executor a moment later
-                return self._executor.submit(function, item)
-        except RuntimeError as error:  # no memory, or the user's limit of threads
-            raise BertDataError(f"cannot start {self._size} workers: {error}; give fewer") from None
+            raise _cancelled()
+        if len(self._threads) < self._size:
+            try:
+                self._start_thread()
+            except RuntimeError as error:  # no memory, or the user's limit of threads
+                raise BertDataError(f"cannot start {self._size} workers: {error}; give fewer") from None
+        call = _Call(function, item)
+        self._calls.put(call)
+        return call
+
+    def _start_thread(self) -> None:
+        from queue import SimpleQueue  # imported here: one worker needs none of it
+        from threading import Thread
+
+        if not self._threads:
+            self._calls = SimpleQueue()
+        thread = Thread(target=self._work)
+        with signals_held():  # close knows each thread that was started
+            thread.start()
+            self._threads.append(thread)
+
+    def _work(self) -> None:
+        """A thread's work: one call after another, to the pool's end."""
+        while (call := self._calls.get()) is not None:
+            if self._ended:
+                call.is_cancelled = True
+            call.run()
 
     def close(self) -> None:
         """End the threads when they have done what they are at; nothing else is begun."""
         self._ended = True
-        executor, self._executor = self._executor, None
-        if executor is not None:
-            with signals_held():
-                executor.shutdown(cancel_futures=True)
+        with signals_held():
+            for _ in self._threads:
+                self._calls.put(None)
+            for thread in self._threads:
+                thread.join()
+            self._threads.clear()
 
     def __enter__(self) -> "ThreadPool":
         return self
@@ -87,6 +110,39 @@ class ThreadPool:
         self.close()
 
 
-def _first(under_way: "deque[tuple[Item, Future[Result]]]") -> tuple[Item, Result]:
-    item, future = under_way.popleft()
-    return item, future.result()
+class _Call:
+    """The function's call with an item, whose result is waited for."""
+
+    __slots__ = ("_error", "_function", "_result", "_unfinished", "is_cancelled", "item")
+
+    def __init__(self, function: Callable[[Any], Any], item: Any) -> None:
+        self.item = item
+        self.is_cancelled = False
+        self._function = function
+        self._error: BaseException | None = None
+        self._unfinished = allocate_lock()
+        self._unfinished.acquire()
+
+    def run(self) -> None:
+        """Make the call, unless it is cancelled."""
+        try:
+            self._result = None if self.is_cancelled else self._function(self.item)
+        except BaseException as error:
+            self._error = error
+        finally:
+            self._unfinished.release()
+
+    def result(self) -> Any:
+        """Wait for the result; raise the function's error, CancelledError where it was never called."""
+        self._unfinished.acquire()
+        if self.is_cancelled:
+            raise _cancelled()
+        if self._error is not None:
+            raise self._error
+        return self._result
+
+
+def _cancelled() -> BaseException:
+    from concurrent.futures import CancelledError  # slow to import
+
+    return CancelledError()

@@ -11,6 +11,7 @@ import os
 import struct
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
+from operator import itemgetter
 from typing import BinaryIO
 
 from bertdata.io.spooled_file import SpooledFile
@@ -29,19 +30,23 @@ class TemplateFileWriter(AbstractContextManager["TemplateFileWriter"]):
 
     def __init__(self) -> None:
         self._data = SpooledFile(_IN_MEMORY_BYTES)
-        self._bytes = 0
+        self._bytes = self._count = 0
         self._definitions: dict[str, list[tuple[bytes, int, int, int]]] = {TEMPLATE: [], REDIRECT: []}
 
     def add(self, kind: str, title: bytes, text: bytes) -> None:
         """Take the next definition."""
-        order = sum(map(len, self._definitions.values()))
-        self._definitions[kind].append((title, order, self._bytes, len(text)))
-        self._data.write(title + text)
-        self._bytes += len(title) + len(text)
+        self._definitions[kind].append((title, self._count, self._bytes, len(text)))
+        data = title + text
+        self._data.write(data)
+        self._bytes += len(data)
+        self._count += 1
 
     def write(self, file: BinaryIO) -> None:
         """Write the template file."""
-        templates, redirects = (sorted(self._definitions[kind]) for kind in (TEMPLATE, REDIRECT))
+        by_title = itemgetter(0)  # each kind is in the dump's order
+        templates, redirects = (
+            sorted(self._definitions[kind], key=by_title) for kind in (TEMPLATE, REDIRECT)
+        )
         base = _HEAD_BYTES + _RECORD.size * (len(templates) + len(redirects))
         file.write(MAGIC + _COUNTS.pack(len(templates), len(redirects)))
         for records in (templates, redirects):

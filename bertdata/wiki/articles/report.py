@@ -3,7 +3,7 @@
 from collections import Counter
 from typing import Any
 
-from bertdata.wiki.pages import FAULTS, Skipped
+from bertdata.wiki.pages import FAULTS
 
 MAX_FAULTS = 1000
 
@@ -66,12 +66,12 @@ class ExtractReport:
         """A report that goes on by itself."""
         return ExtractReport(**self.as_json())
 
-    def skip(self, skipped: Skipped) -> None:
-        """Count one skipped page."""
+    def skip(self, reason: str, name: str = "") -> None:
+        """Count one skipped page; name: of the page, where the reason is a fault."""
         self.pages += 1
-        self.skipped[skipped.reason] = self.skipped.get(skipped.reason, 0) + 1
-        if skipped.reason in FAULTS and len(self.faults) < MAX_FAULTS:
-            self.faults.append(f"page {skipped.name}: skipped: {skipped.reason}")
+        self.skipped[reason] = self.skipped.get(reason, 0) + 1
+        if reason in FAULTS and len(self.faults) < MAX_FAULTS:
+            self.faults.append(f"page {name}: skipped: {reason}")
 
     def lines(self) -> list[str]:
         """The report for a person: faults first, then counts by reason, most first."""

@@ -13,7 +13,7 @@ from bertdata.wiki.block_work import PackagePages, articles_of
 from bertdata.wiki.dump.dump import PageBlock
 from bertdata.wiki.extractor import START, BlockArticles, BlockState, ExtractorSettings, PageOutcome
 from bertdata.wiki.page_rules import PageRules
-from bertdata.wiki.pages import FAULTS, LEFT_OUT, LIMIT, Skipped, page_id, page_name, page_title
+from bertdata.wiki.pages import FAULTS, LEFT_OUT, LIMIT, page_id, page_name, page_title
 from bertdata.wiki.worker_pool import WorkerPool
 
 
@@ -130,7 +130,7 @@ class ArticleWriter:
         ):
             for block, found, entered in articles_of(blocks, self._settings, pool, begun.state):
                 if block.skipped is not None:
-                    self.report.skip(block.skipped)
+                    self.report.skip(*block.skipped)
                 else:
                     found, by_package = package.completed(block, found)
                     self.report.by_package += by_package
@@ -148,20 +148,21 @@ class ArticleWriter:
 
     def _take(self, block: PageBlock, found: BlockArticles, files: ArticleFiles, taken: int) -> int:
         """Write the block's articles but those of its first ``taken`` pages; the pages passed over."""
-        at = 0
+        articles, report, at = found.articles, self.report, 0
         for number, outcome in enumerate(found.outcomes):
-            begin, at = at, at + outcome.size
+            reason, _, size, _, _ = outcome  # its fields, quickly
+            begin, at = at, at + size
             if number < taken:
                 continue
             self._taken = number
-            if outcome.reason:
-                skip_page(self.report, self.left_out, self._settings.rules, block, outcome)
+            if reason:
+                skip_page(report, self.left_out, self._settings.rules, block, outcome)
                 continue
-            article = found.articles[begin:at]
+            article = articles[begin:at]
             files.write(article)
-            self.report.pages += 1
-            self.report.written += 1
-            self.report.empty += is_empty(article)
+            report.pages += 1
+            report.written += 1
+            report.empty += is_empty(article)
         return min(taken, len(found.outcomes))
 
     def _note_file(self, entry: FileEntry) -> None:
@@ -188,16 +189,15 @@ def skip_page(
 
     left_out: takes its id if it is left out.
     """
-    if outcome.reason == LIMIT:
-        page = block.data[outcome.begin : outcome.end]
-        raise rules.too_much(page_id(page), page_title(page), outcome.detail)
-    name = outcome.detail
-    if outcome.reason in FAULTS:
-        page = block.data[outcome.begin : outcome.end]
-        name = page_name(page) + (f" ({outcome.detail})" if outcome.detail else "")
-    elif outcome.reason == LEFT_OUT:
-        left_out.add(outcome.detail)
-    report.skip(Skipped(outcome.reason, name))
+    reason, name, _, begin, end = outcome
+    if reason == LIMIT:
+        page = block.data[begin:end]
+        raise rules.too_much(page_id(page), page_title(page), name)
+    if reason in FAULTS:
+        name = page_name(block.data[begin:end]) + (f" ({name})" if name else "")
+    elif reason == LEFT_OUT:
+        left_out.add(name)
+    report.skip(reason, name)
 
 
 def is_empty(article: bytes) -> bool:

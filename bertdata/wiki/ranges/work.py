@@ -100,7 +100,7 @@ def extract_range(
         for block, found, _ in articles_of(reading.blocks(), settings, pool, state):
             reading.take(block, found)
             if block.skipped is not None:
-                report.skip(block.skipped)
+                report.skip(*block.skipped)
                 continue
             found, by_package = package.completed(block, found)
             report.by_package += by_package
