@@ -179,6 +179,13 @@ def score(arguments: list[str]) -> None:
     run(arguments)
 
 
+def split(arguments: list[str]) -> None:
+    """plan how to divide a model over devices that cannot hold it alone; print and draw the plan"""
+    from trainer.run.split.command import run
+
+    run(arguments)
+
+
 def _add_tokenizer_flags(parser: Parser) -> None:
     """The flags of a checkpoint's tokeniser: vocabulary, training data that may have it, casing."""
     parser.add_argument("--vocab", help="vocabulary of the tokeniser, a file or a name (default: the data's)")
@@ -211,7 +218,8 @@ def _announce_torch() -> None:
 
 
 COMMANDS: dict[str, Callable[[list[str]], None]] = {
-    run.__name__: run for run in (pretrain, finetune, evaluate, predict, features, score, convert, doctor)
+    run.__name__: run
+    for run in (pretrain, finetune, evaluate, predict, features, score, split, convert, doctor)
 }
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from tests.support.configurations import (
     assert_keys,
 )
 from trainer.config.flags import make_config, shipped_configs
+from trainer.config.model import ModelConfig
 
 
 @pytest.mark.parametrize("name", [name for name in shipped_configs() if name.startswith("graphcore")])
@@ -43,6 +44,7 @@ def test_graphcores_shipped_configs_hold_graphcores_keys_unchanged(name):
         ("tiny", 32, 800, 80, 1e-2, (None, None)),
         ("bert_large_phase1_h100", 65536, 7038, 2000, 6e-3, (128, 20)),
         ("bert_large_phase2_h100", 32768, 1563, 200, 4e-3, (512, 80)),
+        ("rannc_4.9b", 256, 1_000_000, 10_000, 1e-4, (512, 80)),
     ],
 )
 def test_shipped_configs_have_the_published_numbers(preset, batch, steps, warmup, rate, shape):
@@ -86,6 +88,14 @@ def test_fine_tuning_has_the_published_settings(preset, task, length, epochs, ra
 def test_mlperfs_preset_is_the_record_run():
     wanted = {"beta1": 0.88, "beta2": 0.88, "weight_decay": 0.0166629, "start_warmup_step": -76}
     assert_keys(make_config(["--config=mlperf"]), **wanted, eval_examples=10_000, target_accuracy=0.72)
+
+
+def test_rannc_model_has_4_9_billion_parameters_and_its_three_keys():
+    shape = ModelConfig.from_dict(make_config(["--config=rannc_4.9b"]).model.settings())
+    assert round(shape.parameters / 1e9, 1) == 4.9
+    assert shape.megatron_residual_connection
+    assert shape.scale_query_key
+    assert shape.deep_weight_init
 
 
 @pytest.mark.parametrize("workers", [1, 8, 64])

@@ -1,11 +1,18 @@
-"""Checks that a device, its workers and its settings fit a model that is split."""
+"""Checks that device, workers and settings fit a model that is split, and that a plan fits its run."""
 
 import torch
 
 from bertdata.errors import SettingsError
 from trainer.collectives.collective import Collective
 from trainer.collectives.launchers import LAUNCHERS
+from trainer.config.model import ModelConfig
 from trainer.devices.device import Device
+from trainer.strategies.split.plan import Plan
+
+FREE = ("hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range", "deep_weight_init")
+"""Settings of a model that no plan depends on."""
+
+_REMEDY = "make a plan for this run with python -m trainer split"
 
 
 def check_split(strategy: str, device: Device, workers: Collective) -> None:
@@ -43,3 +50,35 @@ def _has_fully_shard() -> bool:
     from torch.distributed import fsdp
 
     return hasattr(fsdp, "fully_shard")
+
+
+def check_fits(
+    plan: Plan, *, model: ModelConfig, devices: int, sequence_length: int, precision: str, where: str
+) -> None:
+    """SettingsError names the first difference between the plan's run and this one.
+
+    sequence_length: the longest of the run, which may be shorter than the plan's. where: the plan's file.
+    """
+    _check_model(plan, model, where)
+    if plan.devices != devices:
+        parts = f"{len(plan.stages)} (stages) * {plan.copies} (copies)"
+        raise SettingsError(
+            f"{where}: is a plan for {plan.devices} devices = {parts}, found {devices}; {_REMEDY}"
+        )
+    if sequence_length > plan.sequence_length:
+        raise SettingsError(
+            f"{where}: is a plan for sequences of {plan.sequence_length} ids, "
+            f"this run's have up to {sequence_length}; {_REMEDY}"
+        )
+    if precision != plan.precision:
+        raise SettingsError(
+            f"{where}: is a plan for precision {plan.precision}, this run's is {precision}; {_REMEDY}"
+        )
+
+
+def _check_model(plan: Plan, model: ModelConfig, where: str) -> None:
+    planned = ModelConfig.from_dict(plan.model, where).as_json()
+    for name, wanted in model.as_json().items():
+        if name not in FREE and planned[name] != wanted:
+            found = f"its {name} is {planned[name]}, this run's {wanted}"
+            raise SettingsError(f"{where}: is a plan for another model: {found}; {_REMEDY}")

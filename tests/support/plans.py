@@ -1,0 +1,47 @@
+"""Plans for tests, made by hand."""
+
+from collections.abc import Sequence
+
+from trainer.config.model import ModelConfig
+from trainer.strategies.split.plan import Memory, Plan, StagePlan
+
+MEMORY = Memory(weights=4_000_000, gradients=4_000_000, moments=8_000_000, activations=1_000_000)
+
+
+def make_stage(number: int, layers: int = 2, *, forward: float = 0.25, transfer: float = 0.0) -> StagePlan:
+    """A stage of so many layers whose backward pass takes twice the time of its forward pass."""
+    return StagePlan(
+        first=number * layers,
+        last=(number + 1) * layers,
+        recomputes=number == 0,
+        sharded=False,
+        forward=forward,
+        backward=2 * forward,
+        transfer=transfer,
+        all_reduce=0.5,
+        memory=MEMORY,
+        step=0.125,
+    )
+
+
+def make_plan(stages: int | Sequence[StagePlan] = 4, *, copies: int = 2, micro_batches: int = 8) -> Plan:
+    """A plan for a small model; stages: they, or how many equal ones, which transfer nothing."""
+    made = [make_stage(number) for number in range(stages)] if isinstance(stages, int) else stages
+    model = ModelConfig(
+        vocab_size=64,
+        hidden_size=32,
+        num_hidden_layers=made[-1].last,
+        num_attention_heads=2,
+        intermediate_size=64,
+        max_position_embeddings=128,
+    )
+    return Plan(
+        model=model.as_json(),
+        sequence_length=128,
+        precision="bf16",
+        optimiser="lamb-nvidia",
+        copies=copies,
+        batch_size=4,
+        micro_batches=micro_batches,
+        stages=tuple(made),
+    )

@@ -1,0 +1,1 @@
+"""The command that prints, draws and keeps plans of divided models."""
