@@ -3,16 +3,22 @@
 import json
 import re
 import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.support.plans import make_plan, make_stage
 from trainer.__main__ import main
+from trainer.devices.device import Device
 from trainer.run.split.picture import draw_schedule
 from trainer.run.split.table import plan_lines
+from trainer.strategies.split.costs import Costs, analytic_costs
+from trainer.strategies.split.meshes import meshes_of
 from trainer.strategies.split.plan import Plan
 from trainer.strategies.split.plan_file import read_plan, write_plan
+from trainer.strategies.split.rates import DeviceRate
+from trainer.strategies.split.request import PlanRequest
 
 SVG = "{http://www.w3.org/2000/svg}"
 SMALL = {
@@ -189,6 +195,25 @@ def test_hardware_is_a_name_or_a_rate(config, tmp_path):
     quick = kept([*words, "--hardware=h100"], tmp_path / "a.json")  # has a memory of its own
     slow = kept([*words, "--hardware=1", "--memory=1"], tmp_path / "b.json")
     assert slow.seconds > quick.seconds
+
+
+def test_layers_are_measured_where_that_is_asked_for(config, tmp_path, capsys, monkeypatch):
+    asked = []
+
+    def costs(request: PlanRequest, device: Device) -> Costs:
+        asked.append((request.attention, device.name))
+        slow = DeviceRate(flops=1e6, bytes=1e6)
+        return analytic_costs(replace(request, rate=slow), {mesh.rows for mesh in meshes_of(request)})
+
+    monkeypatch.setattr("trainer.run.split.profiling.profiled_costs", costs)
+    words = ["--config", config, "--devices=2", "--memory=1", "--strategy=pipelined", "--profile-layers"]
+    plan = kept(words, tmp_path / "a.json")
+    printed = capsys.readouterr()
+    assert "timing the model's layers on device cpu" in printed.err
+    assert "layers measured on device cpu, 150 GB/s between devices" in printed.out
+    assert plan.stages[0].forward > 1
+    kept([*words, "--rows"], tmp_path / "b.json")
+    assert asked == [("flat", "cpu"), ("scores", "cpu")]
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ def run(arguments: list[str]) -> None:
     if path:
         plan = _read(path, config, given.devices)
     else:
-        hardware = find_hardware(given.hardware, config.split, config.update.precision)
+        hardware = find_hardware(given.hardware, config)
         plan = _make(config, given.devices, hardware)
     if config.split.save_plan:
         write_plan(config.split.save_plan, plan)
@@ -99,7 +99,8 @@ def _model(config: Config) -> ModelConfig | None:
 
 
 def _make(config: Config, devices: int | None, hardware: Hardware) -> Plan:
-    from trainer.strategies.split.planner import make_plan  # imports torch
+    from trainer.run.split.profiling import profile  # imports torch, as the planner does
+    from trainer.strategies.split.planner import make_plan
 
     model = _model(config)
     if model is None:
@@ -108,17 +109,19 @@ def _make(config: Config, devices: int | None, hardware: Hardware) -> Plan:
         )
     if devices is None:
         raise SettingsError("the number of devices is missing: give --devices N")
-    return make_plan(
-        request_of(
-            config,
-            model,
-            devices=devices,
-            sequence_length=config.data.max_seq_length or model.max_position_embeddings,
-            memory=hardware.memory,
-            bandwidth=hardware.bandwidth,
-            rate=hardware.rate,
-        )
+    request = request_of(
+        config,
+        model,
+        devices=devices,
+        sequence_length=config.data.max_seq_length or model.max_position_embeddings,
+        memory=hardware.memory,
+        bandwidth=hardware.bandwidth,
+        rate=hardware.rate,
     )
+    if not config.split.profile_layers:
+        return make_plan(request)
+    request, costs = profile(config, request)
+    return make_plan(request, costs)
 
 
 def _read(path: str, config: Config, devices: int | None) -> Plan:

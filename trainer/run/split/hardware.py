@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from bertdata.errors import SettingsError
-from trainer.config.split import SplitSection
+from trainer.config.settings import Config
 from trainer.strategies.split.rates import REACHED, SHEETS, DeviceRate, sheet_rate
 
 DEFAULT = "a100"
@@ -20,22 +20,25 @@ class Hardware:
     bandwidth: float
 
     def __str__(self) -> str:
-        return f"computed for {self.name}, {self.bandwidth / 1e9:,.4g} GB/s between devices"
+        return f"{self.name}, {self.bandwidth / 1e9:,.4g} GB/s between devices"
 
 
-def find_hardware(given: str | None, split: SplitSection, precision: str) -> Hardware:
-    """The hardware of a name in SHEETS, or of a number of TFLOP/s, with the section's memory and bandwidth.
+def find_hardware(given: str | None, config: Config) -> Hardware:
+    """The hardware of a name in SHEETS, or of a number of TFLOP/s, with the configured memory and bandwidth.
 
     Of a name REACHED of the data sheet's rates are taken; without one DEFAULT's, but then memory must be
     given. SettingsError for an unknown name, a rate of nothing, or memory that is missing.
     """
-    name = (given or DEFAULT).lower()
+    name, split = (given or DEFAULT).lower(), config.split
     sheet = SHEETS.get(name)
     memory = split.memory_bytes or (sheet.memory if sheet and given else None)
     if sheet:
-        rate, words = sheet_rate(name, precision), f"{name} at {REACHED:.0%} of its data sheet"
+        rate = sheet_rate(name, config.update.precision)
+        words = f"computed for {name} at {REACHED:.0%} of its data sheet"
     else:
-        rate, words = _given_rate(name), f"devices of {name} TFLOP/s"
+        rate, words = _given_rate(name), f"computed for devices of {name} TFLOP/s"
+    if split.profile_layers:
+        words = f"layers measured on device {config.run.device}"
     if memory is None:
         raise SettingsError("the memory of a device is missing: give --memory GB")
     bandwidth = split.bytes_per_second or REACHED * (sheet or SHEETS[DEFAULT]).bandwidth

@@ -1,8 +1,9 @@
 """The timeline of an update by a plan: the passes of each stage's micro-batches at their forecast times.
 
 Each stage makes its passes in the order 1F1B (Narayanan et al. 2019): stage s of S first makes the forward
-passes of S - s micro-batches, or of all where there are fewer, then a backward and a forward pass in turn,
-then the backward passes that are left.
+passes of S - s micro-batches, then a backward and a forward pass in turn, then the backward passes that are
+left. Fewer micro-batches than stages all go forward before the first goes backward (GPipe, Huang et al.
+2019).
 """
 
 from collections.abc import Sequence
@@ -36,8 +37,8 @@ class Event:
 
 
 def pass_order(stage: int, stages: int, micro_batches: int) -> list[_Pass]:
-    """(FORWARD or BACKWARD, micro-batch) of each pass of a stage, in the order 1F1B."""
-    ahead = min(stages - stage, micro_batches)
+    """(FORWARD or BACKWARD, micro-batch) of each pass of a stage, in the order 1F1B or GPipe's."""
+    ahead = stages - stage if micro_batches >= stages else micro_batches
     order = [(FORWARD, number) for number in range(ahead)]
     for number in range(micro_batches):
         order.append((BACKWARD, number))
