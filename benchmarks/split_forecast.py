@@ -1,0 +1,257 @@
+"""Forecasts of the planner beside real updates: memory of a process, and seconds.
+
+Every case is trained by processes of its own, with one thread each, on generated full sequences, flat. Memory
+is the growth of the resident set from before the model is made to its peak over some updates, with malloc set
+so that it returns large blocks at once, and the peak of the bytes of tensors that operations made; the second
+does not see what a process frees by other means, as FSDP2 does. Seconds are forecast from costs that the same
+process profiled before. CPU seconds of a process are compared with its passes and the optimiser's step: other
+work on the machine does not add to them; wall seconds of an update with the plan's.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from bertdata.records import ShardLayout
+from trainer.config.model import ModelConfig
+from trainer.config.settings import Config
+from trainer.data.batches import Batch
+from trainer.data.forms import make_form
+from trainer.data.generated import generated_data
+from trainer.data.loader import Loader
+from trainer.run.runtime import Runtime, begin, make_model
+from trainer.strategies.division import by_plan
+from trainer.strategies.registry import find_strategy
+from trainer.strategies.split.live_bytes import LiveBytes
+from trainer.strategies.split.plan import Plan, parse_plan
+from trainer.strategies.split.planner import make_plan
+from trainer.strategies.split.profile import profiled_costs
+from trainer.strategies.split.rates import DeviceRate
+from trainer.strategies.split.request import PlanRequest
+from trainer.strategies.strategy import UpdateNumber
+
+LENGTH, MASKED = 128, 20
+UPDATES = 3
+MODEL = ModelConfig(
+    vocab_size=8000, hidden_size=512, num_hidden_layers=4, num_attention_heads=8, intermediate_size=2048
+)
+PRE_NORM = replace(MODEL, megatron_residual_connection=True)
+TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--nproc-per-node")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A name, the model, and changes of the request."""
+
+    name: str
+    model: ModelConfig = MODEL
+    changes: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def request(self) -> PlanRequest:
+        """One device with room for everything, unless the changes say otherwise."""
+        given = {
+            "precision": "fp32",
+            "optimiser": "lamb-mlperf",
+            "devices": 1,
+            "batch_size": 8,
+        } | self.changes
+        count = given.pop("micro_batches", 2)
+        return PlanRequest(
+            model=self.model,
+            sequence_length=LENGTH,
+            examples=given["batch_size"] * count * given.get("copies", 1),
+            memory=64 * 10**9,
+            bandwidth=1e9,
+            rate=DeviceRate(flops=5e10, bytes=1e10),
+            masked=MASKED,
+            attention="flat",
+            may_recompute=given.get("must_recompute", False),
+            **given,
+        )
+
+
+MEMORY = (
+    Case("post-norm, fp32"),
+    Case("post-norm, fp32, one micro-batch", changes={"micro_batches": 1}),
+    Case("post-norm, fp32, AdamW", changes={"optimiser": "adamw"}),
+    Case("post-norm, fp32, recomputed", changes={"must_recompute": True}),
+    Case("post-norm, bf16", changes={"precision": "bf16"}),
+    Case("pre-norm, fp32", PRE_NORM),
+    Case("pre-norm, bf16, recomputed", PRE_NORM, {"precision": "bf16", "must_recompute": True}),
+    Case("2 copies", changes={"devices": 2, "copies": 2, "strategy": "replicated"}),
+    Case("2 copies, sharded", changes={"devices": 2, "copies": 2, "strategy": "sharded"}),
+    Case("2 stages", changes={"devices": 2, "stages": 2, "micro_batches": 4}),
+    Case(
+        "3 stages, pre-norm", PRE_NORM, {"devices": 3, "stages": 3, "micro_batches": 6, "power_of_two": False}
+    ),
+    Case(
+        "2 stages, recomputed",
+        changes={"devices": 2, "stages": 2, "micro_batches": 4, "must_recompute": True},
+    ),
+)
+TIME = (
+    Case("one process"),
+    Case("one process, pre-norm", PRE_NORM),
+    Case("one process, recomputed", changes={"must_recompute": True}),
+    Case("2 stages", changes={"devices": 2, "stages": 2, "micro_batches": 4}),
+    Case("2 copies", changes={"devices": 2, "copies": 2, "strategy": "replicated"}),
+)
+
+
+def main(arguments: Sequence[str]) -> None:
+    if arguments[:1] == ["--worker"]:
+        _, kind, number, folder = arguments
+        work(kind, int(number), Path(folder))
+        return
+    kinds = {"memory": MEMORY, "time": TIME}
+    wanted = arguments or list(kinds)
+    for kind in wanted:
+        print(HEADS[kind])
+        for number, case in enumerate(kinds[kind]):
+            for rank, result in enumerate(run(kind, number, case.request.devices)):
+                print(ROWS[kind](case, rank, result), flush=True)
+        print()
+
+
+def run(kind: str, number: int, workers: int) -> list[dict[str, Any]]:
+    """What each process of a case measures."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = (
+            (*TORCHRUN, str(workers), "-m", "benchmarks.split_forecast")
+            if workers > 1
+            else (sys.executable, "-m", "benchmarks.split_forecast")
+        )
+        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+        if kind == "memory":
+            environment["MALLOC_MMAP_THRESHOLD_"] = "65536"
+        subprocess.run(
+            (*command, "--worker", kind, str(number), folder),
+            check=True,
+            env=environment,
+            capture_output=True,
+        )
+        return [json.loads((Path(folder) / f"{rank}.json").read_text()) for rank in range(workers)]
+
+
+def work(kind: str, number: int, folder: Path) -> None:
+    """One process of a case; writes its result as RANK.json."""
+    torch.set_num_threads(1)
+    case = {"memory": MEMORY, "time": TIME}[kind][number]
+    request = case.request
+    config = Config.of(
+        optimiser=request.optimiser, batch_size=request.batch_size, precision=request.precision
+    )
+    runtime = begin(config)
+    rank = runtime.workers.rank
+    measure = measure_memory if kind == "memory" else measure_time
+    (folder / f"{rank}.json").write_text(json.dumps(measure(request, runtime)))
+    runtime.workers.close()
+
+
+def measure_memory(request: PlanRequest, runtime: Runtime) -> dict[str, Any]:
+    plan = make_plan(request)
+    warm_up()
+    before = resident("VmRSS")
+    Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew
+    with LiveBytes() as live:
+        update = updates(plan, request, runtime)
+        for _ in range(2):  # the second one has moments
+            update()
+    stage = plan.stages[runtime.workers.rank // plan.copies]
+    return {
+        "forecast": stage.memory.total,
+        "tensors": live.peak,
+        "resident": resident("VmHWM") - before,
+    }
+
+
+def measure_time(request: PlanRequest, runtime: Runtime) -> dict[str, Any]:
+    costs = profiled_costs(request, runtime.device, time.process_time)
+    plan = make_plan(request, costs)
+    plan = parse_plan(runtime.share(plan.as_json), "rank 0")
+    update = updates(plan, request, runtime)
+    update()
+    cpu, wall = [], []
+    for _ in range(UPDATES):
+        runtime.workers.barrier()
+        start, start_cpu = time.perf_counter(), time.process_time()
+        update()
+        wall.append(time.perf_counter() - start)
+        cpu.append(time.process_time() - start_cpu)
+    stage = plan.stages[runtime.workers.rank // plan.copies]
+    busy = plan.micro_batches * (stage.forward + stage.backward) + stage.step
+    return {"busy": busy, "cpu": min(cpu), "forecast": plan.seconds, "wall": min(wall)}
+
+
+def updates(plan: Plan, request: PlanRequest, runtime: Runtime) -> Callable[[], object]:
+    """A function that makes an update by the plan."""
+    runtime = replace(runtime, division=by_plan(runtime.workers, plan))
+    model = make_model(runtime, request.model)
+    model.bert.recomputes = plan.stages[runtime.division.stage].recomputes
+    strategy = find_strategy(runtime.worker(model))
+    batches = micro_batches(request, plan.micro_batches)
+    count = iter(range(1_000_000))
+    return lambda: strategy.update([batches], 1e-4, UpdateNumber(0, step := next(count), step))
+
+
+def micro_batches(request: PlanRequest, count: int) -> list[Batch]:
+    """Full sequences, flat."""
+    assert request.batch_size is not None
+    layout = ShardLayout(max_seq_length=LENGTH, max_predictions_per_seq=MASKED)
+    data = generated_data(layout, vocabulary_size=request.model.vocab_size, seed=1)
+    form = make_form(data, batch_size=request.batch_size, rows=False)
+    loader = Loader(data, form=form, batch_size=request.batch_size)
+    found = [update.batches[0] for update in islice(loader, count)]
+    loader.close()
+    return found
+
+
+def warm_up() -> None:
+    """Load what the first products load."""
+    small = torch.nn.Linear(256, 256)
+    small(torch.ones(256, 256)).sum().backward()
+
+
+def resident(name: str) -> int:
+    """Bytes of a line of /proc/self/status."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(1024 * int(line.split()[1]) for line in lines if line.startswith(name))
+
+
+def _memory_row(case: Case, rank: int, result: dict[str, Any]) -> str:
+    forecast, tensors, grown = (result[name] / 2**20 for name in ("forecast", "tensors", "resident"))
+    return (
+        f"| {case.name} | {rank} | {forecast:,.0f} | {tensors:,.0f} | {forecast / tensors - 1:+.1%} "
+        f"| {grown:,.0f} | {forecast / grown - 1:+.1%} |"
+    )
+
+
+def _time_row(case: Case, rank: int, result: dict[str, Any]) -> str:
+    busy, cpu, forecast, wall = (result[name] for name in ("busy", "cpu", "forecast", "wall"))
+    return (
+        f"| {case.name} | {rank} | {busy:.2f} | {cpu:.2f} | {busy / cpu - 1:+.1%} "
+        f"| {forecast:.2f} | {wall:.2f} | {forecast / wall - 1:+.1%} |"
+    )
+
+
+HEADS = {
+    "memory": "| case | process | forecast, MiB | tensors, MiB | forecast | resident, MiB | forecast |\n"
+    "|---|---|---|---|---|---|---|",
+    "time": "| case | process | busy, forecast | CPU seconds | forecast | update | wall | forecast |\n"
+    "|---|---|---|---|---|---|---|---|",
+}
+ROWS = {"memory": _memory_row, "time": _time_row}
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
