@@ -29,8 +29,11 @@ def copies_mesh(device: Device, division: Division) -> Mesh:
     """The processes that have this worker's stage; every worker must make the call."""
     from torch.distributed.device_mesh import init_device_mesh
 
+    kind = device.torch_device.type
+    if division.stages == 1:  # of all workers, whose group there is already
+        return init_device_mesh(kind, (division.copies,), mesh_dim_names=("copies",))
     shape, names = (division.stages, division.copies), ("stages", "copies")
-    return init_device_mesh(device.torch_device.type, shape, mesh_dim_names=names)["copies"]
+    return init_device_mesh(kind, shape, mesh_dim_names=names)["copies"]
 
 
 def shard_(model: HeadedBert, mesh: Mesh, sum_type: torch.dtype | None = None) -> None:

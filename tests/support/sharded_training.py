@@ -1,0 +1,148 @@
+"""Short trainings of a tiny model on generated batches, by one process or by several that share it."""
+
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from bertdata.records import ShardLayout
+from trainer.collectives.collective import Collective
+from trainer.config.model import ModelConfig
+from trainer.config.settings import Config
+from trainer.data.batches import Batch
+from trainer.data.forms import make_form
+from trainer.data.generated import generated_data
+from trainer.data.loader import Loader
+from trainer.devices.cpu import Cpu
+from trainer.run.divide import divide
+from trainer.run.runtime import Runtime, make_model
+from trainer.strategies.division import whole
+from trainer.strategies.parts import Part, SplitStrategy
+from trainer.strategies.registry import find_strategy
+from trainer.strategies.strategy import UpdateNumber
+from trainer.tasks.registry import find_task
+
+BATCH_SIZE = 2
+MICRO_BATCHES = 6
+"""Of an update over all processes: 1, 2 or 3 of them have as many."""
+
+SHAPE = ModelConfig(
+    vocab_size=61, hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=40
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """A training of so many updates; settings: the configuration's."""
+
+    updates: int = 20
+    rate: float = 1e-3
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    def config(self, strategy: str) -> Config:
+        usual = {"optimiser": "lamb-nvidia", "max_grad_norm": 0.5, "seed": 5, "batch_size": BATCH_SIZE}
+        return Config.of(**{**usual, "strategy": strategy, **self.settings})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """Of one process: its parts at the start and at the end with the moments, and what it counted.
+
+    losses: of each update, over this process's micro-batches. bytes: of weights and moments in memory.
+    """
+
+    first: dict[str, Part]
+    last: dict[str, Part]
+    losses: list[float]
+    applied: int
+    skipped: int
+    scale: float
+    evaluated: Tensor
+    bytes: int
+
+
+def train(trial: Trial, workers: Collective, strategy_name: str) -> Result:
+    """Train on this process; every process must call it."""
+    config = trial.config(strategy_name)
+    device = Cpu(config)
+    task = find_task(config, device)
+    runtime = Runtime(config=config, device=device, workers=workers, division=whole(workers), task=task)
+    runtime = divide(runtime, SHAPE, 32)
+    model = make_model(runtime, SHAPE)
+    strategy = find_strategy(runtime.worker(model))
+    parts = _whole_parts if not isinstance(strategy, SplitStrategy) else _own_parts
+    first = parts(model, strategy)
+    division, losses = runtime.division, []
+    for number, batches in enumerate(_batches(trial.updates)):
+        own = batches[division.copy :: division.copies]
+        (values,) = strategy.update([own], trial.rate, UpdateNumber(1, number, number))
+        losses.append(float(values[0]))
+    with strategy.evaluating() as measure:
+        (held_out,) = _batches(1, seed=9)
+        evaluated = torch.stack([measure(batch).sums for batch in held_out]).sum(0)
+    last = parts(model, strategy)
+    return Result(
+        first=first,
+        last=last,
+        losses=losses,
+        applied=strategy.applied,
+        skipped=strategy.read_skipped(),
+        scale=strategy.scale.state_dict().get("value", 1.0),
+        evaluated=evaluated,
+        bytes=sum(part.rows.untyped_storage().nbytes() for part in last.values()),
+    )
+
+
+def _own_parts(model: Any, strategy: Any) -> dict[str, Part]:
+    found = [*strategy.weight_parts(), *strategy.moment_parts()]
+    return {part.name: part._replace(rows=part.rows.detach().clone()) for part in found}
+
+
+def _whole_parts(model: Any, strategy: Any) -> dict[str, Part]:
+    tensors = {**dict(model.named_parameters()), **strategy.moments()}
+    return {
+        name: Part(name, tuple(tensor.shape), 0, tensor.detach().clone(), True)
+        for name, tensor in tensors.items()
+    }
+
+
+def _batches(updates: int, seed: int = 5) -> Sequence[Sequence[Batch]]:
+    """All micro-batches of each update."""
+    data = generated_data(
+        ShardLayout(max_seq_length=32, max_predictions_per_seq=5),
+        vocabulary_size=SHAPE.vocab_size,
+        examples=64,
+        fill=0.6,
+    )
+    form = make_form(data, batch_size=BATCH_SIZE, rows=False, micro_batches=MICRO_BATCHES)
+    loader = Loader(data, form=form, batch_size=BATCH_SIZE, accumulation=MICRO_BATCHES, seed=seed)
+    with closing(loader):
+        return [update.batches for update in islice(loader, updates)]
+
+
+def joined(results: Sequence[Result], which: str) -> dict[str, Tensor]:
+    """The whole weights and moments of all processes' parts, each row once."""
+    whole: dict[str, Tensor] = {}
+    for name in getattr(results[0], which):
+        parts: list[Part] = [getattr(result, which)[name] for result in results]
+        written = [part for part in parts if part.writes]
+        rows = 0
+        for part in written:
+            assert part.start == rows, (name, part.start, rows)
+            assert part.shape == written[0].shape
+            rows += len(part.rows)
+        whole[name] = torch.cat([part.rows for part in written])
+        assert tuple(whole[name].shape) == written[0].shape, name
+    return whole
+
+
+def distance(one: dict[str, Tensor], other: dict[str, Tensor]) -> float:
+    """The norm of the difference of the weights, all together, over that of the other's."""
+    names = [name for name in other if "/" not in name]
+    assert names == [name for name in one if "/" not in name]
+    flat = [torch.cat([tensors[name].double().flatten() for name in names]) for tensors in (one, other)]
+    return float((flat[0] - flat[1]).norm() / flat[1].norm())

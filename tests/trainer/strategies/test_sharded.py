@@ -1,0 +1,167 @@
+"""A model whose weights are divided among processes trains as one process trains it."""
+
+import pickle
+from functools import cache
+from math import prod
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.support.launching import ROOT, launch
+from tests.support.sharded_training import Result, Trial, distance, joined, train
+from tests.support.training_runs import errors, losses, refuse, start_workers, tensors, words
+from trainer.collectives.single import Single
+from trainer.config.settings import Config
+from trainer.devices.cpu import Cpu
+from trainer.run.checkpoint import find_checkpoints
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+LAMB = Trial()
+TRIALS = {
+    "lamb": LAMB,
+    "adamw": Trial(settings={"optimiser": "adamw", "clipping": "per_update"}),
+    "recomputed": Trial(settings={"recompute": "always"}),
+    "bf16": Trial(settings={"precision": "bf16"}),
+    # The largest scale overflows at once, and is halved until nothing does.
+    "fp16": Trial(updates=12, settings={"precision": "fp16", "init_loss_scale": 2.0**24}),
+}
+"""By two processes; by three only the first."""
+
+
+@cache
+def alone(trial_name: str) -> Result:
+    """The training by one process that has the whole model."""
+    trial = TRIALS[trial_name]
+    return train(trial, Single(Cpu(Config.of())), "replicated")
+
+
+def run_trials(trials: dict[str, Trial], processes: int, place: Path) -> dict[str, list[Result]]:
+    """The results of each process, by trial."""
+    (place / "trials").write_bytes(pickle.dumps(trials))
+    script = ROOT / "tests" / "support" / "sharded_worker.py"
+    outcome = launch("torchrun", processes, script, place / "trials", place, seconds=200)
+    assert outcome.status == 0, outcome.err
+    ranks = range(processes)
+    return {name: [pickle.loads((place / f"{name}-{r}").read_bytes()) for r in ranks] for name in trials}
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory) -> dict[str, list[Result]]:
+    return run_trials(TRIALS, 2, tmp_path_factory.mktemp("two"))
+
+
+@pytest.fixture(scope="module")
+def three(tmp_path_factory) -> dict[str, list[Result]]:
+    return run_trials({"lamb": LAMB}, 3, tmp_path_factory.mktemp("three"))
+
+
+# Numbers
+
+
+@pytest.mark.parametrize("name", ["lamb", "adamw"])
+def test_twenty_updates_with_dropout_equal_those_of_one_process(two, name):
+    found, expected = joined(two[name], "last"), joined([alone(name)], "last")
+    assert distance(found, expected) < 1e-6
+    assert distance(joined([alone(name)], "first"), expected) > 1e-2  # the weights did change
+    means = [sum(pair) for pair in zip(*(result.losses for result in two[name]), strict=True)]
+    assert means == pytest.approx(alone(name).losses, rel=1e-6)
+    assert {result.applied for result in two[name]} == {20}
+
+
+def test_moments_equal_those_of_one_process(two):
+    found, expected = joined(two["lamb"], "last"), joined([alone("lamb")], "last")
+    moments = [name for name in expected if "/" in name]
+    assert {name.partition("/")[0] for name in moments} == {"exp_avg", "exp_avg_sq"}
+    for name in moments:
+        torch.testing.assert_close(found[name], expected[name], rtol=1e-4, atol=1e-9)
+
+
+def test_three_processes_of_which_some_hold_no_row_equal_one(three):
+    last = three["lamb"][2].last
+    segments = last["bert.embeddings.token_type_embeddings.weight"]
+    assert (segments.start, len(segments.rows)) == (2, 0)
+    assert [len(result.last["bert.pooler.dense.weight"].rows) for result in three["lamb"]] == [6, 6, 4]
+    assert distance(joined(three["lamb"], "last"), joined([alone("lamb")], "last")) < 1e-6
+
+
+def test_first_weights_are_those_of_one_process_to_the_bit(two, three):
+    expected = joined([alone("lamb")], "first")
+    for results in (two["lamb"], three["lamb"]):
+        found = joined(results, "first")
+        weights = [name for name in found if "/" not in name]
+        assert weights == list(expected)
+        assert all(torch.equal(found[name], expected[name]) for name in weights)
+        assert all(not found[name].any() for name in found if "/" in name)
+
+
+def test_recomputed_activations_change_no_bit(two):
+    found, expected = joined(two["recomputed"], "last"), joined(two["lamb"], "last")
+    assert all(torch.equal(found[name], expected[name]) for name in expected)
+
+
+def test_in_bf16_the_division_changes_less_than_the_precision_does(two):
+    """Sums in another order flip roundings of activations, each of which is of the precision's size."""
+    one, half = joined([alone("lamb")], "last"), joined([alone("bf16")], "last")
+    assert distance(joined(two["bf16"], "last"), half) < distance(half, one) < 1e-2
+
+
+def test_in_fp16_all_processes_skip_the_same_updates(two):
+    ((applied, skipped, scale),) = {(one.applied, one.skipped, one.scale) for one in two["fp16"]}
+    assert applied + skipped == 12
+    assert min(applied, skipped) > 0
+    assert scale == 2.0 ** (24 - skipped)
+    assert all(torch.isfinite(whole).all() for whole in joined(two["fp16"], "last").values())
+
+
+def test_an_evaluation_equals_that_of_one_process(two, three):
+    for results in (two["lamb"], three["lamb"]):
+        for result in results:
+            torch.testing.assert_close(result.evaluated, alone("lamb").evaluated, rtol=1e-5, atol=1e-5)
+
+
+def test_each_process_holds_its_share_of_weights_and_moments(two, three):
+    for results in (two["lamb"], three["lamb"]):
+        parts = results[0].last.values()
+        rows = sum(4 * prod(part.shape[1:]) for part in parts)  # one of each tensor
+        share = alone("lamb").bytes / len(results)
+        assert all(result.bytes <= share + rows for result in results)
+        assert sum(result.bytes for result in results) >= alone("lamb").bytes
+
+
+# Whole runs
+
+RUN = ("--strategy=sharded", "--clipping=per_update", "--steps=6")
+
+
+@pytest.mark.slow
+def test_a_sharded_run_evaluates_saves_and_resumes_as_if_never_stopped(training_set, tmp_path):
+    straight, cut = tmp_path / "straight", tmp_path / "cut"
+    more = (*RUN, f"--eval-data={training_set}", "--eval-examples=21", "--checkpoint-every=3")
+    assert start_workers("torchrun", 2, *words(training_set, straight, *more)).status == 0
+    run = words(training_set, cut, *more)
+    assert start_workers("torchrun", 2, *run, "--steps-this-run=3").status == 0
+    outcome = start_workers("torchrun", 2, *run, "--resume")
+    assert outcome.status == 0, outcome.err
+    assert losses(cut) == losses(straight)
+    assert tensors(cut, 6) == tensors(straight, 6)
+    results = [(run / "evaluation.csv").read_text().splitlines()[-1] for run in (straight, cut)]
+    assert results[0].split(",")[2:6] == results[1].split(",")[2:6]
+
+
+@pytest.mark.slow
+def test_when_a_worker_dies_the_other_names_it_and_stops(training_set, tmp_path, monkeypatch):
+    monkeypatch.setenv("TRAINER_ACCIDENT", '{"what": "kill", "rank": 1, "update": 4}')
+    outcome = start_workers("torchrun", 2, *words(training_set, tmp_path, *RUN, "--checkpoint-every=3"))
+    assert outcome.status != 0
+    assert any("worker 1 of 2 was lost: its process ended" in line for line in errors(outcome)), outcome.err
+    assert list(find_checkpoints(str(tmp_path))) == [3]
+
+
+# Refused
+
+
+def test_one_process_without_torch_distributed_is_refused(trainer, training_set, tmp_path):
+    said = "strategy sharded needs torch.distributed: start the workers with torchrun; found single"
+    refuse(trainer(*words(training_set, tmp_path, *RUN)), 2, said)
