@@ -6,7 +6,7 @@ from bertdata.errors import SettingsError
 from trainer.config.model import ModelConfig
 from trainer.model.checkpoints.checkpoint import MEAN, SQUARE, Checkpoint, StoredTensor
 from trainer.model.checkpoints.filling import Configured, fill_model
-from trainer.model.checkpoints.kinds import read_checkpoint
+from trainer.model.checkpoints.kinds import is_recognised, read_checkpoint
 from trainer.model.checkpoints.safetensors_files import read_safetensors
 from trainer.run.checkpoint import (
     MOMENTS,
@@ -47,6 +47,11 @@ def find_own(path: str) -> Path | None:
     if (folder / "checkpoints").is_dir():
         return choose_checkpoint(path)
     return folder if (folder / STATE).is_file() else None
+
+
+def is_checkpoint(path: str) -> bool:
+    """True if a checkpoint of any kind is at the path; nothing is read."""
+    return find_own(path) is not None or is_recognised(path)
 
 
 def _open_own(path: Path, with_moments: bool) -> Checkpoint:

@@ -2,7 +2,7 @@
 
 import math
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from bertdata.errors import MissingInputError, SettingsError
@@ -12,7 +12,7 @@ from trainer.config.settings import Config
 from trainer.data.sizes import examples_per_row
 from trainer.model.checkpoints.hub_cache import find_pretrained
 from trainer.run.checkpoint import choose_checkpoint, find_checkpoints
-from trainer.run.checkpoint_source import open_checkpoint
+from trainer.run.checkpoint_source import is_checkpoint, open_checkpoint
 from trainer.run.evaluate import Evaluation, evaluate_checkpoints, read_trained_weights
 from trainer.run.phase import train_phase
 from trainer.run.pretrain import lock_outputs
@@ -20,7 +20,6 @@ from trainer.run.runtime import Runtime, begin, make_model
 from trainer.run.task_files import feature_length, find_files, find_labels, make_features
 from trainer.run.tokenizer import find_tokenizer
 from trainer.strategies.registry import find_inference
-from trainer.tasks.registry import find_task
 
 _PREDICTED = "predict"
 """The folder of output_dir for predictions of a file without answers."""
@@ -46,15 +45,12 @@ def finetune(config: Config) -> None:
     runtime.workers.close()
 
 
-def evaluate_task(config: Config, *, poll: bool = False, timeout: float = math.inf) -> None:
+def evaluate_task(runtime: Runtime, *, poll: bool = False, timeout: float = math.inf) -> None:
     """Evaluate checkpoints of a fine-tuned model as ``evaluate`` does those of pre-training, and predict.
 
     Features, metrics and predictions are written to output_dir.
     """
-    config.require("output_dir")
-    runtime = begin(config.changed(do_train=False))
     _evaluate(prepare(runtime), poll=poll, timeout=timeout)
-    runtime.workers.close()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -69,8 +65,7 @@ class Prepared:
 def prepare(runtime: Runtime) -> Prepared:
     """The runtime with the task's files found and made into features, by rank 0."""
     shape, keys, predicted = runtime.share(lambda: _prepare(runtime))
-    config = runtime.config.changed(**keys)
-    runtime = replace(runtime, config=config, task=find_task(config, runtime.device))
+    runtime = runtime.changed(runtime.config.changed(**keys))
     return Prepared(runtime=runtime, shape=ModelConfig.from_dict(shape), predicted=predicted)
 
 
@@ -99,7 +94,7 @@ def _prepare(runtime: Runtime) -> tuple[dict[str, Any], dict[str, Any], str | No
     config = runtime.config
     source = _source(config)
     keys: dict[str, Any] = {}
-    if config.run.start_from_ckpt is not None:
+    if config.run.start_from_ckpt is not None and source != config.run.output_dir:
         keys["start_from_ckpt"] = source
     checkpoint = open_checkpoint(source, model_config=config.model.model_config, with_moments=False)
     shape = checkpoint.expect_config()
@@ -153,10 +148,15 @@ def _check_length(config: Config, shape: ModelConfig) -> None:
 
 def _source(config: Config) -> str:
     """The checkpoint that tells model and tokeniser: the given one, or the run's own newest."""
-    if config.run.start_from_ckpt is not None:
-        return find_pretrained(config.run.start_from_ckpt)
-    if find_checkpoints(str(config.run.output_dir)):
-        return str(config.run.output_dir)
+    run = config.run
+    there = bool(find_checkpoints(str(run.output_dir)))
+    if run.start_from_ckpt is not None:
+        resumes = there and (run.resume or run.resume_step is not None)
+        if resumes and not is_checkpoint(run.start_from_ckpt):
+            return str(run.output_dir)  # the run goes on without the model that it began with
+        return find_pretrained(run.start_from_ckpt)
+    if there:
+        return str(run.output_dir)
     raise SettingsError("start_from_ckpt is missing: fine-tuning starts from a pre-trained model")
 
 

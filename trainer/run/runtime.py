@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 import torch
@@ -104,6 +104,19 @@ class Runtime:
         budget = self.config.data.token_budget
         return make_evaluation_form(data, batch_size=batch_size, rows=self.has_rows, token_budget=budget)
 
+    def name_idle_keys(self) -> None:
+        """Log the given keys that have no effect here, if there are any."""
+        config = self.config
+        masking = () if config.finetuning.is_finetuning else config.masking.idle()
+        idle_here = (*self.device.idle, *["token_budget"] * self.has_rows, *masking)
+        idle_here = (*idle_here, *config.data.idle(), *config.finetuning.idle())
+        if idle := config.keys_without_effect(config.run.device, idle_here):
+            self.log(f"accepted, without effect on device {config.run.device}: {', '.join(idle)}")
+
+    def changed(self, config: Config) -> "Runtime":
+        """The runtime with another configuration, and its task."""
+        return replace(self, config=config, task=find_task(config, self.device))
+
     def log(self, message: str) -> None:
         """One line on standard error, from rank 0."""
         if self.workers.rank == 0:
@@ -133,6 +146,13 @@ class Runtime:
 
 
 def begin(config: Config) -> Runtime:
+    """The runtime of this process, connected with the other workers; names keys without effect."""
+    runtime = connect(config)
+    runtime.name_idle_keys()
+    return runtime
+
+
+def connect(config: Config) -> Runtime:
     """The runtime of this process, connected with the other workers."""
     device = find_device(config, find_local_rank())
     torch.use_deterministic_algorithms(config.run.deterministic)
@@ -147,11 +167,6 @@ def begin(config: Config) -> Runtime:
         runtime.stop_all(
             SettingsError(f"{found}: start as many workers, or, without a launcher, give --dist")
         )
-    masking = () if config.finetuning.is_finetuning else config.masking.idle()
-    idle_here = (*device.idle, *["token_budget"] * runtime.has_rows, *masking)
-    idle_here = (*idle_here, *config.data.idle(), *config.finetuning.idle())
-    if idle := config.keys_without_effect(config.run.device, idle_here):
-        runtime.log(f"accepted, without effect on device {config.run.device}: {', '.join(idle)}")
     return runtime
 
 

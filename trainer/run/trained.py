@@ -6,9 +6,8 @@ from bertdata.errors import MissingInputError
 from bertdata.tokens.vocabulary import WordPieceVocabulary
 from trainer.config.model import ModelConfig
 from trainer.model.checkpoints.checkpoint import Checkpoint
-from trainer.model.checkpoints.kinds import is_recognised
 from trainer.run.checkpoint import STATE
-from trainer.run.checkpoint_source import OURS, find_own, open_checkpoint
+from trainer.run.checkpoint_source import OURS, is_checkpoint, open_checkpoint
 from trainer.run.tokenizer import find_tokenizer
 
 
@@ -30,7 +29,7 @@ def open_trained(
     vocabulary, train_data, lower_case: as ``convert`` takes them. MissingInputError where checkpoint or
     vocabulary is not at hand.
     """
-    if find_own(source) is None and not is_recognised(source):
+    if not is_checkpoint(source):
         raise MissingInputError(f"{source}: holds no checkpoint: neither {STATE} nor another program's")
     checkpoint = open_checkpoint(source, with_moments=False)
     shape = checkpoint.expect_config()

@@ -1,12 +1,13 @@
 """A fine-tuned run is evaluated by its own task, and predicts files without answers."""
 
 import json
+import shutil
 
 import pytest
 
 from tests.support.commands import contents
 from tests.support.fine_tuning import evaluations, finetune_words, squad_file, table
-from tests.support.training_runs import refuse
+from tests.support.training_runs import refuse, tensors
 from trainer.__main__ import main
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -85,6 +86,34 @@ def test_a_file_without_answers_is_predicted_in_the_runs_own_directory(trainer, 
     best = json.loads((run / "predict" / "nbest_predictions.json").read_text(encoding="utf-8"))
     assert 1 <= max(map(len, best.values())) <= 6, "the run's own n_best_size, and no answer"
     assert "evaluating" not in outcome.err
+
+
+def test_a_run_goes_on_and_is_evaluated_without_the_model_that_it_began_with(trainer, pretrained, tmp_path):
+    start, data = tmp_path / "start", table(tmp_path / "train.tsv")
+    shutil.copytree(pretrained, start)
+    given = (f"--train-file={data}", f"--eval-file={data}", "--steps=6", "--eval-every=0")
+    run = tmp_path / "run"
+    words = finetune_words("classification", start, run, *given)
+    assert trainer(*words).status == 0
+    whole = tensors(run, 6)
+    shutil.rmtree(run)
+    assert trainer(*words, "--steps-this-run=4").status == 0
+    shutil.rmtree(start)
+    outcome = trainer(*words, "--resume")
+    assert outcome.status == 0, outcome.err
+    assert tensors(run, 6) == whole
+    last = evaluations(run)[-1]
+    assert trainer("evaluate", f"--output-dir={run}").status == 0
+    assert results(run)["acc"] == pytest.approx(last["acc"])
+    refuse(trainer(*words[:-1], f"--output-dir={tmp_path / 'new'}"), 2, "no such file")
+
+
+def test_each_checkpoint_that_is_there_is_evaluated_in_turn(trainer, labelled, tmp_path):
+    run = tmp_path / "run"
+    shutil.copytree(labelled / "run", run)
+    outcome = trainer("evaluate", f"--output-dir={run}", "--poll", "--poll-timeout=0")
+    assert outcome.status == 0, outcome.err
+    assert "step 9: evaluated 20 examples" in outcome.err
 
 
 def test_what_the_task_needs_is_asked_for(trainer, labelled, pretrained, training_set, tmp_path):
