@@ -252,6 +252,14 @@ def test_wrong_words_are_refused_in_one_line(config, capsys, words, message):
     assert message in refusal(capsys, "--config", config, *words)
 
 
+def test_what_does_not_fit_says_how_much_would_do(config, tmp_path, capsys):
+    wide = ["--config", config, "--hidden-size=1024", "--num-hidden-layers=8", "--devices=2"]
+    message = refusal(capsys, *wide, "--memory=0.3")
+    enough = re.search(r"it would fit into ([\d.]+) GB a device", message)[1]
+    assert kept([*wide, f"--memory={enough}"], tmp_path / "a.json").devices == 2
+    refusal(capsys, *wide, f"--memory={float(enough) - 0.02}")
+
+
 def test_a_model_must_be_given(capsys):
     assert "the model is missing: give --config" in refusal(capsys, "--devices=2", "--memory=1")
 

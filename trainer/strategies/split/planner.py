@@ -1,5 +1,6 @@
 """Planning: from a request to the fastest plan that fits into the devices' memory."""
 
+import math
 from dataclasses import replace
 from functools import cache
 
@@ -154,9 +155,9 @@ def _why_none_fits(planner: Planner) -> str:
     margin = request.memory_margin
     more = _devices_that_fit(planner)
     return (
-        f"plan: a device needs at least {_gib(needed)} ({_described(mesh)}), {_gib(needed - usable)} more "
-        f"than the {_gib(usable)} that memory_margin {margin:g} leaves of {_gib(request.memory)}; it would "
-        f"fit into {_gib(needed / (1 - margin))} a device"
+        f"plan: a device needs at least {_gb(needed)} ({_described(mesh)}), {_gb(needed - usable)} more "
+        f"than the {_gb(usable)} that memory_margin {margin:g} leaves of {_gb(request.memory)}; it would "
+        f"fit into {_gb(_rounded_up(needed / (1 - margin)))} a device"
         + (f", or on {more} devices of this memory" if more else "")
     )
 
@@ -182,5 +183,10 @@ def _described(mesh: Mesh) -> str:
     )
 
 
-def _gib(size: float) -> str:
-    return f"{size / 2**30:,.2f} GiB"
+def _rounded_up(size: float) -> float:
+    """The size in full hundredths of a GB, so that the printed number is enough."""
+    return math.ceil(size / 1e7) * 1e7
+
+
+def _gb(size: float) -> str:
+    return f"{size / 1e9:,.2f} GB"

@@ -278,7 +278,7 @@ def test_a_model_too_large_says_by_how_much_and_what_would_fit():
     with pytest.raises(SettingsError) as caught:
         make_plan(small)
     message = str(caught.value)
-    assert f"needs at least {needed / 2**30:,.2f} GiB" in message
+    assert f"needs at least {needed / 1e9:,.2f} GB" in message
     assert "\n" not in message
     assert make_plan(replace(small, memory=needed)).stages
     with pytest.raises(SettingsError):
