@@ -36,8 +36,15 @@ class Hdf5Output:
     """
 
     def __init__(
-        self, sink: Sink, forms: Mapping[str, DatasetForm], block_rows: int, gzip_level: int = GZIP_LEVEL
+        self,
+        sink: Sink,
+        forms: Mapping[str, DatasetForm],
+        block_rows: int,
+        gzip_level: int = GZIP_LEVEL,
+        *,
+        shuffle: bool = False,
     ) -> None:
+        """shuffle: HDF5's filter before gzip: all lowest bytes of a chunk's items, then the next ones, ..."""
         self._written = 0
         self._scratch = ScratchHdf5(sink)
         with signals_held():
@@ -50,6 +57,7 @@ class Hdf5Output:
                     dtype=form.type,
                     compression="gzip",
                     compression_opts=gzip_level,
+                    shuffle=shuffle,
                     track_times=False,
                 )
 
