@@ -62,8 +62,15 @@ class Collective(Protocol):
         """Leave the group after the last call; not needed after a failure."""
 
 
+class Averaging(Protocol):
+    """Workers that average tensors: all of them, or some."""
+
+    def average(self, tensors: Iterable[torch.Tensor], dtype: torch.dtype | None = None) -> None:
+        """Overwrite the tensors with their means, as Collective.average does."""
+
+
 def force_weight_sync(
-    collective: Collective, parameters: Iterable[torch.Tensor], always: bool = False
+    collective: Averaging, parameters: Iterable[torch.Tensor], always: bool = False
 ) -> None:
     """Average the trainable parameters over the workers, always or if FORCE_WEIGHT_SYNC is 1 or true."""
     if always or os.environ.get("FORCE_WEIGHT_SYNC", "").lower() in ("1", "true"):

@@ -38,6 +38,11 @@ class Form(Protocol[Made]):
         """A batch of missing examples of each shape; none where all batches have the same shape."""
         ...
 
+    @property
+    def has_lengths(self) -> bool:
+        """True if batches are of several lengths."""
+        ...
+
     def describe(self) -> str:
         """The form in a few words, for the log."""
         ...
@@ -70,6 +75,10 @@ class RowForm:
     def blanks(self) -> Iterator[RowBatch]:
         return iter(())
 
+    @property
+    def has_lengths(self) -> bool:
+        return self.width_step is not None
+
     def describe(self) -> str:
         if self.width_step is not None:
             return f"rows padded to the longest of a micro-batch, to a multiple of {self.width_step} tokens"
@@ -96,6 +105,10 @@ class FlatForm:
     def blanks(self) -> Iterator[FlatBatch]:
         for budget in self.budgets.budgets:
             yield flatten(gather([], 0, self.budgets.layout), self.budgets, budget)
+
+    @property
+    def has_lengths(self) -> bool:
+        return len({budget.tokens for budget in self.budgets.budgets}) > 1
 
     def describe(self) -> str:
         sizes = list(dict.fromkeys(f"{budget.tokens:,}" for budget in self.budgets.budgets))

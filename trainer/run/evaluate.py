@@ -53,14 +53,15 @@ class Evaluation:
     def measure(self, strategy: Strategy | Inference, *, step: int, trained: int) -> EvaluationRecord:
         """The results over all workers' shares, each example once. StopRequested abandons it."""
         config, device, workers = self._runtime.config, self._runtime.device, self._runtime.workers
+        division = self._runtime.division
         examples = min(self._data.examples, config.run.eval_examples or self._data.examples)
         batch_size = config.run.eval_batch_size or config.update.batch_size or 32
         batches = evaluation_batches(
             self._data,
             form=self._runtime.evaluation_form(self._data, batch_size),
             batch_size=batch_size,
-            workers=self._runtime.division.copies,
-            rank=self._runtime.division.copy,
+            workers=division.copies,
+            rank=division.copy,
             limit=examples,
         )
         names = (*self._runtime.task.metrics, *self._evaluation.metrics)
@@ -72,6 +73,8 @@ class Evaluation:
             for batch in batches:
                 workers.stopping.check(exchanges=inference.exchanges)
                 found = measure(batch)
+                if not division.is_last_stage:
+                    continue  # the batch counts once
                 of_model = device.to_host(found.sums).float()
                 sums.append(torch.cat([of_model, self._evaluation.host_sums(batch)]))
                 if found.outputs is not None:
@@ -79,7 +82,7 @@ class Evaluation:
         workers.stopping.check(exchanges=True)
         totals = workers.sum_numbers(torch.stack(sums).double().sum(0).tolist())
         pairs = zip(totals[::2], totals[1::2], strict=True)
-        kept = workers.gather(self._evaluation.kept())
+        kept = workers.gather(self._evaluation.kept())[-division.copies :]  # the last stage's
         results = self._evaluation.results(dict(zip(names, pairs, strict=True)), kept)
         self._write_files()
         return EvaluationRecord(

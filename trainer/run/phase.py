@@ -63,9 +63,9 @@ def train_phase(runtime: Runtime, data: OpenedDataset, shape: ModelConfig | None
 
     shape: the model's; None: the configured one.
     """
-    config, workers = runtime.config, runtime.workers
     shape = shape or find_configured_shape(runtime, data)
     runtime = divide(runtime, shape, data.layout.max_seq_length)
+    config, workers = runtime.config, runtime.workers
     per_row = examples_per_row(data, runtime.packing)
     runtime.log("building the model")
     examples = config.update.examples(runtime.copies, per_row)
@@ -215,7 +215,8 @@ def announce(
 ) -> None:
     """Log the start point, the planned updates, the micro-batches' sizes, the model and the device."""
     device = runtime.device
-    shares = f"{_counted(runtime.copies, 'worker')} x {_counted(plan.accumulation, 'micro-batch', 'es')}"
+    copies = _counted(runtime.copies, "copy" if runtime.division.plan else "worker")
+    shares = f"{copies} x {_counted(plan.accumulation, 'micro-batch', 'es')}"
     rows = f"{plan.batch_size}"
     if plan.examples_per_row > 1:
         rows += f" packed rows x {plan.examples_per_row:.3f} (on average)"
@@ -224,6 +225,8 @@ def announce(
         f"each of {shares} x {rows} = {plan.examples} examples out of {data.examples}"
     )
     runtime.log(f"micro-batches: {form.describe()}")
+    if runtime.division.stages > 1 and form.has_lengths:
+        runtime.log("sequence lengths vary: micro-batches of an update are padded to the longest of them")
     runtime.log(f"{training.parameters:,} weights; {device.describe()}")
     compiling = (
         ", which compiles the model, as does the first micro-batch of each other size"

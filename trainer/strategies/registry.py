@@ -8,6 +8,7 @@ from trainer.collectives.collective import Collective
 from trainer.devices.device import HOST, Device
 from trainer.model.bert import HeadedBert, check_memory
 from trainer.strategies.division import Division
+from trainer.strategies.pipelined import Pipelined, PipelinedInference, build_stage
 from trainer.strategies.replicated import Replicated
 from trainer.strategies.sharded import Sharded, ShardedInference, build_sharded
 from trainer.strategies.strategy import Inference, Strategy, Worker
@@ -21,6 +22,8 @@ def build_whole(model: HeadedBert, device: Device, workers: Collective, division
     check_memory(model.config)
     model.to_empty(device=HOST)
     model.draw_weights()
+    if division.plan is not None:
+        model.bert.recomputes = division.plan.stages[0].recomputes
     return device.place(model)
 
 
@@ -33,6 +36,7 @@ class Kind(NamedTuple):
 
 
 STRATEGIES: dict[str, Kind] = {
+    "pipelined": Kind(Pipelined, PipelinedInference, build_stage),
     "replicated": Kind(Replicated, Inference),
     "sharded": Kind(Sharded, ShardedInference, build_sharded),
     "whole_updates": Kind(WholeUpdates, ProgramInference),

@@ -1,5 +1,7 @@
 """Checks that device, workers and settings fit a model that is split, and that a plan fits its run."""
 
+from inspect import signature
+
 import torch
 
 from bertdata.errors import SettingsError
@@ -38,6 +40,8 @@ def check_split(strategy: str, device: Device, workers: Collective) -> None:
         )
     if strategy == "sharded":
         check_sharding()
+    if strategy == "pipelined":
+        check_pipelining()
 
 
 def check_sharding() -> None:
@@ -50,6 +54,20 @@ def _has_fully_shard() -> bool:
     from torch.distributed import fsdp
 
     return hasattr(fsdp, "fully_shard")
+
+
+def check_pipelining() -> None:
+    """SettingsError where this PyTorch cannot pass micro-batches from stage to stage."""
+    if not torch.distributed.is_available() or not _has_pipelining():
+        raise SettingsError(f"strategy pipelined needs torch 2.6 or later, found {torch.__version__}")
+
+
+def _has_pipelining() -> bool:
+    try:
+        from torch.distributed.pipelining import ScheduleGPipe
+    except ImportError:
+        return False
+    return "scale_grads" in signature(ScheduleGPipe).parameters
 
 
 def check_fits(

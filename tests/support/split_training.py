@@ -1,0 +1,161 @@
+"""Short trainings of a tiny model on generated batches, by one process or by the stages of a plan."""
+
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from itertools import islice, pairwise
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from bertdata.dataset.reader import OpenedDataset
+from bertdata.records import ShardLayout
+from trainer.collectives.collective import Collective
+from trainer.config.model import ModelConfig
+from trainer.config.settings import Config
+from trainer.data.batches import Batch
+from trainer.data.evaluation import evaluation_batches
+from trainer.data.forms import make_evaluation_form, make_form
+from trainer.data.generated import generated_data
+from trainer.data.loader import Loader
+from trainer.devices.cpu import Cpu
+from trainer.strategies.division import Division, by_plan, whole
+from trainer.strategies.registry import build_model, find_strategy
+from trainer.strategies.split.plan import Memory, Plan, StagePlan
+from trainer.strategies.strategy import UpdateNumber, Worker
+from trainer.tasks.registry import find_task
+
+LAYERS = 4
+BATCH_SIZE = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """A training: division of the model, updates of so many micro-batches over all copies, settings."""
+
+    stages: int = 1
+    copies: int = 1
+    micro_batches: int = 4
+    updates: int = 1
+    recomputes: bool = False
+    fill: float = 1.0
+    evaluates: bool = False
+    model: dict[str, Any] = field(default_factory=dict, hash=False)
+    settings: dict[str, Any] = field(default_factory=dict, hash=False)
+
+    @property
+    def workers(self) -> int:
+        return self.stages * self.copies
+
+    def shape(self) -> ModelConfig:
+        dropout = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+        sizes = {"hidden_size": 32, "num_attention_heads": 2, "intermediate_size": 64}
+        rest = {"vocab_size": 203, "num_hidden_layers": LAYERS, "max_position_embeddings": 64}
+        return ModelConfig(**(dropout | sizes | rest | self.model))
+
+    def config(self) -> Config:
+        return Config.of(
+            **({"optimiser": "lamb-nvidia", "batch_size": BATCH_SIZE, "seed": 5} | self.settings)
+        )
+
+
+def even_plan(shape: ModelConfig, stages: int, copies: int, *, recomputes: bool = False, **keys: Any) -> Plan:
+    """A plan whose stages have the same number of layers, with forecasts of no meaning."""
+    edges = [shape.num_hidden_layers * number // stages for number in range(stages + 1)]
+    nothing = Memory(weights=0, gradients=0, moments=0, activations=0)
+    none = {"forward": 1.0, "backward": 2.0, "transfer": 0.0, "all_reduce": 0.0, "memory": nothing}
+    parts = [
+        StagePlan(first=first, last=last, recomputes=recomputes, sharded=False, **none)  # type: ignore[arg-type]
+        for first, last in pairwise(edges)
+    ]
+    known: dict[str, Any] = {
+        "sequence_length": 64,
+        "precision": "fp32",
+        "optimiser": "lamb-nvidia",
+        "batch_size": BATCH_SIZE,
+        "micro_batches": 4,
+    }
+    return Plan(model=shape.as_json(), copies=copies, stages=tuple(parts), **(known | keys))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """Weights at the start and at the end, gradients of the first update, and losses, of this worker."""
+
+    first: dict[str, Tensor]
+    gradients: dict[str, Tensor]
+    weights: dict[str, Tensor]
+    values: list[Tensor]
+    evaluated: Tensor
+
+
+def train(trial: Trial, workers: Collective) -> Result:
+    """Train this worker's part."""
+    config, shape = trial.config(), trial.shape()
+    device = Cpu(config)
+    task = find_task(config, device)
+    division = whole(workers)
+    if trial.stages > 1:
+        plan = even_plan(shape, trial.stages, trial.copies, recomputes=trial.recomputes)
+        division = by_plan(workers, plan)
+    device.seed(config.data.seed)
+    with torch.device("meta"):
+        model = task.new_model(shape)
+    model = build_model(model, device, workers, division)
+    worker = Worker(config=config, device=device, workers=workers, division=division, task=task, model=model)
+    strategy = find_strategy(worker)
+    own = dict(model.named_parameters())
+    first = {name: weight.detach().clone() for name, weight in own.items()}
+    gradients: dict[str, Tensor] = {}
+    take = strategy._step.take  # type: ignore[attr-defined]
+
+    def note(found: list[Tensor], rate: float, number: int) -> None:
+        if not gradients:
+            gradients.update(
+                {name: weight.grad.clone() for name, weight in own.items() if weight.grad is not None}
+            )
+        take(found, rate, number)
+
+    strategy._step.take = note  # type: ignore[attr-defined]
+    values = list[Tensor]()
+    for number, batches in enumerate(training_batches(trial, config, division)):
+        values += strategy.update([batches], 1e-3, UpdateNumber(0, number, number))
+    evaluated = torch.zeros(0)
+    if trial.evaluates:
+        with strategy.evaluating() as measure:
+            evaluated = torch.stack([measure(batch).sums for batch in held_out(trial, division)]).sum(0)
+    strategy.release()
+    weights = {name: weight.detach().clone() for name, weight in own.items()}
+    return Result(first=first, gradients=gradients, weights=weights, values=values, evaluated=evaluated)
+
+
+def data_of(trial: Trial) -> OpenedDataset:
+    layout = ShardLayout(max_seq_length=64, max_predictions_per_seq=10)
+    return generated_data(layout, vocabulary_size=trial.shape().vocab_size, fill=trial.fill)
+
+
+def training_batches(trial: Trial, config: Config, division: Division) -> Sequence[Sequence[Batch]]:
+    """The micro-batches of this worker's copy, update by update."""
+    data = data_of(trial)
+    form = make_form(data, batch_size=BATCH_SIZE, rows=config.data.rows, micro_batches=trial.micro_batches)
+    loader = Loader(
+        data,
+        form=form,
+        batch_size=BATCH_SIZE,
+        accumulation=trial.micro_batches // division.copies,
+        workers=division.copies,
+        rank=division.copy,
+    )
+    with closing(loader):
+        return [update.batches for update in islice(loader, trial.updates)]
+
+
+def held_out(trial: Trial, division: Division) -> Sequence[Batch]:
+    data = data_of(trial)
+    form = make_evaluation_form(data, batch_size=BATCH_SIZE, rows=False)
+    return list(
+        evaluation_batches(
+            data, form=form, batch_size=BATCH_SIZE, workers=division.copies, rank=division.copy, limit=22
+        )
+    )

@@ -1,0 +1,71 @@
+"""Some of the workers, connected with each other by torch.distributed."""
+
+from collections.abc import Iterable, Sequence
+
+import torch
+import torch.distributed as dist
+
+from trainer.collectives.buckets import split_into_buckets
+from trainer.collectives.collective import Collective
+
+
+class Subgroup:
+    """The workers of one part of a partition: the one in which this worker is.
+
+    All workers must make it at the same time, with the same partition; the workers of one part must make
+    each call together, with tensors of the same shapes. Every call raises WorkerLost as a Collective's do.
+    """
+
+    def __init__(self, workers: Collective, partition: Iterable[Sequence[int]], megabytes: int) -> None:
+        """partition: ranks of each part; those in none of them have a group of size 0. megabytes: reduced
+        in one call."""
+        self._workers = workers
+        self._megabytes = megabytes
+        self.ranks: Sequence[int] = ()
+        self.group: dist.ProcessGroup | None = None
+        with workers.naming_lost_workers():
+            for ranks in partition:
+                group = dist.new_group(list(ranks))
+                if workers.rank in ranks:
+                    self.ranks, self.group = ranks, group
+
+    @property
+    def size(self) -> int:
+        return len(self.ranks)
+
+    @torch.no_grad()
+    def average(self, tensors: Iterable[torch.Tensor], dtype: torch.dtype | None = None) -> None:
+        """Overwrite the tensors with their means over the group; dtype: the type to add up in."""
+        if self.size > 1:
+            for bucket in split_into_buckets(tensors, self._megabytes):
+                flat = torch.cat([tensor.reshape(-1) for tensor in bucket])
+                self._overwrite(bucket, flat.div_(self.size).to(dtype or flat.dtype))
+
+    @torch.no_grad()
+    def sum(self, tensor: torch.Tensor) -> None:
+        """Overwrite the tensor with its sum over the group."""
+        if self.size > 1:
+            with self._workers.naming_lost_workers():
+                dist.all_reduce(tensor, group=self.group)
+
+    def send(self, tensor: torch.Tensor, place: int) -> None:
+        """Send the tensor to the worker at that place of the group; it must receive as many values."""
+        with self._workers.naming_lost_workers():
+            dist.send(tensor, self.ranks[place], group=self.group)
+
+    def receive(self, tensor: torch.Tensor, place: int) -> None:
+        """Overwrite the tensor with the one that the worker at that place sends."""
+        with self._workers.naming_lost_workers():
+            dist.recv(tensor, self.ranks[place], group=self.group)
+
+    def close(self) -> None:
+        """Leave the group after the last call."""
+        if self.group is not None:
+            dist.destroy_process_group(self.group)
+            self.group = None
+
+    def _overwrite(self, bucket: Sequence[torch.Tensor], flat: torch.Tensor) -> None:
+        self.sum(flat)
+        parts = torch.split(flat, [tensor.numel() for tensor in bucket])
+        for tensor, part in zip(bucket, parts, strict=True):
+            tensor.copy_(part.view_as(tensor))
