@@ -107,17 +107,20 @@ def _adapt_evaluation(flags: dict[str, Any]) -> None:
 
 
 def _adapt_steps(flags: dict[str, Any]) -> None:
-    """max_steps: -1 says nothing; else it ends the run (NVIDIA), or replaces the epochs (Hugging Face)."""
+    """A number of updates replaces the epochs of a file.
+
+    max_steps: -1 says nothing; else it ends the run (NVIDIA), or replaces the epochs (Hugging Face).
+    """
     value = flags.pop("max_steps", None)
     if isinstance(value, list):
         value = value[-1]
-    if value is None or value < 0:
-        return
-    if any(name in flags for name in _STOPPING):
+    if value is not None and value >= 0 and any(name in flags for name in _STOPPING):
         flags["steps_this_run"] = int(value)
-    else:
+    elif value is not None and value >= 0:
         flags["steps"] = int(value)
         flags["num_train_epochs"] = None
+    if any(name in flags for name in ("steps", "num_train_steps")):
+        flags.setdefault("num_train_epochs", None)
 
 
 def _asks_for_each(flags: Mapping[str, Any]) -> bool:

@@ -324,6 +324,7 @@ def test_a_command_that_names_no_optimiser_has_googles_and_its_epochs():
     assert_keys(make_task_config(["--task=mrpc", "--steps=7"]), num_train_epochs=None, steps=7)
     given = make_task_config(["--task=mrpc", "--optimiser=adamw", "--base-learning-rate=1e-3"])
     assert_keys(given, schedule="polynomial_decay", warmup=0, weight_decay=None, base_learning_rate=1e-3)
+    assert_keys(make_task_config(["--config=squad_base", "--steps=7"]), num_train_epochs=None, steps=7)
     shipped = make_task_config(["--config=squad_large"])
     assert_keys(shipped, base_learning_rate=3e-5, num_train_epochs=2, global_batch_size=32)
 
