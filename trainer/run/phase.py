@@ -192,6 +192,11 @@ def make_loader(
 ) -> Loader[Batch]:
     """The loader of this worker's micro-batches, from the state's position on."""
     config = runtime.config
+
+    def warn(message: str) -> None:
+        if not config.finetuning.is_finetuning:  # features are one file for any number of workers
+            runtime.log(f"warning: {message}")
+
     return Loader(
         data,
         form=form,
@@ -206,7 +211,7 @@ def make_loader(
         packing=runtime.packing,
         bins=config.data.bins,
         prepare=runtime.device.prepare,
-        warn=lambda message: runtime.log(f"warning: {message}"),
+        warn=warn,
     )
 
 
