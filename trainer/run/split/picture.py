@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Sequence
 from xml.sax.saxutils import escape, quoteattr
 
 from trainer.run.split.axis import Axis, make_axis
-from trainer.run.split.words import devices_of, layers_of
+from trainer.run.split.words import devices_of, four_digits, layers_of
 from trainer.strategies.split.plan import Plan
 from trainer.strategies.split.timeline import (
     ALL_REDUCE,
@@ -74,7 +74,7 @@ def _subtitle(plan: Plan, events: Sequence[Event]) -> str:
     end = max(event.end for event in events)
     idle = f"{idle_share(events, len(plan.stages)):.1%} of the time of the passes is idle"
     return (
-        f"{plan.examples:,} sequences of {plan.sequence_length} ids in {end * 1e3:,.1f} ms; {idle}; "
+        f"{plan.examples:,} sequences of {plan.sequence_length} ids in {four_digits(end * 1e3)} ms; {idle}; "
         f"{plan.precision}, times are forecast"
     )
 

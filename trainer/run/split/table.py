@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from trainer.config.model import ModelConfig
-from trainer.run.split.words import devices_of, layers_of
+from trainer.run.split.words import devices_of, four_digits, layers_of
 from trainer.strategies.split.plan import Plan, StagePlan
 
 _BYTES = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
@@ -110,14 +110,9 @@ def _memory_rows(plan: Plan, memory: int | None, margin: float) -> Iterator[tupl
 def _time_rows(plan: Plan, source: str) -> Iterator[tuple[str, str]]:
     yield "bubble", f"{plan.bubble:.1%} of the time of the passes is spent waiting"
     rate = plan.examples / plan.seconds
-    yield "forecast", f"{_short(rate)} sequences/s, {_short(rate * plan.sequence_length)} tokens/s"
-    time = f"{_short(plan.seconds)} s" if plan.seconds >= 1 else f"{_short(plan.seconds * 1e3)} ms"
+    yield "forecast", f"{four_digits(rate)} sequences/s, {four_digits(rate * plan.sequence_length)} tokens/s"
+    time = f"{four_digits(plan.seconds)} s" if plan.seconds >= 1 else f"{four_digits(plan.seconds * 1e3)} ms"
     yield "", f"{time} an update; {source}"
-
-
-def _short(value: float) -> str:
-    """The value with four digits, or all before the point."""
-    return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
 
 
 def _byte_unit(number: float) -> tuple[float, str]:

@@ -1,4 +1,4 @@
-"""Words for the parts of a plan: layers, devices."""
+"""Words for the parts of a plan: layers, devices, numbers."""
 
 from trainer.strategies.split.plan import Plan, StagePlan
 
@@ -12,6 +12,11 @@ def devices_of(plan: Plan, stage: int) -> str:
     """The devices that have a copy of the stage, by rank: "4", "4-5"."""
     first = stage * plan.copies
     return _from_to(first, first + plan.copies - 1)
+
+
+def four_digits(value: float) -> str:
+    """The value with four digits, or all before the point: "0.05375", "12,345"."""
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
 
 
 def _from_to(first: int, last: int) -> str:
