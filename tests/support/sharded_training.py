@@ -52,7 +52,8 @@ class Trial:
 class Result:
     """Of one process: its parts at the start and at the end with the moments, and what it counted.
 
-    losses: of each update, over this process's micro-batches. bytes: of weights and moments in memory.
+    losses: of each update, over this process's micro-batches. bytes: of weights and moments in memory. kept:
+    the layers' weights that a forward pass keeps for its backward pass, and their bytes between the two.
     """
 
     first: dict[str, Part]
@@ -63,6 +64,7 @@ class Result:
     scale: float
     evaluated: Tensor
     bytes: int
+    kept: tuple[int, int]
 
 
 def train(trial: Trial, workers: Collective, strategy_name: str) -> Result:
@@ -93,8 +95,25 @@ def train(trial: Trial, workers: Collective, strategy_name: str) -> Result:
         skipped=strategy.read_skipped(),
         scale=strategy.scale.state_dict().get("value", 1.0),
         evaluated=evaluated,
+        kept=_kept_weights(strategy, runtime, model, held_out[0]),
         bytes=sum(part.rows.untyped_storage().nbytes() for part in last.values()),
     )
+
+
+def _kept_weights(strategy: Any, runtime: Runtime, model: Any, batch: Batch) -> tuple[int, int]:
+    shapes = {(40, 16), (16, 40), (16, 16)}
+    saved = list[Tensor]()
+
+    def pack(tensor: Tensor) -> Tensor:
+        saved.append(tensor)
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        outcome = runtime.device.forward(lambda moved: runtime.task.outcome(model, moved), batch)
+    weights = [tensor.untyped_storage() for tensor in saved if tuple(tensor.shape) in shapes]
+    kept = {storage.data_ptr(): storage.nbytes() for storage in weights}
+    outcome.loss.backward()
+    return len(weights), sum(kept.values())
 
 
 def _own_parts(model: Any, strategy: Any) -> dict[str, Part]:

@@ -83,18 +83,23 @@ class NormedDense(Dense):
 
 
 class SelfAttention(nn.Module):
-    """Attention with separate query, key and value, each of which has its own LAMB trust ratio."""
+    """Attention with separate query, key and value, each of which has its own LAMB trust ratio.
+
+    joins: one product makes all three where the sequences allow it; it keeps a copy of their weights for
+    the backward pass.
+    """
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.heads = config.num_attention_heads
         self.dropout = config.attention_probs_dropout_prob
         width = config.hidden_size
+        self.joins = True
         self.query_key_scale = (width // self.heads) ** -0.25 if config.scale_query_key else None
         self.query, self.key, self.value = (nn.Linear(width, width) for _ in range(3))
 
     def forward(self, rows: Tensor, sequences: Sequences) -> Tensor:
-        query, key, value = self.project(rows, sequences.one_product)
+        query, key, value = self.project(rows, self.joins and sequences.one_product)
         scale = None
         if self.query_key_scale is not None:
             query = query * self.query_key_scale

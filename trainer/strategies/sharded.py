@@ -23,7 +23,6 @@ from trainer.strategies.sharding import (
     fill_shards,
     gather_no_more,
     shard_,
-    uncached_casts,
 )
 from trainer.strategies.step import make_step
 from trainer.strategies.strategy import Inference, Learner, Measured, UpdateNumber, Worker, loss_and_sums
@@ -33,7 +32,8 @@ def build_sharded(model: HeadedBert, device: Device, workers: Collective, divisi
     """This worker's rows of each weight on the device, with first weights, of a model on the meta device."""
     assert division.plan is not None
     with workers.naming_lost_workers():
-        shard_(model, copies_mesh(device, division), sum_type(device.config))
+        mesh, precision = copies_mesh(device, division), device.config.update.precision
+        shard_(model, mesh, precision, sum_type(device.config))
     model.to_empty(device=device.torch_device)
     fill_shards(model, model.first_weights())
     model.bert.recomputes = division.plan.stages[division.stage].recomputes
@@ -48,7 +48,7 @@ class ShardedInference(Inference):
     @contextmanager
     def evaluating(self) -> Iterator[Callable[[Batch], Measured]]:
         workers = self._worker.workers
-        with super().evaluating() as measure, uncached_casts():
+        with super().evaluating() as measure:
 
             def together(batch: Batch) -> Measured:
                 with workers.naming_lost_workers():
@@ -108,8 +108,7 @@ class Sharded(SplitStrategy):
         for number, batch in enumerate(batches):
             self._workers.stopping.check(exchanges=True)
             seed_micro_batch(self._worker, at, number)
-            with uncached_casts():
-                outcome = self._device.forward(self._learner, batch)
+            outcome = self._device.forward(self._learner, batch)
             self.scale.scale(outcome.loss / len(batches)).backward()  # type: ignore[no-untyped-call]
             self._device.after_backward()
             values.append(loss_and_sums(outcome))

@@ -6,7 +6,6 @@ hold its rows.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from math import ceil
 from typing import Any, NamedTuple
 
@@ -16,7 +15,7 @@ from torch import Tensor, nn
 
 from trainer.devices.device import Device
 from trainer.model.bert import HeadedBert
-from trainer.model.layers import Absent
+from trainer.model.layers import Absent, Norm
 from trainer.optim import Optimiser
 from trainer.strategies.division import Division
 from trainer.strategies.parts import Part
@@ -26,28 +25,47 @@ Mesh = Any
 
 
 def copies_mesh(device: Device, division: Division) -> Mesh:
-    """The processes that have this worker's stage; every worker must make the call."""
-    from torch.distributed.device_mesh import init_device_mesh
+    """The processes that have this worker's stage, in a group of their own; all workers must make the call.
 
-    kind = device.torch_device.type
-    if division.stages == 1:  # of all workers, whose group there is already
-        return init_device_mesh(kind, (division.copies,), mesh_dim_names=("copies",))
-    shape, names = (division.stages, division.copies), ("stages", "copies")
-    return init_device_mesh(kind, shape, mesh_dim_names=names)["copies"]
+    The group of all workers stays the collective's alone, which can then end its threads: one that is left
+    when the interpreter ends may crash it.
+    """
+    from torch.distributed.device_mesh import DeviceMesh
+
+    for stage in range(division.stages):
+        first = stage * division.copies
+        group = dist.new_group(range(first, first + division.copies))
+        if stage == division.stage:
+            own = group
+    return DeviceMesh.from_group(own, device.torch_device.type)
 
 
-def shard_(model: HeadedBert, mesh: Mesh, sum_type: torch.dtype | None = None) -> None:
+_HALF = {"bf16": torch.bfloat16, "fp16": torch.float16}
+
+
+def shard_(model: HeadedBert, mesh: Mesh, precision: str, sum_type: torch.dtype | None = None) -> None:
     """Divide the weights of a model on the meta device: each layer that is there, then all the rest.
 
-    sum_type: the type in which gradients are added up; None: their own.
+    In 16 bits a layer is gathered in them, all but its norms, so that autocast finds products' weights as
+    it would make them, and keeps none for the backward pass. sum_type: the type in which gradients are
+    added up; None: fp32.
     """
     from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 
-    policy = MixedPrecisionPolicy(reduce_dtype=sum_type, cast_forward_inputs=False)
+    def policy(dtype: torch.dtype | None) -> MixedPrecisionPolicy:
+        sums = sum_type or torch.float32
+        return MixedPrecisionPolicy(param_dtype=dtype, reduce_dtype=sums, cast_forward_inputs=False)
+
+    half = _HALF.get(precision)
     for layer in model.bert.encoder.layer:
-        if not isinstance(layer, Absent):
-            fully_shard(layer, mesh=mesh, mp_policy=policy)
-    fully_shard(model, mesh=mesh, mp_policy=policy)
+        if isinstance(layer, Absent):
+            continue
+        layer.attention.self.joins = False  # type: ignore[union-attr]
+        norms: list[nn.Module] = [module for module in layer.modules() if isinstance(module, Norm)]
+        if half is not None:
+            fully_shard(norms, mesh=mesh, mp_policy=policy(None), reshard_after_forward=False)
+        fully_shard(layer, mesh=mesh, mp_policy=policy(half))
+    fully_shard(model, mesh=mesh, mp_policy=policy(None))
 
 
 def fill_shards(model: nn.Module, values: Iterable[tuple[str, Tensor]]) -> None:
@@ -141,17 +159,6 @@ class Held:
 
     def _part(self, shard: Shard, name: str, rows: Tensor) -> Part:
         return Part(name=name, shape=tuple(shard.weight.shape), start=shard.start, rows=rows, writes=True)
-
-
-@contextmanager
-def uncached_casts() -> Iterator[None]:
-    """The context of forward passes without autocast's cache, which would keep all weights in 16 bits."""
-    before = torch.is_autocast_cache_enabled()
-    torch.set_autocast_cache_enabled(False)
-    try:
-        yield
-    finally:
-        torch.set_autocast_cache_enabled(before)
 
 
 class ShardNorms:

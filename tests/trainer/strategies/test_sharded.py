@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from tests.support.launching import ROOT, launch
-from tests.support.sharded_training import Result, Trial, distance, joined, train
+from tests.support.sharded_training import SHAPE, Result, Trial, distance, joined, train
 from tests.support.training_runs import errors, losses, refuse, start_workers, tensors, words
 from trainer.collectives.single import Single
 from trainer.config.settings import Config
@@ -128,6 +128,16 @@ def test_each_process_holds_its_share_of_weights_and_moments(two, three):
         share = alone("lamb").bytes / len(results)
         assert all(result.bytes <= share + rows for result in results)
         assert sum(result.bytes for result in results) >= alone("lamb").bytes
+
+
+@pytest.mark.parametrize("name", ["lamb", "bf16"])
+def test_between_its_passes_a_layer_has_no_gathered_weight(two, name):
+    least, rest = 4 * SHAPE.num_hidden_layers, 2 * 16 * 16 * 4  # the pooler and the head's are of that size
+    assert alone(name).kept[0] > least
+    assert alone(name).kept[1] > 2 * rest
+    for result in two[name]:
+        assert result.kept[0] > least
+        assert result.kept[1] <= rest
 
 
 # Whole runs
