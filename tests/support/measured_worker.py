@@ -1,0 +1,36 @@
+"""A worker of the trainer that notes its memory: measured_worker.py FOLDER ARGUMENTS.
+
+FOLDER/RANK.json gets two numbers of bytes: the memory before the run, with all modules imported, and the
+most at any time until its end.
+"""
+
+import json
+import os
+import re
+import sys
+from pathlib import Path
+
+import torch.distributed.fsdp
+import torch.distributed.pipelining  # noqa: F401
+
+import trainer.run.pretrain  # noqa: F401
+from trainer.__main__ import main
+
+STATUS = Path("/proc/self/status")
+
+
+def kilobytes(name: str) -> int:
+    found = re.search(rf"^{name}:\s+(\d+) kB$", STATUS.read_text(), re.MULTILINE)
+    assert found
+    return int(found[1])
+
+
+if __name__ == "__main__":
+    folder = Path(sys.argv[1])
+    torch.ones(64, 64) @ torch.ones(64, 64)  # starts the threads of the products
+    Path("/proc/self/clear_refs").write_text("5")  # forgets the peak so far
+    before = kilobytes("VmRSS")
+    status = main(sys.argv[2:])
+    note = {"before": before * 1024, "peak": kilobytes("VmHWM") * 1024}
+    (folder / f"{os.environ['RANK']}.json").write_text(json.dumps(note))
+    sys.exit(status)
