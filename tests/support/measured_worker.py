@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import torch.distributed.fsdp
-import torch.distributed.pipelining  # noqa: F401
+import torch.distributed.pipelining
 
 import trainer.run.pretrain  # noqa: F401
 from trainer.__main__ import main

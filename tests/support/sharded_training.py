@@ -21,9 +21,9 @@ from trainer.devices.cpu import Cpu
 from trainer.run.divide import divide
 from trainer.run.runtime import Runtime, make_model
 from trainer.strategies.division import whole
-from trainer.strategies.parts import Part, SplitStrategy
+from trainer.strategies.parts import Part
 from trainer.strategies.registry import find_strategy
-from trainer.strategies.strategy import UpdateNumber
+from trainer.strategies.strategy import SplitStrategy, UpdateNumber
 from trainer.tasks.registry import find_task
 
 BATCH_SIZE = 2

@@ -1,5 +1,6 @@
 """The host's own processor."""
 
+import ctypes
 import platform
 
 import torch
@@ -8,6 +9,12 @@ from trainer.devices.availability import Availability
 from trainer.devices.cpu_attention import cpu_attention
 from trainer.devices.device import Device
 from trainer.model.attention import FlatAttention
+
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
+"""Numbers of glibc's mallopt."""
+
+_LARGE = 1 << 20
+"""Bytes: larger tensors have memory of their own; otherwise glibc keeps up to half as much again."""
 
 
 class Cpu(Device):
@@ -20,6 +27,12 @@ class Cpu(Device):
 
     def seed(self, seed: int) -> None:
         torch.default_generator.manual_seed(seed)  # torch.manual_seed takes 50 times as long
+
+    def return_memory(self) -> None:
+        if platform.libc_ver()[0] == "glibc":
+            library = ctypes.CDLL(None)
+            for parameter in (_MMAP_THRESHOLD, _TRIM_THRESHOLD):
+                library.mallopt(parameter, _LARGE)
 
     @property
     def attention(self) -> FlatAttention:

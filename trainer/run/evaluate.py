@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from bertdata.dataset.reader import OpenedDataset
-from bertdata.errors import BertDataError, DataError
+from bertdata.errors import BertDataError
 from bertdata.io import storage
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
@@ -24,7 +24,9 @@ from trainer.report.tables import EvaluationResults
 from trainer.report.terminal import Terminal
 from trainer.run.checkpoint import STATE, State, choose_checkpoint, find_checkpoints, read_state
 from trainer.run.checkpoint_source import find_own, open_checkpoint, read_weights_into
+from trainer.run.divide import divide
 from trainer.run.runtime import Runtime, begin, find_model_config, make_model
+from trainer.run.split_tensors import read_split_weights
 from trainer.strategies.registry import find_inference
 from trainer.strategies.strategy import Inference, Strategy
 from trainer.tasks.task import Task, TaskEvaluation
@@ -142,11 +144,10 @@ def evaluate_checkpoints(runtime: Runtime, *, poll: bool = False, timeout: float
             known, step, trained, is_last = found
             if evaluation is None or known != shape:
                 shape = known
-                evaluation, model = _prepare(runtime, shape)
+                runtime, evaluation, model = _prepare(runtime, shape)
                 inference = find_inference(runtime.worker(model))
-            if runtime.share(partial(read, read_trained_weights, runtime.task, model, path)) is None:
+            if not _fill(runtime, model, inference, path, read):
                 continue
-            runtime.workers.broadcast(model.state_dict().values())
             report.begin_evaluation()
             record = evaluation.measure(inference, step=step, trained=trained)
             report.evaluation(record)
@@ -188,11 +189,22 @@ def _unless_removed(path: str, poll: bool, read: Callable[..., Any], *arguments:
         raise
 
 
+def _fill(
+    runtime: Runtime, model: HeadedBert, inference: Inference, path: str, read: Callable[..., Any]
+) -> bool:
+    """Fill the model of every worker with the weights at the path; False where they are gone (``read``)."""
+    if runtime.division.plan is not None:
+        read_split_weights(runtime, model.config, inference.weight_parts(), path)
+        return True
+    if runtime.share(partial(read, read_trained_weights, runtime.task, model, path)) is None:
+        return False
+    runtime.workers.broadcast(model.state_dict().values())
+    return True
+
+
 def read_trained_weights(task: Task, model: HeadedBert, path: str) -> bool:
     """Fill the model with trained weights; DataError where they lack the task's own head."""
-    missing = read_weights_into(model, path)
-    if task.head is not None and any(name.startswith(task.head) for name in missing):
-        raise DataError(f"{path}: has no head for the task {task.name}; fine-tune it first")
+    task.check_head(read_weights_into(model, path), path)
     return True
 
 
@@ -212,8 +224,11 @@ def _is_followed(path: Path, state: State) -> bool:
     return any(number > state.number for number in find_checkpoints(str(path.parent.parent)))
 
 
-def _prepare(runtime: Runtime, shape: dict[str, Any] | None) -> tuple[Evaluation, HeadedBert]:
-    """The evaluation and a model of the checkpoint's shape, or of the configured one if it has none."""
+def _prepare(runtime: Runtime, shape: dict[str, Any] | None) -> tuple[Runtime, Evaluation, HeadedBert]:
+    """The evaluation and a model of the checkpoint's shape, or of the configured one if it has none.
+
+    The runtime has this worker's place.
+    """
     config = runtime.config
     model = ModelConfig.from_dict(shape) if shape else None
     tokens = model.vocab_size if model else None
@@ -221,6 +236,8 @@ def _prepare(runtime: Runtime, shape: dict[str, Any] | None) -> tuple[Evaluation
     runtime.log("opening the data")
     data = task.open(config, config.data.eval_data, tokens)
     training = task.open(config, config.data.train_data, tokens) if config.data.train_data else None
+    model = model or find_model_config(config, data)
+    runtime = divide(runtime, model, data.layout.max_seq_length)
     evaluation = Evaluation.of(runtime, data, training)
     runtime.log("building the model")
-    return evaluation, make_model(runtime, model or find_model_config(config, data))
+    return runtime, evaluation, make_model(runtime, model)

@@ -18,7 +18,7 @@ from bertdata.errors import BertDataError, SettingsError, StorageError
 from bertdata.io.file_check import file_md5
 from trainer.config.model import ModelConfig
 from trainer.errors import CheckpointError
-from trainer.model.checkpoints.checkpoint import Stored
+from trainer.model.checkpoints.checkpoint import Checkpoint, Stored
 from trainer.model.checkpoints.filling import match_moments, match_weights
 from trainer.model.checkpoints.safetensors_files import (
     INDEX,
@@ -44,7 +44,8 @@ from trainer.run.checkpoint import (
 from trainer.run.checkpoint_source import open_checkpoint
 from trainer.run.checkpoint_writer import CheckpointWriter
 from trainer.run.runtime import Runtime
-from trainer.strategies.parts import Part, SplitStrategy
+from trainer.strategies.parts import Part
+from trainer.strategies.strategy import SplitStrategy
 
 Shapes = Mapping[str, tuple[int, ...]]
 
@@ -56,16 +57,15 @@ class SplitTensors:
         self._runtime, self._shape, self._strategy = runtime, shape, strategy
 
     def read_weights(self, path: str) -> None:
-        self._together(lambda: self._read_foreign(path))
+        together(self._runtime, lambda: self._read_foreign(path))
 
     def _read_foreign(self, path: str) -> None:
         """Fill this worker's parts from a checkpoint of any origin."""
         with_moments = self._runtime.config.run.start_moments
         checkpoint = open_checkpoint(path, with_moments=with_moments)
-        own = self._runtime.empty_model(self._shape).state_dict()
-        weights, _ = match_weights(own, self._shape, checkpoint)
-        _fill(self._strategy.weight_parts(), weights)
+        fill_parts(self._runtime, self._shape, self._strategy.weight_parts(), checkpoint)
         if with_moments:
+            own = self._runtime.empty_model(self._shape).state_dict()
             moments = match_moments(own, self._shape, checkpoint)
             if not moments:
                 raise CheckpointError(f"{path}: holds no moments of an optimiser; leave out start_moments")
@@ -78,9 +78,9 @@ class SplitTensors:
         workers = self._runtime.workers
         every = [file for some in files.values() for file in some]
         mine = every[workers.rank :: workers.size]
-        self._together(lambda: [check_file(path, saved, file) for file in mine])
+        together(self._runtime, lambda: [check_file(path, saved, file) for file in mine])
         for name, some in files.items():
-            self._together(partial(self._read_parts, path, some, parts[name]))
+            together(self._runtime, partial(self._read_parts, path, some, parts[name]))
         self._strategy.set_applied(applied)
 
     def share(self) -> None:
@@ -100,12 +100,12 @@ class SplitTensors:
         every = {file: shapes for one in files.values() for file, shapes in one.items()}
         mine = sorted(every)[runtime.workers.rank :: runtime.workers.size]
         with ExitStack() as stack:
-            begun = self._together(lambda: self._begin(stack, path, every))
+            begun = together(self._runtime, lambda: self._begin(stack, path, every))
             folder = Path(begun[0])
-            self._together(lambda: self._write(folder, files, parts))
-            sums = self._together(lambda: {file: file_md5(str(folder / file)) for file in mine})
+            together(self._runtime, lambda: self._write(folder, files, parts))
+            sums = together(self._runtime, lambda: {file: file_md5(str(folder / file)) for file in mine})
             md5s = {file: md5 for some in sums for file, md5 in some.items()}
-            self._together(lambda: self._end(stack, folder, replace(state, files=md5s), files))
+            together(self._runtime, lambda: self._end(stack, folder, replace(state, files=md5s), files))
         if runtime.workers.rank == 0:
             prune(output_dir, state, runtime.config.run.keep_checkpoints)
 
@@ -193,20 +193,40 @@ class SplitTensors:
             for descriptor in descriptors.values():
                 os.close(descriptor)
 
-    def _together(self, work: Callable[[], Any]) -> list[Any]:
-        """Every worker's result of its work, by rank; an error of one ends all."""
-        result, failure = None, None
-        try:
-            result = work()
-        except BertDataError as error:
-            failure = error
-        except OSError as error:
-            failure = StorageError(f"rank {self._runtime.workers.rank}: {error}")
-        gathered = self._runtime.workers.gather([failure and str(failure), result])
-        messages = [message for message, _ in gathered if message is not None]
-        if messages:
-            self._runtime.stop_all(failure or CheckpointError(messages[0]))
-        return [value for _, value in gathered]
+
+def read_split_weights(runtime: Runtime, shape: ModelConfig, parts: Sequence[Part], path: str) -> None:
+    """Fill every worker's parts of a model to be evaluated; DataError where its task's head is missing."""
+
+    def read() -> None:
+        missing = fill_parts(runtime, shape, parts, open_checkpoint(path, with_moments=False))
+        runtime.task.check_head(missing, path)
+
+    together(runtime, read)
+
+
+def fill_parts(
+    runtime: Runtime, shape: ModelConfig, parts: Sequence[Part], checkpoint: Checkpoint
+) -> list[str]:
+    """Fill a worker's parts of the weights from any checkpoint; returns the names that it lacks."""
+    weights, missing = match_weights(runtime.empty_model(shape).state_dict(), shape, checkpoint)
+    _fill(parts, weights)
+    return missing
+
+
+def together(runtime: Runtime, work: Callable[[], Any]) -> list[Any]:
+    """Every worker's result of its work, by rank; an error of one ends all."""
+    result, failure = None, None
+    try:
+        result = work()
+    except BertDataError as error:
+        failure = error
+    except OSError as error:
+        failure = StorageError(f"rank {runtime.workers.rank}: {error}")
+    gathered = runtime.workers.gather([failure and str(failure), result])
+    messages = [message for message, _ in gathered if message is not None]
+    if messages:
+        runtime.stop_all(failure or CheckpointError(messages[0]))
+    return [value for _, value in gathered]
 
 
 def _dealt(shapes: Shapes, count: int) -> list[Shapes]:

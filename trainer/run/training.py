@@ -21,9 +21,8 @@ from trainer.run.model_tensors import ModelTensors, WholeTensors
 from trainer.run.resume_check import changed_settings
 from trainer.run.runtime import Runtime
 from trainer.run.split_tensors import SplitTensors
-from trainer.strategies.parts import SplitStrategy
 from trainer.strategies.registry import find_strategy
-from trainer.strategies.strategy import Strategy
+from trainer.strategies.strategy import SplitStrategy, Strategy
 
 _LOST_SECONDS = 3.0  # for a save after a worker was lost: the launcher will soon end this one
 

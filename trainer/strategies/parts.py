@@ -1,12 +1,8 @@
-"""Strategies whose workers hold different parts of the model, and those parts."""
+"""The part of a weight that a worker holds."""
 
-from abc import abstractmethod
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from torch import Tensor
-
-from trainer.strategies.strategy import Strategy
 
 
 class Part(NamedTuple):
@@ -22,25 +18,3 @@ class Part(NamedTuple):
     start: int
     rows: Tensor
     writes: bool
-
-
-class SplitStrategy(Strategy):
-    """A strategy for a model that no worker has as a whole."""
-
-    @abstractmethod
-    def weight_parts(self) -> Sequence[Part]:
-        """The weights that this worker holds, in the order of the model."""
-
-    @abstractmethod
-    def moment_parts(self) -> Sequence[Part]:
-        """The optimiser's tensors that this worker holds; zeros before the first update."""
-
-    @abstractmethod
-    def set_applied(self, applied: int) -> None:
-        """Set the count of updates that changed the weights, of the phase and of the optimiser."""
-
-    def moments(self) -> dict[str, Tensor]:
-        raise AssertionError("no worker has all moments of a split model")
-
-    def load_moments(self, moments: dict[str, Tensor], applied: int) -> None:
-        raise AssertionError("no worker has all moments of a split model")

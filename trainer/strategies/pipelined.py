@@ -16,13 +16,13 @@ from trainer.model.pieces import keep_layers
 from trainer.optim import Optimiser, Preset, find_preset, group_parameters
 from trainer.strategies.division import Division
 from trainer.strategies.optimiser import make_scale, optimiser_settings
-from trainer.strategies.parts import Part, SplitStrategy
+from trainer.strategies.parts import Part
 from trainer.strategies.replicated import sum_type
 from trainer.strategies.stage import Pipeline, Stage
 from trainer.strategies.stage_groups import StageGroups
 from trainer.strategies.stage_norms import StageNorms
 from trainer.strategies.step import make_step
-from trainer.strategies.strategy import Inference, Measured, UpdateNumber, Worker
+from trainer.strategies.strategy import Inference, Measured, SplitStrategy, UpdateNumber, Worker
 
 TIED = "bert.embeddings.word_embeddings.weight"
 """The weight that the first and the last stage both have, where the heads use it."""

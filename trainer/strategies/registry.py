@@ -58,6 +58,8 @@ def build_model(model: HeadedBert, device: Device, workers: Collective, division
 
     model: the whole model on the meta device, which is changed.
     """
+    if division.plan is not None:
+        device.return_memory()
     return STRATEGIES[strategy_name(device, division)].build(model, device, workers, division)
 
 

@@ -14,7 +14,7 @@ from trainer.optim import Optimiser, find_preset, group_parameters
 from trainer.strategies.division import Division
 from trainer.strategies.dropout import seed_micro_batch
 from trainer.strategies.optimiser import make_scale, optimiser_settings
-from trainer.strategies.parts import Part, SplitStrategy
+from trainer.strategies.parts import Part
 from trainer.strategies.replicated import sum_type
 from trainer.strategies.sharding import (
     Held,
@@ -25,7 +25,15 @@ from trainer.strategies.sharding import (
     shard_,
 )
 from trainer.strategies.step import make_step
-from trainer.strategies.strategy import Inference, Learner, Measured, UpdateNumber, Worker, loss_and_sums
+from trainer.strategies.strategy import (
+    Inference,
+    Learner,
+    Measured,
+    SplitStrategy,
+    UpdateNumber,
+    Worker,
+    loss_and_sums,
+)
 
 
 def build_sharded(model: HeadedBert, device: Device, workers: Collective, division: Division) -> HeadedBert:
@@ -56,6 +64,10 @@ class ShardedInference(Inference):
 
             yield together
         gather_no_more(self._worker.model)
+
+    def weight_parts(self) -> Sequence[Part]:
+        """The weights that this worker holds."""
+        return Held(self._worker.model).weight_parts()
 
 
 class Sharded(SplitStrategy):

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Protocol
 from torch import Tensor
 
 from bertdata.dataset.reader import OpenedDataset
-from bertdata.errors import SettingsError
+from bertdata.errors import DataError, SettingsError
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
@@ -97,6 +97,11 @@ class Task(ABC):
     @abstractmethod
     def new_model(self, shape: ModelConfig) -> HeadedBert:
         """The model with random weights, in host memory or on the default device."""
+
+    def check_head(self, missing: Sequence[str], path: str) -> None:
+        """DataError where the weights at the path lack the task's own head; missing: the names they lack."""
+        if self.head is not None and any(name.startswith(self.head) for name in missing):
+            raise DataError(f"{path}: has no head for the task {self.name}; fine-tune it first")
 
     @abstractmethod
     def outcome(self, model: Model, batch: Batch) -> Outcome:
