@@ -85,6 +85,7 @@ MEMORY = (
     Case("post-norm, fp32"),
     Case("post-norm, fp32, one micro-batch", changes={"micro_batches": 1}),
     Case("post-norm, fp32, AdamW", changes={"optimiser": "adamw"}),
+    Case("post-norm, fp32, clipped by micro-batch", changes={"clips_micro_batches": True}),
     Case("post-norm, fp32, recomputed", changes={"must_recompute": True}),
     Case("post-norm, bf16", changes={"precision": "bf16"}),
     Case("pre-norm, fp32", PRE_NORM),
@@ -150,7 +151,10 @@ def work(kind: str, number: int, folder: Path) -> None:
     case = {"memory": MEMORY, "time": TIME}[kind][number]
     request = case.request
     config = Config.of(
-        optimiser=request.optimiser, batch_size=request.batch_size, precision=request.precision
+        optimiser=request.optimiser,
+        batch_size=request.batch_size,
+        precision=request.precision,
+        clipping="per_micro_batch" if request.clips_micro_batches else "per_update",
     )
     runtime = begin(config)
     rank = runtime.workers.rank

@@ -39,6 +39,7 @@ def request_of(
         head=config.finetuning.task,
         masked=None if config.finetuning.is_finetuning else config.data.max_predictions_per_seq,
         attention=attention,
+        clips_micro_batches=update.micro_batch_clip_norm(1) is not None,
         memory_margin=split.memory_margin,
         least_micro_batches=split.min_micro_batches,
         most_micro_batches=split.max_micro_batches,

@@ -22,11 +22,19 @@ class StageMemory:
     """
 
     def __init__(
-        self, intervals: Intervals, copies: int, optimiser: OptimiserCosts, in_buckets: bool
+        self,
+        intervals: Intervals,
+        copies: int,
+        optimiser: OptimiserCosts,
+        in_buckets: bool,
+        clips: bool = False,
     ) -> None:
-        """in_buckets: the sums of gradients are there from the start, not from the first backward pass on."""
+        """in_buckets: the sums of gradients are there from the start, not from the first backward pass on.
+
+        clips: each micro-batch's gradients are all there before they are added to the sums.
+        """
         self._intervals = intervals
-        self._in_buckets = in_buckets
+        self._in_buckets, self._clips = in_buckets, clips
         parameters = intervals.parameters()
         self._weights = {False: VALUE * parameters, True: VALUE * -(-parameters // copies)}
         self._moments = {
@@ -69,7 +77,8 @@ class StageMemory:
         gradients = weights
         is_summing = self._in_buckets or micro_batches > in_flight
         start = in_flight * kept + self._start[kind]
-        end = np.maximum((in_flight - 1) * kept + self._end, self._step[kind.sharded])
+        apart = gradients * (self._clips and not kind.sharded and micro_batches > 1)
+        end = np.maximum((in_flight - 1) * kept + self._end + apart, self._step[kind.sharded])
         if is_summing:
             rest, there = np.maximum(start, end), gradients
         else:

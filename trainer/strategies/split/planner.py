@@ -133,7 +133,9 @@ class Planner:
         costs = self.costs(rows)
         intervals = Intervals(costs)
         is_whole = self.request.devices == copies
-        memory = StageMemory(intervals, copies, self._optimiser, in_buckets=is_whole and copies > 1)
+        clips = is_whole and self.request.clips_micro_batches
+        in_buckets = is_whole and copies > 1 and not clips
+        memory = StageMemory(intervals, copies, self._optimiser, in_buckets, clips)
         return StageTimes(intervals, copies, self.request.bandwidth, costs.step), memory
 
     def _allowed(self, mesh: Mesh) -> NDArray[np.bool_]:

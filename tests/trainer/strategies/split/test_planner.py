@@ -72,6 +72,7 @@ def cases(draw):
         optimiser=draw(st.sampled_from(("adamw", "sgd", "momentum", "lamb-mlperf"))),
         may_shard=draw(st.booleans()),
         may_recompute=draw(st.booleans()),
+        clips_micro_batches=draw(st.booleans()),
     )
     return request, made
 
@@ -159,8 +160,10 @@ def stage_bytes(request, costs, copies, stages, micro_batches, in_flight, bound,
     # Values of so few weights are one chunk of the optimiser.
     step = 4 * (values // share) if request.optimiser == "lamb-mlperf" else 0
     at_start = in_flight * kept + start
-    at_end = max((in_flight - 1) * kept + end, step) + weights
-    if micro_batches > in_flight or (stages == 1 and copies > 1):
+    clips = request.clips_micro_batches and stages == 1
+    apart = weights if clips and not sharded and micro_batches > 1 else 0
+    at_end = max((in_flight - 1) * kept + end + apart, step) + weights
+    if micro_batches > in_flight or (stages == 1 and copies > 1 and not clips):
         at_start += weights  # the sums of gradients
     received = (2 * costs.layers[first - 1].handed if first else 0) + (
         layers[-1].handed if last < whole else 0
