@@ -15,7 +15,7 @@ class StageMemory:
     """Bytes on a device of each stage, by kind of stage: arrays of Intervals.
 
     A device holds weights, moments, what each micro-batch under way keeps, and the tensors that a pipeline
-    receives into: PyTorch's makes one for each micro-batch of an update, which has a gradient too. On top
+    receives into, activations and gradients: PyTorch's has its own for each micro-batch of an update. On top
     comes the largest of four: the start of a backward pass in the heads or the highest layer, its end in the
     lowest layer or the embeddings, and the optimiser's step. A sharded stage holds its share of the weights
     and, gathered, those of embeddings and heads and of two layers, each with its gradients.
@@ -46,11 +46,8 @@ class StageMemory:
             sharded: _step_working(intervals, optimiser, copies if sharded else 1)
             for sharded in (False, True)
         }
-        self._received = 2 * intervals.handed_in() + intervals.handed_out()
-        self._kept = {
-            False: intervals.total("kept") + intervals.ends("kept"),
-            True: intervals.total("handed") + intervals.ends("kept"),
-        }
+        self._received = intervals.handed_in() + intervals.handed_out()
+        self._kept = {kind: intervals.ends("kept") + _kept(intervals, kind) for kind in KINDS}
         self._start = {kind: _start_working(intervals, kind) for kind in KINDS}
         self._end = _end_working(intervals)
         self._heads_kept = intervals.is_last * intervals.costs.heads.kept
@@ -73,7 +70,7 @@ class StageMemory:
 
     def _parts(self, kind: Kind, in_flight: int, micro_batches: int) -> tuple[Whole, Whole, Whole, Whole]:
         """Weights, moments, gradients and the rest at the moment when their sum is largest."""
-        weights, kept = self._weights[kind.sharded], self._kept[kind.recomputes]
+        weights, kept = self._weights[kind.sharded], self._kept[kind]
         gradients = weights
         is_summing = self._in_buckets or micro_batches > in_flight
         start = in_flight * kept + self._start[kind]
@@ -86,6 +83,14 @@ class StageMemory:
             rest, there = np.where(is_end, end, start), np.where(is_end, gradients, 0)
         fixed = micro_batches * self._received + self._gathered[kind.sharded]
         return weights, self._moments[kind.sharded], there, rest + fixed
+
+
+def _kept(intervals: Intervals, kind: Kind) -> Whole:
+    """What the layers keep of a micro-batch; sharded ones are gathered again in 16 bits and keep no casts."""
+    if kind.recomputes:
+        return intervals.total("handed")
+    casts = intervals.total("cast") if kind.sharded else 0
+    return np.asarray(intervals.total("kept") - casts)
 
 
 def _start_working(intervals: Intervals, kind: Kind) -> Whole:

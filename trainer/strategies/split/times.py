@@ -12,13 +12,16 @@ class StageTimes:
 
     bandwidth: bytes a second between devices. step: seconds of the optimiser's step for one value. Copies
     send and receive 2 (n - 1) / n of their gradients in an all-reduce; a sharded stage gathers its weights
-    for each pass and scatters their gradients, (n - 1) / n each, without overlap.
+    for each pass, layers in the type of their products, and scatters the gradients, (n - 1) / n of each,
+    without overlap.
     """
 
     def __init__(self, intervals: Intervals, copies: int, bandwidth: float, step: float) -> None:
         self._copies = copies
         values = intervals.parameters()
-        self._moved = VALUE * values * ((copies - 1) / copies) / bandwidth
+        share = (copies - 1) / copies / bandwidth
+        self._moved = VALUE * values * share
+        self._gathered = (VALUE * values - intervals.total("cast")) * share
         ends = {name: _of_ends(intervals, name) for name in ("forward", "backward")}
         self._layers = intervals.seconds("forward")
         self._forward = self._layers + ends["forward"]
@@ -29,11 +32,11 @@ class StageTimes:
         self._tied = is_one_end * (VALUE * intervals.costs.heads.tied / bandwidth)
 
     def forward(self, kind: Kind) -> Real:
-        return self._forward + self._moved if kind.sharded else self._forward
+        return self._forward + self._gathered if kind.sharded else self._forward
 
     def backward(self, kind: Kind) -> Real:
         backward = self._backward + self._layers if kind.recomputes else self._backward
-        return backward + 2 * self._moved if kind.sharded else backward
+        return backward + self._gathered + self._moved if kind.sharded else backward
 
     def all_reduce(self, kind: Kind) -> Real:
         if kind.sharded:

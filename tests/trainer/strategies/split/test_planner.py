@@ -37,9 +37,9 @@ LARGE = ModelConfig(hidden_size=2048, num_hidden_layers=96, num_attention_heads=
 
 def part(draw, name):
     size = st.integers(0, 1000)
-    kept = draw(size)
+    kept = draw(st.integers(100, 1000))
     return PartCosts(
-        parameters=draw(st.integers(1, 1000)),
+        parameters=draw(st.integers(50, 1000)),
         tied=draw(st.sampled_from((0, 500))) if name == "heads" else 0,
         kept=kept,
         handed=draw(st.integers(0, kept)),
@@ -129,8 +129,9 @@ def stage_seconds(request, costs, copies, bound, kind):
     busy = sum(one.forward + one.backward for one in parts)
     busy += sum(one.forward for one in layers) if recomputes else 0
     busy += 2 * layers[-1].handed / request.bandwidth if last < len(costs.layers) else 0
-    once = 4 * values * (copies - 1) / copies / request.bandwidth
-    busy += 3 * once if sharded else 0
+    share = (copies - 1) / copies / request.bandwidth
+    once, casts = 4 * values * share, sum(one.cast for one in layers)
+    busy += once + 2 * (4 * values - casts) * share if sharded else 0
     share = copies if sharded else 1
     reduce = 4 * shared / share / request.bandwidth + (0 if sharded else 2 * once)
     return busy, reduce + costs.step * values / share
@@ -144,7 +145,9 @@ def stage_bytes(request, costs, copies, stages, micro_batches, in_flight, bound,
     weights = 4 * math.ceil(values / share)
     moments = {"adamw": 8, "lamb-mlperf": 8, "momentum": 4, "sgd": 0}[request.optimiser]
     moments *= math.ceil(values / share)
-    kept = sum(one.kept for one in ends) + sum(one.handed if recomputes else one.kept for one in layers)
+    kept = sum(one.kept for one in ends) + sum(
+        one.handed if recomputes else one.kept - sharded * one.cast for one in layers
+    )
     waiting = 4 * costs.heads.tied if first == 0 and last == whole else 0
     busiest_layer = max(one.working + (one.kept if recomputes else 0) for one in layers)
     heads = costs.heads if last == whole else None
@@ -165,9 +168,7 @@ def stage_bytes(request, costs, copies, stages, micro_batches, in_flight, bound,
     at_end = max((in_flight - 1) * kept + end + apart, step) + weights
     if micro_batches > in_flight or (stages == 1 and copies > 1 and not clips):
         at_start += weights  # the sums of gradients
-    received = (2 * costs.layers[first - 1].handed if first else 0) + (
-        layers[-1].handed if last < whole else 0
-    )
+    received = (costs.layers[first - 1].handed if first else 0) + (layers[-1].handed if last < whole else 0)
     gathered = 0
     if sharded:
         tied = costs.heads.tied if last == whole and first > 0 else 0
