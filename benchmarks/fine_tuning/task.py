@@ -49,6 +49,6 @@ MRPC = BenchmarkTask(
     name="mrpc", metric="acc", points=100.0, bar=1.0, length=128, batch_size=32, epochs=3, rate=5e-5
 )
 SQUAD = BenchmarkTask(
-    name="squad", metric="f1", points=1.0, bar=2.0, length=384, batch_size=16, epochs=6, rate=1e-4
+    name="squad", metric="f1", points=1.0, bar=2.0, length=384, batch_size=8, epochs=4, rate=1e-4
 )
 TASKS = {task.name: task for task in (MRPC, SQUAD)}
