@@ -126,6 +126,9 @@ class Cuda(Device):
                 raise SettingsError(f"{case}, dropout {dropout:g}: {why}") from None
         return _NAMES[SDPBackend(choice)]
 
+    def memory(self, neighbours: int) -> int:
+        return int(torch.cuda.get_device_properties(self.torch_device).total_memory)
+
     def describe(self) -> str:
         about = torch.cuda.get_device_properties(self.torch_device)
         parts = [f"{about.name}, {about.total_memory / 2**30:.0f} GiB, CUDA {torch.version.cuda}, TF32"]

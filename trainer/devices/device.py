@@ -14,7 +14,7 @@ from trainer.data.batches import AnyBatch, Batch
 from trainer.devices.loss_scale import LossScale
 from trainer.devices.programs import LossAndSums, Programs
 from trainer.model.attention import FlatAttention, padded_attention
-from trainer.model.bert import Bert, HeadedBert
+from trainer.model.bert import Bert, HeadedBert, host_memory
 from trainer.optim import Preset, build_optimiser, clip_
 
 Result = TypeVar("Result")
@@ -185,6 +185,10 @@ class Device:
     def profile_activities(self) -> list[ProfilerActivity] | None:
         """The activities for torch's profiler to record; None: its default."""
         return None
+
+    def memory(self, neighbours: int) -> int:
+        """Bytes that this worker may use; neighbours: workers on this machine, itself included."""
+        return host_memory() // neighbours
 
     def describe(self) -> str:
         """One line about the hardware and its use."""

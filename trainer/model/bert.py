@@ -97,10 +97,15 @@ def new_model(config: ModelConfig) -> "BertForPreTraining":
     return BertForPreTraining(config)
 
 
+def host_memory() -> int:
+    """Bytes of this machine's memory."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
 def check_memory(config: ModelConfig) -> None:
     """SettingsError where this machine's memory cannot hold the model's weights."""
     needed = 4 * config.parameters
-    there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    there = host_memory()
     if needed > there:
         raise SettingsError(
             f"a model of {config.parameters:,} parameters takes {needed / 2**30:,.1f} GiB, this machine has "

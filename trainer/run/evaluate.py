@@ -146,7 +146,7 @@ def evaluate_checkpoints(runtime: Runtime, *, poll: bool = False, timeout: float
                 shape = known
                 runtime, evaluation, model = _prepare(runtime, shape)
                 inference = find_inference(runtime.worker(model))
-            if not _fill(runtime, model, inference, path, read):
+            if not give_weights(runtime, model, inference, path, read):
                 continue
             report.begin_evaluation()
             record = evaluation.measure(inference, step=step, trained=trained)
@@ -189,11 +189,15 @@ def _unless_removed(path: str, poll: bool, read: Callable[..., Any], *arguments:
         raise
 
 
-def _fill(
-    runtime: Runtime, model: HeadedBert, inference: Inference, path: str, read: Callable[..., Any]
+def _call(read: Callable[..., Any], *arguments: Any) -> Any:
+    return read(*arguments)
+
+
+def give_weights(
+    runtime: Runtime, model: HeadedBert, inference: Inference, path: str, read: Callable[..., Any] = _call
 ) -> bool:
     """Fill the model of every worker with the weights at the path; False where they are gone (``read``)."""
-    if runtime.division.plan is not None:
+    if runtime.division.is_split:
         read_split_weights(runtime, model.config, inference.weight_parts(), path)
         return True
     if runtime.share(partial(read, read_trained_weights, runtime.task, model, path)) is None:

@@ -13,7 +13,8 @@ from trainer.data.sizes import examples_per_row
 from trainer.model.checkpoints.hub_cache import find_pretrained
 from trainer.run.checkpoint import choose_checkpoint, find_checkpoints
 from trainer.run.checkpoint_source import is_checkpoint, open_checkpoint
-from trainer.run.evaluate import Evaluation, evaluate_checkpoints, read_trained_weights
+from trainer.run.divide import divide
+from trainer.run.evaluate import Evaluation, evaluate_checkpoints, give_weights
 from trainer.run.phase import train_phase
 from trainer.run.pretrain import lock_outputs
 from trainer.run.runtime import Runtime, begin, make_model
@@ -186,10 +187,11 @@ def _predict(prepared: Prepared) -> None:
 
     path = runtime.share(choose)
     data = runtime.task.open(config, prepared.predicted, shape.vocab_size)
+    runtime = divide(runtime, shape, data.layout.max_seq_length)
     model = make_model(runtime, shape)
-    runtime.share(lambda: read_trained_weights(runtime.task, model, path))
-    runtime.workers.broadcast(model.state_dict().values())
+    inference = find_inference(runtime.worker(model))
+    give_weights(runtime, model, inference, path)
     folder = storage.join(output_dir, _PREDICTED)
     prediction = Evaluation(runtime, data, runtime.task.prediction(data), folder)
-    prediction.measure(find_inference(runtime.worker(model)), step=0, trained=0)
+    prediction.measure(inference, step=0, trained=0)
     runtime.log(f"predictions by {path}: {folder}")

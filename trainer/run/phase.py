@@ -220,7 +220,8 @@ def announce(
 ) -> None:
     """Log the start point, the planned updates, the micro-batches' sizes, the model and the device."""
     device = runtime.device
-    copies = _counted(runtime.copies, "copy" if runtime.division.plan else "worker")
+    is_split = runtime.division.stages > 1
+    copies = _counted(runtime.copies, *(("cop", "ies", "y") if is_split else ("worker",)))
     shares = f"{copies} x {_counted(plan.accumulation, 'micro-batch', 'es')}"
     rows = f"{plan.batch_size}"
     if plan.examples_per_row > 1:
@@ -241,9 +242,9 @@ def announce(
     runtime.log(f"reading the first examples, making the first update{compiling}")
 
 
-def _counted(number: int, noun: str, ending: str = "s") -> str:
-    """The number with its noun, which has the ending unless the number is 1."""
-    return f"{number} {noun}{ending * (number != 1)}"
+def _counted(number: int, noun: str, ending: str = "s", of_one: str = "") -> str:
+    """The number with its noun, which has the ending, or the second one if the number is 1."""
+    return f"{number} {noun}{of_one if number == 1 else ending}"
 
 
 def count_calls(updates: int, device: Device) -> int:

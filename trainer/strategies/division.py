@@ -28,6 +28,11 @@ class Division:
         return self.rank % self.copies
 
     @property
+    def is_split(self) -> bool:
+        """True if no worker has the whole model."""
+        return self.plan is not None and self.plan.strategy != "replicated"
+
+    @property
     def is_last_stage(self) -> bool:
         """True if this worker has the heads, and with them the results."""
         return self.stage == self.stages - 1

@@ -44,6 +44,16 @@ def check_split(strategy: str, device: Device, workers: Collective) -> None:
         check_pipelining()
 
 
+def can_split(device: Device, workers: Collective) -> bool:
+    """True if ``check_split`` has nothing against either strategy."""
+    try:
+        for strategy in ("sharded", "pipelined"):
+            check_split(strategy, device, workers)
+    except SettingsError:
+        return False
+    return True
+
+
 def check_sharding() -> None:
     """SettingsError where this PyTorch cannot divide weights among processes."""
     if not torch.distributed.is_available() or not _has_fully_shard():

@@ -1,0 +1,140 @@
+"""The plan of a run: how its workers divide the model, made before the model is there."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from bertdata.errors import SettingsError
+from trainer.config.model import ModelConfig
+from trainer.devices.device import HOST, Device
+from trainer.run.runtime import Runtime
+from trainer.run.split.table import plan_lines
+from trainer.strategies.split.bandwidth import measure_bandwidth
+from trainer.strategies.split.configured import request_of
+from trainer.strategies.split.costs import Costs
+from trainer.strategies.split.plan import Plan, parse_plan
+from trainer.strategies.split.plan_file import write_plan
+from trainer.strategies.split.planner import make_plan
+from trainer.strategies.split.profile import profiled_costs
+from trainer.strategies.split.rates import SHEETS, DeviceRate, sheet_rate
+from trainer.strategies.split.request import PlanRequest
+
+_USUAL = "a100"  # rates of a GPU that is not in SHEETS
+_PROCESSOR = DeviceRate(flops=5e10, bytes=1e10, name="a core of a processor")
+_ALONE = 1e9  # bandwidth of one worker, which no plan depends on
+_BYTES_A_WEIGHT = 16  # weight, gradient and two moments in fp32
+_CERTAIN = 0.25  # share of the memory that weights may take where the whole model fits without a doubt
+
+
+def plan_run(runtime: Runtime, shape: ModelConfig, sequence_length: int) -> Plan | None:
+    """The plan of the configured strategy, the same on all workers; None: replicated, as without a plan.
+
+    It is logged, and written to save_plan. SettingsError where the model fits the devices in no way.
+    """
+    split = runtime.config.split
+    memory = device_memory(runtime)
+    is_certain = _BYTES_A_WEIGHT * shape.parameters < _CERTAIN * memory
+    if runtime.config.run.strategy == "auto" and is_certain:
+        return None
+    bandwidth = split.bytes_per_second or _ALONE
+    if split.bandwidth is None and runtime.workers.size > 1:
+        with runtime.workers.naming_lost_workers():
+            bandwidth = measure_bandwidth(runtime.device.torch_device)
+    found = runtime.share(lambda: _plan(runtime, shape, sequence_length, memory, bandwidth))
+    return None if found is None else parse_plan(found, "the plan")
+
+
+def device_memory(runtime: Runtime) -> int:
+    """Bytes of a worker's device, the smallest of all; a machine's processors share its memory."""
+    if (given := runtime.config.split.memory_bytes) is not None:
+        return given
+    workers = runtime.workers
+    machines = sum(rank == 0 for rank in workers.gather(workers.local_rank))
+    neighbours = -(-workers.size // machines)
+    return int(min(workers.gather(runtime.device.memory(neighbours))))
+
+
+def _plan(
+    runtime: Runtime, shape: ModelConfig, sequence_length: int, memory: int, bandwidth: float
+) -> dict[str, object] | None:
+    """The plan as JSON, made on one worker."""
+    config, device = runtime.config, runtime.device
+    rate = find_rate(device)
+    request = request_of(
+        config,
+        shape,
+        devices=runtime.workers.size,
+        sequence_length=sequence_length,
+        memory=memory,
+        bandwidth=bandwidth,
+        rate=rate,
+        attention=_attention(runtime),
+    )
+    costs, source = None, f"computed for {rate.name}"
+    if config.split.profile_layers:
+        runtime.log(f"timing the model's layers on device {device.name}")
+        costs, source = profiled_costs(request, device), f"layers measured on device {device.name}"
+    if config.run.strategy == "auto" and fits_as_configured(request, costs):
+        return None
+    try:
+        plan = best_plan(request, costs)
+    except SettingsError as error:
+        if config.run.strategy != "auto" or config.split.device_memory is not None:
+            raise
+        runtime.log(f"warning: {error}; each device has the whole model nevertheless")
+        return None
+    for line in filter(None, plan_lines(plan, memory, config.split.memory_margin, source)):
+        runtime.log(line)
+    if config.split.save_plan:
+        write_plan(config.split.save_plan, plan)
+    return plan.as_json()
+
+
+def best_plan(request: PlanRequest, costs: Costs | None = None) -> Plan:
+    """The fastest plan that can be trained by; SettingsError where none fits."""
+    plans, failure = list[Plan](), None
+    for one in _trainable(request):
+        try:
+            plans.append(make_plan(one, costs))
+        except SettingsError as error:
+            failure = error
+    if not plans:
+        assert failure is not None
+        raise failure
+    return min(plans, key=lambda plan: plan.seconds)
+
+
+def _trainable(request: PlanRequest) -> Sequence[PlanRequest]:
+    """The requests whose plans can be trained by: the stages of a pipeline are not sharded."""
+    pipelined = replace(request, strategy="pipelined", may_shard=False)
+    if request.strategy == "pipelined":
+        return [pipelined]
+    if request.strategy is not None or request.devices == 1:
+        return [request]
+    whole = [replace(request, strategy=name) for name in ("replicated", "sharded")]
+    return [*whole, pipelined]
+
+
+def fits_as_configured(request: PlanRequest, costs: Costs | None) -> bool:
+    """True if each device holds the whole model with the configured micro-batches, and keeps activations."""
+    plain = replace(request, strategy="replicated", may_recompute=request.must_recompute)
+    try:
+        make_plan(plain, costs)
+    except SettingsError:
+        return False
+    return not request.must_recompute
+
+
+def find_rate(device: Device) -> DeviceRate:
+    """The rate of a device, by its name."""
+    if device.torch_device.type == HOST.type:
+        return _PROCESSOR
+    described = device.describe().lower()
+    name = next((name for name in SHEETS if name in described), _USUAL)
+    return sheet_rate(name, device.config.update.precision)
+
+
+def _attention(runtime: Runtime) -> str:
+    """The kind of the device's attention: a name of request.ATTENTION."""
+    if runtime.device.torch_device.type != HOST.type:
+        return "fused"
+    return "scores" if runtime.has_rows else "flat"
