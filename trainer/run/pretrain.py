@@ -64,7 +64,8 @@ def train_phases(runtime: Runtime, phases: Sequence[Config]) -> None:
             runtime.log(f"warning: {warning}")
     about = list[str]()
     for config, data in zip(phases, datasets, strict=True):
-        config.update.micro_batches(runtime.copies)  # fails before the first phase is trained, not after
+        if config.split.plan is None and config.run.strategy in ("auto", "replicated"):
+            config.update.micro_batches(runtime.copies)  # fails before the first phase is trained, not after
         replace(runtime, config=config).check_rows(data)
         held_out = config.data.eval_data and runtime.task.open(config, config.data.eval_data)
         about.append(describe_phase(config, data, held_out or None))

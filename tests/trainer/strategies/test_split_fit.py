@@ -53,3 +53,9 @@ def test_an_older_pytorch_is_refused(monkeypatch):
     monkeypatch.setattr(fit, "_has_fully_shard", lambda: False)
     with pytest.raises(SettingsError, match=r"strategy sharded needs torch 2.6 or later, found \d"):
         check()
+
+
+def test_an_older_pytorch_is_refused_for_a_pipeline(monkeypatch):
+    monkeypatch.setattr(fit, "_has_pipelining", lambda: False)
+    with pytest.raises(SettingsError, match=r"strategy pipelined needs torch 2.6 or later, found \d"):
+        fit.check_pipelining()

@@ -1,0 +1,119 @@
+"""Plans that runs make: of the strategy that is asked for, or where a device cannot hold the model."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from trainer.collectives.single import Single
+from trainer.config.model import ModelConfig
+from trainer.config.settings import Config
+from trainer.devices.cpu import Cpu
+from trainer.errors import ReportedError
+from trainer.run.divide import divide, find_plan
+from trainer.run.planning import best_plan, device_memory, find_rate, fits_as_configured
+from trainer.run.runtime import Runtime
+from trainer.strategies.division import whole
+from trainer.strategies.split.rates import DeviceRate
+from trainer.strategies.split.request import PlanRequest
+from trainer.tasks.pretraining import Pretraining
+
+SHAPE = ModelConfig(
+    vocab_size=1000, hidden_size=64, num_hidden_layers=4, num_attention_heads=2, intermediate_size=256
+)
+GIGABYTES = 10**9
+
+
+class Connected(Single):
+    """Rank 0 of some workers that do not exist: what it gathers are copies of its own values."""
+
+    name = "torch_distributed"
+    size = 4
+
+    def gather(self, value):
+        return [value, value, value, value]
+
+
+def runtime(workers: type[Single] = Connected, **settings: object) -> Runtime:
+    config = Config.of(**{"batch_size": 4, "bandwidth": 1.0, **settings})
+    device = Cpu(config)
+    found = workers(device)
+    return Runtime(config=config, device=device, workers=found, division=whole(found), task=Pretraining())
+
+
+def request(memory: int, **changes: object) -> PlanRequest:
+    rate = DeviceRate(flops=5e10, bytes=1e10)
+    known = {"examples": 16, "devices": 4, "batch_size": 4, "optimiser": "lamb-nvidia", "precision": "fp32"}
+    return PlanRequest(
+        **{"model": SHAPE, "sequence_length": 64, "memory": memory, "bandwidth": 1e9, "rate": rate}
+        | known
+        | changes
+    )
+
+
+def test_a_model_that_fits_is_not_divided_unless_that_is_asked_for():
+    assert find_plan(runtime(), SHAPE, 64) is None
+    assert find_plan(runtime(strategy="replicated"), SHAPE, 64) is None
+    assert find_plan(runtime(Single), SHAPE, 64) is None
+    for strategy in ("pipelined", "sharded"):
+        plan = find_plan(runtime(strategy=strategy), SHAPE, 64)
+        assert plan is not None
+        assert (plan.strategy, plan.devices, plan.examples) == (strategy, 4, 16)
+
+
+def test_auto_makes_a_plan_for_a_model_that_fits_no_device_as_configured():
+    kept = best_plan(request(GIGABYTES, strategy="replicated", may_recompute=False)).stages[0].memory.total
+    memory = 0.97 * kept / 0.9
+    plan = find_plan(runtime(device_memory=memory / 1e9), SHAPE, 64)
+    assert plan is not None
+    assert max(stage.memory.total for stage in plan.stages) <= 0.9 * memory
+    assert plan.strategy != "replicated" or plan.stages[0].recomputes
+
+
+def test_stages_of_a_pipeline_are_not_sharded():
+    plan = best_plan(request(GIGABYTES, strategy="pipelined"))
+    assert len(plan.stages) > 1
+    assert not any(stage.sharded for stage in plan.stages)
+
+
+def test_a_model_fits_where_activations_need_not_be_recomputed():
+    kept = best_plan(request(GIGABYTES, strategy="replicated", may_recompute=False))
+    enough = int(kept.stages[0].memory.total / 0.9) + 2
+    assert fits_as_configured(request(enough), None)
+    assert not fits_as_configured(request(enough - enough // 50), None)
+
+
+def test_the_plans_micro_batches_are_the_runs():
+    divided = divide(runtime(strategy="pipelined", accumulation=2), SHAPE, 64)
+    plan = divided.division.plan
+    assert plan is not None
+    assert divided.config.update.micro_batches(divided.copies) == (4, 8 // plan.copies)
+    assert divided.config.update.examples(divided.copies) == 4 * 2 * 4  # batch_size x accumulation x workers
+
+
+def test_a_plan_that_fits_nowhere_is_refused_and_auto_goes_on_where_memory_is_not_given(monkeypatch, capsys):
+    with pytest.raises(ReportedError):
+        find_plan(runtime(device_memory=1e-3), SHAPE, 64)
+    assert "error: plan: a device needs at least" in capsys.readouterr().err
+    monkeypatch.setattr(Cpu, "memory", lambda self, neighbours: 10**6)
+    assert find_plan(runtime(), SHAPE, 64) is None
+    assert "warning: plan: a device needs at least" in capsys.readouterr().err
+
+
+def test_processors_share_the_memory_of_their_machine(monkeypatch):
+    asked = []
+    monkeypatch.setattr(Cpu, "memory", lambda self, neighbours: asked.append(neighbours) or 7)
+    assert device_memory(runtime()) == 7
+    assert asked == [1]  # the workers claim to have rank 0 on a machine each
+    assert device_memory(runtime(device_memory=2.0)) == 2 * GIGABYTES
+
+
+def test_rates_of_a_gpu_are_found_by_its_name():
+    cuda = SimpleNamespace(
+        torch_device=SimpleNamespace(type="cuda"),
+        describe=lambda: "cuda:0: NVIDIA H200, 141 GiB, CUDA 13.0",
+        config=Config.of(precision="bf16"),
+    )
+    assert find_rate(cuda).name == "h200"
+    cuda.describe = lambda: "cuda:0: another one"
+    assert find_rate(cuda).name == "a100"
+    assert find_rate(Cpu(Config.of())).name == "a core of a processor"
