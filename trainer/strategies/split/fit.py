@@ -69,7 +69,7 @@ def _has_fully_shard() -> bool:
 def check_pipelining() -> None:
     """SettingsError where this PyTorch cannot pass micro-batches from stage to stage."""
     if not torch.distributed.is_available() or not _has_pipelining():
-        raise SettingsError(f"strategy pipelined needs torch 2.6 or later, found {torch.__version__}")
+        raise SettingsError(f"strategy pipelined needs a newer torch than {torch.__version__}; 2.13 will do")
 
 
 def _has_pipelining() -> bool:
@@ -77,7 +77,8 @@ def _has_pipelining() -> bool:
         from torch.distributed.pipelining import ScheduleGPipe
     except ImportError:
         return False
-    return "scale_grads" in signature(ScheduleGPipe).parameters
+    scales = "scale_grads" in signature(ScheduleGPipe).parameters
+    return scales and "return_outputs" in signature(ScheduleGPipe.step).parameters
 
 
 def check_fits(
