@@ -37,11 +37,16 @@ SHAPE = ModelConfig(
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """A training of so many updates; settings: the configuration's."""
+    """A training of so many updates; model, settings: changes of its shape and of the configuration."""
 
     updates: int = 20
     rate: float = 1e-3
+    model: dict[str, Any] = field(default_factory=dict)
     settings: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def shape(self) -> ModelConfig:
+        return ModelConfig.from_dict({**SHAPE.as_json(), **self.model})
 
     def config(self, strategy: str) -> Config:
         usual = {"optimiser": "lamb-nvidia", "max_grad_norm": 0.5, "seed": 5, "batch_size": BATCH_SIZE}
@@ -73,8 +78,8 @@ def train(trial: Trial, workers: Collective, strategy_name: str) -> Result:
     device = Cpu(config)
     task = find_task(config, device)
     runtime = Runtime(config=config, device=device, workers=workers, division=whole(workers), task=task)
-    runtime = divide(runtime, SHAPE, 32)
-    model = make_model(runtime, SHAPE)
+    runtime = divide(runtime, trial.shape, 32)
+    model = make_model(runtime, trial.shape)
     strategy = find_strategy(runtime.worker(model))
     parts = _whole_parts if not isinstance(strategy, SplitStrategy) else _own_parts
     first = parts(model, strategy)
@@ -95,12 +100,12 @@ def train(trial: Trial, workers: Collective, strategy_name: str) -> Result:
         skipped=strategy.read_skipped(),
         scale=strategy.scale.state_dict().get("value", 1.0),
         evaluated=evaluated,
-        kept=_kept_weights(strategy, runtime, model, held_out[0]),
+        kept=_kept_weights(runtime, model, held_out[0]) if division.stages == 1 else (0, 0),
         bytes=sum(part.rows.untyped_storage().nbytes() for part in last.values()),
     )
 
 
-def _kept_weights(strategy: Any, runtime: Runtime, model: Any, batch: Batch) -> tuple[int, int]:
+def _kept_weights(runtime: Runtime, model: Any, batch: Batch) -> tuple[int, int]:
     shapes = {(40, 16), (16, 40), (16, 16)}
     saved = list[Tensor]()
 
@@ -146,9 +151,11 @@ def _batches(updates: int, seed: int = 5) -> Sequence[Sequence[Batch]]:
 def joined(results: Sequence[Result], which: str) -> dict[str, Tensor]:
     """The whole weights and moments of all processes' parts, each row once."""
     whole: dict[str, Tensor] = {}
-    for name in getattr(results[0], which):
-        parts: list[Part] = [getattr(result, which)[name] for result in results]
-        written = [part for part in parts if part.writes]
+    names = {name: None for result in results for name in getattr(result, which)}
+    for name in names:
+        written: list[Part] = [
+            part for result in results for part in [getattr(result, which).get(name)] if part and part.writes
+        ]
         rows = 0
         for part in written:
             assert part.start == rows, (name, part.start, rows)

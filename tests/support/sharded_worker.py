@@ -20,6 +20,6 @@ if __name__ == "__main__":
     workers = TorchDistributed(Cpu(Config.of()))
     for name, trial in trials.items():
         (Path(sys.argv[2]) / f"{name}-{workers.rank}").write_bytes(
-            pickle.dumps(train(trial, workers, "sharded"))
+            pickle.dumps(train(trial, workers, "auto" if "plan" in trial.settings else "sharded"))
         )
     workers.close()

@@ -9,7 +9,7 @@ from trainer.run.planning import plan_run
 from trainer.run.runtime import Runtime
 from trainer.strategies.division import by_plan, whole
 from trainer.strategies.registry import check_strategy
-from trainer.strategies.split.fit import can_split, check_fits, check_split
+from trainer.strategies.split.fit import can_split, check_fits, check_sharding, check_split
 from trainer.strategies.split.plan import Plan, parse_plan
 from trainer.strategies.split.plan_file import read_plan
 
@@ -58,8 +58,13 @@ def _check_plan(plan: Plan, path: str, runtime: Runtime, shape: ModelConfig, seq
     check_fits(
         plan, model=shape, devices=devices, sequence_length=sequence_length, precision=precision, where=path
     )
-    if len(plan.stages) > 1 and any(stage.sharded for stage in plan.stages):
-        raise SettingsError(f"{path}: has sharded stages in a pipeline, which cannot be trained yet")
+    if plan.stages[0].sharded != plan.stages[-1].sharded:
+        raise SettingsError(
+            f"{path}: of the first and the last stage one is sharded; expected both or neither, because both "
+            "may have the word embeddings"
+        )
+    if any(stage.sharded for stage in plan.stages):
+        check_sharding()
 
 
 def _with_update_of(plan: Plan, config: Config, devices: int) -> Config:

@@ -33,6 +33,11 @@ class Division:
         return self.plan is not None and self.plan.strategy != "replicated"
 
     @property
+    def is_sharded(self) -> bool:
+        """True if this worker has a part of each weight of its stage."""
+        return self.plan is not None and self.plan.stages[self.stage].sharded
+
+    @property
     def is_last_stage(self) -> bool:
         """True if this worker has the heads, and with them the results."""
         return self.stage == self.stages - 1

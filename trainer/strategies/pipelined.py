@@ -13,11 +13,19 @@ from trainer.data.same_length import with_same_length
 from trainer.devices.device import Device
 from trainer.model.bert import HeadedBert
 from trainer.model.pieces import keep_layers
-from trainer.optim import Optimiser, Preset, find_preset, group_parameters
+from trainer.optim import LOCAL_NORMS, Optimiser, Preset, find_preset, group_parameters
 from trainer.strategies.division import Division
 from trainer.strategies.optimiser import make_scale, optimiser_settings
 from trainer.strategies.parts import Part
 from trainer.strategies.replicated import sum_type
+from trainer.strategies.sharding import (
+    Held,
+    ShardNorms,
+    copies_mesh,
+    fill_shards,
+    gather_no_more,
+    shard_,
+)
 from trainer.strategies.stage import Pipeline, Stage
 from trainer.strategies.stage_groups import StageGroups
 from trainer.strategies.stage_norms import StageNorms
@@ -36,22 +44,37 @@ def build_stage(model: HeadedBert, device: Device, workers: Collective, division
     assert division.plan is not None
     stage, whole = division.plan.stages[division.stage], deepcopy(model)
     keep_layers(model, stage.layers)
+    if any(one.sharded for one in division.plan.stages):
+        with workers.naming_lost_workers():
+            mesh = copies_mesh(device, division)
+        if stage.sharded:
+            shard_(model, mesh, device.config.update.precision, sum_type(device.config))
     model.to_empty(device=device.torch_device)
-    own = dict(model.named_parameters())
-    for name, values in whole.first_weights():
-        if name in own:
-            own[name].detach().copy_(values)
+    if stage.sharded:
+        fill_shards(model, whole.first_weights())
+    else:
+        own = dict(model.named_parameters())
+        for name, values in whole.first_weights():
+            if name in own:
+                own[name].detach().copy_(values)
     model.bert.recomputes = stage.recomputes
     return device.place(model)
 
 
 def weight_parts(model: HeadedBert, division: Division) -> list[Part]:
-    """The stage's weights; its copies take turns in writing them."""
+    """The stage's weights; its copies take turns in writing them, or each has rows of its own."""
+    if division.is_sharded:
+        return [_written_once(part, model, division) for part in Held(model).weight_parts()]
     parts = list[Part]()
     for number, (name, weight) in enumerate(model.named_parameters()):
         writes = number % division.copies == division.copy and not _is_second(name, model, division)
         parts.append(Part(name, tuple(weight.shape), 0, weight.detach(), writes))
     return parts
+
+
+def _written_once(part: Part, model: HeadedBert, division: Division) -> Part:
+    """The part of a shard, which the last stage does not write where the first one does."""
+    return part._replace(writes=not _is_second(part.name.rpartition("/")[2], model, division))
 
 
 def _is_second(name: str, model: HeadedBert, division: Division) -> bool:
@@ -77,6 +100,7 @@ class PipelinedInference(Inference):
         with torch.no_grad():
             yield self._measure
         model.train()
+        gather_no_more(model)
 
     def _measure(self, batch: Batch) -> Measured:
         worker, stage, pipeline = self._worker, self._stage, self._groups.pipeline
@@ -114,12 +138,16 @@ class Pipelined(SplitStrategy):
         self.scale = make_scale(config, device)
         self._pipeline = Pipeline(worker, self._groups.pipeline, self.scale)
         preset = find_preset(config.update.optimiser, **optimiser_settings(config))
-        made = device.optimiser(preset, group_parameters(preset, worker.model.named_parameters()))
+        self._held = Held(worker.model) if worker.division.is_sharded else None
+        own = self._held or worker.model
+        self._own = dict(own.named_parameters())
+        made = device.optimiser(preset, group_parameters(preset, self._own.items()))
         assert isinstance(made, Optimiser)
         self.optimiser = made
-        self.optimiser.norms = find_norms(worker, preset, self._groups)
+        self.optimiser.norms = find_norms(worker, preset, self._groups, self._held)
+        self.optimiser.sizes = self._held.sizes() if self._held else {}
         self._step = make_step(config, device, self.optimiser, self.scale)
-        self._weights = [weight for weight in worker.model.parameters() if weight.requires_grad]
+        self._weights = [weight for weight in self._own.values() if weight.requires_grad]
         self._sum_type = sum_type(config)
 
     @property
@@ -136,11 +164,14 @@ class Pipelined(SplitStrategy):
         worker = self._worker
         with worker.workers.naming_lost_workers():
             values = self._pipeline.run(with_same_length(batches, worker.device.prepare), first)
-        worker.device.after_backward()
-        gradients = self._average()
-        force_weight_sync(self._groups.copies, self._weights, worker.config.update.force_weight_sync)
-        self._step.take(gradients, learning_rate, first.step + 1)
+            worker.device.after_backward()
+            gradients = self._average()
+            if not self._held:
+                force_weight_sync(self._groups.copies, self._weights, worker.config.update.force_weight_sync)
+            self._step.take(gradients, learning_rate, first.step + 1)
         worker.device.after_step()
+        if self._held:
+            self._held.drop_gradients()
         self.optimiser.zero_grad()
         none = torch.zeros(2 + 2 * len(worker.task.metrics), device=worker.device.torch_device)
         return [torch.stack(values).sum(0) if values else none]
@@ -150,10 +181,13 @@ class Pipelined(SplitStrategy):
 
         Two summands in either order have one sum, so that both stages have the same bits.
         """
-        gradients = [weight.grad for weight in self._weights if weight.grad is not None]
-        self._groups.copies.average(gradients, self._sum_type)
+        if self._held:  # each micro-batch's gradients were averaged in its backward pass
+            gradients = self._held.take_gradients()
+        else:
+            gradients = [weight.grad for weight in self._weights if weight.grad is not None]
+            self._groups.copies.average(gradients, self._sum_type)
         if self._groups.tied.size:
-            tied = dict(self._worker.model.named_parameters())[TIED].grad
+            tied = self._own[TIED].grad
             assert tied is not None
             self._groups.tied.sum(tied)
         return gradients
@@ -165,6 +199,9 @@ class Pipelined(SplitStrategy):
         return weight_parts(self._worker.model, self._worker.division)
 
     def moment_parts(self) -> Sequence[Part]:
+        if self._held:
+            model, division = self._worker.model, self._worker.division
+            return [_written_once(part, model, division) for part in self._held.moment_parts(self.optimiser)]
         parts = {part.name: part for part in self.weight_parts()}
         names: dict[Tensor, str] = {weight: name for name, weight in self._worker.model.named_parameters()}
         return [
@@ -178,13 +215,14 @@ class Pipelined(SplitStrategy):
             group["step"] = applied
 
 
-def find_norms(worker: Worker, preset: Preset, groups: StageGroups) -> StageNorms:
+def find_norms(worker: Worker, preset: Preset, groups: StageGroups, held: Held | None) -> StageNorms:
     """The norms of the whole model for an optimiser of this stage."""
     with torch.device("meta"):
         whole = worker.task.new_model(worker.model.config)
     model, division = worker.model, worker.division
     names = ["" if _is_second(name, model, division) else name for name in _names_by_group(preset, model)]
-    return StageNorms(groups.pipeline, _names_by_group(preset, whole), names)
+    of_weights = LOCAL_NORMS if held is None else ShardNorms(held.group)
+    return StageNorms(groups.pipeline, _names_by_group(preset, whole), names, of_weights)
 
 
 def _names_by_group(preset: Preset, model: HeadedBert) -> list[str]:

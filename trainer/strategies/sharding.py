@@ -44,13 +44,13 @@ _HALF = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 
 def shard_(model: HeadedBert, mesh: Mesh, precision: str, sum_type: torch.dtype | None = None) -> None:
-    """Divide the weights of a model on the meta device: each layer that is there, then all the rest.
+    """Divide the weights of a model, or of a stage, on the meta device: each layer, then all the rest.
 
     In 16 bits a layer is gathered in them, all but its norms, so that autocast finds products' weights as
     it would make them, and keeps none for the backward pass. sum_type: the type in which gradients are
     added up; None: fp32.
     """
-    from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+    from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard, register_fsdp_forward_method
 
     def policy(dtype: torch.dtype | None) -> MixedPrecisionPolicy:
         sums = sum_type or torch.float32
@@ -65,7 +65,10 @@ def shard_(model: HeadedBert, mesh: Mesh, precision: str, sum_type: torch.dtype 
         if half is not None:
             fully_shard(norms, mesh=mesh, mp_policy=policy(None), reshard_after_forward=False)
         fully_shard(layer, mesh=mesh, mp_policy=policy(half))
-    fully_shard(model, mesh=mesh, mp_policy=policy(None))
+    is_last = not isinstance(model.bert.pooler, Absent)
+    fully_shard(model if is_last else model.bert, mesh=mesh, mp_policy=policy(None))
+    if not is_last:
+        register_fsdp_forward_method(model.bert, "encode")  # the method that a stage before the last calls
 
 
 def fill_shards(model: nn.Module, values: Iterable[tuple[str, Tensor]]) -> None:
@@ -79,7 +82,9 @@ def fill_shards(model: nn.Module, values: Iterable[tuple[str, Tensor]]) -> None:
 
 def gather_no_more(model: nn.Module) -> None:
     """Free gathered weights, which a pass without gradients leaves and which would get out of date."""
-    model.reshard()  # type: ignore[operator]
+    for module in model.modules():
+        if hasattr(module, "reshard"):
+            module.reshard()  # type: ignore[operator]
 
 
 class Shard(NamedTuple):

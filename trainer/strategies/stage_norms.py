@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from trainer.collectives.subgroups import Subgroup
-from trainer.optim import LOCAL_NORMS
+from trainer.optim import LOCAL_NORMS, Norms
 
 
 class StageNorms:
@@ -16,12 +16,16 @@ class StageNorms:
     has the bits that one process gives for the same gradients.
     """
 
-    def __init__(self, group: Subgroup, order: Sequence[str], names: Sequence[str]) -> None:
+    def __init__(
+        self, group: Subgroup, order: Sequence[str], names: Sequence[str], of_weights: Norms = LOCAL_NORMS
+    ) -> None:
         """order: names of the whole model's trained weights, in the order of the optimiser's groups.
 
-        names: those of this stage, in that order; "" in place of one that another stage counts.
+        names: those of this stage, in that order; "" in place of one that another stage counts. of_weights:
+        norms of this stage's weights, of which it may hold shards.
         """
         self._group = group
+        self._of_weights = of_weights
         self._size = len(order)
         at: Mapping[str, int] = {name: place for place, name in enumerate(order)}
         self._counted = [number for number, name in enumerate(names) if name]
@@ -29,7 +33,7 @@ class StageNorms:
         self._own = len(names)
 
     def each(self, tensors: Sequence[Tensor]) -> Tensor:
-        return LOCAL_NORMS.each(tensors)
+        return self._of_weights.each(tensors)
 
     def all(self, tensors: Sequence[Tensor]) -> Tensor:
         assert len(tensors) == self._own, "a weight without gradient"

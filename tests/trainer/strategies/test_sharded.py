@@ -1,6 +1,7 @@
 """A model whose weights are divided among processes trains as one process trains it."""
 
 import pickle
+from dataclasses import replace
 from functools import cache
 from math import prod
 from pathlib import Path
@@ -10,6 +11,7 @@ import torch
 
 from tests.support.launching import ROOT, launch
 from tests.support.sharded_training import SHAPE, Result, Trial, distance, joined, train
+from tests.support.split_training import even_plan
 from tests.support.training_runs import errors, losses, refuse, start_workers, tensors, words
 from trainer.collectives.single import Single
 from trainer.config.settings import Config
@@ -23,6 +25,9 @@ TRIALS = {
     "lamb": LAMB,
     "adamw": Trial(settings={"optimiser": "adamw", "clipping": "per_update"}),
     "recomputed": Trial(settings={"recompute": "always"}),
+    "without dropout": Trial(
+        model={"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}, settings={"batch_size": 2}
+    ),
     "bf16": Trial(settings={"precision": "bf16"}),
     # The largest scale overflows at once, and is halved until nothing does.
     "fp16": Trial(updates=12, settings={"precision": "fp16", "init_loss_scale": 2.0**24}),
@@ -138,6 +143,26 @@ def test_between_its_passes_a_layer_has_no_gathered_weight(two, name):
     for result in two[name]:
         assert result.kept[0] > least
         assert result.kept[1] <= rest
+
+
+# Stages of a pipeline
+
+
+def test_two_stages_of_two_processes_each_equal_one_process(tmp_path):
+    trial = TRIALS["without dropout"]
+    plan = even_plan(trial.shape, 2, 2, sequence_length=32, batch_size=2, micro_batches=3)
+    stages = tuple(replace(stage, sharded=True) for stage in plan.stages)
+    (tmp_path / "plan.json").write_text(replace(plan, stages=stages).text(), encoding="utf-8")
+    settings = {**trial.settings, "plan": str(tmp_path / "plan.json"), "global_batch_size": 12}
+    results = run_trials({"stages": replace(trial, settings=settings)}, 4, tmp_path)["stages"]
+    found, expected = joined(results, "last"), joined([alone("without dropout")], "last")
+    assert found.keys() == expected.keys()
+    assert distance(found, expected) < 1e-6
+    evaluated = [result.evaluated for result in results]
+    torch.testing.assert_close(evaluated[2], alone("without dropout").evaluated, rtol=1e-5, atol=1e-5)
+    assert not evaluated[0].any()
+    least = min(result.bytes for result in results)
+    assert least < alone("without dropout").bytes / 3
 
 
 # Whole runs
