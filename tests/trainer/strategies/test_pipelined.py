@@ -16,6 +16,8 @@ from trainer.config.settings import Config
 from trainer.devices.cpu import Cpu
 from trainer.strategies.pipelined import TIED
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 WORKER = ROOT / "tests" / "support" / "split_worker.py"
 DROPOUT = {"hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1}
 PRE_NORM = {
