@@ -25,7 +25,7 @@ def draw_curves(folder: Path, columns: Columns) -> list[Path]:
     for axes, title, short in ((loss, "loss", "loss"), (accuracy, "accuracy", "acc")):
         for label, (head, name) in columns.curves.items():
             axes.plot(*_points(training, f"{head}_{short}"), label=label, linewidth=1)
-            if evaluations:
+            if evaluations and f"{name}_{title}" in evaluations[0]:
                 axes.plot(*_points(evaluations, f"{name}_{title}"), "o--", label=f"{label}, evaluated")
         axes.set(title=title, xlabel="update")
         axes.grid(alpha=0.3)

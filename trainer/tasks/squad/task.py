@@ -43,7 +43,7 @@ class Squad(FineTuning):
     head = "qa_outputs."
     columns = Columns(
         training={"answer_loss": "answer_loss", "answer_acc": "answer_accuracy"},
-        evaluation=("loss", "answer_loss", "answer_accuracy", "exact_match", "f1"),
+        evaluation=("exact_match", "f1"),
         shown="answer_accuracy",
         target="f1",
         whole=100.0,
@@ -113,6 +113,7 @@ def _pack_lengths(batch: RowBatch, positions: Tensor) -> Tensor:
 class SquadEvaluation(TaskEvaluation):
     """Exact match and F1 of a file's questions, and its predictions in files.
 
+    There is no loss: a question has several answers, and windows of its text that hold none of them.
     Of each feature only the best positions are kept, and position 0: that is all that answers need.
     """
 
@@ -155,7 +156,6 @@ class SquadEvaluation(TaskEvaluation):
         self._predictions = predict_answers(
             self._questions, features, logits[:, 0], logits[:, 1], self._vocabulary, self._settings
         )
-        means = {name: total / max(weight, 1e-5) for name, (total, weight) in totals.items()}
         scores = {"exact_match": 0.0, "f1": 0.0}
         answers = {name: one.answer for name, one in self._predictions.items()}
         if self._scored and self._settings.negatives:
@@ -163,15 +163,10 @@ class SquadEvaluation(TaskEvaluation):
             scores = {"exact_match": found["exact"], "f1": found["f1"]}
         elif self._scored:
             scores = score_answers(self._questions, answers)
-        return {
-            "loss": means["answer_loss"],
-            "answer_loss": means["answer_loss"],
-            "answer_accuracy": means["answer_accuracy"],
-            **scores,
-        }
+        return scores
 
     def describe(self, results: Mapping[str, float]) -> str:
-        return "exact_match {exact_match:.2f}, f1 {f1:.2f}, answer_loss {answer_loss:.4f}".format(**results)
+        return "exact_match {exact_match:.2f}, f1 {f1:.2f}".format(**results)
 
     def files(self) -> Mapping[str, str]:
         found = {
