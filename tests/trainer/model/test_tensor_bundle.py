@@ -183,6 +183,18 @@ def test_every_flipped_bit_of_an_index_is_noticed(kit, tmp_path, name, place, bi
     refused(path, lambda: Bundle(str(tmp_path / "flipped")))
 
 
+@pytest.mark.parametrize("ending", ["index", "index-with-snappy-blocks"])
+def test_every_flipped_bit_of_the_footer_is_noticed(kit, tmp_path, ending):
+    sound = (kit / "checkpoints" / f"{NAMES[0]}.{ending}").read_bytes()
+    path = tmp_path / "flipped.index"
+    for place in range(len(sound) - 48, len(sound)):
+        for bit in range(8):
+            data = bytearray(sound)
+            data[place] ^= 1 << bit
+            path.write_bytes(data)
+            refused(path, lambda: Bundle(str(tmp_path / "flipped")))
+
+
 @FLIPPED
 @given(place=st.floats(0, 1, exclude_max=True), bit=st.integers(0, 7))
 def test_every_flipped_bit_of_the_data_is_noticed(copy, place, bit):

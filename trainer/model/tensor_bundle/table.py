@@ -34,7 +34,8 @@ def read_table(data: bytes, name: str) -> Iterator[tuple[bytes, bytes]]:
             offset, place = read_varint(footer, place)
             size, place = read_varint(footer, place)
             handles.append((offset, size))
-        if any(footer[place:]):
+        shortest = b"".join(varint(number) for handle in handles for number in handle)
+        if footer != shortest.ljust(len(footer), b"\0"):  # a longer form of a number has the same value
             raise WireError("its footer is damaged")
         blocks = data[:-_FOOTER_BYTES]
         metaindex, index = (_read_block(blocks, handle, name) for handle in handles)
