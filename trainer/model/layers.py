@@ -12,7 +12,7 @@ from trainer.model.attention import Sequences
 
 
 class Carried(NamedTuple):
-    """What a layer hands to the next one: the residual and the input of its attention, (tokens, hidden).
+    """The output of a layer for the next one: the residual and the input of its attention, (tokens, hidden).
 
     They are the same tensor unless norms come first.
     """

@@ -6,7 +6,7 @@ from trainer.strategies.split.request import PlanRequest
 
 
 class Kind(NamedTuple):
-    """How a stage keeps its activations and its weights."""
+    """A stage's way of keeping its activations and its weights."""
 
     recomputes: bool
     sharded: bool

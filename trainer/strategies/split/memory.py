@@ -86,7 +86,7 @@ class StageMemory:
 
 
 def _kept(intervals: Intervals, kind: Kind) -> Whole:
-    """What the layers keep of a micro-batch; sharded ones are gathered again in 16 bits and keep no casts."""
+    """Bytes that layers keep of a micro-batch; sharded ones, gathered again in 16 bits, keep no casts."""
     if kind.recomputes:
         return intervals.total("handed")
     casts = intervals.total("cast") if kind.sharded else 0

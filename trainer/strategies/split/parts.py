@@ -1,5 +1,6 @@
 """The parts of the model that a plan divides: embeddings, a layer, pooler and heads, each to be run alone."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import torch
@@ -45,15 +46,16 @@ def shape_of(request: PlanRequest, rows: int) -> Shape:
     )
 
 
-class Part(nn.Module):
+class Part(nn.Module, ABC):
     """A part of the model with its input; ``forward`` takes what the part before hands over."""
 
+    @abstractmethod
     def given(self, dtype: torch.dtype) -> Tensors:
         """Tensors in place of the output of the part before, of the type that products have."""
-        raise NotImplementedError
 
+    @abstractmethod
     def forward(self, *given: Tensor) -> Tensors:
-        raise NotImplementedError
+        """The part's output on these."""
 
 
 class EmbeddingsPart(Part):

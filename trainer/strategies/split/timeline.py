@@ -23,7 +23,7 @@ _Pass = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What a stage does from ``start`` to ``end`` (seconds from the update's first pass)."""
+    """One action of a stage, from ``start`` to ``end`` (seconds from the update's first pass)."""
 
     kind: str
     stage: int
