@@ -67,6 +67,18 @@ def tokenizer_of(kit: Path, settings: SquadSettings) -> Any:
     return load_tokenizer(path, settings.dialect, settings.lower_case)
 
 
+def flat_entries(nested: Any) -> list[dict[str, Any]]:
+    """The questions of SQuAD's nested form in the flat one of run_qa.py, each with its context."""
+    found = []
+    for article in nested["data"]:
+        for paragraph in article["paragraphs"]:
+            for entry in paragraph["qas"]:
+                answers = entry.get("answers", [])
+                lists = {key: [one[key] for one in answers] for key in ("text", "answer_start")}
+                found.append({**entry, "context": paragraph["context"], "answers": lists})
+    return found
+
+
 @lru_cache(maxsize=1)
 def made_up_logits(features: int, length: int, seed: int, ties: bool) -> Any:
     """Start and end logits of so many features as ORACLES.md defines them: (features, length), float32."""

@@ -18,7 +18,7 @@ from trainer.run.evaluate import Evaluation, evaluate_checkpoints, give_weights
 from trainer.run.phase import train_phase
 from trainer.run.pretrain import lock_outputs
 from trainer.run.runtime import Runtime, begin, make_model
-from trainer.run.task_files import feature_length, find_files, find_labels, make_features
+from trainer.run.task_files import feature_length, find_files, find_labels, make_features, names_looked_for
 from trainer.run.tokenizer import find_tokenizer
 from trainer.strategies.registry import find_inference
 
@@ -105,8 +105,9 @@ def _prepare(runtime: Runtime) -> tuple[dict[str, Any], dict[str, Any], str | No
     vocabulary, lower_case = found
     _check_length(config, shape)
     files = find_files(config)
-    if not config.run.do_train and files.evaluation is None and files.prediction is None:
-        raise SettingsError("nothing to evaluate or to predict: give --eval-file, or --predict-file")
+    if files.evaluation is None and config.finetuning.do_eval and config.finetuning.task_dir is not None:
+        looked_for = names_looked_for(config, 1)
+        runtime.log(f"{config.finetuning.task_dir}: holds no {looked_for}: nothing is evaluated")
     keys |= {"vocab": vocabulary.name, "lower_case": lower_case}
     config = config.changed(**keys)
     keys["labels"] = find_labels(config, files)

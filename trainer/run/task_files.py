@@ -3,11 +3,12 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from bertdata.errors import InputError, MissingInputError, SettingsError
+from bertdata.errors import BertDataError, InputError, MissingInputError, SettingsError
 from bertdata.io import storage
 from trainer.config.finetuning import SQUAD
 from trainer.config.settings import Config
 from trainer.tasks.classification.dataset import make_pair_set, settings_of
+from trainer.tasks.classification.presets import FileNames
 from trainer.tasks.classification.reading import parse_pairs, with_labels
 from trainer.tasks.classification.settings import ClassificationSettings
 from trainer.tasks.classification.task import configured_task
@@ -20,6 +21,7 @@ from trainer.tasks.tokenizers import configured_tokenizer
 _SQUAD_NAMES = ("train-v1.1.json", "dev-v1.1.json", "dev-v1.1.json")
 _SQUAD_2_NAMES = ("train-v2.0.json", "dev-v2.0.json", "dev-v2.0.json")
 _KEYS = ("task_train_file", "task_eval_file", "task_predict_file")
+_FLAGS = ("train-file", "eval-file", "predict-file")
 
 Tell = Callable[[str], None]
 
@@ -36,10 +38,10 @@ class TaskFiles:
 def find_files(config: Config) -> TaskFiles:
     """The given files, else those in task_dir under their usual names.
 
-    SettingsError where neither is given, MissingInputError where the file to train on is not there.
+    SettingsError where neither is given, MissingInputError where a file that is asked for is not there.
     """
     given = config.finetuning
-    names = _usual_names(config)
+    names = _names_there(config)
     paths: list[str | None] = []
     for key, name in zip(_KEYS, names, strict=True):
         path = getattr(given, key)
@@ -52,18 +54,54 @@ def find_files(config: Config) -> TaskFiles:
         paths.append(path)
     train, evaluation, prediction = paths
     if config.run.do_train and train is None:
-        if given.task_dir is None:
-            raise SettingsError(f"task {given.task}: no file to train on; give --data-dir or --train-file")
-        raise MissingInputError(f"{given.task_dir}: holds no {names[0]}; give --train-file")
+        raise _missing(config, 0, f"task {given.task}: no file to train on; give --data-dir or --train-file")
     if given.do_predict and prediction is None:
-        raise SettingsError("do_predict: no file to predict; give --predict-file")
-    return TaskFiles(train=train, evaluation=evaluation if given.do_eval else None, prediction=prediction)
+        raise _missing(config, 2, "do_predict: no file to predict; give --predict-file")
+    evaluation = evaluation if given.do_eval else None
+    if not config.run.do_train and evaluation is None and prediction is None:
+        raise _missing(config, 1, "nothing to evaluate or to predict: give --eval-file, or --predict-file")
+    return TaskFiles(train=train, evaluation=evaluation, prediction=prediction)
 
 
-def _usual_names(config: Config) -> tuple[str, str, str]:
+def _missing(config: Config, kind: int, said: str) -> BertDataError:
+    """The error for a file that is not there; it names all names that were looked for in task_dir.
+
+    kind: 0 to train on, 1 to evaluate on, 2 to predict. said: the error where there is no task_dir.
+    """
+    folder = config.finetuning.task_dir
+    if folder is None or (kind == 1 and not config.finetuning.do_eval):
+        return SettingsError(said)
+    if not storage.is_directory(folder):
+        return MissingInputError(f"{folder}: no such directory")
+    return MissingInputError(f"{folder}: holds no {names_looked_for(config, kind)}; give --{_FLAGS[kind]}")
+
+
+def names_looked_for(config: Config, kind: int) -> str:
+    """All usual names of a file, in words; kind: as of _missing."""
+    return " and no ".join(names[kind] for names in _usual_names(config))
+
+
+def _names_there(config: Config) -> FileNames:
+    """The usual names that the files in task_dir have.
+
+    All are of one distribution, because another's files to evaluate may hold examples to train on: of the
+    first whose file to train on is there, else of the first that has any file there.
+    """
+    usual, folder = _usual_names(config), config.finetuning.task_dir
+    if folder is None or len(usual) == 1:
+        return usual[0]
+    there = [[storage.exists(storage.join(folder, name)) for name in names] for names in usual]
+    found = [names for names, (train, *_) in zip(usual, there, strict=True) if train]
+    found += [names for names, any_of in zip(usual, there, strict=True) if any(any_of)]
+    return found[0] if found else usual[0]
+
+
+def _usual_names(config: Config) -> list[FileNames]:
+    """The usual names of the task's files, of each distribution."""
     if config.finetuning.task == SQUAD:
-        return _SQUAD_2_NAMES if config.finetuning.version_2_with_negative else _SQUAD_NAMES
-    return configured_task(config).files
+        return [_SQUAD_2_NAMES if config.finetuning.version_2_with_negative else _SQUAD_NAMES]
+    task = configured_task(config)
+    return [task.files] if task.other_files is None else [task.files, task.other_files]
 
 
 def find_labels(config: Config, files: TaskFiles) -> list[str] | None:

@@ -1,6 +1,7 @@
 """SQuAD's features against those of Google's and NVIDIA's programs."""
 
 import hashlib
+import json
 from array import array
 from dataclasses import replace
 from random import Random
@@ -13,6 +14,8 @@ from hypothesis import strategies as st
 from bertdata.shards.example_proto import encode_example
 from bertdata.shards.framing import frame
 from tests.support.squad_kit import (
+    Made,
+    flat_entries,
     line,
     make_case,
     md5_of_lines,
@@ -23,6 +26,7 @@ from tests.support.squad_kit import (
 )
 from tests.support.strategies import tries
 from trainer.tasks.squad.features import make_features, shuffled
+from trainer.tasks.squad.reading import parse_squad
 from trainer.tasks.squad.spans import make_spans, span_bounds
 from trainer.tasks.squad.text_form import feature_lines, feature_values
 
@@ -87,6 +91,24 @@ def test_features_of_unusual_text_are_the_originals(kit, name, dialect):
     oracle = read_oracle(kit, f"edge__{dialect}")[name]
     made = make_case(kit, parse_case(name, dialect))
     assert [question.id for question in made.questions] == oracle["questions"]
+    assert_same_fields(values_of(made), oracle)
+
+
+@pytest.mark.parametrize("name", EDGES)
+@pytest.mark.parametrize("lines", [False, True], ids=["one list", "lines"])
+def test_features_of_the_same_questions_in_flat_form_are_the_same(kit, name, lines):
+    oracle, case = read_oracle(kit, "edge__google")[name], parse_case(name, "google")
+    nested = json.loads((kit / "squad" / f"{case.input}.json").read_text(encoding="utf-8"))
+    entries = flat_entries(nested)
+    if "v2" in case.words:
+        assert sum(entry.pop("is_impossible", False) for entry in entries), "the form needs no mark"
+    text = "\n".join(map(json.dumps, entries)) if lines else json.dumps({"data": entries})
+    settings, tokenizer = case.settings, tokenizer_of(kit, case.settings)
+    found = parse_squad(
+        text.encode(), "flat", training=settings.training, negatives=settings.version_2_with_negative
+    )
+    made = Made(found.questions, make_features(found.questions, tokenizer, settings), tokenizer, settings)
+    assert [question.id for question in found.questions] == oracle["questions"]
     assert_same_fields(values_of(made), oracle)
 
 

@@ -30,6 +30,27 @@ def read(value, training=True, negatives=False):
     return parse_squad(data, "q.json", training=training, negatives=negatives)
 
 
+def entry(**changes):
+    """A question of the flat form."""
+    answers = {"text": ["keeper"], "answer_start": [2]}
+    return {"id": "q1", "context": CONTEXT, "question": "Who?", "answers": answers, **changes}
+
+
+def as_lines(*entries):
+    return "\n".join(map(json.dumps, entries)).encode()
+
+
+def told(found):
+    """All that features and metrics are made of, and which questions share a context."""
+    contexts = list({id(one.context): one.context for one in found.questions}.values())
+    questions = [
+        (one.id, one.text, contexts.index(one.context), one.answer, one.is_impossible, one.golds)
+        for one in found.questions
+    ]
+    places = [(one.words, one.starts, one.length) for one in contexts]
+    return questions, places, found.skipped, found.contexts
+
+
 def test_a_question_knows_its_answers_words():
     (found,) = read(document(question(answers=[{"text": "in\u202f1900", "answer_start": 22}]))).questions
     assert found.context.words == ["A", "keeper", "lit", "the", "lamp", "in", "1900."]
@@ -98,6 +119,77 @@ def test_a_file_to_predict_on_needs_no_answers():
     assert (found.answer, found.golds) == (None, ())
 
 
+def test_the_three_forms_hold_the_same():
+    asked = [{}, {"id": "q2", "question": "What?", "answers": {"text": ["lamp"], "answer_start": [17]}}]
+    lost = {"id": "q3", "answers": {"text": ["lamp"], "answer_start": [2]}}
+    flat = [entry(**changes) for changes in (*asked, lost)]
+    expected = told(
+        read(
+            document(
+                question(),
+                question(id="q2", question="What?", answers=[{"text": "lamp", "answer_start": 17}]),
+                question(id="q3", answers=[{"text": "lamp", "answer_start": 2}]),
+            )
+        )
+    )
+    assert expected[2:] == (["q3"], 1)
+    for value in ({"data": flat}, as_lines(*flat), b"\xef\xbb\xbf\n" + as_lines(*flat) + b"\r\n\n"):
+        assert told(read(value)) == expected
+    assert told(read(as_lines(flat[0]))) == told(read(document(question()))), "a single line"
+
+
+@pytest.mark.parametrize("marked", [{}, {"is_impossible": True}])
+def test_a_flat_question_without_answers_is_impossible_with_a_mark_or_without(marked):
+    impossible = entry(id="none", answers={"text": [], "answer_start": []}, **marked)
+    value = {"version": "v2.0", "data": [entry(), impossible]}
+    nested = document(question(), question(id="none", is_impossible=True, answers=[]))
+    assert told(read(value, negatives=True)) == told(read(nested, negatives=True))
+    assert [one.is_impossible for one in read(value, negatives=True).questions] == [False, True]
+    message = "q.json: data 1: question none: has 0 answers, expected exactly 1 .*--version-2-with-negative"
+    with pytest.raises(InputError, match=message):
+        read(value)
+
+
+def test_a_flat_file_to_predict_on_needs_no_answers():
+    one = entry()
+    del one["answers"]
+    (found,) = read(as_lines(one), training=False).questions
+    assert (found.answer, found.golds) == (None, ())
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (as_lines(entry(), {"id": "b", "question": "c"}), "line 2: question b: lacks 'context', expected a"),
+        (as_lines({"context": "a", "question": "b"}, entry()), "line 1: lacks 'id', expected a text"),
+        (as_lines({"id": 7, "context": "a", "question": "b"}), "line 1: 'id' is 7, expected a text"),
+        (as_lines(entry(), entry()), "line 2: question q1: occurs twice, expected an id of its own"),
+        (as_lines(entry(), [1]), "line 2: is no JSON object, expected one with 'id'"),
+        (as_lines(entry()) + b"\n\n{", "line 3: is not JSON: .*; expected one question a line"),
+        (as_lines(entry(), entry(id="b", question=None)), "line 2: question b: 'question' is None"),
+        (as_lines(entry(answers=[])), r"line 1: question q1: 'answers' is \[\], expected a JSON object"),
+        (as_lines(entry(answers={"text": []})), "line 1: question q1: answers: lacks 'answer_start'"),
+        (
+            as_lines(entry(answers={"text": ["A"], "answer_start": []})),
+            "line 1: question q1: answers: 'text' has 1 values and 'answer_start' 0, expected equally many",
+        ),
+        (
+            as_lines(entry(answers={"text": ["A"], "answer_start": ["0"]})),
+            "line 1: question q1: answers: 'answer_start' is '0', expected an integer",
+        ),
+        ({"data": [entry(), {"title": "t"}]}, "q.json: data 1: lacks 'id'"),
+        ({"data": [entry(answers={"text": [3], "answer_start": [0]})]}, "data 0: question q1: answers: 'te"),
+        (json.dumps(document(question())).encode() + b"\n{}", "q.json: is not JSON: Extra data: line 2"),
+        (b" \n", "q.json: is not JSON: it is empty; expected SQuAD's form: nested, flat, or one question a"),
+        (b"id,context,question,answers\n", "q.json: is not JSON: .*expected SQuAD's form: nested, flat, or"),
+    ],
+)  # fmt: skip
+def test_a_bad_flat_file_is_refused_with_place_and_member(value, message):
+    with pytest.raises(InputError, match=message) as refused:
+        read(value)
+    assert "\n" not in str(refused.value)
+
+
 TWO = [{"text": "A", "answer_start": 0}] * 2
 
 
@@ -147,10 +239,17 @@ def places(value, path=()):
         yield from places(inner, (*path, key))
 
 
-@tries(6)
-@given(st.data(), st.booleans(), st.booleans())
-def test_any_value_anywhere_is_read_or_refused_in_one_line(data, training, negatives):
-    value = json.loads(json.dumps(document(question(), question(id="q2", is_impossible=False))))
+FORMS = (
+    lambda: document(question(), question(id="q2", is_impossible=False)),
+    lambda: {"data": [entry(), entry(id="q2", is_impossible=False)]},
+    lambda: [entry(), entry(id="q2")],  # written one a line
+)
+
+
+@tries(9)
+@given(st.data(), st.sampled_from(FORMS), st.booleans(), st.booleans())
+def test_any_value_anywhere_is_read_or_refused_in_one_line(data, form, training, negatives):
+    value = json.loads(json.dumps(form()))
     path = data.draw(st.sampled_from([one for one in places(value) if one]))
     inside = value
     for key in path[:-1]:
@@ -158,7 +257,7 @@ def test_any_value_anywhere_is_read_or_refused_in_one_line(data, training, negat
     inside[path[-1]] = data.draw(json_values)
     message = ""
     try:
-        found = read(value, training, negatives)
+        found = read(as_lines(*value) if isinstance(value, list) else value, training, negatives)
         assert len(found.questions) + len(found.skipped) > 0
     except InputError as error:
         message = str(error)

@@ -4,6 +4,9 @@ from dataclasses import dataclass
 
 from bertdata.errors import SettingsError
 
+FileNames = tuple[str, str, str]
+"""Names of the files to train, to evaluate and to predict."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Columns:
@@ -21,7 +24,8 @@ class ClassificationTask:
     labels: in the order of their ids; None: those that the training file has, sorted. regression: the label
     is a score. metrics: a name of ``metrics.METRICS``. heading: the table begins with the columns' names.
     test: columns of files without labels, where they are others; these have a heading. skips_short: rows with
-    too few columns are left out (QQP has some). files: names of the training, development and test tables.
+    too few columns are left out (QQP has some). files: names of the training, development and test tables;
+    other_files: those of another distribution of the same data.
     """
 
     name: str
@@ -32,7 +36,8 @@ class ClassificationTask:
     heading: bool = True
     test: Columns | None = None
     skips_short: bool = False
-    files: tuple[str, str, str] = ("train.tsv", "dev.tsv", "test.tsv")
+    files: FileNames = ("train.tsv", "dev.tsv", "test.tsv")
+    other_files: FileNames | None = None
 
 
 _BINARY = ("0", "1")
@@ -48,6 +53,7 @@ TASKS = {
             columns=Columns(first="3", second="4", label="0"),
             labels=_BINARY,
             metrics="accuracy_and_f1",
+            other_files=("msr_paraphrase_train.txt", "msr_paraphrase_test.txt", "msr_paraphrase_test.txt"),
         ),
         ClassificationTask(
             name="cola",
