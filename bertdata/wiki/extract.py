@@ -139,7 +139,7 @@ class _Extraction:
     def _second_pass(self, kept: KeptBlocks, writer: ArticleWriter) -> None:
         """Extract and write the articles."""
         if kept.complete:
-            self._write(kept, writer)
+            self._write(kept.taken_back(), writer)
             return
         with self._passes.open() as dump:
             self._write(dump.blocks(), writer)

@@ -1,8 +1,9 @@
 // The templates and redirects of a dump in one immutable file, which all workers map.
 //
-// Little-endian: "BDWIKI1\n"; the number of templates and of redirects (8 bytes each); their records, the
+// Little-endian: "BDWIKI2\n"; the number of templates and of redirects (8 bytes each); their records, the
 // templates first, each five numbers: offset and bytes of the title, offset and bytes of the text, order
-// of the definition in the dump; then the data. Records of a kind are sorted by title, then by order.
+// of the definition in the dump; then the data, from whose begin offsets count. Records of a kind are sorted
+// by title, then by order.
 #pragma once
 
 #include <cstdint>
@@ -37,6 +38,7 @@ class TemplateFile {
     counts_[kRedirect] = number(kMagic.size() + 8);
     if (counts_[kTemplate] > room || counts_[kRedirect] > room - counts_[kTemplate])
       throw BadTemplateFile("has no room for its records");
+    data_ = bytes.substr(kHead + kRecord * (counts_[kTemplate] + counts_[kRedirect]));
   }
 
   uint64_t count(Kind kind) const { return counts_[kind]; }
@@ -65,7 +67,7 @@ class TemplateFile {
   }
 
  private:
-  static constexpr std::string_view kMagic = "BDWIKI1\n";
+  static constexpr std::string_view kMagic = "BDWIKI2\n";
   static constexpr uint64_t kHead = 24, kRecord = 40;
 
   uint64_t number(uint64_t offset) const {
@@ -75,11 +77,11 @@ class TemplateFile {
   }
   std::string_view piece(uint64_t offset) const {
     const uint64_t begin = number(offset), size = number(offset + 8);
-    if (begin > bytes_.size() || size > bytes_.size() - begin) throw BadTemplateFile("a record points beyond its end");
-    return bytes_.substr(begin, size);
+    if (begin > data_.size() || size > data_.size() - begin) throw BadTemplateFile("a record points beyond its end");
+    return data_.substr(begin, size);
   }
 
-  std::string_view bytes_;
+  std::string_view bytes_, data_;
   uint64_t counts_[2] = {0, 0};
 };
 

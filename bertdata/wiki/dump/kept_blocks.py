@@ -20,7 +20,7 @@ _CHECKED_BYTES = 64 << 20
 
 
 class KeptBlocks(AbstractContextManager["KeptBlocks"]):
-    """Takes blocks one after another; iterated, it gives them back any number of times.
+    """Takes blocks one after another; iterated, it gives them back any number of times, to ``taken_back``.
 
     directory: where the file lies, on a local disk. dump_bytes: size of the compressed dump. ``complete``
     once all have passed and none was given up.
@@ -76,6 +76,12 @@ class KeptBlocks(AbstractContextManager["KeptBlocks"]):
         file = self._file.rewind()
         for block, size in self._in_file:
             yield block._replace(data=file.read(size))
+
+    def taken_back(self) -> Iterator[PageBlock]:
+        """The blocks for the last time; they are freed while workers are still busy."""
+        yield from self
+        self.complete = False
+        self._give_up()
 
     def __exit__(self, *failure: object) -> None:
         self._file.close()

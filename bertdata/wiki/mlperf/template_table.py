@@ -22,6 +22,7 @@ class TemplateTable:
         _, templates, redirects = _HEAD.unpack_from(self._data)
         if templates + redirects > (len(self._data) - _HEAD.size) // _RECORD.size:
             raise ValueError("template file: has no room for its records")
+        self._texts = self._data[_HEAD.size + (templates + redirects) * _RECORD.size :]
         self._places = dict(self._records(templates))
 
     def _records(self, number: int) -> Iterator[tuple[str, tuple[int, int]]]:
@@ -30,14 +31,14 @@ class TemplateTable:
             title, title_bytes, text, text_bytes, _ = _RECORD.unpack_from(
                 self._data, _HEAD.size + record * _RECORD.size
             )
-            if title + title_bytes > len(self._data) or text + text_bytes > len(self._data):
+            if title + title_bytes > len(self._texts) or text + text_bytes > len(self._texts):
                 raise ValueError("template file: a record points beyond its end")
-            yield _decode(self._data[title : title + title_bytes]), (text, text + text_bytes)
+            yield _decode(self._texts[title : title + title_bytes]), (text, text + text_bytes)
 
     def get(self, title: str) -> str | None:
         """The template's text, None if it is not defined."""
         place = self._places.get(title)
-        return None if place is None else _decode(self._data[slice(*place)])
+        return None if place is None else _decode(self._texts[slice(*place)])
 
 
 def _decode(data: memoryview) -> str:

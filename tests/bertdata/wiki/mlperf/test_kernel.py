@@ -217,13 +217,13 @@ def test_bytes_without_sense_do_no_harm(seed):
         make().definitions(block, state)
 
 
-@pytest.mark.parametrize("data", [b"", b"BDWIKI1", b"BDWIKI1\n" + b"\xff" * 16, b"x" * 100])
+@pytest.mark.parametrize("data", [b"", b"BDWIKI2", b"BDWIKI2\n" + b"\xff" * 16, b"x" * 100])
 def test_a_file_that_holds_no_templates_is_refused(data):
     with pytest.raises(ValueError, match="template file"):
         make(templates=data)
 
 
 def test_a_record_outside_the_template_file_is_refused():
-    data = b"BDWIKI1\n" + (1).to_bytes(8, "little") + bytes(8) + b"\xff" * 40
+    data = b"BDWIKI2\n" + (1).to_bytes(8, "little") + bytes(8) + b"\xff" * 40
     with pytest.raises(ValueError, match="points beyond its end"):
         make(templates=data).extract(page("{{a}}").encode(), START)

@@ -124,10 +124,10 @@ def test_blocks_cover_the_pages():
     ("data", "fault"),
     [
         (b"", "does not begin with its mark"),
-        (b"BDWIKI1\n", "ends within its head"),
-        (b"BDWIKI1\n" + b"\xff" * 16, "has no room for its records"),
+        (b"BDWIKI2\n", "ends within its head"),
+        (b"BDWIKI2\n" + b"\xff" * 16, "has no room for its records"),
         (
-            b"BDWIKI1\n" + (1).to_bytes(8, "little") + bytes(8) + b"\xff" * 40,
+            b"BDWIKI2\n" + (1).to_bytes(8, "little") + bytes(8) + b"\xff" * 40,
             "a record points beyond its end",
         ),
     ],

@@ -265,10 +265,10 @@ def test_another_template_file_than_the_first_pass_s_is_an_error(tmp_path: Path)
 
 def test_a_remote_template_file_is_fetched_once(tmp_path: Path) -> None:
     with storage.open_output("memory://shared/part") as file:
-        file.write(b"BDWIKI1\n" + bytes(16))
+        file.write(b"BDWIKI2\n" + bytes(16))
     shared = write_templates(["memory://shared/part"], lambda md5: f"memory://shared/templates-{md5}")
     path = Path(local_path(shared))
-    assert path.read_bytes() == b"BDWIKI1\n" + bytes(16)
+    assert path.read_bytes() == b"BDWIKI2\n" + bytes(16)
     assert local_path(shared) == str(path)
 
 
