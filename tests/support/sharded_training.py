@@ -52,6 +52,9 @@ class Trial:
         usual = {"optimiser": "lamb-nvidia", "max_grad_norm": 0.5, "seed": 5, "batch_size": BATCH_SIZE}
         return Config.of(**{**usual, "strategy": strategy, **self.settings})
 
+    def train(self, workers: Collective) -> "Result":
+        return train(self, workers)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
@@ -72,9 +75,10 @@ class Result:
     kept: tuple[int, int]
 
 
-def train(trial: Trial, workers: Collective, strategy_name: str) -> Result:
-    """Train on this process; every process must call it."""
-    config = trial.config(strategy_name)
+def train(trial: Trial, workers: Collective) -> Result:
+    """Train on this process; every process must call it. One process alone has the whole model."""
+    of_several = "auto" if "plan" in trial.settings else "sharded"
+    config = trial.config(of_several if workers.size > 1 else "replicated")
     device = Cpu(config)
     task = find_task(config, device)
     runtime = Runtime(config=config, device=device, workers=workers, division=whole(workers), task=task)

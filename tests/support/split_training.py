@@ -11,6 +11,7 @@ from torch import Tensor
 
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.records import ShardLayout
+from tests.support.ordered_sums import OrderedSums
 from trainer.collectives.collective import Collective
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
@@ -22,6 +23,7 @@ from trainer.data.loader import Loader
 from trainer.devices.cpu import Cpu
 from trainer.strategies.division import Division, by_plan, whole
 from trainer.strategies.registry import build_model, find_strategy
+from trainer.strategies.replicated import Replicated
 from trainer.strategies.split.plan import Memory, Plan, StagePlan
 from trainer.strategies.strategy import UpdateNumber, Worker
 from trainer.tasks.registry import find_task
@@ -59,6 +61,9 @@ class Trial:
             **({"optimiser": "lamb-nvidia", "batch_size": BATCH_SIZE, "seed": 5} | self.settings)
         )
 
+    def train(self, workers: Collective) -> "Result":
+        return train(self, workers)
+
 
 def even_plan(shape: ModelConfig, stages: int, copies: int, *, recomputes: bool = False, **keys: Any) -> Plan:
     """A plan whose stages have the same number of layers, with forecasts of no meaning."""
@@ -81,22 +86,30 @@ def even_plan(shape: ModelConfig, stages: int, copies: int, *, recomputes: bool 
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """Weights at the start and at the end, gradients of the first update, and losses, of this worker."""
+    """Weights at the start and at the end, gradients of the first update, and losses, of this worker.
+
+    applied, skipped: numbers of updates.
+    """
 
     first: dict[str, Tensor]
     gradients: dict[str, Tensor]
     weights: dict[str, Tensor]
     values: list[Tensor]
     evaluated: Tensor
+    applied: int
+    skipped: int
 
 
-def train(trial: Trial, workers: Collective) -> Result:
-    """Train this worker's part."""
+def train(trial: Trial, workers: Collective, *, in_order: bool = False) -> Result:
+    """Train this worker's part.
+
+    in_order: it is the whole model, whose gradients are added up as stages and copies of the trial would.
+    """
     config, shape = trial.config(), trial.shape()
     device = Cpu(config)
     task = find_task(config, device)
     division = whole(workers)
-    if trial.stages > 1:
+    if trial.stages > 1 and not in_order:
         plan = even_plan(shape, trial.stages, trial.copies, recomputes=trial.recomputes)
         division = by_plan(workers, plan)
     device.seed(config.data.seed)
@@ -118,16 +131,31 @@ def train(trial: Trial, workers: Collective) -> Result:
         take(found, rate, number)
 
     strategy._step.take = note  # type: ignore[attr-defined]
+    if in_order:
+        assert isinstance(strategy, Replicated)
+        ordered = OrderedSums(worker, strategy, trial.copies)
     values = list[Tensor]()
     for number, batches in enumerate(training_batches(trial, config, division)):
-        values += strategy.update([batches], 1e-3, UpdateNumber(0, number, number))
+        at = UpdateNumber(0, number, number)
+        if in_order:
+            values.append(ordered.update(batches, 1e-3, at))
+        else:
+            values += strategy.update([batches], 1e-3, at)
     evaluated = torch.zeros(0)
     if trial.evaluates:
         with strategy.evaluating() as measure:
             evaluated = torch.stack([measure(batch).sums for batch in held_out(trial, division)]).sum(0)
+    applied, skipped = strategy.applied, strategy.read_skipped()
     strategy.release()
-    weights = {name: weight.detach().clone() for name, weight in own.items()}
-    return Result(first=first, gradients=gradients, weights=weights, values=values, evaluated=evaluated)
+    return Result(
+        first=first,
+        gradients=gradients,
+        weights={name: weight.detach().clone() for name, weight in own.items()},
+        values=values,
+        evaluated=evaluated,
+        applied=applied,
+        skipped=skipped,
+    )
 
 
 def data_of(trial: Trial) -> OpenedDataset:
