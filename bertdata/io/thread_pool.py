@@ -4,6 +4,9 @@ The contract is that of ``process_pool``, with threads in place of processes: no
 cannot be killed. When the pool ends, whether by an error, by a signal or by a reader that leaves early,
 what has not begun is never begun, and what is in work is waited for.
 
+The calling thread is one of the workers: while the next result is not there, it takes items as the others
+do. A thread more than there are cores would cost what the cores' caches hold each time they change over.
+
 concurrent.futures is not used: it takes 5 ms to import, and ten times the CPU time to hand an item over.
 """
 
@@ -20,14 +23,14 @@ if TYPE_CHECKING:
     from threading import Thread
 
 WINDOW = 8
-"""Items under way for each worker: many, because the thread that takes results competes with the workers."""
+"""Items under way for each worker: many, because the calling thread, busy with an item, adds no others."""
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
 class ThreadPool:
-    """Worker threads, started at the first items; with one worker everything happens in the calling thread.
+    """Workers: the calling thread, and others that are started at the first items.
 
     A pool serves several passes, also one whose items come from another pass of the same pool.
     """
@@ -55,18 +58,33 @@ class ThreadPool:
                 under_way.append(self._submit(function, item))
                 if len(under_way) >= WINDOW * self._size:
                     call = under_way.popleft()
-                    yield call.item, call.result()
+                    yield call.item, self._result(call)
             while under_way:
                 call = under_way.popleft()
-                yield call.item, call.result()
+                yield call.item, self._result(call)
         finally:
             for call in under_way:
                 call.is_cancelled = True
 
+    def _result(self, call: "_Call") -> Any:
+        """The call's result; while another worker is at it, this one makes calls that wait."""
+        while not call.is_finished() and (waiting := self._next_waiting()):
+            waiting.run()
+        return call.result()
+
+    def _next_waiting(self) -> "_Call | None":
+        """A call that no worker has begun, if there is one; it will not be begun by another."""
+        from queue import Empty
+
+        try:
+            return self._calls.get_nowait()
+        except Empty:
+            return None
+
     def _submit(self, function: Callable[[Any], Any], item: Any) -> "_Call":
         if self._ended:
             raise _cancelled()
-        if len(self._threads) < self._size:
+        if len(self._threads) < self._size - 1:
             try:
                 self._start_thread()
             except RuntimeError as error:  # no memory, or the user's limit of threads
@@ -124,13 +142,21 @@ class _Call:
         self._unfinished.acquire()
 
     def run(self) -> None:
-        """Make the call, unless it is cancelled."""
+        """Make the call, unless it is cancelled; the error of a signal is raised at once."""
         try:
             self._result = None if self.is_cancelled else self._function(self.item)
         except BaseException as error:
             self._error = error
+            if not isinstance(error, Exception):
+                raise
         finally:
             self._unfinished.release()
+
+    def is_finished(self) -> bool:
+        """Whether the result is there; for the calling thread only."""
+        if is_finished := self._unfinished.acquire(blocking=False):
+            self._unfinished.release()
+        return is_finished
 
     def result(self) -> Any:
         """Wait for the result; raise the function's error, CancelledError where it was never called."""

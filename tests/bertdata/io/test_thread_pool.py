@@ -65,7 +65,7 @@ def test_of_endless_items_a_window_is_taken(workers: int, wanted: int) -> None:
 
 
 @pytest.mark.parametrize("workers", [2, 4])
-def test_all_workers_work_at_once(workers: int) -> None:
+def test_all_workers_work_at_once_and_the_calling_thread_is_one_of_them(workers: int) -> None:
     meeting = threading.Barrier(workers)
 
     def meet(_: int) -> int:
@@ -75,7 +75,7 @@ def test_all_workers_work_at_once(workers: int) -> None:
     with ThreadPool(workers) as pool:
         threads = {thread for _, thread in pool.in_order(meet, range(3 * workers))}
     assert len(threads) == workers
-    assert threading.get_ident() not in threads
+    assert threading.get_ident() in threads
 
 
 def test_one_worker_is_the_calling_thread_and_takes_an_item_at_a_time() -> None:
@@ -152,24 +152,30 @@ def test_a_pass_goes_not_on_when_its_pool_has_ended() -> None:
 @pytest.mark.parametrize(
     ("number", "error"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)]
 )
-def test_a_signal_in_the_main_thread_ends_the_wait(
-    number: signal.Signals, error: type[BaseException]
+@pytest.mark.parametrize("works", [True, False])
+def test_a_signal_in_the_main_thread_ends_its_work_and_its_wait(
+    number: signal.Signals, error: type[BaseException], works: bool
 ) -> None:
-    handled = threading.Event()
+    handled, begun = threading.Event(), threading.Event()
 
     def handle(number: int, frame: FrameType | None) -> None:
         handled.set()
         raise error
 
     def work(item: int) -> None:
-        if item == 0:
+        if threading.current_thread() is threading.main_thread():
+            assert begun.wait(LONG)
+            if not works:
+                return  # to the wait for the other thread's result
+        else:
+            begun.set()
             os.kill(os.getpid(), number)
-        assert handled.wait(LONG)  # the main thread handles it while it waits for the first result
+        assert handled.wait(LONG)
 
     before = signal.signal(number, handle)
     try:
         with pytest.raises(error), ThreadPool(2) as pool:
-            list(pool.in_order(work, range(1000)))
+            list(pool.in_order(work, range(1000 if works else 4)))
     finally:
         signal.signal(number, before)
 
