@@ -26,7 +26,7 @@ workers = st.integers(1, 5)
 def no_thread_is_left() -> Iterator[None]:
     before = threading.enumerate()
     yield
-    assert threading.enumerate() == before
+    assert set(threading.enumerate()) <= set(before)  # other tests' threads may end meanwhile
 
 
 class Failed(Exception):
