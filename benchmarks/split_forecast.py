@@ -3,9 +3,10 @@
 Every case is trained by processes of its own, with one thread each, on generated full sequences, flat. Memory
 is the growth of the resident set from before the model is made to its peak over some updates, with malloc set
 so that it returns large blocks at once, and the peak of the bytes of tensors that operations made; the second
-does not see what a process frees by other means, as FSDP2 does. Seconds are forecast from costs that the same
-process profiled before. CPU seconds of a process are compared with its passes and the optimiser's step: other
-work on the machine does not add to them; wall seconds of an update with the plan's.
+does not see what a process frees by other means, as FSDP2 does. Seconds are forecast from costs and bandwidth
+that the same processes measured before, as a run with --profile-layers does: once by the wall clock, for the
+wall seconds of an update, and once by the CPU clock, for a process's CPU seconds, to which other work on the
+machine does not add. The exit status is 1 where a forecast of wall seconds is wrong by more than BAR.
 """
 
 import json
@@ -14,10 +15,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import torch
@@ -32,16 +34,21 @@ from trainer.data.loader import Loader
 from trainer.run.runtime import Runtime, begin, make_model
 from trainer.strategies.division import by_plan
 from trainer.strategies.registry import find_strategy
+from trainer.strategies.split.bandwidth import measure_bandwidth
 from trainer.strategies.split.live_bytes import LiveBytes
 from trainer.strategies.split.plan import Plan, parse_plan
 from trainer.strategies.split.planner import make_plan
 from trainer.strategies.split.profile import profiled_costs
 from trainer.strategies.split.rates import DeviceRate
 from trainer.strategies.split.request import PlanRequest
+from trainer.strategies.split.timed_updates import Clock
 from trainer.strategies.strategy import UpdateNumber
 
 LENGTH, MASKED = 128, 20
-UPDATES = 3
+UPDATES = 5
+BAR = 0.2
+"""The largest error of a forecast of wall seconds, as a share of them, that is good enough."""
+
 MODEL = ModelConfig(
     vocab_size=8000, hidden_size=512, num_hidden_layers=4, num_attention_heads=8, intermediate_size=2048
 )
@@ -110,19 +117,37 @@ TIME = (
 )
 
 
-def main(arguments: Sequence[str]) -> None:
+def main(arguments: Sequence[str]) -> int:
+    """The exit status: 1 where a forecast of time misses BAR."""
     if arguments[:1] == ["--worker"]:
         _, kind, number, folder = arguments
         work(kind, int(number), Path(folder))
-        return
+        return 0
+    status = 0
     kinds = {"memory": MEMORY, "time": TIME}
     wanted = arguments or list(kinds)
     for kind in wanted:
         print(HEADS[kind])
+        errors = dict[str, float]()
         for number, case in enumerate(kinds[kind]):
             for rank, result in enumerate(run(kind, number, case.request.devices)):
                 print(ROWS[kind](case, rank, result), flush=True)
+                if kind == "time":
+                    errors[f"{case.name}, process {rank}"] = result["forecast"] / result["wall"] - 1
         print()
+        if errors:
+            line, holds = verdict(errors)
+            print(line)
+            status = 0 if holds else 1
+    return status
+
+
+def verdict(errors: Mapping[str, float]) -> tuple[str, bool]:
+    """The worst row by its error in words, and True if it is within BAR."""
+    name = max(errors, key=lambda row: abs(errors[row]))
+    holds = abs(errors[name]) <= BAR
+    words = f"the bar of {BAR:.0%} was {'held' if holds else 'missed'}"
+    return f"worst forecast of wall seconds: {errors[name]:+.1%} ({name}); {words}", holds
 
 
 def run(kind: str, number: int, workers: int) -> list[dict[str, Any]]:
@@ -181,10 +206,11 @@ def measure_memory(request: PlanRequest, runtime: Runtime) -> dict[str, Any]:
 
 
 def measure_time(request: PlanRequest, runtime: Runtime) -> dict[str, Any]:
-    costs = profiled_costs(request, runtime.device, time.process_time)
-    plan = make_plan(request, costs)
-    plan = parse_plan(runtime.share(plan.as_json), "rank 0")
-    update = updates(plan, request, runtime)
+    """Forecasts and medians of some updates, seconds; busy and cpu: of this process's own work."""
+    by_cpu, by_wall = (
+        profiled_plan(request, runtime, clock) for clock in (time.process_time, time.perf_counter)
+    )
+    update = updates(by_wall, request, runtime)
     update()
     cpu, wall = [], []
     for _ in range(UPDATES):
@@ -193,9 +219,18 @@ def measure_time(request: PlanRequest, runtime: Runtime) -> dict[str, Any]:
         update()
         wall.append(time.perf_counter() - start)
         cpu.append(time.process_time() - start_cpu)
-    stage = plan.stages[runtime.workers.rank // plan.copies]
-    busy = plan.micro_batches * (stage.forward + stage.backward) + stage.step
-    return {"busy": busy, "cpu": min(cpu), "forecast": plan.seconds, "wall": min(wall)}
+    stage = by_cpu.stages[runtime.workers.rank // by_cpu.copies]
+    busy = by_cpu.micro_batches * (stage.forward + stage.backward) + stage.all_reduce + stage.step
+    return {"busy": busy, "cpu": median(cpu), "forecast": by_wall.seconds, "wall": median(wall)}
+
+
+def profiled_plan(request: PlanRequest, runtime: Runtime, clock: Clock) -> Plan:
+    """The plan by costs and bandwidth that all processes measure together."""
+    if runtime.workers.size > 1:
+        bandwidth = measure_bandwidth(runtime.device, runtime.workers, clock=clock)
+        request = replace(request, bandwidth=bandwidth)
+    plan = make_plan(request, profiled_costs(request, runtime.device, runtime.workers, clock))
+    return parse_plan(runtime.share(plan.as_json), "rank 0")
 
 
 def updates(plan: Plan, request: PlanRequest, runtime: Runtime) -> Callable[[], object]:
@@ -258,4 +293,4 @@ HEADS = {
 ROWS = {"memory": _memory_row, "time": _time_row}
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    sys.exit(main(sys.argv[1:]))

@@ -8,9 +8,11 @@ from trainer.config.model import ModelConfig
 from trainer.devices.device import HOST, Device
 from trainer.run.runtime import Runtime
 from trainer.run.split.table import plan_lines
+from trainer.strategies.replicated import sum_type
 from trainer.strategies.split.bandwidth import measure_bandwidth
 from trainer.strategies.split.configured import request_of
 from trainer.strategies.split.costs import Costs
+from trainer.strategies.split.meshes import meshes_of
 from trainer.strategies.split.plan import Plan, parse_plan
 from trainer.strategies.split.plan_file import write_plan
 from trainer.strategies.split.planner import make_plan
@@ -37,9 +39,15 @@ def plan_run(runtime: Runtime, shape: ModelConfig, sequence_length: int) -> Plan
         return None
     bandwidth = split.bytes_per_second or _ALONE
     if split.bandwidth is None and runtime.workers.size > 1:
-        with runtime.workers.naming_lost_workers():
-            bandwidth = measure_bandwidth(runtime.device.torch_device)
-    found = runtime.share(lambda: _plan(runtime, shape, sequence_length, memory, bandwidth))
+        bandwidth = measure_bandwidth(runtime.device, runtime.workers, sum_type(runtime.config))
+    request = _request(runtime, shape, sequence_length, memory, bandwidth)
+    if runtime.share(lambda: runtime.config.run.strategy == "auto" and fits_as_configured(request)):
+        return None
+    costs = None
+    if split.profile_layers and runtime.share(lambda: _has_meshes(request)):
+        runtime.log(f"timing the model's layers on device {runtime.device.name}")
+        costs = profiled_costs(request, runtime.device, runtime.workers)
+    found = runtime.share(lambda: _plan(runtime, request, costs))
     return None if found is None else parse_plan(found, "the plan")
 
 
@@ -53,28 +61,38 @@ def device_memory(runtime: Runtime) -> int:
     return int(min(workers.gather(runtime.device.memory(neighbours))))
 
 
-def _plan(
+def _request(
     runtime: Runtime, shape: ModelConfig, sequence_length: int, memory: int, bandwidth: float
-) -> dict[str, object] | None:
+) -> PlanRequest:
+    """The request of the configuration; a SettingsError ends all workers."""
+
+    def made() -> PlanRequest:
+        return request_of(
+            runtime.config,
+            shape,
+            devices=runtime.workers.size,
+            sequence_length=sequence_length,
+            memory=memory,
+            bandwidth=bandwidth,
+            rate=find_rate(runtime.device),
+            attention=_attention(runtime),
+        )
+
+    runtime.share(lambda: made() is not None)
+    return made()
+
+
+def _has_meshes(request: PlanRequest) -> bool:
+    """False where no plan can be made, of whatever costs."""
+    try:
+        return bool(meshes_of(request))
+    except SettingsError:
+        return False
+
+
+def _plan(runtime: Runtime, request: PlanRequest, costs: Costs | None) -> dict[str, object] | None:
     """The plan as JSON, made on one worker."""
     config, device = runtime.config, runtime.device
-    rate = find_rate(device)
-    request = request_of(
-        config,
-        shape,
-        devices=runtime.workers.size,
-        sequence_length=sequence_length,
-        memory=memory,
-        bandwidth=bandwidth,
-        rate=rate,
-        attention=_attention(runtime),
-    )
-    costs, source = None, f"computed for {rate.name}"
-    if config.split.profile_layers:
-        runtime.log(f"timing the model's layers on device {device.name}")
-        costs, source = profiled_costs(request, device), f"layers measured on device {device.name}"
-    if config.run.strategy == "auto" and fits_as_configured(request, costs):
-        return None
     try:
         plan = best_plan(request, costs)
     except SettingsError as error:
@@ -82,7 +100,8 @@ def _plan(
             raise
         runtime.log(f"warning: {error}; each device has the whole model nevertheless")
         return None
-    for line in filter(None, plan_lines(plan, memory, config.split.memory_margin, source)):
+    source = f"layers measured on device {device.name}" if costs else f"computed for {request.rate.name}"
+    for line in filter(None, plan_lines(plan, request.memory, config.split.memory_margin, source)):
         runtime.log(line)
     if config.split.save_plan:
         write_plan(config.split.save_plan, plan)
@@ -114,11 +133,11 @@ def _trainable(request: PlanRequest) -> Sequence[PlanRequest]:
     return [*whole, pipelined]
 
 
-def fits_as_configured(request: PlanRequest, costs: Costs | None) -> bool:
+def fits_as_configured(request: PlanRequest) -> bool:
     """True if each device holds the whole model with the configured micro-batches, and keeps activations."""
     plain = replace(request, strategy="replicated", may_recompute=request.must_recompute)
     try:
-        make_plan(plain, costs)
+        make_plan(plain)
     except SettingsError:
         return False
     return not request.must_recompute

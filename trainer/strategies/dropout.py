@@ -17,12 +17,17 @@ def seed_micro_batch(worker: Worker, at: UpdateNumber, number: int) -> None:
     """
     division, device, bert = worker.division, worker.device, worker.model.bert
     micro_batch = division.copy + division.copies * number
-    key = (worker.config.data.seed, "dropout", at.phase, at.step, micro_batch)
-    seeds = [int(seed) >> 1 for seed in numbers(len(bert.encoder.layer) + 2, *key)]
+    seeds = part_seeds(worker.config.data.seed, at, micro_batch, len(bert.encoder.layer) + 2)
     if device.seeds_parts:
         bert.seeds = _seeder(device.seed, seeds)
     else:
         device.seed(seeds[0])
+
+
+def part_seeds(seed: int, at: UpdateNumber, micro_batch: int, parts: int) -> list[int]:
+    """The seed of each part's dropout in a micro-batch, by the run's seed."""
+    found = numbers(parts, seed, "dropout", at.phase, at.step, micro_batch)
+    return [int(number) >> 1 for number in found]
 
 
 def _seeder(seed: Callable[[int], None], seeds: list[int]) -> Callable[[int], None]:

@@ -1,5 +1,6 @@
 """Plans that runs make: of the strategy that is asked for, or where a device cannot hold the model."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -13,6 +14,9 @@ from trainer.run.divide import divide, find_plan
 from trainer.run.planning import best_plan, device_memory, find_rate, fits_as_configured
 from trainer.run.runtime import Runtime
 from trainer.strategies.division import whole
+from trainer.strategies.split.costs import analytic_costs
+from trainer.strategies.split.meshes import meshes_of
+from trainer.strategies.split.plan import Plan
 from trainer.strategies.split.rates import DeviceRate
 from trainer.strategies.split.request import PlanRequest
 from trainer.tasks.pretraining import Pretraining
@@ -31,6 +35,23 @@ class Connected(Single):
 
     def gather(self, value):
         return [value, value, value, value]
+
+
+class Waiting(Connected):
+    """Rank 1 of them, which is told what rank 0 has found: that it may go on, and then its plan."""
+
+    rank = 1
+
+    def __init__(self, device):
+        super().__init__(device)
+        self.answers = iter([True, False, True, plan_of_rank_0().as_json()])
+
+    def broadcast_object(self, value):
+        return [False, next(self.answers)]
+
+
+def plan_of_rank_0() -> Plan:
+    return best_plan(request(GIGABYTES, strategy="pipelined"))
 
 
 def runtime(workers: type[Single] = Connected, **settings: object) -> Runtime:
@@ -69,6 +90,39 @@ def test_auto_makes_a_plan_for_a_model_that_fits_no_device_as_configured():
     assert plan.strategy != "replicated" or plan.stages[0].recomputes
 
 
+@pytest.fixture
+def profiles(monkeypatch):
+    """The requests whose layers are timed, by devices a million times as slow as computed ones."""
+    asked = []
+
+    def costs(request, device, workers):
+        asked.append((request, device.name, workers.size))
+        slow = replace(request, rate=DeviceRate(flops=5e4, bytes=1e4))
+        return analytic_costs(slow, {mesh.rows for mesh in meshes_of(request)})
+
+    monkeypatch.setattr("trainer.run.planning.profiled_costs", costs)
+    return asked
+
+
+def test_layers_are_timed_with_the_requests_attention_on_every_worker(profiles, capsys):
+    plan = find_plan(runtime(strategy="pipelined", profile_layers=True, rows=True), SHAPE, 64)
+    assert plan is not None
+    assert plan.stages[0].forward > 100
+    ((request, name, size),) = profiles
+    assert (request.attention, request.devices, name, size) == ("scores", 4, "cpu", 4)
+    assert "layers measured on device cpu" in capsys.readouterr().err
+    waiting = runtime(Waiting, strategy="pipelined", profile_layers=True)
+    assert find_plan(waiting, SHAPE, 64) == plan_of_rank_0()
+    assert [found.attention for found, *_ in profiles] == ["scores", "flat"]
+
+
+def test_nothing_is_timed_where_no_profile_is_asked_for_or_the_model_fits(profiles):
+    assert find_plan(runtime(strategy="pipelined"), SHAPE, 64) is not None
+    fits = 16 * SHAPE.parameters / 0.25 / 1e9  # too little to be certain
+    assert find_plan(runtime(device_memory=fits, profile_layers=True), SHAPE, 64) is None
+    assert profiles == []
+
+
 def test_stages_of_a_pipeline_are_not_sharded():
     plan = best_plan(request(GIGABYTES, strategy="pipelined"))
     assert len(plan.stages) > 1
@@ -78,8 +132,8 @@ def test_stages_of_a_pipeline_are_not_sharded():
 def test_a_model_fits_where_activations_need_not_be_recomputed():
     kept = best_plan(request(GIGABYTES, strategy="replicated", may_recompute=False))
     enough = int(kept.stages[0].memory.total / 0.9) + 2
-    assert fits_as_configured(request(enough), None)
-    assert not fits_as_configured(request(enough - enough // 50), None)
+    assert fits_as_configured(request(enough))
+    assert not fits_as_configured(request(enough - enough // 50))
 
 
 def test_the_plans_micro_batches_are_the_runs():

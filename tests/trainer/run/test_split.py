@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.plans import make_plan, make_stage
 from trainer.__main__ import main
+from trainer.collectives.collective import Collective
 from trainer.devices.device import Device
 from trainer.run.split.picture import draw_schedule
 from trainer.run.split.table import plan_lines
@@ -200,8 +201,8 @@ def test_hardware_is_a_name_or_a_rate(config, tmp_path):
 def test_layers_are_measured_where_that_is_asked_for(config, tmp_path, capsys, monkeypatch):
     asked = []
 
-    def costs(request: PlanRequest, device: Device) -> Costs:
-        asked.append((request.attention, device.name))
+    def costs(request: PlanRequest, device: Device, workers: Collective) -> Costs:
+        asked.append((request.attention, device.name, workers.size))
         slow = DeviceRate(flops=1e6, bytes=1e6)
         return analytic_costs(replace(request, rate=slow), {mesh.rows for mesh in meshes_of(request)})
 
@@ -213,7 +214,7 @@ def test_layers_are_measured_where_that_is_asked_for(config, tmp_path, capsys, m
     assert "layers measured on device cpu, 150 GB/s between devices" in printed.out
     assert plan.stages[0].forward > 1
     kept([*words, "--rows"], tmp_path / "b.json")
-    assert asked == [("flat", "cpu"), ("scores", "cpu")]
+    assert asked == [("flat", "cpu", 1), ("scores", "cpu", 1)]
 
 
 @pytest.mark.parametrize(

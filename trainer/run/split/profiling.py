@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from bertdata.io.terminal import say_error
+from trainer.collectives.registry import find_collective
 from trainer.config.settings import Config
 from trainer.devices.device import HOST
 from trainer.devices.registry import find_device
@@ -17,4 +18,4 @@ def profile(config: Config, request: PlanRequest) -> tuple[PlanRequest, Costs]:
     if device.torch_device.type == HOST.type:
         request = replace(request, attention="scores" if config.data.rows else "flat")
     say_error(f"trainer: timing the model's layers on device {device.name}")
-    return request, profiled_costs(request, device)
+    return request, profiled_costs(request, device, find_collective("single", device))

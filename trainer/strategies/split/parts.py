@@ -65,13 +65,15 @@ class EmbeddingsPart(Part):
         super().__init__()
         self.embeddings = Embeddings(config)
         self._config = config
-        self._ids = torch.zeros(shape.rows * shape.length, dtype=torch.int32)
+        tokens = torch.arange(shape.rows * shape.length, dtype=torch.int32)
+        self._words = tokens % config.vocab_size  # as good as all different: repeated rows are in a cache
+        self._positions, self._types = tokens % shape.length, torch.zeros_like(tokens)
 
     def given(self, dtype: torch.dtype) -> Tensors:
         return ()
 
     def forward(self, *given: Tensor) -> Tensors:
-        rows = self.embeddings(self._ids, self._ids, self._ids)
+        rows = self.embeddings(self._words, self._types, self._positions)
         dropout = self._config.hidden_dropout_prob
         if self._config.megatron_residual_connection:
             rows = F.dropout(rows, dropout, self.training)
@@ -114,7 +116,7 @@ class HeadsPart(Part):
         return (torch.randn(self._size, dtype=dtype),)
 
     def forward(self, *given: Tensor) -> Tensors:
-        (normed,) = given
+        normed = given[-1]
         pooled = torch.tanh(self.pooler.dense(normed.index_select(0, self._first)))
         words = self.heads.predictions(normed.index_select(0, self._masked), self.words)
         labels, weights = self._batch.masked_lm_ids, self._batch.masked_lm_weights
@@ -135,7 +137,7 @@ class LinearPart(Part):
         return (torch.randn(self._size, dtype=dtype),)
 
     def forward(self, *given: Tensor) -> Tensors:
-        return (self.output(given[0]).float().logsumexp(-1).mean(),)
+        return (self.output(given[-1]).float().logsumexp(-1).mean(),)
 
 
 def make_part(name: str, config: ModelConfig, shape: Shape, head: str) -> Part:
