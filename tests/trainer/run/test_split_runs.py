@@ -104,6 +104,15 @@ def test_each_stage_takes_its_share_of_memory_until_the_checkpoint_is_saved(trai
         assert noted["peak"] - noted["before"] <= 1.15 * share + 100e6, (rank, noted, share)
 
 
+def test_two_workers_time_layers_and_bandwidth_together_and_train_by_the_plan(tmp_path):
+    run = ("pretrain", *RANNC, f"--output-dir={tmp_path / 'run'}", "--num-hidden-layers=3")
+    more = ("--strategy=pipelined", "--profile-layers", "--precision=bf16")
+    outcome = trained(launch("torchrun", 2, WORKER, *run, *more, seconds=240))
+    assert outcome.err.count("timing the model's layers on device cpu") == 1
+    assert outcome.err.count("layers measured on device cpu") == 1
+    assert list(find_checkpoints(str(tmp_path / "run"))) == [2, 4]
+
+
 @pytest.mark.parametrize(
     ("more", "message"),
     [
