@@ -3,17 +3,16 @@
 import math
 import sys
 from collections.abc import Callable
-from typing import Any
 
 from bertdata.cli.common.dispatch import choose_command, end
 from bertdata.cli.common.parser import Parser
-from bertdata.errors import SettingsError
 from bertdata.io.terminal import say, say_error
 from trainer.collectives.launch import as_worker, launched
 from trainer.collectives.launchers import EXAMPLES, find_rank
 from trainer.config.flags import make_configs
 from trainer.config.task_config import make_task_config
 from trainer.errors import naming_extra
+from trainer.run.tokenizer_flags import add_tokenizer
 
 USAGE = f"""\
 Example:
@@ -107,7 +106,7 @@ Converts a checkpoint, or a run's newest: weights, moments and number of updates
                         help="form to write (default: huggingface for our own, else bertdata)")  # fmt: skip
     parser.add_argument("--model-config", metavar="FILE",
                         help="bert_config.json (default: the one beside the weights)")  # fmt: skip
-    _add_tokenizer_flags(parser)
+    add_tokenizer(parser)
     given = parser.parse_args(arguments)
     from trainer.run.convert import convert
 
@@ -126,43 +125,10 @@ Converts a checkpoint, or a run's newest: weights, moments and number of updates
 
 
 def predict(arguments: list[str]) -> None:
-    """guess the words at the [MASK]s of a text, or answer a question about one"""
-    summary = """\
-Prints the most probable words at each [MASK] of the text, a line each; with --task squad the answer to a
-question from the text of --context, by a model that was fine-tuned on it."""
-    example = """\
-  python -m trainer predict run "Paris is the [MASK] of France."
-  python -m trainer predict --task squad run "Where did Anna go?" --context diary.txt"""
-    parser = Parser("python -m trainer predict", example, summary)
-    parser.add_argument("model", metavar="RUN", help="run, or checkpoint of any program")
-    parser.add_argument(
-        "text", metavar="TEXT", help="one text, with [MASK] for each word to guess; or a question"
-    )
-    parser.add_argument(
-        "--task", choices=("words", "squad"), default="words", help="words (default) or squad"
-    )
-    parser.add_argument("--context", metavar="FILE", help="text that the answer is in, with --task squad")
-    parser.add_argument("--num", type=int, default=5, metavar="N", help="words for each [MASK] (default: 5)")
-    parser.add_argument("--json", action="store_true", help="print words and probabilities as JSON")
-    _add_tokenizer_flags(parser)
-    given = parser.parse_args(arguments)
-    if (given.task == "squad") != (given.context is not None):
-        raise SettingsError("--context goes with --task squad, and --task squad needs it")
-    shared: dict[str, Any] = {
-        "vocabulary": given.vocab,
-        "train_data": given.train_data,
-        "lower_case": given.lower_case,
-        "as_json": given.json,
-    }
-    if given.task == "squad":
-        from trainer.run.answer import answer_line
+    """try a model on a text: words at its [MASK]s, the answer to a question, or its label"""
+    from trainer.run.predict_command import run
 
-        say(answer_line(given.model, given.text, given.context, **shared))
-        return
-    from trainer.run.predict import predict_lines
-
-    for line in predict_lines(given.model, given.text, count=given.num, **shared):
-        say(line)
+    run(arguments)
 
 
 def features(arguments: list[str]) -> None:
@@ -184,17 +150,6 @@ def split(arguments: list[str]) -> None:
     from trainer.run.split.command import run
 
     run(arguments)
-
-
-def _add_tokenizer_flags(parser: Parser) -> None:
-    """The flags of a checkpoint's tokeniser: vocabulary, training data that may have it, casing."""
-    parser.add_argument("--vocab", help="vocabulary of the tokeniser, a file or a name (default: the data's)")
-    parser.add_argument("--train-data", help="the run's training data, where it has moved")
-    casing = parser.add_mutually_exclusive_group()
-    casing.add_argument("--lower-case", dest="lower_case", action="store_true", default=None,
-                        help="the tokeniser lower-cases text (default: as the data's, or true)")  # fmt: skip
-    casing.add_argument("--no-lower-case", dest="lower_case", action="store_false",
-                        help="the tokeniser keeps case and accents")  # fmt: skip
 
 
 def doctor(arguments: list[str]) -> None:

@@ -9,64 +9,51 @@ from bertdata.config.dialects import find_dialect
 from bertdata.errors import DataError, InputError
 from bertdata.io import storage
 from bertdata.tokens.wordpiece import WordPieceTokenizer
+from trainer.config.finetuning import SQUAD
 from trainer.data.single import single_sequence
 from trainer.model.checkpoints.filling import fill_model
 from trainer.model.finetuning import BertForQuestionAnswering
-from trainer.run.trained import open_trained
-from trainer.tasks.squad.answers import AnswerSettings, predict_answers
+from trainer.run.task_files import feature_length
+from trainer.run.trained import Trained
+from trainer.tasks.squad.answers import predict_answers
 from trainer.tasks.squad.features import make_features
 from trainer.tasks.squad.reading import parse_squad
-from trainer.tasks.squad.settings import SquadSettings
+from trainer.tasks.squad.task import answer_settings, squad_settings
 
 _DIALECT = "google"
 _HEAD = "qa_outputs."
 
 
-def answer_line(
-    source: str,
-    question: str,
-    context: str,
-    *,
-    vocabulary: str | None,
-    train_data: str | None,
-    lower_case: bool | None,
-    as_json: bool,
-) -> str:
-    """The answer in one line; as JSON with its probability among the 20 best.
+def answer_line(opened: Trained, question: str, context: str, *, as_json: bool) -> str:
+    """The answer in one line, by the run's own settings; as JSON with its probability among the best.
 
-    context: a file of UTF-8 text. DataError for a model without SQuAD's head.
+    context: a file of UTF-8 text. The answer is empty where the run knows questions without one (SQuAD 2.0)
+    and this is such. DataError for a model without SQuAD's head.
     """
-    opened = open_trained(source, vocabulary=vocabulary, train_data=train_data, lower_case=lower_case)
     model = BertForQuestionAnswering(opened.shape).eval()
     missing = fill_model(model, opened.checkpoint)
     if any(name.startswith(_HEAD) for name in missing):
-        raise DataError(f"{source}: has no head for answers; fine-tune it with --task squad")
-    settings = SquadSettings(
-        max_seq_length=min(SquadSettings().max_seq_length, opened.shape.max_position_embeddings),
-        lower_case=opened.lower_case,
-    )
+        raise DataError(f"{opened.source}: has no head for answers; fine-tune it with --task squad")
+    config = opened.config.changed(task=SQUAD, lower_case=opened.lower_case)
+    length = min(feature_length(config), opened.shape.max_position_embeddings)
+    settings = squad_settings(config, length, training=False)
     questions = parse_squad(_as_squad(question, context), context, training=False, negatives=False).questions
     tokenizer = WordPieceTokenizer(opened.vocabulary, find_dialect(_DIALECT), lower_case=opened.lower_case)
     features = make_features(questions, tokenizer, settings)
     if not features:
         raise InputError(f"{context}: holds no words")
-    logits = np.full((len(features), settings.max_seq_length, 2), np.finfo(np.float32).min, np.float32)
+    logits = np.full((len(features), length, 2), np.finfo(np.float32).min, np.float32)
     with torch.no_grad():
         for row, feature in enumerate(features):
             batch = single_sequence(feature.ids(opened.vocabulary), first_length=feature.document)
             logits[row, : feature.length] = model(batch).numpy()
     found = predict_answers(
-        questions,
-        features,
-        logits[:, :, 0],
-        logits[:, :, 1],
-        opened.vocabulary,
-        AnswerSettings(lower_case=opened.lower_case),
+        questions, features, logits[:, :, 0], logits[:, :, 1], opened.vocabulary, answer_settings(config)
     )[questions[0].id]
-    if as_json:
-        answer = {"answer": found.answer, "probability": found.n_best[0][1]}
-        return json.dumps(answer, ensure_ascii=False)
-    return found.answer
+    if not as_json:
+        return found.answer
+    share = next(share for scored, share in found.n_best if scored.text == found.answer)
+    return json.dumps({"answer": found.answer, "probability": share}, ensure_ascii=False)
 
 
 def _as_squad(question: str, context: str) -> bytes:

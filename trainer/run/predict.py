@@ -12,7 +12,7 @@ from bertdata.tokens.wordpiece import WordPieceTokenizer
 from trainer.data.single import single_sequence
 from trainer.model.bert import BertForPreTraining, new_model
 from trainer.model.checkpoints.filling import fill_model
-from trainer.run.trained import open_trained
+from trainer.run.trained import Trained
 
 MASK = "[MASK]"
 _DIALECT = "google"
@@ -62,36 +62,20 @@ class WordModel:
         return [*ids, self._vocabulary.sep]
 
 
-def open_word_model(
-    source: str, *, vocabulary: str | None, train_data: str | None, lower_case: bool | None
-) -> WordModel:
-    """The model of a run or of a checkpoint of any program, with its tokeniser; errors as from open_trained.
-
-    DataError for an encoder without a masked-word head.
-    """
-    opened = open_trained(source, vocabulary=vocabulary, train_data=train_data, lower_case=lower_case)
+def word_model(opened: Trained) -> WordModel:
+    """The model with its tokeniser; DataError for an encoder without a masked-word head."""
     model = new_model(opened.shape)
     missing = fill_model(model, opened.checkpoint)
     if any(name.startswith(_WORD_HEAD) for name in missing):
-        raise DataError(f"{source}: is an encoder without a masked-word head, which guesses no words")
+        raise DataError(f"{opened.source}: is an encoder without a masked-word head, which guesses no words")
     return WordModel(model, opened.vocabulary, lower_case=opened.lower_case)
 
 
-def predict_lines(
-    source: str,
-    text: str,
-    *,
-    vocabulary: str | None,
-    train_data: str | None,
-    lower_case: bool | None,
-    count: int,
-    as_json: bool,
-) -> list[str]:
+def predict_lines(opened: Trained, text: str, *, count: int, as_json: bool) -> list[str]:
     """The words at each [MASK], a line each; as JSON one line, lists of (word, probability) in a list."""
     if count < 1:
         raise SettingsError(f"--num {count}: expected 1 or more")
-    model = open_word_model(source, vocabulary=vocabulary, train_data=train_data, lower_case=lower_case)
-    guesses = model.guess(text, count)
+    guesses = word_model(opened).guess(text, count)
     if as_json:
         return [json.dumps(guesses, ensure_ascii=False)]
     return [", ".join(f"{one.word} {one.probability:.1%}" for one in words) for words in guesses]

@@ -31,11 +31,14 @@ def find_tokenizer(
     """The vocabulary of a checkpoint and whether its text is lower-cased; None where it is not at hand.
 
     The vocabulary is the given one (a file or a name), else that of the training data, else the file
-    beside another program's weights. train_data: where that is now; None: where a run says that it was.
-    DataError where the vocabulary's size is not the model's.
+    beside another program's weights. train_data: where that is now; None: where a run says that it was, or
+    of features within the run, which may have been moved with it. DataError where the vocabulary's size is
+    not the model's.
     """
     settings = read_state(Path(checkpoint.path)).config if checkpoint.kind == OURS else {}
     dataset = find_training_data(train_data or settings.get("train_data"), given=train_data is not None)
+    if dataset is None and settings.get("train_data"):
+        dataset = find_training_data(_moved_features(checkpoint, settings["train_data"]), given=False)
     if dataset is not None:
         found = known_vocabulary(vocabulary, dataset)
         plan = dataset.manifest.plan if dataset.manifest else None
@@ -46,11 +49,18 @@ def find_tokenizer(
         config = beside(checkpoint, "tokenizer_config.json")
         if lower_case is None and config is not None:
             lower_case = read_object(config).get("do_lower_case") is not False
+        elif lower_case is None:
+            lower_case = settings.get("lower_case")
     if found is None:
         return None
     if not found.size <= shape.vocab_size <= found.size + PADDING_TOKENS:
         raise DataError(f"{found.name}: has {found.size} tokens, the model has vocab_size {shape.vocab_size}")
     return found, lower_case is not False
+
+
+def _moved_features(checkpoint: Checkpoint, train_data: str) -> str:
+    """The place of a run's features within the run."""
+    return str(Path(checkpoint.path).parent.parent / "features" / storage.base_name(train_data))
 
 
 def beside(checkpoint: Checkpoint, name: str) -> str | None:

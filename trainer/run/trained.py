@@ -1,24 +1,33 @@
 """A trained model opened to be tried: its checkpoint, shape and tokeniser."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from bertdata.errors import MissingInputError
 from bertdata.tokens.vocabulary import WordPieceVocabulary
 from trainer.config.model import ModelConfig
+from trainer.config.schema import section_keys
+from trainer.config.settings import Config
 from trainer.model.checkpoints.checkpoint import Checkpoint
-from trainer.run.checkpoint import STATE
+from trainer.run.checkpoint import STATE, read_state
 from trainer.run.checkpoint_source import OURS, is_checkpoint, open_checkpoint
 from trainer.run.tokenizer import find_tokenizer
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Trained:
-    """A checkpoint, its tensors not read yet, and the tokeniser that its model was trained with."""
+    """A checkpoint, its tensors not read yet, and the tokeniser that its model was trained with.
 
+    source: the path that was given. config: the task that a run of this trainer has learned, with the
+    settings of its features; the rest are defaults.
+    """
+
+    source: str
     checkpoint: Checkpoint
     shape: ModelConfig
     vocabulary: WordPieceVocabulary
     lower_case: bool
+    config: Config
 
 
 def open_trained(
@@ -42,4 +51,20 @@ def open_trained(
         )
     words, lower = found
     assert isinstance(words, WordPieceVocabulary)
-    return Trained(checkpoint=checkpoint, shape=shape, vocabulary=words, lower_case=lower)
+    return Trained(
+        source=source,
+        checkpoint=checkpoint,
+        shape=shape,
+        vocabulary=words,
+        lower_case=lower,
+        config=_task_config(checkpoint),
+    )
+
+
+def _task_config(checkpoint: Checkpoint) -> Config:
+    """The configuration of the run's task; the default, pre-training, for another program's checkpoint."""
+    if checkpoint.kind != OURS:
+        return Config()
+    found = read_state(Path(checkpoint.path)).config
+    names = ("max_seq_length", *section_keys("finetuning"))
+    return Config.of(**{name: found[name] for name in names if name in found})

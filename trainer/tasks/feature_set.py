@@ -82,8 +82,11 @@ def read_source(path: str) -> FeatureSource:
 
 
 def feature_set_name(source: FeatureSource, vocabulary: Vocabulary, settings: ExampleSettings) -> str:
-    """A directory's name for these features: the objective, and a digest of all that they depend on."""
-    value = [source.md5, vocabulary.md5, _as_json(settings)]
+    """A directory's name for these features: the objective, and a digest of all that its manifest tells.
+
+    The file's name is among it: two files with the same bytes have a directory each.
+    """
+    value = [storage.base_name(source.path), source.md5, vocabulary.md5, _as_json(settings)]
     return f"{settings.objective}-{md5_of(json.dumps(value, sort_keys=True).encode())[:16]}"
 
 

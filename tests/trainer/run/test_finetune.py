@@ -40,18 +40,18 @@ def test_answers_are_learned_and_written_as_the_original_does(
     assert 100 * right / len(gold) == pytest.approx(found["exact_match"])
     diary = tmp_path / "diary.txt"
     diary.write_text("Anna went to the bridge . Later Peter saw the tower .", encoding="utf-8")
-    asked = ("predict", "--task=squad", tmp_path / "run", "Where was Anna ?", "--context", diary)
+    asked = ("predict", tmp_path / "run", "Where was Anna ?", "--context", diary)
     assert trainer(*asked).out == "bridge\n"
     told = json.loads(trainer(*asked, "--json").out)
     assert told["answer"] == "bridge"
     assert 0.2 < told["probability"] <= 1
-    refuse(trainer("predict", tmp_path / "run", "[MASK]"), 1, "without a masked-word head")
+    refuse(trainer("predict", "--task=words", tmp_path / "run", "[MASK]"), 1, "without a masked-word head")
     refuse(
         trainer("predict", "--task=squad", pretrained, "Where ?", "--context", diary),
         1,
         "no head for answers",
     )
-    refuse(trainer("predict", "--task=squad", pretrained, "Where ?"), 2, "--task squad needs it")
+    refuse(trainer("predict", tmp_path / "run", "Where ?"), 2, "the task squad answers from a text")
     best = json.loads((tmp_path / "run" / "nbest_predictions.json").read_text(encoding="utf-8"))
     assert all(best[name][0]["text"] == predictions[name] for name in gold)
     assert all(sum(one["probability"] for one in best[name]) == pytest.approx(1) for name in gold)

@@ -40,6 +40,9 @@ class ClassificationTask:
     other_files: FileNames | None = None
 
 
+OWN_TABLE = "classification"
+"""The task of a table of one's own."""
+
 _BINARY = ("0", "1")
 _SENTENCES = Columns(first="sentence1", second="sentence2")
 _ENTAILMENT = ("entailment", "not_entailment")
@@ -94,7 +97,7 @@ TASKS = {
         ),
         ClassificationTask(name="rte", columns=_SENTENCES, labels=_ENTAILMENT),
         ClassificationTask(name="wnli", columns=_SENTENCES, labels=_BINARY),
-        ClassificationTask(name="classification", columns=Columns(first="text")),
+        ClassificationTask(name=OWN_TABLE, columns=Columns(first="text")),
     )
 }
 """GLUE's tasks, and ``classification`` for a table of one's own."""

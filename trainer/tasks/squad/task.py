@@ -119,14 +119,7 @@ class SquadEvaluation(TaskEvaluation):
 
     def __init__(self, config: Config, path: str, data: OpenedDataset, *, scored: bool = True) -> None:
         """scored: False for a file without answers, which has predictions only."""
-        given = config.finetuning
-        self._settings = AnswerSettings(
-            n_best_size=given.n_best_size,
-            max_answer_length=given.max_answer_length,
-            negatives=given.version_2_with_negative,
-            null_score_diff_threshold=given.null_score_diff_threshold,
-            lower_case=given.lower_case is not False,
-        )
+        self._settings = answer_settings(config)
         tokenizer = configured_tokenizer(config)
         settings = squad_settings(config, data.layout.max_seq_length, training=False)
         self._vocabulary: Vocabulary = tokenizer.vocabulary
@@ -199,6 +192,18 @@ def spread_logits(best: Array, length: int) -> Array:
         places = best[:, 2 * side].astype(np.int64)
         np.put_along_axis(logits[:, side], places, best[:, 2 * side + 1].astype(np.float32), axis=1)
     return logits
+
+
+def answer_settings(config: Config) -> AnswerSettings:
+    """The settings of the predictions that the configuration asks for."""
+    given = config.finetuning
+    return AnswerSettings(
+        n_best_size=given.n_best_size,
+        max_answer_length=given.max_answer_length,
+        negatives=given.version_2_with_negative,
+        null_score_diff_threshold=given.null_score_diff_threshold,
+        lower_case=given.lower_case is not False,
+    )
 
 
 def squad_settings(config: Config, length: int, *, training: bool) -> SquadSettings:

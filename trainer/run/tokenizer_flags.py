@@ -1,0 +1,23 @@
+"""Flags of the tokeniser of a checkpoint."""
+
+from bertdata.cli.common.parser import Parser
+
+
+def add_tokenizer(parser: Parser) -> None:
+    """Vocabulary, training data that may have it, casing."""
+    parser.add_argument("--vocab", help="vocabulary of the tokeniser, a file or a name (default: the data's)")
+    parser.add_argument("--train-data", help="the run's training data, where it has moved")
+    casing = parser.add_mutually_exclusive_group()
+    casing.add_argument(
+        "--lower-case",
+        dest="lower_case",
+        action="store_true",
+        default=None,
+        help="the tokeniser lower-cases text (default: as the data's, or true)",
+    )
+    casing.add_argument(
+        "--no-lower-case",
+        dest="lower_case",
+        action="store_false",
+        help="the tokeniser keeps case and accents",
+    )
