@@ -1,7 +1,7 @@
 """Help of the trainer's flags, by section: the keys that people use, or all, foreign names last."""
 
 from argparse import SUPPRESS, Action, ArgumentParser, Namespace, _ArgumentGroup
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -95,9 +95,20 @@ def _add(group: _ArgumentGroup, name: str, shown: bool, usual: Mapping[str, Any]
         more = {"action": "append"}
     elif "by_phase" in item:
         more = {"nargs": "+"}
-    read = partial(read_value, kinds=types_of(item), name=flag(name))
+    if item.get("items") == {"type": "string"}:
+        read: Callable[[str], Any] = _read_texts
+    else:
+        read = partial(read_value, kinds=types_of(item), name=flag(name))
     more["help"] = describe(name, usual).replace("%", "%%") if shown else SUPPRESS
     group.add_argument(flag(name), dest=name, default=SUPPRESS, metavar="X", type=read, **more)
+
+
+def _read_texts(text: str) -> list[str]:
+    """Texts with commas between them, or a JSON list for texts that hold commas."""
+    if text.lstrip().startswith("["):
+        found: list[str] = read_value(text, ["array"], "a list of texts")
+        return found
+    return text.split(",")
 
 
 def describe(name: str, usual: Mapping[str, Any] | None = None) -> str:

@@ -15,6 +15,7 @@ from trainer.model.checkpoints.filling import fill_model
 from trainer.model.finetuning import BertForQuestionAnswering
 from trainer.run.task_files import feature_length
 from trainer.run.trained import Trained
+from trainer.tasks.labelled_text import decode_text
 from trainer.tasks.squad.answers import predict_answers
 from trainer.tasks.squad.features import make_features
 from trainer.tasks.squad.reading import parse_squad
@@ -58,10 +59,6 @@ def answer_line(opened: Trained, question: str, context: str, *, as_json: bool) 
 
 def _as_squad(question: str, context: str) -> bytes:
     """SQuAD's JSON of one question about the text of a file."""
-    data = storage.read_bytes(context)
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError.not_utf8(context, data, error.start, "save it as UTF-8") from None
+    text = decode_text(storage.read_bytes(context), context, "a text in UTF-8")
     entry = {"id": "question", "question": question, "answers": []}
     return json.dumps({"data": [{"paragraphs": [{"context": text, "qas": [entry]}]}]}).encode()

@@ -27,7 +27,7 @@ label of the text, or of the pair of texts, and its probability; or the score.""
 
 def run(arguments: list[str]) -> None:
     """Print the words, the answer or the label."""
-    given = _parser().parse_intermixed_args(arguments)
+    given = _parser().parse_args(arguments)
     from trainer.run.trained import open_trained  # imports torch, which help need not wait for
 
     opened = open_trained(
@@ -47,7 +47,7 @@ def _parser() -> Parser:
     parser.add_argument("model", metavar="RUN", help="run, or checkpoint of any program")
     parser.add_argument(
         "text",
-        metavar=("TEXT", "SECOND"),
+        metavar="TEXT",
         nargs="+",
         help="a text, with [MASK] for each word to guess; a question; or one text or two to classify",
     )

@@ -12,6 +12,7 @@ from trainer.tasks.classification.metrics import score_labels
 from trainer.tasks.classification.prediction_file import parse_predictions
 from trainer.tasks.classification.presets import ClassificationTask
 from trainer.tasks.classification.reading import label_ids, read_pairs, with_labels
+from trainer.tasks.labelled_text import decode_text
 from trainer.tasks.squad.metrics import score_answers, score_answers_or_none
 from trainer.tasks.squad.reading import read_squad
 
@@ -83,8 +84,9 @@ def _read_texts(path: str) -> dict[str, str]:
 
 
 def _read_object(path: str, expected: str) -> dict[str, Any]:
+    text = decode_text(storage.read_bytes(path), path, f"JSON in UTF-8 with {expected}")
     try:
-        value: Any = parse_json_text(storage.read_bytes(path))
+        value: Any = parse_json_text(text)
     except ValueError as error:
         raise InputError(f"{path}: is not JSON: {error}; expected {expected}") from None
     if not isinstance(value, dict):

@@ -21,11 +21,20 @@ def add_columns(parser: Parser) -> None:
     group = parser.add_argument_group(
         "tables", "TSV without quoting, .csv, .jsonl; a column is a name of the heading or a number from 0"
     )
-    group.add_argument("--text-column", metavar="NAME", help="first text (default: the task's, or text)")
-    group.add_argument("--second-text-column", metavar="NAME", help="second text, where there is one")
+    group.add_argument(
+        "--text-column",
+        "--first-column",
+        metavar="NAME",
+        help="first text (default: the task's, or text)",
+    )
+    group.add_argument(
+        "--second-text-column", "--second-column", metavar="NAME", help="second text, where there is one"
+    )
     group.add_argument("--label-column", metavar="NAME", help="label (default: the task's, or label)")
-    group.add_argument("--labels", metavar="A,B", help="labels in the order of their ids (default: sorted)")
-    group.add_argument("--scores", action="store_true", help="labels are numbers (regression)")
+    group.add_argument(
+        "--labels", metavar="A,B", help="labels in the order of their ids (default: the task's, else sorted)"
+    )
+    group.add_argument("--scores", "--regression", action="store_true", help="labels are numbers")
     group.add_argument("--no-heading", action="store_true", help="the first line is an example")
 
 

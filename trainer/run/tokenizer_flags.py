@@ -5,8 +5,10 @@ from bertdata.cli.common.parser import Parser
 
 def add_tokenizer(parser: Parser) -> None:
     """Vocabulary, training data that may have it, casing."""
-    parser.add_argument("--vocab", help="vocabulary of the tokeniser, a file or a name (default: the data's)")
-    parser.add_argument("--train-data", help="the run's training data, where it has moved")
+    parser.add_argument(
+        "--vocab", metavar="FILE|NAME", help="vocabulary of the tokeniser (default: the data's)"
+    )
+    parser.add_argument("--train-data", metavar="DIR", help="the run's training data, where it has moved")
     casing = parser.add_mutually_exclusive_group()
     casing.add_argument(
         "--lower-case",

@@ -8,7 +8,7 @@ def decode_text(data: bytes, name: str, expected: str) -> str:
     """The file's data as text, without a byte-order mark.
 
     expected: what the file should be, in words. InputError for a compressed file, a shard or another
-    encoding, with what to do, and for a byte that is not UTF-8.
+    encoding, with what to do, for a binary file, and for a byte that is not UTF-8.
     """
     kind = find_kind(data[:HEAD_BYTES], name, whole=len(data) <= HEAD_BYTES)
     if kind is not None and not kind.name.startswith("JSON"):
@@ -16,4 +16,7 @@ def decode_text(data: bytes, name: str, expected: str) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
+        if (zero := data.find(0, 0, HEAD_BYTES)) >= 0:
+            found = f"is no text: byte 0x00 at offset {zero}"
+            raise InputError(f"{name}: {found}, expected {expected}") from None
         raise InputError.not_utf8(name, data, error.start, utf8_remedy(data, name)) from None

@@ -1,6 +1,7 @@
 """A text is answered by the task that its run has learned: a label, a score, an answer or none."""
 
 import csv
+import gzip
 import json
 import shutil
 
@@ -125,6 +126,16 @@ def test_another_programs_checkpoint_needs_task_and_labels(trainer, labelled, tm
     assert trainer(*given, "--labels=bad,good").out == expected
     refuse(trainer(*given), 2, "its labels are not known; give --labels")
     refuse(trainer(*given, "--labels=a,b,c"), 1, "classifier.bias has shape [2], expected [3]")
+
+
+def test_help_and_a_context_that_is_no_text_are_told(trainer, answering, tmp_path):
+    outcome = trainer("predict", "--help")
+    assert outcome.status == 0
+    assert "RUN TEXT [TEXT ...]" in outcome.out
+    packed = tmp_path / "diary.txt.gz"
+    packed.write_bytes(gzip.compress(b"Anna went to the bridge ."))
+    refused = trainer("predict", answering / "run", "Where ?", f"--context={packed}")
+    refuse(refused, 1, "diary.txt.gz: looks like gzip data, expected a text in UTF-8; unpack it")
 
 
 def test_what_the_task_does_not_take_is_refused(trainer, labelled, paired, answering, pretrained, tmp_path):

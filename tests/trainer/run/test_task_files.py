@@ -89,3 +89,16 @@ def test_the_error_names_all_names_that_were_looked_for(tmp_path, task, flags, s
 def test_a_file_is_asked_for_where_there_is_no_directory(flags, said):
     with pytest.raises(SettingsError, match=said):
         find_files(make_task_config(["--task=mrpc", *flags]))
+
+
+def test_a_named_file_that_is_not_there_is_told_before_anything_is_made(tmp_path):
+    folder = fill(tmp_path / "mrpc", *ORIGINAL)
+    with pytest.raises(MissingInputError, match="absent.tsv: no such file or directory"):
+        find(folder, "--eval-file=absent.tsv")
+    assert base_names(find(folder, "--eval-file=absent.tsv", "--no-do-eval"))[1] is None
+
+
+@pytest.mark.parametrize("text", ["bad,good", '["bad", "good"]'])
+def test_labels_are_given_with_commas_or_as_json(text):
+    config = make_task_config(["--task=classification", f"--labels={text}"])
+    assert config.finetuning.labels == ["bad", "good"]

@@ -161,7 +161,12 @@ def test_qqps_short_rows_are_left_out_with_a_warning(tmp_path):
     [
         ("t.tsv", b"text\tlabel\n\xe9\t1\n", "line 2: byte 0xe9 at offset 11 is not UTF-8"),
         ("t.tsv", b"BZh91AY&SY\0\0", "t.tsv: looks like bzip2 data, expected a table in UTF-8; unpack it"),
-        ("t.tsv", "sentence\tlabel\na\t1\n", "t.tsv: line 2: lacks the column text; it has sentence, label"),
+        (
+            "t.tsv",
+            "sentence\tlabel\na\t1\n",
+            "line 2: lacks the column text; it has sentence, label; --first-column names another",
+        ),
+        ("t.tsv", b"ELF\0\xd0", "t.tsv: is no text: byte 0x00 at offset 3, expected a table in UTF-8"),
         ("t.tsv", "text\tlabel\na\t1\nb\n", "t.tsv: line 3: lacks the column label; it has text"),
         ("t.csv", "text,label\na,1,c\n", "t.csv: line 2: has 3 values, expected at most 2"),
         ("t.tsv", "text\ttext\n", "t.tsv: line 1: names the column 'text' twice"),

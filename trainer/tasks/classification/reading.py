@@ -54,17 +54,24 @@ def parse_pairs(data: bytes, name: str, task: ClassificationTask, *, labelled: b
     pairs: list[TextPair] = []
     skipped: list[str] = []
     for where, row in parse_rows(data, name, table_kind(name), heading=heading):
-        wanted = [columns.first, columns.second, columns.label if labelled else None]
-        missing = [column for column in wanted if column is not None and column not in row]
-        if not missing:
+        missing = _missing(columns, row, labelled)
+        if missing is None:
             pairs.append(_pair(row, columns, where, labelled))
         elif task.skips_short and pairs:
             skipped.append(where)
         else:
-            raise InputError(f"{where}: lacks the column {missing[0]}; it has {_listed(row)}")
+            hint = "" if pairs else f"; --{missing}-column names another"
+            name_of_it = getattr(columns, missing)
+            raise InputError(f"{where}: lacks the column {name_of_it}; it has {_listed(row)}{hint}")
     if not pairs:
         raise InputError(f"{name}: holds no examples")
     return Pairs(name=name, pairs=pairs, skipped=skipped)
+
+
+def _missing(columns: Columns, row: Row, labelled: bool) -> str | None:
+    """The first column that the row lacks: first, second or label."""
+    wanted = {"first": columns.first, "second": columns.second, "label": columns.label if labelled else None}
+    return next((kind for kind, name in wanted.items() if name is not None and name not in row), None)
 
 
 def _listed(row: Row) -> str:
