@@ -82,13 +82,13 @@ def test_the_error_names_all_names_that_were_looked_for(tmp_path, task, flags, s
     ("flags", "said"),
     [
         ((), "no file to train on; give --data-dir or --train-file"),
-        (("--train-file=t.tsv", "--do-predict"), "no file to predict; give --predict-file"),
+        (("--train-file={here}", "--do-predict"), "no file to predict; give --predict-file"),
         (("--no-do-train",), "nothing to evaluate or to predict: give --eval-file, or --predict-file"),
     ],
 )
 def test_a_file_is_asked_for_where_there_is_no_directory(flags, said):
     with pytest.raises(SettingsError, match=said):
-        find_files(make_task_config(["--task=mrpc", *flags]))
+        find_files(make_task_config(["--task=mrpc", *(flag.format(here=__file__) for flag in flags)]))
 
 
 def test_a_named_file_that_is_not_there_is_told_before_anything_is_made(tmp_path):
