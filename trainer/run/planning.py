@@ -1,6 +1,5 @@
 """The plan of a run: how its workers divide the model, made before the model is there."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from bertdata.errors import SettingsError
@@ -12,6 +11,7 @@ from trainer.strategies.replicated import sum_type
 from trainer.strategies.split.bandwidth import measure_bandwidth
 from trainer.strategies.split.configured import request_of
 from trainer.strategies.split.costs import Costs
+from trainer.strategies.split.fit import can_shard
 from trainer.strategies.split.meshes import meshes_of
 from trainer.strategies.split.plan import Plan, parse_plan
 from trainer.strategies.split.plan_file import write_plan
@@ -67,7 +67,7 @@ def _request(
     """The request of the configuration; a SettingsError ends all workers."""
 
     def made() -> PlanRequest:
-        return request_of(
+        request = request_of(
             runtime.config,
             shape,
             devices=runtime.workers.size,
@@ -77,6 +77,7 @@ def _request(
             rate=find_rate(runtime.device),
             attention=_attention(runtime),
         )
+        return replace(request, may_shard=can_shard())
 
     runtime.share(lambda: made() is not None)
     return made()
@@ -94,7 +95,7 @@ def _plan(runtime: Runtime, request: PlanRequest, costs: Costs | None) -> dict[s
     """The plan as JSON, made on one worker."""
     config, device = runtime.config, runtime.device
     try:
-        plan = best_plan(request, costs)
+        plan = make_plan(request, costs)
     except SettingsError as error:
         if config.run.strategy != "auto" or config.split.device_memory is not None:
             raise
@@ -106,31 +107,6 @@ def _plan(runtime: Runtime, request: PlanRequest, costs: Costs | None) -> dict[s
     if config.split.save_plan:
         write_plan(config.split.save_plan, plan)
     return plan.as_json()
-
-
-def best_plan(request: PlanRequest, costs: Costs | None = None) -> Plan:
-    """The fastest plan that can be trained by; SettingsError where none fits."""
-    plans, failure = list[Plan](), None
-    for one in _trainable(request):
-        try:
-            plans.append(make_plan(one, costs))
-        except SettingsError as error:
-            failure = error
-    if not plans:
-        assert failure is not None
-        raise failure
-    return min(plans, key=lambda plan: plan.seconds)
-
-
-def _trainable(request: PlanRequest) -> Sequence[PlanRequest]:
-    """The requests whose plans can be trained by: the stages of a pipeline are not sharded."""
-    pipelined = replace(request, strategy="pipelined", may_shard=False)
-    if request.strategy == "pipelined":
-        return [pipelined]
-    if request.strategy is not None or request.devices == 1:
-        return [request]
-    whole = [replace(request, strategy=name) for name in ("replicated", "sharded")]
-    return [*whole, pipelined]
 
 
 def fits_as_configured(request: PlanRequest) -> bool:

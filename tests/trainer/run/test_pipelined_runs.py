@@ -2,6 +2,7 @@
 
 import json
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -11,6 +12,9 @@ from tests.support.training_runs import errors, losses, refuse, start_workers, w
 from trainer.config.model import ModelConfig
 from trainer.run.checkpoint import find_checkpoints
 from trainer.strategies.split.plan_file import read_plan
+from trainer.strategies.split.planner import least_memory
+from trainer.strategies.split.rates import DeviceRate
+from trainer.strategies.split.request import PlanRequest
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -52,6 +56,40 @@ def test_two_stages_train_and_measure_what_one_worker_does_and_it_goes_on(traine
     outcome = start_workers("torchrun", 2, *measured, f"--plan={plan}")
     assert outcome.status == 0, outcome.err
     assert results(split) == pytest.approx(wanted, rel=1e-5)
+
+
+def test_sharded_stages_train_where_nothing_else_fits(trainer, training_set, tmp_path):
+    """2 stages x 2 copies in a memory that has no room for stages of whole weights."""
+    sizes = {"hidden_size": 64, "intermediate_size": 256, "num_hidden_layers": 12, "num_attention_heads": 2}
+    request = PlanRequest(
+        model=ModelConfig(vocab_size=2000, **sizes),
+        sequence_length=64,
+        precision="fp32",
+        optimiser="lamb-mlperf",
+        examples=8,
+        devices=4,
+        memory=10**9,
+        bandwidth=1e9,
+        rate=DeviceRate(flops=1e9, bytes=1e9),
+        batch_size=2,
+        strategy="pipelined",
+        stages=2,
+        attention="flat",
+    )
+    least, whole = (least_memory(replace(request, may_shard_stages=may)) for may in (True, False))
+    assert least < 0.9 * whole
+    plan, memory = tmp_path / "plan.json", (least + whole) / 2 / 1e9
+    flags = [f"--{name.replace('_', '-')}={size}" for name, size in sizes.items()]
+    more = ("--steps=4", "--warmup=1", "--batch-size=2", *flags, *NO_DROPOUT)
+    made = ("--stages=2", "--strategy=pipelined", f"--save-plan={plan}", "--memory-margin=0")
+    run = words(training_set, tmp_path / "split", *more, *made, f"--device-memory={memory}")
+    outcome = start_workers("torchrun", 4, *run)
+    assert outcome.status == 0, outcome.err
+    stages = read_plan(str(plan)).stages
+    assert [stage.sharded for stage in stages] == [True, True]
+    assert trainer(*words(training_set, tmp_path / "alone", *more, "--accumulation=4")).status == 0
+    for ours, others in zip(losses(tmp_path / "split"), losses(tmp_path / "alone"), strict=True):
+        assert ours == pytest.approx(others, abs=2e-5)
 
 
 def test_a_fine_tuned_model_answers_as_one_worker_teaches_it(trainer, pretrained, tmp_path):

@@ -11,12 +11,14 @@ from trainer.config.settings import Config
 from trainer.devices.cpu import Cpu
 from trainer.errors import ReportedError
 from trainer.run.divide import divide, find_plan
-from trainer.run.planning import best_plan, device_memory, find_rate, fits_as_configured
+from trainer.run.planning import device_memory, find_rate, fits_as_configured
 from trainer.run.runtime import Runtime
 from trainer.strategies.division import whole
+from trainer.strategies.split import fit
 from trainer.strategies.split.costs import analytic_costs
 from trainer.strategies.split.meshes import meshes_of
 from trainer.strategies.split.plan import Plan
+from trainer.strategies.split.planner import least_memory, make_plan
 from trainer.strategies.split.rates import DeviceRate
 from trainer.strategies.split.request import PlanRequest
 from trainer.tasks.pretraining import Pretraining
@@ -51,7 +53,7 @@ class Waiting(Connected):
 
 
 def plan_of_rank_0() -> Plan:
-    return best_plan(request(GIGABYTES, strategy="pipelined"))
+    return make_plan(request(GIGABYTES, strategy="pipelined"))
 
 
 def runtime(workers: type[Single] = Connected, **settings: object) -> Runtime:
@@ -82,7 +84,7 @@ def test_a_model_that_fits_is_not_divided_unless_that_is_asked_for():
 
 
 def test_auto_makes_a_plan_for_a_model_that_fits_no_device_as_configured():
-    kept = best_plan(request(GIGABYTES, strategy="replicated", may_recompute=False)).stages[0].memory.total
+    kept = make_plan(request(GIGABYTES, strategy="replicated", may_recompute=False)).stages[0].memory.total
     memory = 0.97 * kept / 0.9
     plan = find_plan(runtime(device_memory=memory / 1e9), SHAPE, 64)
     assert plan is not None
@@ -123,14 +125,25 @@ def test_nothing_is_timed_where_no_profile_is_asked_for_or_the_model_fits(profil
     assert profiles == []
 
 
-def test_stages_of_a_pipeline_are_not_sharded():
-    plan = best_plan(request(GIGABYTES, strategy="pipelined"))
-    assert len(plan.stages) > 1
+def test_stages_of_a_pipeline_are_sharded_where_nothing_else_fits(monkeypatch):
+    wide = replace(SHAPE, hidden_size=256, intermediate_size=1024, num_hidden_layers=12)
+    asked = request(GIGABYTES, model=wide, strategy="pipelined", stages=2)
+    plan = find_plan(runtime(strategy="pipelined", stages=2), wide, 64)
+    assert (len(plan.stages), plan.copies) == (2, 2)
     assert not any(stage.sharded for stage in plan.stages)
+    whole, sharded = (least_memory(replace(asked, may_shard_stages=may)) for may in (False, True))
+    assert sharded < 0.9 * whole
+    given = {"stages": 2, "device_memory": (sharded + whole) / 2 / 0.9 / 1e9}
+    plan = find_plan(runtime(strategy="pipelined", **given), wide, 64)
+    assert all(stage.sharded for stage in plan.stages)
+    assert find_plan(runtime(strategy="auto", **given), wide, 64) == plan
+    monkeypatch.setattr(fit, "_has_fully_shard", lambda: False)
+    with pytest.raises(ReportedError):
+        find_plan(runtime(strategy="pipelined", **given), wide, 64)
 
 
 def test_a_model_fits_where_activations_need_not_be_recomputed():
-    kept = best_plan(request(GIGABYTES, strategy="replicated", may_recompute=False))
+    kept = make_plan(request(GIGABYTES, strategy="replicated", may_recompute=False))
     enough = int(kept.stages[0].memory.total / 0.9) + 2
     assert fits_as_configured(request(enough))
     assert not fits_as_configured(request(enough - enough // 50))

@@ -56,8 +56,13 @@ def can_split(device: Device, workers: Collective) -> bool:
 
 def check_sharding() -> None:
     """SettingsError where this PyTorch cannot divide weights among processes."""
-    if not torch.distributed.is_available() or not _has_fully_shard():
+    if not can_shard():
         raise SettingsError(f"strategy sharded needs torch 2.6 or later, found {torch.__version__}")
+
+
+def can_shard() -> bool:
+    """True if this PyTorch can divide weights among processes."""
+    return torch.distributed.is_available() and _has_fully_shard()
 
 
 def _has_fully_shard() -> bool:

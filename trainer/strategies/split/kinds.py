@@ -22,6 +22,10 @@ def is_allowed(kind: Kind, request: PlanRequest, stages: int, copies: int) -> bo
         return False
     if request.strategy == "sharded":
         return kind.sharded
+    return may_shard(request, stages, copies) or not kind.sharded
+
+
+def may_shard(request: PlanRequest, stages: int, copies: int) -> bool:
+    """True if the request lets stages be sharded, of which there are so many with so many copies."""
     is_shardable = request.may_shard and copies > 1 and request.strategy != "replicated"
-    is_shardable &= stages == 1 or request.may_shard_stages
-    return is_shardable or not kind.sharded
+    return is_shardable and (stages == 1 or request.may_shard_stages)

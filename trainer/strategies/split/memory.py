@@ -18,7 +18,7 @@ class StageMemory:
     receives into, activations and gradients: PyTorch's has its own for each micro-batch of an update. On top
     comes the largest of four: the start of a backward pass in the heads or the highest layer, its end in the
     lowest layer or the embeddings, and the optimiser's step. A sharded stage holds its share of the weights
-    and, gathered, those of embeddings and heads and of two layers, each with its gradients.
+    and, gathered, those of embeddings and heads and of two layers, with their gradients at the end.
     """
 
     def __init__(
@@ -73,16 +73,17 @@ class StageMemory:
         weights, kept = self._weights[kind.sharded], self._kept[kind]
         gradients = weights
         is_summing = self._in_buckets or micro_batches > in_flight
-        start = in_flight * kept + self._start[kind]
+        gathered = self._gathered[kind.sharded]
+        start = in_flight * kept + self._start[kind] + gathered
         apart = gradients * (self._clips and not kind.sharded and micro_batches > 1)
         end = np.maximum((in_flight - 1) * kept + self._end + apart, self._step[kind.sharded])
+        end = end + 2 * gathered  # weights and gradients
         if is_summing:
             rest, there = np.maximum(start, end), gradients
         else:
             is_end = end + gradients > start
             rest, there = np.where(is_end, end, start), np.where(is_end, gradients, 0)
-        fixed = micro_batches * self._received + self._gathered[kind.sharded]
-        return weights, self._moments[kind.sharded], there, rest + fixed
+        return weights, self._moments[kind.sharded], there, rest + micro_batches * self._received
 
 
 def _kept(intervals: Intervals, kind: Kind) -> Whole:
@@ -119,10 +120,10 @@ def _waiting(intervals: Intervals) -> Whole:
 
 
 def _gathered(intervals: Intervals) -> Whole:
-    """Whole weights and gradients on a device of a sharded stage: of both ends, and of two layers."""
+    """Whole weights on a device of a sharded stage: of both ends, and of two layers."""
     ends = intervals.parameters() - intervals.total("parameters")
     layer = intervals.largest(lambda layer: layer.parameters)
-    return 2 * VALUE * (ends + 2 * layer)
+    return VALUE * (ends + 2 * layer)
 
 
 def _step_working(intervals: Intervals, optimiser: OptimiserCosts, shards: int) -> Whole:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from bertdata.errors import SettingsError
 from trainer.strategies.split.costs import Costs, analytic_costs
 from trainer.strategies.split.intervals import Intervals, Real, Whole
-from trainer.strategies.split.kinds import KINDS, is_allowed
+from trainer.strategies.split.kinds import KINDS, is_allowed, may_shard
 from trainer.strategies.split.memory import StageMemory
 from trainer.strategies.split.meshes import Mesh, meshes_of
 from trainer.strategies.split.optimiser_costs import optimiser_costs
@@ -27,18 +27,18 @@ _LARGEST = 2.0**40
 def make_plan(request: PlanRequest, costs: Costs | None = None) -> Plan:
     """The fastest plan of all; of equally fast ones that with the fewest stages, then micro-batches.
 
-    costs: of the request's parts, measured; None: counted, with times by the request's rate. SettingsError
-    where no plan fits: by how much, and what would.
+    Pipelines with sharded stages count only where no other plan fits. costs: of the request's parts,
+    measured; None: counted, with times by the request's rate. SettingsError where no plan fits: by how much,
+    and what would.
     """
-    planner = Planner(request, costs)
-    best: tuple[Mesh, Division] | None = None
-    below = FAR
-    for mesh in planner.meshes:
-        if (found := planner.fastest(mesh, below)) is not None:
-            best, below = (mesh, found), found.passes(mesh.micro_batches) + found.end
-    if best is None:
+    planner = Planner(replace(request, may_shard_stages=False), costs)
+    plan = planner.fastest_plan()
+    if plan is None and request.may_shard_stages:
+        planner = Planner(request, planner.costs)
+        plan = planner.fastest_plan()
+    if plan is None:
         raise SettingsError(_why_none_fits(planner))
-    return planner.plan(*best)
+    return plan
 
 
 def least_memory(request: PlanRequest, costs: Costs | None = None) -> int:
@@ -59,29 +59,38 @@ class Planner:
         self._unit = NANOSECOND * max(1.0, seconds / NANOSECOND / _LARGEST)
         self._tables = cache(self._make_tables)
 
-    def fastest(self, mesh: Mesh, below: int) -> Division | None:
-        """The fastest division on the mesh that fits and is below the bound, in units."""
+    def fastest_plan(self) -> Plan | None:
+        """The fastest plan that fits; None: there is none."""
+        best: tuple[Mesh, Division] | None = None
+        below = FAR
+        for mesh in self.meshes:
+            for ends in self._ends(mesh):
+                if (found := self._fastest(mesh, ends, below)) is not None:
+                    best, below = (mesh, found), found.passes(mesh.micro_batches) + found.end
+        return None if best is None else self._plan(*best)
+
+    def _fastest(self, mesh: Mesh, ends: bool, below: int) -> Division | None:
+        """The fastest division on the mesh that fits and is below the bound, in units; ends: see _ends."""
         passes = self.costs(mesh.rows).seconds / self._unit * (1 + (mesh.micro_batches - 1) / mesh.stages)
         if passes - mesh.stages * mesh.micro_batches >= below:  # rounding of a stage's time is less
             return None
         times, memory = self._tables(mesh.rows, mesh.copies)
         usable = self.request.usable_memory
-        allowed = self._allowed(mesh)
 
         @cache
         def fits(in_flight: int) -> NDArray[np.bool_]:
-            return allowed & (memory.peaks(in_flight, mesh.micro_batches) <= usable)
+            return memory.peaks(in_flight, mesh.micro_batches) <= usable
 
         search = Search(
             self._units(times.busy()),
             self._units(times.end()),
-            lambda left: fits(mesh.in_flight(left)),
+            lambda left: self._allowed(mesh, ends, left) & fits(mesh.in_flight(left)),
             mesh.stages,
             mesh.micro_batches,
         )
         return search.best(below)
 
-    def plan(self, mesh: Mesh, division: Division) -> Plan:
+    def _plan(self, mesh: Mesh, division: Division) -> Plan:
         """The record of a division on the mesh."""
         request = self.request
         return Plan(
@@ -102,16 +111,29 @@ class Planner:
         """Bytes that each device must have free for any plan, and the mesh of the plan that needs no more."""
         least: tuple[int, Mesh] | None = None
         for mesh in self.meshes:
-            _, memory = self._tables(mesh.rows, mesh.copies)
-            peaks: dict[int, Whole] = {}
-            for in_flight in {mesh.in_flight(left) for left in range(1, mesh.stages + 1)}:
-                found = memory.peaks(in_flight, mesh.micro_batches)
-                peaks[in_flight] = np.where(self._allowed(mesh), found, FAR)
-            needed = least_maximum([peaks[mesh.in_flight(left)] for left in range(1, mesh.stages + 1)])
-            if needed is not None and (least is None or needed < least[0]):
-                least = needed, mesh
+            for ends in self._ends(mesh):
+                needed = least_maximum(self._allowed_peaks(mesh, ends))
+                if needed is not None and (least is None or needed < least[0]):
+                    least = needed, mesh
         assert least is not None
         return least
+
+    def _allowed_peaks(self, mesh: Mesh, ends: bool) -> list[Whole]:
+        """The most bytes of each stage from the last one on; FAR where the request excludes it."""
+        _, memory = self._tables(mesh.rows, mesh.copies)
+        peaks = cache(lambda in_flight: memory.peaks(in_flight, mesh.micro_batches))
+        return [
+            np.where(self._allowed(mesh, ends, left), peaks(mesh.in_flight(left)), FAR)
+            for left in range(1, mesh.stages + 1)
+        ]
+
+    def _ends(self, mesh: Mesh) -> tuple[bool, ...]:
+        """Whether the first and the last stage are sharded: both or neither.
+
+        Both have the word embeddings, where the heads use them, and add up their gradients.
+        """
+        shards = may_shard(self.request, mesh.stages, mesh.copies) or self.request.strategy == "sharded"
+        return (False, True) if shards else (False,)
 
     def _stage(self, mesh: Mesh, choice: Choice, left: int) -> StagePlan:
         times, memory = self._tables(mesh.rows, mesh.copies)
@@ -138,10 +160,16 @@ class Planner:
         memory = StageMemory(intervals, copies, self._optimiser, in_buckets, clips)
         return StageTimes(intervals, copies, self.request.bandwidth, costs.step), memory
 
-    def _allowed(self, mesh: Mesh) -> NDArray[np.bool_]:
-        """The kinds and layers that the request allows, without regard to memory."""
-        layers = self.request.model.num_hidden_layers
-        kinds = [is_allowed(kind, self.request, mesh.stages, mesh.copies) for kind in KINDS]
+    def _allowed(self, mesh: Mesh, ends: bool, left: int) -> NDArray[np.bool_]:
+        """The kinds and layers that the request allows, without regard to memory.
+
+        left: the stage's number from the end (the last: 1). ends: the first and the last one are sharded.
+        """
+        layers, is_end = self.request.model.num_hidden_layers, left in (1, mesh.stages)
+        kinds = [
+            is_allowed(kind, self.request, mesh.stages, mesh.copies) and (kind.sharded == ends or not is_end)
+            for kind in KINDS
+        ]
         is_stage = np.triu(np.ones((layers + 1, layers + 1), dtype=np.bool_), 1)
         return np.array(kinds)[:, None, None] & is_stage
 

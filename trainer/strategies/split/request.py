@@ -40,7 +40,7 @@ class PlanRequest:
     stages: int | None = None  # None: the search's choice, as in the next line
     copies: int | None = None
     may_shard: bool = True
-    may_shard_stages: bool = False  # those of pipelines too
+    may_shard_stages: bool = True  # those of pipelines too, where no other plan fits
     may_recompute: bool = True
     must_recompute: bool = False
     strategy: str | None = None  # only plans of this strategy
