@@ -56,7 +56,13 @@ def _check_plan(plan: Plan, path: str, runtime: Runtime, shape: ModelConfig, seq
     if asked not in ("auto", plan.strategy):
         raise SettingsError(f"{path}: is a plan for strategy {plan.strategy}, strategy is {asked}")
     check_fits(
-        plan, model=shape, devices=devices, sequence_length=sequence_length, precision=precision, where=path
+        plan,
+        model=shape,
+        devices=devices,
+        sequence_length=sequence_length,
+        precision=precision,
+        optimiser=runtime.config.update.optimiser,
+        where=path,
     )
     if plan.stages[0].sharded != plan.stages[-1].sharded:
         raise SettingsError(

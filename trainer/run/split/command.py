@@ -137,6 +137,7 @@ def _read(path: str, config: Config, devices: int | None) -> Plan:
         devices=devices or plan.devices,
         sequence_length=config.data.max_seq_length or plan.sequence_length,
         precision=config.update.precision if model else plan.precision,
+        optimiser=config.update.optimiser if model else plan.optimiser,
         where=path,
     )
     return plan

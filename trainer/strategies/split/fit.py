@@ -9,6 +9,7 @@ from trainer.collectives.collective import Collective
 from trainer.collectives.launchers import LAUNCHERS
 from trainer.config.model import ModelConfig
 from trainer.devices.device import Device
+from trainer.strategies.split.optimiser_costs import optimiser_costs
 from trainer.strategies.split.plan import Plan
 
 FREE = ("hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range", "deep_weight_init")
@@ -87,11 +88,19 @@ def _has_pipelining() -> bool:
 
 
 def check_fits(
-    plan: Plan, *, model: ModelConfig, devices: int, sequence_length: int, precision: str, where: str
+    plan: Plan,
+    *,
+    model: ModelConfig,
+    devices: int,
+    sequence_length: int,
+    precision: str,
+    optimiser: str,
+    where: str,
 ) -> None:
     """SettingsError names the first difference between the plan's run and this one.
 
-    sequence_length: the longest of the run, which may be shorter than the plan's. where: the plan's file.
+    sequence_length: the longest of the run, which may be shorter than the plan's. optimiser: may be another
+    with moments of the same size. where: the plan's file.
     """
     _check_model(plan, model, where)
     if plan.devices != devices:
@@ -107,6 +116,12 @@ def check_fits(
     if precision != plan.precision:
         raise SettingsError(
             f"{where}: is a plan for precision {plan.precision}, this run's is {precision}; {_REMEDY}"
+        )
+    planned, needed = (optimiser_costs(name).moments for name in (plan.optimiser, optimiser))
+    if planned != needed:
+        raise SettingsError(
+            f"{where}: is a plan for optimiser {plan.optimiser}, whose moments take {planned} bytes a "
+            f"weight; those of {optimiser}, this run's, take {needed}; {_REMEDY}"
         )
 
 

@@ -16,6 +16,7 @@ RUN: dict[str, Any] = {
     "devices": 8,
     "sequence_length": 128,
     "precision": "bf16",
+    "optimiser": "lamb-nvidia",
 }
 
 
@@ -25,6 +26,10 @@ def test_the_run_that_a_plan_is_made_for_fits():
 
 def test_shorter_sequences_fit():
     check_fits(PLAN, **RUN | {"sequence_length": 64}, where="plan.json")
+
+
+def test_an_optimiser_with_moments_of_the_same_size_fits():
+    check_fits(PLAN, **RUN | {"optimiser": "adamw"}, where="plan.json")
 
 
 @pytest.mark.parametrize("name", FREE)
@@ -40,6 +45,11 @@ def test_what_no_plan_depends_on_may_differ(name):
         ({"devices": 4}, "is a plan for 8 devices = 4 (stages) * 2 (copies), found 4"),
         ({"sequence_length": 129}, "is a plan for sequences of 128 ids, this run's have up to 129"),
         ({"precision": "fp32"}, "is a plan for precision bf16, this run's is fp32"),
+        (
+            {"optimiser": "sgd"},
+            "is a plan for optimiser lamb-nvidia, whose moments take 8 bytes a weight; "
+            "those of sgd, this run's, take 0",
+        ),
         (
             {"model": replace(RUN["model"], hidden_size=64)},
             "is a plan for another model: its hidden_size is 32, this run's 64",
