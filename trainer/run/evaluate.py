@@ -198,8 +198,7 @@ def give_weights(
 ) -> bool:
     """Fill the model of every worker with the weights at the path; False where they are gone (``read``)."""
     if runtime.division.is_split:
-        read_split_weights(runtime, model.config, inference.weight_parts(), path)
-        return True
+        return read_split_weights(runtime, model.config, inference.weight_parts(), path, read)
     if runtime.share(partial(read, read_trained_weights, runtime.task, model, path)) is None:
         return False
     runtime.workers.broadcast(model.state_dict().values())

@@ -194,14 +194,20 @@ class SplitTensors:
                 os.close(descriptor)
 
 
-def read_split_weights(runtime: Runtime, shape: ModelConfig, parts: Sequence[Part], path: str) -> None:
-    """Fill every worker's parts of a model to be evaluated; DataError where its task's head is missing."""
+def read_split_weights(
+    runtime: Runtime, shape: ModelConfig, parts: Sequence[Part], path: str, read: Callable[..., Any]
+) -> bool:
+    """Fill every worker's parts of a model to be evaluated; DataError where its task's head is missing.
 
-    def read() -> None:
+    read: calls a function, and gives None for a checkpoint that is gone; False where a worker got that.
+    """
+
+    def fill() -> bool:
         missing = fill_parts(runtime, shape, parts, open_checkpoint(path, with_moments=False))
         runtime.task.check_head(missing, path)
+        return True
 
-    together(runtime, read)
+    return None not in together(runtime, partial(read, fill))
 
 
 def fill_parts(

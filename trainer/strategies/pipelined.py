@@ -150,13 +150,6 @@ class Pipelined(SplitStrategy):
         self._weights = [weight for weight in self._own.values() if weight.requires_grad]
         self._sum_type = sum_type(config)
 
-    @property
-    def applied(self) -> int:
-        return self._step.applied
-
-    def read_skipped(self) -> int:
-        return self._step.read_skipped()
-
     def update(
         self, updates: Sequence[Sequence[Batch]], learning_rate: float, first: UpdateNumber
     ) -> list[Tensor]:

@@ -94,13 +94,6 @@ class Sharded(SplitStrategy):
         self.optimiser.sizes = self._held.sizes()
         self._step = make_step(config, device, self.optimiser, self.scale)
 
-    @property
-    def applied(self) -> int:
-        return self._step.applied
-
-    def read_skipped(self) -> int:
-        return self._step.read_skipped()
-
     def update(
         self, updates: Sequence[Sequence[Batch]], learning_rate: float, first: UpdateNumber
     ) -> list[Tensor]:

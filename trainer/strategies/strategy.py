@@ -17,6 +17,7 @@ from trainer.devices.loss_scale import LossScale
 from trainer.model.bert import HeadedBert
 from trainer.strategies.division import Division
 from trainer.strategies.parts import Part
+from trainer.strategies.step import Step
 from trainer.tasks.task import Outcome, Task
 
 
@@ -152,6 +153,15 @@ class Strategy(ABC):
 
 class SplitStrategy(Strategy):
     """A strategy for a model that no worker has as a whole."""
+
+    _step: Step
+
+    @property
+    def applied(self) -> int:
+        return self._step.applied
+
+    def read_skipped(self) -> int:
+        return self._step.read_skipped()
 
     @abstractmethod
     def weight_parts(self) -> Sequence[Part]:

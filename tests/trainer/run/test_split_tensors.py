@@ -19,7 +19,7 @@ from trainer.model.pieces import keep_layers
 from trainer.run.checkpoint import MOMENTS, WEIGHTS, checkpoint_path, new_state, read_state, read_tensors
 from trainer.run.checkpoint_source import open_checkpoint
 from trainer.run.convert import convert
-from trainer.run.split_tensors import SplitTensors
+from trainer.run.split_tensors import SplitTensors, read_split_weights
 from trainer.strategies.division import Division
 from trainer.strategies.parts import Part
 
@@ -262,3 +262,23 @@ def test_a_weight_that_is_no_number_is_seen_by_all(tmp_path):
         return before, tensors.are_finite()
 
     assert run(tmp_path, 3, 1, work) == [(True, False)] * 3
+
+
+@pytest.mark.parametrize(("gone", "is_read"), [((), True), ((1,), False), ((0, 1), False)])
+def test_a_checkpoint_that_is_gone_for_one_worker_is_read_by_none(tmp_path, gone, is_read):
+    path = str(save(tmp_path, 2, 1))
+
+    def work(division, tensors_of):
+        held = Held(division, sharded=False, values=False)
+        runtime = tensors_of(held)._runtime
+        runtime.task = SimpleNamespace(check_head=lambda missing, path: None)
+
+        def unless_gone(read):
+            return None if division.stage in gone else read()
+
+        found = read_split_weights(runtime, SHAPE, held.weight_parts(), path, unless_gone)
+        values = Held(division, sharded=False, values=True).weights
+        filled = all(torch.equal(one.rows, two.rows) for one, two in zip(held.weights, values, strict=True))
+        return found, filled
+
+    assert run(tmp_path, 2, 1, work) == [(is_read, stage not in gone) for stage in (0, 1)]
