@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -17,9 +18,9 @@ from tests.support.paths import ROOT, find_kit
 gc.disable()  # while modules are loaded, of which none is garbage
 sys.dont_write_bytecode = False  # else each process of each test would compile our modules anew
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-os.environ.setdefault(
-    "OMP_NUM_THREADS", "1"
-)  # models here are so small that threads only wait for each other
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # of models so small threads only wait for each other
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a shell's background; commands would keep it so
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("default", deadline=None, derandomize="CI" in os.environ, max_examples=50)
 settings.register_profile("thorough", settings.get_profile("default"), max_examples=20 * 50)
