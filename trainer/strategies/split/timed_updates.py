@@ -113,7 +113,7 @@ class Section:
         return gradient
 
     def forward(self, given: Tensors, device: Device, seeds: Iterator[int]) -> Tensors:
-        """What the last part hands over."""
+        """Run the parts, each with a seed of its own; the tensors that the last one hands over."""
         self._given = handed = tuple(one.detach().requires_grad_() for one in given)
         for part in self._parts:
             device.seed(next(seeds))
