@@ -33,10 +33,10 @@ from trainer.data.batches import Batch
 from trainer.data.forms import make_form
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
+from trainer.run.planning import with_bandwidths
 from trainer.run.runtime import Runtime, begin, make_model
 from trainer.strategies.division import by_plan
 from trainer.strategies.registry import find_strategy
-from trainer.strategies.split.bandwidth import measure_bandwidth
 from trainer.strategies.split.live_bytes import LiveBytes
 from trainer.strategies.split.plan import Plan, parse_plan
 from trainer.strategies.split.planner import make_plan
@@ -122,6 +122,7 @@ TIME = (
     Case("one process, recomputed", changes={"must_recompute": True}),
     Case("2 stages", changes={"devices": 2, "stages": 2, "micro_batches": 4}),
     Case("2 copies", changes={"devices": 2, "copies": 2, "strategy": "replicated"}),
+    Case("2 copies, sharded", changes={"devices": 2, "copies": 2, "strategy": "sharded"}),
 )
 
 
@@ -235,8 +236,7 @@ def measure_time(request: PlanRequest, runtime: Runtime) -> dict[str, Any]:
 def profiled_plan(request: PlanRequest, runtime: Runtime, clock: Clock) -> Plan:
     """The plan by costs and bandwidth that all processes measure together."""
     if runtime.workers.size > 1:
-        bandwidth = measure_bandwidth(runtime.device, runtime.workers, clock=clock)
-        request = replace(request, bandwidth=bandwidth)
+        request = with_bandwidths(request, runtime, clock)
     plan = make_plan(request, profiled_costs(request, runtime.device, runtime.workers, clock))
     return parse_plan(runtime.share(plan.as_json), "rank 0")
 

@@ -1,5 +1,7 @@
 """The benchmark of the planner's forecasts: its last line and exit status, and the plan by measured costs."""
 
+from dataclasses import replace
+
 import pytest
 
 from benchmarks import split_forecast
@@ -28,7 +30,7 @@ def test_the_last_line_names_the_worst_row_and_the_status_says_if_the_bar_was_he
     printed = capsys.readouterr().out.splitlines()
     assert printed[-1] == line
     assert printed[2] == "| one process | 0 | 1.00 | 2.00 | -50.0% | 4.00 | 4.00 | +0.0% |"
-    assert sum(row.startswith("| ") for row in printed) == 1 + 7
+    assert sum(row.startswith("| ") for row in printed) == 1 + 9
 
 
 def test_plans_are_made_by_the_bandwidth_and_the_costs_that_all_workers_measure(monkeypatch):
@@ -41,16 +43,16 @@ def test_plans_are_made_by_the_bandwidth_and_the_costs_that_all_workers_measure(
         def share(self, work):
             return work()
 
-    def bandwidth(device, workers, *, clock):
-        calls.append((device, workers.size, clock))
-        return 5e8
+    def bandwidths(given, runtime, clock):
+        calls.append((runtime.device, runtime.workers.size, clock))
+        return replace(given, bandwidth=5e8)
 
     def costs(given, device, workers, clock):
         calls.append((device, workers.size, clock))
         assert given.bandwidth == 5e8
         return analytic_costs(given, {8})
 
-    monkeypatch.setattr(split_forecast, "measure_bandwidth", bandwidth)
+    monkeypatch.setattr(split_forecast, "with_bandwidths", bandwidths)
     monkeypatch.setattr(split_forecast, "profiled_costs", costs)
     plan = split_forecast.profiled_plan(request, Shared(), "clock")
     assert calls == [("device", 2, "clock")] * 2

@@ -16,7 +16,7 @@ from trainer.config.settings import Config
 from trainer.devices.registry import find_device
 from trainer.errors import TrainerError
 from trainer.strategies.gradient_buckets import GradientBuckets
-from trainer.strategies.split.bandwidth import measure_bandwidth
+from trainer.strategies.split.bandwidth import measure_bandwidth, measure_sharding
 
 MEGABYTES = 1
 """The size of a bucket: the model of ``buckets`` takes two."""
@@ -88,6 +88,14 @@ def bandwidth(collective: Collective, place: Path) -> None:
     (place / f"{collective.rank}.json").write_text(json.dumps(found), encoding="utf-8")
 
 
+def sharding(collective: Collective, place: Path) -> None:
+    """Rates of sharded copies, with gradients added up in fp32 and in 16 bits."""
+    device = find_device(Config.of())
+    device.bucket_mb = MEGABYTES
+    found = [measure_sharding(device, collective, dtype) for dtype in (None, torch.bfloat16)]
+    (place / f"{collective.rank}.json").write_text(json.dumps(found), encoding="utf-8")
+
+
 def steps(collective: Collective, place: Path) -> None:
     """Averages until one worker is gone."""
     (place / f"{collective.rank}.ready").write_text(str(os.getpid()))
@@ -112,7 +120,14 @@ def stuck(collective: Collective, place: Path) -> None:
         time.sleep(1)
 
 
-TASKS = {"operations": operations, "buckets": buckets, "bandwidth": bandwidth, "steps": steps, "stuck": stuck}
+TASKS = {
+    "operations": operations,
+    "buckets": buckets,
+    "bandwidth": bandwidth,
+    "sharding": sharding,
+    "steps": steps,
+    "stuck": stuck,
+}
 
 
 def main(task: str, place: str, patience: str = "60") -> int:

@@ -1,5 +1,6 @@
 """The plan of a run: how its workers divide the model, made before the model is there."""
 
+import time
 from dataclasses import replace
 
 from bertdata.errors import SettingsError
@@ -8,7 +9,7 @@ from trainer.devices.device import HOST, Device
 from trainer.run.runtime import Runtime
 from trainer.run.split.table import plan_lines
 from trainer.strategies.replicated import sum_type
-from trainer.strategies.split.bandwidth import measure_bandwidth
+from trainer.strategies.split.bandwidth import measure_bandwidth, measure_sharding
 from trainer.strategies.split.configured import request_of
 from trainer.strategies.split.costs import Costs
 from trainer.strategies.split.fit import can_shard
@@ -19,6 +20,7 @@ from trainer.strategies.split.planner import make_plan
 from trainer.strategies.split.profile import profiled_costs
 from trainer.strategies.split.rates import SHEETS, DeviceRate, sheet_rate
 from trainer.strategies.split.request import PlanRequest
+from trainer.strategies.split.timed_updates import Clock
 
 _USUAL = "a100"  # rates of a GPU that is not in SHEETS
 _PROCESSOR = DeviceRate(flops=5e10, bytes=1e10, name="a core of a processor")
@@ -37,10 +39,9 @@ def plan_run(runtime: Runtime, shape: ModelConfig, sequence_length: int) -> Plan
     is_certain = _BYTES_A_WEIGHT * shape.parameters < _CERTAIN * memory
     if runtime.config.run.strategy == "auto" and is_certain:
         return None
-    bandwidth = split.bytes_per_second or _ALONE
+    request = _request(runtime, shape, sequence_length, memory)
     if split.bandwidth is None and runtime.workers.size > 1:
-        bandwidth = measure_bandwidth(runtime.device, runtime.workers, sum_type(runtime.config))
-    request = _request(runtime, shape, sequence_length, memory, bandwidth)
+        request = with_bandwidths(request, runtime)
     if runtime.share(lambda: runtime.config.run.strategy == "auto" and fits_as_configured(request)):
         return None
     costs = None
@@ -61,9 +62,15 @@ def device_memory(runtime: Runtime) -> int:
     return int(min(workers.gather(runtime.device.memory(neighbours))))
 
 
-def _request(
-    runtime: Runtime, shape: ModelConfig, sequence_length: int, memory: int, bandwidth: float
-) -> PlanRequest:
+def with_bandwidths(request: PlanRequest, runtime: Runtime, clock: Clock = time.perf_counter) -> PlanRequest:
+    """The request with the bandwidths that all workers, two or more, measure together."""
+    device, workers, sums = runtime.device, runtime.workers, sum_type(runtime.config)
+    bandwidth = measure_bandwidth(device, workers, sums, clock)
+    sharding = measure_sharding(device, workers, sums, clock) if request.may_shard else None
+    return replace(request, bandwidth=bandwidth, sharding=sharding)
+
+
+def _request(runtime: Runtime, shape: ModelConfig, sequence_length: int, memory: int) -> PlanRequest:
     """The request of the configuration; a SettingsError ends all workers."""
 
     def made() -> PlanRequest:
@@ -73,7 +80,7 @@ def _request(
             devices=runtime.workers.size,
             sequence_length=sequence_length,
             memory=memory,
-            bandwidth=bandwidth,
+            bandwidth=runtime.config.split.bytes_per_second or _ALONE,
             rate=find_rate(runtime.device),
             attention=_attention(runtime),
         )

@@ -23,6 +23,9 @@ from trainer.strategies.parts import Part
 Mesh = Any
 """torch.distributed.DeviceMesh of one dimension; imported only where it is used."""
 
+Policy = Any
+"""torch.distributed.fsdp.MixedPrecisionPolicy, likewise."""
+
 
 def copies_mesh(device: Device, division: Division) -> Mesh:
     """The processes that have this worker's stage, in a group of their own; all workers must make the call.
@@ -50,11 +53,10 @@ def shard_(model: HeadedBert, mesh: Mesh, precision: str, sum_type: torch.dtype 
     it would make them, and keeps none for the backward pass. sum_type: the type in which gradients are
     added up; None: fp32.
     """
-    from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard, register_fsdp_forward_method
+    from torch.distributed.fsdp import fully_shard, register_fsdp_forward_method
 
-    def policy(dtype: torch.dtype | None) -> MixedPrecisionPolicy:
-        sums = sum_type or torch.float32
-        return MixedPrecisionPolicy(param_dtype=dtype, reduce_dtype=sums, cast_forward_inputs=False)
+    def policy(dtype: torch.dtype | None) -> Policy:
+        return sharding_policy(dtype, sum_type)
 
     half = _HALF.get(precision)
     for layer in model.bert.encoder.layer:
@@ -69,6 +71,14 @@ def shard_(model: HeadedBert, mesh: Mesh, precision: str, sum_type: torch.dtype 
     fully_shard(model if is_last else model.bert, mesh=mesh, mp_policy=policy(None))
     if not is_last:
         register_fsdp_forward_method(model.bert, "encode")  # the method that a stage before the last calls
+
+
+def sharding_policy(dtype: torch.dtype | None, sum_type: torch.dtype | None) -> Policy:
+    """The types in which weights are gathered and gradients added up; None: their own, and fp32."""
+    from torch.distributed.fsdp import MixedPrecisionPolicy
+
+    sums = sum_type or torch.float32
+    return MixedPrecisionPolicy(param_dtype=dtype, reduce_dtype=sums, cast_forward_inputs=False)
 
 
 def fill_shards(model: nn.Module, values: Iterable[tuple[str, Tensor]]) -> None:

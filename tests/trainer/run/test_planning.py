@@ -1,5 +1,6 @@
 """Plans that runs make: of the strategy that is asked for, or where a device cannot hold the model."""
 
+import time
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -19,7 +20,7 @@ from trainer.strategies.split.costs import analytic_costs
 from trainer.strategies.split.meshes import meshes_of
 from trainer.strategies.split.plan import Plan
 from trainer.strategies.split.planner import least_memory, make_plan
-from trainer.strategies.split.rates import DeviceRate
+from trainer.strategies.split.rates import DeviceRate, ShardingRate
 from trainer.strategies.split.request import PlanRequest
 from trainer.tasks.pretraining import Pretraining
 
@@ -90,6 +91,47 @@ def test_auto_makes_a_plan_for_a_model_that_fits_no_device_as_configured():
     assert plan is not None
     assert max(stage.memory.total for stage in plan.stages) <= 0.9 * memory
     assert plan.strategy != "replicated" or plan.stages[0].recomputes
+
+
+@pytest.mark.parametrize("may_shard", [False, True])
+def test_bandwidths_that_are_not_given_are_measured(monkeypatch, may_shard):
+    asked = []
+
+    def bandwidth(device, workers, dtype, clock):
+        asked.append(("bandwidth", device.name, workers.size, dtype, clock))
+        return 3e8
+
+    def sharding(device, workers, dtype, clock):
+        asked.append(("sharding", device.name, workers.size, dtype, clock))
+        return ShardingRate(forward=2e6, backward=1e6)
+
+    monkeypatch.setattr("trainer.run.planning.measure_bandwidth", bandwidth)
+    monkeypatch.setattr("trainer.run.planning.measure_sharding", sharding)
+    monkeypatch.setattr(fit, "_has_fully_shard", lambda: may_shard)
+    settings = {"strategy": "sharded" if may_shard else "pipelined"}
+    plan = find_plan(runtime(bandwidth=None, **settings), SHAPE, 64)
+    kinds = ["bandwidth", "sharding"][: 1 + may_shard]
+    assert asked == [(kind, "cpu", 4, None, time.perf_counter) for kind in kinds]
+    assert plan is not None
+    if may_shard:
+        (stage,) = plan.stages
+        moved = 3 / 4 * 4 * SHAPE.parameters
+        assert stage.forward == pytest.approx(moved / 2e6, rel=0.1)
+        assert stage.backward == pytest.approx(2 * moved / 1e6, rel=0.1)
+    asked.clear()
+    assert find_plan(runtime(**settings), SHAPE, 64) is not None
+    assert asked == []
+
+
+def test_a_worker_alone_measures_no_bandwidth(monkeypatch):
+    class Alone(Connected):
+        size = 1
+
+        def gather(self, value):
+            return [value]
+
+    monkeypatch.setattr("trainer.run.planning.with_bandwidths", None)
+    assert find_plan(runtime(Alone, bandwidth=None, strategy="sharded"), SHAPE, 64) is not None
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 from trainer.strategies.split.footprint import Footprint, measure_footprints
 from trainer.strategies.split.optimiser_costs import optimiser_costs
@@ -10,9 +11,17 @@ from trainer.strategies.split.parts import shape_of
 from trainer.strategies.split.request import PlanRequest
 
 
+class PassTimes(NamedTuple):
+    """Seconds of a part's passes; recompute: of both more, where only its input is kept between them."""
+
+    forward: float
+    backward: float
+    recompute: float
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PartCosts:
-    """One part's costs on a micro-batch: seconds, and the memory of its Footprint, bytes."""
+    """One part's costs on a micro-batch: its PassTimes, and the memory of its Footprint, bytes."""
 
     parameters: int
     tied: int
@@ -22,6 +31,7 @@ class PartCosts:
     cast: int
     forward: float
     backward: float
+    recompute: float
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,8 +53,8 @@ class ModelCosts:
 Costs = Callable[[int], ModelCosts]
 """The costs of micro-batches of so many rows."""
 
-Seconds = Mapping[str, tuple[float, float]]
-"""Forward and backward pass of each part of parts.NAMES."""
+Seconds = Mapping[str, PassTimes]
+"""The times of each part of parts.NAMES."""
 
 
 def analytic_costs(request: PlanRequest, rows: Collection[int]) -> Costs:
@@ -55,13 +65,12 @@ def analytic_costs(request: PlanRequest, rows: Collection[int]) -> Costs:
     rate = request.rate
 
     def seconds(size: int) -> Seconds:
-        return {
-            name: (
-                rate.seconds(one.forward_flops, one.forward_moved),
-                rate.seconds(one.backward_flops, one.backward_moved),
-            )
-            for name, one in footprints(request, size).items()
-        }
+        times = {}
+        for name, one in footprints(request, size).items():
+            forward = rate.seconds(one.forward_flops, one.forward_moved)
+            backward = rate.seconds(one.backward_flops, one.backward_moved)
+            times[name] = PassTimes(forward, backward, recompute=forward)
+        return times
 
     step = optimiser_costs(request.optimiser).moved / rate.bytes
     return costs_between(request, rows, seconds, step)
@@ -102,8 +111,7 @@ def _part_costs(prints: Mapping[str, Footprint], seconds: Seconds) -> Mapping[st
             handed=one.handed,
             working=one.working,
             cast=one.cast,
-            forward=seconds[name][0],
-            backward=seconds[name][1],
+            **seconds[name]._asdict(),
         )
         for name, one in prints.items()
     }
@@ -117,6 +125,11 @@ def _between(low: PartCosts, high: PartCosts, share: float) -> PartCosts:
         last: int = getattr(high, name)
         return round(first + share * (last - first))
 
+    def time(name: str) -> float:
+        first: float = getattr(low, name)
+        last: float = getattr(high, name)
+        return first + share * (last - first)
+
     return PartCosts(
         parameters=low.parameters,
         tied=low.tied,
@@ -124,6 +137,7 @@ def _between(low: PartCosts, high: PartCosts, share: float) -> PartCosts:
         handed=whole("handed"),
         working=whole("working"),
         cast=low.cast,
-        forward=low.forward + share * (high.forward - low.forward),
-        backward=low.backward + share * (high.backward - low.backward),
+        forward=time("forward"),
+        backward=time("backward"),
+        recompute=time("recompute"),
     )

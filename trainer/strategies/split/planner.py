@@ -15,6 +15,7 @@ from trainer.strategies.split.memory import StageMemory
 from trainer.strategies.split.meshes import Mesh, meshes_of
 from trainer.strategies.split.optimiser_costs import optimiser_costs
 from trainer.strategies.split.plan import Plan, StagePlan
+from trainer.strategies.split.rates import ShardingRate
 from trainer.strategies.split.request import PlanRequest
 from trainer.strategies.split.search import FAR, Choice, Division, Search, least_maximum
 from trainer.strategies.split.times import StageTimes
@@ -158,7 +159,9 @@ class Planner:
         clips = is_whole and self.request.clips_micro_batches
         in_buckets = is_whole and copies > 1 and not clips
         memory = StageMemory(intervals, copies, self._optimiser, in_buckets, clips)
-        return StageTimes(intervals, copies, self.request.bandwidth, costs.step), memory
+        bandwidth = self.request.bandwidth
+        sharding = self.request.sharding or ShardingRate(bandwidth, bandwidth)
+        return StageTimes(intervals, copies, bandwidth, sharding, costs.step), memory
 
     def _allowed(self, mesh: Mesh, ends: bool, left: int) -> NDArray[np.bool_]:
         """The kinds and layers that the request allows, without regard to memory.

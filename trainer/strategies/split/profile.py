@@ -1,12 +1,13 @@
 """Profiles: times of the model's parts, measured on the devices of a run."""
 
 import time
+from collections.abc import Collection
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 from trainer.collectives.collective import Collective
 from trainer.devices.device import Device
-from trainer.strategies.split.costs import Costs, Seconds, costs_between
+from trainer.strategies.split.costs import Costs, PassTimes, Seconds, costs_between
 from trainer.strategies.split.meshes import meshes_of
 from trainer.strategies.split.parts import NAMES
 from trainer.strategies.split.request import PlanRequest
@@ -37,7 +38,7 @@ def profiled_costs(
     if most > least:
         high = measure_updates(request, device, most, clock)
     found = [
-        (_from_json(one), _from_json(two)) for one, two in workers.gather([_as_json(low), _as_json(high)])
+        (_from_json(one), _from_json(two)) for one, two in workers.gather([low._asdict(), high._asdict()])
     ]
     low, high = max(found, key=lambda pair: _total(pair[1], request.model.num_hidden_layers))
 
@@ -48,31 +49,51 @@ def profiled_costs(
     return costs_between(request, rows, seconds, high.step)
 
 
-def measure_updates(request: PlanRequest, device: Device, rows: int, clock: Clock) -> UpdateTimes:
-    """The median times of some updates on micro-batches of so many rows."""
+class Profile(NamedTuple):
+    """Times of the parts, and of clipping and the optimiser's step for one value, seconds."""
+
+    passes: Seconds
+    step: float
+
+
+def measure_updates(request: PlanRequest, device: Device, rows: int, clock: Clock) -> Profile:
+    """The median times of some updates on micro-batches of so many rows.
+
+    Where a plan may recompute, so do as many updates, in turn with the others.
+    """
     updates = TimedUpdates(request, device, rows, clock)
     updates.run()  # makes moments, and loads kernels
-    times = [updates.run() for _ in range(REPETITIONS)]
-    passes = {
-        name: (median(one.passes[name][0] for one in times), median(one.passes[name][1] for one in times))
-        for name in NAMES
-    }
-    return UpdateTimes(passes=passes, step=median(one.step for one in times))
+    plain, recomputed = [], []
+    for _ in range(REPETITIONS):
+        plain.append(updates.run())
+        if request.may_recompute:
+            recomputed.append(updates.run(recomputes=True))
+    passes = {name: _median_times(plain, recomputed if name == "layer" else (), name) for name in NAMES}
+    return Profile(passes, step=median(one.step for one in plain))
 
 
-def _total(times: UpdateTimes, layers: int) -> float:
+def _median_times(
+    plain: Collection[UpdateTimes], recomputed: Collection[UpdateTimes], name: str
+) -> PassTimes:
+    """The median times of a part of that name; recomputed: updates in which it was, if any."""
+    forward, backward = (median(one.passes[name][number] for one in plain) for number in (0, 1))
+    if not recomputed:
+        return PassTimes(forward, backward, recompute=0.0)
+    both = sum(median(one.passes[name][number] for one in recomputed) for number in (0, 1))
+    return PassTimes(forward, backward, recompute=max(0.0, both - forward - backward))
+
+
+def _total(profile: Profile, layers: int) -> float:
     """Seconds of the passes through a model of so many layers."""
-    return sum(sum(pair) * (layers if name == "layer" else 1) for name, pair in times.passes.items())
+    return sum(
+        (times.forward + times.backward) * (layers if name == "layer" else 1)
+        for name, times in profile.passes.items()
+    )
 
 
-def _between(low: tuple[float, float], high: tuple[float, float], share: float) -> tuple[float, float]:
-    return low[0] + share * (high[0] - low[0]), low[1] + share * (high[1] - low[1])
+def _between(low: PassTimes, high: PassTimes, share: float) -> PassTimes:
+    return PassTimes(*(first + share * (last - first) for first, last in zip(low, high, strict=True)))
 
 
-def _as_json(times: UpdateTimes) -> dict[str, Any]:
-    return {"passes": times.passes, "step": times.step}
-
-
-def _from_json(values: dict[str, Any]) -> UpdateTimes:
-    passes = {name: (forward, backward) for name, (forward, backward) in values["passes"].items()}
-    return UpdateTimes(passes=passes, step=values["step"])
+def _from_json(values: dict[str, Any]) -> Profile:
+    return Profile({name: PassTimes(*times) for name, times in values["passes"].items()}, values["step"])

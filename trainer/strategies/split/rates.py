@@ -1,6 +1,7 @@
 """Rates of devices: what they compute and move in a second."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from bertdata.errors import SettingsError
 
@@ -23,6 +24,17 @@ class DeviceRate:
     def seconds(self, flops: float, moved: float) -> float:
         """The time of so many operations and so many bytes read and written."""
         return flops / self.flops + moved / self.bytes
+
+
+class ShardingRate(NamedTuple):
+    """Bytes a second of sharded copies that all run at the same time.
+
+    forward: of weights that each receives in a forward pass; backward: of weights that it receives and
+    gradients that it sends in a backward pass.
+    """
+
+    forward: float
+    backward: float
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from bertdata.errors import SettingsError
 from trainer.config.model import ModelConfig
-from trainer.strategies.split.rates import DeviceRate
+from trainer.strategies.split.rates import DeviceRate, ShardingRate
 
 STRATEGIES = ("replicated", "sharded", "pipelined")
 
@@ -26,6 +26,7 @@ class PlanRequest:
     memory: int  # bytes of one device
     bandwidth: float  # bytes a second from one device to another
     rate: DeviceRate
+    sharding: ShardingRate | None = None  # of sharded copies; None: both as bandwidth
     batch_size: int | None = None  # rows of a micro-batch; None: the search's choice
     head: str = "pretraining"  # or the name of another task: one linear layer
     masked: int | None = None  # masked slots of a row; None: 15 % of its positions

@@ -1,16 +1,17 @@
 """Timed updates: a model of a few layers that is trained as in a run, with the time of each part."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from trainer.devices.device import Device
 from trainer.optim import find_preset, group_parameters
 from trainer.strategies.dropout import part_seeds
 from trainer.strategies.optimiser import make_scale, optimiser_settings
-from trainer.strategies.split.costs import Seconds
 from trainer.strategies.split.parts import NAMES, EmbeddingsPart, HeadsPart, Part, Shape, Tensors, make_part
 from trainer.strategies.split.request import PlanRequest
 from trainer.strategies.step import make_step
@@ -25,9 +26,13 @@ Clock = Callable[[], float]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class UpdateTimes:
-    """Times of an update with one micro-batch; step: of clipping and the optimiser, seconds for one value."""
+    """Times of an update with one micro-batch.
 
-    passes: Seconds
+    passes: seconds of the forward and the backward pass of a part of each name. step: of clipping and the
+    optimiser, seconds for one value.
+    """
+
+    passes: Mapping[str, tuple[float, float]]
     step: float
 
 
@@ -54,10 +59,10 @@ class TimedUpdates:
         self._number = 0
         self._last = 0.0
 
-    def run(self) -> UpdateTimes:
-        """Make one update, whose rate is 0."""
+    def run(self, *, recomputes: bool = False) -> UpdateTimes:
+        """Make one update, whose rate is 0; recomputes: layers keep only their input between their passes."""
         self._last = self._clock()
-        forward, loss = self._forward()
+        forward, loss = self._forward(recomputes)
         backward = self._backward(loss)
         gradients = [weight.grad for weight in self.weights if weight.grad is not None]
         self._number += 1
@@ -66,14 +71,14 @@ class TimedUpdates:
         step = self._lap(self.weights[-1]) / sum(weight.numel() for weight in self.weights)
         return UpdateTimes(passes={name: (forward[name], backward[name]) for name in NAMES}, step=step)
 
-    def _forward(self) -> tuple[dict[str, float], Tensor]:
+    def _forward(self, recomputes: bool) -> tuple[dict[str, float], Tensor]:
         """The seconds of a part of each name, and the loss."""
         at = UpdateNumber(0, self._number, self._number)
         seeds = iter(part_seeds(self._device.config.data.seed, at, 0, self._parts))
         seconds, handed = dict[str, float](), Tensors()
         for name, section in self._sections.items():
             with self._device.autocast(self._precision):
-                handed = section.forward(handed, self._device, seeds)
+                handed = section.forward(handed, self._device, seeds, recomputes and name == "layer")
             seconds[name] = self._lap(handed[-1]) / len(section)
         return seconds, handed[-1]
 
@@ -112,12 +117,12 @@ class Section:
         assert gradient is not None
         return gradient
 
-    def forward(self, given: Tensors, device: Device, seeds: Iterator[int]) -> Tensors:
+    def forward(self, given: Tensors, device: Device, seeds: Iterator[int], recomputes: bool) -> Tensors:
         """Run the parts, each with a seed of its own; the tensors that the last one hands over."""
         self._given = handed = tuple(one.detach().requires_grad_() for one in given)
+        run = partial(checkpoint, _run, use_reentrant=False) if recomputes else _run
         for part in self._parts:
-            device.seed(next(seeds))
-            handed = part(*handed)
+            handed = run(part, device, next(seeds), handed)
         self._handed = handed
         return handed
 
@@ -128,6 +133,11 @@ class Section:
         found = [one.grad for one in self._given]
         self._given = self._handed = ()
         return found
+
+
+def _run(part: Part, device: Device, seed: int, given: Tensors) -> Tensors:
+    device.seed(seed)
+    return part(*given)
 
 
 def _make_parts(request: PlanRequest, device: Device, rows: int) -> dict[str, list[Part]]:

@@ -5,26 +5,31 @@ import numpy as np
 from trainer.strategies.split.intervals import Intervals, Real
 from trainer.strategies.split.kinds import KINDS, Kind
 from trainer.strategies.split.memory import VALUE
+from trainer.strategies.split.rates import ShardingRate
 
 
 class StageTimes:
     """Seconds of each stage, by kind of stage: arrays of Intervals; see plan.StagePlan.
 
-    bandwidth: bytes a second between devices. step: seconds of the optimiser's step for one value. Copies
-    send and receive 2 (n - 1) / n of their gradients in an all-reduce; a sharded stage gathers its weights
-    for each pass, layers in the type of their products, and scatters the gradients, (n - 1) / n of each,
-    without overlap.
+    bandwidth: bytes a second between devices; sharding: of sharded copies. step: seconds of the optimiser's
+    step for one value. Copies send and receive 2 (n - 1) / n of their gradients in an all-reduce; a sharded
+    stage gathers its weights for each pass, layers in the type of their products, and scatters the
+    gradients, (n - 1) / n of each, without overlap.
     """
 
-    def __init__(self, intervals: Intervals, copies: int, bandwidth: float, step: float) -> None:
+    def __init__(
+        self, intervals: Intervals, copies: int, bandwidth: float, sharding: ShardingRate, step: float
+    ) -> None:
         self._copies = copies
         values = intervals.parameters()
-        share = (copies - 1) / copies / bandwidth
-        self._moved = VALUE * values * share
-        self._gathered = (VALUE * values - intervals.total("cast")) * share
+        moved = VALUE * values * (copies - 1) / copies
+        gathered = moved - intervals.total("cast") * (copies - 1) / copies
+        self._all_reduce = 2 * moved / bandwidth
+        self._gather = gathered / sharding.forward
+        self._gather_and_scatter = (gathered + moved) / sharding.backward
         ends = {name: _of_ends(intervals, name) for name in ("forward", "backward")}
-        self._layers = intervals.seconds("forward")
-        self._forward = self._layers + ends["forward"]
+        self._recompute = intervals.seconds("recompute")
+        self._forward = intervals.seconds("forward") + ends["forward"]
         self._backward = intervals.seconds("backward") + ends["backward"]
         self.transfer: Real = 2 * intervals.handed_out() / bandwidth
         self._step = step * values
@@ -32,16 +37,16 @@ class StageTimes:
         self._tied = is_one_end * (VALUE * intervals.costs.heads.tied / bandwidth)
 
     def forward(self, kind: Kind) -> Real:
-        return self._forward + self._gathered if kind.sharded else self._forward
+        return self._forward + self._gather if kind.sharded else self._forward
 
     def backward(self, kind: Kind) -> Real:
-        backward = self._backward + self._layers if kind.recomputes else self._backward
-        return backward + self._gathered + self._moved if kind.sharded else backward
+        backward = self._backward + self._recompute if kind.recomputes else self._backward
+        return backward + self._gather_and_scatter if kind.sharded else backward
 
     def all_reduce(self, kind: Kind) -> Real:
         if kind.sharded:
             return np.asarray(self._tied / self._copies)
-        return np.asarray(self._tied + 2 * self._moved)
+        return np.asarray(self._tied + self._all_reduce)
 
     def step(self, kind: Kind) -> Real:
         return np.asarray(self._step / self._copies if kind.sharded else self._step)

@@ -13,7 +13,7 @@ from trainer.config.model import ModelConfig
 from trainer.strategies.split.costs import ModelCosts, PartCosts
 from trainer.strategies.split.plan import parse_plan
 from trainer.strategies.split.planner import least_memory, make_plan
-from trainer.strategies.split.rates import DeviceRate
+from trainer.strategies.split.rates import DeviceRate, ShardingRate
 from trainer.strategies.split.request import PlanRequest
 
 MODEL = ModelConfig(
@@ -46,6 +46,7 @@ def part(draw, name):
         cast=draw(st.sampled_from((0, 100))),
         forward=draw(st.integers(1, 1000)) * 1e-6,
         backward=draw(st.integers(1, 1000)) * 1e-6,
+        recompute=draw(st.integers(0, 1000)) * 1e-6,
     )
 
 
@@ -68,6 +69,7 @@ def cases(draw):
         devices=draw(st.integers(1, 4)),
         memory=draw(st.integers(2_000, 100_000)),
         bandwidth=draw(st.sampled_from((1e6, 1e8))),
+        sharding=draw(st.sampled_from((None, ShardingRate(forward=3e6, backward=7e5)))),
         optimiser=draw(st.sampled_from(("adamw", "sgd", "momentum", "lamb-mlperf"))),
         may_shard=draw(st.booleans()),
         may_shard_stages=draw(st.booleans()),
@@ -130,13 +132,15 @@ def stage_seconds(request, costs, copies, bound, kind):
     parts, values, shared = stage_parts(costs, first, last)
     layers = costs.layers[first:last]
     busy = sum(one.forward + one.backward for one in parts)
-    busy += sum(one.forward for one in layers) if recomputes else 0
+    busy += sum(one.recompute for one in layers) if recomputes else 0
     busy += 2 * layers[-1].handed / request.bandwidth if last < len(costs.layers) else 0
-    share = (copies - 1) / copies / request.bandwidth
-    once, casts = 4 * values * share, sum(one.cast for one in layers)
-    busy += once + 2 * (4 * values - casts) * share if sharded else 0
+    moved, casts = (copies - 1) / copies, sum(one.cast for one in layers)
+    if sharded:
+        rates = request.sharding or ShardingRate(request.bandwidth, request.bandwidth)
+        gathered = moved * (4 * values - casts)
+        busy += gathered / rates.forward + (gathered + moved * 4 * values) / rates.backward
     share = copies if sharded else 1
-    reduce = 4 * shared / share / request.bandwidth + (0 if sharded else 2 * once)
+    reduce = (4 * shared / share + (0 if sharded else 2 * moved * 4 * values)) / request.bandwidth
     return busy, reduce + costs.step * values / share
 
 

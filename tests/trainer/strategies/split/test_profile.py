@@ -12,7 +12,9 @@ from trainer.devices.cpu import Cpu
 from trainer.optim import Lamb
 from trainer.strategies.dropout import part_seeds
 from trainer.strategies.split import profile
-from trainer.strategies.split.profile import REPETITIONS, profiled_costs
+from trainer.strategies.split.costs import PassTimes
+from trainer.strategies.split.live_bytes import LiveBytes
+from trainer.strategies.split.profile import REPETITIONS, Profile, profiled_costs
 from trainer.strategies.split.rates import DeviceRate
 from trainer.strategies.split.request import PlanRequest
 from trainer.strategies.split.timed_updates import LAYERS, TimedUpdates, UpdateTimes
@@ -84,6 +86,44 @@ def test_each_time_is_that_of_one_part_and_one_value(head, pre_norm, precision):
     assert updates.run() == UpdateTimes(passes=wanted, step=1 / values)
 
 
+@pytest.mark.parametrize("pre_norm", [False, True])
+def test_recomputed_layers_are_seeded_again_and_have_the_same_gradients(pre_norm):
+    made, device = request(pre_norm=pre_norm), Seeded(seed=5)
+    torch.manual_seed(3)
+    plain = TimedUpdates(made, device, 2, Ticks())
+    plain.run()
+    device.calls.clear()
+    torch.manual_seed(3)
+    updates = TimedUpdates(made, device, 2, Ticks())
+    times = updates.run(recomputes=True)
+    seeds = part_seeds(5, UpdateNumber(0, 0, 0), 0, LAYERS + 2)
+    assert device.calls == [*seeds, *reversed(seeds[1 : LAYERS + 1]), "backward", "step"]
+    assert times.passes["layer"] == (1 / LAYERS, 1 / LAYERS)
+    pairs = zip(updates.weights, plain.weights, strict=True)
+    assert all(torch.equal(one.grad, other.grad) for one, other in pairs)
+    assert all(bool(weight.grad.any()) for weight in updates.weights)
+
+
+def test_recomputed_layers_keep_only_their_input():
+    kept = []
+
+    class Watched(Seeded):
+        def seed(self, seed: int) -> None:
+            kept.append(live.now)
+            super().seed(seed)
+
+    with LiveBytes() as live:
+        for recomputes in (False, True):
+            updates = TimedUpdates(request(), Watched(), 2, Ticks())
+            updates.run()
+            kept.clear()
+            updates.run(recomputes=recomputes)
+            after_first, after_second = kept[2:4]  # as the second and the third layer begin
+            handed = 2 * 8 * SMALL["hidden_size"] * 4
+            assert (after_second - after_first == handed) == recomputes
+            assert after_second - after_first >= handed
+
+
 def test_weights_are_those_of_a_small_model_with_the_word_embeddings_once():
     made = request()
     updates = TimedUpdates(made, Seeded(), 2, Ticks())
@@ -130,7 +170,7 @@ class Two(Single):
 
     def gather(self, value):
         slow = [
-            {"passes": {name: [10 * x for x in pair] for name, pair in one["passes"].items()}, "step": 7.0}
+            {"passes": {name: [10 * x for x in times] for name, times in one["passes"].items()}, "step": 7.0}
             for one in value
         ]
         return [value, slow]
@@ -143,7 +183,7 @@ def sizes(monkeypatch):
 
     def measured(request, device, rows, clock):
         found.append(rows)
-        return UpdateTimes(passes=dict.fromkeys(NAMES, (1.0 * rows, 2.0 * rows)), step=0.5)
+        return Profile(dict.fromkeys(NAMES, PassTimes(1.0 * rows, 2.0 * rows, 3.0 * rows)), step=0.5)
 
     monkeypatch.setattr(profile, "measure_updates", measured)
     return found
@@ -155,7 +195,8 @@ def test_sizes_between_the_smallest_and_the_largest_lie_on_a_line(sizes):
     assert sizes == [1, 8]
     assert device.calls == ["return_memory"]  # before anything is timed, as in a run
     layer = costs(4).layers[3]
-    assert (layer.forward, layer.backward, costs(4).step) == pytest.approx((4.0, 8.0, 0.5))
+    found = (layer.forward, layer.backward, layer.recompute, costs(4).step)
+    assert found == pytest.approx((4.0, 8.0, 12.0, 0.5))
 
 
 def test_large_micro_batches_are_not_run(sizes, monkeypatch):
@@ -173,21 +214,39 @@ def test_the_slowest_worker_counts(sizes):
     assert (costs.embeddings.forward, costs.embeddings.backward, costs.step) == (80.0, 160.0, 7.0)
 
 
-def test_the_median_of_some_updates_counts(monkeypatch):
-    times = iter(
-        [1000.0, 5.0, 1.0, 2.0, 90.0, 3.0]
-    )  # of the first update, which does not count, and of others
+class Given:
+    """Updates with given times of a layer's forward pass and, for recomputing ones, of both passes."""
 
-    class Given:
-        def __init__(self, *_: object) -> None:
-            pass
+    plain = (1000.0, 5.0, 1.0, 2.0, 90.0, 3.0)  # of the first update, which does not count, and of others
+    recomputed = (9.0, 1.0, 8.0, 7.0, 200.0)
 
-        def run(self) -> UpdateTimes:
-            time = next(times)
-            return UpdateTimes(passes=dict.fromkeys(NAMES, (time, 2 * time)), step=time / 2)
+    def __init__(self, *_: object) -> None:
+        self.kinds: list[bool] = []
+        self._times = {False: iter(self.plain), True: iter(self.recomputed)}
+        made.append(self)
 
+    def run(self, *, recomputes: bool = False) -> UpdateTimes:
+        self.kinds.append(recomputes)
+        time = next(self._times[recomputes])
+        return UpdateTimes(passes=dict.fromkeys(NAMES, (time, 2 * time)), step=time / 2)
+
+
+made: list[Given] = []
+
+
+@pytest.mark.parametrize("may_recompute", [False, True])
+def test_the_medians_of_some_updates_count(monkeypatch, may_recompute):
     monkeypatch.setattr(profile, "TimedUpdates", Given)
-    found = profile.measure_updates(request(), Seeded(), 2, Ticks())
-    assert next(times, None) is None
+    found = profile.measure_updates(request(may_recompute=may_recompute), Seeded(), 2, Ticks())
     assert REPETITIONS == 5
-    assert found == UpdateTimes(passes=dict.fromkeys(NAMES, (3.0, 6.0)), step=1.5)
+    both = [False, True] if may_recompute else [False]
+    assert made.pop().kinds == [False, *both * REPETITIONS]  # in turn
+    more = 8.0 + 16.0 - 3.0 - 6.0 if may_recompute else 0.0
+    wanted = dict.fromkeys(NAMES, PassTimes(3.0, 6.0, 0.0)) | {"layer": PassTimes(3.0, 6.0, more)}
+    assert found == Profile(wanted, step=1.5)
+
+
+def test_recomputation_takes_no_negative_time(monkeypatch):
+    monkeypatch.setattr(profile, "TimedUpdates", Given)
+    monkeypatch.setattr(Given, "recomputed", (1.0,) * 5)
+    assert profile.measure_updates(request(), Seeded(), 2, Ticks()).passes["layer"].recompute == 0.0
