@@ -3,6 +3,7 @@
 import itertools
 import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import CancelledError
@@ -14,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bertdata.errors import BertDataError
-from bertdata.io.thread_pool import WINDOW, ThreadPool
+from bertdata.io.thread_pool import SWITCH_SECONDS, WINDOW, ThreadPool
 
 LONG = 60.0
 """Seconds after which a wait for something that must happen is a failure."""
@@ -31,6 +32,17 @@ def no_thread_is_left() -> Iterator[None]:
 
 class Failed(Exception):
     """An error of the function."""
+
+
+def test_threads_take_turns_more_often_while_a_pool_has_some() -> None:
+    usual = sys.getswitchinterval()
+    with ThreadPool(1) as alone, ThreadPool(3) as pool:
+        assert [*alone.in_order(lambda _: sys.getswitchinterval(), "a")] == [("a", usual)]
+        assert [*pool.in_order(lambda _: sys.getswitchinterval(), "ab")] == [
+            ("a", pytest.approx(SWITCH_SECONDS)),
+            ("b", pytest.approx(SWITCH_SECONDS)),
+        ]
+    assert sys.getswitchinterval() == usual
 
 
 @given(workers=workers, items=st.lists(st.integers()))
