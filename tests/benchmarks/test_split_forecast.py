@@ -7,8 +7,8 @@ import pytest
 from benchmarks import split_forecast
 from trainer.strategies.split.costs import analytic_costs
 
-HELD = "worst forecast of wall seconds: -20.0% (2 stages, process 1); the bar of 20% was held"
-MISSED = "worst forecast of wall seconds: +25.0% (2 copies, process 0); the bar of 20% was missed"
+HELD = "worst forecast of seconds: -20.0% (2 stages, process 1); the bar of 20% was held"
+MISSED = "worst forecast of seconds: +25.0% (2 copies, process 0); the bar of 20% was missed"
 
 
 @pytest.mark.parametrize(("copies", "line", "status"), [(1.0, HELD, 0), (1.25, MISSED, 1)])
@@ -17,19 +17,19 @@ def test_the_last_line_names_the_worst_row_and_the_status_says_if_the_bar_was_he
 ):
     def run(kind, number, workers):
         name = split_forecast.TIME[number].name
-        found = {"busy": 1.0, "cpu": 2.0, "forecast": 4.0, "wall": 4.0}
+        found = {"forecast": 4.0, "measured": 3.0, "ratio": 1.0}
         results = [dict(found) for _ in range(workers)]
         if name == "2 copies":
-            results[0]["forecast"] = 4.0 * copies
+            results[0]["ratio"] = copies
         if name == "2 stages":
-            results[1]["forecast"] = 3.2
+            results[1]["ratio"] = 0.8
         return results
 
     monkeypatch.setattr(split_forecast, "run", run)
     assert split_forecast.main(["time"]) == status
     printed = capsys.readouterr().out.splitlines()
     assert printed[-1] == line
-    assert printed[2] == "| one process | 0 | 1.00 | 2.00 | -50.0% | 4.00 | 4.00 | +0.0% |"
+    assert printed[2] == "| one process | 0 | 4.00 | 3.00 | +0.0% |"
     assert sum(row.startswith("| ") for row in printed) == 1 + 9
 
 
@@ -43,18 +43,18 @@ def test_plans_are_made_by_the_bandwidth_and_the_costs_that_all_workers_measure(
         def share(self, work):
             return work()
 
-    def bandwidths(given, runtime, clock):
-        calls.append((runtime.device, runtime.workers.size, clock))
+    def bandwidths(given, runtime):
+        calls.append((runtime.device, runtime.workers.size))
         return replace(given, bandwidth=5e8)
 
-    def costs(given, device, workers, clock):
-        calls.append((device, workers.size, clock))
+    def costs(given, device, workers):
+        calls.append((device, workers.size))
         assert given.bandwidth == 5e8
         return analytic_costs(given, {8})
 
     monkeypatch.setattr(split_forecast, "with_bandwidths", bandwidths)
     monkeypatch.setattr(split_forecast, "profiled_costs", costs)
-    plan = split_forecast.profiled_plan(request, Shared(), "clock")
-    assert calls == [("device", 2, "clock")] * 2
+    plan = split_forecast.profiled_plan(request, Shared())
+    assert calls == [("device", 2)] * 2
     (stage,) = plan.stages
     assert stage.all_reduce == pytest.approx(4 * request.model.parameters / 5e8)

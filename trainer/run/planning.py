@@ -1,6 +1,5 @@
 """The plan of a run: how its workers divide the model, made before the model is there."""
 
-import time
 from dataclasses import replace
 
 from bertdata.errors import SettingsError
@@ -20,7 +19,6 @@ from trainer.strategies.split.planner import make_plan
 from trainer.strategies.split.profile import profiled_costs
 from trainer.strategies.split.rates import SHEETS, DeviceRate, sheet_rate
 from trainer.strategies.split.request import PlanRequest
-from trainer.strategies.split.timed_updates import Clock
 
 _USUAL = "a100"  # rates of a GPU that is not in SHEETS
 _PROCESSOR = DeviceRate(flops=5e10, bytes=1e10, name="a core of a processor")
@@ -62,11 +60,11 @@ def device_memory(runtime: Runtime) -> int:
     return int(min(workers.gather(runtime.device.memory(neighbours))))
 
 
-def with_bandwidths(request: PlanRequest, runtime: Runtime, clock: Clock = time.perf_counter) -> PlanRequest:
+def with_bandwidths(request: PlanRequest, runtime: Runtime) -> PlanRequest:
     """The request with the bandwidths that all workers, two or more, measure together."""
     device, workers, sums = runtime.device, runtime.workers, sum_type(runtime.config)
-    bandwidth = measure_bandwidth(device, workers, sums, clock)
-    sharding = measure_sharding(device, workers, sums, clock) if request.may_shard else None
+    bandwidth = measure_bandwidth(device, workers, sums)
+    sharding = measure_sharding(device, workers, sums) if request.may_shard else None
     return replace(request, bandwidth=bandwidth, sharding=sharding)
 
 

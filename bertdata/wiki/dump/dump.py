@@ -18,7 +18,8 @@ from bertdata.wiki.pages import CUT_OFF, TOO_LARGE, Skipped, page_name
 from bertdata.wiki.worker_pool import WorkerPool
 
 BLOCK_BYTES = 256 << 10
-"""Size of a block of pages: some 50 ms of extraction, so that workers finish together."""
+"""Size of a block of pages: some 50 ms of the Python engines' work, a few of the kernels', so that workers
+finish together."""
 
 _HEAD_BYTES = 16 << 20
 _PAGE_START = re.compile(rb"<page[\s>]")

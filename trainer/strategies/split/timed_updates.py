@@ -137,7 +137,8 @@ class Section:
 
 def _run(part: Part, device: Device, seed: int, given: Tensors) -> Tensors:
     device.seed(seed)
-    return part(*given)
+    handed: Tensors = part(*given)
+    return handed
 
 
 def _make_parts(request: PlanRequest, device: Device, rows: int) -> dict[str, list[Part]]:
