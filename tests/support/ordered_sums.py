@@ -1,10 +1,11 @@
-"""Updates by one process whose gradients are added up in the order of a pipeline's stages and copies.
+"""Updates by one process that adds gradients up in the order of a model that is split.
 
-A readable twin: plain loops over micro-batches, with the model's own passes and the strategy's own end of an
-update. Sums in this order have a pipeline's bits; those of ``Replicated`` differ by their rounding.
+Readable twins: plain loops over micro-batches, with the model's own passes and the strategy's own end of an
+update. Sums in this order have a split model's bits; those of ``Replicated`` differ by their rounding.
 """
 
 from collections.abc import Sequence
+from math import ceil
 from typing import Any
 
 import torch
@@ -15,20 +16,44 @@ from trainer.data.same_length import with_same_length
 from trainer.strategies.dropout import seed_micro_batch
 from trainer.strategies.pipelined import TIED
 from trainer.strategies.replicated import Replicated
+from trainer.strategies.step import make_step
 from trainer.strategies.strategy import UpdateNumber, Worker, loss_and_sums
 
 HEADS = "the word embeddings' second use"
 
 
 class OrderedSums:
+    """What the twins share: passes, and the end of an update."""
+
+    def __init__(self, worker: Worker, strategy: Replicated, copies: int) -> None:
+        self._worker, self._strategy, self._copies = worker, strategy, copies
+        self._weights: dict[str, Tensor] = dict(worker.model.named_parameters())
+
+    def _pass(self, batch: Batch, number: int, count: int, at: UpdateNumber) -> Tensor:
+        """Add the gradients of micro-batch ``number``, one of so many of a copy, to the weights' grad."""
+        worker = self._worker
+        seed_micro_batch(worker, at, number)
+        outcome = worker.device.forward(lambda moved: worker.task.outcome(worker.model, moved), batch)
+        self._strategy.scale.scale(outcome.loss / count).backward()  # type: ignore[no-untyped-call]
+        return loss_and_sums(outcome)
+
+    def _step(self, gradients: dict[str, Tensor], rate: float, at: UpdateNumber) -> None:
+        """Change the weights."""
+        for name, weight in self._weights.items():
+            weight.grad = gradients[name]
+        step: Any = self._strategy._step
+        step.take(list(gradients.values()), rate, at.step + 1)
+        self._strategy.optimiser.zero_grad()
+
+
+class PipelinedSums(OrderedSums):
     """A copy's gradients are added up over its micro-batches, then averaged over the copies.
 
     Those of the word embeddings' two uses, on the first and on the last stage, are added up at the end.
     """
 
     def __init__(self, worker: Worker, strategy: Replicated, copies: int) -> None:
-        self._worker, self._strategy, self._copies = worker, strategy, copies
-        self._weights: dict[str, Tensor] = dict(worker.model.named_parameters())
+        super().__init__(worker, strategy, copies)
         second = torch.nn.Parameter(self._weights[TIED].detach())  # the same memory, another gradient
         heads = worker.model.cls.predictions  # type: ignore[attr-defined]
         heads.register_forward_pre_hook(lambda module, given: (given[0], second))
@@ -41,27 +66,81 @@ class OrderedSums:
         for copy in range(self._copies):
             own = range(copy, len(batches), self._copies)
             values.append(torch.stack([self._pass(batches[n], n, len(own), at) for n in own]).sum(0))
-            sums.append({name: take(weight) for name, weight in self._used.items()})
+            sums.append(take(self._used))
         means = {name: sum(one[name] / len(sums) for one in sums) for name in self._used}
         means[TIED] += means.pop(HEADS)
-        for name, weight in self._weights.items():
-            weight.grad = means[name]
-        step: Any = self._strategy._step
-        step.take(list(means.values()), rate, at.step + 1)
-        self._strategy.optimiser.zero_grad()
+        self._step(means, rate, at)
         return torch.stack(values).sum(0)
 
-    def _pass(self, batch: Batch, number: int, count: int, at: UpdateNumber) -> Tensor:
-        """Add the gradients of micro-batch ``number``, one of so many of a copy, to the weights' grad."""
-        worker = self._worker
-        seed_micro_batch(worker, at, number)
-        outcome = worker.device.forward(lambda moved: worker.task.outcome(worker.model, moved), batch)
-        self._strategy.scale.scale(outcome.loss / count).backward()  # type: ignore[no-untyped-call]
-        return loss_and_sums(outcome)
+
+class ShardedSums(OrderedSums):
+    """Gradients of one micro-batch of each copy are averaged, then added up; norms are those of RowNorms.
+
+    A layer has three products for its attention and two inputs, also where both are the same tensor: so the
+    gradients of its input have the order of sums of a layer whose weights are gathered.
+    """
+
+    def __init__(self, worker: Worker, strategy: Replicated, copies: int) -> None:
+        super().__init__(worker, strategy, copies)
+        for layer in worker.model.bert.encoder.layer:
+            layer.attention.self.joins = False  # type: ignore[union-attr]
+            layer.register_forward_pre_hook(lambda module, given: tuple(map(own_view, given)))
+        strategy.optimiser.norms = RowNorms(copies)  # type: ignore[union-attr]
+        strategy._step = make_step(worker.config, worker.device, strategy.optimiser, strategy.scale)
+
+    def update(self, batches: Sequence[Batch], rate: float, at: UpdateNumber) -> list[Tensor]:
+        """Change the weights; returns the sums of Strategy.update on each copy."""
+        turns = len(batches) // self._copies
+        values, sums = [], dict.fromkeys(self._weights, torch.zeros(()))
+        for turn in range(turns):
+            found = []
+            for number in range(turn * self._copies, (turn + 1) * self._copies):
+                values.append(self._pass(batches[number], number, turns, at))
+                found.append(take(self._weights))
+            for name in sums:
+                sums[name] = sums[name] + sum(one[name] for one in found) / self._copies
+        self._step(sums, rate, at)
+        return [torch.stack(values[copy :: self._copies]).sum(0) for copy in range(self._copies)]
 
 
-def take(weight: Tensor) -> Tensor:
-    """The gradient, which the weight no longer has."""
-    found, weight.grad = weight.grad, None
-    assert found is not None
+class RowNorms:
+    """Norms of tensors whose rows are divided among so many: squares of each one's own are added up."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+
+    def each(self, tensors: Sequence[Tensor]) -> Tensor:
+        return self._joined([norms(part) for part in self._parts(tensors)])
+
+    def all(self, tensors: Sequence[Tensor]) -> Tensor:
+        return self._joined([torch.linalg.vector_norm(norms(part)) for part in self._parts(tensors)])
+
+    def _parts(self, tensors: Sequence[Tensor]) -> list[list[Tensor]]:
+        """The rows of each one."""
+        most = [ceil(len(tensor) / self._count) for tensor in tensors]
+        return [
+            [tensor[n * rows : (n + 1) * rows] for tensor, rows in zip(tensors, most, strict=True)]
+            for n in range(self._count)
+        ]
+
+    def _joined(self, parts: Sequence[Tensor]) -> Tensor:
+        return torch.stack([part.square() for part in parts]).sum(0).sqrt()
+
+
+def own_view(given: Any) -> Any:
+    """The same tensor, whose gradients are added up apart from those of its other uses."""
+    return given.view_as(given) if isinstance(given, Tensor) else given
+
+
+def norms(tensors: Sequence[Tensor]) -> Tensor:
+    """The norm of each tensor."""
+    return torch.stack(list(torch._foreach_norm(list(tensors))))
+
+
+def take(weights: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The weights' gradients, which they no longer have."""
+    found = {}
+    for name, weight in weights.items():
+        assert weight.grad is not None
+        found[name], weight.grad = weight.grad, None
     return found

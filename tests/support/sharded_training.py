@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from bertdata.records import ShardLayout
+from tests.support.ordered_sums import ShardedSums
 from trainer.collectives.collective import Collective
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
@@ -23,6 +24,7 @@ from trainer.run.runtime import Runtime, make_model
 from trainer.strategies.division import whole
 from trainer.strategies.parts import Part
 from trainer.strategies.registry import find_strategy
+from trainer.strategies.replicated import Replicated
 from trainer.strategies.strategy import SplitStrategy, UpdateNumber
 from trainer.tasks.registry import find_task
 
@@ -75,8 +77,12 @@ class Result:
     kept: tuple[int, int]
 
 
-def train(trial: Trial, workers: Collective) -> Result:
-    """Train on this process; every process must call it. One process alone has the whole model."""
+def train(trial: Trial, workers: Collective, *, copies: int | None = None) -> Result:
+    """Train on this process; every process must call it. One process alone has the whole model.
+
+    copies: it adds up gradients and norms as so many processes do that share the model, and the losses are
+    those of the first of them.
+    """
     of_several = "auto" if "plan" in trial.settings else "sharded"
     config = trial.config(of_several if workers.size > 1 else "replicated")
     device = Cpu(config)
@@ -87,11 +93,16 @@ def train(trial: Trial, workers: Collective) -> Result:
     strategy = find_strategy(runtime.worker(model))
     parts = _whole_parts if not isinstance(strategy, SplitStrategy) else _own_parts
     first = parts(model, strategy)
+    ordered = None
+    if copies is not None:
+        assert isinstance(strategy, Replicated)
+        ordered = ShardedSums(runtime.worker(model), strategy, copies)
     division, losses = runtime.division, []
     for number, batches in enumerate(_batches(trial.updates)):
         own = batches[division.copy :: division.copies]
-        (values,) = strategy.update([own], trial.rate, UpdateNumber(1, number, number))
-        losses.append(float(values[0]))
+        at = UpdateNumber(1, number, number)
+        values = ordered.update(own, trial.rate, at) if ordered else strategy.update([own], trial.rate, at)
+        losses.append(float(values[0][0]))
     with strategy.evaluating() as measure:
         (held_out,) = _batches(1, seed=9)
         evaluated = torch.stack([measure(batch).sums for batch in held_out]).sum(0)

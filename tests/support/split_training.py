@@ -11,7 +11,7 @@ from torch import Tensor
 
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.records import ShardLayout
-from tests.support.ordered_sums import OrderedSums
+from tests.support.ordered_sums import PipelinedSums
 from trainer.collectives.collective import Collective
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
@@ -133,7 +133,7 @@ def train(trial: Trial, workers: Collective, *, in_order: bool = False) -> Resul
     strategy._step.take = note  # type: ignore[attr-defined]
     if in_order:
         assert isinstance(strategy, Replicated)
-        ordered = OrderedSums(worker, strategy, trial.copies)
+        ordered = PipelinedSums(worker, strategy, trial.copies)
     values = list[Tensor]()
     for number, batches in enumerate(training_batches(trial, config, division)):
         at = UpdateNumber(0, number, number)
