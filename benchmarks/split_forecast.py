@@ -45,7 +45,7 @@ from trainer.strategies.split.request import PlanRequest
 from trainer.strategies.strategy import UpdateNumber
 
 LENGTH, MASKED = 128, 20
-ROUNDS = 5
+ROUNDS = 3
 UPDATES = 2
 """Updates in each round, of which the mean counts."""
 

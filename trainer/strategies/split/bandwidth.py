@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from statistics import median
 
 import torch
 import torch.distributed as dist
@@ -35,8 +34,8 @@ def measure_bandwidth(
 
     Measured by averages of gradients as ``Replicated`` makes them, with their division and copies; of n
     workers each sends 2 (n - 1) / n of its gradients. dtype: the type in which they are added up; None:
-    their own. The median of some repetitions counts, on the slowest worker. The same number on all workers,
-    which call this together; they are two or more.
+    their own. The least time of some repetitions counts, on the slowest worker. The same number on all
+    workers, which call this together; they are two or more.
     """
     buckets, weights = _make_buckets(device, workers, dtype)
     _average(buckets, weights, device)  # connects the workers
@@ -46,7 +45,7 @@ def measure_bandwidth(
         start = clock()
         _average(buckets, weights, device)
         times.append(clock() - start)
-    seconds: float = max(workers.gather(median(times)))
+    seconds: float = max(workers.gather(min(times)))
     size = sum(weight.numel() * weight.element_size() for weight in weights)
     return 2 * (workers.size - 1) / workers.size * size / seconds
 
@@ -60,7 +59,7 @@ def measure_sharding(
     """The rates at which FSDP2 gathers weights and scatters gradients among all workers.
 
     Measured by passes through modules that have a weight each and compute nothing. dtype: as in
-    ``measure_bandwidth``, as are medians, slowest worker and calls.
+    ``measure_bandwidth``, as are repetitions, slowest worker and calls.
     """
     values = device.bucket_mb * 2**20 // 4
     forward, backward = [], []
@@ -71,7 +70,7 @@ def measure_sharding(
             times = _pass(model, device, clock)
             forward.append(times[0])
             backward.append(times[1])
-    found = workers.gather([median(forward), median(backward)])
+    found = workers.gather([min(forward), min(backward)])
     moved = (workers.size - 1) / workers.size * 4 * values * SHARDED
     return ShardingRate(
         forward=moved / max(one[0] for one in found), backward=2 * moved / max(one[1] for one in found)

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Collection
-from statistics import median
 from typing import Any, NamedTuple
 
 from trainer.collectives.collective import Collective
@@ -17,7 +16,7 @@ MOST_TOKENS = 8192
 """Tokens of the largest micro-batch that is run; times of larger ones lie on the line through two."""
 
 REPETITIONS = 5
-"""Updates that count, after one that does not; the median of each time is taken."""
+"""Updates that count, after one that does not; the least of each time is taken: other work adds to it."""
 
 
 def profiled_costs(
@@ -57,7 +56,7 @@ class Profile(NamedTuple):
 
 
 def measure_updates(request: PlanRequest, device: Device, rows: int, clock: Clock) -> Profile:
-    """The median times of some updates on micro-batches of so many rows.
+    """The least times of some updates on micro-batches of so many rows.
 
     Where a plan may recompute, so do as many updates, in turn with the others.
     """
@@ -68,18 +67,16 @@ def measure_updates(request: PlanRequest, device: Device, rows: int, clock: Cloc
         plain.append(updates.run())
         if request.may_recompute:
             recomputed.append(updates.run(recomputes=True))
-    passes = {name: _median_times(plain, recomputed if name == "layer" else (), name) for name in NAMES}
-    return Profile(passes, step=median(one.step for one in plain))
+    passes = {name: _least_times(plain, recomputed if name == "layer" else (), name) for name in NAMES}
+    return Profile(passes, step=min(one.step for one in plain))
 
 
-def _median_times(
-    plain: Collection[UpdateTimes], recomputed: Collection[UpdateTimes], name: str
-) -> PassTimes:
-    """The median times of a part of that name; recomputed: updates in which it was, if any."""
-    forward, backward = (median(one.passes[name][number] for one in plain) for number in (0, 1))
+def _least_times(plain: Collection[UpdateTimes], recomputed: Collection[UpdateTimes], name: str) -> PassTimes:
+    """The least times of a part of that name; recomputed: updates in which it was, if any."""
+    forward, backward = (min(one.passes[name][number] for one in plain) for number in (0, 1))
     if not recomputed:
         return PassTimes(forward, backward, recompute=0.0)
-    both = sum(median(one.passes[name][number] for one in recomputed) for number in (0, 1))
+    both = sum(min(one.passes[name][number] for one in recomputed) for number in (0, 1))
     return PassTimes(forward, backward, recompute=max(0.0, both - forward - backward))
 
 
