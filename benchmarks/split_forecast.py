@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from statistics import median
@@ -25,8 +25,8 @@ from typing import Any
 
 import torch
 
+from benchmarks.split_cases import LENGTH, MASKED, MEMORY, TIME, Case
 from bertdata.records import ShardLayout
-from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
 from trainer.data.forms import make_form
@@ -40,11 +40,9 @@ from trainer.strategies.split.live_bytes import LiveBytes
 from trainer.strategies.split.plan import Plan, parse_plan
 from trainer.strategies.split.planner import make_plan
 from trainer.strategies.split.profile import profiled_costs
-from trainer.strategies.split.rates import DeviceRate
 from trainer.strategies.split.request import PlanRequest
 from trainer.strategies.strategy import UpdateNumber
 
-LENGTH, MASKED = 128, 20
 ROUNDS = 3
 UPDATES = 2
 """Updates in each round, of which the mean counts."""
@@ -52,84 +50,7 @@ UPDATES = 2
 BAR = 0.2
 """The largest error of a forecast of seconds, as a share of them, that is good enough."""
 
-MODEL = ModelConfig(
-    vocab_size=8000, hidden_size=512, num_hidden_layers=4, num_attention_heads=8, intermediate_size=2048
-)
-PRE_NORM = replace(MODEL, megatron_residual_connection=True)
-WIDE = ModelConfig(
-    vocab_size=16000, hidden_size=768, num_hidden_layers=8, num_attention_heads=12, intermediate_size=3072
-)
-"""The model of MEMORY, beside whose weights the libraries' own memory is small."""
-ONLY_SHARDED = 950 * 10**6
-"""Memory into which two stages of WIDE with two copies fit only if they are sharded."""
-
 TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--nproc-per-node")
-
-
-@dataclass(frozen=True)
-class Case:
-    """A name, the model, and changes of the request."""
-
-    name: str
-    model: ModelConfig = MODEL
-    changes: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def request(self) -> PlanRequest:
-        """One device with room for everything, unless the changes say otherwise."""
-        given = {
-            "precision": "fp32",
-            "optimiser": "lamb-mlperf",
-            "devices": 1,
-            "batch_size": 8,
-        } | self.changes
-        count = given.pop("micro_batches", 2)
-        return PlanRequest(
-            model=self.model,
-            sequence_length=LENGTH,
-            examples=given["batch_size"] * count * given.get("copies", 1),
-            memory=given.pop("memory", 64 * 10**9),
-            bandwidth=1e9,
-            rate=DeviceRate(flops=5e10, bytes=1e10),
-            masked=MASKED,
-            attention="flat",
-            may_recompute=given.get("must_recompute", False),
-            **given,
-        )
-
-
-def _memory_case(name: str, *, pre_norm: bool = False, **changes: Any) -> Case:
-    model = replace(WIDE, megatron_residual_connection=pre_norm)
-    return Case(name, model, {"batch_size": 4} | changes)
-
-
-MEMORY = (
-    _memory_case("post-norm, fp32"),
-    _memory_case("one micro-batch", micro_batches=1),
-    _memory_case("AdamW", optimiser="adamw"),
-    _memory_case("clipped by micro-batch", clips_micro_batches=True),
-    _memory_case("recomputed", must_recompute=True),
-    _memory_case("post-norm, bf16", precision="bf16"),
-    _memory_case("pre-norm, fp32", pre_norm=True),
-    _memory_case("pre-norm, bf16, recomputed", pre_norm=True, precision="bf16", must_recompute=True),
-    _memory_case("2 copies", devices=2, copies=2, strategy="replicated"),
-    _memory_case("2 copies, sharded", devices=2, copies=2, strategy="sharded"),
-    _memory_case("2 stages", devices=2, stages=2, micro_batches=4),
-    _memory_case(
-        "3 stages, pre-norm", pre_norm=True, devices=3, stages=3, micro_batches=6, power_of_two=False
-    ),
-    _memory_case("2 stages, recomputed", devices=2, stages=2, micro_batches=4, must_recompute=True),
-    _memory_case("2 x 2", devices=4, stages=2, copies=2, micro_batches=4),
-    _memory_case("2 x 2, sharded", devices=4, stages=2, copies=2, micro_batches=4, memory=ONLY_SHARDED),
-)
-TIME = (
-    Case("one process"),
-    Case("one process, pre-norm", PRE_NORM),
-    Case("one process, recomputed", changes={"must_recompute": True}),
-    Case("2 stages", changes={"devices": 2, "stages": 2, "micro_batches": 4}),
-    Case("2 copies", changes={"devices": 2, "copies": 2, "strategy": "replicated"}),
-    Case("2 copies, sharded", changes={"devices": 2, "copies": 2, "strategy": "sharded"}),
-)
 
 
 def main(arguments: Sequence[str]) -> int:
