@@ -18,7 +18,7 @@ from trainer.strategies.split.rates import ShardingRate
 BUCKETS = 2
 """Full buckets of gradients that are averaged: the devices copy one while another is on its way."""
 
-SHARDED = 4
+SHARDED = 2
 """Weights of the same size that are sharded: one is gathered while another is in use."""
 
 REPETITIONS = 5
