@@ -38,10 +38,10 @@ def plan_run(runtime: Runtime, shape: ModelConfig, sequence_length: int) -> Plan
     if runtime.config.run.strategy == "auto" and is_certain:
         return None
     request = _request(runtime, shape, sequence_length, memory)
-    if split.bandwidth is None and runtime.workers.size > 1:
-        request = with_bandwidths(request, runtime)
     if runtime.share(lambda: runtime.config.run.strategy == "auto" and fits_as_configured(request)):
         return None
+    if split.bandwidth is None and runtime.workers.size > 1:
+        request = with_bandwidths(request, runtime)
     costs = None
     if split.profile_layers and runtime.share(lambda: _has_meshes(request)):
         runtime.log(f"timing the model's layers on device {runtime.device.name}")

@@ -119,6 +119,8 @@ def test_bandwidths_that_are_not_given_are_measured(monkeypatch, may_shard):
         assert stage.backward == pytest.approx(2 * moved / 1e6, rel=0.1)
     asked.clear()
     assert find_plan(runtime(**settings), SHAPE, 64) is not None
+    fits = 16 * SHAPE.parameters / 0.25 / 1e9  # too little to be certain
+    assert find_plan(runtime(bandwidth=None, device_memory=fits), SHAPE, 64) is None
     assert asked == []
 
 
