@@ -27,20 +27,22 @@ settings.register_profile("thorough", settings.get_profile("default"), max_examp
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
-LEFT_OUT = pytest.StashKey[int]()
-"""The number of tests that need a GPU, where there is none."""
+LEFT_OUT = pytest.StashKey[dict[str, int]]()
+"""The number of tests that are left out, by reason."""
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the tests marked gpu where there is none, and count them."""
-    wanting = [item for item in items if item.get_closest_marker("gpu")]
-    if not wanting or _has_gpu():
-        return
-    items[:] = [item for item in items if item not in wanting]
-    config.hook.pytest_deselected(items=wanting)
-    config.stash[LEFT_OUT] = len(wanting)
+    """Leave out the tests marked gpu or horovod where there is none, and count them."""
+    left_out = {}
+    for mark, find_reason in (("gpu", _why_no_gpu), ("horovod", _why_no_horovod)):
+        wanting = [item for item in items if item.get_closest_marker(mark)]
+        if wanting and (reason := find_reason()):
+            left_out[f"{mark} tests left out: {reason}"] = len(wanting)
+            items[:] = [item for item in items if item not in wanting]
+            config.hook.pytest_deselected(items=wanting)
+    config.stash[LEFT_OUT] = left_out
     if hasattr(config, "workeroutput"):  # pytest-xdist: the process that reports is another
-        config.workeroutput["left_out"] = len(wanting)
+        config.workeroutput["left_out"] = left_out
 
 
 def pytest_collection_finish() -> None:
@@ -64,18 +66,28 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
     """A worker of pytest-xdist has ended; each of them leaves out the same."""
-    node.config.stash[LEFT_OUT] = node.workeroutput.get("left_out", 0)
+    node.config.stash[LEFT_OUT] = node.workeroutput.get("left_out", {})
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    if count := config.stash.get(LEFT_OUT, 0):
-        terminalreporter.write_line(f"{count} gpu tests left out: no CUDA device")
+    for reason, count in config.stash.get(LEFT_OUT, {}).items():
+        terminalreporter.write_line(f"{count} {reason}")
 
 
-def _has_gpu() -> bool:
+def _why_no_gpu() -> str:
+    """The reason why tests marked gpu cannot run; empty if they can."""
     import torch
 
-    return torch.cuda.is_available()
+    return "" if torch.cuda.is_available() else "no CUDA device"
+
+
+def _why_no_horovod() -> str:
+    """The reason why tests marked horovod cannot run; empty if they can."""
+    try:
+        import horovod.torch  # noqa: F401
+    except ImportError as error:
+        return f"Horovod cannot be imported ({error}); make horovod builds it or says why not"
+    return ""
 
 
 @pytest.fixture(scope="session")

@@ -162,7 +162,7 @@ def test_progress_finds_each_finished_shard_once_and_misses_none(
     assert sorted(finished.rest()) == sorted(shard.tokens for shard in unseen)
 
 
-@pytest.mark.parametrize("flags", [(), pytest.param(PROCESSES, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("flags", [(), pytest.param(PROCESSES, marks=pytest.mark.thorough)])
 def test_progress_is_a_bar_on_a_terminal_and_warnings_are_not_lost(
     corpus: list[Path], small_vocabulary_file: Path, tmp_path: Path, flags: tuple[str, ...]
 ) -> None:

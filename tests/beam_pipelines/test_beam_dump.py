@@ -75,7 +75,7 @@ def test_every_form_of_a_dump_becomes_the_directory_of_the_local_step(
     [
         pytest.param(("--direct_running_mode=multi_threading", "--direct_num_workers=2"), id="two threads"),
         pytest.param(("--direct_runner_bundle_repeat=1",), id="every bundle twice"),
-        pytest.param(PROCESSES, id="two processes", marks=pytest.mark.slow),
+        pytest.param(PROCESSES, id="two processes", marks=pytest.mark.thorough),
     ],
 )
 def test_the_runner_does_not_matter(
@@ -244,7 +244,7 @@ def test_what_travels_is_small(
     assert max(sizes) < 1500, "the dump has 144 kB, and a range 5"
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_dask_worker_killed_while_it_extracts_changes_no_byte(
     small_vocabulary_file: Path, tmp_path: Path
 ) -> None:
@@ -291,7 +291,7 @@ def smallwiki(kit: Path, published_vocabulary: Path, tmp_path_factory: pytest.Te
     return dump, commands(dump, published_vocabulary, tmp_path_factory.mktemp("row"), segment, create)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_small_wikipedia_becomes_both_phases_in_two_processes(
     smallwiki: Any, published_vocabulary: Path, tmp_path: Path
 ) -> None:
@@ -302,7 +302,7 @@ def test_a_small_wikipedia_becomes_both_phases_in_two_processes(
     assert (contents(tmp_path / "beam.text"), contents(tmp_path / "beam")) == expected
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_small_wikipedia_becomes_both_phases_on_dask_with_a_worker_killed(
     smallwiki: Any, published_vocabulary: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -311,7 +311,7 @@ def test_a_small_wikipedia_becomes_both_phases_on_dask_with_a_worker_killed(
     check_with_a_killed_worker(dump, published_vocabulary, tmp_path, expected, *BOTH_PHASES)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_small_wikipedia_becomes_both_phases_from_bucket_to_bucket(
     smallwiki: Any, store: Store, published_vocabulary: Path
 ) -> None:

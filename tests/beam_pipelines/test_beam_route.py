@@ -58,7 +58,7 @@ def made(output: Path) -> tuple[dict[str, bytes], dict[str, bytes]]:
     return contents(output.with_name(f"{output.name}.text")), contents(output)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_dump_becomes_both_phases_in_two_processes(kit: Path, vocabulary: Path, tmp_path: Path) -> None:
     dump = kit / "dump" / "enwiki-p10-p30302-shortened.xml.bz2"
     create = ("--recipe", "habana", "--dupe-factor", "1")

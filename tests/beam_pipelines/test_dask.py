@@ -61,7 +61,7 @@ class Write(beam.DoFn):
         (self._directory / str(key)).write_text(" ".join(sorted(names)))
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_tags_side_inputs_all_leaves_and_metrics_survive(dask_cluster: Any, tmp_path: Path) -> None:
     options = PipelineOptions(["--dask_client_address", dask_cluster.scheduler_address])
     pipeline = beam.Pipeline(runner=DaskRunner(options), options=options)
@@ -96,7 +96,7 @@ def articles(tmp_path: Path) -> Path:
     return write_articles(tmp_path / "articles", 10)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.usefixtures("punkt_tables")
 @pytest.mark.parametrize("segment", [pytest.param(MLPERF, id="mlperf"), pytest.param(NVIDIA, id="nvidia")])
 def test_articles_become_the_same_text_shards_and_counts(
@@ -118,7 +118,7 @@ def test_articles_become_the_same_text_shards_and_counts(
     assert printed[1] == printed[0]
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.usefixtures("punkt_tables")
 def test_a_dump_becomes_the_same_articles_and_shards(small_vocabulary_file: Path, tmp_path: Path) -> None:
     flags = ("--input-kind", "dump", "--eval-articles", "3", *SMALL)
@@ -129,7 +129,7 @@ def test_a_dump_becomes_the_same_articles_and_shards(small_vocabulary_file: Path
     assert contents(tmp_path / "dask.text") == contents(tmp_path / "direct.text")
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_warning_and_a_bad_part_are_one_line_each_from_processes_of_the_run_s_own(
     small_vocabulary_file: Path, tmp_path: Path
 ) -> None:
@@ -150,7 +150,7 @@ def test_a_warning_and_a_bad_part_are_one_line_each_from_processes_of_the_run_s_
     assert not [name for name in contents(output) if name.endswith((".tmp", "manifest.json"))]
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_worker_killed_in_mid_run_changes_no_byte(
     corpus: list[Path], small_vocabulary_file: Path, tmp_path: Path
 ) -> None:
@@ -199,7 +199,7 @@ def still_running(group: int) -> list[str]:
     return left
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_ctrl_c_ends_a_run_with_processes_of_its_own_in_one_line(
     corpus: list[Path], small_vocabulary_file: Path, tmp_path: Path
 ) -> None:
@@ -255,7 +255,7 @@ def test_flags_that_cannot_be_are_refused(flags: tuple[str, ...], message: str) 
         DaskRunner(PipelineOptions(list(flags)))
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_relative_path_is_refused_on_a_cluster_whose_workers_may_be_elsewhere(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], on_dask: tuple[str, ...]
 ) -> None:

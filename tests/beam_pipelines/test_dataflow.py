@@ -122,7 +122,7 @@ def stages(bucket: storage.Bucket) -> set[str]:
     return {transform.unique_name for transform in pipeline.components.transforms.values()}
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_dump_in_a_bucket_is_a_job_like_others(bucket: storage.Bucket, service: Service) -> None:
     bucket.blob(f"in/{DUMP.name}").upload_from_string(DUMP.read_bytes())
     run = run_job(service, "--input", f"gs://bucket/in/{DUMP.name}", "--input-kind", "dump", "--templates")
@@ -138,7 +138,7 @@ def test_a_dump_in_a_bucket_is_a_job_like_others(bucket: storage.Bucket, service
     assert (plan["dump"], plan["kind"]) == (DUMP.name, "articles")
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_job_is_staged_with_our_sources_and_its_failure_is_told_in_one_line(
     bucket: storage.Bucket, service: Service
 ) -> None:

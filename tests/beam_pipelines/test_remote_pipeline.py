@@ -56,7 +56,7 @@ def test_a_run_with_every_bundle_twice_leaves_the_dataset_and_nothing_else(
         assert store.contents("out") == expected
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_worker_processes_make_the_same_bytes(
     store, parts, vocabulary, corpus, small_vocabulary_file, tmp_path
 ):

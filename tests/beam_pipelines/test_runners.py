@@ -81,7 +81,7 @@ def expected(
     "flags",
     [
         pytest.param((THREADS, "--direct_num_workers=2"), id="two threads"),
-        pytest.param((PROCESSES, "--direct_num_workers=2"), id="two processes", marks=pytest.mark.slow),
+        pytest.param((PROCESSES, "--direct_num_workers=2"), id="two processes", marks=pytest.mark.thorough),
     ],
 )
 def test_the_direct_runner_s_ways_make_the_same_files(
@@ -96,7 +96,7 @@ def test_the_direct_runner_s_ways_make_the_same_files(
     assert run(tmp_path / "out", *shuffle, *flags) == expected
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_dask_with_two_workers_makes_the_same_files(
     run: Run, shuffle: tuple[str, ...], expected: dict[str, bytes], tmp_path: Path, dask_cluster: Any
 ) -> None:

@@ -79,7 +79,7 @@ bertdata.crate  # wrong
 """
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_mypy_sees_the_signatures_and_finds_what_is_wrong(tmp_path):
     (tmp_path / "snippet.py").write_text(SNIPPET)
     command = [sys.executable, "-m", "mypy", "--strict", tmp_path / "snippet.py"]

@@ -88,7 +88,7 @@ def test_native_engine_makes_what_the_original_made(number, expected, kit, tmp_p
     assert_matches(create(case, kit, tmp_path / "out", "native"), expected[case.name])
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("number", range(13))
 def test_python_engine_makes_what_the_original_made_of_the_evaluation_text(number, expected, kit, tmp_path):
     cases = [case for name in sorted(expected) if (case := parse_case(name)) and case.text == "eval.txt"]

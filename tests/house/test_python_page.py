@@ -22,7 +22,7 @@ def test_the_page_lists_every_name_that_the_package_offers():
     assert "`bertdata.errors`" in TEXT
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.usefixtures("punkt_tables")
 def test_the_pages_examples_run_in_order_in_a_fresh_process(tmp_path: Path) -> None:
     (dump,) = re.findall('dump = "(.*)"', PROGRAM)

@@ -1,14 +1,18 @@
 """Start several workers as users do, and report how they end."""
 
-import importlib.util
 import os
 import signal
 import subprocess
 from collections.abc import Callable
 
+import pytest
+
 from tests.support.commands import Outcome
 from tests.support.fork_server import forking_python
 from tests.support.paths import ROOT
+
+HOROVODRUN = pytest.param("horovodrun", marks=pytest.mark.horovod)
+"""The launcher as a parameter: its tests are left out where Horovod could not be built."""
 
 
 def command_line(launcher: str, workers: int, *script: object) -> list[str]:
@@ -26,8 +30,6 @@ def command_line(launcher: str, workers: int, *script: object) -> list[str]:
             *words,
         ]
     assert launcher == "horovodrun"
-    if importlib.util.find_spec("horovod") is None:
-        raise AssertionError("Horovod is not installed: run make horovod")
     python = forking_python()
     horovodrun = [python, "-m", "horovod.runner.launch"]
     return [*horovodrun, "--gloo", "-np", str(workers), "-H", f"localhost:{workers}", python, *words]

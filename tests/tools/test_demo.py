@@ -22,6 +22,8 @@ from pathlib import Path
 words = [Path(sys.argv[0]).name, *sys.argv[1:]]
 with open("calls", "a") as calls:
     calls.write(" ".join(words) + chr(10))
+if "tools/install_extras.py" in words and "train" in words:
+    sys.exit(subprocess.run(os.environ["TORCH"], shell=True).returncode)
 if "tools/install_horovod.py" in words:
     sys.exit(subprocess.run(os.environ["HOROVOD"], shell=True).returncode)
 if "bertdata" in words and os.environ.get("BERTDATA"):
@@ -42,16 +44,16 @@ if "--output-dir" in words:
 
 @pytest.fixture
 def start(tmp_path: Path):
-    """Start the demo with shell commands in place of Horovod's build and of bertdata."""
+    """Start the demo with shell commands in place of the builds, of bertdata, and of what installs torch."""
     programs = tmp_path / "bin"
     programs.mkdir()
-    for name in ("bertdata", "python", "horovodrun"):
+    for name in ("bertdata", "python", "horovodrun", "torchrun"):
         (programs / name).write_text(STAND_IN)
         (programs / name).chmod(0o755)
     started = []
 
-    def call(horovod: str, bertdata: str = "") -> "subprocess.Popen[str]":
-        own = {"BIN": "bin", "CONSTRAINTS": "", "HOROVOD": horovod, "BERTDATA": bertdata}
+    def call(horovod: str, bertdata: str = "", torch: str = "true") -> "subprocess.Popen[str]":
+        own = {"BIN": "bin", "CONSTRAINTS": "", "HOROVOD": horovod, "BERTDATA": bertdata, "TORCH": torch}
         environment = {**os.environ, **own, "STARTED": str(int(time.time()) - 75)}
         process = subprocess.Popen(
             ["bash", str(ROOT / "tools" / "demo.sh")],
@@ -108,15 +110,29 @@ def test_a_training_that_fails_ends_the_demo(start, tmp_path: Path) -> None:
     assert outcome.out.splitlines()[-1] == "trainer: error: as by accident"
 
 
-def test_a_failed_build_is_told_with_the_end_of_its_log_after_the_shards(start) -> None:
-    outcome = run(start("seq 1 100; echo no compiler >&2; exit 1"))
+def test_where_horovod_cannot_be_built_torchrun_starts_the_workers(start, tmp_path: Path) -> None:
+    outcome = run(start("echo no compiler >&2; exit 1"))
+    assert outcome.status == 0, outcome.err
+    (told,) = [line for line in outcome.out.splitlines() if "could not be built" in line]
+    assert told == (
+        "Horovod could not be built (demo-output/horovod.log says why): torchrun starts the workers instead"
+    )
+    calls = (tmp_path / "calls").read_text().splitlines()
+    assert [call.split()[:4] for call in calls[-2:]] == [
+        ["torchrun", "--standalone", "--nproc-per-node", "2"]
+    ] * 2
+    assert "Done: 1 min " in outcome.out
+
+
+def test_a_failed_installation_of_torch_is_told_with_the_end_of_its_log_after_the_shards(start) -> None:
+    outcome = run(start("true", torch="seq 1 100; echo no space >&2; exit 1"))
     assert outcome.status == 1
     *_, before, last, blank, told = outcome.out.splitlines()
-    assert (before, last, blank) == ("100", "no compiler", "")
+    assert (before, last, blank) == ("100", "no space", "")
     assert told.startswith(
         "The shards in demo-output are complete; only the training is left out (after 1 min "
     )
-    assert "Horovod could not be installed. The end of demo-output/horovod.log:" in outcome.out
+    assert "PyTorch could not be installed. The end of demo-output/horovod.log:" in outcome.out
     assert "\n50\n" not in outcome.out
 
 

@@ -181,7 +181,7 @@ def test_a_difference_is_found_and_named() -> None:
     ]
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("which", [0, 1])
 def test_a_beam_worker_killed_before_it_begins_ends_the_run(
     corpus: list[Path], small_vocabulary_file: Path, tmp_path: Path, which: int
@@ -198,7 +198,7 @@ def test_a_beam_worker_killed_before_it_begins_ends_the_run(
     assert all(kills.ends_soon(worker) for worker in workers)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("route", kills.ROUTES, ids=lambda route: route.name)
 def test_random_kills_change_no_byte_and_leave_no_file(route: kills.Route, tmp_path: Path) -> None:
     seed = random.randrange(1 << 32)

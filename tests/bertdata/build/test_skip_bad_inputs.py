@@ -21,7 +21,7 @@ PARTS, BAD = 50, 17
 BAD_BYTES = b"A good line.\n\nA line with \xff in it.\n"
 REASON = "line 3: byte 0xff at offset 26 is not UTF-8"
 ROUTES = ("create", "create in two processes", "Beam in memory", "Beam in two processes")
-WITH_SLOW = [*ROUTES[:3], pytest.param(ROUTES[3], marks=pytest.mark.slow)]
+WITH_SLOW = [*ROUTES[:3], pytest.param(ROUTES[3], marks=pytest.mark.thorough)]
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ def test_one_bad_part_of_fifty_fails_the_run_by_name(
     assert not [name for name in files_below(tmp_path / "out") if name.endswith(".tmp")]
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_one_bad_part_of_fifty_is_left_out_the_same_way_on_every_route(
     parts: list[Path], small_vocabulary_file: Path, tmp_path: Path
 ) -> None:

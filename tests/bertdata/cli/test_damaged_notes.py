@@ -113,7 +113,7 @@ def leave_unfinished(run: Callable[[Path], Any], out: Path) -> None:
             run(out)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("step", KINDS)
 def test_a_damaged_note_is_one_line_or_costs_its_piece(
     step: str, commands: dict[str, list[object]], tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -45,7 +45,7 @@ def _cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_everything_in_the_middle_of_a_page(
@@ -60,7 +60,7 @@ def test_a_signal_ends_everything_in_the_middle_of_a_page(
     assert files_below(tmp_path / "out") == []
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("how", "told"),
     [

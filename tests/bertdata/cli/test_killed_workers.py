@@ -75,7 +75,7 @@ def killed_amid(run: Start, out: Path, how: signal.Signals) -> tuple[Outcome, li
         moment /= 2
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize(("step", "how"), KILLED)
 def test_a_worker_that_dies_ends_the_run_and_the_next_one_goes_on(
     request: pytest.FixtureRequest, tmp_path: Path, step: str, how: signal.Signals
@@ -93,7 +93,7 @@ def test_a_worker_that_dies_ends_the_run_and_the_next_one_goes_on(
     assert contents(tmp_path / "out") == contents(tmp_path / "whole")
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize(("step", "how"), KILLED)
 def test_a_launcher_that_ends_leaves_no_worker(
     request: pytest.FixtureRequest, tmp_path: Path, step: str, how: signal.Signals
@@ -109,7 +109,7 @@ def test_a_launcher_that_ends_leaves_no_worker(
     assert not [name for name in files_below(tmp_path / "out") if "unfinished" in name]
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("step", ["extract", "segment", "nvidia", "create"])
 def test_kills_by_progress_and_full_disks_change_no_byte_and_leave_nothing(
     step: str, kit: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -57,7 +57,7 @@ def go_on(process: "subprocess.Popen[str]") -> None:
     process.send_signal(signal.SIGCONT)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("step", ["extract", "segment", "create"])
 def test_a_second_run_ends_at_once_and_the_first_makes_the_whole(
     request: pytest.FixtureRequest, tmp_path: Path, step: str
@@ -82,7 +82,7 @@ def test_a_second_run_ends_at_once_and_the_first_makes_the_whole(
     assert contents(out) == contents(tmp_path / "alone")
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("step", ["extract", "segment", "create"])
 def test_of_runs_that_start_together_some_end_well_and_others_say_why(
     request: pytest.FixtureRequest, tmp_path: Path, step: str
@@ -100,7 +100,7 @@ def test_of_runs_that_start_together_some_end_well_and_others_say_why(
     assert not (out / "unfinished").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_lock_that_a_killed_run_left_stops_nobody(create: Start, tmp_path: Path) -> None:
     out = tmp_path / "out"
     first = create(out)

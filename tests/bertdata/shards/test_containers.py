@@ -45,7 +45,7 @@ def test_content_md5s_are_equal_in_manifests_and_when_read_again(shards):
     assert {content_md5(str(path)) for path in shards.values()} == recorded
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_tensorflow_parses_fixed_length_features(shards):
     tf = pytest.importorskip("tensorflow", reason="TensorFlow has no build for this Python")
     types = {"int64": tf.int64, "float32": tf.float32}

@@ -167,7 +167,7 @@ def test_a_data_loader_sees_each_example_once_whatever_its_workers(dataset, work
     assert seen(loader) == wanted, "a second epoch is whole too"
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_data_loader_with_spawned_workers_sees_each_example_once(training_set):
     data = bertdata.open_dataset(training_set)
     assert len(data.shards) == 3
@@ -176,7 +176,7 @@ def test_a_data_loader_with_spawned_workers_sees_each_example_once(training_set)
     assert seen(loader) == Counter(tuple(expected_row(example)["input_ids"]) for example in data)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_an_objective_of_ones_own_reaches_spawned_workers(plain):
     data = bertdata.open_dataset(plain, objective=PLAIN)
     spawned = {"num_workers": 2, "multiprocessing_context": "spawn"}

@@ -162,7 +162,7 @@ def multiplying(levels: int) -> list[str]:
     return [*calls, last, page("Multiplying", "{{D0}}", number=5)]
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("extractor", BOTH)
 def test_a_page_beyond_a_kernels_limit_ends_the_run_by_name_and_can_be_left_out(
     tmp_path: Path, extractor: ExtractorName, workers: int
@@ -180,7 +180,7 @@ def test_a_page_beyond_a_kernels_limit_ends_the_run_by_name_and_can_be_left_out(
     assert files(tmp_path / "out")["AA/wiki_00"].count(b"<doc ") == 2
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("text", ["{", "{{}}", "[[", "''", "&lt;!--"])
 @pytest.mark.parametrize("extractor", BOTH)
 def test_a_page_of_50_mb_of_marks_is_extracted(tmp_path: Path, extractor: ExtractorName, text: str) -> None:

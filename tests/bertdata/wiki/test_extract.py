@@ -281,7 +281,7 @@ def test_a_page_without_text_is_an_empty_article(tmp_path: Path) -> None:
     assert files(tmp_path / "ours") == wikiextractor_files(source, tmp_path / "theirs", "2020-01-01")
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_page_of_50_mb_gives_wikiextractors_bytes(tmp_path: Path) -> None:
     text = ((WORDS * 12 + "\n\n") * (50_000_000 // 800))[:50_000_000]
     source = write_dump(tmp_path / "dump.xml", page("Long", text, number=1), page("Short", WORDS, number=2))

@@ -42,7 +42,7 @@ def workers(request: pytest.FixtureRequest) -> int:
 @pytest.mark.parametrize(
     "hostile",
     [
-        pytest.param(pages, id=name, marks=() if name in QUICK else pytest.mark.slow)
+        pytest.param(pages, id=name, marks=() if name in QUICK else pytest.mark.thorough)
         for name, pages in HOSTILE_PAGES.items()
     ],
 )
@@ -149,7 +149,7 @@ def test_a_run_that_leaves_out_the_page_at_which_the_last_one_ended_keeps_its_fi
     assert contents(tmp_path / "out") == contents(tmp_path / "fresh")
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("also", ["12", "3"])
 def test_a_run_that_leaves_out_more_begins_anew_where_that_is_in_finished_files(
     tmp_path: Path, also: str

@@ -188,7 +188,7 @@ def free_job(monkeypatch, variables) -> dict[str, object]:
     raise AssertionError("no port is free")
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("variables", [open_mpi, hydra, srun])
 def test_two_processes_with_a_launchers_variables_train_together(
     monkeypatch, trainer, training_set, tmp_path, variables, one_thread

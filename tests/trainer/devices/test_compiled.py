@@ -30,7 +30,7 @@ def assert_same_losses(one, other):
         assert compiled == pytest.approx(plain, abs=1e-4)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_losses_of_a_compiled_run_are_those_of_a_plain_run(trainer, training_set, tmp_path, monkeypatch):
     monkeypatch.setenv("TORCHINDUCTOR_COMPILE_THREADS", "1")  # no processes that import torch to compile
     run = (*NO_DROPOUT, "--accumulation=2", "--num-hidden-layers=1", "--steps=4")

@@ -276,7 +276,7 @@ def test_graphs_are_pytorchs_and_keep_no_gradient_in_their_memory(calls):
     assert weight.grad.data_ptr() != memory.data_ptr()
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_gradients_add_up_in_the_mode_of_graphs(calls, monkeypatch):
     """Really compiled; on the processor PyTorch leaves out only the graphs."""
     monkeypatch.setattr(BertForPreTraining, "compile", torch.nn.Module.compile)

@@ -207,7 +207,7 @@ def scenes(training_set: Path, tmp_path_factory: pytest.TempPathFactory, request
     return Scenes(place)
 
 
-slow = pytest.mark.slow
+thorough = pytest.mark.thorough
 
 
 def of(work):
@@ -259,7 +259,7 @@ def test_both_phases_in_one_command_are_what_two_make(scenes, mode):
     assert ("mark_step" in scenes.record(f"both phases, {mode}")) == (mode == "lazy")
 
 
-@slow
+@thorough
 @of(mistakes)
 @pytest.mark.parametrize(("mode", "mistake"), [(mode, name) for mode in MISTAKES for name in MISTAKES[mode]])
 def test_a_mistake_in_the_adapter_is_seen(scenes, mode, mistake):
@@ -275,7 +275,7 @@ def same_losses(run: Path, other: Path) -> None:
         assert mine == pytest.approx(theirs, rel=1e-5, abs=1e-5)
 
 
-@slow
+@thorough
 @of(trainings)
 @pytest.mark.parametrize("optimiser", OPTIMISERS)
 def test_losses_and_moments_are_those_of_the_processor(scenes, optimiser):
@@ -292,7 +292,7 @@ def test_losses_and_moments_are_those_of_the_processor(scenes, optimiser):
         assert moment.sub(other[name]).norm() <= share * other[name].norm() + 1e-9, name
 
 
-@slow
+@thorough
 @of(trainings)
 def test_the_bridges_optimiser_is_used_where_it_computes_the_same(scenes):
     used = {"lamb-nvidia": "FusedLamb", "lamb-mlperf": "FusedLamb", "lamb-nvlamb": None, "sgd": None}
@@ -308,7 +308,7 @@ def test_the_bridges_optimiser_is_used_where_it_computes_the_same(scenes):
     assert "max_grad_norm=None, use_lamb=False" in scenes.record("hpu lamb-mlperf")
 
 
-@slow
+@thorough
 @of(trainings)
 def test_without_fused_lamb_the_bridge_still_clips(scenes):
     scenes.run("own lamb")
@@ -317,7 +317,7 @@ def test_without_fused_lamb_the_bridge_still_clips(scenes):
     same_losses(scenes.run("own lamb"), scenes.run("whole lamb-nvidia"))
 
 
-@slow
+@thorough
 @of(trainings)
 @pytest.mark.parametrize("optimiser", ["lamb-mlperf", "adamw"])
 def test_a_bridge_without_fused_parts_trains_with_ours(scenes, optimiser):
@@ -326,7 +326,7 @@ def test_a_bridge_without_fused_parts_trains_with_ours(scenes, optimiser):
     same_losses(found, scenes.run(f"cpu {optimiser}"))
 
 
-@slow
+@thorough
 @of(trainings)
 @pytest.mark.parametrize("optimiser", ["lamb-nvidia", "adamw"])
 def test_a_resumed_run_goes_on_bit_for_bit(scenes, optimiser):
@@ -335,7 +335,7 @@ def test_a_resumed_run_goes_on_bit_for_bit(scenes, optimiser):
     assert losses(whole) == losses(broken)
 
 
-@slow
+@thorough
 @of(trainings)
 @pytest.mark.parametrize("name", ["to the card", "from the card"])
 def test_a_run_may_go_on_with_and_without_a_card(scenes, name):
@@ -380,7 +380,7 @@ def test_eager_mode_compiles_where_that_is_asked_for(scenes):
     assert "torch.compile" not in scenes.record("eager")
 
 
-@slow
+@thorough
 @of(trainings)
 def test_a_profile_records_the_card(scenes):
     assert json.loads((scenes.run("profile") / "profile.json").read_text())["traceEvents"]
@@ -460,7 +460,7 @@ def test_position_ids_may_be_an_input():
     assert not torch.equal(other.masked_lm, expected.masked_lm)
 
 
-@slow
+@thorough
 def test_habanas_configurations_run_unchanged(tmp_path):
     """Only the sizes of model, batch and run are reduced."""
     common = ["pretrain", *MODEL, "--generated-data", f"--output-dir={tmp_path}/run", "--steps-this-run=1"]
@@ -477,7 +477,7 @@ def test_habanas_configurations_run_unchanged(tmp_path):
     assert record.count("FusedLamb.step() number 1") == 2  # phase 2 counts from the beginning
 
 
-@slow
+@thorough
 @pytest.mark.parametrize("mode", GOLDEN)
 def test_eight_workers_make_the_calls_of_the_golden_file(training_set, tmp_path, mode):
     with socket.socket() as probe:

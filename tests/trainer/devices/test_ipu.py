@@ -192,7 +192,7 @@ def late_update(self: Any, updates: Any, optimiser: Any, step: int, total: int) 
 plain_update = programs.IpuPrograms.update
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", MUTATIONS)
 def test_another_call_order_or_option_than_the_golden_files_is_seen(monkeypatch, tmp_path, long_set, name):
     place, attribute, mutate = MUTATIONS[name]
@@ -699,7 +699,7 @@ def poprun(place: Path, *arguments: object, instances: int = 2, replicas: int = 
             process.kill()
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_processes_of_poprun_share_their_replicas_work(trainer, tmp_path):
     common = [*SMALL, "--generated-data", "--steps-this-run=3", "--replicas=4", "--optimiser=lamb-poptorch"]
     assert trainer(*words(tmp_path / "one", *common)).status == 0
@@ -716,14 +716,14 @@ def test_processes_of_poprun_share_their_replicas_work(trainer, tmp_path):
         assert "training.__call__(int32[8, 64]" in calls
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_poprun_must_be_told_the_ipus_of_a_replica(tmp_path):
     pipeline = [*SMALL, "--generated-data", "--hidden-layers-per-stage=1", "--pipeline-depth=5"]
     outcomes = poprun(tmp_path, *words(tmp_path / "run", *pipeline), instances=1, replicas=1)
     refuse(outcomes[0], 2, "poprun was told 1 IPUs a replica; give poprun --ipus-per-replica 2")
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_poprun_on_several_hosts_needs_to_know_the_first(tmp_path):
     words_of = words(tmp_path / "run", *SMALL, "--generated-data")
     outcomes = poprun(tmp_path, *words_of, instances=1, replicas=1, OMPI_COMM_WORLD_SIZE="2")

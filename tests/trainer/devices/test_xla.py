@@ -188,14 +188,14 @@ def resumed(real, training_set, tmp_path_factory) -> tuple[Path, list[int]]:
     return place / "run", json.loads(outcome.out.splitlines()[-1])
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_really_nothing_is_compiled_after_the_second_update(resumed):
     first, second, third, fourth = resumed[1]
     assert 0 < first < second
     assert fourth == third  # the rate is 0 here, and elsewhere it is not
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_really_resumed_is_the_same_as_never_stopped(real, resumed, training_set, tmp_path):
     words = ["pretrain", "--device=xla", *TINY, f"--train-data={training_set}", "--steps=4", *RATES]
     straight = run(real, tmp_path, "-m", "trainer", *words, "--output-dir=run")
@@ -204,7 +204,7 @@ def test_really_resumed_is_the_same_as_never_stopped(real, resumed, training_set
     assert tensors(tmp_path / "run", 4) == tensors(resumed[0], 4)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_real_losses_of_two_phases_are_those_of_the_processor(real, training_set, tmp_path):
     words = ["pretrain", *TINY, f"--train-data={training_set}", f"--eval-data={training_set}", *NO_DROPOUT]
     for device in ("cpu", "xla"):
@@ -223,7 +223,7 @@ def test_real_losses_of_two_phases_are_those_of_the_processor(real, training_set
         assert float(one.partition("=")[2]) == pytest.approx(float(other.partition("=")[2]), abs=1e-4)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_really_what_was_compiled_ahead_is_what_training_needs(real, training_set, tmp_path):
     words = ["pretrain", "--device=xla", *TINY, f"--train-data={training_set}", "--steps=3"]
     words += ["--executable-cache-dir=cache"]

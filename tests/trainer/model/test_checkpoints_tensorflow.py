@@ -9,7 +9,7 @@ import pytest
 from tests.support.made_checkpoints import CONFIG, made
 from trainer.model.checkpoints.kinds import WRITERS
 
-pytestmark = pytest.mark.slow  # importing TensorFlow takes 10 seconds
+pytestmark = pytest.mark.thorough  # importing TensorFlow takes 10 seconds
 
 LAYERS, HEADS, WIDTH, INNER, WORDS = 3, 4, 32, 64, 101
 

@@ -575,7 +575,7 @@ MINILM = Asset(
 )
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_real_encoder_says_what_it_says_in_transformers():
     try:
         folder = obtain(MINILM)

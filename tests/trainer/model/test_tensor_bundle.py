@@ -109,7 +109,7 @@ def test_what_is_written_is_read(tmp_path, monkeypatch):
     assert bundle.read_text("text") == b"words " * 100
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_tensorflow_reads_what_is_written(tmp_path, monkeypatch):
     import tensorflow
 

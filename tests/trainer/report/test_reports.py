@@ -412,7 +412,7 @@ def test_mllog_lines_are_mlperfs(tmp_path):
     assert events[-1]["metadata"]["status"] == "success"
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_tensorboard_reads_the_event_files(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "tensorboard.compat.notf", ModuleType("notf"))  # read without TensorFlow
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
@@ -433,7 +433,7 @@ def test_tensorboard_reads_the_event_files(tmp_path, monkeypatch):
     assert [item.value for item in events.Scalars("eval/masked_lm_accuracy")] == [0.25]
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_tensorboard_imports_no_tensorflow_which_would_print_lines(tmp_path):
     (tmp_path / "tensorflow.py").write_text("import os\nos.write(2, b'a line about the processor')\n")
     script = f"""
@@ -467,7 +467,7 @@ def test_the_bar_starts_after_the_packages_are_imported(tmp_path, monkeypatch):
     assert started == ["Mllog", "TensorBoard", "WeightsAndBiases", "Terminal"]
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_wandb_offline_writes_its_directory_without_the_network_and_a_resumed_run_has_its_id(
     tmp_path, monkeypatch
 ):

@@ -110,7 +110,7 @@ def test_the_run_ends_only_when_the_checkpoint_is_on_disk(
     assert list(find_checkpoints(str(tmp_path))) == [last]
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_two_machines_on_one_file_system_write_the_same_checkpoints(training_set, tmp_path):
     """Two workers, each the first of its machine, write to one directory."""
     run = ("--steps=6", "--checkpoint-every=1", "--keep-checkpoints=2")

@@ -276,7 +276,7 @@ def test_what_cannot_be_evaluated_is_refused(trainer, run, training_set, tmp_pat
     )
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_two_workers_measure_what_one_does(trainer, run, training_set):
     arguments = ["evaluate", f"--eval-data={training_set}", f"--output-dir={run}", "--eval-batch-size=9"]
     assert trainer(*arguments).status == 0

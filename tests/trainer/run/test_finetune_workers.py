@@ -10,6 +10,7 @@ import pytest
 from bertdata.cli.main import main as bertdata
 from tests.support.commands import contents
 from tests.support.fine_tuning import evaluations, finetune_words, squad_file, table
+from tests.support.launching import HOROVODRUN
 from tests.support.training_runs import errors, refuse, start_workers, tensors
 from trainer.model.finetuning import BertForSequenceClassification
 from trainer.run.checkpoint import find_checkpoints
@@ -59,9 +60,14 @@ def same_results(one, other, task):
     assert (one / first).read_bytes() == (other / first).read_bytes()
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize(
-    ("launcher", "task"), [("torchrun", "squad"), ("horovodrun", "classification"), ("dist", "squad")]
+    ("launcher", "task"),
+    [
+        ("torchrun", "squad"),
+        pytest.param("horovodrun", "classification", marks=pytest.mark.horovod),
+        ("dist", "squad"),
+    ],
 )
 def test_two_workers_are_one_that_accumulates(launcher, task, trainer, command, tmp_path):
     assert trainer(*command(task, "one", "--accumulation=2")).status == 0
@@ -79,7 +85,7 @@ def test_two_workers_are_one_that_accumulates(launcher, task, trainer, command, 
     assert all(bertdata(["verify-md5", str(one)]) == 0 for one in made)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("task", ["squad", "classification"])
 def test_two_workers_evaluate_and_predict_as_one_does(task, trainer, command, tmp_path):
     assert trainer(*command(task, "run")).status == 0
@@ -103,7 +109,7 @@ def test_two_workers_evaluate_and_predict_as_one_does(task, trainer, command, tm
     assert list(map(float, lines[0][2::3])) == pytest.approx(list(map(float, lines[1][2::3])), rel=1e-5)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_killed_workers_resume_to_the_same_bits(command, tmp_path, monkeypatch):
     assert start_workers("torchrun", 2, *command("classification", "straight")).status == 0
     accident = {"what": "kill", "rank": 1, "update": 8}
@@ -121,8 +127,8 @@ def test_killed_workers_resume_to_the_same_bits(command, tmp_path, monkeypatch):
         assert (tmp_path / "cut" / name).read_bytes() == (tmp_path / "straight" / name).read_bytes()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("launcher", ["torchrun", "horovodrun"])
+@pytest.mark.thorough
+@pytest.mark.parametrize("launcher", ["torchrun", HOROVODRUN])
 def test_sigterm_to_one_worker_stops_both_in_the_same_micro_batch(launcher, command, tmp_path, monkeypatch):
     accident = {"what": "term", "rank": 1, "update": 4, "micro_batch": 2}
     monkeypatch.setenv("TRAINER_ACCIDENT", json.dumps(accident))
@@ -156,7 +162,7 @@ def test_sigterm_saves_and_the_run_goes_on_to_the_same_bits(trainer, command, tm
     assert (tmp_path / "run" / "predict" / "predictions.tsv").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_what_rank_0_refuses_is_said_once_and_ends_all(command, tmp_path):
     (tmp_path / "squad.json").write_text("{}", encoding="utf-8")
     outcome = start_workers("torchrun", 2, *command("squad", "run"))

@@ -88,7 +88,7 @@ def test_rows_packed_at_load_are_resumed_bit_for_bit(trainer, training_set, tmp_
     refuse(trainer(*run, "--pack-window=90", "--steps=12", "--resume"), 1, "90 examples together")
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_two_workers_and_one_that_accumulates_train_alike_on_rows_packed_at_load(training_set, tmp_path):
     one, two = tmp_path / "one", tmp_path / "two"
     assert start_workers("alone", 1, *words(training_set, one, *AT_LOAD, "--accumulation=4")).status == 0

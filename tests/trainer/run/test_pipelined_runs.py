@@ -108,7 +108,7 @@ def test_a_fine_tuned_model_answers_as_one_worker_teaches_it(trainer, pretrained
     assert predictions[0] == predictions[1]
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("victim", [0, 1])
 def test_when_a_stage_dies_the_other_names_it_and_ends(victim, training_set, tmp_path, monkeypatch):
     monkeypatch.setenv("TRAINER_ACCIDENT", json.dumps({"what": "kill", "rank": victim, "update": 4}))
@@ -122,7 +122,7 @@ def test_when_a_stage_dies_the_other_names_it_and_ends(victim, training_set, tmp
     assert list(find_checkpoints(str(tmp_path))) == [3]
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_pipeline_that_is_asked_to_stop_saves_whole_updates(training_set, tmp_path, monkeypatch):
     monkeypatch.setenv("TRAINER_ACCIDENT", json.dumps({"what": "term", "rank": 1, "update": 4}))
     outcome = start_workers("torchrun", 2, *words(training_set, tmp_path, "--strategy=pipelined"))

@@ -18,7 +18,7 @@ from bertdata.dataset.reader import open_dataset
 from tests.support.commands import contents, finish
 from tests.support.commands import start as start_program
 from tests.support.flat import examples_of
-from tests.support.launching import ROOT
+from tests.support.launching import HOROVODRUN, ROOT
 from tests.support.lock_holder import holder
 from tests.support.training_runs import MODEL, errors, losses, refuse, start_workers, tensors, words
 from trainer.collectives.launchers import find_rank
@@ -40,7 +40,7 @@ from trainer.run.training import Training, find_schedule
 from trainer.strategies.division import Division
 from trainer.tasks.pretraining import Pretraining, pretraining_loss
 
-LAUNCHERS = ("torchrun", "horovodrun")
+LAUNCHERS = ("torchrun", HOROVODRUN)
 GENERATED = ("--generated-data", "--vocab-size=100", "--max-seq-length=16", "--max-predictions-per-seq=2")
 STANDSTILL = ("--lr-schedule=custom", '--lr-schedule-by-step={"0": 0.0}')
 
@@ -91,7 +91,7 @@ def test_resumed_after_kill_9_is_the_same_as_never_stopped(
     assert tensors(tmp_path, 10) == tensors(whole, 10)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_two_workers_resume_bit_for_bit_and_one_goes_on_at_the_same_example(
     trainer, training_set, tmp_path, monkeypatch
 ):
@@ -227,7 +227,7 @@ def test_a_checkpoint_beyond_the_last_update_is_refused(trainer, whole, training
 # The same global batch
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("launcher", LAUNCHERS)
 def test_two_workers_are_one_that_accumulates(launcher, trainer, training_set, tmp_path):
     run = ("--steps=20", "--base-learning-rate=0.01")
@@ -673,7 +673,7 @@ def test_sigterm_during_an_evaluation_abandons_it(trainer, training_set, tmp_pat
     assert list(find_checkpoints(str(tmp_path))) == [3]
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("launcher", LAUNCHERS)
 def test_sigterm_to_one_worker_stops_all_in_the_same_micro_batch(
     launcher, training_set, tmp_path, monkeypatch
@@ -685,7 +685,7 @@ def test_sigterm_to_one_worker_stops_all_in_the_same_micro_batch(
     assert list(find_checkpoints(str(tmp_path))) == [3]
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("launcher", LAUNCHERS)
 def test_sigterm_to_one_worker_at_any_time_leaves_whole_updates(
     launcher, training_set, tmp_path, monkeypatch
@@ -699,7 +699,7 @@ def test_sigterm_to_one_worker_at_any_time_leaves_whole_updates(
     assert len(losses(tmp_path)) == made
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_full_disk_on_one_machine_is_told_once_and_ends_all_workers(training_set, tmp_path, monkeypatch):
     accident(monkeypatch, "full", rank=0, update=2)
     outcome = start_workers("torchrun", 2, *words(training_set, tmp_path, "--checkpoint-every=2"))
@@ -707,7 +707,7 @@ def test_a_full_disk_on_one_machine_is_told_once_and_ends_all_workers(training_s
     assert not find_checkpoints(str(tmp_path))
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("launcher", LAUNCHERS)
 def test_when_a_worker_dies_the_other_names_it_and_stops(launcher, training_set, tmp_path, monkeypatch):
     accident(monkeypatch, "kill", rank=1, update=4)
@@ -730,7 +730,7 @@ def test_weights_that_are_no_numbers_are_not_saved(trainer, training_set, tmp_pa
     assert not find_checkpoints(str(tmp_path))
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_loss_of_another_worker_that_is_no_number_stops_all(training_set, tmp_path, monkeypatch):
     accident(monkeypatch, "nan", rank=1, update=3)
     outcome = start_workers("torchrun", 2, *words(training_set, tmp_path))
@@ -740,7 +740,7 @@ def test_a_loss_of_another_worker_that_is_no_number_stops_all(training_set, tmp_
     assert not find_checkpoints(str(tmp_path))
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("launcher", LAUNCHERS)
 def test_what_rank_0_refuses_is_said_once_and_ends_all(launcher, whole, training_set):
     outcome = start_workers(launcher, 2, *words(training_set, whole))
@@ -861,7 +861,7 @@ def test_the_rank_is_said_where_there_are_several(monkeypatch, trainer, training
 # Other behaviour of a run
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_start_says_what_is_being_done(training_set, tmp_path):
     process = start_program(*words(training_set, tmp_path, "--steps=1", "--warmup=0"), module="trainer")
     outcome = finish(process)

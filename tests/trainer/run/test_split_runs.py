@@ -49,7 +49,7 @@ def trained(outcome):
     return outcome
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_stage_is_killed_and_any_other_split_goes_on(tmp_path, monkeypatch):
     """RaNNC's shape from the very command; 4 stages, then 2 stages, shards, one process."""
     given = ("pretrain", *RANNC, f"--output-dir={tmp_path / 'run'}")

@@ -15,7 +15,7 @@ from bertdata.errors import SettingsError
 from tests.support import commands
 from tests.support.commands import Outcome
 from tests.support.fork_server import forking_python, program_behind
-from tests.support.launching import ROOT, launch
+from tests.support.launching import HOROVODRUN, ROOT, launch
 from tests.support.training_runs import MODEL, WORKER, errors, losses, refuse, tensors
 from trainer.collectives.launchers import find_launcher
 from trainer.config.flags import make_configs
@@ -311,7 +311,7 @@ def end(process: subprocess.Popen[str]) -> Outcome:
     return commands.finish(process, seconds=120)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_habanas_command_trains_both_phases_with_two_workers(whole, training_set, longer_set, tmp_path):
     two = ("--world_size", "2", "--dist")
     outcome = end(start(*both(training_set, longer_set, tmp_path, "--batch_size", 4, 2, *two)))
@@ -337,7 +337,7 @@ def wait_for(process: subprocess.Popen[str], text: str) -> None:
     raise AssertionError(f"ended before it said {text!r}")
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_to_the_command_has_the_workers_save(tmp_path, number):
     process = start(*long_run(tmp_path))
@@ -356,7 +356,7 @@ def children(process: subprocess.Popen[str]) -> list[int]:
     return list(map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()))
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_workers_end_with_a_command_that_was_killed(tmp_path):
     process = start(*long_run(tmp_path))
     wait_for(process, ": updates 0 to 1000000")
@@ -368,7 +368,7 @@ def test_the_workers_end_with_a_command_that_was_killed(tmp_path):
     assert len(find_checkpoints(str(tmp_path))) == 1
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_lost_worker_is_told_in_one_line(tmp_path):
     process = start(*long_run(tmp_path))
     wait_for(process, ": updates 0 to 1000000")
@@ -376,7 +376,7 @@ def test_a_lost_worker_is_told_in_one_line(tmp_path):
     refuse(end(process), 1, "worker 1 of 2 was lost: its process ended")
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_what_every_worker_finds_is_told_once(tmp_path, monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     run = [*long_run(tmp_path / "run"), "--device=cuda", "--world_size=3"]
@@ -400,8 +400,8 @@ def test_a_number_of_workers_needs_workers(trainer, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("launcher", ["torchrun", "horovodrun"])
+@pytest.mark.thorough
+@pytest.mark.parametrize("launcher", ["torchrun", HOROVODRUN])
 def test_under_a_launcher_the_number_is_checked(launcher, tmp_path):
     outcome = launch(launcher, 2, WORKER, *long_run(tmp_path / "run"), "--world_size=3", seconds=120)
     assert outcome.status != 0

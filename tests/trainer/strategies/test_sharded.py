@@ -192,7 +192,7 @@ def test_two_stages_of_two_processes_each_equal_one_process(tmp_path):
 RUN = ("--strategy=sharded", "--clipping=per_update", "--steps=6")
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_sharded_run_evaluates_saves_and_resumes_as_if_never_stopped(training_set, tmp_path):
     straight, cut = tmp_path / "straight", tmp_path / "cut"
     more = (*RUN, f"--eval-data={training_set}", "--eval-examples=21", "--checkpoint-every=3")
@@ -207,7 +207,7 @@ def test_a_sharded_run_evaluates_saves_and_resumes_as_if_never_stopped(training_
     assert results[0].split(",")[2:6] == results[1].split(",")[2:6]
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_when_a_worker_dies_the_other_names_it_and_stops(training_set, tmp_path, monkeypatch):
     monkeypatch.setenv("TRAINER_ACCIDENT", '{"what": "kill", "rank": 1, "update": 4}')
     outcome = start_workers("torchrun", 2, *words(training_set, tmp_path, *RUN, "--checkpoint-every=3"))

@@ -311,7 +311,7 @@ def test_no_list_of_scalars_reaches_an_operation_on_lists():
     assert seen.mixed == []
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_step_compiled_to_kernels_equals_the_fused_one(monkeypatch):
     monkeypatch.setenv("TORCHINDUCTOR_COMPILE_THREADS", "1")  # no processes that import torch to compile
     runs = [Fixture(kind, precision="fp16", compile=True, clipping="per_update") for kind in (Cpu, Plain)]

@@ -39,8 +39,8 @@ EDGES = (
     "edge_train_v1__s40__d9__q12",
 )
 DIALECTS = ("google", "nvidia")
-SOME_SLOW = [INPUTS[0], *(pytest.param(name, marks=pytest.mark.slow) for name in INPUTS[1:])]
-"""The inputs with the most features are left to the slow tests where another test has them too."""
+SOME_THOROUGH = [INPUTS[0], *(pytest.param(name, marks=pytest.mark.thorough) for name in INPUTS[1:])]
+"""The inputs with the most features are left to make test-thorough where another test has them too."""
 
 
 def values_of(made):
@@ -58,14 +58,14 @@ def assert_same_fields(values, oracle):
         raise AssertionError("each field is the original's, but the lines are not")
 
 
-def slow_unless(fast, *values):
-    return pytest.param(*values, marks=() if fast else pytest.mark.slow)
+def thorough_unless(fast, *values):
+    return pytest.param(*values, marks=() if fast else pytest.mark.thorough)
 
 
 @pytest.mark.parametrize(
     ("name", "dialect", "mode"),
     [
-        slow_unless(name == INPUTS[0] or (dialect, mode) == ("google", "training"), name, dialect, mode)
+        thorough_unless(name == INPUTS[0] or (dialect, mode) == ("google", "training"), name, dialect, mode)
         for name in INPUTS
         for dialect in DIALECTS
         for mode in ("training", "prediction")
@@ -112,7 +112,7 @@ def test_features_of_the_same_questions_in_flat_form_are_the_same(kit, name, lin
     assert_same_fields(values_of(made), oracle)
 
 
-@pytest.mark.parametrize("name", SOME_SLOW)
+@pytest.mark.parametrize("name", SOME_THOROUGH)
 def test_google_shuffles_the_questions_before_it_makes_features(kit, name):
     oracle = read_oracle(kit, f"features__google__{name}")["training_shuffled"]
     case = parse_case(name, "google", training=True)
@@ -128,7 +128,7 @@ def test_google_shuffles_the_questions_before_it_makes_features(kit, name):
     assert (len(data), hashlib.md5(data).hexdigest()) == (record["bytes"], record["content_md5"])
 
 
-@pytest.mark.parametrize("name", SOME_SLOW)
+@pytest.mark.parametrize("name", SOME_THOROUGH)
 def test_the_records_for_prediction_are_googles(kit, name):
     record = read_oracle(kit, f"features__google__{name}")["prediction"]["eval.tf_record"]
     made = make_case(kit, parse_case(name, "google"))

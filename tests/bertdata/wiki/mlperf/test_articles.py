@@ -41,7 +41,7 @@ def test_articles_of_the_kits_dumps_are_the_originals(kit, name, templates):
     assert articles(read_dump(kit, name), templates=templates) == expected
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("templates", [False, True])
 def test_articles_of_a_whole_wikipedia_are_the_originals(kit, templates):
     assert articles(read_dump(kit, "smallwiki"), templates=templates) == read_pinned(

@@ -1,0 +1,110 @@
+"""A CUDA toolkit and NCCL to build Horovod for GPUs: the system's, or those of torch's pip packages.
+
+Wheels of torch from a package index bring NCCL's headers and library, and CUDA's libraries, in the folder
+``nvidia``; the compiler of the same version is a package too, a part (extra) of ``cuda-toolkit``.
+"""
+
+import importlib.metadata
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+from bertdata.errors import MissingExtraError
+
+PARTS = "nvcc,cudart,cccl"
+"""Extras of the package cuda-toolkit that a build of Horovod needs."""
+SYSTEM_NCCL = Path("/usr/include/nccl.h")
+
+
+def find(place: Path, pip: Callable[..., None]) -> dict[str, str]:
+    """The environment of a build with CUDA and NCCL; what must be installed or linked goes below ``place``.
+
+    ``pip("install", ...)`` runs pip. MissingExtraError if torch has no CUDA, or there is no toolkit or NCCL
+    for it.
+    """
+    import torch
+
+    cuda = torch.version.cuda
+    if cuda is None:
+        raise MissingExtraError(
+            f"HOROVOD_GPU_OPERATIONS is set, but torch {torch.__version__} has no CUDA: "
+            "install the CUDA build of torch"
+        )
+    return {**find_toolkit(cuda, place, pip), **find_nccl(place)}
+
+
+def find_toolkit(cuda: str, place: Path, pip: Callable[..., None]) -> dict[str, str]:
+    """The variables that name a toolkit of ``cuda``'s ("13.2") major version: the system's, else pip's."""
+    seen = []
+    for home in system_homes():
+        version = compiler_version(home)
+        if version is not None and version.split(".")[0] == cuda.split(".")[0]:
+            return _variables(home)
+        seen.append(f"{home} ({version or 'no bin/nvcc, include/cuda_runtime.h'})")
+    try:
+        release = importlib.metadata.version("cuda-toolkit")
+    except importlib.metadata.PackageNotFoundError:
+        raise MissingExtraError(
+            f"no toolkit of CUDA {cuda}, for which torch was built: set CUDA_HOME to one; "
+            f"looked at {', '.join(seen) or 'no directory'}, and for the package cuda-toolkit"
+        ) from None
+    pip("install", "--target", str(place), f"cuda-toolkit[{PARTS}]=={release}")
+    (home,) = (place / "nvidia").glob("cu[0-9]*")
+    _link_libraries(home / "lib", home / "lib")
+    if not (home / "lib64").exists():
+        (home / "lib64").symlink_to("lib")
+    return _variables(home)
+
+
+def system_homes() -> list[Path]:
+    """The directories of toolkits that the environment, the path, and custom name; those that exist."""
+    named = [os.environ.get(name) for name in ("HOROVOD_CUDA_HOME", "CUDA_HOME", "CUDA_PATH")]
+    if (compiler := shutil.which("nvcc")) is not None:
+        named.append(str(Path(compiler).resolve().parent.parent))
+    found = [Path(name) for name in (*named, "/usr/local/cuda") if name]
+    return [home for home in dict.fromkeys(found) if home.is_dir()]
+
+
+def compiler_version(home: Path) -> str | None:
+    """The version of a toolkit's compiler, as "13.0"; None if the compiler or the headers are missing."""
+    compiler = home / "bin" / "nvcc"
+    if not compiler.exists() or not (home / "include" / "cuda_runtime.h").exists():
+        return None
+    done = subprocess.run([str(compiler), "--version"], capture_output=True, text=True, check=False)
+    match = re.search(r"release (\d+\.\d+)", done.stdout)
+    return match.group(1) if match else None
+
+
+def find_nccl(place: Path) -> dict[str, str]:
+    """The variables that name NCCL: none if HOROVOD_NCCL_HOME does or the system has it, else pip's."""
+    if "HOROVOD_NCCL_HOME" in os.environ or SYSTEM_NCCL.exists():
+        return {}
+    import torch
+
+    packages = Path(torch.__file__).parent.parent / "nvidia" / "nccl"
+    if not (packages / "include" / "nccl.h").exists():
+        raise MissingExtraError("no nccl.h: set HOROVOD_NCCL_HOME to NVIDIA's NCCL")
+    links = place / "nccl"
+    links.mkdir(parents=True, exist_ok=True)
+    _link_libraries(packages / "lib", links)
+    return {
+        "HOROVOD_NCCL_INCLUDE": str(packages / "include"),
+        "HOROVOD_NCCL_LIB": str(links),
+        "HOROVOD_NCCL_LINK": "SHARED",
+    }
+
+
+def _variables(home: Path) -> dict[str, str]:
+    names = ("HOROVOD_CUDA_HOME", "CUDA_HOME", "CUDAToolkit_ROOT")
+    return dict.fromkeys(names, str(home))
+
+
+def _link_libraries(libraries: Path, links: Path) -> None:
+    """Give each shared library its name without a version, by which linkers find it."""
+    for library in sorted(libraries.glob("*.so.*")):
+        link = links / f"{library.name.partition('.so.')[0]}.so"
+        if not link.exists():
+            link.symlink_to(library)

@@ -1,0 +1,196 @@
+"""Build Horovod's wheel from its source package, for the torch of the environment that runs this.
+
+Horovod 0.28.1 (2023) expects a torch of its time. Its source is changed in these places (``CHANGES``):
+
+- C++ standard: 14 becomes the lowest that the headers of this torch accept.
+- CUDA: Horovod builds for GPUs wherever torch was built for CUDA and a compiler of CUDA is found. Here
+  it does so only if HOROVOD_GPU_OPERATIONS asks for it.
+- CUDA kernels: C++11 becomes 17, as compilers of CUDA 13 know no older standard.
+- ``distutils``, which Python 3.12 and later lack, is replaced by ``sysconfig`` and ``shutil``.
+"""
+
+import importlib.metadata
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import tempfile
+from collections.abc import Mapping
+from contextlib import nullcontext
+from pathlib import Path
+
+import cuda_toolkit
+
+from bertdata.errors import AssetError, MissingExtraError
+from bertdata.io.process_pool import available_cores
+
+VERSION = "0.28.1"
+STANDARDS = (17, 20, 23)
+"""The C++ standards that are tried, in this order."""
+BUILD_TOOLS = ("cmake<4", "setuptools<81", "wheel", "packaging")  # its bundled gloo predates cmake 4
+LOG_LINES = 15
+"""Lines of a failed build's log that are shown."""
+BUILD_SETTINGS = {
+    "HOROVOD_WITH_PYTORCH": "1",
+    "HOROVOD_WITH_GLOO": "1",
+    "HOROVOD_WITHOUT_MPI": "1",
+    "HOROVOD_WITHOUT_TENSORFLOW": "1",
+    "HOROVOD_WITHOUT_MXNET": "1",
+    "HOROVOD_WITHOUT_NVTX": "1",
+}
+FOR_GPU = 'NOT "$ENV{HOROVOD_GPU_OPERATIONS}" STREQUAL ""'
+
+Change = tuple[str, str, str]
+"""A file of the source package, a text that it holds once, and what takes its place."""
+
+CHANGES: tuple[Change, ...] = (
+    ("CMakeLists.txt", "set(CMAKE_CXX_STANDARD 14)", "set(CMAKE_CXX_STANDARD {standard})"),
+    ("horovod/torch/CMakeLists.txt", "set(CMAKE_CXX_STANDARD 14)", "set(CMAKE_CXX_STANDARD {standard})"),
+    (
+        "CMakeLists.txt",
+        "check_language(CUDA)\nif(NOT CMAKE_CUDA_COMPILER)\n",
+        f"if({FOR_GPU})\ncheck_language(CUDA)\nelse()\nset(CMAKE_CUDA_COMPILER NOTFOUND)\nendif()\n"
+        f"if({FOR_GPU} AND NOT CMAKE_CUDA_COMPILER)\n",
+    ),
+    (
+        "cmake/Modules/FindPytorch.cmake",
+        "print(True if ((torch.version.cuda is not None) and (CUDA_HOME is not None)) else False)",
+        "print(bool(torch.version.cuda and CUDA_HOME and '$ENV{HOROVOD_GPU_OPERATIONS}'))",
+    ),
+    ("horovod/common/ops/cuda/CMakeLists.txt", "set(CMAKE_CUDA_STANDARD 11)", "set(CMAKE_CUDA_STANDARD 17)"),
+    (
+        "horovod/torch/CMakeLists.txt",
+        "from distutils.sysconfig import get_python_inc; print(get_python_inc())",
+        "import sysconfig; print(sysconfig.get_paths()['include'])",
+    ),
+    (
+        "horovod/runner/js_run.py",
+        "from distutils.spawn import find_executable",
+        "from shutil import which as find_executable",
+    ),
+)
+
+
+def build_wheel(kept: Path, gpu_operations: str) -> Path:
+    """Build the wheel and put it into ``kept``, with the log; its path.
+
+    ``gpu_operations``: "NCCL", or "" for processors.
+    """
+    for program in (_compiler(), "make"):
+        if shutil.which(program) is None:
+            raise MissingExtraError(
+                f"{program}: no such program; a C++ compiler and make are needed to build Horovod"
+            )
+    standard = find_standard()
+    kept.mkdir(parents=True, exist_ok=True)
+    print(
+        f"Building Horovod {VERSION} for {gpu_operations or 'processors'} in C++{standard}, once for this "
+        f"user, Python and torch: about five minutes on two cores (log: {kept / 'build.log'}) ...",
+        flush=True,
+    )
+    with tempfile.TemporaryDirectory(prefix="horovod-") as place:
+        tools = Path(place, "tools")
+        pip("install", "--target", str(tools), *BUILD_TOOLS)
+        environment = {
+            **{name: value for name, value in os.environ.items() if not name.startswith("HOROVOD_GPU_")},
+            **BUILD_SETTINGS,
+            **(_gpu_settings(gpu_operations, Path(place, "cuda")) if gpu_operations else {}),
+            "PATH": os.pathsep.join([str(tools / "bin"), os.environ.get("PATH", os.defpath)]),
+            "PYTHONPATH": str(tools),
+            "MAKEFLAGS": f"-j{available_cores()}",
+        }
+        isolation = ("--no-build-isolation", "--no-deps")
+        source = ("--no-binary=horovod", f"horovod=={VERSION}")
+        pip("download", *isolation, "--dest", place, *source, environment=environment)
+        patch(unpacked := unpack(Path(place)), standard)
+        options = ("--verbose", *isolation, "--wheel-dir", place)
+        run(
+            [sys.executable, "-m", "pip", "wheel", *options, str(unpacked)],
+            "Horovod could not be built",
+            environment=environment,
+            log=kept / "build.log",
+        )
+        (wheel,) = Path(place).glob("horovod-*.whl")
+        # Copied under another name, then renamed: another build may run at the same time.
+        shutil.copyfile(wheel, unfinished := kept / f"{wheel.name}.{os.getpid()}")
+        os.replace(unfinished, kept / wheel.name)
+    return kept / wheel.name
+
+
+def find_standard() -> int:
+    """The lowest C++ standard that the headers of the installed torch accept, as 17 for C++17."""
+    torch = Path(importlib.metadata.distribution("torch").locate_file("torch/include"))
+    folders = [torch, torch / "torch/csrc/api/include", sysconfig.get_paths()["include"]]
+    searched = [word for folder in folders for word in ("-isystem", str(folder))]
+    for standard in STANDARDS:
+        # The preprocessor alone: the headers refuse an older standard by #error.
+        command = [_compiler(), f"-std=c++{standard}", "-E", "-x", "c++", *searched, "-"]
+        done = subprocess.run(
+            command, input="#include <torch/extension.h>\n", text=True, capture_output=True, check=False
+        )
+        if not done.returncode:
+            return standard
+    errors = [line for line in done.stderr.splitlines() if "error" in line] or [""]
+    raise MissingExtraError(
+        f"{_compiler()} cannot read the headers of torch {importlib.metadata.version('torch')} "
+        f"in C++{' or '.join(map(str, STANDARDS))}: {errors[0].strip()}"
+    )
+
+
+def unpack(place: Path) -> Path:
+    """Unpack the source package in ``place``; its directory."""
+    (archive,) = place.glob("horovod-*.tar.gz")
+    with tarfile.open(archive) as file:
+        file.extractall(place, filter="data")
+    return place / f"horovod-{VERSION}"
+
+
+def patch(source: Path, standard: int) -> None:
+    """Make the changes; AssetError unless each text occurs exactly once."""
+    for name, old, new in CHANGES:
+        text = (source / name).read_text(encoding="utf-8")
+        if (found := text.count(old)) != 1:
+            raise AssetError(f"horovod {VERSION}: {name}: {found} times {old!r}, expected once")
+        new = new.replace("{standard}", str(standard))
+        (source / name).write_text(text.replace(old, new), encoding="utf-8")
+
+
+def pip(command: str, *arguments: str, environment: Mapping[str, str] | None = None) -> None:
+    """Run a command of pip without output; AssetError with its last line if it fails."""
+    whole = [sys.executable, "-m", "pip", command, "--quiet", *arguments]
+    run(whole, f"pip {command} failed", environment=environment)
+
+
+def run(
+    command: list[str],
+    failure: str,
+    environment: Mapping[str, str] | None = None,
+    log: Path | None = None,
+) -> None:
+    """Run the command; AssetError with ``failure`` and its last line of output, or the end of its log."""
+    with open(log, "w") if log is not None else nullcontext() as file:
+        done = subprocess.run(
+            command,
+            env=environment,
+            stdout=file or subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+    if not done.returncode:
+        return
+    if log is not None:
+        end = log.read_text(errors="replace").splitlines()[-LOG_LINES:]
+        raise AssetError("\n".join([f"{failure}; the end of {log}:", *end]))
+    lines = (done.stdout or "").strip().splitlines()
+    raise AssetError(f"{failure}: {lines[-1]}" if lines else failure)
+
+
+def _gpu_settings(operations: str, place: Path) -> dict[str, str]:
+    return {**cuda_toolkit.find(place, pip), "HOROVOD_GPU_OPERATIONS": operations}
+
+
+def _compiler() -> str:
+    return os.environ.get("CXX", "c++")

