@@ -27,12 +27,16 @@ settings.register_profile("thorough", settings.get_profile("default"), max_examp
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
+COLLECTED = pytest.StashKey[list[str]]()
+"""All tests that were collected, before any is left out."""
 LEFT_OUT = pytest.StashKey[dict[str, int]]()
 """The number of tests that are left out, by reason."""
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out the tests marked gpu or horovod where there is none, and count them."""
+    config.stash[COLLECTED] = [item.nodeid for item in items]
     left_out = {}
     for mark, find_reason in (("gpu", _why_no_gpu), ("horovod", _why_no_horovod)):
         wanting = [item for item in items if item.get_closest_marker(mark)]

@@ -24,10 +24,11 @@ def make_schedule(
     if steps < 1:
         raise SettingsError(f"schedule {name}: steps is {steps}, expected 1 or more")
     make = SCHEDULES[name]
-    try:
-        signature(make).bind(learning_rate, steps, warmup, **settings)
-    except TypeError as error:
-        raise SettingsError(f"schedule {name}: {error}") from None
+    known = [each for each in signature(make).parameters.values() if each.kind == each.KEYWORD_ONLY]
+    check_names(settings, [each.name for each in known], f"schedule {name}: setting ")
+    for each in known:
+        if each.default is each.empty and each.name not in settings:
+            raise SettingsError(f"schedule {name}: the setting {each.name} is missing")
     return make(learning_rate, steps, warmup, **settings)
 
 
