@@ -1,17 +1,25 @@
 """Emulators of Google's and Amazon's object stores, in this process and its memory, for the tests."""
 
+import io
 import json
 import os
 import re
 import socket
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import fsspec
+import pytest
 
 BUCKET = "data"
+
+one_store = pytest.mark.parametrize(
+    "store", ["gs", pytest.param("s3", marks=pytest.mark.thorough)], indirect=True
+)
+"""For claims about what lies above the stores' clients: shown on one store, and by thorough tests on both."""
 
 
 def free_port() -> int:
@@ -31,6 +39,9 @@ def gcs_emulator() -> Iterator[dict[str, str]]:
     emulator._read_data = _reading_whole_parts(emulator)
     port = free_port()
     server = create_server("127.0.0.1", port, in_memory=True, default_bucket=BUCKET)
+    server._storage._write_config_to_file = lambda: (
+        None
+    )  # all names as JSON at each change, for another start
     server.start()
     server._api._httpd.handle_error = lambda *_: None  # it prints a traceback when a client has read enough
     try:
@@ -71,21 +82,72 @@ def _reading_whole_parts(emulator: Any) -> Callable[[Any, Any], Any]:
 @contextmanager
 def s3_emulator() -> Iterator[dict[str, str]]:
     """The environment with which s3fs, here and in other processes, talks to an emulator."""
-    from moto.server import ThreadedMotoServer
+    from moto.moto_server.werkzeug_app import create_backend_app
+    from werkzeug.serving import make_server
 
-    server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
-    server.start()
-    port = server.get_host_and_port()[1]
+    store = create_backend_app("s3")
+    store.debug = False
+    server = make_server("127.0.0.1", 0, store, threaded=True, request_handler=_request_handler())
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
     try:
         yield {
-            "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
+            "AWS_ENDPOINT_URL": f"http://127.0.0.1:{server.server_port}",
             "AWS_ACCESS_KEY_ID": "of-a-test",
             "AWS_SECRET_ACCESS_KEY": "of-a-test",
             "AWS_DEFAULT_REGION": "us-east-1",
             "AWS_EC2_METADATA_DISABLED": "true",
         }
     finally:
-        server.stop()
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def _request_handler() -> type:
+    """The handler of moto's own server, whose every answer takes a new connection, and ends 10 ms later."""
+    from moto.moto_server.werkzeug_app import MotoRequestHandler
+    from werkzeug.test import run_wsgi_app
+
+    class Handler(MotoRequestHandler):
+        protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
+        wbufsize = -1
+
+        def run_wsgi(self) -> None:
+            environ = self.make_environ()
+            environ["wsgi.input"] = io.BytesIO(self.rfile.read(int(self.headers.get("Content-Length", 0))))
+            answer, status, headers = run_wsgi_app(self.server.app, environ, buffered=True)
+            data = b"".join(answer)
+            number, _, words = status.partition(" ")
+            self.send_response(int(number), words)
+            for name, value in headers:
+                self.send_header(name, value)
+            if "Content-Length" not in headers:
+                self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+            self.wfile.flush()
+
+        def handle_expect_100(self) -> bool:
+            answered = super().handle_expect_100()
+            self.wfile.flush()
+            return answered
+
+        def log_request(self, *_: object) -> None:
+            pass
+
+    return Handler
+
+
+def divided(values: Sequence[object]) -> list[Any]:
+    """Each value on one store in turn, and by thorough tests on both."""
+    cases: list[Any] = []
+    for number, value in enumerate(values):
+        for place, scheme in enumerate(("gs", "s3")):
+            marks = () if number % 2 == place else pytest.mark.thorough
+            cases.append(pytest.param(scheme, value, marks=marks))
+    return cases
 
 
 class Store:

@@ -23,7 +23,7 @@ from bertdata.io import storage
 from bertdata.text.load_splitter import LoadSplitter
 from tests.support.commands import SMALL, Program, contents, finish, start
 from tests.support.dumps import page, write_dump
-from tests.support.object_stores import Store, free_port
+from tests.support.object_stores import Store, divided, free_port, one_store
 from tests.support.paths import EXTRACTED, ROOT
 
 LARGE = bytes(range(256)) * (20 << 12)
@@ -55,7 +55,7 @@ class LocalDatasets:
         return contents(self._place)
 
 
-@pytest.mark.parametrize("container", ["tfrecord", "hdf5", "parquet"])
+@pytest.mark.parametrize(("store", "container"), divided(["tfrecord", "hdf5", "parquet"]), indirect=["store"])
 def test_create_makes_the_bytes_of_a_local_run(store, text, local, bertdata, container):
     flags = (*SMALL, f"--format={container}")
     expected = local.made(bertdata, *flags)
@@ -64,6 +64,7 @@ def test_create_makes_the_bytes_of_a_local_run(store, text, local, bertdata, con
     assert store.contents("out") == expected
 
 
+@one_store
 def test_both_phases_are_made(store, text, local, bertdata):
     flags = ("--recipe=habana", "--dupe-factor=1", "--workers=1")
     expected = local.made(bertdata, *flags)
@@ -72,6 +73,7 @@ def test_both_phases_are_made(store, text, local, bertdata):
     assert {"phase1/manifest.json", "phase2/MD5SUMS"} < set(expected)
 
 
+@one_store
 def test_worker_processes_make_the_same_bytes(store, text, local, bertdata):
     expected = local.made(bertdata, *SMALL)
     made = finish(start(*text, "--output", f"{store.url}/out", *SMALL, "--workers=2"))
@@ -79,6 +81,7 @@ def test_worker_processes_make_the_same_bytes(store, text, local, bertdata):
     assert store.contents("out") == expected
 
 
+@one_store
 def test_the_tools_read_and_write_object_stores(store, text, local, bertdata, tmp_path):
     expected = local.made(bertdata, *SMALL)
     out, shard = f"{store.url}/out", "part-00000-of-00003.tfrecord"
@@ -104,7 +107,9 @@ def test_the_tools_read_and_write_object_stores(store, text, local, bertdata, tm
     assert bertdata("verify-md5", out).status == 1
 
 
-@pytest.mark.parametrize("layout", ["flat", "habana", "graphcore", "nvidia"])
+@pytest.mark.parametrize(
+    ("store", "layout"), divided(["flat", "habana", "graphcore", "nvidia"]), indirect=["store"]
+)
 def test_pack_reads_and_writes_object_stores(store, text, local, bertdata, tmp_path, layout):
     local.made(bertdata, *SMALL)
     assert bertdata(*text, "--output", f"{store.url}/shards", *SMALL).status == 0
@@ -120,6 +125,7 @@ def test_pack_reads_and_writes_object_stores(store, text, local, bertdata, tmp_p
         assert store.get(beside) == (tmp_path / beside).read_bytes()
 
 
+@one_store
 def test_a_stopped_pack_into_an_object_store_keeps_its_shards(store, text, bertdata, tmp_path):
     shards, packed = f"{store.url}/shards", f"{store.url}/packed"
     assert bertdata(*text, "--output", shards, *SMALL).status == 0
@@ -142,6 +148,7 @@ def test_a_stopped_pack_into_an_object_store_keeps_its_shards(store, text, bertd
     assert store.contents("other") == {}
 
 
+@one_store
 def test_a_run_that_ended_between_shards_is_gone_on_with(store, text, local, bertdata):
     expected = local.made(bertdata, *SMALL)
     whole = store.get("text/part-00001-of-00003")
@@ -160,6 +167,7 @@ def test_a_run_that_ended_between_shards_is_gone_on_with(store, text, local, ber
     assert store.contents("out") == expected
 
 
+@one_store
 def test_a_killed_run_is_gone_on_with(store, text, local, bertdata):
     expected = local.made(bertdata, *SMALL)
     words = (*text, "--output", f"{store.url}/out", *SMALL)
@@ -172,6 +180,7 @@ def test_a_killed_run_is_gone_on_with(store, text, local, bertdata):
     assert store.contents("out") == expected
 
 
+@one_store
 def test_a_lost_manifest_and_damaged_shards_are_made_again(store, text, local, bertdata):
     expected = local.made(bertdata, *SMALL)
     words = (*text, "--output", f"{store.url}/out", *SMALL)
@@ -185,6 +194,7 @@ def test_a_lost_manifest_and_damaged_shards_are_made_again(store, text, local, b
     bertdata(*words, "--dupe-factor=3").assert_one_error(2, f"{store.url}/out")
 
 
+@one_store
 def test_a_dataset_of_other_settings_is_refused_and_stays(store, text, bertdata):
     words = (*text, "--output", f"{store.url}/out", *SMALL)
     assert bertdata(*words).status == 0
@@ -318,6 +328,7 @@ def test_two_writers_of_one_shard_both_end_well(store):
     assert store.get("shard") == LARGE
 
 
+@one_store
 def test_attempts_that_come_or_end_late_change_nothing(store, text, local, bertdata, corpus):
     expected = local.made(bertdata, *SMALL)
     out = f"{store.url}/out"
@@ -343,6 +354,7 @@ def test_attempts_that_come_or_end_late_change_nothing(store, text, local, bertd
         assert store.contents("out") == expected
 
 
+@one_store
 def test_an_entry_that_the_manifest_does_not_have_is_kept(store, text, bertdata, corpus):
     out = f"{store.url}/out"
     assert bertdata(*text, "--output", out, *SMALL).status == 0
@@ -393,11 +405,14 @@ def no_tables_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "flags",
-    [
-        ("--eval-articles=3", "--block-size=0.1"),
-        ("--recipe=nvidia", "--training-shards=3", "--test-shards=2"),
-    ],
+    ("store", "flags"),
+    divided(
+        [
+            ("--eval-articles=3", "--block-size=0.1"),
+            ("--recipe=nvidia", "--training-shards=3", "--test-shards=2"),
+        ]
+    ),
+    indirect=["store"],
 )
 def test_segment_reads_articles_and_tables_and_writes_parts(
     store, remote_tables, no_tables_here, bertdata, punkt_folder, tmp_path, flags
