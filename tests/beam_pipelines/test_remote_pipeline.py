@@ -4,7 +4,6 @@ import os
 import pickle
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,8 @@ from bertdata.build.task import TaskPlan
 from bertdata.cli.main import main as command_line
 from tests.support.commands import contents
 from tests.support.dumps import multistream
-from tests.support.object_stores import Store
+from tests.support.fork_server import forking_python
+from tests.support.object_stores import Store, divided, one_store
 from tests.support.paths import DUMP, EXTRACTED, ROOT
 from tests.support.pipelines import NVIDIA, PROCESSES, SMALL, commands, prepare_in_new_process
 
@@ -45,6 +45,7 @@ def made_here(
     return contents(place)
 
 
+@one_store
 def test_a_run_with_every_bundle_twice_leaves_the_dataset_and_nothing_else(
     store, parts, vocabulary, corpus, small_vocabulary_file, tmp_path
 ):
@@ -68,11 +69,9 @@ def test_worker_processes_make_the_same_bytes(
 
 
 @pytest.mark.parametrize(
-    "segment",
-    [
-        pytest.param(("--eval-articles", "3", "--block-size", "0.1"), id="mlperf"),
-        pytest.param(NVIDIA, id="nvidia"),
-    ],
+    ("store", "segment"),
+    divided({"nvidia": NVIDIA, "mlperf": ("--eval-articles", "3", "--block-size", "0.1")}),
+    indirect=["store"],
 )
 def test_articles_become_parts_and_shards_on_the_store(
     store, vocabulary, small_vocabulary_file, punkt_folder, punkt_tables, monkeypatch, tmp_path, segment
@@ -91,18 +90,18 @@ def test_articles_become_parts_and_shards_on_the_store(
 
 
 @pytest.mark.parametrize(
-    "flags",
-    [("--templates",), ("--extractor", "3.1.0"), ()],
-    ids=["mlperf-with-templates", "3.1.0", "mlperf"],
+    ("store", "flags"),
+    divided({"3.1.0": ("--extractor", "3.1.0"), "mlperf": (), "mlperf-with-templates": ("--templates",)}),
+    indirect=["store"],
 )
 def test_a_dump_becomes_articles_parts_and_shards_from_bucket_to_bucket(
     store, vocabulary, small_vocabulary_file, punkt_tables, tmp_path, monkeypatch, flags
 ):
-    monkeypatch.setattr("bertdata.wiki.ranges.ranges.MIN_RANGE_BYTES", 10_000)
+    monkeypatch.setattr("bertdata.wiki.ranges.ranges.MIN_RANGE_BYTES", 30_000)
     segment = ("--eval-articles", "3", "--block-size", "0.1")
     xml = DUMP.read_bytes()
     here = tmp_path / f"{DUMP.name}.bz2"
-    here.write_bytes(multistream(xml, list(range(7000, len(xml), 11_000))))
+    here.write_bytes(multistream(xml, list(range(7000, len(xml), 33_000))))
     extract = flags if "--extractor" in flags else ("--extractor", "mlperf", *flags)
     text, shards = commands(here, small_vocabulary_file, tmp_path / "here", segment, SMALL, extract)
     words = ["--input-kind", "dump", "--input", store.put(here.name, here.read_bytes()), *flags]
@@ -113,6 +112,7 @@ def test_a_dump_becomes_articles_parts_and_shards_from_bucket_to_bucket(
         assert store.contents("parts") == text
 
 
+@one_store
 def test_attempts_after_the_last_step_leave_no_stray_file(
     store, parts, vocabulary, corpus, small_vocabulary_file, tmp_path
 ):
@@ -133,6 +133,7 @@ def test_attempts_after_the_last_step_leave_no_stray_file(
     assert store.contents("out") == expected
 
 
+@one_store
 def test_a_failed_run_is_gone_on_with(
     store, parts, vocabulary, corpus, small_vocabulary_file, tmp_path, capsys
 ):
@@ -175,7 +176,7 @@ make.setup()
 print(list(write.process((0, [entry for path in paths for _, entry in make.process(path)]))))
 """
     worker = subprocess.run(
-        [sys.executable, "-c", code],
+        [forking_python("beam"), "-c", code],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,

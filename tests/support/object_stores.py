@@ -6,7 +6,7 @@ import os
 import re
 import socket
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -140,13 +140,13 @@ def _request_handler() -> type:
     return Handler
 
 
-def divided(values: Sequence[object]) -> list[Any]:
-    """Each value on one store in turn, and by thorough tests on both."""
-    cases: list[Any] = []
-    for number, value in enumerate(values):
+def divided(values: Mapping[str, object]) -> list[Any]:
+    """Each value on one store, this and that in turn, and by thorough tests on both; the keys are ids."""
+    cases = []
+    for number, (name, value) in enumerate(values.items()):
         for place, scheme in enumerate(("gs", "s3")):
             marks = () if number % 2 == place else pytest.mark.thorough
-            cases.append(pytest.param(scheme, value, marks=marks))
+            cases.append(pytest.param(scheme, value, id=f"{scheme}-{name}", marks=marks))
     return cases
 
 
