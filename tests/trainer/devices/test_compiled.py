@@ -46,7 +46,8 @@ def test_losses_of_a_compiled_run_are_those_of_a_plain_run(trainer, training_set
 
 @pytest.mark.usefixtures("without_inductor")
 def test_training_and_evaluation_have_a_graph_for_each_budget(trainer, training_set, tmp_path):
-    run = (*NO_DROPOUT, "--accumulation=2", "--steps=4", f"--eval-data={training_set}", "--eval-examples=6")
+    run = (*NO_DROPOUT, "--accumulation=2", "--num-hidden-layers=1", "--steps=4")
+    run = (*run, f"--eval-data={training_set}", "--eval-examples=6")
     assert trainer(*words(training_set, tmp_path / "plain", *run)).status == 0
     assert trainer(*words(training_set, tmp_path / "compiled", *run, "--compile")).status == 0
     assert counters["stats"]["unique_graphs"] == 2 + 2  # both meet two of the budgets

@@ -8,7 +8,6 @@ import json
 import re
 import socket
 import subprocess
-import sys
 from dataclasses import MISSING, dataclass, fields, replace
 from itertools import groupby
 from pathlib import Path
@@ -19,6 +18,7 @@ import torch
 from safetensors.torch import load_file
 
 from tests.support.device_records import compare
+from tests.support.fork_server import forking_python
 from tests.support.launching import ROOT, launch
 from tests.support.training_runs import losses, tensors
 from trainer.config.devices import HpuSection
@@ -405,10 +405,11 @@ def test_doctor_is_told_what_is_there_and_what_is_missing(scenes):
 
 def test_importing_the_adapter_sets_and_imports_nothing():
     code = (
-        "import os, sys; before = dict(os.environ); import trainer.devices.hpu; "
+        "import os, sys; assert 'trainer.devices.hpu' not in sys.modules; "
+        "before = dict(os.environ); import trainer.devices.hpu; "
         "assert before == dict(os.environ); assert 'habana_frameworks' not in sys.modules"
     )
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
+    subprocess.run([forking_python(), "-c", code], check=True, cwd=ROOT)
 
 
 def test_modes():

@@ -14,6 +14,7 @@ from xml.etree import ElementTree
 import pytest
 
 from bertdata.errors import MissingExtraError, MissingInputError, SettingsError, StorageError
+from tests.support.fork_server import forking_python
 from tests.support.paths import ROOT
 from trainer.config.settings import Config
 from trainer.report import reporter as reporter_module
@@ -358,7 +359,7 @@ reporter.close()
 def test_a_terminal_shows_a_bar_with_loss_rate_speed_and_time_left():
     parent, child = pty.openpty()
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "160", "PYTHONPATH": str(ROOT)}
-    done = subprocess.Popen([sys.executable, "-c", BAR], stderr=child, cwd=ROOT, env=environment)
+    done = subprocess.Popen([forking_python(), "-c", BAR], stderr=child, cwd=ROOT, env=environment)
     os.close(child)
     shown = b""
     while chunk := _read(parent):

@@ -31,7 +31,8 @@ def test_two_stages_train_and_measure_what_one_worker_does_and_it_goes_on(traine
     split, alone = tmp_path / "split", tmp_path / "alone"
     more = ("--steps=6", f"--eval-data={training_set}", "--eval-examples=20", *NO_DROPOUT)
     plan = tmp_path / "plan.json"
-    run = words(training_set, split, *more, "--strategy=pipelined", f"--save-plan={plan}")
+    planned = ("--strategy=pipelined", "--bandwidth=10", f"--save-plan={plan}")
+    run = words(training_set, split, *more, *planned)
     outcome = start_workers("torchrun", 2, *run, "--steps-this-run=4")
     assert outcome.status == 0, outcome.err
     assert "2 devices: pipelined" in outcome.err
@@ -58,6 +59,7 @@ def test_two_stages_train_and_measure_what_one_worker_does_and_it_goes_on(traine
     assert results(split) == pytest.approx(wanted, rel=1e-5)
 
 
+@pytest.mark.thorough
 def test_sharded_stages_train_where_nothing_else_fits(trainer, training_set, tmp_path):
     """2 stages x 2 copies in a memory that has no room for stages of whole weights."""
     sizes = {"hidden_size": 64, "intermediate_size": 256, "num_hidden_layers": 12, "num_attention_heads": 2}
@@ -92,6 +94,7 @@ def test_sharded_stages_train_where_nothing_else_fits(trainer, training_set, tmp
         assert ours == pytest.approx(others, abs=2e-5)
 
 
+@pytest.mark.thorough
 def test_a_fine_tuned_model_answers_as_one_worker_teaches_it(trainer, pretrained, tmp_path):
     file = squad_file(tmp_path / "squad.json", 23)
     given = (f"--train-file={file}", f"--eval-file={file}", "--steps=6", "--log-every=1", "--batch-size=4")

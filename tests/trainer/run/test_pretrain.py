@@ -881,7 +881,7 @@ def test_a_first_update_that_compiles_and_a_checkpoint_that_is_read_are_said(
 ):
     compile_it = torch.nn.Module.compile
     monkeypatch.setattr(torch.nn.Module, "compile", lambda self, **_: compile_it(self, backend="eager"))
-    run = words(training_set, tmp_path, "--steps=2", "--warmup=0", "--compile")
+    run = words(training_set, tmp_path, "--num-hidden-layers=1", "--steps=2", "--warmup=0", "--compile")
     outcome = trainer(*run, "--steps-this-run=1")
     assert outcome.status == 0, outcome.err
     assert "making the first update, which compiles the model" in outcome.err
@@ -962,7 +962,8 @@ def test_compile_only_compiles_for_every_budget(trainer, training_set, tmp_path,
 def test_compile_only_needs_no_place_and_the_model_is_compiled(trainer, monkeypatch):
     compile_it = torch.nn.Module.compile
     monkeypatch.setattr(torch.nn.Module, "compile", lambda self, **_: compile_it(self, backend="eager"))
-    outcome = trainer("pretrain", *MODEL, *GENERATED, "--batch-size=2", "--compile-only")
+    model = (*MODEL, "--num-hidden-layers=1")
+    outcome = trainer("pretrain", *model, *GENERATED, "--batch-size=2", "--compile-only")
     assert outcome.status == 0, outcome.err
     assert torch._dynamo.utils.counters["stats"]["unique_graphs"] > 0
 

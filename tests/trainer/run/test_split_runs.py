@@ -83,6 +83,7 @@ def test_a_stage_is_killed_and_any_other_split_goes_on(tmp_path, monkeypatch):
     assert all(torch.equal(tensor, again[name]) for name, tensor in found["four"].items())
 
 
+@pytest.mark.thorough
 def test_each_stage_takes_its_share_of_memory_until_the_checkpoint_is_saved(trainer, tmp_path):
     sizes = (
         *("--vocab-size=8000", "--hidden-size=512", "--num-hidden-layers=16", "--num-attention-heads=8"),

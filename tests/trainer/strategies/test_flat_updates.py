@@ -7,6 +7,7 @@ from itertools import islice
 
 import pytest
 import torch
+from functorch.compile import make_boxed_func
 from torch import Tensor
 from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.utils import counters
@@ -40,6 +41,8 @@ SHAPE = ModelConfig(
     intermediate_size=64,
     max_position_embeddings=64,
 )
+COMPILED = replace(SHAPE, num_hidden_layers=1)
+"""A compiler needs seconds for a layer."""
 BATCH_SIZE = 8
 WAITS = {"nonzero", "_local_scalar_dense", "is_nonzero", "masked_select", "_unique2", "bincount"}
 """Operations that return a value, or a shape, only when the device has done everything before them."""
@@ -134,7 +137,7 @@ class Graphs:
             self.work += counter.total
             return result
 
-        return run
+        return make_boxed_func(run)
 
     @property
     def operations(self) -> set[str]:
@@ -170,23 +173,32 @@ def test_an_update_on_the_processor_reads_no_value(flat):
     assert not WAITS & set(seen.counts)
 
 
-def work_of(batch: FlatBatch) -> float:
+def work_of(batch: FlatBatch, shape: ModelConfig) -> float:
     """Operations of forward and backward pass for the tokens of the batch, budget's padding included."""
-    width, inner, words = SHAPE.hidden_size, SHAPE.intermediate_size, SHAPE.padded_vocab_size
+    width, inner, words = shape.hidden_size, shape.intermediate_size, shape.padded_vocab_size
     tokens, slots, pairs = len(batch.input_ids), len(batch.masked_lm_ids), len(batch.first_rows)
-    linear = SHAPE.num_hidden_layers * tokens * (4 * width * width + 2 * width * inner)
+    linear = shape.num_hidden_layers * tokens * (4 * width * width + 2 * width * inner)
     heads = slots * (width * width + width * words) + pairs * (width * width + 2 * width)
     # Two products forward, and five backward, where the scores are computed again.
-    attention = 7 * SHAPE.num_hidden_layers * width * float((batch.ends.diff().double() ** 2).sum())
+    attention = 7 * shape.num_hidden_layers * width * float((batch.ends.diff().double() ** 2).sum())
     return 2 * (3 * (linear + heads) + attention)
 
 
-@pytest.mark.parametrize("fill", [0.5, 0.9])
-@pytest.mark.parametrize("compiled", [False, True])
-def test_an_update_computes_the_tokens_fed_and_no_more(flat, monkeypatch, fill, compiled):
+@pytest.mark.parametrize(
+    ("compiled", "fill", "count"),
+    [
+        (False, 0.5, 3),
+        (False, 0.9, 3),
+        (True, 0.5, 1),
+        pytest.param(True, 0.5, 3, marks=pytest.mark.thorough),
+        pytest.param(True, 0.9, 3, marks=pytest.mark.thorough),
+    ],
+)
+def test_an_update_computes_the_tokens_fed_and_no_more(flat, monkeypatch, compiled, fill, count):
     graphs = Graphs(monkeypatch)
-    batches, _ = flat(3, fill)
-    strategy = make_strategy(compile=compiled)
+    batches, _ = flat(count, fill)
+    shape = COMPILED if compiled else SHAPE
+    strategy = make_strategy(shape=shape, compile=compiled)
     for batch in batches:
         graphs.work = 0
         if compiled:
@@ -195,7 +207,7 @@ def test_an_update_computes_the_tokens_fed_and_no_more(flat, monkeypatch, fill, 
             with FlopCounterMode(display=False) as counter:
                 update(strategy, batch)
             graphs.work = counter.get_total_flops()
-        assert 0.99 <= graphs.work / (2 * work_of(batch)) <= 1.03
+        assert 0.99 <= graphs.work / (2 * work_of(batch, shape)) <= 1.03
 
 
 @pytest.mark.parametrize("fill", [0.5, 0.9])
@@ -205,14 +217,20 @@ def test_the_budgets_padding_is_small(flat, fill):
     assert sum(batch.tokens for batch in batches) >= 0.94 * tokens
 
 
-def test_compiled_updates_are_one_graph_a_budget_each_way(flat, monkeypatch):
+@pytest.mark.parametrize(
+    ("shape", "numbers"),
+    [(COMPILED, [0, 1, 8, 10]), pytest.param(SHAPE, range(100), marks=pytest.mark.thorough)],
+    ids=["4", "100"],
+)
+def test_compiled_updates_are_one_graph_a_budget_each_way(flat, monkeypatch, shape, numbers):
     graphs = Graphs(monkeypatch)
-    batches, form = flat(100)
-    strategy = make_strategy(compile=True)
+    drawn, form = flat(max(numbers) + 1)
+    batches = [drawn[number] for number in numbers]
+    strategy = make_strategy(shape=shape, compile=True)
     for number, batch in enumerate(batches):
         update(strategy, batch, number)
     budgets = len({len(batch.input_ids) for batch in batches})
-    assert 1 < budgets <= len(form.budgets.budgets)
+    assert 1 < budgets <= min(len(form.budgets.budgets), len(batches) // 2)
     assert counters["stats"]["unique_graphs"] == budgets
     assert not counters["graph_break"]
     assert len(graphs.all) == 2 * budgets
@@ -220,10 +238,16 @@ def test_compiled_updates_are_one_graph_a_budget_each_way(flat, monkeypatch):
     assert not WAITS & graphs.operations
 
 
-def test_compiled_updates_equal_uncompiled_ones(flat, monkeypatch):
+@pytest.mark.parametrize(
+    ("shape", "numbers"),
+    [(COMPILED, (0, 8, 0)), pytest.param(SHAPE, range(3), marks=pytest.mark.thorough)],
+    ids=["one budget", "three budgets"],
+)
+def test_compiled_updates_equal_uncompiled_ones(flat, monkeypatch, shape, numbers):
     Graphs(monkeypatch)
-    batches, _ = flat(3)
-    shape = replace(SHAPE, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
+    drawn, _ = flat(max(numbers) + 1)
+    batches = [drawn[number] for number in numbers]
+    shape = replace(shape, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
     results = []
     for compiled in (False, True):
         strategy = make_strategy(shape=shape, compile=compiled)
