@@ -22,14 +22,14 @@ from tests.support.pipelines import SMALL
 
 SHUFFLES = {"none": (), "global": ("--shuffle", "global", "--num-shards", "5")}
 """The flags of each way to shuffle."""
-PIECES = 12
+PIECES = 5
 THREADS = "--direct_running_mode=multi_threading"
 PROCESSES = "--direct_running_mode=multi_processing"
 
 
 @pytest.fixture(scope="module")
 def parts(corpus: list[Path], tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Twelve parts of whole documents: the kit's text, or the sample corpus where there is no kit."""
+    """Parts of whole documents: the kit's text, or the sample corpus where there is no kit."""
     kit = find_kit()
     sources = sorted(path for path in (kit / "results").iterdir() if path.suffix != ".md5") if kit else corpus
     documents = [text for path in sources for text in path.read_text(encoding="utf-8").split("\n\n")]
