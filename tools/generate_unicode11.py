@@ -16,12 +16,29 @@ import unicodedata
 from typing import Callable, Iterable, NamedTuple
 
 CLASSES = ("space", "control", "unassigned", "punctuation", "nonspacing_mark")
+# Circled and squared letters, the only characters of Unicode 11.0 that are alphabetic (its property
+# Other_Alphabetic) and neither letters, letter numbers nor marks by their category.
+CIRCLED_LETTERS = ((0x24B6, 0x24E9), (0x1F130, 0x1F149), (0x1F150, 0x1F169), (0x1F170, 0x1F189))
+
+
+def is_letter_or_mark(character: str) -> bool:
+    r"""True where ``\w`` of the package ``regex`` matches and ``\d`` does not: UTS 18's "word", no digits."""
+    category = unicodedata.category(character)
+    return (
+        category[0] in "LM"
+        or category in ("Nl", "Pc")
+        or character in "\u200c\u200d"
+        or any(first <= ord(character) <= last for first, last in CIRCLED_LETTERS)
+    )
+
+
 # Properties apart from the category; letter_like: \w but not \d, "_" included.
 PREDICATES: dict[str, Callable[[str], object]] = {
     "uppercase": str.isupper,
     "lowercase": str.islower,
     "decimal": re.compile(r"\d").match,
     "letter_like": re.compile(r"[^\W\d]").match,
+    "letter_or_mark": is_letter_or_mark,
 }
 HANGUL = range(0xAC00, 0xD7A4)
 WIDTH = 96

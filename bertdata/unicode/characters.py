@@ -87,6 +87,16 @@ def is_letter_like(character: str) -> bool:
 
 
 @cache
+def is_letter_or_mark(character: str) -> bool:
+    r"""True where ``\w`` of the package ``regex`` matches and ``\d`` does not.
+
+    The property "word" of Unicode's technical standard 18: alphabetic characters, marks, connectors such
+    as the underscore, zero-width joiners; numbers such as ``²`` and ``½`` are none.
+    """
+    return _among(unicode11.LETTER_OR_MARK, character)
+
+
+@cache
 def is_word(character: str) -> bool:
     r"""Category L* or N*, or the underscore: what ``\w`` matches."""
     return is_letter_like(character) or is_decimal(character)
