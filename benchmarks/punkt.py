@@ -12,6 +12,7 @@ from pathlib import Path
 from nltk.tokenize.punkt import PunktParameters, PunktSentenceTokenizer
 
 from bertdata.text.punkt.tables import TABLE_FILES, PunktTables, parse_tables
+from bertdata.text.punkt.variants import VARIANTS
 from bertdata.text.sentences import SentenceSplitter
 
 KIT = Path(os.environ.get("BERTDATA_REFERENCE_KIT", Path(__file__).parents[2] / "shared" / "reference"))
@@ -47,9 +48,11 @@ def bench(text: bytes, tables: PunktTables) -> dict[str, float]:
     """MB a CPU second of each program, the best of several rounds; each turns bytes into bytes."""
     programs = {
         "nltk": _nltk(tables),
-        "python engine (current)": SentenceSplitter(tables, "current", engine="python").segment_lines,
-        "kernel (current)": SentenceSplitter(tables, "current", engine="native").segment_lines,
-        "kernel (3.4.5)": SentenceSplitter(tables, "3.4.5", engine="native").segment_lines,
+        "python engine (3.10.0)": SentenceSplitter(tables, "3.10.0", engine="python").segment_lines,
+        **{
+            f"kernel ({variant})": SentenceSplitter(tables, variant, engine="native").segment_lines
+            for variant in VARIANTS
+        },
     }
     seconds = {
         name: min(_seconds(segment, text) for _ in range(ROUNDS)) for name, segment in programs.items()

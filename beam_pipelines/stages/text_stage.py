@@ -14,7 +14,7 @@ from bertdata.text.directory import TextDirectory
 from bertdata.text.load_splitter import LoadSplitter
 from bertdata.text.manifest import TextManifest
 from bertdata.text.plan import TextPlan, plan_text
-from bertdata.text.punkt.boundaries import Variant
+from bertdata.text.punkt.variants import Variant
 from bertdata.text.settings import SegmentCounts, SegmentSettings
 
 

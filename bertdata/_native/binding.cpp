@@ -63,9 +63,10 @@ struct PyTokenizer {
 };
 
 PunktVariant punkt_variant(const std::string& name) {
-  if (name == "3.4.5") return PunktVariant::k345;
-  if (name == "current") return PunktVariant::kCurrent;
-  throw py::value_error("variant: expected 3.4.5 or current, found " + name);
+  if (name == "3.4.5") return PunktVariant::k3_4_5;
+  if (name == "3.10.0") return PunktVariant::k3_10_0;
+  if (name == "3.10.4") return PunktVariant::k3_10_4;
+  throw py::value_error("variant: expected 3.4.5, 3.10.0 or 3.10.4, found " + name);
 }
 
 py::list split_paragraph(const Punkt& punkt, const std::string& paragraph) {

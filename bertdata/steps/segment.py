@@ -20,7 +20,7 @@ from bertdata.text import segment as text
 from bertdata.text.directory import TextDirectory
 from bertdata.text.load_splitter import LoadSplitter
 from bertdata.text.plan import plan_text
-from bertdata.text.punkt.boundaries import Variant
+from bertdata.text.punkt.variants import Variant
 from bertdata.text.reading import check_beginnings, find_extracted_files
 from bertdata.text.settings import SegmentCounts, SegmentSettings
 

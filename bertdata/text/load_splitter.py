@@ -5,8 +5,8 @@ from functools import lru_cache
 
 from bertdata._native import Engine
 from bertdata.io.assets import find_punkt_tables
-from bertdata.text.punkt.boundaries import Variant
 from bertdata.text.punkt.tables import parse_tables
+from bertdata.text.punkt.variants import Variant
 from bertdata.text.sentences import SentenceSplitter
 
 

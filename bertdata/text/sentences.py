@@ -4,8 +4,9 @@ from typing import Any
 
 from bertdata._native import Engine, default_engine, kernels, use_native
 from bertdata.errors import InputError
-from bertdata.text.punkt.boundaries import Variant, split_sentences
+from bertdata.text.punkt.boundaries import split_sentences
 from bertdata.text.punkt.tables import PunktTables
+from bertdata.text.punkt.variants import Variant
 
 
 class SentenceSplitter:

@@ -5,9 +5,10 @@ from typing import Any
 
 from bertdata.config.settings import setting
 from bertdata.errors import SettingsError
+from bertdata.text.punkt.variants import ALIASES, VARIANTS, variant_named
 
 TEXT_RECIPES = ("mlperf", "nvidia")
-PUNKT_VARIANTS = ("3.4.5", "current")
+PUNKT_NAMES = (*VARIANTS, *ALIASES)
 _OF_RECIPE = {
     "mlperf": ("eval_articles", "block_size"),
     "nvidia": ("training_shards", "test_shards", "test_fraction", "prefix"),
@@ -19,7 +20,7 @@ class SegmentSettings:
     """Everything, besides the extracted files and the Punkt tables, that decides the text's bytes.
 
     ``eval_articles`` and ``block_size`` count for the recipe mlperf only; the shards, their fraction and
-    the prefix for nvidia only.
+    the prefix for nvidia only. An alias given for ``punkt`` becomes the variant that it names.
     """
 
     recipe: str = setting("mlperf", "whose text stage to follow: mlperf or nvidia")
@@ -30,7 +31,11 @@ class SegmentSettings:
     training_shards: int = setting(256, "number of training shards")
     test_shards: int = setting(256, "number of test shards")
     test_fraction: float = setting(0.1, "share of the sentences that the test shards aim at")
-    punkt: str = setting("3.4.5", "sentence ends as nltk 3.4.5 places them (published data), or current")
+    punkt: str = setting(
+        "3.4.5",
+        "release of nltk whose sentence ends to place: 3.4.5 (published data), 3.10.0, 3.10.4; current means "
+        "3.10.0",
+    )
     prefix: str = setting("wikicorpus_en", "what the shards' names begin with")
 
     def __post_init__(self) -> None:
@@ -47,9 +52,10 @@ class SegmentSettings:
             _check(value >= 1, f"{name} is {value}, expected 1 or more")
         _check(0 <= self.test_fraction <= 1, f"test_fraction is {self.test_fraction}, expected 0 to 1")
         _check(
-            self.punkt in PUNKT_VARIANTS,
-            f"punkt is {self.punkt!r}, expected one of {', '.join(PUNKT_VARIANTS)}",
+            self.punkt in PUNKT_NAMES,
+            f"punkt is {self.punkt!r}, expected one of {', '.join(PUNKT_NAMES)}",
         )
+        object.__setattr__(self, "punkt", variant_named(self.punkt))
         _check(
             bool(self.prefix) and not set(self.prefix) & set("/\\"),
             f"prefix is {self.prefix!r}, expected the beginning of a file name",

@@ -1,17 +1,16 @@
-// Sentence boundaries by Punkt, in the variants of nltk 3.4.5 and of today's; twin of text/punkt/boundaries.py.
+// Sentence boundaries by Punkt, as three releases of nltk place them; twin of text/punkt/boundaries.py.
 #pragma once
 
 #include <cstdint>
 #include <cstring>
 
 #include "column.h"
+#include "text/punkt_characters.h"
 #include "text/punkt_tables.h"
 #include "text/punkt_words.h"
 #include "unicode/unicode.h"
 
 namespace bertdata {
-
-enum class PunktVariant { k345, kCurrent };
 
 class Punkt {
  public:
@@ -19,13 +18,13 @@ class Punkt {
     const uint8_t *first, *last;
   };
 
-  Punkt(PunktTables tables, PunktVariant variant) : tables_(std::move(tables)), variant_(variant) {}
+  Punkt(PunktTables tables, PunktVariant variant) : tables_(std::move(tables)), characters_(variant) {}
 
   // Gives each sentence of a paragraph to take(), in order. Throws InvalidUtf8 first.
   template <class Take>
   void split(const uint8_t* text, size_t size, Take&& take) const {
     check_utf8(text, size);
-    PunktWords words(tables_);
+    PunktWords words(tables_, characters_);
     split_valid(text, text + size, words, take);
   }
 
@@ -33,7 +32,7 @@ class Punkt {
   // kept; an empty line stays.
   void segment_lines(const uint8_t* text, size_t size, bool keeps_indent, Column<uint8_t>& out) const {
     check_utf8(text, size);
-    PunktWords words(tables_);
+    PunktWords words(tables_, characters_);
     out.room(size + size / 64 + 1);
     const auto write = [&](Sentence s) {
       if (!keeps_indent) s = stripped(s);
@@ -62,7 +61,7 @@ class Punkt {
 
   template <class Take>
   void split_valid(const uint8_t* first, const uint8_t* end, PunktWords& words, Take& take) const {
-    Joiner<Take> joiner(take);
+    Joiner<Take> joiner(take, characters_);
     const uint8_t* sentence = first;
     for_each_context(first, end, [&](const uint8_t* start, const Candidate& c) {
       if (!words.contain_sentence_end(start, c.stop)) return;
@@ -82,19 +81,19 @@ class Punkt {
     for (const uint8_t* p = first; (p = find_end_mark(p, end)) < end; ++p) {
       if (!is_candidate(p, end, candidate)) continue;
       const uint8_t* const apart = after_last_space(held.place ? held.place + 1 : next_character(first, end), p);
-      if (held.place && (apart || (variant_ == PunktVariant::kCurrent && held.place == start))) decide(start, held);
+      if (held.place && (apart || (characters_.counts_first_mark() && held.place == start))) decide(start, held);
       if (apart) start = apart;
       held = candidate;
     }
     if (held.place) decide(start, held);
   }
 
-  static const uint8_t* find_end_mark(const uint8_t* p, const uint8_t* end) {
+  const uint8_t* find_end_mark(const uint8_t* p, const uint8_t* end) const {
     for (uint64_t eight; end - p >= 8; p += 8) {
       std::memcpy(&eight, p, 8);
       if (holds(eight, '.') | holds(eight, '?') | holds(eight, '!')) break;
     }
-    while (p < end && !is_kind(*p, kEndMark)) ++p;
+    while (p < end && !characters_.is_kind(*p, kEndMark)) ++p;
     return p;
   }
 
@@ -104,16 +103,16 @@ class Punkt {
     return (apart - ones) & ~apart & ones << 7;
   }
 
-  static bool is_candidate(const uint8_t* p, const uint8_t* end, Candidate& candidate) {
+  bool is_candidate(const uint8_t* p, const uint8_t* end, Candidate& candidate) const {
     const uint8_t* const next = p + 1;
     if (next == end) return false;
-    if (is_kind(*next, kBreaksWord)) {
-      candidate = {p, next, next + 1};
+    if (const size_t length = characters_.breaks_word_length(next, end)) {
+      candidate = {p, next, next + length};
       return true;
     }
-    const uint8_t* const word = skip_spaces(next, end);
+    const uint8_t* const word = characters_.skip_spaces(next, end);
     if (word == next || word == end) return false;
-    candidate = {p, word, find_space(word, end)};
+    candidate = {p, word, characters_.find_space(word, end)};
     return true;
   }
 
@@ -124,24 +123,24 @@ class Punkt {
 
   // Past the last space between the two places, null if there is none.
   const uint8_t* after_last_space(const uint8_t* first, const uint8_t* p) const {
-    const bool plain = variant_ == PunktVariant::kCurrent;
     while (p > first) {
       const uint8_t* const character = step_back(first, p);
-      if (plain ? is_kind(*character, kPlainSpace) : space_length(character, p) > 0) return p;
+      if (characters_.is_separator(character, p)) return p;
       p = character;
     }
     return nullptr;
   }
 
-  static Sentence stripped(Sentence s) {
-    const uint8_t* const first = skip_spaces(s.first, s.last);
+  Sentence stripped(Sentence s) const {
+    const uint8_t* const first = characters_.without_leading_space(s.first, s.last);
     return {first, without_trailing_space(first, s.last)};
   }
 
-  static const uint8_t* without_trailing_space(const uint8_t* first, const uint8_t* end) {
+  // str.rstrip()
+  const uint8_t* without_trailing_space(const uint8_t* first, const uint8_t* end) const {
     while (first < end) {
       const uint8_t* const character = step_back(first, end);
-      if (!space_length(character, end)) break;
+      if (!characters_.stripped_length(character, end)) break;
       end = character;
     }
     return end;
@@ -151,14 +150,14 @@ class Punkt {
   template <class Take>
   class Joiner {
    public:
-    explicit Joiner(Take& take) : take_(take) {}
+    Joiner(Take& take, const PunktCharacters& characters) : take_(take), characters_(characters) {}
 
     void add(Sentence next) {
       if (begun_) {
         const uint8_t* const closed = after_closing(next);
         if (closed > next.first) {
           held_.last = closed;
-          next.first = skip_spaces(closed, next.last);
+          next.first = characters_.skip_spaces(closed, next.last);
         }
         finish();
       }
@@ -171,20 +170,23 @@ class Punkt {
 
    private:
     // Past the closing marks that open the sentence, if white space, a dash or nothing follows them.
-    static const uint8_t* after_closing(const Sentence& s) {
+    const uint8_t* after_closing(const Sentence& s) const {
       const uint8_t* p = s.first;
-      while (p < s.last && is_kind(*p, kClosing)) ++p;
-      const bool closes = p == s.last || space_length(p, s.last) || (s.last - p > 1 && p[0] == '-' && p[1] == '-');
-      return closes ? p : s.first;
+      while (p < s.last)
+        if (const size_t length = characters_.closing_length(p, s.last)) p += length;
+        else break;
+      const bool is_dash = s.last - p > 1 && p[0] == '-' && p[1] == '-';
+      return p >= s.last || characters_.space_length(p, s.last) || is_dash ? p : s.first;
     }
 
     Take& take_;
+    const PunktCharacters& characters_;
     Sentence held_{};
     bool begun_ = false;
   };
 
   PunktTables tables_;
-  PunktVariant variant_;
+  PunktCharacters characters_;
 };
 
 }  // namespace bertdata

@@ -8,65 +8,11 @@
 #include <string>
 #include <string_view>
 
+#include "text/punkt_characters.h"
 #include "text/punkt_tables.h"
 #include "unicode/unicode.h"
 
 namespace bertdata {
-
-// Classes of bytes to Punkt. Lead bytes of white space beyond ASCII are kMaybeSpace.
-enum ByteKind : uint8_t {
-  kAsciiSpace = 1,   // str.isspace()
-  kPlainSpace = 2,   // string.whitespace
-  kMaybeSpace = 4,
-  kEndMark = 8,      // . ? !
-  kBreaksWord = 16,  // ends the word before it and stands alone
-  kNeverFirst = 32,  // begins no longer word
-  kClosing = 64,     // goes with the sentence before it
-  kCheckEnd = 128,   // a word may end before it
-};
-
-struct ByteKinds {
-  uint8_t of[256] = {};
-
-  constexpr ByteKinds() {
-    set("\t\n\v\f\r ", kAsciiSpace | kPlainSpace);
-    set("\x1c\x1d\x1e\x1f", kAsciiSpace);
-    set("\xc2\xe1\xe2\xe3", kMaybeSpace);
-    set(".?!", kEndMark);
-    set("?!'\":;*@()[]{}", kBreaksWord);
-    set("\"`:;,&#*@()[]{}-", kNeverFirst);
-    set("\"')]}", kClosing);
-    for (auto& kind : of)
-      if (kind & (kAsciiSpace | kMaybeSpace | kBreaksWord)) kind |= kCheckEnd;
-    set(".-,", kCheckEnd);
-  }
-  constexpr void set(const char* bytes, uint8_t kind) {
-    for (; *bytes; ++bytes) of[static_cast<uint8_t>(*bytes)] |= kind;
-  }
-};
-inline constexpr ByteKinds kByteKinds{};
-
-inline bool is_kind(uint8_t byte, uint8_t kind) { return kByteKinds.of[byte] & kind; }
-
-// Bytes of the white space character at p, 0 if there is none (p < end).
-inline size_t space_length(const uint8_t* p, const uint8_t* end) {
-  if (is_kind(*p, kAsciiSpace)) return 1;
-  if (!is_kind(*p, kMaybeSpace)) return 0;
-  const uint8_t* next = p;
-  return is_python_space(decode_utf8(next, end)) ? static_cast<size_t>(next - p) : 0;
-}
-
-inline const uint8_t* skip_spaces(const uint8_t* p, const uint8_t* end) {
-  while (p < end)
-    if (const size_t length = space_length(p, end)) p += length;
-    else break;
-  return p;
-}
-
-inline const uint8_t* find_space(const uint8_t* p, const uint8_t* end) {
-  while (p < end && !space_length(p, end)) ++p;
-  return p;
-}
 
 // The first byte of the character that ends at p (first < p).
 inline const uint8_t* step_back(const uint8_t* first, const uint8_t* p) {
@@ -75,23 +21,21 @@ inline const uint8_t* step_back(const uint8_t* first, const uint8_t* p) {
   return p;
 }
 
-template <size_t N>
-bool among(const unicode11::Range (&ranges)[N], uint32_t cp) {
-  const auto* found = std::upper_bound(ranges, ranges + N, cp,
-                                       [](uint32_t value, const unicode11::Range& r) { return value < r.first; });
-  return found != ranges && cp <= found[-1].last;
-}
-
 class PunktWords {
  public:
-  explicit PunktWords(const PunktTables& tables) : tables_(tables) {}
+  PunktWords(const PunktTables& tables, const PunktCharacters& characters)
+      : tables_(tables), characters_(characters) {}
 
-  // Whether a sentence ends with a word of the context, its last word not counted.
+  // Whether a sentence ends with a word of the context, its last word not counted. A line that
+  // str.strip() empties has no words.
   bool contain_sentence_end(const uint8_t* p, const uint8_t* end) {
     Word word{}, following{};
-    if (!next_word(p, end, word)) return false;
-    for (; next_word(p, end, following); word = following)
-      if (ends_between(word, following)) return true;
+    for (const uint8_t* last; p < end; p = last + 1) {
+      last = std::find(p, end, '\n');
+      if (characters_.without_leading_space(p, last) == last) continue;
+      for (; next_word(p, last, following); word = following)
+        if (word.first && ends_between(word, following)) return true;
+    }
     return false;
   }
 
@@ -111,42 +55,42 @@ class PunktWords {
     bool is_number, is_abbreviation, ends_sentence;
   };
 
-  static bool next_word(const uint8_t*& p, const uint8_t* end, Word& word) {
-    p = skip_spaces(p, end);
+  bool next_word(const uint8_t*& p, const uint8_t* end, Word& word) const {
+    p = characters_.skip_spaces(p, end);
     if (p == end) return false;
     word.first = p;
     if (const size_t run = run_length(p, end)) {
       p += run;
-    } else if (is_kind(*p++, kNeverFirst)) {
+    } else if (characters_.is_kind(*p++, kNeverFirst)) {
     } else {
-      while (p < end && !(is_kind(*p, kCheckEnd) && word_ends(p, end))) ++p;
+      while (p < end && !(characters_.is_kind(*p, kCheckEnd) && word_ends(p, end))) ++p;
     }
     word.last = p;
     return true;
   }
 
-  // Bytes of the dash, the ellipsis or the spaced ellipsis (on one line) at p, 0 if there is none.
-  static size_t run_length(const uint8_t* p, const uint8_t* end) {
+  // Bytes of the dash, the ellipsis or the spaced ellipsis at p, 0 if there is none.
+  size_t run_length(const uint8_t* p, const uint8_t* end) const {
     if (*p != '.' && *p != '-') return 0;
     const uint8_t* last = p + 1;
     while (last < end && *last == *p) ++last;
     if (last > p + 1) return static_cast<size_t>(last - p);
     return *p == '.' ? spaced_ellipsis(p, end) : 0;
   }
-  static size_t spaced_ellipsis(const uint8_t* p, const uint8_t* end) {
+  size_t spaced_ellipsis(const uint8_t* p, const uint8_t* end) const {
     const uint8_t* last = p + 1;
     size_t more = 0;
-    for (; last < end && *last != '\n'; ++more) {
-      const size_t space = space_length(last, end);
+    for (; last < end; ++more) {
+      const size_t space = characters_.space_length(last, end);
       if (!space || last + space == end || last[space] != '.') break;
       last += space + 1;
     }
     return more < 2 ? 0 : static_cast<size_t>(last - p);
   }
 
-  static bool word_ends(const uint8_t* p, const uint8_t* end) {
+  bool word_ends(const uint8_t* p, const uint8_t* end) const {
     if (*p == ',' && ++p == end) return true;
-    return is_kind(*p, kBreaksWord) || space_length(p, end) || run_length(p, end);
+    return characters_.breaks_word_length(p, end) || characters_.space_length(p, end) || run_length(p, end);
   }
 
   bool ends_between(const Word& word, const Word& following) {
@@ -248,13 +192,14 @@ class PunktWords {
   }
 
   // One letter and its period.
-  static bool is_initial(const Word& word) {
+  bool is_initial(const Word& word) const {
     const uint8_t* p = word.first;
     const uint32_t cp = decode_utf8(p, word.last);
-    return p == word.last - 1 && among(unicode11::k_letter_like, cp);
+    return p == word.last - 1 && characters_.is_letter(cp);
   }
 
   const PunktTables& tables_;
+  const PunktCharacters& characters_;
   std::string word_, following_;
   Text text_, lowered_;
 };

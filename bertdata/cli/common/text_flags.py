@@ -4,9 +4,9 @@ import argparse
 from dataclasses import fields
 from typing import Any
 
-from bertdata.text.settings import PUNKT_VARIANTS, TEXT_RECIPES, SegmentSettings
+from bertdata.text.settings import PUNKT_NAMES, TEXT_RECIPES, SegmentSettings
 
-_CHOICES = {"recipe": TEXT_RECIPES, "punkt": PUNKT_VARIANTS}
+_CHOICES = {"recipe": TEXT_RECIPES, "punkt": PUNKT_NAMES}
 _METAVARS = {int: "N", float: "X", str: "NAME"}
 
 

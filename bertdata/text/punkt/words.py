@@ -5,17 +5,11 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
+from bertdata.text.punkt.patterns import Patterns
 from bertdata.text.punkt.tables import BEGINS_LOWER, LOWER, MIDDLE_UPPER, UPPER, PunktTables
 from bertdata.unicode import characters
 
 NUMBER = "##number##"
-# Marks that end the word before them and stand alone.
-BREAKS_WORD = r"""[?!'":;*@()\[\]{}]"""
-
-# Dashes and ellipses are words of their own: --, ..., and the spaced ". . .", on one line.
-_RUN = r"(?:--+|\.\.+|\.(?:[^\S\n]\.){2,})"
-_WORD_END = rf"(?:\s|\Z|{BREAKS_WORD}|{_RUN})"
-_WORD = re.compile(rf"""{_RUN}|[^\s"`:;,&\#*@()\[\]{{}}\-]\S*?(?=,?{_WORD_END})|\S""")
 _PUNCTUATION = frozenset(";:,.!?")
 _NUMBER = re.compile(r"-?[.,]?0[0,.-]*")
 
@@ -24,34 +18,41 @@ class _Word(NamedTuple):
     """A word and what its form alone tells.
 
     type: lower-cased, NUMBER for any number.
+    is_initial: a letter and a period.
     ends_sentence: it looks like an end: ``.``, ``?``, ``!``, or a period after no known abbreviation.
     """
 
     text: str
     type: str
+    is_initial: bool
     is_abbreviation: bool
     ends_sentence: bool
 
 
-def contains_sentence_end(context: str, tables: PunktTables) -> bool:
+def contains_sentence_end(context: str, tables: PunktTables, patterns: Patterns) -> bool:
     """True if a sentence ends with a word of the context, its last word not counted."""
-    return any(
-        _ends_between(word, following, tables) for word, following in pairwise(_words(context, tables))
+    words = (_word(text, tables, patterns) for text in _texts(context, patterns))
+    return any(_ends_between(word, following, tables) for word, following in pairwise(words))
+
+
+def _texts(context: str, patterns: Patterns) -> Iterator[str]:
+    """The words' texts; a line that Python's ``str.strip`` empties has none."""
+    for line in context.split("\n"):
+        if line.strip():
+            yield from patterns.word.findall(line)
+
+
+def _word(text: str, tables: PunktTables, patterns: Patterns) -> _Word:
+    lowered = characters.lower(text)
+    ends_in_period = text.endswith(".") and not text.endswith("..")
+    is_abbreviation = ends_in_period and _is_abbreviation(lowered[:-1], tables)
+    return _Word(
+        text=text,
+        type=NUMBER if _is_number(lowered) else lowered,
+        is_initial=len(text) == 2 and ends_in_period and patterns.is_letter(text[0]),
+        is_abbreviation=is_abbreviation,
+        ends_sentence=text in ("?", "!") or (ends_in_period and not is_abbreviation),
     )
-
-
-def _words(context: str, tables: PunktTables) -> Iterator[_Word]:
-    for found in _WORD.finditer(context):
-        text = found.group()
-        lowered = characters.lower(text)
-        ends_in_period = text.endswith(".") and not text.endswith("..")
-        is_abbreviation = ends_in_period and _is_abbreviation(lowered[:-1], tables)
-        yield _Word(
-            text=text,
-            type=NUMBER if _is_number(lowered) else lowered,
-            is_abbreviation=is_abbreviation,
-            ends_sentence=text in ("?", "!") or (ends_in_period and not is_abbreviation),
-        )
 
 
 def _is_abbreviation(lowered: str, tables: PunktTables) -> bool:
@@ -76,13 +77,12 @@ def _ends_between(word: _Word, following: _Word, tables: PunktTables) -> bool:
     context = tables.contexts.get(following_type, 0)
     starts = _starts_sentence(following, context)
     is_upper = characters.is_upper(following.text[0])
-    is_initial = _is_initial(word.text)
     is_ellipsis = word.text.endswith("..")
-    if (word.is_abbreviation or is_ellipsis) and not is_initial:
+    if (word.is_abbreviation or is_ellipsis) and not word.is_initial:
         return starts is True or (is_upper and following_type in tables.sentence_starters)
-    if is_initial or word_type == NUMBER:
+    if word.is_initial or word_type == NUMBER:
         # "J. Bach", "the 3. edition"; a name is a capitalised word never met in lower case.
-        is_name = is_initial and starts is None and is_upper and not context & LOWER
+        is_name = word.is_initial and starts is None and is_upper and not context & LOWER
         if starts is False or is_name:
             return False
     return word.ends_sentence
@@ -98,10 +98,6 @@ def _starts_sentence(word: _Word, context: int) -> bool | None:
     if characters.is_lower(first) and (context & UPPER or not context & BEGINS_LOWER):
         return False
     return None
-
-
-def _is_initial(text: str) -> bool:
-    return len(text) == 2 and characters.is_letter_like(text[0])
 
 
 def _without_period(word_type: str) -> str:

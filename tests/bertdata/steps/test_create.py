@@ -20,7 +20,7 @@ from bertdata.errors import (
 )
 from bertdata.steps.progress import StepProgress
 from tests.support.commands import SMALL, Program, files_below
-from tests.support.paths import ROOT
+from tests.support.paths import EXTRACTED, ROOT
 from tests.support.plain_objective import NAME as PLAIN
 
 
@@ -238,6 +238,24 @@ def test_extract_and_segment_make_the_command_lines_bytes(command_line, punkt_ta
     stages = ["collecting templates", "extracting articles", "segmenting"]
     assert list(dict.fromkeys(now.stage for now in told)) == stages
     assert told[-1].done == told[-1].total
+
+
+def test_segment_takes_the_releases_of_nltk_and_current(command_line, punkt_tables, tmp_path):
+    given = ("--eval-articles", 5, "--workers", 1, "--punkt")
+    assert command_line("segment", EXTRACTED, "--output", tmp_path / "a", *given, "current").status == 0
+    for punkt, name in (("3.10.0", "b"), ("current", "c"), ("3.10.4", "d")):
+        bertdata.segment(EXTRACTED, tmp_path / name, eval_articles=5, punkt=punkt, workers=1)
+    assert same_bytes(tmp_path / "a", tmp_path / "b")
+    assert same_bytes(tmp_path / "a", tmp_path / "c")
+    variants = [json.loads((tmp_path / n / "manifest.json").read_text())["punkt"]["variant"] for n in "ad"]
+    assert variants == ["3.10.0", "3.10.4"]
+    part = "part-00000-of-00500"  # the golden articles hold quotes and guillemets
+    assert (tmp_path / "a" / part).read_bytes() != (tmp_path / "d" / part).read_bytes()
+    refused = command_line("segment", EXTRACTED, "--output", tmp_path / "a", *given, "3.5")
+    assert refused.status == 2
+    assert all(name in refused.err for name in ("3.4.5", "3.10.0", "3.10.4", "current"))
+    with pytest.raises(SettingsError, match=r"'3.5', expected one of 3.4.5, 3.10.0, 3.10.4, current"):
+        bertdata.segment(EXTRACTED, tmp_path / "e", punkt="3.5")
 
 
 def test_extract_takes_a_day_as_text_and_refuses_what_is_none(tmp_path):

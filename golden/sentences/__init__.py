@@ -1,0 +1,1 @@
+"""Sentences as releases of nltk split them."""
