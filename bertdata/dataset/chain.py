@@ -24,6 +24,7 @@ from bertdata.io import storage
 from bertdata.io.file_check import FileEntry, check_file, md5_of
 from bertdata.io.manifest_file import MANIFEST_NAME
 from bertdata.text.manifest import ARTICLES_COPY, TextManifest
+from bertdata.text.punkt.variants import variant_named
 from bertdata.wiki.articles.manifest import ArticlesManifest
 
 
@@ -208,7 +209,8 @@ def _description(manifest: AnyManifest) -> str:
         return f"dataset, {manifest.plan.title}, {_count(len(manifest.shards), 'shard')}"
     files = _count(len(manifest.files), "file")
     if isinstance(manifest, TextManifest):
-        return f"text, {manifest.settings['recipe']}, Punkt {manifest.punkt['variant']}, {files}"
+        variant = variant_named(manifest.punkt["variant"])
+        return f"text, {manifest.settings['recipe']}, Punkt {variant}, {files}"
     return f"articles, {manifest.extractor['name']} {manifest.extractor['version']}, {files}"
 
 

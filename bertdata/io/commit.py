@@ -48,7 +48,8 @@ class Commit:
 
     kind: of the manifest (dataset, text, articles). manifest_terms: the terms in a finished
     directory's manifest of that kind, from its bytes and its path. may_grow: terms, lists, to which a run
-    may add that takes up an unfinished one; it sees for itself which pieces still fit.
+    may add that takes up an unfinished one; it sees for itself which pieces still fit. renamed: for a
+    term, the values that earlier versions named otherwise, by their old names.
     """
 
     def __init__(
@@ -59,12 +60,14 @@ class Commit:
         manifest_terms: Callable[[bytes, str], Terms],
         *,
         may_grow: tuple[str, ...] = (),
+        renamed: Mapping[str, Mapping[str, str]] | None = None,
     ) -> None:
         self.directory = directory
         self.terms = dict(terms)
         self._kind = kind
         self._manifest_terms = manifest_terms
         self._may_grow = may_grow
+        self._renamed = dict(renamed or {})
 
     @property
     def unfinished(self) -> str:
@@ -154,7 +157,17 @@ class Commit:
         return held and self.manifest() is None
 
     def found_terms(self) -> dict[str, Any] | None:
-        """The terms of the finished directory that is there, else of the run that was begun in it."""
+        """The terms of the finished directory that is there, else of the run that was begun in it.
+
+        Values have their names of today.
+        """
+        found = self._recorded_terms()
+        for name, names in self._renamed.items():
+            if found is not None and isinstance(value := found.get(name), str):
+                found[name] = names.get(value, value)
+        return found
+
+    def _recorded_terms(self) -> dict[str, Any] | None:
         if (manifest := self.manifest()) is not None:
             where = self.path(MANIFEST_NAME)
             kind = parse_json(manifest, where).get("kind", self._kind)

@@ -20,6 +20,7 @@ from bertdata.text.manifest import (
     plan_terms,
 )
 from bertdata.text.plan import TextPlan
+from bertdata.text.punkt.variants import ALIASES
 from bertdata.wiki.articles.manifest import parse_articles_manifest
 
 
@@ -31,7 +32,7 @@ class TextDirectory:
         self._punkt = {"variant": plan.settings.punkt, "tables": dict(sorted(PUNKT.files.items()))}
         self._cited = None if plan.articles is None else md5_of(plan.articles)
         terms = plan_terms(plan.settings.as_json(), self._punkt, self._cited, plan.inputs)
-        self.commit = Commit(directory, KIND, terms, _manifest_terms)
+        self.commit = Commit(directory, KIND, terms, _manifest_terms, renamed={"punkt": ALIASES})
 
     @contextmanager
     def open(self, name: str) -> Iterator[HashingSink]:

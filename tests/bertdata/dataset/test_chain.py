@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from bertdata.text.manifest import parse_text_manifest
 from bertdata.text.reading import find_extracted_files
 from bertdata.text.segment import segment
 from bertdata.text.settings import SegmentSettings
@@ -199,6 +200,18 @@ def test_an_input_that_upstream_does_not_list_is_a_fault(
         assert words in outcome.out
     else:
         assert "sources/parts.json: " in outcome.err
+
+
+def test_parts_of_an_earlier_version_that_say_current_are_read(bertdata: Program, place: Path) -> None:
+    manifest = place / "results" / "manifest.json"
+    edit(manifest, lambda value: value["punkt"].update(variant="current"))
+    sums = parse_text_manifest(manifest.read_bytes(), "manifest.json").md5sums()
+    (place / "results" / "MD5SUMS").write_bytes(sums)
+    shutil.rmtree(place / "shards")
+    assert make_shards(place) == 0
+    outcome = chain(bertdata, place, place / "results")
+    assert outcome.status == 0, outcome.out
+    assert "  <- parts: text, mlperf, Punkt 3.10.0, 3 files" in outcome.out
 
 
 def test_a_missing_copy_of_the_articles_ends_the_chain_plainly(bertdata: Program, place: Path) -> None:

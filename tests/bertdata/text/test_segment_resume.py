@@ -7,6 +7,7 @@ import pytest
 
 from bertdata.errors import DatasetError, InputError
 from bertdata.io.commit import Commit
+from bertdata.io.manifest_file import seal, unseal
 from bertdata.text import write_shards
 from bertdata.text.directory import TextDirectory
 from bertdata.text.plan import find_articles
@@ -172,7 +173,7 @@ def test_other_settings_are_refused(articles: list[str], tmp_path: Path, die_aft
     before = contents(tmp_path / "out")
     for settings, words in (
         (SegmentSettings(eval_articles=6, block_size=BLOCK), "eval_articles 5, now 6"),
-        (SegmentSettings(eval_articles=5, block_size=BLOCK, punkt="current"), "punkt '3.4.5', now 'current'"),
+        (SegmentSettings(eval_articles=5, block_size=BLOCK, punkt="current"), "punkt '3.4.5', now '3.10.0'"),
         (NVIDIA, "recipe 'mlperf', now 'nvidia'"),
     ):
         with pytest.raises(DatasetError, match=f"was made with other settings: .*{words}"):
@@ -180,6 +181,49 @@ def test_other_settings_are_refused(articles: list[str], tmp_path: Path, die_aft
     with pytest.raises(DatasetError, match=r"other inputs \(AA?/?wiki_11|other inputs \(wiki_11\)"):
         segment(articles[:-1], str(tmp_path / "out"), MLPERF, load_period_splitter)
     assert contents(tmp_path / "out") == before
+
+
+def current(**changes: object) -> SegmentSettings:
+    return SegmentSettings(**{"eval_articles": 5, "block_size": BLOCK, "punkt": "current", **changes})
+
+
+def test_the_manifest_resolves_an_alias_of_a_variant(articles: list[str], tmp_path: Path) -> None:
+    run(articles, tmp_path / "out", current())
+    assert json.loads((tmp_path / "out" / "manifest.json").read_text())["punkt"]["variant"] == "3.10.0"
+    assert run(articles, tmp_path / "out", current(punkt="3.10.0")) == []
+    with pytest.raises(DatasetError, match=r"punkt '3.10.0', now '3.10.4'"):
+        run(articles, tmp_path / "out", current(punkt="3.10.4"))
+
+
+@pytest.mark.parametrize("punkt", ["current", "3.10.0"])
+def test_a_finished_directory_that_says_current_is_one_of_3_10_0(
+    articles: list[str], tmp_path: Path, punkt: str
+) -> None:
+    out = tmp_path / "out"
+    run(articles, out, current())
+    manifest = out / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"3.10.0"', '"current"'))  # an earlier version's
+    before = contents(out)
+    assert run(articles, out, current(punkt=punkt)) == []
+    with pytest.raises(DatasetError, match=r"punkt '3.10.0', now '3.10.4'"):
+        run(articles, out, current(punkt="3.10.4"))
+    assert contents(out) == before  # what is made of the parts cites this manifest's md5
+
+
+@pytest.mark.parametrize("punkt", ["current", "3.10.0"])
+def test_a_begun_directory_that_says_current_is_taken_up(
+    articles: list[str], tmp_path: Path, punkt: str
+) -> None:
+    run(articles, tmp_path / "whole", current())
+    run(articles, tmp_path / "out", current(), 5)
+    plan = tmp_path / "out" / "unfinished" / "plan.json"
+    terms = unseal(plan.read_bytes(), str(plan))
+    assert terms["punkt"] == "3.10.0"
+    plan.write_bytes(seal({**terms, "punkt": "current"}))  # an earlier version's
+    with pytest.raises(DatasetError, match=r"punkt '3.10.0', now '3.10.4'"):
+        run(articles, tmp_path / "out", current(punkt="3.10.4"))
+    assert len(run(articles, tmp_path / "out", current(punkt=punkt))) < FILES
+    assert contents(tmp_path / "out") == contents(tmp_path / "whole")
 
 
 def test_a_setting_of_the_other_recipe_is_none_of_this_one(articles: list[str], tmp_path: Path) -> None:
