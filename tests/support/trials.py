@@ -30,6 +30,7 @@ def run_trials(trials: Mapping[str, Any], processes: int, place: Path) -> dict[s
 def _work(trials: Path, place: Path) -> None:
     """One process's part of all trials."""
     torch.set_num_threads(1)
+    Cpu.bucket_mb = 1  # what bandwidth is measured with; more than all weights
     workers = TorchDistributed(Cpu(Config.of()))
     for name, trial in pickle.loads(trials.read_bytes()).items():
         (place / f"{name}-{workers.rank}").write_bytes(pickle.dumps(trial.train(workers)))

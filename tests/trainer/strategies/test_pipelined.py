@@ -56,7 +56,15 @@ HALF = {
     "bf16 adamw 2 x 2": Trial(stages=2, copies=2, updates=20, settings=BF16 | ADAMW),
 }
 SKIPPING = {"fp16": Trial(stages=2, updates=12, model=DROPOUT, settings=FP16)}
-RECOMPUTED = {name: replace(CLOSE[name], recomputes=True) for name in ("pre-norm", "lengths")}
+# In few updates; the others' many are thorough.
+CLOSE |= {
+    "few by 2 stages": replace(CLOSE["2 stages"], updates=3),
+    "few by 2 x 2": replace(CLOSE["2 x 2"], updates=3),
+    "few by 4 stages": Trial(stages=4, micro_batches=2, updates=2, settings=ADAMW),
+    "few lengths": replace(CLOSE["lengths"], updates=2),
+}
+HALF["few bf16 adamw"] = replace(HALF["bf16 adamw"], updates=3)
+RECOMPUTED = {name: replace(CLOSE[name], recomputes=True) for name in ("pre-norm", "lengths", "few lengths")}
 SEVERAL = CLOSE | HALF
 TRIALS = {
     **{f"{name}, one micro-batch": trial for name, trial in EXACT.items()},
@@ -64,6 +72,16 @@ TRIALS = {
     **SKIPPING,
     **{f"recomputed {name}": trial for name, trial in RECOMPUTED.items()},
 }
+
+
+def is_quick(name: str) -> bool:
+    return "few " in name or name in SKIPPING or name.endswith(", one micro-batch")
+
+
+def names(*trials: Mapping[str, Trial]) -> list[object]:
+    """The names as parameters; thorough are all but those of few updates."""
+    found = [name for some in trials for name in some]
+    return [name if is_quick(name) else pytest.param(name, marks=pytest.mark.thorough) for name in found]
 
 
 @cache
@@ -79,14 +97,27 @@ def in_order(trial: Trial) -> Result:
     return train(trial, Single(Cpu(Config.of())), in_order=True)
 
 
+class Results(dict[str, list[Result]]):
+    """The results of each worker, by rank; the quick trials are made together, and so are the others."""
+
+    def __init__(self, factory: pytest.TempPathFactory) -> None:
+        super().__init__()
+        self._factory = factory
+
+    def __missing__(self, wanted: str) -> list[Result]:
+        workers = TRIALS[wanted].workers
+        trials = {
+            name: trial
+            for name, trial in TRIALS.items()
+            if (trial.workers, is_quick(name)) == (workers, is_quick(wanted))
+        }
+        self.update(run_trials(trials, workers, self._factory.mktemp("stages")))
+        return self[wanted]
+
+
 @pytest.fixture(scope="module")
-def by_stages(tmp_path_factory) -> Mapping[str, list[Result]]:
-    """The results of each worker, by rank."""
-    results: dict[str, list[Result]] = {}
-    for workers in (2, 4):
-        trials = {name: trial for name, trial in TRIALS.items() if trial.workers == workers}
-        results |= run_trials(trials, workers, tmp_path_factory.mktemp("stages"))
-    return results
+def by_stages(tmp_path_factory) -> Results:
+    return Results(tmp_path_factory)
 
 
 def difference(found: Tensor, wanted: Tensor) -> float:
@@ -99,7 +130,7 @@ def matters(name: str) -> bool:
     return not name.endswith("key.bias")
 
 
-@pytest.mark.parametrize("name", SEVERAL)
+@pytest.mark.parametrize("name", names(SEVERAL))
 def test_stages_start_with_the_weights_of_one_process_to_the_bit(name, by_stages):
     wanted, found = alone(TRIALS[name]).first, by_stages[name]
     assert {key for one in found for key in one.first} == set(wanted)
@@ -113,7 +144,7 @@ def test_with_one_micro_batch_training_has_the_bits_of_one_process(name, by_stag
     assert_same_bits(found, wanted)
 
 
-@pytest.mark.parametrize("name", [*SEVERAL, *SKIPPING])
+@pytest.mark.parametrize("name", names(SEVERAL, SKIPPING))
 def test_training_has_the_bits_of_one_process_that_adds_up_in_the_same_order(name, by_stages):
     """So all differences from the usual order, below, are those of sums of the same gradients."""
     assert_same_bits(by_stages[name], in_order(TRIALS[name]))
@@ -132,7 +163,7 @@ def same(one: Tensor, other: Tensor) -> bool:
     return torch.equal(one.view(torch.int32), other.view(torch.int32))
 
 
-@pytest.mark.parametrize("name", SEVERAL)
+@pytest.mark.parametrize("name", names(SEVERAL))
 def test_first_losses_and_gradients_are_those_of_one_process(name, by_stages):
     """To the bit, but for the word embeddings, whose two uses are added up by stage, not by micro-batch.
 
@@ -150,7 +181,7 @@ def test_first_losses_and_gradients_are_those_of_one_process(name, by_stages):
                 assert difference(gradient, wanted.gradients[key]) < (1e-7 if is_exact else 1e-5), key
 
 
-@pytest.mark.parametrize("name", CLOSE)
+@pytest.mark.parametrize("name", names(CLOSE))
 def test_after_up_to_20_updates_weights_are_those_of_one_process(name, by_stages):
     wanted, found = alone(TRIALS[name]), by_stages[name]
     assert all(not torch.equal(wanted.weights[key], wanted.first[key]) for key in wanted.weights)
@@ -164,7 +195,7 @@ def test_after_up_to_20_updates_weights_are_those_of_one_process(name, by_stages
     assert not far
 
 
-@pytest.mark.parametrize("name", HALF)
+@pytest.mark.parametrize("name", names(HALF))
 def test_in_bf16_the_order_of_sums_changes_less_than_the_precision_does(name, by_stages):
     """A difference of 1e-8 flips roundings of activations, each of which is of the precision's size.
 
@@ -192,14 +223,14 @@ def test_in_fp16_all_stages_skip_the_same_updates(by_stages):
     assert min(applied, skipped) > 0
 
 
-@pytest.mark.parametrize("name", SEVERAL)
+@pytest.mark.parametrize("name", names(SEVERAL))
 def test_both_copies_of_the_word_embeddings_stay_the_same_to_the_bit(name, by_stages):
     held = [one.weights[TIED] for one in by_stages[name] if TIED in one.weights]
     assert len(held) == 2 * TRIALS[name].copies
     assert all(torch.equal(weight, held[0]) for weight in held)
 
 
-@pytest.mark.parametrize("name", CLOSE)
+@pytest.mark.parametrize("name", names(CLOSE))
 def test_only_the_last_stage_reports_the_losses_of_one_process(name, by_stages):
     trial, wanted = TRIALS[name], torch.stack(alone(TRIALS[name]).values)
     reported = [torch.stack(one.values) for one in by_stages[name]]
@@ -207,14 +238,14 @@ def test_only_the_last_stage_reports_the_losses_of_one_process(name, by_stages):
     torch.testing.assert_close(sum(reported), wanted, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", RECOMPUTED)
+@pytest.mark.parametrize("name", names(RECOMPUTED))
 def test_recomputed_activations_change_no_bit(name, by_stages):
     pairs = zip(by_stages[f"recomputed {name}"], by_stages[name], strict=True)
     for recomputed, kept in pairs:
         assert all(torch.equal(value, kept.weights[key]) for key, value in recomputed.weights.items())
 
 
-@pytest.mark.parametrize("name", [name for name, trial in CLOSE.items() if trial.evaluates])
+@pytest.mark.parametrize("name", names({name: trial for name, trial in CLOSE.items() if trial.evaluates}))
 def test_only_the_last_stage_measures_what_one_process_does(name, by_stages):
     trial = TRIALS[name]
     found = [one.evaluated for one in by_stages[name]]

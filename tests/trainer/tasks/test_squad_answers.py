@@ -27,9 +27,9 @@ EN_384, EN_96 = "xquad.en__s384__d128__q64", "xquad.en__s96__d32__q24"
 DE_256 = "xquad.de__s256__d96__q40"
 CASES = [
     (EN_384, "seed0"),
-    (EN_96, "seed0"),
-    (DE_256, "seed3"),
-    (EN_96, "seed7__ties"),
+    pytest.param(EN_96, "seed0", marks=pytest.mark.thorough),
+    pytest.param(DE_256, "seed3", marks=pytest.mark.thorough),
+    pytest.param(EN_96, "seed7__ties", marks=pytest.mark.thorough),
     (EN_96, "seed7__ties__v2"),
 ]
 EDGES = (
