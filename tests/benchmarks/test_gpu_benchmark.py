@@ -1,5 +1,7 @@
 """The benchmark of GPUs, on a processor: its counts, its table, its refusals."""
 
+import subprocess
+
 import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
@@ -79,6 +81,20 @@ def test_options_can_be_named_and_are_settings():
         assert not cudnn or (config.model.settings()["attention_probs_dropout_prob"] * 16).is_integer()
 
 
-def test_a_failure_is_told_in_its_cell():
-    found = gpu.in_a_process({"device": "cpu", "vocab_size": 100, "hidden_size": 30}, 1)
-    assert "hidden_size is 30, no multiple of num_attention_heads" in found["error"]
+WRONG = {"device": "cpu", "vocab_size": 100, "hidden_size": 30}
+
+
+def test_a_failure_is_told_in_its_cell(monkeypatch, capsys):
+    """The process's program run in this one."""
+
+    def run(command, **_):
+        status = gpu.main(command[command.index("benchmarks.gpu") + 1 :])
+        return subprocess.CompletedProcess(command, status, *capsys.readouterr())
+
+    monkeypatch.setattr(gpu.subprocess, "run", run)
+    assert "hidden_size is 30, no multiple of num_attention_heads" in gpu.in_a_process(WRONG, 1)["error"]
+
+
+@pytest.mark.thorough
+def test_a_failure_in_a_process_of_its_own_is_told_in_its_cell():
+    assert "hidden_size is 30, no multiple of num_attention_heads" in gpu.in_a_process(WRONG, 1)["error"]

@@ -100,7 +100,17 @@ DAMAGE = [
 ]
 
 
-@pytest.mark.parametrize(("name", "damage"), DAMAGE)
+@pytest.mark.parametrize(
+    ("make", "name", "damage"),
+    [
+        *(("create", name, damage) for name, damage in DAMAGE),
+        *(
+            pytest.param("Beam", name, damage, marks=() if damage is Path.unlink else pytest.mark.thorough)
+            for name, damage in DAMAGE
+        ),
+    ],
+    indirect=["make"],
+)
 def test_what_was_damaged_after_it_was_noted_is_made_again_and_nothing_else(
     make: Make,
     unfinished: dict[str, bytes],

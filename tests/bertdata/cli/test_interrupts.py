@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from bertdata.cli.main import main
 from tests.support.commands import Program, contents, files_below
 from tests.support.paths import ROOT
 
@@ -79,6 +80,16 @@ def create(parts: list[Path], vocabulary: Path, output: Path) -> list[str]:
     return ["create", *map(str, parts), "--output", str(output), "--vocab", str(vocabulary), *flags]
 
 
+@pytest.fixture(scope="module")
+def undisturbed(
+    corpus: list[Path], small_vocabulary_file: Path, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, bytes]:
+    """The files of a run that nothing cuts short."""
+    output = tmp_path_factory.mktemp("undisturbed") / "out"
+    assert main([*create(corpus, small_vocabulary_file, output), "--workers=1"]) == 0
+    return contents(output)
+
+
 def run_planted(point: str, words: list[str]) -> "subprocess.CompletedProcess[str]":
     code = f"{RUN}\n{point}\nrunpy.run_module('bertdata', run_name='__main__', alter_sys=True)"
     command = [sys.executable, "-c", code, *words]
@@ -87,7 +98,12 @@ def run_planted(point: str, words: list[str]) -> "subprocess.CompletedProcess[st
 
 @pytest.mark.parametrize("point", POINTS)
 def test_ctrl_c_ends_with_its_line_and_status(
-    point: str, bertdata: Program, corpus: list[Path], small_vocabulary_file: Path, tmp_path: Path
+    point: str,
+    bertdata: Program,
+    corpus: list[Path],
+    small_vocabulary_file: Path,
+    undisturbed: dict[str, bytes],
+    tmp_path: Path,
 ) -> None:
     words = create(corpus, small_vocabulary_file, tmp_path / "out")
     done = run_planted(POINTS[point], words)
@@ -95,9 +111,8 @@ def test_ctrl_c_ends_with_its_line_and_status(
     assert (done.returncode, last, done.stdout) == (130, INTERRUPTED, "")
     assert all(line.startswith("made part-") for line in lines), done.stderr
     assert not [name for name in files_below(tmp_path / "out") if name.endswith(".tmp")]
-    assert bertdata(*words).status == 0
-    assert bertdata(*create(corpus, small_vocabulary_file, tmp_path / "undisturbed")).status == 0
-    assert contents(tmp_path / "out") == contents(tmp_path / "undisturbed")
+    assert bertdata(*words, "--workers=1").status == 0
+    assert contents(tmp_path / "out") == undisturbed
 
 
 @pytest.mark.parametrize("method", ["write", "close"])

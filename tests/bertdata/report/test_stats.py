@@ -198,7 +198,7 @@ def test_phases_are_datasets_of_their_own(bertdata, made):
         ("nvidia phase 1", 128),
         ("nvidia phase 2", 512),
     ]
-    text = bertdata("stats", made / "phases").out
+    text = bertdata("stats", made / "phases", "--workers=1").out
     assert f"{made}/phases/phase1: nvidia phase 1\n" in text
     assert f"{made}/phases/phase2: nvidia phase 2\n" in text
 
@@ -260,9 +260,9 @@ def test_without_a_vocabulary_the_id_of_mask_is_taken_from_the_data_and_said_so(
     [taken] = stats_of(bertdata, dataset)
     assert taken["masks"].pop("mask_id") == {"id": known["masks"].pop("mask_id")["id"], "source": "data"}
     assert taken == known
-    text = bertdata("stats", dataset).out
+    text = bertdata("stats", dataset, "--workers=1").out
     assert "by the data, it stands at most masked positions; --vocab makes it certain" in text
-    text = bertdata("stats", made / "tfrecord", "--vocab", small_vocabulary_file).out
+    text = bertdata("stats", made / "tfrecord", "--vocab", small_vocabulary_file, "--workers=1").out
     assert "by the vocabulary" in text
     assert "by the data" not in text
 
@@ -290,7 +290,7 @@ def test_another_vocabulary_than_the_datasets_is_refused(bertdata, made):
 
 
 def test_the_histogram_in_text_holds_every_example(bertdata, made):
-    text = bertdata("stats", made / "tfrecord").out
+    text = bertdata("stats", made / "tfrecord", "--workers=1").out
     bins = re.findall(r"^ +(\d+) to +(\d+) +([\d,]+)", text, re.MULTILINE)
     [found] = stats_of(bertdata, made / "tfrecord")
     assert sum(int(count.replace(",", "")) for _, _, count in bins) == found["examples"]
@@ -360,7 +360,7 @@ def test_a_picture_without_matplotlib_names_the_package_before_any_work(
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     outcome = bertdata("stats", made / "tfrecord", "--picture", tmp_path / "a.svg")
     outcome.assert_one_error(2, "--picture needs the package matplotlib", "pip install '.[pictures]'")
-    assert bertdata("stats", made / "tfrecord").status == 0
+    assert bertdata("stats", made / "tfrecord", "--workers=1").status == 0
 
 
 # --- bad input ------------------------------------------------------------------------------------
