@@ -181,7 +181,13 @@ def load_trainer(place: Path) -> None:
         import horovod.torch  # noqa: F401
 
     sizes = ["--hidden-size=16", "--num-hidden-layers=1", "--num-attention-heads=2", "--batch-size=1"]
-    words = ["--generated-data", f"--output-dir={place}/warm up", "--steps=1", "--no-progress-bar"]
+    words = [
+        "--generated-data",
+        f"--output-dir={place}/warm up",
+        "--steps=1",
+        "--no-progress-bar",
+        "--no-logs",
+    ]
     with open(os.devnull, "w") as nowhere:
         sys.stderr, said = nowhere, sys.stderr
         status = main(["pretrain", *sizes, *words])

@@ -91,6 +91,11 @@ class Fixture:
         return [tensor.detach().view(torch.int32).flatten().tolist() for tensor in tensors]
 
 
+def thorough_if(condition: bool, *values: object) -> object:
+    """Parameters of a test; to compile a step takes a third of a second."""
+    return pytest.param(*values, marks=pytest.mark.thorough if condition else ())
+
+
 @pytest.fixture(autouse=True)
 def fresh_compiler() -> None:
     torch._dynamo.reset()
@@ -144,10 +149,18 @@ def test_plain_operations_and_fused_kernels_end_at_the_same_weights(optimiser):
 # Skipped updates
 
 
-@pytest.mark.parametrize("kind", [Cpu, Plain, Compiling])
-@pytest.mark.parametrize("precision", ["bf16", "fp16"])
-@pytest.mark.parametrize("optimiser", OPTIMISERS)
-def test_a_gradient_that_is_not_finite_leaves_every_bit(kind, precision, optimiser):
+@pytest.mark.parametrize(
+    ("optimiser", "precision", "kind"),
+    [
+        thorough_if(
+            kind is Compiling and optimiser not in ("lamb-nvidia", "adamw"), optimiser, precision, kind
+        )
+        for optimiser in OPTIMISERS
+        for precision in ("bf16", "fp16")
+        for kind in (Cpu, Plain, Compiling)
+    ],
+)
+def test_a_gradient_that_is_not_finite_leaves_every_bit(optimiser, precision, kind):
     made = Fixture(kind, optimiser=optimiser, precision=precision)
     with torch.no_grad():
         made.weights["layer.weight"][0, 0] = -0.0
@@ -250,8 +263,14 @@ def test_a_step_reads_no_value(kind, precision, optimiser):
     assert seen.copies == 0
 
 
-@pytest.mark.parametrize("optimiser", ["lamb-nvidia", "adamw-bert", "momentum"])
-@pytest.mark.parametrize("precision", ["fp32", "bf16", "fp16"])
+@pytest.mark.parametrize(
+    ("precision", "optimiser"),
+    [
+        thorough_if((number - other) % 3 > 0, precision, optimiser)  # each of them once otherwise
+        for number, precision in enumerate(["fp16", "bf16", "fp32"])
+        for other, optimiser in enumerate(["lamb-nvidia", "adamw-bert", "momentum"])
+    ],
+)
 def test_a_compiled_step_is_one_graph_for_all_rates_counts_and_scales(precision, optimiser):
     made = Fixture(Compiling, precision=precision, optimiser=optimiser, clipping="per_update")
     for number in range(8):
