@@ -175,7 +175,7 @@ floats = st.one_of(st.just(b"\0\0\x80\x3f"), st.binary(min_size=4, max_size=4))
 def number_lists(draw: st.DrawFn, numbers: st.SearchStrategy[bytes], wire_type: int) -> bytes:
     """Numbers packed, one by one, or both in turn."""
     parts = []
-    for group in draw(st.lists(st.lists(numbers, max_size=5), max_size=3)):
+    for group in draw(st.lists(st.lists(numbers, max_size=3), max_size=3)):
         if draw(st.booleans()):
             parts.append(draw(messages(1, b"".join(group))))
         else:
@@ -269,19 +269,20 @@ def protobufs_canonical_form(payload: bytes) -> bytes:
 
 @tries(3)
 @given(payload=payloads())
-@pytest.mark.parametrize("engine", ENGINES)
-def test_the_canonical_form_is_protobufs_deterministic_serialisation(engine, payload):
-    assert canonical(frame(payload), engine) == frame(protobufs_canonical_form(payload))
+def test_the_canonical_form_is_protobufs_deterministic_serialisation(payload):
+    expected = frame(protobufs_canonical_form(payload))
+    for engine in ENGINES:
+        assert canonical(frame(payload), engine) == expected, engine
 
 
 @given(payload=payloads(), seed=st.integers(0, 1 << 30))
-@pytest.mark.parametrize("engine", ENGINES)
-def test_the_canonical_form_of_records_does_not_depend_on_their_number(engine, payload, seed):
+def test_the_canonical_form_of_records_does_not_depend_on_their_number(payload, seed):
     small = b"\x0a\0"
     records = [payload, small, payload, payload, b"", small, payload]
     Random(seed).shuffle(records)
     expected = b"".join(frame(protobufs_canonical_form(record)) for record in records)
-    assert canonical(b"".join(map(frame, records)), engine) == expected
+    for engine in ENGINES:
+        assert canonical(b"".join(map(frame, records)), engine) == expected, engine
 
 
 @needs_kernels

@@ -30,7 +30,17 @@ from tests.support.strategies import (
 pytestmark = pytest.mark.skipif(not _native.available(), reason="the kernels are not built")
 
 LETTERS = vocabulary_lines([*SPECIAL_TOKENS, *"abcdexyz", *(f"##{letter}" for letter in "abcdexyz")])
-PLANES = [range(start, start + 0x10000) for start in range(0, 0x110000, 0x10000)]
+PLANES = {f"plane{start >> 16}": range(start, start + 0x10000) for start in range(0, 0x110000, 0x10000)}
+ENDS_OF_PLANES = [point for plane in PLANES.values() for point in (*plane[:128], *plane[-128:])]
+WITH_TABLES = {"plane0", "plane1", "plane2", "plane14"}
+"""Planes with characters that a rule tells from their neighbours; all others are unassigned, or private."""
+POINTS = [
+    pytest.param(ENDS_OF_PLANES, id="ends of planes"),
+    *(
+        pytest.param(plane, id=name, marks=() if name in WITH_TABLES else pytest.mark.thorough)
+        for name, plane in PLANES.items()
+    ),
+]
 
 
 def plain(documents: Documents) -> tuple[list[int], int, list[int], list[int], int | None]:
@@ -224,7 +234,7 @@ def empty_caches() -> Iterator[None]:
 
 @pytest.mark.usefixtures("empty_caches")
 @pytest.mark.parametrize(("dialect", "lower_case"), [("mlperf", True), ("nvidia", False)])
-@pytest.mark.parametrize("plane", PLANES, ids=lambda plane: f"plane{plane.start >> 16}")
+@pytest.mark.parametrize("plane", POINTS)
 def test_engines_treat_every_code_point_alike(plane, dialect, lower_case):
     points = [chr(point) for point in plane if not 0xD800 <= point < 0xE000 and chr(point) not in "\r\n"]
     rules = DIALECTS[dialect]

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from bertdata._native import Engine
 from bertdata.errors import (
     BertDataError,
     DatasetError,
@@ -628,19 +629,29 @@ def test_workers_started_in_any_way_give_the_same_bytes(
     assert extracted(sample, tmp_path / "ours", workers=2) == extracted(sample, tmp_path / "one")
 
 
-def test_nesting_deeper_than_python_recurses_does_not_depend_on_the_caller(tmp_path: Path) -> None:
-    text = "{{t|" * 3 + "{{{a|" * 400 + "deep" + "}}}" * 400 + "}}" * 3
+@pytest.mark.parametrize(
+    ("calls", "arguments", "others", "engine"),
+    [
+        (0, 150, 100, "python"),  # too deep only for a process forked at depth 500 that counted from there
+        pytest.param(3, 400, 300, "native", marks=pytest.mark.thorough),
+    ],
+)
+def test_nesting_deeper_than_python_recurses_does_not_depend_on_the_caller(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, calls: int, arguments: int, others: int, engine: Engine
+) -> None:
+    monkeypatch.setattr(process_pool, "start_method", lambda: "fork")
+    text = "{{t|" * calls + "{{{a|" * arguments + "deep" + "}}}" * arguments + "}}" * calls
     source = write_dump(
         tmp_path / "dump.xml",
         page("Template:T", "{{{1}}}" + text, number=1, namespace=10),
-        page("Deep", text + "{{t|" + "{{{b|" * 300 + "x" + "}}}" * 300 + "}}", number=2),
+        page("Deep", text + "{{t|" + "{{{b|" * others + "x" + "}}}" * others + "}}", number=2),
     )
 
     def at_depth(depth: int) -> dict[str, bytes]:
         return at_depth(depth - 1) if depth else files_of(f"depth{len(list(tmp_path.iterdir()))}")
 
     def files_of(name: str) -> dict[str, bytes]:
-        extract(source, tmp_path / name, ON_DAY)
+        extract(source, tmp_path / name, ON_DAY, engine=engine)
         return files(tmp_path / name)
 
     assert at_depth(0) == at_depth(500)
