@@ -104,10 +104,11 @@ def test_no_case_of_the_kit_is_left_out(expected):
     assert rest == {"mlperf-multi-a.tfrecord", "mlperf-multi-b.tfrecord", PICKED}
 
 
+ENGINES = pytest.mark.parametrize("engine", ["native", pytest.param("python", marks=pytest.mark.thorough)])
 PICKED = "pick-eval__mlperf__eval.txt__s512__p76__d10__n100.tfrecord"
 
 
-@pytest.mark.parametrize("engine", ["native", "python"])
+@ENGINES
 def test_two_inputs_to_two_outputs_as_the_original_deals_them(engine, expected, kit, tmp_path):
     inputs = ",".join(str(kit / "results" / name) for name in ("eval.txt", "part-00001-of-00500"))
     outputs = [tmp_path / name for name in ("mlperf-multi-a.tfrecord", "mlperf-multi-b.tfrecord")]
@@ -121,7 +122,7 @@ def test_two_inputs_to_two_outputs_as_the_original_deals_them(engine, expected, 
         assert output.stat().st_size == expected[output.name]["bytes"]
 
 
-@pytest.mark.parametrize("engine", ["native", "python"])
+@ENGINES
 def test_picked_evaluation_examples_are_the_originals(engine, expected, kit, tmp_path):
     case = parse_case("mlperf__eval.txt__s512__p76__d10__seed12345.tfrecord")
     shard = create(case, kit, tmp_path / "out", "native")
