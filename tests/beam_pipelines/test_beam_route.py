@@ -82,15 +82,23 @@ def test_the_kit_s_articles_become_its_parts_and_their_shards(
     assert (text, shards) == commands(kit / "extracted", vocabulary, tmp_path / "row", KIT_PARTS, SMALL)
 
 
+RUNNERS = {
+    "in memory": (),
+    "two threads": ("--direct_running_mode=multi_threading", "--direct_num_workers=2"),
+    "every bundle twice": ("--direct_runner_bundle_repeat=1",),
+}
+
+
 @pytest.mark.parametrize(
-    "flags",
+    ("segment", "flags"),
     [
-        pytest.param((), id="in memory"),
-        pytest.param(("--direct_running_mode=multi_threading", "--direct_num_workers=2"), id="two threads"),
-        pytest.param(("--direct_runner_bundle_repeat=1",), id="every bundle twice"),
+        pytest.param(
+            segment, flags, id=f"{name}-{runner}", marks=pytest.mark.thorough if (number + place) % 2 else ()
+        )
+        for number, (name, segment) in enumerate({"mlperf": MLPERF, "nvidia": NVIDIA}.items())
+        for place, (runner, flags) in enumerate(RUNNERS.items())
     ],
 )
-@pytest.mark.parametrize("segment", [pytest.param(MLPERF, id="mlperf"), pytest.param(NVIDIA, id="nvidia")])
 def test_articles_equal_the_commands_in_a_row(
     articles: Path, vocabulary: Path, tmp_path: Path, segment: tuple[str, ...], flags: tuple[str, ...]
 ) -> None:

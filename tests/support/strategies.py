@@ -158,7 +158,7 @@ line_ends = st.sampled_from(["\n", "\n", "\n", "\r\n", "\r", "\n\r", "\r\r\n"])
 def texts(draw: st.DrawFn) -> bytes:
     """Documents as a file holds them: some empty, some of one sentence; the last line may lack its end."""
     end = draw(line_ends)
-    documents = draw(st.lists(st.lists(lines(), max_size=4), max_size=4))
+    documents = draw(st.lists(st.lists(lines(), max_size=3), max_size=3))
     rows = []
     for document in documents:
         rows += [*document, *draw(st.lists(blank_lines, min_size=1, max_size=2))]

@@ -64,8 +64,18 @@ def test_parts_of_one_name_on_different_file_systems_are_refused() -> None:
         name_parts(["gs://a/p", "/b/p"])
 
 
-@pytest.mark.parametrize("shuffle", [(), SHUFFLED], ids=["plain", "shuffled"])
-@pytest.mark.parametrize("remask", [(), ("--remask", "--dialect=graphcore")], ids=["usual", "remask"])
+REMASK = ("--remask", "--dialect=graphcore")
+
+
+@pytest.mark.parametrize(
+    ("remask", "shuffle"),
+    [
+        pytest.param((), (), id="usual-plain"),
+        pytest.param((), SHUFFLED, id="usual-shuffled", marks=pytest.mark.thorough),
+        pytest.param(REMASK, (), id="remask-plain", marks=pytest.mark.thorough),
+        pytest.param(REMASK, SHUFFLED, id="remask-shuffled"),
+    ],
+)
 def test_create_and_beam_make_the_same_shards_wherever_the_tree_lies(
     tree: Path,
     small_vocabulary_file: Path,
