@@ -91,7 +91,11 @@ def test_articles_become_parts_and_shards_on_the_store(
 
 @pytest.mark.parametrize(
     ("store", "flags"),
-    divided({"3.1.0": ("--extractor", "3.1.0"), "mlperf": (), "mlperf-with-templates": ("--templates",)}),
+    [
+        *divided({"3.1.0": ("--extractor", "3.1.0"), "mlperf-with-templates": ("--templates",)}),
+        pytest.param("gs", (), id="gs-mlperf", marks=pytest.mark.thorough),
+        pytest.param("s3", (), id="s3-mlperf", marks=pytest.mark.thorough),
+    ],
     indirect=["store"],
 )
 def test_a_dump_becomes_articles_parts_and_shards_from_bucket_to_bucket(

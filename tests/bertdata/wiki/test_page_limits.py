@@ -22,7 +22,7 @@ extract = partial(step.extract, engine="python")
 WORDS = "Water runs down the old stone steps and out into the garden below. "
 ON_DAY = ExtractSettings(date=date(2020, 1, 1))
 WITHOUT = ExtractSettings(date=date(2020, 1, 1), skip_pages=(HOSTILE_ID,))
-SHORT = PageLimits(cpu_seconds=1)
+SHORT = PageLimits(cpu_seconds=0.25)
 QUICK = ("a power of powers", "a template's comments")
 """Those that need not wait for the slow tests: one of each pass."""
 BUSY = HOSTILE_PAGES["a power of powers"]
@@ -54,7 +54,7 @@ def test_a_page_beyond_its_cpu_seconds_ends_the_run_by_name_and_can_be_left_out(
     with pytest.raises(InputError) as raised:
         extract(source, tmp_path / "out", ON_DAY, limits=SHORT)
     assert str(raised.value) == (
-        f"{source}: page '{title}' (id 5): took more than 1 CPU seconds; run the same command with "
+        f"{source}: page '{title}' (id 5): took more than 0.25 CPU seconds; run the same command with "
         "--skip-page 5 to leave it out: what is finished is kept"
     )
     report = extract(source, tmp_path / "out", WITHOUT, limits=SHORT)
@@ -66,7 +66,7 @@ def test_a_page_beyond_its_cpu_seconds_ends_the_run_by_name_and_can_be_left_out(
 
 def test_the_limit_holds_with_two_workers_too(tmp_path: Path) -> None:
     source = write_dump(tmp_path / "dump.xml", FIRST, BUSY, LAST)
-    with pytest.raises(InputError, match="page 'Power' .id 5.: took more than 1 CPU seconds"):
+    with pytest.raises(InputError, match="page 'Power' .id 5.: took more than 0.25 CPU seconds"):
         extract(source, tmp_path / "out", ON_DAY, workers=2, limits=SHORT)
     assert files(tmp_path / "out") == {}
 
