@@ -210,7 +210,7 @@ def test_sums_are_those_of_a_plain_count():
     pair_loss = float(F.cross_entropy(logits.next_sentence.detach(), labels, reduction="sum"))
     sums = [loss, weight, correct, weight, pair_loss, B, right, B]
     assert outcome.sums.tolist() == pytest.approx(sums, rel=1e-5)
-    assert float(outcome.loss) == pytest.approx(loss / weight + pair_loss / B, rel=1e-5)
+    assert outcome.loss.item() == pytest.approx(loss / weight + pair_loss / B, rel=1e-5)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])

@@ -55,7 +55,7 @@ HALF = {
     "bf16 adamw": Trial(stages=2, updates=20, settings=BF16 | ADAMW),
     "bf16 adamw 2 x 2": Trial(stages=2, copies=2, updates=20, settings=BF16 | ADAMW),
 }
-SKIPPING = {"fp16": Trial(stages=2, updates=12, model=DROPOUT, settings=FP16)}
+SKIPPING = {"fp16": Trial(stages=2, micro_batches=2, updates=12, model=DROPOUT, settings=FP16)}
 # In few updates; the others' many are thorough.
 CLOSE |= {
     "few by 2 stages": replace(CLOSE["2 stages"], updates=3),

@@ -166,7 +166,7 @@ def answers(draw):
     return changed, chosen, find_dialect(dialect), lower_case
 
 
-@tries(10)
+@tries(5)
 @given(answers())
 def test_answers_are_aligned_as_character_by_character(case):
     assert answer_text(*case) == plain_answer_text(*case)
