@@ -237,7 +237,7 @@ def _prepare(runtime: Runtime, shape: dict[str, Any] | None) -> tuple[Runtime, E
     tokens = model.vocab_size if model else None
     task = runtime.task
     runtime.log("opening the data")
-    data = task.open(config, config.data.eval_data, tokens)
+    data = task.open(config, config.data.eval_data, tokens, held_out=True)
     training = task.open(config, config.data.train_data, tokens) if config.data.train_data else None
     model = model or find_model_config(config, data)
     runtime = divide(runtime, model, data.layout.max_seq_length)

@@ -67,7 +67,7 @@ def train_phases(runtime: Runtime, phases: Sequence[Config]) -> None:
         if config.split.plan is None and config.run.strategy in ("auto", "replicated"):
             config.update.micro_batches(runtime.copies)  # fails before the first phase is trained, not after
         replace(runtime, config=config).check_rows(data)
-        held_out = config.data.eval_data and runtime.task.open(config, config.data.eval_data)
+        held_out = config.data.eval_data and runtime.task.open(config, config.data.eval_data, held_out=True)
         about.append(describe_phase(config, data, held_out or None))
     skips_first = len(phases) > 1 and runtime.share(partial(is_phase_over, phases[0]))
     if not skips_first:
