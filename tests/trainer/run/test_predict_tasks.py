@@ -94,6 +94,9 @@ def test_a_run_that_has_moved_is_tried_with_its_own_vocabulary_and_casing(traine
         outcome = trainer("predict", moved, text, "--json")
         assert (outcome.status, outcome.out) == (0, expected)
         shutil.rmtree(moved / "features")
+        outcome = trainer("predict", moved, text, "--json")
+        assert (outcome.status, outcome.out) == (0, expected)
+        (moved / "vocab.txt").unlink()
         refuse(trainer("predict", moved, text), 2, "its vocabulary is not at hand; give --vocab")
     finally:
         hidden.rename(labelled / "run")
