@@ -12,7 +12,7 @@ from beam_pipelines.dump_pipeline import extract_dump, preview_dump
 from beam_pipelines.options import PROGRAM, extract_settings, parse_flags, text_settings
 from beam_pipelines.part_sets import PartSet, plan_part_sets
 from beam_pipelines.report.counters import RunMetrics, table, text_amounts
-from beam_pipelines.report.logs import show_warnings, silence_lost_connections
+from beam_pipelines.report.logs import shown_warnings, silence_lost_connections
 from beam_pipelines.report.progress import shown_progress
 from beam_pipelines.runners.pipeline import make_pipeline, run_pipeline, runs_here
 from beam_pipelines.stages.text_stage import TextStage, finished_text, plan_text_stage
@@ -36,6 +36,9 @@ from bertdata.io.terminal import NOTHING_WRITTEN, say, say_error, say_text
 from bertdata.text.fewer_eval_articles import with_remedy
 from bertdata.text.reading import check_beginnings, find_extracted_files
 from bertdata.text.settings import SegmentCounts, SegmentSettings
+
+SetsOf = Callable[[list[str]], tuple[PartSet, ...]]
+"""The sets that some parts fall into, with the datasets of each."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -65,11 +68,23 @@ def prepare(arguments: list[str]) -> int:
         check_text(flags.text, flags.punkt_tables, targets_of(early))
     for warning in plan_warnings(early[0].targets, flags.vocab):
         say_error(f"{PROGRAM}: warning: {warning}")
-    show_warnings()
     silence_lost_connections()
-    if flags.dry_run:
-        preview_run(flags, beam_arguments, recipe, text, sets_of)
-        return 0
+    with shown_warnings():
+        if flags.dry_run:
+            preview_run(flags, beam_arguments, recipe, text, sets_of)
+        else:
+            run(flags, beam_arguments, recipe, text, sets_of)
+    return 0
+
+
+def run(
+    flags: argparse.Namespace,
+    beam_arguments: list[str],
+    recipe: Recipe,
+    text: SegmentSettings | None,
+    sets_of: SetsOf,
+) -> None:
+    """Run the pipelines and print a summary of what they made."""
     metrics = RunMetrics()
     if flags.input_kind == "dump":
         metrics = extract_dump(flags, beam_arguments, extract_settings(flags, recipe))
@@ -90,7 +105,6 @@ def prepare(arguments: list[str]) -> int:
         path = storage.join(target.dataset.directory, MANIFEST_NAME)
         say(summary(target.dataset.directory, parse_json(storage.read_bytes(path), path)))
     say_text(table(metrics, flags.input_kind))
-    return 0
 
 
 def preview_run(
@@ -98,7 +112,7 @@ def preview_run(
     beam_arguments: list[str],
     recipe: Recipe,
     text: SegmentSettings | None,
-    sets_of: Callable[[list[str]], tuple[PartSet, ...]],
+    sets_of: SetsOf,
 ) -> None:
     """Print what the run would make; errors are those of the run before its start."""
     make_pipeline(beam_arguments, flags)

@@ -8,6 +8,7 @@ from bertdata.errors import DataError, UsageError
 from bertdata.io import storage
 from bertdata.io.assets import find_vocabulary
 from bertdata.records import Vocabulary
+from bertdata.tokens.fit import casing_warnings
 from bertdata.tokens.load import load_vocabulary
 from trainer.config.model import ModelConfig
 from trainer.data.opening import PADDING_TOKENS
@@ -43,9 +44,11 @@ def find_tokenizer(
     words, casing = found
     if not words.size <= shape.vocab_size <= words.size + PADDING_TOKENS:
         raise DataError(f"{words.name}: has {words.size} tokens, the model has vocab_size {shape.vocab_size}")
-    if lower_case is None:
-        lower_case = _casing(checkpoint) if casing is None else casing
-    return words, lower_case is not False
+    for known in (casing, _casing(checkpoint)):
+        lower_case = known if lower_case is None else lower_case
+    if lower_case is None:  # nobody tells: as the vocabulary itself is
+        lower_case = not casing_warnings(words, True)
+    return words, lower_case
 
 
 def _of_files(checkpoint: Checkpoint, given: str | None) -> tuple[Vocabulary, bool | None] | None:

@@ -88,7 +88,14 @@ def test_unverified_data_leave_the_given_vocabulary_in_the_run(trainer, training
     vocabulary = training_set / "vocab.txt"
     (tmp_path / "set").mkdir()
     shutil.copy(shard, tmp_path / "set")
-    given = ("--unverified", f"--vocab={vocabulary}", "--vocab-size=2000", "--steps=1", "--warmup=0", "--no-logs")
+    given = (
+        "--unverified",
+        f"--vocab={vocabulary}",
+        "--vocab-size=2000",
+        "--steps=1",
+        "--warmup=0",
+        "--no-logs",
+    )
     assert trainer(*words(tmp_path / "set", tmp_path / "run", *given)).status == 0
     assert (tmp_path / "run" / "vocab.txt").read_bytes() == vocabulary.read_bytes()
     assert trainer("predict", tmp_path / "run", TEXT).status == 0
