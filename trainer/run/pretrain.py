@@ -67,9 +67,8 @@ def count_updates(runtime: Runtime, config: Config, data: OpenedDataset) -> Conf
     packing = replace(runtime, config=config).packing
     examples = update.examples(runtime.copies, examples_per_row(data, packing))
     steps = max(1, math.ceil(data.examples * epochs / examples))
-    runtime.log(
-        f"{epochs:g} epochs of {data.examples} examples: {steps} updates, each of {examples} examples"
-    )
+    passes = "1 epoch" if epochs == 1 else f"{epochs:g} epochs"
+    runtime.log(f"{passes} of {data.examples} examples: {steps} updates, each of {examples} examples")
     return config.changed(steps=steps)
 
 
