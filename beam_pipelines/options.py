@@ -36,8 +36,9 @@ EXAMPLE = """\
 SUMMARY = """\
 Makes the shards, manifest.json and MD5SUMS of bertdata create on any Beam runner. From a dump or from
 extracted articles it also makes the files of bertdata extract and bertdata segment. All bytes are the
-same as theirs. Flags that are not listed here go to Beam and its runner (--runner,
---direct_num_workers, --dask_workers, ...; docs/running.md).
+same as theirs. NVIDIA's test shards become a dataset of their own, OUTPUT.test. Flags that are not
+listed here go to Beam and its runner (--runner, --direct_num_workers, --dask_workers, ...;
+docs/running.md).
 With --shuffle global, documents are first mixed over the whole corpus. The result then depends on
 --num-shards too, and on nothing else: not on the runner, its workers, or the order of the inputs."""
 

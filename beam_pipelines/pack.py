@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from beam_pipelines.report.counters import RunMetrics, table
-from beam_pipelines.report.logs import show_warnings, silence_lost_connections
+from beam_pipelines.report.logs import shown_warnings, silence_lost_connections
 from beam_pipelines.runners.pipeline import make_pipeline, run_pipeline, runs_here
 from beam_pipelines.transport.bundled_file import BundledFile
 from bertdata.build.packs.planned import PlannedPack
@@ -68,13 +68,13 @@ def pack(arguments: list[str]) -> int:
     settings = pack_settings(**given_pack_settings(flags))
     source = find_source(flags.path, flags.vocab, flags.unverified)
     vocabulary = source.vocabulary_path()
-    show_warnings()
     silence_lost_connections()
     paths = argparse.Namespace(input=[flags.path], input_kind="parts", output=flags.output)
     pipeline = make_pipeline(beam_arguments, paths)
     if not runs_here(pipeline) and not storage.is_remote(vocabulary):
         source = replace(source, vocabulary=BundledFile(vocabulary))
-    metrics = make_packed(pipeline, source, settings, flags.output)
+    with shown_warnings():
+        metrics = make_packed(pipeline, source, settings, flags.output)
     path = storage.join(flags.output, MANIFEST_NAME)
     say(summary(flags.output, parse_json(storage.read_bytes(path), path)))
     say_text(table(metrics, "dataset"))

@@ -10,19 +10,20 @@ from typing import Any
 
 from beam_pipelines.dump_pipeline import extract_dump, preview_dump
 from beam_pipelines.options import PROGRAM, extract_settings, parse_flags, text_settings
+from beam_pipelines.part_sets import PartSet, plan_part_sets
 from beam_pipelines.report.counters import RunMetrics, table, text_amounts
-from beam_pipelines.report.logs import show_warnings, silence_lost_connections
+from beam_pipelines.report.logs import shown_warnings, silence_lost_connections
 from beam_pipelines.report.progress import shown_progress
 from beam_pipelines.runners.pipeline import make_pipeline, run_pipeline, runs_here
 from beam_pipelines.stages.text_stage import TextStage, finished_text, plan_text_stage
 from beam_pipelines.transport.bundled_file import BundledFile
 from beam_pipelines.transport.spill_files import SpillFiles
 from bertdata import _native
-from bertdata.build.dry_run import preview, settings_line, show_previews
+from bertdata.build.dry_run import Preview, preview, settings_line, show_previews
 from bertdata.build.estimate import estimate_lines
-from bertdata.build.part_names import names_with_folders
-from bertdata.build.plan import chosen_settings, find_parts, plan_targets, plan_warnings
-from bertdata.build.task import Target, TaskPlan
+from bertdata.build.given_parts import find_parts
+from bertdata.build.plan import chosen_settings, plan_warnings
+from bertdata.build.task import Target
 from bertdata.cli.common.example_flags import given_settings
 from bertdata.config.recipes import Recipe
 from bertdata.dataset.manifest import summary
@@ -35,6 +36,9 @@ from bertdata.io.terminal import NOTHING_WRITTEN, say, say_error, say_text
 from bertdata.text.fewer_eval_articles import with_remedy
 from bertdata.text.reading import check_beginnings, find_extracted_files
 from bertdata.text.settings import SegmentCounts, SegmentSettings
+
+SetsOf = Callable[[list[str]], tuple[PartSet, ...]]
+"""The sets that some parts fall into, with the datasets of each."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -56,46 +60,51 @@ def prepare(arguments: list[str]) -> int:
     if not _native.available():
         say_error(f"{PROGRAM}: the native engine is not built here; running the slow Python engine")
     recipe, settings = chosen_settings(flags.recipe, flags.phase, given_settings(flags))
-    targets_for = partial(
-        plan_targets,
-        flags.output,
-        recipe,
-        flags.phase,
-        settings,
-        vocabulary_path=flags.vocab,
-        num_shards=flags.num_shards,
-    )
-    text = None
-    if flags.input_kind != "parts":
-        text = text_settings(flags, recipe)
-        check_text(flags.text, flags.punkt_tables, targets_for(parts=[]))
-    for warning in plan_warnings(targets_for(parts=[]), flags.vocab):
+    text = text_settings(flags, recipe) if flags.input_kind != "parts" else None
+    has_test_shards = text is not None and text.recipe == "nvidia"
+    sets_of = partial(plan_part_sets, flags, recipe, settings, has_test_shards=has_test_shards)
+    early = sets_of([])
+    if text is not None:
+        check_text(flags.text, flags.punkt_tables, targets_of(early))
+    for warning in plan_warnings(early[0].targets, flags.vocab):
         say_error(f"{PROGRAM}: warning: {warning}")
-    show_warnings()
     silence_lost_connections()
-    if flags.dry_run:
-        preview_run(flags, beam_arguments, recipe, text, targets_for)
-        return 0
+    with shown_warnings():
+        if flags.dry_run:
+            preview_run(flags, beam_arguments, recipe, text, sets_of)
+        else:
+            run(flags, beam_arguments, recipe, text, sets_of)
+    return 0
+
+
+def run(
+    flags: argparse.Namespace,
+    beam_arguments: list[str],
+    recipe: Recipe,
+    text: SegmentSettings | None,
+    sets_of: SetsOf,
+) -> None:
+    """Run the pipelines and print a summary of what they made."""
     metrics = RunMetrics()
     if flags.input_kind == "dump":
         metrics = extract_dump(flags, beam_arguments, extract_settings(flags, recipe))
     source = plan_source(flags, text)
-    targets = targets_for(parts=source.parts)
+    say(*source.notes)
+    sets = sets_of(source.parts)
     pipeline = make_pipeline(beam_arguments, flags)
     if not runs_here(pipeline) and not storage.is_remote(flags.vocab):
         flags.vocab = BundledFile(flags.vocab)
-    add_stages(pipeline, source, targets, flags)
+    add_stages(pipeline, source, sets, flags)
     if source.counts is not None:
         metrics += RunMetrics(totals=text_amounts(source.counts))
     try:
-        metrics += make_datasets(pipeline, source, targets)
+        metrics += make_datasets(pipeline, source, sets)
     except TooFewArticles as error:
         raise with_remedy(error, source.files) from None
-    for target in targets:
+    for target in targets_of(sets):
         path = storage.join(target.dataset.directory, MANIFEST_NAME)
         say(summary(target.dataset.directory, parse_json(storage.read_bytes(path), path)))
     say_text(table(metrics, flags.input_kind))
-    return 0
 
 
 def preview_run(
@@ -103,7 +112,7 @@ def preview_run(
     beam_arguments: list[str],
     recipe: Recipe,
     text: SegmentSettings | None,
-    targets_for: Callable[..., tuple[Target, ...]],
+    sets_of: SetsOf,
 ) -> None:
     """Print what the run would make; errors are those of the run before its start."""
     make_pipeline(beam_arguments, flags)
@@ -112,18 +121,24 @@ def preview_run(
         lines.append(f"{flags.text}: parts, then shards; their number depends on the extracted articles")
         lines += [
             f"{target.dataset.directory}: {settings_line(target.dataset.plan)}"
-            for target in targets_for(parts=[])
+            for target in targets_of(sets_of([]))
         ]
         say(*lines, NOTHING_WRITTEN)
         return
     source = plan_source(flags, text)
     if source.stage is not None:
         check_beginnings(source.files)
-    plan = task_plan(flags, targets_for(parts=source.parts), source)
-    previews = preview(plan, source.parts)
+    say(*source.notes)
+    previews: list[Preview] = []
+    estimate: list[str] = []
+    for one in sets_of(source.parts):
+        plan = one.tasks(flags)
+        found = preview(plan, one.parts)
+        previews += found
+        estimate += estimate_lines(plan, one.parts, found, workers=None)
     if source.stage is not None:
         say(*source.stage.plan.lines(source.files, flags.text))
-    show_previews(previews, estimate_lines(plan, source.parts, previews, workers=None))
+    show_previews(previews, list(dict.fromkeys(estimate)))
 
 
 def check_text(directory: str, punkt_tables: str | None, targets: tuple[Target, ...]) -> None:
@@ -142,19 +157,22 @@ def check_text(directory: str, punkt_tables: str | None, targets: tuple[Target, 
 class PipelineInput:
     """The parts to make shards of; ``stage`` makes them from ``files``, or is None where they exist.
 
-    counts: of an earlier run of the text stage, whose finished directory is used.
+    counts: of an earlier run of the text stage, whose finished directory is used. notes: on parts of a given
+    directory that are left out.
     """
 
     parts: list[str]
     files: list[str]
     stage: TextStage | None
     counts: SegmentCounts | None = None
+    notes: tuple[str, ...] = ()
 
 
 def plan_source(flags: argparse.Namespace, text: SegmentSettings | None) -> PipelineInput:
     """Find the parts, or plan them from the extracted files."""
     if text is None:
-        return PipelineInput(parts=find_parts(flags.input), files=[], stage=None)
+        given = find_parts(flags.input)
+        return PipelineInput(parts=given.parts, files=[], stage=None, notes=given.notes)
     files = find_extracted_files(flags.input)
     stage = plan_text_stage(files, flags.text, text, flags.engine, flags.punkt_tables)
     if (finished := finished_text(stage, files)) is not None:
@@ -163,7 +181,7 @@ def plan_source(flags: argparse.Namespace, text: SegmentSettings | None) -> Pipe
 
 
 def add_stages(
-    pipeline: Any, source: PipelineInput, targets: tuple[Target, ...], flags: argparse.Namespace
+    pipeline: Any, source: PipelineInput, sets: tuple[PartSet, ...], flags: argparse.Namespace
 ) -> None:
     """Add the stages from parts, or from articles, to finished datasets."""
     # Imported here, as in runners: importing Beam takes seconds, which --help and wrong usage do not need.
@@ -180,25 +198,28 @@ def add_stages(
     else:
         files = pipeline | "list files" >> beam.Create(list(enumerate(source.files)), reshuffle=False)
         parts, sources = files | "make parts" >> make_parts(source.stage)
-    plan = task_plan(flags, targets, source)
-    if flags.num_shards is None:
-        make_shards = MakeShards(plan)
-    else:
-        shuffle = ShuffleSettings(num_shards=flags.num_shards, tasks=plan, spill_files=spill_files(targets))
-        make_shards = MakeShuffledShards(shuffle)
-    entries = parts | "make shards" >> make_shards
-    _ = (entries, sources) | "write manifests" >> WriteManifests(targets, flags.vocab)
+    for one in sets:
+        plan = one.tasks(flags)
+        make_shards: beam.PTransform = MakeShards(plan)
+        if one.num_shards is not None:
+            shuffle = ShuffleSettings(
+                num_shards=one.num_shards, tasks=plan, spill_files=spill_files(one.targets)
+            )
+            make_shards = MakeShuffledShards(shuffle)
+        chosen = parts | f"choose parts{one.label}" >> beam.Filter(is_among, frozenset(one.parts))
+        entries = chosen | f"make shards{one.label}" >> make_shards
+        manifests = WriteManifests(one.targets, flags.vocab)
+        _ = (entries, sources) | f"write manifests{one.label}" >> manifests
 
 
-def task_plan(flags: argparse.Namespace, targets: tuple[Target, ...], source: PipelineInput) -> TaskPlan:
-    """The settings that all tasks share."""
-    return TaskPlan(
-        vocabulary=flags.vocab,
-        targets=targets,
-        engine=flags.engine,
-        skip_bad=flags.skip_bad_inputs,
-        names=names_with_folders(source.parts),
-    )
+def is_among(part: str, parts: frozenset[str]) -> bool:
+    """True for a part of the set."""
+    return part in parts
+
+
+def targets_of(sets: tuple[PartSet, ...]) -> tuple[Target, ...]:
+    """The datasets of all sets."""
+    return tuple(target for one in sets for target in one.targets)
 
 
 def spill_files(targets: tuple[Target, ...]) -> SpillFiles:
@@ -206,7 +227,7 @@ def spill_files(targets: tuple[Target, ...]) -> SpillFiles:
     return SpillFiles.below(targets[0].dataset.unfinished)
 
 
-def make_datasets(pipeline: Any, source: PipelineInput, targets: tuple[Target, ...]) -> RunMetrics:
+def make_datasets(pipeline: Any, source: PipelineInput, sets: tuple[PartSet, ...]) -> RunMetrics:
     """Claim the directories, run the pipeline, clean up; the pipeline's metrics.
 
     The launcher holds the directories' locks while it waits. Workers take none: they may run on many
@@ -215,19 +236,20 @@ def make_datasets(pipeline: Any, source: PipelineInput, targets: tuple[Target, .
     with ExitStack() as locks:
         if source.stage is not None:
             locks.enter_context(source.stage.text.commit.locked())
-        for target in targets:
+        for target in targets_of(sets):
             locks.enter_context(target.dataset.locked())
-        return _make_datasets(pipeline, source, targets)
+        return _make_datasets(pipeline, source, sets)
 
 
-def _make_datasets(pipeline: Any, source: PipelineInput, targets: tuple[Target, ...]) -> RunMetrics:
+def _make_datasets(pipeline: Any, source: PipelineInput, sets: tuple[PartSet, ...]) -> RunMetrics:
     if source.stage is not None:
         source.stage.text.commit.claim()
+    targets = targets_of(sets)
     for target in targets:
         target.dataset.begin()
     try:
         if runs_here(pipeline):
-            shards = (targets[0].dataset.plan.num_shards or len(source.parts)) * len(targets)
+            shards = sum(one.shards for one in sets)
             with shown_progress([target.dataset for target in targets], shards):
                 metrics = run_pipeline(pipeline)
         else:

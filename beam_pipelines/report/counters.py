@@ -30,7 +30,7 @@ SHARD_COUNTERS = {
     "sentences": "sentences of these parts",
     "tokens": "token ids of these parts",
     "unknown_tokens": "those of these ids that are [UNK]",
-    "examples": "examples of all shards, of both phases where a recipe has two",
+    "examples": "examples of all shards, of both phases and of test shards where there are some",
     "masked_tokens": "masked positions of these examples",
     "bytes": "bytes of all shards",
     "shards_kept": "shards kept from an earlier run or attempt",

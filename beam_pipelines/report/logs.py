@@ -3,19 +3,30 @@
 import logging
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TextIO
 
 from beam_pipelines.options import PROGRAM
+from bertdata.cli.common.folded_warnings import FoldedWarnings
 from bertdata.io.terminal import say_text
 
 
-def show_warnings(stream: TextIO | None = None) -> None:
-    """Print our own warnings and no others, on the stream; by default on the current standard error."""
-    handler = logging.StreamHandler(stream) if stream else _ToStandardError()
+@contextmanager
+def shown_warnings(stream: TextIO | None = None) -> Iterator[None]:
+    """Print our own warnings and no others: the first of each kind at once, the others folded at the end.
+
+    stream: by default the current standard error. Each process folds its own.
+    """
+    handler = _FoldedHandler(stream)
     handler.setFormatter(logging.Formatter(f"{PROGRAM}: warning: %(message)s"))
     handler.setLevel(logging.WARNING)
     handler.addFilter(logging.Filter("beam_pipelines"))
     logging.getLogger().handlers[:] = [handler]
+    try:
+        yield
+    finally:
+        handler.print_rest()
 
 
 def silence_lost_connections() -> None:
@@ -28,8 +39,22 @@ def _excepthook(thread: threading.ExceptHookArgs) -> None:
         threading.__excepthook__(thread)
 
 
-class _ToStandardError(logging.Handler):
+class _FoldedHandler(logging.Handler):
     """A handler that looks up ``sys.stderr`` each time: a progress bar replaces it while it is shown."""
 
+    def __init__(self, stream: TextIO | None) -> None:
+        super().__init__()
+        self._stream = stream
+        self._folded = FoldedWarnings()
+
     def emit(self, record: logging.LogRecord) -> None:
-        say_text(self.format(record), to=sys.stderr)
+        if self._folded.is_first(record.getMessage()):
+            self._print(self.format(record))
+
+    def print_rest(self) -> None:
+        """Print a line about the others of each kind."""
+        for warning in self._folded.rest():
+            self._print(f"{PROGRAM}: warning: {warning}")
+
+    def _print(self, line: str) -> None:
+        say_text(line, to=self._stream or sys.stderr)

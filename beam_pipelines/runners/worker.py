@@ -8,7 +8,7 @@ import time
 from contextlib import redirect_stderr
 from types import FrameType
 
-from beam_pipelines.report.logs import show_warnings
+from beam_pipelines.report.logs import shown_warnings
 from beam_pipelines.runners.beam_import import import_beam
 
 LAUNCHER = "BERTDATA_LAUNCHER"
@@ -21,13 +21,13 @@ def main() -> None:
     signal.signal(signal.SIGINT, _exit_silently)
     threading.Thread(target=_exit_with, args=[int(os.environ[LAUNCHER])], daemon=True).start()
     # Before Beam is imported: Beam sets up logging of its own where it finds none.
-    show_warnings(sys.stderr)
-    import_beam()
-    from apache_beam.runners.worker import sdk_worker_main
+    with shown_warnings(sys.stderr):
+        import_beam()
+        from apache_beam.runners.worker import sdk_worker_main
 
-    # Beam prints the traceback of every error and also sends it to the runner; the launcher shows that one.
-    with open(os.devnull, "w") as nowhere, redirect_stderr(nowhere):
-        sdk_worker_main.main(sys.argv)
+        # Beam prints the traceback of every error and also sends it to the runner, which shows that one.
+        with open(os.devnull, "w") as nowhere, redirect_stderr(nowhere):
+            sdk_worker_main.main(sys.argv)
 
 
 def _exit_with(launcher: int) -> None:

@@ -8,7 +8,7 @@ from bertdata.config.recipes import Recipe, Settings, find_recipe
 from bertdata.config.settings import ExampleSettings, check_known, typed_values
 from bertdata.dataset.manifest import Plan
 from bertdata.dataset.writer import Dataset
-from bertdata.errors import MissingInputError, SettingsError
+from bertdata.errors import SettingsError
 from bertdata.examples.objectives import find_objective
 from bertdata.io import storage
 from bertdata.io.assets import name_warnings
@@ -47,22 +47,6 @@ def _settings(recipe: Recipe, phase: Settings, changes: Settings) -> ExampleSett
     chosen = {"objective": name, **(phase if name == recipe.objective else {}), **changes}
     check_known(kind, chosen)
     return kind(**typed_values(kind, chosen))
-
-
-def find_parts(patterns: list[str]) -> list[str]:
-    """The parts that the patterns name, sorted; refuses directories, shards of one name, names not UTF-8."""
-    parts = storage.expand(patterns)
-    for part, is_directory in zip(parts, storage.each(parts, storage.is_directory), strict=True):
-        if is_directory:
-            raise MissingInputError(
-                f"{part}: is a directory, expected a file; give its files: {part.rstrip('/')}/*"
-            )
-    for part, name in name_parts(parts).items():
-        if any("\ud800" <= character <= "\udfff" for character in name):  # bytes the system could not decode
-            raise SettingsError(
-                f"{part!a}: the name is not UTF-8, or not seen as such; rename it, or set LC_ALL=C.UTF-8"
-            )
-    return parts
 
 
 def check_shuffle(shuffle: str, num_shards: int | None) -> None:

@@ -20,14 +20,16 @@ from bertdata.steps.create import ShardRun, plan_run
 from bertdata.steps.values import workers_of
 
 EXAMPLE = """\
+  bertdata create results --output shards --vocab vocab.txt --recipe mlperf
   bertdata create results/part-* --output shards --vocab vocab.txt --recipe mlperf
   bertdata create results/part-* --output shards --vocab vocab.txt --recipe nvidia --phase 2
   bertdata create results/part-* --output shards --vocab vocab.txt --shuffle global --num-shards 500"""
 
 SUMMARY = """\
 One shard for each part (a text file with one sentence a line and a blank line between documents),
-then manifest.json and MD5SUMS. A recipe of two phases writes DIR/phase1 and DIR/phase2. Run again
-after a crash, it makes only what is missing, and ends with the same bytes.
+then manifest.json and MD5SUMS. Of a directory that bertdata segment made, the parts to train on are
+taken, without eval.txt and NVIDIA's test shards. A recipe of two phases writes DIR/phase1 and
+DIR/phase2. Run again after a crash, it makes only what is missing, and ends with the same bytes.
 With --shuffle global, documents are first mixed over all parts, and --num-shards says how many shards
 they become; sorted documents wait in DIR/unfinished meanwhile, half a byte for a byte of text."""
 
@@ -35,7 +37,7 @@ they become; sorted documents wait in DIR/unfinished meanwhile, half a byte for 
 def make_parser(arguments: Sequence[str] = ()) -> Parser:
     parser = Parser("bertdata create", EXAMPLE, SUMMARY)
     parser.add_argument(
-        "parts", nargs="+", metavar="PART", help="text file, pattern or URL; sorted before use"
+        "parts", nargs="+", metavar="PART", help="text file, pattern, URL, or directory made by segment"
     )
     parser.add_argument("--output", required=True, metavar="DIR", help="directory of the dataset, or its URL")
     parser.add_argument(
@@ -57,13 +59,16 @@ def run(arguments: list[str]) -> int:
     args = make_parser(arguments).parse_args(arguments)
     if args.dry_run:
         work = planned(args)
+        say(*work.notes)
         for warning in work.warnings():
             say_error(f"bertdata: warning: {warning}")
         previews = work.previews()
         show_previews(previews, work.estimate(previews, workers_of(args.workers)))
         return 0
+    work = planned(args)
+    say(*work.notes)
     with ShownProgress() as progress:
-        made = planned(args).make(workers_of(args.workers), progress)
+        made = work.make(workers_of(args.workers), progress)
     for dataset in made.datasets:
         say(summary(dataset.directory, dataset.manifest.as_json()))
     return 0

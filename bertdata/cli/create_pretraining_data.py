@@ -9,6 +9,7 @@ from typing import Any
 from bertdata._native import Engine
 from bertdata.build.warnings import check_documents, text_warnings
 from bertdata.cli.common.absl_flags import boolean, integer, read_command_line
+from bertdata.cli.common.folded_warnings import FoldedWarnings
 from bertdata.cli.common.parser import Parser, add_engine
 from bertdata.config.dialects import DIALECTS, SPECIAL_TOKENS, Dialect
 from bertdata.config.settings import LONGEST_SEQUENCE, check
@@ -209,8 +210,8 @@ def _make(
     together = ", ".join(inputs)
     check_documents(documents, together)
     _warn(unknown_warnings(documents.unknown, documents.tokens, together))
-    for text, path in zip(texts, inputs, strict=True):
-        _warn(text_warnings(text, path, settings.dialect))
+    found = zip(texts, inputs, strict=True)
+    _warn_folded([one for text, path in found for one in text_warnings(text, path, settings.dialect)])
     _warn(BERT.warnings(documents, together))
     del texts
     return BERT.make(documents, vocabulary, settings, engine)
@@ -223,6 +224,11 @@ def _load_vocabulary(path: str, dialect: Dialect) -> WordPieceVocabulary:
     if "[PAD]" not in vocabulary.ids:
         _warn([f"{path}: lacks [PAD]; examples are padded with id 0, which is {vocabulary.words[0]!r} here"])
     return vocabulary
+
+
+def _warn_folded(warnings: list[str]) -> None:
+    folded = FoldedWarnings()
+    _warn([*filter(folded.is_first, warnings), *folded.rest()])
 
 
 def _warn(warnings: list[str]) -> None:

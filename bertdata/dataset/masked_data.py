@@ -58,6 +58,7 @@ def masked_data(
         layout=masked_layout(source, masker),
         shards=source.shards,
         vocabulary_size=source.vocabulary_size,
+        left_out=source.left_out,
         source=source,
         masker=masker,
         seed=seed,

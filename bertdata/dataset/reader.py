@@ -11,7 +11,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, fields
 from functools import partial
 from tempfile import TemporaryFile
-from typing import TYPE_CHECKING, BinaryIO, cast
+from typing import TYPE_CHECKING, BinaryIO, Literal, cast
 
 from bertdata.dataset.check import refuse_changed
 from bertdata.dataset.discover import FoundShard, find_datasets, find_shards
@@ -24,13 +24,19 @@ from bertdata.records import Buffer, ExampleBatch, ShardLayout
 from bertdata.shards.containers import make_reader, open_reader
 from bertdata.shards.packed.packs import PackBatch, PackReader
 from bertdata.shards.protocol import ShardReader
+from bertdata.text.held_out import held_out
 
 if TYPE_CHECKING:
     from bertdata.shards.rows import RecordCheck
 
-# Layouts with their paths; files with their numbers of examples and packed rows; size of the vocabulary.
+# Layouts with their paths; files with their numbers of examples and packed rows; size of the vocabulary;
+# number of files left out.
 _Files = list[tuple[FoundShard, int, int | None]]
-_Contents = tuple[list[tuple[str, ShardLayout]], _Files, int | None]
+_Contents = tuple[list[tuple[str, ShardLayout]], _Files, int | None, int]
+
+Split = Literal["training", "test"]
+"""The files to train on, or those held out, of a dataset that has both."""
+
 _THREADS = 8  # mostly waiting for the file system
 _ROWS = 4096
 _BLOCK_BYTES = 1 << 20
@@ -60,13 +66,15 @@ class Shard:
 class OpenedDataset:
     """The shards of a dataset with their layout; examples are decoded when they are asked for.
 
-    vocabulary_size: every id must be below it; None: unknown, and ids are not checked.
+    vocabulary_size: every id must be below it; None: unknown, and ids are not checked. left_out: the number
+    of files that are not of the split, where one was asked for.
     """
 
     name: str
     layout: ShardLayout
     shards: tuple[Shard, ...]
     vocabulary_size: int | None
+    left_out: int = 0
 
     @property
     def examples(self) -> int:
@@ -175,24 +183,35 @@ class OpenedDataset:
 
 
 def open_dataset(
-    paths: str | Sequence[str], *, unverified: bool = False, objective: str | None = None
+    paths: str | Sequence[str],
+    *,
+    unverified: bool = False,
+    objective: str | None = None,
+    split: Split | None = None,
 ) -> OpenedDataset:
     """The dataset at the paths: directories, manifests, shards of a directory with a manifest, or patterns.
 
     Sizes are compared with the manifest now, md5s when a shard is decoded. unverified: take files of
     any tool without a manifest, and count their examples. objective: of their examples, where their fields
-    do not tell it. MissingInputError, DatasetError, ManifestError
-    or ShardError name the fault.
+    do not tell it. split: of a dataset of both training and test files, take these only. MissingInputError,
+    DatasetError, ManifestError or ShardError name the fault.
     """
     paths = [paths] if isinstance(paths, str) else list(paths)
     name = ", ".join(paths)
-    layouts, files, vocabulary_size = _unverified(paths, objective) if unverified else _verified(paths)
+    contents = _unverified(paths, objective, split) if unverified else _verified(paths, split)
+    layouts, files, vocabulary_size, left_out = contents
     if not any(examples for _, examples, _ in files):
         raise DatasetError(f"{name}: holds no examples")
     layout = layouts[0][1]
     for path, found in layouts:
         _check_layout(path, found, layout)
-    return OpenedDataset(name=name, layout=layout, shards=_shards(files), vocabulary_size=vocabulary_size)
+    return OpenedDataset(
+        name=name,
+        layout=layout,
+        shards=_shards(files),
+        vocabulary_size=vocabulary_size,
+        left_out=left_out,
+    )
 
 
 def _shards(files: _Files) -> tuple[Shard, ...]:
@@ -214,23 +233,24 @@ def _shards(files: _Files) -> tuple[Shard, ...]:
     )
 
 
-def _verified(paths: list[str]) -> _Contents:
-    opened = [(path, *_listed(path)) for path in paths]
+def _verified(paths: list[str], split: Split | None) -> _Contents:
+    opened = [(path, *_listed(path, split)) for path in paths]
     vocabulary = opened[0][1].vocabulary
-    for path, plan, _ in opened:
+    for path, plan, *_ in opened:
         if plan.vocabulary["md5"] != vocabulary["md5"]:
             found = f"vocabulary {plan.vocabulary['md5']}, expected {vocabulary['md5']}"
             raise DatasetError(f"{path}: was made with {found}, that of {paths[0]}")
     names = [field.name for field in fields(ShardLayout)]
     layouts = [
         (path, ShardLayout(**{name: plan.settings[name] for name in names if name in plan.settings}))
-        for path, plan, _ in opened
+        for path, plan, *_ in opened
     ]
-    return layouts, [item for _, _, files in opened for item in files], vocabulary["tokens"]
+    files = [item for *_, files, _ in opened for item in files]
+    return layouts, files, vocabulary["tokens"], sum(left_out for *_, left_out in opened)
 
 
-def _listed(path: str) -> tuple[Plan, _Files]:
-    """The plan of the one dataset at the path, and its shards with their numbers of examples and rows."""
+def _listed(path: str, split: Split | None) -> tuple[Plan, _Files, int]:
+    """The plan of the one dataset at the path, its shards with examples and rows, how many are left out."""
     found = find_datasets(path, exact=True)
     if found[0].path.startswith(storage.join(path, "")):
         inner = ", ".join(dataset.path for dataset in found)
@@ -241,26 +261,45 @@ def _listed(path: str) -> tuple[Plan, _Files]:
             f"{path}: no {MANIFEST_NAME} lists it, so its examples cannot be verified; "
             "unverified takes files as they are"
         )
-    return manifest.plan, [(shard, shard.entry.examples, shard.entry.rows) for shard in shards if shard.entry]
+    chosen = _of_split(path, shards, held_out([shard.name for shard in shards]), split)
+    files = [(shard, shard.entry.examples, shard.entry.rows) for shard in chosen if shard.entry]
+    return manifest.plan, files, len(shards) - len(chosen)
 
 
-def _unverified(paths: list[str], objective: str | None) -> _Contents:
-    files = {file.path: file for path in paths for file in _shards_of_one_kind(path)}
+def _of_split(
+    path: str, shards: Sequence[FoundShard], tests: Sequence[str], split: Split | None
+) -> Sequence[FoundShard]:
+    """The shards of a directory that are of the split, or all where it has no tests or a pattern is given."""
+    if split is None or not tests or not (storage.is_directory(path) or path.endswith(".json")):
+        return shards
+    return [shard for shard in shards if (shard.name in tests) == (split == "test")]
+
+
+def _unverified(paths: list[str], objective: str | None, split: Split | None) -> _Contents:
+    found = [_shards_of_one_kind(path, split) for path in paths]
+    files = {file.path: file for shards, _ in found for file in shards}
     with ThreadPoolExecutor(_THREADS) as pool:
         counted = list(pool.map(partial(_count, objective), sorted(files)))
     layouts = [(path, layout) for path, layout, *_ in counted]
-    return layouts, [(files[path], examples, rows) for path, _, examples, rows in counted], None
+    left_out = sum(number for _, number in found)
+    return layouts, [(files[path], examples, rows) for path, _, examples, rows in counted], None, left_out
 
 
-def _shards_of_one_kind(path: str) -> list[FoundShard]:
-    """The shards; DatasetError where a directory holds both training and test files."""
+def _shards_of_one_kind(path: str, split: Split | None) -> tuple[Sequence[FoundShard], int]:
+    """The shards and how many are left out; without a split DatasetError for a directory of both kinds.
+
+    As NVIDIA's trainer, take "training" anywhere in a file's name for the mark of what to train on.
+    """
     shards = find_shards(path)
-    names = [storage.base_name(shard.path) for shard in shards]
-    mixed = all(any(word in name for name in names) for word in ("training", "test"))
-    if mixed and storage.is_directory(path):
+    names = {shard.name: storage.base_name(shard.path) for shard in shards}
+    tests = held_out(list(names))
+    if all(any(word in name for name in names.values()) for word in ("training", "test")):
+        tests = [name for name, base in names.items() if "training" not in base]
+    if tests and split is None and storage.is_directory(path):
         pattern = storage.join(path, "*training*")
         raise DatasetError(f"{path}: holds training and test files; give a pattern, as {pattern}")
-    return shards
+    chosen = _of_split(path, shards, tests, split)
+    return chosen, len(shards) - len(chosen)
 
 
 def _count(objective: str | None, path: str) -> tuple[str, ShardLayout, int, int | None]:

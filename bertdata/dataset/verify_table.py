@@ -1,6 +1,8 @@
 """Hold a directory tree against a published table of sizes and md5s, or of sums of shards."""
 
+import os
 from fnmatch import fnmatch
+from functools import cache
 
 from bertdata.dataset.findings import Finding, Report, compare, in_parallel, right
 from bertdata.dataset.published.sums import find_sums
@@ -64,36 +66,84 @@ def _verify_files(directory: str, table: str) -> Report:
     """
     rows = load_table(table)
     _refuse_file(directory, table)
-    names = storage.list_files(directory)
-    findings = in_parallel(lambda row: _check_published(directory, names, row), rows)
+    tree = _Tree(directory, rows)
+    findings = in_parallel(tree.check, rows)
     if all(finding.status == "missing" for finding in findings):
-        findings.append(Finding(file=directory, status=f"holds no file of the table {table}"))
+        findings.append(
+            Finding(file=directory, status=f"holds no file of the table {table}", detail=tree.elsewhere())
+        )
     return Report(path=directory, findings=tuple(findings))
 
 
-def _check_published(directory: str, names: list[str], row: PublishedFile) -> Finding:
-    matches = [(name, pattern) for pattern in row.paths for name in names if _is_at(name, pattern)]
-    if not matches:
-        return Finding(file=row.label, status="missing", is_fault=False)
-    if any("*" in pattern for _, pattern in matches):
-        pattern = matches[0][1]
-        total = sum(storage.size(storage.join(directory, name)) for name, p in matches if p == pattern)
-        return compare(row.label, "wrong size", f"{total} bytes", f"{row.bytes} bytes")
-    findings = [_check_candidate(directory, name, row) for name, _ in matches]
-    return next((finding for finding in findings if not finding.is_fault), findings[0])
+class _Tree:
+    """The files of a directory tree, held against the rows of a table."""
+
+    def __init__(self, directory: str, rows: list[PublishedFile]) -> None:
+        self._directory = directory
+        self._rows = rows
+        self._names = storage.list_files(directory)
+        self._above = _components(directory)
+        self._md5 = cache(file_md5)
+
+    def check(self, row: PublishedFile) -> Finding:
+        """The finding of one row."""
+        matches = [
+            (name, pattern) for pattern in row.paths for name in self._names if self._is_at(name, pattern)
+        ]
+        if any("*" in pattern for _, pattern in matches):
+            pattern = matches[0][1]
+            total = sum(storage.size(self._path(name)) for name, p in matches if p == pattern)
+            return compare(row.label, "wrong size", f"{total} bytes", f"{row.bytes} bytes")
+        claimed = [name for name, _ in matches if self._row_of(name) is row]
+        findings = [self._check_file(name, row) for name in claimed]
+        if not findings:
+            return Finding(file=row.label, status="missing", is_fault=False)
+        return next((finding for finding in findings if not finding.is_fault), findings[0])
+
+    def elsewhere(self) -> str | None:
+        """A file that has the name of one of the table's but lies elsewhere, for a person."""
+        for row in self._rows:
+            for pattern in row.paths:
+                for name in self._names:
+                    if fnmatch(storage.base_name(name), storage.base_name(pattern)):
+                        return f"{name} is in the table as {pattern}"
+        return None
+
+    def _check_file(self, name: str, row: PublishedFile) -> Finding:
+        path = self._path(name)
+        size = storage.size(path)
+        if size != row.bytes:
+            expected = " or ".join(f"{one.bytes} bytes" for one in self._sharing(name))
+            return compare(path, "wrong size", f"{size} bytes", expected)
+        if row.md5 is None:
+            return right(path, "only its size was published")
+        return compare(path, "wrong md5", self._md5(path), row.md5)
+
+    def _row_of(self, name: str) -> PublishedFile:
+        """The row that the file is held against: of those that have its path the one that it fits best."""
+        rows, path = self._sharing(name), self._path(name)
+        if len(rows) == 1:
+            return rows[0]
+        size = storage.size(path)
+        fitting = [row for row in rows if row.bytes == size] or rows
+        if len(fitting) == 1 or fitting is rows:
+            return fitting[0]
+        return next((row for row in fitting if row.md5 == self._md5(path)), fitting[0])
+
+    def _sharing(self, name: str) -> list[PublishedFile]:
+        """The rows of one file each that have the file's path."""
+        return [row for row in self._rows if any(self._is_at(name, p) for p in row.paths if "*" not in p)]
+
+    def _is_at(self, name: str, pattern: str) -> bool:
+        """True if the path, with the directories above the tree, ends in the pattern's components."""
+        parts, wanted = [*self._above, *name.split("/")], pattern.split("/")
+        return len(parts) >= len(wanted) and all(map(fnmatch, parts[-len(wanted) :], wanted))
+
+    def _path(self, name: str) -> str:
+        return storage.join(self._directory, name)
 
 
-def _check_candidate(directory: str, name: str, row: PublishedFile) -> Finding:
-    path = storage.join(directory, name)
-    size = storage.size(path)
-    if size != row.bytes:
-        return compare(path, "wrong size", f"{size} bytes", f"{row.bytes} bytes")
-    if row.md5 is None:
-        return right(path, "only its size was published")
-    return compare(path, "wrong md5", file_md5(path), row.md5)
-
-
-def _is_at(name: str, pattern: str) -> bool:
-    """True if the path ends in the pattern's components."""
-    parts, wanted = name.split("/"), pattern.split("/")
-    return len(parts) >= len(wanted) and all(map(fnmatch, parts[-len(wanted) :], wanted))
+def _components(directory: str) -> list[str]:
+    """The directory's name and those above it."""
+    whole = directory if storage.is_remote(directory) else os.path.abspath(directory.removeprefix("file://"))
+    return whole.rstrip("/").split("/")

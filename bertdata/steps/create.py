@@ -7,8 +7,9 @@ from typing import Any
 from bertdata._native import Engine
 from bertdata.build.dry_run import Preview, preview
 from bertdata.build.estimate import estimate_lines
+from bertdata.build.given_parts import find_parts
 from bertdata.build.part_names import names_with_folders
-from bertdata.build.plan import check_shuffle, chosen_settings, find_parts, plan_targets, plan_warnings
+from bertdata.build.plan import check_shuffle, chosen_settings, plan_targets, plan_warnings
 from bertdata.build.task import ShardTask, TaskPlan, TaskResult, run_task
 from bertdata.dataset.manifest import Manifest
 from bertdata.dataset.sources import Sources, find_sources
@@ -79,6 +80,7 @@ def create(
 ) -> CreateResult:
     """Make one shard of each part, and the manifest, in ``output``, as ``bertdata create`` does.
 
+    Of a directory that ``segment`` made, its parts to train on are taken.
     A setting that is None is the recipe's; the recipe's default is mlperf, or that of the dialect's name.
     A recipe of two phases writes ``output/phase1`` and ``output/phase2``. With shuffle "global" the
     documents of all parts are mixed into num_shards shards. own_settings: those of an objective of one's
@@ -126,10 +128,11 @@ def create(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ShardRun:
-    """A run that is planned: its parts, and what becomes of each."""
+    """A run that is planned: its parts, and what becomes of each; notes: on parts that are left out."""
 
     parts: list[str]
     plan: TaskPlan
+    notes: tuple[str, ...] = ()
 
     def previews(self) -> list[Preview]:
         """The shards that the run would make and keep; nothing is written."""
@@ -183,15 +186,15 @@ def plan_run(
     check_shuffle(shuffle, num_shards)
     chosen, settings = chosen_settings(recipe, phase, changes)
     found, vocabulary = find_parts(parts), find_vocabulary(vocab)
-    targets = plan_targets(output, chosen, phase, settings, found, vocabulary, num_shards)
+    targets = plan_targets(output, chosen, phase, settings, found.parts, vocabulary, num_shards)
     plan = TaskPlan(
         vocabulary=vocabulary,
         targets=targets,
         engine=engine,
         skip_bad=skip_bad_inputs,
-        names=names_with_folders(found),
+        names=names_with_folders(found.parts),
     )
-    return ShardRun(parts=found, plan=plan)
+    return ShardRun(parts=found.parts, plan=plan, notes=found.notes)
 
 
 def finish(plan: TaskPlan, shards_made: MadeShards, sources: Sources) -> list[MadeDataset]:

@@ -24,7 +24,7 @@ from tests.support.dask_processes import worker_processes
 from tests.support.dumps import TAIL, multistream, page, write_dump
 from tests.support.object_stores import Store
 from tests.support.paths import DUMP
-from tests.support.pipelines import PROCESSES, SMALL, commands, prepare_in_new_process
+from tests.support.pipelines import PROCESSES, SMALL, commands, made_datasets, prepare_in_new_process
 
 SEGMENT = ("--eval-articles", "3")
 FORMS = {
@@ -288,8 +288,9 @@ def check_with_a_killed_worker(dump: Path, vocabulary: Path, place: Path, expect
         assert main([*arguments, "--output", str(place / "dask"), *flags, *runner]) == 0
         killer.join(10)
     assert killed == [False], "the worker must die before the articles are done"
-    for name, files in zip(("dask.text", "dask"), expected, strict=True):
-        found = contents(place / name)
+    for found, files in zip(
+        (contents(place / "dask.text"), made_datasets(place / "dask")), expected, strict=True
+    ):
         assert sorted(found) == sorted(files)
         assert [path for path in files if found[path] != files[path]] == []
 
@@ -313,7 +314,7 @@ def test_a_small_wikipedia_becomes_both_phases_in_two_processes(
     arguments = ["--input-kind", "dump", "--input", dump, "--vocab", published_vocabulary, *BOTH_PHASES]
     run = prepare_in_new_process([*arguments, "--output", tmp_path / "beam", *PROCESSES])
     assert (run.returncode, run.stderr) == (0, "")
-    assert (contents(tmp_path / "beam.text"), contents(tmp_path / "beam")) == expected
+    assert (contents(tmp_path / "beam.text"), made_datasets(tmp_path / "beam")) == expected
 
 
 @pytest.mark.thorough
@@ -337,6 +338,8 @@ def test_a_small_wikipedia_becomes_both_phases_from_bucket_to_bucket(
     assert (run.returncode, run.stderr) == (0, "")
     for place, files in (("text", text), ("out", shards)):
         found = store.contents(place)
+        if place == "out":
+            found |= {f"test/{name}": data for name, data in store.contents("out.test").items()}
         assert sorted(found) == sorted(files)
         for name, data in files.items():
             assert (name, len(found[name]), found[name][-40:]) == (name, len(data), data[-40:])

@@ -1,6 +1,7 @@
 """From a dump, or from articles, to shards by one Beam command: the bytes of the commands in a row."""
 
 import hashlib
+import json
 import re
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from tests.support.pipelines import (
     SHARDS,
     SMALL,
     commands,
+    made_datasets,
     prepare_in_new_process,
     write_articles,
 )
@@ -54,8 +56,8 @@ def words(kind: str, source: Path, vocabulary: Path, output: Path, *flags: str) 
 
 
 def made(output: Path) -> tuple[dict[str, bytes], dict[str, bytes]]:
-    """The text files and the dataset's that a pipeline left, manifests and all."""
-    return contents(output.with_name(f"{output.name}.text")), contents(output)
+    """The text files and the datasets' that a pipeline left, manifests and all."""
+    return contents(output.with_name(f"{output.name}.text")), made_datasets(output)
 
 
 @pytest.mark.thorough
@@ -67,7 +69,7 @@ def test_a_dump_becomes_both_phases_in_two_processes(kit: Path, vocabulary: Path
     assert (run.returncode, run.stderr) == (0, "")
     expected = commands(dump, vocabulary, tmp_path / "row", NVIDIA, create)
     assert made(tmp_path / "beam") == expected
-    assert {"phase1/manifest.json", "phase2/MD5SUMS"} < set(expected[1])
+    assert {"phase1/manifest.json", "phase2/MD5SUMS", "test/phase1/manifest.json"} < set(expected[1])
     assert "wikicorpus_en_test_1.txt" in expected[0]
 
 
@@ -108,6 +110,35 @@ def test_articles_equal_the_commands_in_a_row(
     arguments = words("articles", articles, vocabulary, tmp_path / "beam", *segment, *SMALL, *flags)
     assert main([*arguments[:2], "--input", ",".join(given), *arguments[4:]]) == 0
     assert made(tmp_path / "beam") == expected
+
+
+def test_test_shards_make_a_dataset_of_their_own(
+    articles: Path, vocabulary: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "beam"
+    flags = (*NVIDIA, *SMALL, "--shuffle", "global", "--num-shards", "2")
+    assert prepare("articles", articles, vocabulary, output, *flags) == 0
+    trained = json.loads((output / "manifest.json").read_text())["inputs"]
+    tested = json.loads(((tmp_path / "beam.test") / "manifest.json").read_text())["inputs"]
+    assert [one["name"] for one in trained] == [f"wikicorpus_en_training_{n}.txt" for n in range(3)]
+    assert [one["name"] for one in tested] == [f"wikicorpus_en_test_{n}.txt" for n in range(2)]
+    assert f"\n{output}.test: " in capsys.readouterr().out
+    assert prepare("articles", articles, vocabulary, output, *flags, "--dry-run") == 0
+    assert f"{output}.test: 0 of 2 tfrecord shards to make, 2 to keep" in capsys.readouterr().out
+
+
+def test_a_directory_of_text_gives_the_parts_to_train_on(
+    articles: Path, vocabulary: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = tmp_path / "text"
+    words = ["segment", str(articles), "--output", str(text), "--recipe", "nvidia", *SHARDS]
+    assert command_line([*words, "--workers", "1"]) == 0
+    assert prepare("parts", text, vocabulary, tmp_path / "beam", *SMALL) == 0
+    assert f"{text}: its 2 test shards are left out" in capsys.readouterr().out
+    assert len(list((tmp_path / "beam").glob("*.tfrecord"))) == 3
+    assert prepare("parts", text / "*.txt", vocabulary, tmp_path / "mixed", *SMALL) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "wikicorpus_en_test_0.txt (and 1 more): is held out of training" in line
 
 
 def test_a_dump_equals_the_commands_in_a_row_and_a_second_run_keeps_everything(

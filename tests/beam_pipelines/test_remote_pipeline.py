@@ -85,7 +85,8 @@ def test_articles_become_parts_and_shards_on_the_store(
     words = ["--input-kind", "articles", "--input", articles.removesuffix("/AA"), "--vocab", vocabulary]
     for _ in range(2):
         assert main([*words, *places, *punkt, *segment, *SMALL, TWICE]) == 0
-        assert store.contents("out") == shards
+        held_out = {f"test/{name}": data for name, data in store.contents("out.test").items()}
+        assert store.contents("out") | held_out == shards
         assert store.contents("parts") == text
 
 

@@ -96,7 +96,7 @@ def configured(task) -> Config:
 def test_our_command_asks_for_the_tasks_settings(task):
     config = configured(task)
     assert (config.finetuning.task, config.data.max_seq_length) == (task.name, task.length)
-    assert (config.update.batch_size, config.finetuning.num_train_epochs) == (task.batch_size, task.epochs)
+    assert (config.update.batch_size, config.schedule.num_train_epochs) == (task.batch_size, task.epochs)
     assert (config.finetuning.doc_stride, config.finetuning.n_best_size) == (task.stride, 20)
     assert (config.update.weight_decay, config.update.clipping_point, config.update.max_grad_norm) == (
         0,

@@ -59,8 +59,9 @@ def commands(
     create: tuple[str, ...],
     extract: tuple[str, ...] | None = None,
 ) -> tuple[dict[str, bytes], dict[str, bytes]]:
-    """The text files and the dataset's that the commands in a row make of a dump, or of articles.
+    """The text files and the datasets' that the commands in a row make of a dump, or of articles.
 
+    Those of test shards are named test/NAME.
     extract: flags of extraction; None: those that the pipeline takes for the recipe.
     """
     text, shards = place / "text", place / "shards"
@@ -71,7 +72,20 @@ def commands(
         source = text / "extracted"
     segment = tuple("--recipe" if word == "--text-recipe" else word for word in segment)
     assert command_line(["segment", str(source), "--output", str(text), "--workers", "1", *segment]) == 0
-    parts = sorted(str(path) for path in text.iterdir() if re.match("part-|wikicorpus", path.name))
-    common = ["--output", str(shards), "--vocab", str(vocabulary), "--workers", "1"]
-    assert command_line(["create", *parts, *common, *create]) == 0
-    return contents(text), contents(shards)
+    common = ["--vocab", str(vocabulary), "--workers", "1", *create]
+    assert command_line(["create", str(text), "--output", str(shards), *common]) == 0
+    if list(text.glob("*_test_*.txt")):
+        words = ["create", f"{text}/*_test_*.txt", "--output", str(held_out_beside(shards)), *common]
+        assert command_line(words) == 0
+    return contents(text), made_datasets(shards)
+
+
+def held_out_beside(output: Path) -> Path:
+    """The directory of the test shards' dataset beside the output."""
+    return output.with_name(f"{output.name}.test")
+
+
+def made_datasets(output: Path) -> dict[str, bytes]:
+    """The files of the dataset, and those of its test set as test/NAME."""
+    held_out = contents(held_out_beside(output))
+    return contents(output) | {f"test/{name}": data for name, data in held_out.items()}

@@ -17,7 +17,6 @@ class FinetuningSection(Section):
     task_train_file: str | None = None
     task_eval_file: str | None = None
     task_predict_file: str | None = None
-    num_train_epochs: float | None = None  # None: steps are given
     lower_case: bool | None = None  # None: the checkpoint's, else true
     do_eval: bool = True
     do_predict: bool = False

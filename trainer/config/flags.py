@@ -68,7 +68,7 @@ def make_configs(
     for phase in range(count):
         named = 1 if only_second else phase
         below, above = (_of_phase(given, phase, named) for given in (in_file, flags))
-        keys = translate(below, where) | translate(above, below=below)
+        keys = _steps_or_epochs(translate(below, where), translate(above, below=below))
         if phase and not keys.get("phase2"):
             keys |= {"phase2": True, "phase1_end_step": None, "start_from_ckpt": None, "start_moments": False}
         try:
@@ -141,6 +141,20 @@ def _of_phase(given: dict[str, Any], phase: int, named: int) -> dict[str, Any]:
         if name in given and number == named:
             layer[key] = given[name]
     return layer
+
+
+def _steps_or_epochs(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+    """All keys, with steps or epochs alone: a flag's before the file's, else steps before epochs."""
+    keys = below | above
+    if keys.get("num_train_epochs") is None:
+        return keys
+    if "steps" in above or ("steps" in below and above.get("num_train_epochs") is None):
+        return keys | {"num_train_epochs": None}
+    keys.pop("steps", None)
+    warmup = keys.get("warmup")
+    if isinstance(warmup, int) and warmup:
+        keys["steps"] = 1000 + warmup  # any number above: the right one follows from the data
+    return keys
 
 
 def _normal(arguments: Sequence[str]) -> list[str]:

@@ -11,6 +11,7 @@ class ScheduleSection(Section):
     """The learning rate as a function of the update; None: the schedule's own value."""
 
     steps: int = 1000  # updates of the whole schedule
+    num_train_epochs: float | None = None  # gives steps once the data are known; None: steps are given
     lr_schedule: str | None = None  # None: the optimiser's usual one, see Config.schedule_name
     base_learning_rate: float = 0.001  # after warm-up
     warmup: int | float = 0  # an integer: updates; else a share of steps, 0 <= x < 1

@@ -70,6 +70,7 @@ def unmasked_data(source: OpenedDataset, masking: Masking) -> UnmaskedData:
         layout=masked_layout(source, masking.masker),
         shards=source.shards,
         vocabulary_size=source.vocabulary_size,
+        left_out=source.left_out,
         source=source,
         masking=masking,
     )

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from bertdata.dataset.discover import find_datasets
 from bertdata.dataset.masked_data import MaskedData, masked_data
-from bertdata.dataset.reader import OpenedDataset, open_dataset
+from bertdata.dataset.reader import OpenedDataset, Split, open_dataset
 from bertdata.dataset.vocabulary import fit_warnings, known_vocabulary
 from bertdata.errors import SettingsError
 from bertdata.examples.bert.batch import BertBatch
@@ -23,12 +23,13 @@ PADDING_TOKENS = 127  # a model's vocabulary may be rounded up to a multiple of 
 
 
 def open_configured(
-    config: Config, paths: str | None, model_vocabulary_size: int | None = None
+    config: Config, paths: str | None, model_vocabulary_size: int | None = None, *, held_out: bool = False
 ) -> OpenedDataset:
     """The dataset at the paths (as of split_paths; None: generated examples), fit for the configuration.
 
     Examples without masks are masked once, the same in each epoch; ``for_training`` makes of that masks drawn
-    at load. model_vocabulary_size: that of a given model, for a configuration without one.
+    at load. model_vocabulary_size: that of a given model, for a configuration without one. held_out: of a
+    directory of training and test files the latter, to evaluate on; else the former.
     """
     model = config.model.settings()
     vocabulary_size = model.get("vocab_size", model_vocabulary_size)
@@ -48,6 +49,7 @@ def open_configured(
         max_predictions_per_seq=None if is_dynamic else masks,
         max_position_embeddings=longest,
         vocabulary_size=vocabulary_size,
+        split="test" if held_out else "training",
     )
     if has_masks(data):
         return data
@@ -118,7 +120,18 @@ def describe_phase(config: Config, data: OpenedDataset, held_out: OpenedDataset 
         line += f" in {rows} packed rows (layout {layout.packing})"
     if isinstance(data, UnmaskedData):
         line += ", masked anew in each epoch"
-    return f"{line}; evaluates on {held_out.name}: {held_out.examples} examples" if held_out else line
+    line += left_out_words(data, "test")
+    if held_out is None:
+        return line
+    left_out = left_out_words(held_out, "training")
+    return f"{line}; evaluates on {held_out.name}: {held_out.examples} examples{left_out}"
+
+
+def left_out_words(data: OpenedDataset, kind: str) -> str:
+    """The files of a directory of both kinds that are not taken, in words."""
+    if not data.left_out:
+        return ""
+    return f", without {data.left_out} file{'s' if data.left_out > 1 else ''} of {kind} text"
 
 
 def data_warnings(config: Config) -> list[str]:
@@ -141,14 +154,15 @@ def open_for_training(
     max_position_embeddings: int | None = None,
     vocabulary_size: int | None = None,
     objective: str = _OBJECTIVE,
+    split: Split | None = None,
 ) -> OpenedDataset:
     """The dataset at the paths, with the model's vocabulary size, if given, in place of its own.
 
-    objective: the one that its examples must have.
+    objective: the one that its examples must have. split: as in ``bertdata.dataset.reader.open_dataset``.
     Errors about the dataset itself are those of ``bertdata.dataset.reader.open_dataset``. SettingsError
     where the dataset does not fit a given size.
     """
-    dataset = open_dataset(paths, unverified=unverified)
+    dataset = open_dataset(paths, unverified=unverified, split=split)
     _check_objective(dataset, objective)
     _check_size(dataset, "max_seq_length", dataset.layout.max_seq_length, max_seq_length)
     _check_size(

@@ -6,8 +6,6 @@ from pathlib import Path
 import torch
 
 from bertdata.errors import DatasetError, MissingInputError
-from bertdata.io import storage
-from bertdata.records import Vocabulary
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.model.bert import BertForPreTraining
@@ -17,7 +15,8 @@ from trainer.model.checkpoints.kinds import WRITERS, is_recognised
 from trainer.model.tokenizer_files import export_tokenizer
 from trainer.run.checkpoint import STATE, new_state, write_checkpoint
 from trainer.run.checkpoint_source import OURS, find_own, open_checkpoint
-from trainer.run.tokenizer import VOCABULARY, find_tokenizer
+from trainer.run.kept_tokenizer import write_vocabulary
+from trainer.run.tokenizer import find_tokenizer
 
 _REMEDY = "give --vocab, and --train-data where the data has moved"
 _FORMS = {
@@ -72,7 +71,7 @@ def convert(
         if to == "huggingface":
             export_tokenizer(words, target, lower_case=lower, longest=shape.max_position_embeddings)
         else:
-            _write_vocabulary(words, target)
+            write_vocabulary(words, target)
         lacks = ""
     return f"{target}: {what}{moments} in {_FORMS[to]}{lacks}"
 
@@ -103,9 +102,3 @@ def _write_own(checkpoint: Checkpoint, shape: ModelConfig, target: str) -> str:
         lacks = f", without {len(missing)} tensors of the heads, which keep random values"
     what = f"weights and moments of update {updates}" if moments else "weights"
     return f"{target}: {what} to start from (--start-from-ckpt){lacks}"
-
-
-def _write_vocabulary(words: Vocabulary, target: str) -> None:
-    """Write vocab.txt, a token a line."""
-    with storage.open_output(storage.join(target, VOCABULARY)) as file:
-        file.write("".join(f"{word}\n" for word in words.words).encode())

@@ -25,6 +25,7 @@ from trainer.report.terminal import Terminal
 from trainer.run.checkpoint import STATE, State, choose_checkpoint, find_checkpoints, read_state
 from trainer.run.checkpoint_source import find_own, open_checkpoint, read_weights_into
 from trainer.run.divide import divide
+from trainer.run.evaluation_warnings import warnings_of_model
 from trainer.run.runtime import Runtime, begin, find_model_config, make_model
 from trainer.run.split_tensors import read_split_weights
 from trainer.strategies.registry import find_inference
@@ -143,6 +144,9 @@ def evaluate_checkpoints(runtime: Runtime, *, poll: bool = False, timeout: float
                 continue
             known, step, trained, is_last = found
             if evaluation is None or known != shape:
+                if evaluation is None and not config.finetuning.is_finetuning:
+                    for warning in runtime.share(partial(read, warnings_of_model, config, path)) or []:
+                        runtime.log(f"warning: {warning}")
                 shape = known
                 runtime, evaluation, model = _prepare(runtime, shape)
                 inference = find_inference(runtime.worker(model))
@@ -237,7 +241,7 @@ def _prepare(runtime: Runtime, shape: dict[str, Any] | None) -> tuple[Runtime, E
     tokens = model.vocab_size if model else None
     task = runtime.task
     runtime.log("opening the data")
-    data = task.open(config, config.data.eval_data, tokens)
+    data = task.open(config, config.data.eval_data, tokens, held_out=True)
     training = task.open(config, config.data.train_data, tokens) if config.data.train_data else None
     model = model or find_model_config(config, data)
     runtime = divide(runtime, model, data.layout.max_seq_length)

@@ -20,7 +20,7 @@ from trainer.run.finetune import evaluate_task
 from trainer.run.runtime import connect
 
 _OF_THE_RUN = ("max_seq_length", "vocab")
-_ASKED_FOR = ("task_train_file", "task_predict_file", "do_eval", "do_predict", "num_train_epochs")
+_ASKED_FOR = ("task_train_file", "task_predict_file", "do_eval", "do_predict")
 """Keys of the section that say what a run did, not what its model is."""
 
 

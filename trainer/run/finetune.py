@@ -164,7 +164,7 @@ def _source(config: Config) -> str:
 
 def _schedule(config: Config, examples: int, update_examples: int) -> dict[str, Any]:
     """The number of updates of the epochs asked for; an evaluation after each unless said otherwise."""
-    epochs = config.finetuning.num_train_epochs
+    epochs = config.schedule.num_train_epochs
     if epochs is None:
         return {}
     each = max(1, round(examples / update_examples))

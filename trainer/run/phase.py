@@ -183,7 +183,7 @@ def make_evaluation(runtime: Runtime, data: OpenedDataset, shape: ModelConfig) -
     config = runtime.config
     if config.data.eval_data is None:
         return None
-    held_out = runtime.task.open(config, config.data.eval_data, shape.vocab_size)
+    held_out = runtime.task.open(config, config.data.eval_data, shape.vocab_size, held_out=True)
     return Evaluation.of(runtime, held_out, data)
 
 

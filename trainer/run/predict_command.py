@@ -18,6 +18,7 @@ _WORDS = "words"
 _EXAMPLE = """\
   python -m trainer predict run "Paris is the [MASK] of France."
   python -m trainer predict squad-run "Where did Anna go?" --context diary.txt
+  python -m trainer predict squad-run "Where did Anna go?" --context "Anna went to the market."
   python -m trainer predict mrpc-run "The old harbour is closed." "They closed the harbour.\""""
 _SUMMARY = """\
 Tries a model by the task that its run has learned. Pre-training: the most probable words at each [MASK] of
@@ -57,7 +58,12 @@ def _parser() -> Parser:
         help=f"{_WORDS}, {SQUAD}, {', '.join(TASKS)} (default: the run's own; another program's "
         f"checkpoint: {_WORDS})",
     )
-    parser.add_argument("--context", metavar="FILE", help="text that the answer is in, of squad")
+    parser.add_argument(
+        "--context",
+        metavar="FILE|TEXT",
+        help="of squad: the file of the text that the answer is in; several words that name no file are the "
+        "text itself",
+    )
     parser.add_argument(
         "--labels", metavar="A,B", help="labels in the order of their ids (default: the run's)"
     )
@@ -84,16 +90,21 @@ def _print_words(given: Namespace, opened: "Trained") -> None:
 
 def _print_answer(given: Namespace, opened: "Trained") -> None:
     """Print the answer; an empty line, and a message, where the text holds none."""
-    from trainer.run.answer import answer_line
+    from trainer.run.answer import THE_TEXT, answer_line, find_context
 
     refuse(given, ("num", "labels"))
     question = _single(given)
     if given.context is None:
-        raise UsageError(f"{given.model}: the task squad answers from a text: give its file by --context")
-    line = answer_line(opened, question, given.context, as_json=given.json)
+        raise UsageError(
+            f"{given.model}: the task squad answers from a text: give it, or its file, by --context"
+        )
+    context = find_context(given.context)
+    if context.name == THE_TEXT:
+        say_error("trainer: --context names no file: it is taken as the text itself")
+    line = answer_line(opened, question, context, as_json=given.json)
     say(line)
     if not line:
-        say_error(f"trainer: {given.context}: holds no answer to the question")
+        say_error(f"trainer: {context.name}: holds no answer to the question")
 
 
 def _print_label(given: Namespace, opened: "Trained") -> None:

@@ -1,19 +1,24 @@
 """Pre-training: the phases of a run, each of which is trained by ``trainer.run.phase``."""
 
+import math
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 
+from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import SettingsError
 from bertdata.io import storage
 from bertdata.io.commit import UNFINISHED
 from bertdata.io.directory_lock import lock_directory
 from trainer.config.finetuning import PRETRAINING
+from trainer.config.section import check
 from trainer.config.settings import Config
 from trainer.data.opening import data_warnings, describe_phase, for_training
+from trainer.data.sizes import examples_per_row
 from trainer.devices.registry import find_device
 from trainer.run.evaluate import evaluate
+from trainer.run.evaluation_warnings import warnings_of_training
 from trainer.run.phase import count_calls, train_phase
 from trainer.run.runtime import Runtime, begin
 from trainer.run.start_point import is_phase_over
@@ -49,6 +54,24 @@ def lock_outputs(phases: Sequence[Config], locks: ExitStack) -> None:
         locks.enter_context(lock_directory(storage.join(directory, UNFINISHED)))
 
 
+def count_updates(runtime: Runtime, config: Config, data: OpenedDataset) -> Config:
+    """The configuration with the number of updates of its epochs, if it has any."""
+    epochs, update = config.schedule.num_train_epochs, config.update
+    if epochs is None:
+        return config
+    sizes = (update.batch_size, update.accumulation, update.global_batch_size, update.replicas)
+    check(
+        any(sizes) or config.run.strategy == "replicated" or runtime.workers.size == 1,
+        "num_train_epochs needs batch_size or global_batch_size: a plan may choose the size of an update",
+    )
+    packing = replace(runtime, config=config).packing
+    examples = update.examples(runtime.copies, examples_per_row(data, packing))
+    steps = max(1, math.ceil(data.examples * epochs / examples))
+    passes = "1 epoch" if epochs == 1 else f"{epochs:g} epochs"
+    runtime.log(f"{passes} of {data.examples} examples: {steps} updates, each of {examples} examples")
+    return config.changed(steps=steps)
+
+
 def train_phases(runtime: Runtime, phases: Sequence[Config]) -> None:
     """Train the phases that are not over yet, until one ends early."""
     runtime.log("opening the data")
@@ -59,15 +82,20 @@ def train_phases(runtime: Runtime, phases: Sequence[Config]) -> None:
         )
         for config in phases
     ]
+    phases = [count_updates(runtime, one, data) for one, data in zip(phases, datasets, strict=True)]
+    runtime = replace(runtime, config=phases[0])
+    warnings = list[str]()
     if runtime.workers.rank == 0:
-        for warning in dict.fromkeys(warning for config in phases for warning in data_warnings(config)):
+        for config in phases:
+            warnings += [*data_warnings(config), *warnings_of_training(config)]
+        for warning in dict.fromkeys(warnings):
             runtime.log(f"warning: {warning}")
     about = list[str]()
     for config, data in zip(phases, datasets, strict=True):
         if config.split.plan is None and config.run.strategy in ("auto", "replicated"):
             config.update.micro_batches(runtime.copies)  # fails before the first phase is trained, not after
         replace(runtime, config=config).check_rows(data)
-        held_out = config.data.eval_data and runtime.task.open(config, config.data.eval_data)
+        held_out = config.data.eval_data and runtime.task.open(config, config.data.eval_data, held_out=True)
         about.append(describe_phase(config, data, held_out or None))
     skips_first = len(phases) > 1 and runtime.share(partial(is_phase_over, phases[0]))
     if not skips_first:

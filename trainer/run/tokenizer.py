@@ -1,22 +1,21 @@
-"""The tokeniser of a checkpoint: its vocabulary and casing, from its training data or from beside it."""
+"""The tokeniser of a checkpoint: its vocabulary and casing, from its run, its data or beside its weights."""
 
 from pathlib import Path
+from typing import Any
 
-from bertdata.config.value_check import read_object
-from bertdata.dataset.discover import FoundDataset, find_datasets
 from bertdata.dataset.vocabulary import known_vocabulary
-from bertdata.errors import DataError, DatasetError, MissingInputError
+from bertdata.errors import DataError, UsageError
 from bertdata.io import storage
 from bertdata.io.assets import find_vocabulary
 from bertdata.records import Vocabulary
+from bertdata.tokens.fit import casing_warnings
 from bertdata.tokens.load import load_vocabulary
 from trainer.config.model import ModelConfig
-from trainer.data.opening import PADDING_TOKENS, split_paths
+from trainer.data.opening import PADDING_TOKENS
 from trainer.model.checkpoints.checkpoint import Checkpoint
 from trainer.run.checkpoint import read_state
 from trainer.run.checkpoint_source import OURS
-
-VOCABULARY = "vocab.txt"
+from trainer.run.kept_tokenizer import CASING, VOCABULARY, casing_of, find_training_data, run_of
 
 _DIALECT = "google"
 
@@ -30,55 +29,70 @@ def find_tokenizer(
 ) -> tuple[Vocabulary, bool] | None:
     """The vocabulary of a checkpoint and whether its text is lower-cased; None where it is not at hand.
 
-    The vocabulary is the given one (a file or a name), else that of the training data, else the file
-    beside another program's weights. train_data: where that is now; None: where a run says that it was, or
-    of features within the run, which may have been moved with it. DataError where the vocabulary's size is
-    not the model's.
+    The vocabulary is the given one (a file or a name), else that of the given training data, else the one
+    that its run keeps, or that lies beside another program's weights; else that of the training data where a
+    run of an older version says that it was. DataError where the vocabulary's size is not the model's,
+    UsageError where it is another than the run's.
     """
-    settings = read_state(Path(checkpoint.path)).config if checkpoint.kind == OURS else {}
-    dataset = find_training_data(train_data or settings.get("train_data"), given=train_data is not None)
-    if dataset is None and settings.get("train_data"):
-        dataset = find_training_data(_moved_features(checkpoint, settings["train_data"]), given=False)
-    if dataset is not None:
-        found = known_vocabulary(vocabulary, dataset)
-        plan = dataset.manifest.plan if dataset.manifest else None
-        lower_case = plan.settings["lower_case"] if plan and lower_case is None else lower_case
-    else:
-        path = find_vocabulary(vocabulary) if vocabulary else beside(checkpoint, VOCABULARY)
-        found = load_vocabulary(path, _DIALECT) if path else None
-        config = beside(checkpoint, "tokenizer_config.json")
-        if lower_case is None and config is not None:
-            lower_case = read_object(config).get("do_lower_case") is not False
-        elif lower_case is None:
-            lower_case = settings.get("lower_case")
+    found = _of_files(checkpoint, vocabulary) if train_data is None else None
+    if found is None:
+        found = _of_data(checkpoint, vocabulary, train_data)
+    if found is None and vocabulary is not None:
+        found = load_vocabulary(find_vocabulary(vocabulary), _DIALECT), None
     if found is None:
         return None
-    if not found.size <= shape.vocab_size <= found.size + PADDING_TOKENS:
-        raise DataError(f"{found.name}: has {found.size} tokens, the model has vocab_size {shape.vocab_size}")
-    return found, lower_case is not False
+    words, casing = found
+    if not words.size <= shape.vocab_size <= words.size + PADDING_TOKENS:
+        raise DataError(f"{words.name}: has {words.size} tokens, the model has vocab_size {shape.vocab_size}")
+    for known in (casing, _casing(checkpoint)):
+        lower_case = known if lower_case is None else lower_case
+    if lower_case is None:  # nobody tells: as the vocabulary itself is
+        lower_case = not casing_warnings(words, True)
+    return words, lower_case
 
 
-def _moved_features(checkpoint: Checkpoint, train_data: str) -> str:
-    """The place of a run's features within the run."""
-    return str(Path(checkpoint.path).parent.parent / "features" / storage.base_name(train_data))
+def _of_files(checkpoint: Checkpoint, given: str | None) -> tuple[Vocabulary, bool | None] | None:
+    """The vocabulary in the run, or beside another program's weights, and the casing told there."""
+    path = beside(checkpoint, VOCABULARY)
+    if path is None:
+        return None
+    words, config = load_vocabulary(path, _DIALECT), beside(checkpoint, CASING)
+    if given is not None:
+        own, words = words, load_vocabulary(find_vocabulary(given), _DIALECT)
+        if checkpoint.kind == OURS and words.words != own.words:
+            raise UsageError(f"{words.name}: is another vocabulary than the run was trained with, {path}")
+    return words, casing_of(config) if config else None
+
+
+def _of_data(
+    checkpoint: Checkpoint, given: str | None, train_data: str | None
+) -> tuple[Vocabulary, bool | None] | None:
+    """The vocabulary and casing of the training data: where that is now, or was, or within a moved run."""
+    recorded = _settings(checkpoint).get("train_data")
+    dataset = find_training_data(train_data or recorded, given=train_data is not None)
+    if dataset is None and recorded:
+        features = storage.join(run_of(checkpoint.path), f"features/{storage.base_name(recorded)}")
+        dataset = find_training_data(features, given=False)
+    if dataset is None or (words := known_vocabulary(given, dataset)) is None:
+        return None
+    return words, dataset.manifest.plan.settings["lower_case"] if dataset.manifest else None
+
+
+def _casing(checkpoint: Checkpoint) -> bool | None:
+    """The casing that the checkpoint's configuration has; of another program's, the file beside it."""
+    config = beside(checkpoint, CASING)
+    found: bool | None = casing_of(config) if config else _settings(checkpoint).get("lower_case")
+    return found
+
+
+def _settings(checkpoint: Checkpoint) -> dict[str, Any]:
+    return read_state(Path(checkpoint.path)).config if checkpoint.kind == OURS else {}
 
 
 def beside(checkpoint: Checkpoint, name: str) -> str | None:
-    """The path of a file beside another program's weights; None where there is none."""
-    folder = checkpoint.path
+    """The path of a file of a run, or beside another program's weights; None where there is none."""
+    folder = run_of(checkpoint.path) if checkpoint.kind == OURS else checkpoint.path
     if not storage.is_directory(folder):
         folder = storage.parent(folder)
     path = storage.join(folder, name)
     return path if storage.exists(path) else None
-
-
-def find_training_data(paths: str | None, *, given: bool) -> FoundDataset | None:
-    """The first of the datasets at the paths; None where it is gone, unless it was given just now."""
-    if paths is None:
-        return None
-    try:
-        return next(iter(find_datasets(split_paths(paths)[0])), None)
-    except (MissingInputError, DatasetError):
-        if given:
-            raise
-        return None

@@ -15,7 +15,7 @@ def add_tokenizer(parser: Parser) -> None:
         dest="lower_case",
         action="store_true",
         default=None,
-        help="the tokeniser lower-cases text (default: as the data's, or true)",
+        help="the tokeniser lower-cases text (default: as the data's, or as the vocabulary is)",
     )
     casing.add_argument(
         "--no-lower-case",

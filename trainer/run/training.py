@@ -17,6 +17,7 @@ from trainer.model.bert import HeadedBert
 from trainer.optim import Schedule, make_schedule
 from trainer.run.checkpoint import State, clean_up, read_state
 from trainer.run.checkpoint_writer import CheckpointWriter
+from trainer.run.kept_tokenizer import keep_tokenizer
 from trainer.run.model_tensors import ModelTensors, WholeTensors
 from trainer.run.resume_check import changed_settings
 from trainer.run.runtime import Runtime
@@ -80,6 +81,7 @@ class Training:
         self._tensors.share()
         if runtime.workers.local_rank == 0:
             clean_up(str(self._config.run.output_dir), after=number)
+            keep_tokenizer(self._config)
 
     def update(self, updates: Sequence[Update[Batch]]) -> list[Tensor]:
         """Make the updates; returns of each this worker's sums, as Strategy.update does."""

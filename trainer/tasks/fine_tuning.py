@@ -16,7 +16,12 @@ class FineTuning(Task):
     objective: str
 
     def open(
-        self, config: Config, paths: str | None, model_vocabulary_size: int | None = None
+        self,
+        config: Config,
+        paths: str | None,
+        model_vocabulary_size: int | None = None,
+        *,
+        held_out: bool = False,
     ) -> OpenedDataset:
         """The features in one directory; SettingsError where they are another task's."""
         assert paths is not None, "features are made before they are opened"

@@ -12,7 +12,7 @@ from bertdata.examples.bert.batch import BertBatch
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
-from trainer.data.opening import open_configured
+from trainer.data.opening import left_out_words, open_configured
 from trainer.devices.device import RowLosses
 from trainer.model.bert import BertForPreTraining
 from trainer.model.heads import Logits
@@ -55,9 +55,14 @@ class Pretraining(Task):
         self._row_losses = row_losses or cross_entropy
 
     def open(
-        self, config: Config, paths: str | None, model_vocabulary_size: int | None = None
+        self,
+        config: Config,
+        paths: str | None,
+        model_vocabulary_size: int | None = None,
+        *,
+        held_out: bool = False,
     ) -> OpenedDataset:
-        return open_configured(config, paths, model_vocabulary_size)
+        return open_configured(config, paths, model_vocabulary_size, held_out=held_out)
 
     def new_model(self, shape: ModelConfig) -> BertForPreTraining:
         return BertForPreTraining(shape)
@@ -89,7 +94,7 @@ class PretrainingEvaluation(TaskEvaluation):
     def __init__(self, data: OpenedDataset, guess: int, source: str) -> None:
         self._guess = guess
         self.note = (
-            f"evaluating on {data.examples} examples of {data.name}; "
+            f"evaluating on {data.examples} examples of {data.name}{left_out_words(data, 'training')}; "
             f"the most frequent label of the {source} set is token {guess}"
         )
 

@@ -90,9 +90,17 @@ class Task(ABC):
 
     @abstractmethod
     def open(
-        self, config: Config, paths: str | None, model_vocabulary_size: int | None = None
+        self,
+        config: Config,
+        paths: str | None,
+        model_vocabulary_size: int | None = None,
+        *,
+        held_out: bool = False,
     ) -> OpenedDataset:
-        """The dataset at the paths (None: generated examples), fit for the configuration."""
+        """The dataset at the paths (None: generated examples), fit for the configuration.
+
+        held_out: of a directory of training and test files the latter, to evaluate on; else the former.
+        """
 
     @abstractmethod
     def new_model(self, shape: ModelConfig) -> HeadedBert:

@@ -2,18 +2,20 @@
 
 from types import TracebackType
 
+from bertdata.cli.common.folded_warnings import FoldedWarnings
 from bertdata.cli.common.progress import Progress, ShardRate
 from bertdata.steps.progress import StepProgress
 
 
 class ShownProgress:
-    """Shows what a step tells; tenths: a plain line for each tenth of a stage too."""
+    """Shows what a step tells, warnings folded; tenths: a plain line for each tenth of a stage too."""
 
     def __init__(self, *, tenths: bool = False) -> None:
         self._tenths = tenths
         self._last: StepProgress | None = None
         self._rate: ShardRate | None = None
         self._shown: Progress | None = None
+        self._warnings = FoldedWarnings()
 
     def __enter__(self) -> "ShownProgress":
         return self
@@ -25,7 +27,7 @@ class ShownProgress:
             last = StepProgress(stage=now.stage, done=0, total=now.total)
             self._rate = ShardRate(now.all_shards) if now.all_shards else None
             self._shown = Progress(now.stage, now.total, unit=now.unit).__enter__()
-        for warning in now.warnings:
+        for warning in filter(self._warnings.is_first, now.warnings):
             self._shown.note(f"bertdata: warning: {warning}")
         self._shown.advance(now.done - last.done, self._line(last, now), self._detail(last, now))
         self._last = now
@@ -49,4 +51,7 @@ class ShownProgress:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if self._shown is not None:
+            for warning in self._warnings.rest():
+                self._shown.note(f"bertdata: warning: {warning}")
         self._end_stage()

@@ -7,6 +7,7 @@ import pytest
 
 from bertdata.dataset.published.tables import load_table
 from bertdata.dataset.verify_table import verify_table
+from bertdata.io.file_check import md5_of
 
 TABLE = "mlperf-v1.0"
 EVAL_10K_BYTES = 25_382_591
@@ -75,7 +76,58 @@ def test_two_checkpoints_of_one_name_are_told_apart_by_what_fits(verdict, tmp_pa
     rows = [row for row in load_table(TABLE) if row.label.startswith("model.ckpt-28252.index")]
     assert len(rows) == 2
     sparse_file(tmp_path / "tf1" / "model.ckpt-28252.index", rows[0].bytes)
-    assert sorted(verdict("model.ckpt-28252.index")) == ["wrong md5", "wrong size"]
+    assert [one.status for one in found_of(tmp_path, rows)] == ["wrong md5", "missing"]
+    sparse_file(tmp_path / "tf2" / "model.ckpt-28252.index", rows[1].bytes)
+    assert [one.status for one in found_of(tmp_path, rows)] == ["wrong md5", "wrong md5"]
+
+
+def found_of(place, rows) -> list:
+    """The findings of the rows, by their numbers in the table."""
+    findings = verify_table(str(place), TABLE).findings
+    return [findings[load_table(TABLE).index(row)] for row in rows]
+
+
+def test_a_tree_of_one_half_is_no_fault_of_the_other_with_the_same_paths(tmp_path):
+    files = {"tf1": b"one", "tf2": b"other"}
+    lines = [f"model ({name})\t{len(data)}\t{md5_of(data)}\tmodel" for name, data in files.items()]
+    table = tmp_path / "table.tsv"
+    table.write_text("\n".join(["label\tbytes\tmd5\tpaths", *lines, ""]))
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    for number, data in enumerate(files.values()):
+        (tree / "model").write_bytes(data)
+        report = verify_table(str(tree), str(table))
+        assert report.sound
+        assert [one.status for one in report.findings][number] == "right"
+        assert [one.status for one in report.findings][1 - number] == "missing"
+    (tree / "model").write_bytes(b"neither")
+    (fault,) = verify_table(str(tree), str(table)).faults
+    assert str(fault).endswith("model: wrong size: found 7 bytes, expected 3 bytes or 5 bytes")
+
+
+def test_rows_of_one_path_and_one_size_are_told_apart_by_their_md5s(tmp_path):
+    lines = [f"{data}\t1\t{md5_of(data.encode())}\tmodel" for data in "ab"]
+    table = tmp_path / "table.tsv"
+    table.write_text("\n".join(["label\tbytes\tmd5\tpaths", *lines, ""]))
+    (tmp_path / "model").write_text("b")
+    report = verify_table(str(tmp_path), str(table))
+    assert [one.status for one in report.findings] == ["missing", "right"]
+
+
+def test_the_directorys_own_name_counts(tmp_path, monkeypatch):
+    results = tmp_path / "results"
+    sparse_file(results / "eval.md5", 330_000)
+    monkeypatch.chdir(results)
+    for given in (results, f"{results}/", ".", f"file://{results}"):
+        (fault,) = verify_table(str(given), TABLE).faults
+        assert (fault.status, fault.file.rsplit("/", 1)[-1]) == ("wrong md5", "eval.md5")
+
+
+def test_a_directory_of_another_name_than_the_tables_is_told_so(tmp_path):
+    sparse_file(tmp_path / "parts" / "eval.md5", 330_000)
+    (fault,) = verify_table(str(tmp_path / "parts"), TABLE).faults
+    assert fault.status == f"holds no file of the table {TABLE}"
+    assert fault.detail == "eval.md5 is in the table as results/eval.md5"
 
 
 def test_a_stages_directory_is_found_by_the_tail_of_its_paths(verdict, tmp_path):

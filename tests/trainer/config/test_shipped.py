@@ -80,7 +80,7 @@ def test_fine_tuning_has_the_published_settings(preset, task, length, epochs, ra
     assert config.update.examples(1) == 32
     assert (config.update.optimiser, config.update.clipping_point) == ("adamw-bert", "per_update")
     assert (config.schedule.warmup, config.schedule.base_learning_rate) == (0.1, rate)
-    assert (config.finetuning.task, config.finetuning.num_train_epochs) == (task, epochs)
+    assert (config.finetuning.task, config.schedule.num_train_epochs) == (task, epochs)
     assert config.data.max_seq_length == length
     assert config.model.settings() == {}  # the checkpoint's
 

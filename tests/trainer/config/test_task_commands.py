@@ -342,7 +342,7 @@ def test_the_help_says_the_defaults_of_fine_tuning(capsys):
 
 def test_a_long_warm_up_fits_the_updates_of_the_epochs():
     config = make_task_config(["--task=mnli", "--warmup_steps=5000"])
-    assert (config.schedule.warmup, config.finetuning.num_train_epochs) == (5000, 3)
+    assert (config.schedule.warmup, config.schedule.num_train_epochs) == (5000, 3)
 
 
 def test_a_program_trains_only_with_do_train_where_it_is_asked_for_something_else():

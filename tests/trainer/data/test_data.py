@@ -3,12 +3,14 @@
 import dataclasses
 import json
 import lzma
+import shutil
 import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar
+from unittest.mock import patch
 
 import fsspec
 import h5py
@@ -34,9 +36,10 @@ from trainer.data.evaluation import evaluation_batches
 from trainer.data.forms import RowForm
 from trainer.data.generated import GeneratedData, generated_data
 from trainer.data.loader import Loader
-from trainer.data.opening import describe_phase, open_for_training, split_paths
+from trainer.data.opening import describe_phase, for_training, open_for_training, split_paths
 from trainer.data.order import Order, Position, numbers
 from trainer.data.prefetcher import Prefetcher
+from trainer.tasks.pretraining import Pretraining
 
 LENGTH, PREDICTIONS = 64, 10
 CONTAINERS = ("tfrecord", "hdf5", "parquet")
@@ -521,6 +524,37 @@ def test_empty_datasets_and_strange_directories_are_refused(dataset, tmp_path):
     (tmp_path / "set").rename(tmp_path.parent / f"{tmp_path.name}-set")
     with pytest.raises(DatasetError, match=r"training and test files; give a pattern"):
         open_dataset(str(tmp_path), unverified=True)
+
+
+@pytest.fixture
+def mixed(corpus, small_vocabulary_file, tmp_path) -> Path:
+    """A dataset of NVIDIA's two training shards and one test shard, as older versions made it."""
+    for name, part in zip(("training_0", "training_1", "test_0"), corpus, strict=True):
+        (tmp_path / f"wiki_{name}.txt").write_bytes(part.read_bytes())
+    with patch("bertdata.build.given_parts.held_out", lambda names: []):
+        create(sorted(tmp_path.glob("*.txt")), small_vocabulary_file, tmp_path / "mixed", "hdf5")
+    return tmp_path / "mixed"
+
+
+@pytest.mark.parametrize("has_manifest", [True, False], ids=["manifest", "no manifest"])
+def test_training_takes_the_training_files_of_a_folder_of_both_and_says_so(mixed, has_manifest):
+    if not has_manifest:
+        (mixed / "manifest.json").unlink()
+        shutil.rmtree(mixed / "lengths")
+    config = Config.of(train_data=str(mixed), unverified=not has_manifest)
+    data = Pretraining().open(config, str(mixed))
+    assert [shard.name for shard in data.shards] == ["wiki_training_0.txt.hdf5", "wiki_training_1.txt.hdf5"]
+    held_out = Pretraining().open(config, str(mixed), held_out=True)
+    assert [shard.name for shard in held_out.shards] == ["wiki_test_0.txt.hdf5"]
+    line = describe_phase(config, data, held_out)
+    assert f"{data.examples} examples of 64 ids, 10 masked, without 1 file of test text; evaluates on" in line
+    assert line.endswith(f": {held_out.examples} examples, without 2 files of training text")
+
+
+def test_masks_drawn_at_load_know_the_files_that_are_left_out(mixed):
+    config = Config.of(train_data=str(mixed), masking="dynamic")
+    data = for_training(config, Pretraining().open(config, str(mixed)))
+    assert ", masked anew in each epoch, without 1 file of test text" in describe_phase(config, data)
 
 
 def test_a_shard_that_the_manifest_does_not_list_is_refused(dataset):

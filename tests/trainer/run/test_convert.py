@@ -54,8 +54,12 @@ def test_a_source_that_does_not_exist_is_said_to_be_missing(trainer, tmp_path):
     assert outcome.err == f"trainer: error: {tmp_path / 'absent'}: no such file or directory\n"
 
 
-def test_without_the_data_the_vocabulary_is_asked_for(trainer, run, tmp_path, small_vocabulary_file):
+def test_without_vocabulary_and_data_the_vocabulary_is_asked_for(
+    trainer, run, tmp_path, small_vocabulary_file
+):
+    """As in runs of older versions, which keep none."""
     (run.parent / "set").rename(run.parent / "moved")
+    (run / "vocab.txt").rename(run.parent / "kept.txt")
     try:
         outcome = trainer("convert", run, tmp_path / "none")
         assert outcome.status == 0
@@ -72,6 +76,7 @@ def test_without_the_data_the_vocabulary_is_asked_for(trainer, run, tmp_path, sm
         assert str(run.parent / "set") in gone.err
     finally:
         (run.parent / "moved").rename(run.parent / "set")
+        (run.parent / "kept.txt").rename(run / "vocab.txt")
 
 
 def test_another_vocabulary_than_the_datas_is_refused(trainer, run, tmp_path):
@@ -79,5 +84,6 @@ def test_another_vocabulary_than_the_datas_is_refused(trainer, run, tmp_path):
     other.write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nword\n", encoding="utf-8")
     outcome = trainer("convert", run, tmp_path / "bert", f"--vocab={other}")
     assert outcome.status == 2
-    assert "the shard was made with" in outcome.err
+    assert f"{other}: is another vocabulary than the run was trained with" in outcome.err
+    assert len(outcome.err.splitlines()) == 1
     assert not (tmp_path / "bert").exists()

@@ -48,6 +48,69 @@ def run(training_set, tmp_path_factory) -> Path:
     return place
 
 
+@pytest.fixture(scope="module")
+def other_sets(corpus, small_vocabulary_file, tmp_path_factory) -> dict[str, Path]:
+    """A part's shards whose text keeps its case, and shards made with another vocabulary of the same size."""
+    from bertdata.cli.main import main
+
+    place = tmp_path_factory.mktemp("others")
+    tokens = small_vocabulary_file.read_text(encoding="utf-8").splitlines()
+    (place / "vocab.txt").write_text("\n".join(tokens[:5] + tokens[:4:-1]) + "\n", encoding="utf-8")
+    sizes = ("--max-seq-length=64", "--max-predictions-per-seq=10", "--dupe-factor=1", "--workers=1")
+    kinds = {"cased": (small_vocabulary_file, "--no-lower-case"), "vocabulary": (place / "vocab.txt",)}
+    for name, (vocabulary, *flags) in kinds.items():
+        given = ["create", corpus[0], "--output", place / name, "--vocab", vocabulary, *sizes, *flags]
+        assert main(list(map(str, given))) == 0
+    return {name: place / name for name in kinds}
+
+
+def warned(outcome) -> list[str]:
+    """The warnings, without those about [UNK]."""
+    lines = [line for line in outcome.err.splitlines() if "trainer: warning: " in line]
+    return [line for line in lines if "[UNK]" not in line]
+
+
+def test_evaluation_on_text_of_another_casing_or_vocabulary_warns(trainer, run, other_sets, tmp_path):
+    newest = run / "checkpoints" / "step-00000004"
+    for name, told in {
+        "cased": f"cased: its text keeps its case, that of {newest} is lower-cased",
+        "vocabulary": "vocabulary: was made with another vocabulary than",
+    }.items():
+        outcome = trainer("evaluate", f"--eval-data={other_sets[name]}", f"--output-dir={run}")
+        assert outcome.status == 0, outcome.err
+        (line,) = warned(outcome)
+        assert told in line
+    assert (
+        "without --no-lower-case"
+        in warned(trainer("evaluate", f"--eval-data={other_sets['cased']}", f"--output-dir={run}"))[0]
+    )
+
+
+def test_a_cased_model_on_lower_cased_text_warns(trainer, run, training_set, tmp_path):
+    """Of another program's model its vocabulary tells, where nothing else does."""
+    form = tmp_path / "bert"
+    assert trainer("convert", run, form).status == 0
+    given = (f"--eval-data={training_set}", f"--output-dir={tmp_path / 'out'}", f"--start-from-ckpt={form}")
+    assert warned(trainer("evaluate", *given)) == []
+    (form / "tokenizer_config.json").unlink()
+    assert warned(trainer("evaluate", *given)) == []
+    tokens = (form / "vocab.txt").read_text(encoding="utf-8").splitlines()
+    cased = [token.title() if token.isalpha() and len(token) > 3 else token for token in tokens]
+    (form / "vocab.txt").write_text("\n".join(cased) + "\n", encoding="utf-8")
+    casing, vocabulary = warned(trainer("evaluate", *given))
+    assert f"{training_set}: its text is lower-cased, that of {form} keeps its case" in casing
+    assert casing.endswith("make the shards with --no-lower-case")
+    assert "another vocabulary" in vocabulary
+
+
+def test_training_warns_of_evaluation_data_of_another_casing(trainer, training_set, other_sets, tmp_path):
+    more = ("--steps=1", "--warmup=0", "--no-logs", f"--eval-data={other_sets['cased']}", "--eval-examples=4")
+    outcome = trainer(*words(training_set, tmp_path / "run", *more))
+    assert outcome.status == 0, outcome.err
+    (line,) = warned(outcome)
+    assert f"its text keeps its case, that of {training_set} is lower-cased" in line
+
+
 def results(run: Path) -> dict[str, float]:
     lines = (run / "eval_results.txt").read_text(encoding="utf-8").splitlines()
     return {key: float(value) for key, value in (line.split(" = ") for line in lines)}

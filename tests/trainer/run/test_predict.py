@@ -62,6 +62,52 @@ def test_casing_is_that_of_the_exported_tokeniser_unless_given(trainer, run, tmp
     assert trainer("predict", form, "[MASK] PARIS", "--json").out != lower
 
 
+def test_a_run_works_from_any_directory_without_its_data(trainer, training_set, tmp_path, monkeypatch):
+    """Its data was named by a relative path; its casing is kept beside its vocabulary."""
+    shutil.copytree(training_set, tmp_path / "here" / "set")
+    monkeypatch.chdir(tmp_path / "here")
+    assert main(words("set", "run", "--steps=1", "--warmup=0", "--no-logs")) == 0
+    expected = trainer("predict", "run", TEXT, "--json").out
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(tmp_path / "here" / "run", "elsewhere")
+    shutil.rmtree("here")
+    for source in ("elsewhere", "elsewhere/checkpoints/step-00000001"):
+        assert trainer("predict", source, TEXT, "--json").out == expected
+    assert trainer("convert", "elsewhere", "bert").out == "bert: update 1 in Hugging Face form\n"
+    assert trainer("predict", "bert", TEXT, "--json").out == expected
+    config = Path("elsewhere", "tokenizer_config.json")
+    assert json.loads(config.read_text()) == {"do_lower_case": True}
+    config.write_text('{"do_lower_case": false}\n')
+    shouted = TEXT.upper()
+    assert trainer("predict", "elsewhere", shouted, "--json").out != expected
+    assert trainer("predict", "elsewhere", shouted, "--json", "--lower-case").out == expected
+
+
+def test_unverified_data_leave_the_given_vocabulary_in_the_run(trainer, training_set, tmp_path):
+    shard = next(training_set.glob("*.tfrecord"))
+    vocabulary = training_set / "vocab.txt"
+    (tmp_path / "set").mkdir()
+    shutil.copy(shard, tmp_path / "set")
+    given = (
+        "--unverified",
+        f"--vocab={vocabulary}",
+        "--vocab-size=2000",
+        "--steps=1",
+        "--warmup=0",
+        "--no-logs",
+    )
+    assert trainer(*words(tmp_path / "set", tmp_path / "run", *given)).status == 0
+    assert (tmp_path / "run" / "vocab.txt").read_bytes() == vocabulary.read_bytes()
+    assert trainer("predict", tmp_path / "run", TEXT).status == 0
+
+
+def test_a_vocabulary_two_folders_above_a_checkpoint_of_no_run_is_not_its(trainer, run, tmp_path):
+    place = tmp_path / "work" / "starts" / "bert"
+    assert trainer("convert", run.parent / "bert", place, "--to=bertdata").status == 0
+    shutil.copy(run / "vocab.txt", tmp_path / "work")
+    refuse(trainer("predict", place, TEXT), 2, "its vocabulary is not at hand")
+
+
 def test_wrong_input_is_one_line(trainer, run, tmp_path):
     form = tmp_path / "bert"
     shutil.copytree(run.parent / "bert", form)

@@ -4,6 +4,7 @@ import csv
 import gzip
 import json
 import shutil
+from pathlib import Path
 
 import pytest
 import torch
@@ -94,6 +95,9 @@ def test_a_run_that_has_moved_is_tried_with_its_own_vocabulary_and_casing(traine
         outcome = trainer("predict", moved, text, "--json")
         assert (outcome.status, outcome.out) == (0, expected)
         shutil.rmtree(moved / "features")
+        outcome = trainer("predict", moved, text, "--json")
+        assert (outcome.status, outcome.out) == (0, expected)
+        (moved / "vocab.txt").unlink()
         refuse(trainer("predict", moved, text), 2, "its vocabulary is not at hand; give --vocab")
     finally:
         hidden.rename(labelled / "run")
@@ -116,6 +120,22 @@ def test_an_answer_is_that_of_evaluation_by_the_runs_own_settings(trainer, answe
         shares = [one["probability"] for one in expected[question["id"]] if one["text"] == answer]
         assert told["probability"] == pytest.approx(shares[0], rel=1e-4)
         assert (f"{diary}: holds no answer to the question" in plain.err) == (answer == "")
+
+
+def test_a_context_may_be_the_text_itself(trainer, answering, tmp_path, monkeypatch):
+    """One word that names no file is a misspelt name; a file goes before a text of its name."""
+    monkeypatch.chdir(tmp_path)
+    text = "Anna went to the harbour . Later Peter saw the library ."
+    Path("diary.txt").write_text(text, encoding="utf-8")
+    given = ("predict", answering / "run", "Where was Anna ?", "--json", "--context")
+    expected = trainer(*given, "diary.txt")
+    outcome = trainer(*given, text)
+    assert (outcome.status, outcome.out) == (0, expected.out)
+    assert expected.err == ""
+    assert outcome.err == "trainer: --context names no file: it is taken as the text itself\n"
+    refuse(trainer(*given, "dairy.txt"), 2, "dairy.txt: no such file")
+    Path("my diary").write_text(text, encoding="utf-8")
+    assert trainer(*given, "my diary").err == ""
 
 
 def test_another_programs_checkpoint_needs_task_and_labels(trainer, labelled, tmp_path):
@@ -150,7 +170,12 @@ def test_what_the_task_does_not_take_is_refused(trainer, labelled, paired, answe
     refused(labelled / "run", "One .", "Two .", 2, "takes one text, found 2; put each into quotes")
     refused(labelled / "run", "One .", "--num=3", 2, "--num: the task classification has no such setting")
     refused(labelled / "run", "One .", f"--context={diary}", 2, "--context: the task classification has no")
-    refused(answering / "run", "Where ?", 2, "the task squad answers from a text: give its file by --context")
+    refused(
+        answering / "run",
+        "Where ?",
+        2,
+        "the task squad answers from a text: give it, or its file, by --context",
+    )
     refused(
         answering / "run", "Where", "?", f"--context={diary}", 2, "the task squad takes one text, found 2"
     )

@@ -9,12 +9,14 @@ import time
 from collections import Counter
 from hashlib import md5
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 from safetensors.torch import load_file
 
 from bertdata.dataset.reader import open_dataset
+from bertdata.errors import SettingsError
 from tests.support.commands import contents, finish
 from tests.support.commands import start as start_program
 from tests.support.flat import examples_of
@@ -35,6 +37,7 @@ from trainer.devices.loss_scale import LossScale
 from trainer.devices.registry import find_device
 from trainer.model.bert import BertForPreTraining
 from trainer.run.checkpoint import State, find_checkpoints, read_state
+from trainer.run.pretrain import count_updates
 from trainer.run.runtime import Runtime, make_model
 from trainer.run.training import Training, find_schedule
 from trainer.strategies.division import Division
@@ -986,3 +989,34 @@ def test_every_command_explains_itself(trainer):
         outcome = trainer(command, "--help")
         assert outcome.status == 0
         assert outcome.out.startswith(f"Example:\n  python -m trainer {command} ")
+
+
+@pytest.mark.parametrize(
+    ("flags", "steps"),
+    [
+        (("--num-train-epochs=1.5",), 6),
+        (("--num-train-epochs=1.5", "--config={file}"), 6),
+        (("--num-train-epochs=1.5", "--warmup=5"), 6),
+        (("--num-train-epochs=1.5", "--steps=2"), 2),
+    ],
+    ids=["alone", "before the file's steps", "with warm-up", "behind a flag"],
+)
+def test_epochs_give_the_number_of_updates(trainer, training_set, tmp_path, flags, steps):
+    examples = sum(shard.examples for shard in open_dataset(str(training_set)).shards)
+    file = tmp_path / "config.json"
+    file.write_text('{"steps": 3, "num_hidden_layers": 1}')
+    batch = -(-examples // 4)
+    given = [flag.format(file=file) for flag in flags]
+    words = ["pretrain", *MODEL, f"--train-data={training_set}", f"--output-dir={tmp_path / 'run'}"]
+    outcome = trainer(*words, f"--batch-size={batch}", "--no-logs", "--no-progress-bar", *given)
+    assert outcome.status == 0, outcome.err
+    assert list(find_checkpoints(str(tmp_path / "run"))) == [steps]
+    told = f"1.5 epochs of {examples} examples: {steps} updates, each of {batch} examples\n"
+    assert (told in outcome.err) == (steps == 6)
+
+
+def test_epochs_need_the_size_of_an_update_where_a_plan_chooses_it(training_set):
+    runtime = SimpleNamespace(workers=SimpleNamespace(size=2), copies=2)
+    config = Config.of(num_train_epochs=1.0)
+    with pytest.raises(SettingsError, match="num_train_epochs needs batch_size or global_batch_size"):
+        count_updates(runtime, config, open_dataset(str(training_set)))

@@ -1,0 +1,78 @@
+"""The parts of a run in sets: those to train on, and NVIDIA's test shards, each with datasets of its own."""
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bertdata.build.part_names import names_with_folders
+from bertdata.build.plan import plan_targets
+from bertdata.build.task import Target, TaskPlan
+from bertdata.config.recipes import Recipe
+from bertdata.config.settings import ExampleSettings
+from bertdata.text.held_out import held_out
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PartSet:
+    """Some of the parts, and the datasets to make of them, one for each phase.
+
+    label: behind the names of the pipeline's stages. num_shards: of a global shuffle, None: one a part.
+    """
+
+    label: str
+    parts: list[str]
+    targets: tuple[Target, ...]
+    num_shards: int | None
+
+    @property
+    def shards(self) -> int:
+        """The number of shards of all datasets."""
+        return (self.num_shards or len(self.parts)) * len(self.targets)
+
+    def tasks(self, flags: argparse.Namespace) -> TaskPlan:
+        """The settings that the tasks of this set share."""
+        return TaskPlan(
+            vocabulary=flags.vocab,
+            targets=self.targets,
+            engine=flags.engine,
+            skip_bad=flags.skip_bad_inputs,
+            names=names_with_folders(self.parts),
+        )
+
+
+def plan_part_sets(
+    flags: argparse.Namespace,
+    recipe: Recipe,
+    settings: dict[str, ExampleSettings],
+    parts: Sequence[str],
+    *,
+    has_test_shards: bool,
+) -> tuple[PartSet, ...]:
+    """The parts to train on; and where there are test shards, those too, for datasets in OUTPUT.test.
+
+    Test shards are not shuffled: nobody trains on them.
+    """
+    test_parts = held_out(parts) if has_test_shards else []
+    training_parts = sorted(set(parts) - set(test_parts))
+
+    def part_set(label: str, output: str, chosen: list[str], num_shards: int | None) -> PartSet:
+        targets = plan_targets(
+            output,
+            recipe,
+            flags.phase,
+            settings,
+            chosen,
+            vocabulary_path=flags.vocab,
+            num_shards=num_shards,
+        )
+        return PartSet(label=label, parts=chosen, targets=targets, num_shards=num_shards)
+
+    training = part_set("", flags.output, training_parts, flags.num_shards)
+    if not has_test_shards:
+        return (training,)
+    return training, part_set(" of test text", test_directory(flags.output), test_parts, None)
+
+
+def test_directory(output: str) -> str:
+    """The directory of the test shards' datasets."""
+    return f"{output.rstrip('/')}.test" if output else output

@@ -1,0 +1,49 @@
+"""Files that the text stages hold out of training, told by their names, and shards that are made of them.
+
+::
+
+    mlperf    part-00000-of-00500, ...    eval.txt (and its md5s, eval.md5)
+    nvidia    PREFIX_training_0.txt, ...  PREFIX_test_0.txt, ...
+"""
+
+import re
+from collections.abc import Sequence
+
+from bertdata.io import storage
+from bertdata.text.plan import EVAL_MD5, EVAL_TEXT
+
+# Shards have the ending of their container, and the number of a bin, behind the part's name.
+_SHARD_OF_NVIDIA = re.compile(r"(.*)_(training|test)_\d+(?:\..*)?")
+_PART_OF_MLPERF = re.compile(r"part-\d{5}-of-\d{5}(?:\..*)?")
+
+
+def held_out(names: Sequence[str]) -> list[str]:
+    """The names of files held out of training, where files to train on of the same corpus are among them.
+
+    Alone they are no fault: an evaluation set is made of them.
+    """
+    base_names = {name: storage.base_name(name) for name in names}
+    found = {name: _SHARD_OF_NVIDIA.fullmatch(base) for name, base in base_names.items()}
+    trained = {match[1] for match in found.values() if match and match[2] == "training"}
+    has_parts = any(map(_PART_OF_MLPERF.fullmatch, base_names.values()))
+    return [
+        name
+        for name, match in found.items()
+        if (match and match[2] == "test" and match[1] in trained)
+        or (has_parts and _is_of_evaluation(base_names[name]))
+    ]
+
+
+def test_pattern(names: Sequence[str]) -> str | None:
+    """The pattern of NVIDIA's test shards among the names; None where there are none."""
+    found = [match[1] for match in map(_SHARD_OF_NVIDIA.fullmatch, names) if match and match[2] == "test"]
+    return f"{found[0]}_test_*.txt" if found else None
+
+
+def is_list_of_md5s(name: str) -> bool:
+    """True for ``eval.md5``, which lies among the text."""
+    return storage.base_name(name) == EVAL_MD5
+
+
+def _is_of_evaluation(name: str) -> bool:
+    return any(name == one or name.startswith(f"{one}.") for one in (EVAL_TEXT, EVAL_MD5))

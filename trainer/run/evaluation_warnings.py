@@ -1,0 +1,72 @@
+"""Warnings about evaluation data of another casing, or another vocabulary, than the model was trained on."""
+
+from contextlib import suppress
+
+from bertdata.dataset.discover import FoundDataset, find_datasets
+from bertdata.dataset.vocabulary import fit_warnings, known_vocabulary
+from bertdata.errors import DataError
+from bertdata.records import Vocabulary
+from trainer.config.settings import Config
+from trainer.data.opening import split_paths
+from trainer.run.checkpoint_source import open_checkpoint
+from trainer.run.kept_tokenizer import find_training_data
+from trainer.run.tokenizer import find_tokenizer
+
+Tokenizer = tuple[Vocabulary, bool]
+"""A vocabulary, and whether text is lower-cased."""
+
+_CASING = {True: "is lower-cased", False: "keeps its case"}
+_REMEDY = {True: "without --no-lower-case", False: "with --no-lower-case"}
+
+
+def warnings_of_model(config: Config, path: str) -> list[str]:
+    """Warnings about the evaluation data beside the checkpoint, and about the data themselves."""
+    found = [one for one in _evaluation_data(config) if one.manifest is not None]
+    about_data = [warning for dataset in found for warning in fit_warnings(dataset)]
+    tokenizer = None
+    checkpoint = open_checkpoint(path, with_moments=False)
+    if checkpoint.config is not None:
+        with suppress(DataError):  # the vocabulary beside the weights is another model's
+            tokenizer = find_tokenizer(checkpoint, checkpoint.config, None, None, None)
+    return about_data + _differences(found, tokenizer, path)
+
+
+def warnings_of_training(config: Config) -> list[str]:
+    """Warnings about the evaluation data beside the training data."""
+    if config.data.eval_data is None or config.data.generated_data:
+        return []
+    trained = find_training_data(config.data.train_data, given=False)
+    if trained is None or trained.manifest is None or (words := known_vocabulary(None, trained)) is None:
+        return []
+    tokenizer = words, bool(trained.manifest.plan.settings["lower_case"])
+    return _differences(_evaluation_data(config), tokenizer, trained.path)
+
+
+def _evaluation_data(config: Config) -> list[FoundDataset]:
+    if config.data.eval_data is None or config.data.unverified:
+        return []
+    return [dataset for path in split_paths(config.data.eval_data) for dataset in find_datasets(path)]
+
+
+def _differences(datasets: list[FoundDataset], tokenizer: Tokenizer | None, source: str) -> list[str]:
+    """A warning for each dataset of another casing, or vocabulary; source: that of the tokeniser."""
+    if tokenizer is None:
+        return []
+    words, lower_case = tokenizer
+    found = []
+    for dataset in datasets:
+        if dataset.manifest is None:
+            continue
+        casing = bool(dataset.manifest.plan.settings["lower_case"])
+        if casing != lower_case:
+            found.append(
+                f"{dataset.path}: its text {_CASING[casing]}, that of {source} {_CASING[lower_case]}: its "
+                f"words are not written as the model knows them; make the shards {_REMEDY[lower_case]}"
+            )
+        own = known_vocabulary(None, dataset)
+        if own is not None and own.words != words.words:
+            found.append(
+                f"{dataset.path}: was made with another vocabulary than {source}: its ids mean other words "
+                "to the model"
+            )
+    return found

@@ -1,0 +1,75 @@
+"""The tokeniser that a run keeps beside its checkpoints: it works from any directory, without its data.
+
+::
+
+    output_dir/vocab.txt                a token a line, by id
+    output_dir/tokenizer_config.json    {"do_lower_case": true}
+"""
+
+import json
+from pathlib import Path
+
+from bertdata.config.value_check import read_object
+from bertdata.dataset.discover import FoundDataset, find_datasets
+from bertdata.dataset.vocabulary import known_vocabulary
+from bertdata.errors import DatasetError, MissingInputError
+from bertdata.io import storage
+from bertdata.records import Vocabulary
+from bertdata.tokens.fit import casing_warnings
+from trainer.config.settings import Config
+from trainer.data.opening import split_paths
+
+VOCABULARY, CASING = "vocab.txt", "tokenizer_config.json"
+
+
+def keep_tokenizer(config: Config) -> None:
+    """Write vocabulary and casing of the training data into output_dir, as far as they are at hand."""
+    if config.data.generated_data:
+        return
+    dataset = find_training_data(config.data.train_data, given=False)
+    if dataset is None:
+        return
+    plan = dataset.manifest.plan if dataset.manifest else None
+    vocabulary = known_vocabulary(None if plan else config.masking.vocab, dataset)
+    if vocabulary is None:
+        return
+    lower_case = plan.settings["lower_case"] if plan else not casing_warnings(vocabulary, True)
+    folder = str(config.run.output_dir)
+    write_vocabulary(vocabulary, folder)
+    _write(storage.join(folder, CASING), json.dumps({"do_lower_case": lower_case}) + "\n")
+
+
+def write_vocabulary(words: Vocabulary, folder: str) -> None:
+    """Write vocab.txt, a token a line."""
+    _write(storage.join(folder, VOCABULARY), "".join(f"{word}\n" for word in words.words))
+
+
+def run_of(checkpoint: str) -> str:
+    """The directory of the run that the checkpoint belongs to; its own where it is of none."""
+    path = Path(checkpoint)
+    return str(path.parent.parent if path.parent.name == "checkpoints" else path)
+
+
+def casing_of(path: str) -> bool:
+    """The casing that a tokeniser's configuration tells: True unless it says otherwise."""
+    return read_object(path).get("do_lower_case") is not False
+
+
+def find_training_data(paths: str | None, *, given: bool) -> FoundDataset | None:
+    """The first of the datasets at the paths; None where it is gone, unless it was given just now."""
+    if paths is None:
+        return None
+    try:
+        return next(iter(find_datasets(split_paths(paths)[0])), None)
+    except (MissingInputError, DatasetError):
+        if given:
+            raise
+        return None
+
+
+def _write(path: str, text: str) -> None:
+    """Write a file, whole, unless it says the same already: other runs may read it."""
+    data = text.encode()
+    if not storage.exists(path) or storage.read_bytes(path) != data:
+        with storage.open_output(path) as file:
+            file.write(data)
