@@ -69,9 +69,13 @@ def read_table(data: bytes, name: str) -> Iterator[tuple[bytes, bytes]]:
         for _ in _read_entries(metaindex, _KeyBudget(len(data))):
             pass
         keys = _KeyBudget(len(data))
+        end = 0
         for _, value in _read_entries(index, _KeyBudget(len(data))):
             offset, place = read_varint(value, 0)
             size, _ = read_varint(value, place)
+            if offset < end:
+                raise WireError("its blocks overlap")
+            end = offset + size
             yield from _read_entries(_read_block(blocks, (offset, size), name), keys)
     except WireError as error:
         raise CheckpointError(f"{name}: is damaged: {error}") from None
@@ -137,9 +141,9 @@ def write_table(file: BinaryIO, entries: Iterable[tuple[bytes, bytes]]) -> None:
         last = key
     offset = _write_block(file, offset, block, index, last)
     handles = _Block()
-    offset = _write_block(file, offset, _Block(), handles, b"metaindex")
-    _write_block(file, offset, index, handles, b"index")
-    footer = b"".join(value for _, value in _read_entries(handles.finish()))
+    offset = _write_block(file, offset, _Block(), handles, b"1 metaindex")
+    _write_block(file, offset, index, handles, b"2 index")
+    footer = b"".join(value for _, value in _read_entries(handles.finish(), _KeyBudget(_FOOTER_BYTES)))
     file.write(footer.ljust(_FOOTER_BYTES - 8, b"\0") + struct.pack("<Q", _MAGIC))
 
 
