@@ -1,8 +1,10 @@
 """Damaged and hostile checkpoints (``python -m benchmarks.hostile_checkpoints``).
 
 A tiny run's ``state.json`` gets values of other types and ranges, one at a time and sealed again as ours
-are; the commands that read checkpoints must end in their result or in one line that names the file, and
-leave nothing half written. Prints a line for each command; exit status 1 where anything is wrong.
+are. Other programs' checkpoints are made to break a reader (``odd_checkpoints``), and sound ones damaged: a
+bit flipped, the end lost, a piece lost or repeated, bytes made 255. The commands that read checkpoints must
+end in their result or in one line that names the file, and leave nothing half written. Prints a line for
+each kind; exit status 1 where anything is wrong.
 """
 
 import argparse
@@ -18,9 +20,14 @@ import traceback
 from collections import Counter
 from collections.abc import Iterator
 from hashlib import md5
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import torch
+from safetensors.torch import save_file
+
+from benchmarks import odd_checkpoints
 from bertdata.cli.main import main as bertdata
 from trainer.__main__ import main as trainer
 
@@ -31,7 +38,14 @@ SLOWEST_SECONDS = 20.0
 _WORDS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "water", "runs", "down", "hill", "the", ".")
 _RUN = (
     *("--hidden-size=8", "--num-hidden-layers=1", "--num-attention-heads=2", "--intermediate-size=8"),
-    *("--batch-size=2", "--steps=4", "--warmup=0", "--optimiser=lamb-nvidia", "--no-progress-bar", "--no-logs"),
+    *(
+        "--batch-size=2",
+        "--steps=4",
+        "--warmup=0",
+        "--optimiser=lamb-nvidia",
+        "--no-progress-bar",
+        "--no-logs",
+    ),
     "--max-position-embeddings=16",
 )
 
@@ -52,7 +66,7 @@ def ran(main: Any, *words: object) -> Ending:
             return Ending(main(list(map(str, words))), error.getvalue(), "")
         except SystemExit as stop:
             return Ending(int(stop.code or 0), error.getvalue(), "")
-        except BaseException as fault:  # noqa: BLE001 - it is what is looked for
+        except Exception as fault:
             frame = traceback.extract_tb(fault.__traceback__)[-1]
             return Ending(-1, error.getvalue(), f"{type(fault).__name__}: {fault} ({frame.name})")
 
@@ -61,7 +75,9 @@ def make_run(place: Path) -> Path:
     """A run of two updates out of four on a dataset of a few words, all in the place; returns the run."""
     (place / "vocab.txt").write_text("".join(f"{word}\n" for word in _WORDS), encoding="utf-8")
     sentence = "the water runs down the hill .\n"
-    (place / "text").write_text(f"{2 * sentence}\n{3 * sentence}\n{2 * sentence}\n{3 * sentence}", encoding="utf-8")
+    (place / "text").write_text(
+        f"{2 * sentence}\n{3 * sentence}\n{2 * sentence}\n{3 * sentence}", encoding="utf-8"
+    )
     sizes = ("--max-seq-length=16", "--max-predictions-per-seq=2", "--workers=1")
     words = ["create", place / "text", f"--output={place / 'set'}", f"--vocab={place / 'vocab.txt'}", *sizes]
     assert ran(bertdata, *words).status == 0
@@ -139,9 +155,95 @@ def try_states(place: Path, count: int, seed: int) -> Iterator[tuple[str, str, E
             changed.write_text(text, encoding="utf-8")
             before = time.monotonic()
             ending = ran(trainer, *commands(place, copy, out)[command])
-            yield command, what, ending, wrong(ending, str(copy), out, time.monotonic() - before)
+            yield command, what, ending, wrong(ending, str(place), out, time.monotonic() - before)
             for made in (copy, out):
                 shutil.rmtree(made, ignore_errors=True)
+
+
+def try_odd(place: Path) -> Iterator[tuple[str, str, Ending, str]]:
+    """The same of ``convert`` to two forms, of all odd checkpoints; each but the last few must be refused."""
+    for name in odd_checkpoints.REFUSED | odd_checkpoints.WITHOUT_MOMENTS:
+        path = odd_checkpoints.made(name, place / "source")
+        for form in ("bertdata", "huggingface"):
+            ending, fault = _converted(path, place / "out", form)
+            if not ending.status and name in odd_checkpoints.REFUSED:
+                fault = "was converted"
+            yield f"odd to {form}", name, ending, fault
+        shutil.rmtree(place / "source")
+
+
+def try_damaged(place: Path, count: int, seed: int) -> Iterator[tuple[str, str, Ending, str]]:
+    """The same of sound checkpoints of other programs whose files are damaged at random."""
+    kinds = _sound(place / "sound")
+    for number in range(count):
+        stream = random.Random(f"{seed} {number}")
+        kind, files = list(kinds.items())[number % len(kinds)]
+        damage = _DAMAGES[number // len(kinds) % len(_DAMAGES)]
+        shutil.copytree(place / "sound" / kind, place / "source")
+        file = place / "source" / stream.choice(files)
+        data = file.read_bytes()
+        file.write_bytes(damage(data, stream))
+        ending, fault = _converted(
+            place / "source", place / "out", stream.choice(("bertdata", "huggingface"))
+        )
+        yield f"damaged {kind}", f"{damage.__name__} {number}", ending, fault
+        shutil.rmtree(place / "source")
+
+
+def _converted(path: Path, out: Path, form: str) -> tuple[Ending, str]:
+    """The ending of the conversion, and what is wrong with it; the output is removed."""
+    before = time.monotonic()
+    ending = ran(trainer, "convert", path, out, "--to", form)
+    fault = wrong(ending, str(path), out, time.monotonic() - before)
+    shutil.rmtree(out, ignore_errors=True)
+    return ending, fault
+
+
+def _sound(place: Path) -> dict[str, list[str]]:
+    """Write a sound checkpoint of each kind; returns the names of their files of weights."""
+    odd_checkpoints.made("optimiser is a list", place / "first")
+    for kind in ("nvidia", "huggingface", "tf1", "tf2"):
+        outcome = ran(trainer, "convert", place / "first", place / kind, "--to", kind)
+        assert outcome.status == 0, outcome
+    shutil.copytree(place / "nvidia", place / "older pt")
+    (file,) = (place / "older pt").glob("*.pt")
+    torch.save({"model": odd_checkpoints.weights()}, file, _use_new_zipfile_serialization=False)
+    save_file(odd_checkpoints.weights(), place / "huggingface" / "model.safetensors")
+    kinds = ("nvidia", "older pt", "huggingface", "tf1", "tf2")
+    endings = ("*.pt", "*.safetensors", "*.index", "*.data-*")
+    return {
+        kind: sorted(path.name for ending in endings for path in (place / kind).glob(ending))
+        for kind in kinds
+    }
+
+
+def flip(data: bytes, stream: random.Random) -> bytes:
+    at = stream.randrange(len(data))
+    return data[:at] + bytes([data[at] ^ 1 << stream.randrange(8)]) + data[at + 1 :]
+
+
+def lose_end(data: bytes, stream: random.Random) -> bytes:
+    return data[: stream.randrange(len(data))]
+
+
+def lose_piece(data: bytes, stream: random.Random) -> bytes:
+    at = stream.randrange(len(data))
+    return data[:at] + data[at + stream.randint(1, 64) :]
+
+
+def repeat_piece(data: bytes, stream: random.Random) -> bytes:
+    at = stream.randrange(len(data))
+    return data[:at] + data[at : at + stream.randint(1, 64)] + data[at:]
+
+
+def enlarge(data: bytes, stream: random.Random) -> bytes:
+    """Bytes made 255, mostly in the first thousand, where numbers and headers stand."""
+    at = stream.randrange(len(data) if stream.random() < 0.3 else min(len(data), 1000))
+    count = stream.choice((1, 4, 8))
+    return data[:at] + b"\xff" * count + data[at + count :]
+
+
+_DAMAGES = (flip, lose_end, lose_piece, repeat_piece, enlarge)
 
 
 def wrong(ending: Ending, path: str, out: Path, seconds: float) -> str:
@@ -164,11 +266,18 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--states", type=int, default=300, help="variants of state.json (default: 300)")
+    parser.add_argument("--files", type=int, default=500, help="damaged checkpoints (default: 500)")
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
     results, faults = Counter[str](), list[str]()
-    with tempfile.TemporaryDirectory() as place:
-        for command, what, ending, fault in try_states(Path(place), given.states, given.seed):
+    with tempfile.TemporaryDirectory() as name:
+        place = Path(name)
+        tried = (
+            try_odd(place / "odd"),
+            try_damaged(place / "damaged", given.files, given.seed),
+            try_states(place, given.states, given.seed),
+        )
+        for command, what, ending, fault in chain.from_iterable(tried):
             results[f"{command} {'wrong' if fault else 'refused' if ending.status else 'done'}"] += 1
             faults += [f"{command}: {what}: {fault}"] * bool(fault)
     print(*(f"{name}: {count}" for name, count in sorted(results.items())), sep="\n")

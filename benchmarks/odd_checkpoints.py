@@ -97,7 +97,7 @@ def cut(share: float, *, old: bool = False) -> Make:
 
 
 def odd_optimiser(**changes: Any) -> Make:
-    """A .pt file whose optimiser has other items: state, param_groups, or keys of its group or first state."""
+    """A .pt file whose optimiser has other items; changes: optimiser, state, groups, group, first (state)."""
 
     def content() -> Any:
         group = {"params": list(states()), "step": 3, **changes.get("group", {})}

@@ -213,7 +213,9 @@ def _typed(values: dict[str, Any], where: str) -> State:
         ModelConfig.from_dict(values["model"], f"{where}: model")
     except SettingsError as error:
         raise CheckpointError(str(error)) from None
-    whole = {name: int(value) if isinstance(value, float) else value for name, value in values.items()}
+    whole: dict[str, Any] = {
+        name: int(value) if isinstance(value, float) else value for name, value in values.items()
+    }
     whole["position"] = tuple(map(int, values["position"]))  # JSON Schema takes 3.0 for an integer
     return State(**{**whole, "versions": tuple(values.get("versions", ()))})
 

@@ -24,7 +24,6 @@ from trainer.run.checkpoint_source import OURS, find_own, open_checkpoint
 from trainer.run.tokenizer import VOCABULARY, find_tokenizer
 
 _REMEDY = "give --vocab, and --train-data where the data has moved"
-_ENDS = ("weight", "bias")
 _ANSWER_OUTPUTS = 2  # start and end
 _MOST_LABELS = 1 << 24  # of a classification; a file may claim any number
 _FORMS = {
@@ -98,21 +97,18 @@ def _open_target(target: str) -> Iterator[str]:
 
 
 def _own_shapes(checkpoint: Checkpoint, shape: ModelConfig) -> dict[str, Tensor]:
-    """The tensors that a model of this shape has, with the heads of tasks that the checkpoint holds; empty."""
+    """The tensors of a model of this shape and of the checkpoint's other heads, all without values."""
+    outputs = {HEADS[1]: _ANSWER_OUTPUTS}  # a classification has as many as it says
     with torch.device("meta"):
         own = dict(BertForPreTraining(shape).state_dict())
-        for head in HEADS[1:]:
-            there = [checkpoint.weights[name] for end in _ENDS if (name := f"{head}{end}") in checkpoint.weights]
-            if not there:
+        for name, tensor in checkpoint.weights.items():
+            head = next((head for head in HEADS[1:] if name.startswith(head)), None)
+            if head is None:
                 continue
-            labels = min(there[0].shape[0] if there[0].shape else 1, _MOST_LABELS)
-            outputs = _ANSWER_OUTPUTS if head == HEADS[1] else labels
-            sizes = dict(zip(_ENDS, [(outputs, shape.hidden_size), (outputs,)], strict=True))
-            own |= {
-                f"{head}{end}": torch.empty(size)
-                for end, size in sizes.items()
-                if f"{head}{end}" in checkpoint.weights
-            }
+            count = outputs.setdefault(head, min(tensor.shape[0] if tensor.shape else 1, _MOST_LABELS))
+            sizes = {f"{head}weight": (count, shape.hidden_size), f"{head}bias": (count,)}
+            if name in sizes:
+                own[name] = torch.empty(sizes[name])
     return own
 
 

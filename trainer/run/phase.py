@@ -169,9 +169,7 @@ def make_updates(
     return stopped
 
 
-def evaluate_update(
-    runtime: Runtime, training: Training, evaluation: Evaluation, report: Reporter
-) -> bool:
+def evaluate_update(runtime: Runtime, training: Training, evaluation: Evaluation, report: Reporter) -> bool:
     """Evaluate and report the update that was made last; True if the target accuracy is reached."""
     report.begin_evaluation()
     record = evaluation.measure(training.strategy, step=training.state.step, trained=training.state.trained)

@@ -22,7 +22,10 @@ def joined(tensors: Stored, path: str) -> dict[str, StoredTensor]:
         else:
             found[name] = tensor
     for name, parts in pieces.items():
-        if any(len(part.shape) != 2 for part in parts.values()) or len({p.shape[1] for p in parts.values()}) > 1:
+        if (
+            any(len(part.shape) != 2 for part in parts.values())
+            or len({p.shape[1] for p in parts.values()}) > 1
+        ):
             shapes = [list(parts[number].shape) for number in sorted(parts)[:3]]
             raise DataError(f"{path}: {name} is in pieces of shapes {shapes}, expected rows of one size")
         found[name] = _join([parts[number] for number in sorted(parts)])

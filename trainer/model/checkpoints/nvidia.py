@@ -55,9 +55,7 @@ def from_pytorch_names(tensors: Stored, path: str) -> dict[str, StoredTensor]:
     return {ours: tensor for name, tensor in joined(tensors, path).items() if (ours := from_pytorch(name))}
 
 
-def _read_moments(
-    optimiser: Any, weights: Stored, path: str
-) -> tuple[dict[str, StoredTensor], int | None]:
+def _read_moments(optimiser: Any, weights: Stored, path: str) -> tuple[dict[str, StoredTensor], int | None]:
     """(moments, updates made) of an optimiser's state; empty where it is not one of these weights'.
 
     NVIDIA's and Habana's programs number the weights with decay first, in the order of the model.
@@ -87,11 +85,17 @@ def _states_of(optimiser: Any) -> list[Mapping[str, Any]] | None:
     states, groups = optimiser.get("state"), optimiser.get("param_groups")
     if not isinstance(states, Mapping) or not isinstance(groups, list) or not groups:
         return None
-    lists = [group.get("params") if isinstance(group, Mapping) else None for group in groups]
-    if not all(isinstance(numbers, list) for numbers in lists):
-        return None
-    found = [states.get(number) if type(number) is int else None for numbers in lists for number in numbers]
-    return found if all(isinstance(state, Mapping) for state in found) else None
+    found = []
+    for group in groups:
+        numbers = group.get("params") if isinstance(group, Mapping) else None
+        if not isinstance(numbers, list):
+            return None
+        for number in numbers:
+            state = states.get(number) if isinstance(number, int) else None
+            if not isinstance(state, Mapping):
+                return None
+            found.append(state)
+    return found
 
 
 def _updates(places: Sequence[Mapping[str, Any]], path: str) -> int | None:

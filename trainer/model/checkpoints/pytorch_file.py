@@ -88,9 +88,9 @@ def tensors_of(values: Any, path: str) -> dict[str, StoredTensor]:
 
 
 def check_plain(tensor: Tensor, name: str, path: str) -> None:
-    """DataError for a tensor that is no dense array of numbers, or has more of them than the file has bytes for.
+    """DataError for a tensor that is no dense array of numbers, or is larger than the file.
 
-    Such a one may share one number among all its places, and take any amount of memory when it is copied.
+    A larger one shares its numbers among several places, and takes any amount of memory when it is copied.
     """
     found = _oddity(tensor)
     if found is None:

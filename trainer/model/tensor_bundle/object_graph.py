@@ -19,7 +19,9 @@ GRAPH_KEY = "_CHECKPOINTABLE_OBJECT_GRAPH"
 """The name of the graph's text in a bundle."""
 
 _VALUE = "VARIABLE_VALUE"
-_MOST_NODES = 1 << 18  # of which each takes a hundred times its shortest form; BERT-Large with moments has 3,000
+_MOST_NODES = (
+    1 << 18
+)  # of which each takes a hundred times its shortest form; BERT-Large with moments has 3,000
 
 
 @dataclass(slots=True)

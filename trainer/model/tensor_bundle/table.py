@@ -24,7 +24,7 @@ _SNAPPY_RATIO = 22
 """The format's copies give 64 bytes for 3: no block can be larger than so many times its compressed form."""
 
 _KEY_RATIO = 64
-"""Bytes of all keys, at most, for a byte of the file; a variable's entry has 15 bytes or more beside its name."""
+"""Bytes of all keys, at most, for a byte of the file; an entry has 15 bytes or more beside its name."""
 
 
 class _KeyBudget:
