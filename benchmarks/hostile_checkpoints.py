@@ -153,9 +153,9 @@ def try_states(place: Path, count: int, seed: int) -> Iterator[tuple[str, str, E
             shutil.copytree(run, copy)
             changed = copy / state.relative_to(run)
             changed.write_text(text, encoding="utf-8")
-            before = time.monotonic()
+            before = time.process_time()
             ending = ran(trainer, *commands(place, copy, out)[command])
-            yield command, what, ending, wrong(ending, str(place), out, time.monotonic() - before)
+            yield command, what, ending, wrong(ending, str(place), out, time.process_time() - before)
             for made in (copy, out):
                 shutil.rmtree(made, ignore_errors=True)
 
@@ -192,9 +192,9 @@ def try_damaged(place: Path, count: int, seed: int) -> Iterator[tuple[str, str, 
 
 def _converted(path: Path, out: Path, form: str) -> tuple[Ending, str]:
     """The ending of the conversion, and what is wrong with it; the output is removed."""
-    before = time.monotonic()
+    before = time.process_time()
     ending = ran(trainer, "convert", path, out, "--to", form)
-    fault = wrong(ending, str(path), out, time.monotonic() - before)
+    fault = wrong(ending, str(path), out, time.process_time() - before)
     shutil.rmtree(out, ignore_errors=True)
     return ending, fault
 
@@ -251,7 +251,7 @@ def wrong(ending: Ending, path: str, out: Path, seconds: float) -> str:
     if ending.fault:
         return ending.fault
     if seconds > SLOWEST_SECONDS:
-        return f"took {seconds:.0f} s"
+        return f"took {seconds:.0f} s of the processor"
     if ending.status == 0:
         return ""
     told = [line for line in ending.said.splitlines() if "error: " in line]

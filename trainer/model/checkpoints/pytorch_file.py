@@ -108,8 +108,8 @@ def _oddity(tensor: Tensor) -> str | None:
         return "sparse"
     if tensor.is_quantized:
         return "quantised"
-    if tensor.device.type != "cpu":
-        return f"on the device {tensor.device.type}"
+    if tensor.is_meta:
+        return "without values (meta)"
     if tensor.dtype not in _PLAIN_TYPES:
         return f"of the type {str(tensor.dtype).removeprefix('torch.')}"
     return "a view with its sign turned" if tensor.is_neg() else None
