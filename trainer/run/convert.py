@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from bertdata.errors import DatasetError, MissingInputError
+from bertdata.errors import DatasetError, MissingInputError, StorageError
 from bertdata.io import storage
 from bertdata.io.whole_directory import open_directory
 from bertdata.records import Vocabulary
@@ -93,7 +93,10 @@ def _open_target(target: str) -> Iterator[str]:
         yield target
         return
     with open_directory(Path(target.removeprefix("file://"))) as growing:
-        yield str(growing)
+        try:
+            yield str(growing)
+        except StorageError as error:  # of a file there, which will be gone when the message is read
+            raise StorageError(str(error).replace(str(growing), target)) from None
 
 
 def _own_shapes(checkpoint: Checkpoint, shape: ModelConfig) -> dict[str, Tensor]:

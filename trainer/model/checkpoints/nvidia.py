@@ -1,12 +1,12 @@
 """NVIDIA's and Habana's PyTorch checkpoints: weights under "model", moments under "optimizer"."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, BinaryIO
 
 import torch
 from torch import Tensor
 
-from bertdata.errors import DataError
+from bertdata.errors import DataError, StorageError
 from bertdata.io import storage
 from trainer.model.checkpoints.checkpoint import (
     HEADS,
@@ -134,9 +134,20 @@ def write_nvidia(checkpoint: Checkpoint, directory: str) -> str:
     path = storage.join(directory, f"ckpt_{checkpoint.updates or 0}.pt")
     storage.make_directory(directory)
     with storage.open_output(path) as file:
-        torch.save(content, file)
+        _save(content, file, path)
     write_bert_config(config, directory)
     return path
+
+
+def _save(content: dict[str, Any], file: BinaryIO, path: str) -> None:
+    """Write torch's archive; StorageError where the file takes no more."""
+    try:
+        torch.save(content, file)
+    except RuntimeError as error:
+        if isinstance(error.__context__, StorageError):
+            raise error.__context__ from None
+        reason = str(error).split("\n")[0]
+        raise StorageError(f"{path}: cannot be written: {reason}") from None
 
 
 def _optimiser(weights: Stored, moments: Stored, checkpoint: Checkpoint) -> dict[str, Any]:
