@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
 from benchmarks import odd_checkpoints
 from bertdata.cli.main import main as bertdata
@@ -183,18 +183,24 @@ def try_damaged(place: Path, count: int, seed: int) -> Iterator[tuple[str, str, 
         file = place / "source" / stream.choice(files)
         data = file.read_bytes()
         file.write_bytes(damage(data, stream))
-        ending, fault = _converted(
-            place / "source", place / "out", stream.choice(("bertdata", "huggingface"))
-        )
+        form = stream.choice(("bertdata", "huggingface"))
+        ending, fault = _converted(place / "source", place / "out", form, checked=kind in _CHECKED)
         yield f"damaged {kind}", f"{damage.__name__} {number}", ending, fault
         shutil.rmtree(place / "source")
 
 
-def _converted(path: Path, out: Path, form: str) -> tuple[Ending, str]:
-    """The ending of the conversion, and what is wrong with it; the output is removed."""
+def _converted(path: Path, out: Path, form: str, *, checked: bool = False) -> tuple[Ending, str]:
+    """The ending of the conversion, and what is wrong with it; the output is removed.
+
+    checked: the source has checksums, so that what is converted must be the sound weights.
+    """
     before = time.process_time()
     ending = ran(trainer, "convert", path, out, "--to", form)
     fault = wrong(ending, str(path), out, time.process_time() - before)
+    if checked and not fault and not ending.status:
+        found, sound = load_file(out / "model.safetensors"), odd_checkpoints.weights()
+        if any(not torch.equal(tensor, sound[name]) for name, tensor in found.items()):
+            fault = "other weights"
     shutil.rmtree(out, ignore_errors=True)
     return ending, fault
 
@@ -242,6 +248,9 @@ def enlarge(data: bytes, stream: random.Random) -> bytes:
     count = stream.choice((1, 4, 8))
     return data[:at] + b"\xff" * count + data[at + count :]
 
+
+_CHECKED = ("nvidia", "tf1", "tf2")
+"""The kinds of files that have checksums."""
 
 _DAMAGES = (flip, lose_end, lose_piece, repeat_piece, enlarge)
 

@@ -265,6 +265,17 @@ def graph(text: Callable[[], bytes]) -> Make:
     return make
 
 
+def named(prefix: str) -> Make:
+    """A directory whose file ``checkpoint`` names this prefix, with an index without entries."""
+
+    def make(place: Path) -> Path:
+        blocks(block(b""))(place)
+        (place / "checkpoint").write_text(f'model_checkpoint_path: "{prefix}"\n', encoding="utf-8")
+        return place
+
+    return make
+
+
 def many_layers(count: int) -> bytes:
     """Objects that all lead to the same numbered layers, none of which is one."""
     layers = Node({str(number): 1 for number in range(count)})
@@ -281,6 +292,7 @@ BUNDLES: dict[str, Make] = {
     "1000 dimensions": variable((1,) * 1000, 4),
     "updates of no bytes": variable((0,), 0, 9),
     "updates without data": variable((), 8, 9),
+    "a NUL in the name of the newest": named("a\0b"),
     "layers that all objects share": graph(lambda: many_layers(3000)),
     "a number of 5000 digits": graph(lambda: encode_graph([Node({f"layer_with_weights-{'9' * 5000}": 0})])),
     "a graph of 300,000 objects": graph(lambda: encode_graph([Node()]) * 300_000),

@@ -6,7 +6,7 @@ import os
 import pickle
 import shutil
 import stat
-from dataclasses import astuple, replace
+from dataclasses import MISSING, astuple, fields, replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +15,7 @@ import torch
 from benchmarks import hostile_checkpoints
 from bertdata.errors import MissingInputError, StorageError
 from bertdata.io.file_check import file_md5
+from schemas import load_schema
 from trainer.errors import CheckpointError
 from trainer.run import checkpoint
 from trainer.run.checkpoint import (
@@ -199,6 +200,13 @@ def test_a_changed_value_in_the_state_is_refused(tmp_path):
         read_state(path)
 
 
+def test_the_schema_declares_every_field_of_the_state():
+    declared = load_schema("checkpoint")
+    assert list(declared["properties"]) == [field.name for field in fields(State)]
+    without_default = [one.name for one in fields(State) if one.default is one.default_factory is MISSING]
+    assert set(without_default) <= set(declared["required"])
+
+
 FIELDS = ("phase", "step", "position", "seed", "loss_scale", "model", "config", "files")
 
 
@@ -219,8 +227,8 @@ def test_a_sealed_state_of_other_types_is_one_line(tmp_path, name):
             assert refusal.startswith(str(path)), what
             assert "\n" not in refusal, what
         else:
-            fields = zip(astuple(SOUND), astuple(found), strict=True)
-            assert all(type(one) is type(other) for one, other in fields), what
+            pairs = zip(astuple(SOUND), astuple(found), strict=True)
+            assert all(type(one) is type(other) for one, other in pairs), what
             assert {type(value) for value in (*found.position, found.number)} == {int}, what
             assert {type(value) for value in found.files.values()} <= {str}, what
 
