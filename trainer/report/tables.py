@@ -70,6 +70,12 @@ def _begin_table(path: Path, columns: Iterable[str], resume_step: int | None) ->
         file.write("".join(lines).encode())
 
 
+def is_evaluated(output_dir: str, step: int) -> bool:
+    """True if the table of evaluations has a row of this update; False without a table."""
+    path = Path(output_dir.removeprefix("file://")) / "evaluation.csv"
+    return path.exists() and any(int(row["step"]) == step for row in curves.read_table(path))
+
+
 def _line(values: Iterable[Any]) -> str:
     return ",".join(map(str, values)) + "\n"
 

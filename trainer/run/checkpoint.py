@@ -27,11 +27,14 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from bertdata import __version__
-from bertdata.errors import MissingInputError, StorageError
+from bertdata.config.value_check import check_values, types_of
+from bertdata.errors import MissingInputError, SettingsError, StorageError
 from bertdata.io.file_check import file_md5
 from bertdata.io.json_text import parse_json_text
 from bertdata.io.whole_directory import open_directory, remove_directory, sweep_directories
+from schemas import load_schema
 from trainer.config.model import ModelConfig
+from trainer.config.schema import properties
 from trainer.config.settings import Config
 from trainer.errors import CheckpointError
 from trainer.model.checkpoints.checkpoint import StoredTensor
@@ -176,25 +179,45 @@ def clean_up(output_dir: str, after: int | None = None) -> None:
 
 
 def read_state(path: Path) -> State:
-    """The checkpoint's state; CheckpointError where it is damaged or not this trainer's."""
+    """The checkpoint's state; CheckpointError where it is damaged, not this trainer's, or renamed."""
     where = path / STATE
     if not where.is_file():
         raise CheckpointError(f"{path}: no checkpoint of this trainer: found no {STATE}")
     try:
         values = parse_json_text(where.read_bytes())
-        digest = values.pop("md5")
-        found = _md5(values)
-        made = values.pop("format")
-        if "lanes" in values:  # the older name
-            values["open_files"] = values.pop("lanes")
-        state = State(**{**values, "position": tuple(values["position"])})
+        digest, found, made = values.pop("md5"), _md5(values), values.pop("format")
     except (ValueError, KeyError, AttributeError, TypeError):
         raise CheckpointError(f"{where}: is damaged or not this trainer's: expected {FORMAT!r}") from None
     if (found, made) != (digest, FORMAT):
         raise CheckpointError(
             f"{where}: is damaged: found {made!r}, md5 {found}, expected {FORMAT!r}, {digest}"
         )
+    if "lanes" in values:  # the older name
+        values["open_files"] = values.pop("lanes")
+    state = _typed(values, str(where))
+    is_numbered = path.parent.name == "checkpoints" and path.name[5:].isdecimal()
+    if is_numbered and int(path.name[5:]) != state.number:
+        raise CheckpointError(f"{path}: is the checkpoint of update {state.number}, renamed; rename it back")
     return state
+
+
+def _typed(values: dict[str, Any], where: str) -> State:
+    """The state of a file's values; CheckpointError names the first of another type or range.
+
+    Ranges of the run's settings are not looked at, which another version may have changed.
+    """
+    try:
+        check_values({"state": values}, {"state": load_schema("checkpoint")}, f"{where}: ")
+        types = {name: {"type": types_of(item)} for name, item in properties().items()}
+        check_values(values["config"], types, f"{where}: config: ")
+        ModelConfig.from_dict(values["model"], f"{where}: model")
+    except SettingsError as error:
+        raise CheckpointError(str(error)) from None
+    whole: dict[str, Any] = {
+        name: int(value) if isinstance(value, float) else value for name, value in values.items()
+    }
+    whole["position"] = tuple(map(int, values["position"]))  # JSON Schema takes 3.0 for an integer
+    return State(**{**whole, "versions": tuple(values.get("versions", ()))})
 
 
 def read_tensors(path: Path, state: State, name: str = WEIGHTS) -> dict[str, Tensor]:

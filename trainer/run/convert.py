@@ -1,11 +1,16 @@
 """Conversion of checkpoints between this trainer's form and other programs'."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
-from bertdata.errors import DatasetError, MissingInputError
+from bertdata.errors import DatasetError, MissingInputError, StorageError
+from bertdata.io import storage
+from bertdata.io.whole_directory import open_directory
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.model.bert import BertForPreTraining
@@ -19,6 +24,8 @@ from trainer.run.kept_tokenizer import write_vocabulary
 from trainer.run.tokenizer import find_tokenizer
 
 _REMEDY = "give --vocab, and --train-data where the data has moved"
+_ANSWER_OUTPUTS = 2  # start and end
+_MOST_LABELS = 1 << 24  # of a classification; a file may claim any number
 _FORMS = {
     "huggingface": "Hugging Face form",
     "tf1": "TensorFlow 1's form",
@@ -62,33 +69,73 @@ def convert(
     if to == OURS:
         return _write_own(checkpoint, shape, target)
     found = find_tokenizer(checkpoint, shape, vocabulary, train_data, lower_case)
-    WRITERS[to](checkpoint, target)
+    checkpoint = _held(checkpoint, shape)
     what = "weights" if checkpoint.updates is None else f"update {checkpoint.updates}"
     moments = " with moments" if checkpoint.moments and to != "huggingface" else ""
     lacks = f", without a tokeniser: the vocabulary is not at hand; {_REMEDY}"
-    if found is not None:
-        words, lower = found
-        if to == "huggingface":
-            export_tokenizer(words, target, lower_case=lower, longest=shape.max_position_embeddings)
-        else:
-            write_vocabulary(words, target)
-        lacks = ""
+    with _open_target(target) as directory:
+        WRITERS[to](checkpoint, directory)
+        if found is not None:
+            words, lower = found
+            if to == "huggingface":
+                longest = shape.max_position_embeddings
+                export_tokenizer(words, directory, lower_case=lower, longest=longest)
+            else:
+                write_vocabulary(words, directory)
+            lacks = ""
     return f"{target}: {what}{moments} in {_FORMS[to]}{lacks}"
+
+
+@contextmanager
+def _open_target(target: str) -> Iterator[str]:
+    """The directory to write to, which appears whole under the target's name; a remote one grows in place."""
+    if storage.is_remote(target):
+        yield target
+        return
+    with open_directory(Path(target.removeprefix("file://"))) as growing:
+        try:
+            yield str(growing)
+        except StorageError as error:  # of a file there, which will be gone when the message is read
+            raise StorageError(str(error).replace(str(growing), target)) from None
+
+
+def _own_shapes(checkpoint: Checkpoint, shape: ModelConfig) -> dict[str, Tensor]:
+    """The tensors of a model of this shape and of the checkpoint's other heads, all without values."""
+    outputs = {HEADS[1]: _ANSWER_OUTPUTS}  # a classification has as many as it says
+    with torch.device("meta"):
+        own = dict(BertForPreTraining(shape).state_dict())
+        for name, tensor in checkpoint.weights.items():
+            head = next((head for head in HEADS[1:] if name.startswith(head)), None)
+            if head is None:
+                continue
+            count = outputs.setdefault(head, min(tensor.shape[0] if tensor.shape else 1, _MOST_LABELS))
+            sizes = {f"{head}weight": (count, shape.hidden_size), f"{head}bias": (count,)}
+            if name in sizes:
+                own[name] = torch.empty(sizes[name])
+    return own
+
+
+def _held(checkpoint: Checkpoint, shape: ModelConfig) -> Checkpoint:
+    """The checkpoint with the tensors that its model has; DataError where they are not those of its shape."""
+    own = _own_shapes(checkpoint, shape)
+    weights, _ = match_weights(own, shape, checkpoint)
+    moments = match_moments(own, shape, checkpoint)
+    return replace(
+        checkpoint,
+        weights={name: tensor for name, tensor in checkpoint.weights.items() if name in weights},
+        moments={key: tensor for key, tensor in checkpoint.moments.items() if key in moments},
+    )
 
 
 def _write_own(checkpoint: Checkpoint, shape: ModelConfig, target: str) -> str:
     """Write a checkpoint of this trainer; heads of pre-training that are missing get random values."""
-    with torch.device("meta"):
-        model = BertForPreTraining(shape)
-    has_other_head = any(name.startswith(HEADS[1:]) for name in checkpoint.weights)
-    own = model.state_dict()
+    own = _own_shapes(checkpoint, shape)
     weights, missing = match_weights(own, shape, checkpoint)
     weights = {name: weights[name] for name in own if name in weights}
-    if has_other_head:
-        heads = {name: tensor for name, tensor in checkpoint.weights.items() if name.startswith(HEADS[1:])}
-        weights |= heads
-        own |= {name: torch.empty(tensor.shape, device="meta") for name, tensor in heads.items()}
-    elif missing:
+    has_other_head = any(name.startswith(HEADS[1:]) for name in weights)
+    if missing and not has_other_head:
+        with torch.device("meta"):
+            model = BertForPreTraining(shape)
         weights |= {
             name: StoredTensor.of(values) for name, values in model.first_weights() if name in missing
         }

@@ -53,7 +53,7 @@ def fine_tuned_keys(given: Config) -> dict[str, Any]:
     left_out = set(_ASKED_FOR)
     if given.finetuning.task_dir is not None:
         left_out.add("task_eval_file")
-    if not (storage.exists(str(found["vocab"])) or found["vocab"] in VOCABULARIES):
+    if not (storage.exists(str(found.get("vocab"))) or found.get("vocab") in VOCABULARIES):
         left_out.add("vocab")  # a copy lies beside the features
     names = (*_OF_THE_RUN, *section_keys("finetuning"))
     return {name: found[name] for name in names if name in found and name not in left_out}

@@ -18,7 +18,14 @@ from trainer.run.evaluate import Evaluation, evaluate_checkpoints, give_weights
 from trainer.run.phase import train_phase
 from trainer.run.pretrain import lock_outputs
 from trainer.run.runtime import Runtime, begin, make_model
-from trainer.run.task_files import feature_length, find_files, find_labels, make_features, names_looked_for
+from trainer.run.task_files import (
+    check_evaluation,
+    feature_length,
+    find_files,
+    find_labels,
+    make_features,
+    names_looked_for,
+)
 from trainer.run.tokenizer import find_tokenizer
 from trainer.strategies.registry import find_inference
 
@@ -108,6 +115,7 @@ def _prepare(runtime: Runtime) -> tuple[dict[str, Any], dict[str, Any], str | No
     if files.evaluation is None and config.finetuning.do_eval and config.finetuning.task_dir is not None:
         looked_for = names_looked_for(config, 1)
         runtime.log(f"{config.finetuning.task_dir}: holds no {looked_for}: nothing is evaluated")
+    check_evaluation(config, files)
     keys |= {"vocab": vocabulary.name, "lower_case": lower_case}
     config = config.changed(**keys)
     keys["labels"] = find_labels(config, files)

@@ -16,6 +16,7 @@ from trainer.data.sizes import examples_per_row
 from trainer.devices.device import Device
 from trainer.errors import StopRequested, WorkerLost
 from trainer.report.reporter import Reporter, make_reporter
+from trainer.report.tables import is_evaluated
 from trainer.run.checkpoint import State, new_state
 from trainer.run.divide import divide
 from trainer.run.evaluate import Evaluation, reached
@@ -91,7 +92,10 @@ def train_phase(runtime: Runtime, data: OpenedDataset, shape: ModelConfig | None
     with closing(loader), report, signals, training, profile as count_update:
         announce(runtime, training, data, plan, form)
         report.begin()
-        stopped = make_updates(runtime, training, loader, evaluation, report, plan, count_update)
+        owed = is_resumed and evaluation is not None and owes_evaluation(runtime, training.state, plan)
+        stopped = make_updates(
+            runtime, training, loader, evaluation, report, plan, count_update, evaluates_first=owed
+        )
         training.finish_save(together=stopped)
         if stopped:
             runtime.log(f"stopped after update {training.state.step} as requested; --resume continues")
@@ -118,12 +122,22 @@ def make_updates(
     report: Reporter,
     plan: UpdatePlan,
     count_update: Callable[[], None],
+    *,
+    evaluates_first: bool = False,
 ) -> bool:
-    """Make the planned updates, with their reports, checkpoints and evaluations; True if asked to stop."""
+    """Make the planned updates, with their reports, checkpoints and evaluations; True if asked to stop.
+
+    evaluates_first: the run before ended without the evaluation of its last update.
+    """
     config, device, stopping = runtime.config, runtime.device, runtime.workers.stopping
     pending = PendingUpdates(runtime, training.strategy, report, examples=plan.examples, step=plan.start)
     saved, last, stopped = plan.start, plan.last, False
     try:
+        if evaluation and evaluates_first:
+            runtime.log(f"update {plan.start} has a checkpoint, but was not evaluated; evaluating it now")
+            if evaluate_update(runtime, training, evaluation, report):
+                last = plan.start
+            pending.restart_clock()
         while training.state.step < last:
             stopping.check(exchanges=True)  # a strategy may check between micro-batches too
             updates = [next(loader) for _ in range(device.updates_per_call)]
@@ -142,13 +156,8 @@ def make_updates(
                 training.save()
                 report.saved(step)
                 saved = step
-            if evaluation and evaluates:
-                report.begin_evaluation()
-                record = evaluation.measure(training.strategy, step=step, trained=trained)
-                report.evaluation(record)
-                if reached(runtime, record):
-                    runtime.log(f"the target accuracy {config.run.target_accuracy} is reached")
-                    last = step
+            if evaluation and evaluates and evaluate_update(runtime, training, evaluation, report):
+                last = step
             if saves or evaluates:
                 pending.restart_clock()
         stopping.check(exchanges=True)  # the request may have come in the last update
@@ -158,6 +167,30 @@ def make_updates(
     if saved != training.state.step:
         training.save()
     return stopped
+
+
+def evaluate_update(runtime: Runtime, training: Training, evaluation: Evaluation, report: Reporter) -> bool:
+    """Evaluate and report the update that was made last; True if the target accuracy is reached."""
+    report.begin_evaluation()
+    record = evaluation.measure(training.strategy, step=training.state.step, trained=training.state.trained)
+    report.evaluation(record)
+    if not reached(runtime, record):
+        return False
+    runtime.log(f"the target accuracy {runtime.config.run.target_accuracy} is reached")
+    return True
+
+
+def owes_evaluation(runtime: Runtime, state: State, plan: UpdatePlan) -> bool:
+    """True if the resumed update was to be evaluated, and is not in evaluation.csv.
+
+    The run before was killed, or failed, between the checkpoint and the evaluation that follows it.
+    """
+    is_last = state.step == runtime.config.schedule.steps
+    if not is_last and not _passes(plan.interval, state.trained - plan.examples, state.trained):
+        return False
+    folder = str(runtime.config.run.output_dir)
+    evaluated: bool = runtime.share(lambda: is_evaluated(folder, state.step))
+    return not evaluated
 
 
 def compile_shapes(runtime: Runtime, training: Training, data: OpenedDataset, plan: UpdatePlan) -> Training:

@@ -57,7 +57,7 @@ class SplitTensors:
         self._runtime, self._shape, self._strategy = runtime, shape, strategy
 
     def read_weights(self, path: str) -> None:
-        together(self._runtime, lambda: self._read_foreign(path))
+        together(self._runtime, path, lambda: self._read_foreign(path))
 
     def _read_foreign(self, path: str) -> None:
         """Fill this worker's parts from a checkpoint of any origin."""
@@ -78,9 +78,9 @@ class SplitTensors:
         workers = self._runtime.workers
         every = [file for some in files.values() for file in some]
         mine = every[workers.rank :: workers.size]
-        together(self._runtime, lambda: [check_file(path, saved, file) for file in mine])
+        together(self._runtime, path, lambda: [check_file(path, saved, file) for file in mine])
         for name, some in files.items():
-            together(self._runtime, partial(self._read_parts, path, some, parts[name]))
+            together(self._runtime, path, partial(self._read_parts, path, some, parts[name]))
         self._strategy.set_applied(applied)
 
     def share(self) -> None:
@@ -100,12 +100,14 @@ class SplitTensors:
         every = {file: shapes for one in files.values() for file, shapes in one.items()}
         mine = sorted(every)[runtime.workers.rank :: runtime.workers.size]
         with ExitStack() as stack:
-            begun = together(self._runtime, lambda: self._begin(stack, path, every))
+            begun = together(self._runtime, path, lambda: self._begin(stack, path, every))
             folder = Path(begun[0])
-            together(self._runtime, lambda: self._write(folder, files, parts))
-            sums = together(self._runtime, lambda: {file: file_md5(str(folder / file)) for file in mine})
+            together(self._runtime, path, lambda: self._write(folder, files, parts))
+            sums = together(
+                self._runtime, path, lambda: {file: file_md5(str(folder / file)) for file in mine}
+            )
             md5s = {file: md5 for some in sums for file, md5 in some.items()}
-            together(self._runtime, lambda: self._end(stack, folder, replace(state, files=md5s), files))
+            together(self._runtime, path, lambda: self._end(stack, folder, replace(state, files=md5s), files))
         if runtime.workers.rank == 0:
             prune(output_dir, state, runtime.config.run.keep_checkpoints)
 
@@ -207,7 +209,7 @@ def read_split_weights(
         runtime.task.check_head(missing, path)
         return True
 
-    return None not in together(runtime, partial(read, fill))
+    return None not in together(runtime, path, partial(read, fill))
 
 
 def fill_parts(
@@ -219,15 +221,19 @@ def fill_parts(
     return missing
 
 
-def together(runtime: Runtime, work: Callable[[], Any]) -> list[Any]:
-    """Every worker's result of its work, by rank; an error of one ends all."""
+def together(runtime: Runtime, path: str | Path, work: Callable[[], Any]) -> list[Any]:
+    """Every worker's result of its work on a checkpoint, by rank; an error of one ends all.
+
+    path: of the checkpoint, which is named where the system's error names no file.
+    """
     result, failure = None, None
     try:
         result = work()
     except BertDataError as error:
         failure = error
     except OSError as error:
-        failure = StorageError(f"rank {runtime.workers.rank}: {error}")
+        where, reason = error.filename or path, error.strerror or error
+        failure = StorageError(f"{where}: rank {runtime.workers.rank}: {reason}")
     gathered = runtime.workers.gather([failure and str(failure), result])
     messages = [message for message, _ in gathered if message is not None]
     if messages:

@@ -14,6 +14,7 @@ from trainer.tasks.classification.settings import ClassificationSettings
 from trainer.tasks.classification.task import configured_task
 from trainer.tasks.feature_set import FeatureSet, feature_set_name, read_source
 from trainer.tasks.squad.dataset import make_squad_set
+from trainer.tasks.squad.reading import check_scorable, read_squad
 from trainer.tasks.squad.settings import SquadSettings
 from trainer.tasks.squad.task import squad_settings
 from trainer.tasks.tokenizers import configured_tokenizer
@@ -105,6 +106,17 @@ def _usual_names(config: Config) -> list[FileNames]:
         return [_SQUAD_2_NAMES if config.finetuning.version_2_with_negative else _SQUAD_NAMES]
     task = configured_task(config)
     return [task.files] if task.other_files is None else [task.files, task.other_files]
+
+
+def check_evaluation(config: Config, files: TaskFiles) -> None:
+    """InputError for a file to evaluate on that cannot be scored; nothing has been written yet.
+
+    By the rules of SQuAD 1.1 each question needs an answer; those of 2.0 take questions without one. The
+    table of a classification is checked when its features are made.
+    """
+    given = config.finetuning
+    if given.task == SQUAD and files.evaluation is not None and not given.version_2_with_negative:
+        check_scorable(read_squad(files.evaluation))
 
 
 def find_labels(config: Config, files: TaskFiles) -> list[str] | None:

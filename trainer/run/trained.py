@@ -3,11 +3,12 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from bertdata.errors import MissingInputError
+from bertdata.errors import MissingInputError, SettingsError
 from bertdata.tokens.vocabulary import WordPieceVocabulary
 from trainer.config.model import ModelConfig
 from trainer.config.schema import section_keys
 from trainer.config.settings import Config
+from trainer.errors import CheckpointError
 from trainer.model.checkpoints.checkpoint import Checkpoint
 from trainer.run.checkpoint import STATE, read_state
 from trainer.run.checkpoint_source import OURS, is_checkpoint, open_checkpoint
@@ -67,4 +68,7 @@ def _task_config(checkpoint: Checkpoint) -> Config:
         return Config()
     found = read_state(Path(checkpoint.path)).config
     names = ("max_seq_length", *section_keys("finetuning"))
-    return Config.of(**{name: found[name] for name in names if name in found})
+    try:
+        return Config.of(**{name: found[name] for name in names if name in found})
+    except SettingsError as error:
+        raise CheckpointError(f"{checkpoint.path}: its config: {error}") from None

@@ -6,6 +6,7 @@ the template file, which all workers map into memory.
 """
 
 import datetime
+import re
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -25,6 +26,9 @@ from bertdata.wiki.package.pages import PAGE_TAG, Page, RawPage, page_text, read
 from bertdata.wiki.package.wikiextractor import Renderer, load_wikiextractor
 from bertdata.wiki.pages import DUPLICATE, FAILED, LEFT_OUT, TOO_LARGE, Skipped, page_id
 from bertdata.wiki.template_file import REDIRECT, TEMPLATE, map_file, read_definitions
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+"""Halves of pairs, which a character reference can name."""
 
 _BLOBS = ("records", "titles", "contents")
 
@@ -156,7 +160,8 @@ def _resolve(title: str, text: str) -> list[tuple[str, bytes, bytes]]:
     if resolved is None:
         return []
     kind, value = resolved
-    return [(REDIRECT if kind == "redirect" else TEMPLATE, title.encode(), value.encode())]
+    text = _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", value)  # as the kernel: a file cannot hold them
+    return [(REDIRECT if kind == "redirect" else TEMPLATE, title.encode(), text.encode())]
 
 
 def write_package_files(template_file: str) -> None:

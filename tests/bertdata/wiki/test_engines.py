@@ -48,6 +48,19 @@ def test_both_engines_write_the_same_directory(
     assert bool(report.template_pages) is templates
 
 
+@pytest.mark.parametrize("extractor", BOTH)
+@pytest.mark.parametrize("text", ["&#xD800;", "a &#xDFFF; b", "<onlyinclude>&#55296;c</onlyinclude>"])
+def test_a_template_with_half_of_a_surrogate_pair_is_the_same_by_either_engine(
+    tmp_path: Path, extractor: ExtractorName, text: str
+) -> None:
+    template = page("Template:Half", "TEXT", number=1, namespace=10).replace("TEXT", text)
+    source = write_dump(tmp_path / "dump.xml", template, page("One", "Before {{Half}} after.", number=2))
+    for engine in ("native", "python"):
+        report = extract(source, tmp_path / engine, settings_of(extractor, templates=True), engine=engine)
+        assert report.template_pages == 1
+    assert contents(tmp_path / "native") == contents(tmp_path / "python")
+
+
 @pytest.mark.parametrize(("name", "templates"), PINNED)
 def test_the_step_writes_the_pinned_programs_files(
     kit: Path, tmp_path: Path, name: str, templates: bool, workers: int

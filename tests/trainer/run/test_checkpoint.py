@@ -6,14 +6,16 @@ import os
 import pickle
 import shutil
 import stat
-from dataclasses import replace
+from dataclasses import MISSING, astuple, fields, replace
 from pathlib import Path
 
 import pytest
 import torch
 
+from benchmarks import hostile_checkpoints
 from bertdata.errors import MissingInputError, StorageError
 from bertdata.io.file_check import file_md5
+from schemas import load_schema
 from trainer.errors import CheckpointError
 from trainer.run import checkpoint
 from trainer.run.checkpoint import (
@@ -38,7 +40,7 @@ SOUND = State(
     open_files=4,
     optimiser="lamb-nvidia",
     loss_scale={"value": 2.0, "good": 1},
-    model={"hidden_size": 4, "vocab_size": 8},
+    model={"hidden_size": 4, "num_attention_heads": 2, "vocab_size": 8},
     config={"steps": 10},
 )
 TENSORS = {"a.weight": torch.arange(6.0).reshape(2, 3).t(), "a.bias": torch.tensor([0.1, -0.0])}
@@ -196,6 +198,54 @@ def test_a_changed_value_in_the_state_is_refused(tmp_path):
     (path / STATE).write_text(text.replace('"seed": 7', '"seed": 8'), encoding="utf-8")
     with pytest.raises(CheckpointError, match=r"state\.json: is damaged: found .* md5 .*, expected "):
         read_state(path)
+
+
+def test_the_schema_declares_every_field_of_the_state():
+    declared = load_schema("checkpoint")
+    assert list(declared["properties"]) == [field.name for field in fields(State)]
+    without_default = [one.name for one in fields(State) if one.default is one.default_factory is MISSING]
+    assert set(without_default) <= set(declared["required"])
+
+
+FIELDS = ("phase", "step", "position", "seed", "loss_scale", "model", "config", "files")
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_a_sealed_state_of_other_types_is_one_line(tmp_path, name):
+    path = save(tmp_path)
+    text = (path / STATE).read_text(encoding="utf-8")
+    for what, variant in hostile_checkpoints.retyped(text):
+        if not what.startswith((f"('{name}',)", f"('{name}', ")):
+            continue
+        (path / STATE).write_text(variant, encoding="utf-8")
+        refusal, found = "", None
+        try:
+            found = read_state(path)
+        except CheckpointError as error:
+            refusal = str(error)
+        if found is None:
+            assert refusal.startswith(str(path)), what
+            assert "\n" not in refusal, what
+        else:
+            pairs = zip(astuple(SOUND), astuple(found), strict=True)
+            assert all(type(one) is type(other) for one, other in pairs), what
+            assert {type(value) for value in (*found.position, found.number)} == {int}, what
+            assert {type(value) for value in found.files.values()} <= {str}, what
+
+
+@pytest.mark.thorough
+def test_commands_on_a_sealed_state_of_other_types_end_in_one_line(tmp_path, one_thread):
+    wrong = [one for one in hostile_checkpoints.try_states(tmp_path, 12, seed=4) if one[-1]]
+    assert not wrong
+
+
+def test_a_renamed_checkpoint_is_refused_and_a_copy_elsewhere_is_read(tmp_path):
+    path = save(tmp_path)
+    copy = shutil.copytree(path, tmp_path / "step-00000030")
+    assert read_state(copy).number == 3
+    renamed = path.rename(path.with_name("step-00000030"))
+    with pytest.raises(CheckpointError, match="step-00000030: is the checkpoint of update 3, renamed"):
+        read_state(renamed)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from safetensors.torch import load_file, save_file
 
+from bertdata.errors import StorageError
 from tests.support.fine_tuning import SHORT, evaluations, finetune_words, squad_file, table
 from tests.support.training_runs import refuse, tensors
 from trainer.run.checkpoint import find_checkpoints
@@ -235,6 +236,55 @@ def test_each_bad_file_is_one_line(finetune, tmp_path, task, name, text, more, s
     path.write_text(text, encoding="utf-8")
     refuse(finetune(task, "--train-file", path, "--steps=1", *more), status, said)
     assert not (tmp_path / "run" / "checkpoints").exists()
+
+
+def without_answers(path: Path) -> Path:
+    """The file with a question whose list of answers is empty."""
+    value = json.loads(path.read_text(encoding="utf-8"))
+    value["data"][0]["paragraphs"][2]["qas"][0]["answers"] = []
+    path.write_text(json.dumps(value), encoding="utf-8")
+    return path
+
+
+def test_a_question_without_answers_to_evaluate_on_is_refused_before_anything_is_written(
+    finetune, trainer, answering, tmp_path
+):
+    data, bad = squad_file(tmp_path / "train.json", 6), without_answers(squad_file(tmp_path / "dev.json", 6))
+    given = ("--train-file", data, "--eval-file", bad, "--steps=1")
+    refuse(finetune("squad", *given), 1, f"{bad}: question question-2: has no answers, expected 1 or more")
+    assert not (tmp_path / "run" / "features").exists()
+    evaluated = ("--eval-file", bad, "--no-version-2-with-negative", f"--output-dir={tmp_path / 'out'}")
+    outcome = trainer("evaluate", f"--start-from-ckpt={answering / 'run'}", *evaluated)
+    refuse(outcome, 1, f"{bad}: question question-2: has no answers")
+    assert not (tmp_path / "out" / "features").exists()
+
+
+def test_a_resumed_run_makes_up_an_evaluation_that_failed(finetune, tmp_path, one_thread, monkeypatch):
+    data = squad_file(tmp_path / "train.json", 6)
+    given = ("--train-file", data, "--eval-file", data, "--steps=2", "--eval-every=0", "--do-predict")
+    given += (f"--predict-file={data}", "--max-seq-length=24")
+    assert finetune("squad", *given).status == 0
+    whole = {path: (tmp_path / "run" / path).read_bytes() for path in MADE}
+    (row,) = evaluations(tmp_path / "run")
+    shutil.rmtree(tmp_path / "run")
+    with monkeypatch.context() as patch:
+        patch.setattr("trainer.tasks.squad.task.predict_answers", fail)
+        refuse(finetune("squad", *given), 1, "no room")
+    assert not any((tmp_path / "run" / path).exists() for path in MADE)
+    assert finetune("squad", *given, "--resume").status == 0
+    assert {path: (tmp_path / "run" / path).read_bytes() for path in MADE} == whole
+    assert evaluations(tmp_path / "run") == [row]
+    again = finetune("squad", *given, "--resume")
+    assert again.status == 0
+    assert "evaluated" not in again.err, "once is enough"
+    assert evaluations(tmp_path / "run") == [row]
+
+
+MADE = ("predictions.json", "nbest_predictions.json", "eval_results.txt", "predict/predictions.json")
+
+
+def fail(*_: object) -> None:
+    raise StorageError("no room")
 
 
 def test_a_checkpoint_without_the_encoder_is_refused(finetune, pretrained, tmp_path):

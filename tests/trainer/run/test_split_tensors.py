@@ -248,7 +248,8 @@ def test_a_full_disk_leaves_no_checkpoint(tmp_path, monkeypatch):
         return str(found.value.__cause__)
 
     messages = run(tmp_path, 1, 2, work)
-    assert all("No space left" in message for message in messages)
+    path = checkpoint_path(str(tmp_path), state)
+    assert messages == [f"{path}: rank {rank}: No space left on device" for rank in (0, 1)]
     assert list((tmp_path / "checkpoints").iterdir()) == []
 
 

@@ -19,6 +19,9 @@ HEADS = ("cls.", "qa_outputs.", "classifier.")
 OPTIONAL = (*HEADS, "bert.pooler.")
 """Beginnings of the names that a checkpoint may lack, or hold for nothing."""
 
+MOST_UPDATES = 1 << 53
+"""The largest number of updates that a file may tell; a larger one is damage."""
+
 MEAN, SQUARE = "exp_avg", "exp_avg_sq"
 """The moments, which are named KIND/NAME."""
 

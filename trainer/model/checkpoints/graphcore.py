@@ -4,13 +4,17 @@ import re
 
 import torch
 
+from bertdata.errors import DataError
 from trainer.model.checkpoints.checkpoint import Stored, StoredTensor
 
-_PIECE = re.compile(r"(.*word_embeddings)\.split_embeddings\.(\d+)\.weight")
+_PIECE = re.compile(r"(.*word_embeddings)\.split_embeddings\.([0-9]{1,9})\.weight")
 
 
-def joined(tensors: Stored) -> dict[str, StoredTensor]:
-    """The tensors with the pieces of the word embeddings joined by rows, in the order of their numbers."""
+def joined(tensors: Stored, path: str) -> dict[str, StoredTensor]:
+    """The tensors with the pieces of the word embeddings joined by rows, in the order of their numbers.
+
+    DataError names the file where the pieces have rows of several sizes.
+    """
     found, pieces = dict[str, StoredTensor](), dict[str, dict[int, StoredTensor]]()
     for name, tensor in tensors.items():
         if piece := _PIECE.fullmatch(name):
@@ -18,6 +22,12 @@ def joined(tensors: Stored) -> dict[str, StoredTensor]:
         else:
             found[name] = tensor
     for name, parts in pieces.items():
+        if (
+            any(len(part.shape) != 2 for part in parts.values())
+            or len({p.shape[1] for p in parts.values()}) > 1
+        ):
+            shapes = [list(parts[number].shape) for number in sorted(parts)[:3]]
+            raise DataError(f"{path}: {name} is in pieces of shapes {shapes}, expected rows of one size")
         found[name] = _join([parts[number] for number in sorted(parts)])
     return found
 

@@ -44,7 +44,7 @@ def read_huggingface(path: str, model_config: str | None = None, kind: str = "hu
         kind=kind,
         path=path,
         config=read_config(directory, model_config),
-        weights=from_pytorch_names(_tensors(file)),
+        weights=from_pytorch_names(_tensors(file), file),
     )
 
 

@@ -64,7 +64,7 @@ def _numbered_parts(nodes: list[Node], encoder: int) -> Iterator[tuple[str, int]
     """(name of a part, its node) of an encoder whose layers are numbered, if this object is one."""
     children = nodes[encoder].children
     numbered = [
-        name for name in children if name.startswith(_NUMBERED) and name[len(_NUMBERED) :].isdecimal()
+        name for name in children if name.startswith(_NUMBERED) and _is_number(name[len(_NUMBERED) :])
     ]
     tables, layers = iter(_TABLES), 0
     for name in sorted(numbered, key=lambda name: int(name[len(_NUMBERED) :])):
@@ -85,12 +85,18 @@ def _named_parts(nodes: list[Node], encoder: int) -> Iterator[tuple[str, int]]:
     """The same for an encoder whose parts have names."""
     children = nodes[encoder].children
     layers = walk(nodes, encoder, "_transformer_layers")
-    if layers is None:
-        return
+    first = None if layers is None else nodes[layers].children.get("0")
+    if layers is None or first is None or not any(_layer_parts(nodes, first, 0)):
+        return  # many objects may lead to these layers: all of them are looked at for one only
     yield from ((name, children[local]) for local, name in _NAMED.items() if local in children)
     for local, number in nodes[layers].children.items():
-        if local.isdecimal():
+        if _is_number(local):
             yield from _layer_parts(nodes, number, int(local))
+
+
+def _is_number(text: str) -> bool:
+    """True for the number of a layer in digits; int refuses thousands of them."""
+    return text.isdecimal() and len(text) < 10
 
 
 def _layer_parts(nodes: list[Node], layer: int, place: int) -> Iterator[tuple[str, int]]:

@@ -1,15 +1,17 @@
 """NVIDIA's and Habana's PyTorch checkpoints: weights under "model", moments under "optimizer"."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, BinaryIO
 
 import torch
 from torch import Tensor
 
+from bertdata.errors import DataError, StorageError
 from bertdata.io import storage
 from trainer.model.checkpoints.checkpoint import (
     HEADS,
     MEAN,
+    MOST_UPDATES,
     SQUARE,
     WORDS,
     Checkpoint,
@@ -19,7 +21,7 @@ from trainer.model.checkpoints.checkpoint import (
 from trainer.model.checkpoints.config_file import check_writable, read_config, write_bert_config
 from trainer.model.checkpoints.graphcore import joined
 from trainer.model.checkpoints.names import from_pytorch, to_nvidia
-from trainer.model.checkpoints.pytorch_file import read_torch, tensors_of
+from trainer.model.checkpoints.pytorch_file import check_plain, read_torch, tensors_of
 from trainer.model.checkpoints.vocabulary import padded
 
 _NO_DECAY = ("bias", "gamma", "beta", "LayerNorm")
@@ -35,8 +37,8 @@ def read_nvidia(path: str, model_config: str | None = None, kind: str = "nvidia"
     """
     values = read_torch(path)
     is_whole = isinstance(values, Mapping) and isinstance(values.get("model"), Mapping)
-    weights = from_pytorch_names(tensors_of(values["model"] if is_whole else values, path))
-    moments, updates = _read_moments(values.get("optimizer") if is_whole else None, weights)
+    weights = from_pytorch_names(tensors_of(values["model"] if is_whole else values, path), path)
+    moments, updates = _read_moments(values.get("optimizer") if is_whole else None, weights, path)
     return Checkpoint(
         kind=kind,
         path=path,
@@ -48,43 +50,66 @@ def read_nvidia(path: str, model_config: str | None = None, kind: str = "nvidia"
     )
 
 
-def from_pytorch_names(tensors: Stored) -> dict[str, StoredTensor]:
+def from_pytorch_names(tensors: Stored, path: str) -> dict[str, StoredTensor]:
     """The tensors under this model's names, without copies of tied ones, in the same order."""
-    return {ours: tensor for name, tensor in joined(tensors).items() if (ours := from_pytorch(name))}
+    return {ours: tensor for name, tensor in joined(tensors, path).items() if (ours := from_pytorch(name))}
 
 
-def _read_moments(optimiser: Any, weights: Stored) -> tuple[dict[str, StoredTensor], int | None]:
+def _read_moments(optimiser: Any, weights: Stored, path: str) -> tuple[dict[str, StoredTensor], int | None]:
     """(moments, updates made) of an optimiser's state; empty where it is not one of these weights'.
 
     NVIDIA's and Habana's programs number the weights with decay first, in the order of the model.
+    DataError for moments or counts that are of these weights, and no numbers.
     """
-    if not isinstance(optimiser, Mapping):
-        return {}, None
-    states, groups = optimiser.get("state"), optimiser.get("param_groups")
-    if not isinstance(states, Mapping) or not isinstance(groups, list) or not groups:
-        return {}, None
     names = [name for part in split_by_decay(weights) for name in part]
-    numbers = [number for group in groups for number in group.get("params", ())]
+    found = _states_of(optimiser)
+    if found is None or len(found) != len(names):
+        return {}, None
     moments = {}
-    for name, number in zip(names, numbers, strict=False):
-        state = states.get(number, {})
+    for name, state in zip(names, found, strict=True):
         for kind in (MEAN, SQUARE):
             moment = state.get(kind)
-            if not isinstance(moment, Tensor) or tuple(moment.shape) != weights[name].shape:
+            if not isinstance(moment, Tensor):
+                return {}, None
+            check_plain(moment, f"{kind} of {name}", path)
+            if tuple(moment.shape) != weights[name].shape:
                 return {}, None
             moments[f"{kind}/{name}"] = StoredTensor.of(moment)
-    if len(names) != len(numbers):
-        return {}, None
-    return moments, _updates(groups[0], states.get(numbers[0], {}))
+    return moments, _updates((optimiser["param_groups"][0], found[0]), path) if found else None
 
 
-def _updates(group: Mapping[str, Any], state: Mapping[str, Any]) -> int | None:
-    """The updates that an optimiser counted, in its group or in a weight's state."""
-    for place in (group, state):
-        for name in _COUNTS:
-            if isinstance(count := place.get(name), int | float | Tensor):
-                return int(count)
-    return None
+def _states_of(optimiser: Any) -> list[Mapping[str, Any]] | None:
+    """The state of each weight in the order of an optimiser's groups; None for another form of state."""
+    if not isinstance(optimiser, Mapping):
+        return None
+    states, groups = optimiser.get("state"), optimiser.get("param_groups")
+    if not isinstance(states, Mapping) or not isinstance(groups, list) or not groups:
+        return None
+    found = []
+    for group in groups:
+        numbers = group.get("params") if isinstance(group, Mapping) else None
+        if not isinstance(numbers, list):
+            return None
+        for number in numbers:
+            state = states.get(number) if isinstance(number, int) else None
+            if not isinstance(state, Mapping):
+                return None
+            found.append(state)
+    return found
+
+
+def _updates(places: Sequence[Mapping[str, Any]], path: str) -> int | None:
+    """The updates that an optimiser counted, in its group or in a weight's state; DataError for no number."""
+    counts = [place[name] for place in places for name in _COUNTS if name in place]
+    if not counts:
+        return None
+    count = counts[0]
+    if isinstance(count, Tensor):
+        check_plain(count, "the number of updates", path)
+        count = count.item() if count.numel() == 1 else count.tolist()
+    if isinstance(count, bool) or not isinstance(count, int | float) or not 0 <= count <= MOST_UPDATES:
+        raise DataError(f"{path}: the number of updates is {count!r:.40}, expected a number from 0")
+    return int(count)
 
 
 def split_by_decay(weights: Stored) -> tuple[list[str], list[str]]:
@@ -109,9 +134,20 @@ def write_nvidia(checkpoint: Checkpoint, directory: str) -> str:
     path = storage.join(directory, f"ckpt_{checkpoint.updates or 0}.pt")
     storage.make_directory(directory)
     with storage.open_output(path) as file:
-        torch.save(content, file)
+        _save(content, file, path)
     write_bert_config(config, directory)
     return path
+
+
+def _save(content: dict[str, Any], file: BinaryIO, path: str) -> None:
+    """Write torch's archive; StorageError where the file takes no more."""
+    try:
+        torch.save(content, file)
+    except RuntimeError as error:
+        if isinstance(error.__context__, StorageError):
+            raise error.__context__ from None
+        reason = str(error).split("\n")[0]
+        raise StorageError(f"{path}: cannot be written: {reason}") from None
 
 
 def _optimiser(weights: Stored, moments: Stored, checkpoint: Checkpoint) -> dict[str, Any]:

@@ -21,6 +21,14 @@ from trainer.model.checkpoints.checkpoint import Stored, StoredTensor
 INDEX = ".index.json"
 """The ending of the file that tells which of several files holds a tensor; Hugging Face's form."""
 
+_TYPES = (
+    *("F64", "F32", "F16", "BF16", "F8_E4M3", "F8_E5M2"),
+    *("I64", "I32", "I16", "I8", "U64", "U32", "U16", "U8", "BOOL"),
+)
+"""The types of numbers that are read; the format has others, packed or complex."""
+
+_LARGEST = 1 << 62  # of the product of a shape's sizes but zeros, which torch holds in 64 bits
+
 _MOST_BYTES = 1 << 30  # of one call: the system transfers at most 2 GiB
 
 
@@ -133,7 +141,7 @@ def read_safetensors(path: str) -> dict[str, StoredTensor]:
         with storage.open_input(path) as file:  # refuses what is not there, with the usual message
             file.read(1)
         opened: Any = safe_open(path.removeprefix("file://"), "pt")
-        return {name: _slice(opened, name) for name in opened.keys()}  # noqa: SIM118 - no mapping
+        return {name: _slice(opened, name, path) for name in opened.keys()}  # noqa: SIM118 - no mapping
     except SafetensorError as error:
         raise DataError(f"{path}: not weights that can be read without unpickling: {error}") from None
 
@@ -143,8 +151,8 @@ def read_indexed(path: str) -> dict[str, StoredTensor]:
     try:
         files: Mapping[str, str] = parse_json_text(storage.read_bytes(path))["weight_map"]
         names = sorted(set(files.values()))
-        if any("/" in name for name in names):
-            raise ValueError("a file elsewhere")
+        if any("/" in name or "\0" in name or name in ("", ".", "..") for name in names):
+            raise ValueError("a file elsewhere, or no name of a file")
     except (ValueError, KeyError, TypeError, AttributeError):
         raise DataError(f"{path}: no index of tensors: expected weight_map, file by name") from None
     opened = {name: read_safetensors(storage.join(storage.parent(path), name)) for name in names}
@@ -161,9 +169,15 @@ def index_text(files: Mapping[str, Mapping[str, tuple[int, ...]]]) -> str:
     return json.dumps({"metadata": {"total_size": size}, "weight_map": places}, indent=1) + "\n"
 
 
-def _slice(opened: Any, name: str) -> StoredTensor:
-    """A tensor of an opened safetensors file."""
-    return StoredTensor(tuple(opened.get_slice(name).get_shape()), lambda: opened.get_tensor(name))
+def _slice(opened: Any, name: str, path: str) -> StoredTensor:
+    """A tensor of an opened safetensors file; DataError where it is none that can be read."""
+    found = opened.get_slice(name)
+    kind, shape = found.get_dtype(), tuple(found.get_shape())
+    if kind not in _TYPES:
+        raise DataError(f"{path}: {name} is of the type {kind}, expected one of {', '.join(_TYPES)}")
+    if math.prod(size for size in shape if size) > _LARGEST:
+        raise DataError(f"{path}: {name} has shape {list(shape)}, larger than any tensor")
+    return StoredTensor(shape, lambda: opened.get_tensor(name))
 
 
 def _bytes(tensor: Tensor) -> memoryview:

@@ -47,7 +47,7 @@ def read_tensorflow1(bundle: Bundle, model_config: str | None = None) -> Checkpo
         config=read_config(storage.parent(bundle.prefix), model_config, tanh=True),
         weights=weights,
         moments=moments,
-        updates=int(bundle.read(_STEP)) if _STEP in bundle.entries else None,
+        updates=bundle.read_count(_STEP) if _STEP in bundle.entries else None,
         optimiser=optimiser,
     )
 

@@ -76,7 +76,7 @@ def _iterations(bundle: Bundle, nodes: list[Node]) -> int | None:
         number = node.children.get(_ITERATIONS) if node.slots else None
         if number is not None and (key := nodes[number].key) in bundle.entries:
             assert key is not None
-            return int(bundle.read(key))
+            return bundle.read_count(key)
     return None
 
 

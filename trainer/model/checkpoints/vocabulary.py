@@ -21,7 +21,7 @@ def _resized(tensors: Stored, found: int, wanted: int) -> dict[str, StoredTensor
 
     def resize(name: str, tensor: StoredTensor) -> StoredTensor:
         is_table = name.rpartition("/")[2] in VOCABULARY
-        if not is_table or found == wanted or tensor.shape[0] != found:
+        if not is_table or found == wanted or tensor.shape[:1] != (found,):
             return tensor
         columns = tensor.shape[1:]
         padding = (*(0, 0) * len(columns), 0, wanted - found)  # negative: rows are taken away

@@ -1,5 +1,6 @@
 """The values of an index: BundleHeaderProto under the empty key, BundleEntryProto under each name."""
 
+import math
 from dataclasses import dataclass
 
 from trainer.model.tensor_bundle.wire import (
@@ -11,6 +12,9 @@ from trainer.model.tensor_bundle.wire import (
     number_field,
     read_fields,
 )
+
+_MOST_DIMENSIONS = 254  # TensorFlow's own limit
+_LARGEST = 1 << 62  # of the product of the sizes but zeros, which torch holds in 64 bits
 
 FLOAT, INT64, STRING = 1, 9, 7
 """Numbers of TensorFlow's types that are written."""
@@ -41,6 +45,8 @@ class Entry:
             sliced = sliced or number == 7
         if min(numbers.values()) < 0 or min(shape, default=0) < 0:
             raise WireError("an entry with a negative number")
+        if len(shape) > _MOST_DIMENSIONS or math.prod(size or 1 for size in shape) > _LARGEST:
+            raise WireError("a shape that no tensor has")
         dtype, shard, offset, size, crc = numbers.values()
         return cls(dtype, shape, shard, offset, size, crc, sliced)
 

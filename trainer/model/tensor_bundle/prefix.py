@@ -6,7 +6,7 @@ from bertdata.errors import DataError
 from bertdata.io import storage
 
 _ENDING = re.compile(r"\.(index|meta|data-\d{5}-of-\d{5})$")
-_STATE = re.compile(r'^model_checkpoint_path: "(.*)"$', re.MULTILINE)
+_STATE = re.compile(r'^model_checkpoint_path: "([^\0]*)"$', re.MULTILINE)
 
 
 def find_prefix(path: str) -> str | None:

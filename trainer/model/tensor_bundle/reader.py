@@ -12,6 +12,7 @@ from torch import Tensor
 from bertdata.io import storage
 from bertdata.shards.checksum import masked
 from trainer.errors import CheckpointError
+from trainer.model.checkpoints.checkpoint import MOST_UPDATES
 from trainer.model.tensor_bundle.entries import STRING, Entry, parse_header
 from trainer.model.tensor_bundle.table import read_table
 from trainer.model.tensor_bundle.wire import WireError, read_bytes, read_varint
@@ -29,6 +30,8 @@ _DTYPES = {
     19: torch.float16,
 }
 """The types of TensorFlow's numbers that are read."""
+
+_INTEGERS = (3, 9)
 
 
 class Bundle:
@@ -66,6 +69,16 @@ class Bundle:
         if not data.size:
             return torch.empty(entry.shape, dtype=dtype)
         return torch.from_numpy(data).view(dtype).reshape(entry.shape)
+
+    def read_count(self, name: str) -> int:
+        """The value of a scalar that counts updates; CheckpointError for anything else."""
+        entry = self.entries[name]
+        if entry.shape or entry.dtype not in _INTEGERS:
+            raise CheckpointError(f"{self.index}: {name} is no single integer, expected a number of updates")
+        count = int(self.read(name))
+        if not 0 <= count <= MOST_UPDATES:
+            raise CheckpointError(f"{self.index}: {name} is {count}, expected a number of updates from 0")
+        return count
 
     def read_text(self, name: str) -> bytes:
         """The bytes of a scalar of TensorFlow's type string, their checksums checked."""

@@ -20,7 +20,34 @@ _MAGIC = 0xDB4775248B80FB57
 _PLAIN, _SNAPPY = 0, 1
 _BLOCK_BYTES = 1 << 18
 _ENTRIES_A_RESTART = 16
-_LARGEST_BLOCK = 1 << 30
+_SNAPPY_RATIO = 22
+"""The format's copies give 64 bytes for 3: no block can be larger than so many times its compressed form."""
+
+_KEY_RATIO = 64
+"""Bytes of all keys, at most, for a byte of the file; an entry has 15 bytes or more beside its name."""
+
+
+class _KeyBudget:
+    """Bytes of keys that a table may still have, and the last key: they grow, in the whole table.
+
+    A key is stored as what differs from the one before, so that a small file could name terabytes.
+    """
+
+    def __init__(self, file_bytes: int) -> None:
+        self._left = _KEY_RATIO * file_bytes
+        self._last: bytes | None = None
+
+    def count(self, size: int) -> None:
+        """Count a key before it is made."""
+        self._left -= size
+        if self._left < 0:
+            raise WireError(f"its keys have more than {_KEY_RATIO} bytes for each byte of the file")
+
+    def follow(self, key: bytes) -> None:
+        """WireError for a key that is not larger than the one before: a block that is used twice."""
+        if self._last is not None and key <= self._last:
+            raise WireError("its keys are not in order")
+        self._last = key
 
 
 def read_table(data: bytes, name: str) -> Iterator[tuple[bytes, bytes]]:
@@ -39,12 +66,17 @@ def read_table(data: bytes, name: str) -> Iterator[tuple[bytes, bytes]]:
             raise WireError("its footer is damaged")
         blocks = data[:-_FOOTER_BYTES]
         metaindex, index = (_read_block(blocks, handle, name) for handle in handles)
-        for _ in _read_entries(metaindex):
+        for _ in _read_entries(metaindex, _KeyBudget(len(data))):
             pass
-        for _, value in _read_entries(index):
+        keys = _KeyBudget(len(data))
+        end = 0
+        for _, value in _read_entries(index, _KeyBudget(len(data))):
             offset, place = read_varint(value, 0)
             size, _ = read_varint(value, place)
-            yield from _read_entries(_read_block(blocks, (offset, size), name))
+            if offset < end:
+                raise WireError("its blocks overlap")
+            end = offset + size
+            yield from _read_entries(_read_block(blocks, (offset, size), name), keys)
     except WireError as error:
         raise CheckpointError(f"{name}: is damaged: {error}") from None
 
@@ -69,15 +101,15 @@ def _decompress(body: bytes, name: str) -> bytes:
         raise MissingExtraError(
             f"{name}: is compressed with Snappy, and cramjam is not installed; {install_extra('train')}"
         ) from None
-    if read_varint(body, 0)[0] > _LARGEST_BLOCK:
-        raise WireError("a compressed block of more than 1 GiB")
+    if (claimed := read_varint(body, 0)[0]) > _SNAPPY_RATIO * len(body):
+        raise WireError(f"a compressed block of {len(body)} bytes that claims {claimed}")
     try:
         return bytes(cramjam.snappy.decompress_raw(body))
     except cramjam.DecompressionError as error:
         raise WireError(f"a block that Snappy cannot decompress ({error})") from None
 
 
-def _read_entries(block: bytes) -> Iterator[tuple[bytes, bytes]]:
+def _read_entries(block: bytes, keys: _KeyBudget) -> Iterator[tuple[bytes, bytes]]:
     """(key, value) of each entry of a block."""
     restarts = struct.unpack("<I", read_bytes(block, len(block) - 4, 4))[0] if len(block) >= 4 else None
     if restarts is None or (end := len(block) - 4 - 4 * restarts) < 0:
@@ -89,7 +121,9 @@ def _read_entries(block: bytes) -> Iterator[tuple[bytes, bytes]]:
         size, place = read_varint(block, place)
         if shared > len(key) or place + rest + size > end:
             raise WireError("an entry that is longer than its block")
+        keys.count(shared + rest)
         key = key[:shared] + block[place : place + rest]
+        keys.follow(key)
         place += rest
         yield key, block[place : place + size]
         place += size
@@ -107,9 +141,9 @@ def write_table(file: BinaryIO, entries: Iterable[tuple[bytes, bytes]]) -> None:
         last = key
     offset = _write_block(file, offset, block, index, last)
     handles = _Block()
-    offset = _write_block(file, offset, _Block(), handles, b"metaindex")
-    _write_block(file, offset, index, handles, b"index")
-    footer = b"".join(value for _, value in _read_entries(handles.finish()))
+    offset = _write_block(file, offset, _Block(), handles, b"1 metaindex")
+    _write_block(file, offset, index, handles, b"2 index")
+    footer = b"".join(value for _, value in _read_entries(handles.finish(), _KeyBudget(_FOOTER_BYTES)))
     file.write(footer.ljust(_FOOTER_BYTES - 8, b"\0") + struct.pack("<Q", _MAGIC))
 
 

@@ -84,6 +84,16 @@ def parse_squad(data: bytes, name: str, *, training: bool, negatives: bool) -> Q
     return Questions(name=name, questions=questions, skipped=skipped, contexts=len(contexts))
 
 
+def check_scorable(found: Questions) -> None:
+    """InputError for the first question without an answer, which version 1.1 has no score for."""
+    for question in found.questions:
+        if not question.golds:
+            raise InputError(
+                f"{found.name}: question {question.id}: has no answers, expected 1 or more to evaluate on; "
+                "--version-2-with-negative scores questions without any, --no-do-eval leaves evaluation out"
+            )
+
+
 def _question(entry: Entry, training: bool, negatives: bool) -> Question | None:
     """The question; None where its answer is not in the context."""
     answers = entry.answers
