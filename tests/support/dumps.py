@@ -89,7 +89,7 @@ HOSTILE_MARKUP = {
 
 HOSTILE_ID = "5"
 HOSTILE_PAGES = {
-    "a power of powers": page("Power", "{{#expr: 9**9**9 }}", number=5),
+    "a power and comments": page("Power", "{{#expr: 2**70 }}" + "<!--" * MANY, number=5),
     "padding without end": page("Padding", "{{padleft:a|100000000}}", number=5),
     "templates that double": "".join(
         [

@@ -50,6 +50,19 @@ def test_marks_in_any_order_are_the_packages(pair: PackagePair, kind: str, data:
     pair.check_pages(page("X", text, number=1).encode())
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("a < div> b < /div> c", "< /div>", "</di<ref/>v>", "</div<a>>", "a <\ndiv x='>'> b </DIV > c"),
+        *("{{#expr:1\n#x}}", "{{#expr:1\n \n\t#x\n #y}}", "{{#expr:1+\n#x}}", "{{#expr:1\n2#x}}"),
+        *("{{#expr:1\n#<nowiki>x</nowiki>}}", "{{#expr:1 #<nowiki>x</nowiki>}}"),
+        *("{{uc:[[東а{{в[[[[[{{|ūķ}}}}}}", "{{lc:ÉÉ[[[[é{{[[É}}}}|É}}É"),
+    ],
+)
+def test_markup_that_once_differed_is_the_packages(pair: PackagePair, text: str) -> None:
+    pair.check_pages(page("X", f"x {text} y", number=1).encode())
+
+
 @given(st.integers(0, 2**32))
 def test_a_block_of_any_pages_is_the_packages(seed: int) -> None:
     head, pages = split_head(random_dump(seed, 10), "3.1.0")
