@@ -36,10 +36,15 @@ def take_refusal() -> str:
 
 def _power(base: Any, exponent: Any) -> Any:
     if isinstance(base, int) and isinstance(exponent, int) and abs(base) > 1 and exponent > 0:
-        # The logarithm is at least 0.3, and an exponent may be beyond what floats hold.
-        if min(exponent, 4 * MAX_POWER_DIGITS) * math.log10(abs(base)) > MAX_POWER_DIGITS:
-            _refuse(f"asks #expr for a power of more than {MAX_POWER_DIGITS} digits")
+        _check_digits(base, exponent)
     return operator.pow(base, exponent)
+
+
+def _check_digits(base: int, exponent: int) -> None:
+    # A base has 0.3 digits at least, and an exponent may be beyond what floats hold.
+    digits = min(exponent, 4 * MAX_POWER_DIGITS) * math.log10(abs(base))
+    if digits > MAX_POWER_DIGITS:
+        _refuse(f"asks #expr for a power of more than {MAX_POWER_DIGITS} digits")
 
 
 def _round(value: Any, places: int) -> Any:

@@ -242,6 +242,23 @@ def test_both_engines_take_lone_surrogates_alike(call):
     assert_equal(dump.replace("@@@", "&#xD800;").encode(), templates=True, block=1 << 30)
 
 
+@pytest.mark.parametrize("sign", ["", "-"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        "pos|target=abcdef|pos=@",
+        *("sub|abcdef|@|4", "sub|abcdef|1|@", "sublength|abcdef|@|2", "sublength|abcdef|2|@"),
+        *("find|abcabc|b|@|1", "replace|aXbXc|X|y|@", "replace|source=aXbX|pattern=X|replace=y|count=@"),
+    ],
+)
+def test_both_engines_take_numbers_of_any_size_alike(call: str, sign: str) -> None:
+    numbers = (2**k + d for k in (31, 32, 60, 61, 62, 63, 64, 65, 128) for d in (-3, -1, 0, 1, 3))
+    calls = [f"{{{{#invoke:String|{call.replace('@', f'{sign}{number}')}}}}}" for number in numbers]
+    assert_equal(
+        (HEAD + page("A", " x ".join(calls), number=1) + TAIL).encode(), templates=True, block=1 << 30
+    )
+
+
 @pytest.mark.parametrize(
     "text",
     [
