@@ -118,15 +118,15 @@ def open_reader(
 
 
 def _words_of(shard: str, vocabulary: str | None) -> Vocabulary:
-    """The vocabulary that gives a shard's words their ids: if a manifest lists the shard, the manifest's own."""
+    """The vocabulary of a shard's words; ShardError for another than that of the manifest which lists it."""
     if vocabulary is not None:
         path = find_vocabulary(vocabulary)
     else:
         path = storage.join(storage.parent(shard), VOCABULARY_NAME)
         if not storage.exists(path):
             raise ShardError(
-                f"{shard}: holds words, as LDDL's shards do, and no {VOCABULARY_NAME} lies beside it; put the "
-                "vocabulary there, or give --vocab where there is one"
+                f"{shard}: holds words, as LDDL's shards do, and no {VOCABULARY_NAME} lies beside it; put "
+                "the vocabulary there, or give --vocab where there is one"
             )
     manifest = _manifest_of(shard)
     found = load_vocabulary(path, manifest["settings"]["dialect"] if manifest else "mlperf")

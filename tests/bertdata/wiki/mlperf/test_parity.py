@@ -1,5 +1,6 @@
 """The kernel of MLPerf's extractor equals its readable twin."""
 
+from random import Random
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from bertdata.wiki.pages import LIMIT
 from tests.support.dumps import HEAD, TAIL, page
 from tests.support.strategies import tries
 from tests.support.wiki_extraction import LIMITS, Extraction, split_head
+from tests.support.wiki_grammar import Markup
 from tests.support.wiki_markup import random_dump
 from tests.support.wiki_words import (
     BROKEN,
@@ -240,6 +242,77 @@ def test_both_engines_take_lone_surrogates_alike(call):
     ]
     dump = HEAD + "".join(pages) + page("A", "x {{T|é}} y", number=3) + TAIL
     assert_equal(dump.replace("@@@", "&#xD800;").encode(), templates=True, block=1 << 30)
+
+
+def reason_of(kind: Any, dump: bytes, budget: int) -> str:
+    return str(Extraction(kind, dump, templates=True, max_work=budget).outcomes[-1][0])
+
+
+def assert_same_work(definitions: str, text: str) -> None:
+    """The least budget that the kernel needs for the page is the twin's too."""
+    dump = (HEAD + definitions + page("A page", text, number=99) + TAIL).encode()
+    enough, too_little = 1 << 24, 0
+    while enough - too_little > 1:
+        budget = (enough + too_little) // 2
+        if reason_of(native, dump, budget) == LIMIT:
+            too_little = budget
+        else:
+            enough = budget
+    found = [reason_of(MlperfExtractor, dump, budget) for budget in (too_little, enough)]
+    assert found == [LIMIT, reason_of(native, dump, enough)], text
+
+
+@given(seed=st.integers(0, 2**32))
+def test_both_engines_take_the_same_work(seed):
+    rng = Random(seed)
+    definitions = "".join(
+        page(f"Template:T{n}", Markup(rng, n // 8, depth=2).text(2), number=n, namespace=10)
+        for n in range(24)
+    )
+    text = Markup(rng).text(3)
+    assert_same_work(definitions, text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "",
+            "a",
+            "東" * 50,
+            "{{東}}" * 9,
+            "{{T|東|n=é}}",
+            "{{Nest|{{{1|東}}}}}",
+            "{{Loop}}",
+            "{{subst:T|{{T}}}}",
+        ),
+        *(
+            "{{#if:x|a|b}}",
+            "{{#switch:b|a|b=c|#default=d}}",
+            "{{lc:" * 490 + "}}" * 490,
+            "{{#ifexist:x|y|{{T}}}}",
+        ),
+        *("{{#expr:1+é}}", "{{#invoke:String|find|aé|.}}", "{{#invoke:String|replace|aéa|a|東}}"),
+        *(
+            "{{#invoke:String|replace|aéa||東|2}}",
+            "{{#invoke:String|replace|aé|a|b|0|0}}",
+            "{{#invoke:If empty|main|é|'}}",
+        ),
+        *("<ref>é</ref>" * 5, "<ref>" * 5, "</ref><table></table><tr", "<nowiki>{{T}}</nowiki>{{T}}<nowiki>"),
+        *(
+            "<math>a</math>" * 3,
+            "<math>a<math>b</math>c</math>",
+            "<code a</code>b</code><math ",
+            "{{{1|{{T}}}}}",
+        ),
+    ],
+)
+def test_both_engines_take_the_same_work_for_each_construct(text):
+    definitions = "".join(
+        page(f"Template:{name}", body, number=n, namespace=10)
+        for n, (name, body) in enumerate(TEMPLATES.items())
+    )
+    assert_same_work(definitions, text)
 
 
 @pytest.mark.parametrize("sign", ["", "-"])
