@@ -18,14 +18,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks import corpus
+from benchmarks.package_pair import PackagePair
+from benchmarks.wiki_extraction import START, Extraction, split_head
 from benchmarks.wiki_pages import generated_round, mutated_round
 from bertdata._native import kernels
 from bertdata.wiki.extractor import BlockState
 from bertdata.wiki.mlperf import MlperfExtractor
 from bertdata.wiki.mlperf.compute import compute
 from bertdata.wiki.pages import LIMIT, UNKNOWN
-from tests.support.package_pair import PackagePair
-from tests.support.wiki_extraction import START, Extraction, split_head
 
 MAX_WORK = 1 << 26
 """A generated page with more work may be one on which the package never ends."""

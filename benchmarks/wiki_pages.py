@@ -12,11 +12,11 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
-from tests.support.dumps import HEAD, TAIL, page
-from tests.support.wiki_grammar import Markup
-from tests.support.wiki_kit import read_dump
-from tests.support.wiki_markup import random_dump
-from tests.support.wiki_words import BROKEN, ENTITIES, MAGIC_WORDS, TAGS, TYPOGRAPHY, WORDS
+from benchmarks.dump_pages import HEAD, TAIL, page
+from benchmarks.wiki_grammar import Markup
+from benchmarks.wiki_kit import read_dump
+from benchmarks.wiki_markup import random_dump
+from benchmarks.wiki_words import BROKEN, ENTITIES, MAGIC_WORDS, TAGS, TYPOGRAPHY, WORDS
 
 PAGES = 250
 """Pages of a round."""
@@ -106,7 +106,7 @@ class RealText(NamedTuple):
 
 
 def generated_round(seed: int) -> bytes:
-    """A dump of pages from the grammar of wiki mark-up (tests/support/wiki_grammar.py)."""
+    """A dump of pages from the grammar of wiki mark-up (``benchmarks.wiki_grammar``)."""
     return random_dump(seed, PAGES, odd=False)
 
 

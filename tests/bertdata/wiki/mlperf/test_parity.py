@@ -7,16 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bertdata._native import kernels
-from bertdata.wiki.mlperf import MlperfExtractor
-from bertdata.wiki.mlperf.compute import compute
-from bertdata.wiki.pages import LIMIT
-from tests.support.dumps import HEAD, TAIL, page
-from tests.support.strategies import tries
-from tests.support.wiki_extraction import LIMITS, Extraction, split_head
-from tests.support.wiki_grammar import Markup
-from tests.support.wiki_markup import random_dump
-from tests.support.wiki_words import (
+from benchmarks.wiki_extraction import LIMITS, Extraction, split_head
+from benchmarks.wiki_grammar import Markup
+from benchmarks.wiki_markup import random_dump
+from benchmarks.wiki_words import (
     BROKEN,
     ENTITIES,
     LINK_TARGETS,
@@ -26,6 +20,12 @@ from tests.support.wiki_words import (
     URLS,
     WORDS,
 )
+from bertdata._native import kernels
+from bertdata.wiki.mlperf import MlperfExtractor
+from bertdata.wiki.mlperf.compute import compute
+from bertdata.wiki.pages import LIMIT
+from tests.support.dumps import HEAD, TAIL, page
+from tests.support.strategies import tries
 
 pytestmark = pytest.mark.skipif(not hasattr(kernels, "MlperfExtractor"), reason="the kernel is not built")
 
