@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from bertdata._native import Engine
 from bertdata.config.settings import FORMATS
@@ -15,6 +15,7 @@ from bertdata.errors import ShardError
 from bertdata.examples.objectives import objective_of_file
 from bertdata.io import storage
 from bertdata.io.assets import find_vocabulary
+from bertdata.io.manifest_file import MANIFEST_NAME, parse_checked, parse_json
 from bertdata.records import ShardLayout, Vocabulary
 from bertdata.shards.packed.layouts import make_pack_reader
 from bertdata.shards.parquet_file import is_lddl
@@ -117,15 +118,37 @@ def open_reader(
 
 
 def _words_of(shard: str, vocabulary: str | None) -> Vocabulary:
+    """The vocabulary of a shard's words; ShardError for another than that of the manifest which lists it."""
     if vocabulary is not None:
-        return load_vocabulary(find_vocabulary(vocabulary), "mlperf")
-    path = storage.join(storage.parent(shard), VOCABULARY_NAME)
-    if not storage.exists(path):
+        path = find_vocabulary(vocabulary)
+    else:
+        path = storage.join(storage.parent(shard), VOCABULARY_NAME)
+        if not storage.exists(path):
+            raise ShardError(
+                f"{shard}: holds words, as LDDL's shards do, and no {VOCABULARY_NAME} lies beside it; put "
+                "the vocabulary there, or give --vocab where there is one"
+            )
+    manifest = _manifest_of(shard)
+    found = load_vocabulary(path, manifest["settings"]["dialect"] if manifest else "mlperf")
+    if manifest and found.md5 != manifest["vocabulary"]["md5"]:
         raise ShardError(
-            f"{shard}: holds words, as LDDL's shards do, and no {VOCABULARY_NAME} lies beside it; put the "
-            "vocabulary there, or give --vocab where there is one"
+            f"{path}: md5 {found.md5}, expected {manifest['vocabulary']['md5']}, the vocabulary that "
+            f"{shard} was made with"
         )
-    return load_vocabulary(path, "mlperf")
+    return found
+
+
+def _manifest_of(shard: str) -> dict[str, Any] | None:
+    """The manifest beside the shard, as JSON, if it lists it."""
+    path = storage.join(storage.parent(shard), MANIFEST_NAME)
+    if not storage.exists(path):
+        return None
+    value = parse_json(storage.read_bytes(path), path)
+    if value.get("kind") != "dataset":
+        return None
+    value = parse_checked(storage.read_bytes(path), path, "manifest")
+    names = {entry["name"] for entry in value["shards"]}
+    return value if storage.base_name(shard) in names else None
 
 
 def format_of_name(path: str) -> str:

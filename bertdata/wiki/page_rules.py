@@ -1,6 +1,6 @@
 """Rules of a run for single pages: those to leave out, and limits for the others.
 
-The package's code takes hours, or all memory, for some small pages (``{{#expr: 9**9**9}}``, templates that
+The package's code takes hours, or all memory, for some small pages (comments that never end, templates that
 double a text again and again). To skip such a page by itself would make the articles depend on the
 machine's speed, so the run ends, names the page, and asks for ``--skip-page``.
 """

@@ -5,6 +5,7 @@
 #include <pybind11/stl.h>
 
 #include <algorithm>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -25,6 +26,30 @@ struct Writable : Array<T> {
     out = static_cast<T*>(this->info.ptr);
   }
 };
+
+// A buffer's bytes, for a look at whether two share some.
+struct Extent {
+  const char* name;
+  const uint8_t* begin;
+  size_t bytes;
+
+  template <class T>
+  Extent(const char* name, const Array<T>& array)
+      : name(name), begin(reinterpret_cast<const uint8_t*>(array.data)), bytes(array.size * sizeof(T)) {}
+
+  bool overlaps(const Extent& other) const {
+    return bytes && other.bytes && std::less<>()(begin, other.begin + other.bytes) &&
+           std::less<>()(other.begin, begin + bytes);
+  }
+};
+
+// Refuses buffers of which one that is written shares bytes with another: the first `written` of them.
+inline void check_apart(const std::vector<Extent>& buffers, size_t written) {
+  for (size_t i = 0; i < written; ++i)
+    for (size_t j = i + 1; j < buffers.size(); ++j)
+      if (buffers[i].overlaps(buffers[j]))
+        throw py::value_error(std::string(buffers[i].name) + " and " + buffers[j].name + ": the buffers overlap");
+}
 
 inline std::vector<double> as_rates(const py::buffer& buffer) {
   const py::buffer_info info = buffer.request();
@@ -57,6 +82,9 @@ class PyDynamicMasker {
       if (size != count) throw py::value_error("examples: columns differ in length");
     for (const size_t size : {place_array.size, label_array.size})
       if (size != count * rules_.most) throw py::value_error("positions and labels: expected room for every mask");
+    check_apart({{"ids", id_array}, {"positions", place_array}, {"labels", label_array}, {"counts", count_array},
+                 {"starts", start_array}, {"lengths", length_array}, {"keys", key_array}, {"numbers", number_array}},
+                4);
     check_ids(id_array, start_array, length_array);
     py::gil_scoped_release released;
     DynamicMasker masker(rules_);

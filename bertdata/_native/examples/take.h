@@ -35,6 +35,7 @@ inline Column<uint8_t> taken_items(const uint8_t* items, size_t item_bytes, cons
   uint8_t* next = out.room(bytes);
   for (size_t i = 0; i < taken; ++i) {
     const size_t start = order[i] ? ends[order[i] - 1] : 0, size = item_bytes * (ends[order[i]] - start);
+    if (!size) continue;  // a buffer without items may have no address
     std::memcpy(next, items + item_bytes * start, size);
     next += size;
   }

@@ -96,7 +96,10 @@ def _decompress(block: Block) -> bytes | NoText:
 
 
 def text_pieces(block: Block) -> Iterator[bytes]:
-    """The block's text in pieces; OSError for damage, EOFError where the block is not whole."""
+    """The block's text in pieces; OSError for damage, EOFError where the block is not whole.
+
+    That another stream lies within the block is found behind the last piece.
+    """
     import bz2  # slow to import, and seldom needed where the kernels are built
 
     data = _stream_of(block)
@@ -108,6 +111,8 @@ def text_pieces(block: Block) -> Iterator[bytes]:
             yield piece
         elif decompressor.needs_input:
             raise EOFError
+    if decompressor.unused_data:  # an end mark within: where a later stream's first magic number is damaged
+        raise OSError("the block ends before its last bit")
 
 
 def _stream_of(block: Block) -> bytes:

@@ -11,12 +11,16 @@ from bertdata.wiki.mlperf.links import replace_links
 from bertdata.wiki.mlperf.quotes import replace_quotes
 from bertdata.wiki.mlperf.tags import drop_elements, drop_tags, number_elements
 from bertdata.wiki.mlperf.typography import tidy
-from bertdata.wiki.mlperf.work import Work
+from bertdata.wiki.mlperf.work import Work, size_of
 
 _SWITCH = re.compile(
     "__(?:NOTOC|FORCETOC|TOC|NEWSECTIONLINK|NONEWSECTIONLINK|NOGALLERY|HIDDENCAT|NOCONTENTCONVERT|NOCC"
     "|NOTITLECONVERT|NOTC|START|END|INDEX|NOINDEX|STATICREDIRECT|DISAMBIG)__"
 )
+
+
+_STEPS = 8
+"""Times that a text is paid for before it is cleaned: once a step, but for those of elements."""
 
 
 def render_lines(text: str, expander: Expander, work: Work) -> list[str]:
@@ -26,11 +30,10 @@ def render_lines(text: str, expander: Expander, work: Work) -> list[str]:
 
 def _strip_markup(text: str, work: Work) -> str:
     """Steps on the escaped text: no tag can be seen yet, and no ``"`` but those of the steps themselves."""
+    work.spend(_STEPS * size_of(text))
     for opener, closer in (("{{", "}}"), ("{|", "|}")):
-        work.spend(len(text))
         text = cut_enclosed(text, literal(text, opener), literal(text, closer))
     for step in (replace_quotes, replace_links, replace_external_links):
-        work.spend(len(text))
         text = step(text)
     return _SWITCH.sub("", text)
 
@@ -38,11 +41,9 @@ def _strip_markup(text: str, work: Work) -> str:
 def _clean(text: str, work: Work) -> str:
     """Steps on the text with its characters and tags."""
     for step in (unescape_article, drop_tags):
-        work.spend(len(text))
         text = step(text)
     text = unescape(drop_elements(text, work))
     for tag, placeholder in (("math", "formula"), ("code", "codice")):
-        work.spend(len(text))
         text = number_elements(text, tag, placeholder, work)
     return tidy(text)
 

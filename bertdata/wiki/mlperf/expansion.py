@@ -10,7 +10,15 @@ from bertdata.wiki.mlperf.definitions import definition_title, split_nowiki
 from bertdata.wiki.mlperf.invoke import Arguments, invoke
 from bertdata.wiki.mlperf.parser_functions import call_function
 from bertdata.wiki.mlperf.spans import CALL, PARAMETER, find_spans, split_parts
-from bertdata.wiki.mlperf.work import MAX_DEPTH, MAX_PARAMETER_LEVEL, Work
+from bertdata.wiki.mlperf.work import (
+    CALL_WORK,
+    MAX_DEPTH,
+    MAX_PARAMETER_LEVEL,
+    STEP_WORK,
+    Work,
+    check_size,
+    size_of,
+)
 
 _SUBSTITUTION = re.compile("(?:safe)?subst:", re.IGNORECASE)
 
@@ -49,10 +57,11 @@ class Expander:
         """The text with each call replaced by its value, which is not looked at again."""
         if len(self._callers) >= MAX_DEPTH:
             return ""
+        size = size_of(text)
+        self._work.spend(size + STEP_WORK)
         if "{{" not in text:
             return text
-        with self._work.frames(waiting=len(text)):
-            self._work.spend(len(text))
+        with self._work.frames(waiting=size):
             pieces: list[str] = []
             end = 0
             for begin, behind in find_spans(text, CALL):
@@ -61,12 +70,13 @@ class Expander:
             return self._join([*pieces, text[end:]])
 
     def _join(self, pieces: list[str]) -> str:
-        self._work.spend(sum(map(len, pieces)))
+        check_size(sum(map(size_of, pieces)))
         return "".join(pieces)
 
     def _call(self, body: str) -> str:
-        with self._work.frames(waiting=len(body)):
-            self._work.spend(len(body))
+        size = size_of(body)
+        with self._work.frames(waiting=size):
+            self._work.spend(size + CALL_WORK)
             first, *others = split_parts(body)
             name = self.expand(first.strip())
             substitution = _SUBSTITUTION.match(name)
@@ -79,6 +89,10 @@ class Expander:
                 function, value = lower(name[:colon]), name[colon + 1 :].strip()
                 return call_function(self, self._work, function, value, others)
             return self._call_template(name, others, plain=substitution is not None)
+
+    def compute(self, function: str, arguments: list[str]) -> str:
+        """The value of a function that is left to Python."""
+        return self._work.compute(function, arguments)
 
     def invoke(self, module: str, function: str, parts: list[str]) -> str:
         """A function of a module; without arguments it has those of the template of the module's name."""
@@ -95,23 +109,24 @@ class Expander:
         text = self._site.templates.get(title)
         if text is None:
             return ""
-        arguments = _name_arguments(parts) if plain else self._arguments(parts)
+        arguments = self._arguments(parts, plain=plain)
         self._callers.append((name, arguments))
         try:
             return self.transform(self._substitute(text, arguments, 0))
         finally:
             self._callers.pop()
 
-    def _arguments(self, parts: list[str]) -> Arguments:
+    def _arguments(self, parts: list[str], *, plain: bool = False) -> Arguments:
         with self._work.frames():
-            return _name_arguments([self.transform(part) for part in parts])
+            return _name_arguments(parts if plain else [self.transform(part) for part in parts])
 
     def _substitute(self, text: str, arguments: Arguments, level: int) -> str:
         """The text with its parameters filled in; those nested too deep are empty."""
-        if level > MAX_PARAMETER_LEVEL:
-            return ""
-        with self._work.frames(waiting=len(text)):
-            self._work.spend(len(text))
+        size = size_of(text)
+        with self._work.frames(waiting=size):
+            if level > MAX_PARAMETER_LEVEL:
+                return ""
+            self._work.spend(size + STEP_WORK)
             pieces: list[str] = []
             end = 0
             for begin, behind in find_spans(text, PARAMETER):
@@ -120,10 +135,10 @@ class Expander:
             return self._join([*pieces, text[end:]])
 
     def _parameter(self, body: str, arguments: Arguments, level: int) -> str:
-        self._work.spend(len(body))
         name, *defaults = split_parts(body)
         name = self.transform(self._substitute(name, arguments, level + 1))
         if name in arguments:
+            self._work.spend(size_of(arguments[name]))
             return arguments[name]
         if not defaults:
             return ""

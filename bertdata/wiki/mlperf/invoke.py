@@ -3,8 +3,7 @@
 from collections.abc import Callable
 
 from bertdata.wiki.mlperf.characters import parse_float, parse_integer, python_repr
-from bertdata.wiki.mlperf.compute import compute
-from bertdata.wiki.mlperf.work import Work, check_size
+from bertdata.wiki.mlperf.work import Work, check_size, size_of
 
 Arguments = dict[str, str]
 """Values by name, in the order in which the names first appear; ``1``, ``2`` ... where there is none."""
@@ -14,22 +13,20 @@ _NUMERALS = (
     *((10, "X"), (9, "IX"), (5, "V"), (4, "IV"), (1, "I")),
 )
 _MAX_ROMAN = 4999
+_FIRST_COUNT, _LAST_COUNT = -(1 << 63), (1 << 63) - 1
+"""Counts that Python's ``str.replace`` takes; another one gives an empty text."""
 
 
 def invoke(module: str, function: str, arguments: Arguments, work: Work) -> str:
     """The function's value, empty if it is unknown; ValueError, IndexError for bad arguments."""
-    work.spend(sum(map(len, arguments.values())))
     if module == "String" and function in _STRING:
         names, call = _STRING[function]
-        value = call(*_take(names, arguments))
-    elif module in ("Roman", "Numero romano") and function == "main":
-        value = _roman(arguments)
-    elif module == "If empty" and function == "main":
-        value = _repr(arguments)
-    else:
-        value = ""
-    work.spend(len(value))
-    return value
+        return call(work, *_take(names, arguments))
+    if module in ("Roman", "Numero romano") and function == "main":
+        return _roman(arguments)
+    if module == "If empty" and function == "main":
+        return _repr(work, arguments)
+    return ""
 
 
 def _take(names: tuple[str, ...], arguments: Arguments) -> list[str]:
@@ -45,11 +42,11 @@ def _take(names: tuple[str, ...], arguments: Arguments) -> list[str]:
     return taken
 
 
-def _length(text: str) -> str:
+def _length(work: Work, text: str) -> str:
     return str(len(text))
 
 
-def _sub(text: str, first: str, last: str) -> str:
+def _sub(work: Work, text: str, first: str, last: str) -> str:
     begin = parse_integer(first or "1")
     end = parse_integer(last or "-1")
     if begin > 0:
@@ -61,35 +58,39 @@ def _sub(text: str, first: str, last: str) -> str:
     return text[begin:end]
 
 
-def _sublength(text: str, first: str, length: str) -> str:
+def _sublength(work: Work, text: str, first: str, length: str) -> str:
     begin = parse_integer(first or "1") - 1
     return text[begin : begin + parse_integer(length or "1")]
 
 
-def _character_at(text: str, place: str) -> str:
+def _character_at(work: Work, text: str, place: str) -> str:
     number = parse_integer(place or "1")
     return text[number - 1 if number > 0 else number]
 
 
-def _find(source: str, target: str, start: str, plain: str) -> str:
+def _find(work: Work, source: str, target: str, start: str, plain: str) -> str:
     if not source or not target:
         return "0"
     begin, is_plain = parse_integer("0" + start), parse_integer("0" + plain)
     if is_plain:
         return str(source.find(target, begin - 1) + 1)
-    return compute("find", [source, target])
+    return work.compute("find", [source, target])
 
 
-def _replace(source: str, pattern: str, replacement: str, count: str, plain: str) -> str:
+def _replace(work: Work, source: str, pattern: str, replacement: str, count: str, plain: str) -> str:
     times = parse_integer(count or "0")
     if parse_integer(plain or "1"):
+        if not _FIRST_COUNT <= times <= _LAST_COUNT:
+            return ""
         found = source.count(pattern)
-        check_size(len(source) + (min(times, found) if times > 0 else found) * len(replacement))
+        number = min(times, found) if times > 0 else found
+        check_size(size_of(source) + number * (size_of(replacement) - size_of(pattern)))
+        work.spend(size_of(source) + number * (size_of(replacement) + 1))
         return source.replace(pattern, replacement, times or -1)
-    return compute("replace", [source, pattern, replacement, str(times)])
+    return work.compute("replace", [source, pattern, replacement, str(times)])
 
 
-def _repeat(text: str, count: str) -> str:
+def _repeat(work: Work, text: str, count: str) -> str:
     """Always empty: the original multiplies a text by a text."""
     return ""
 
@@ -116,6 +117,9 @@ def _roman(arguments: Arguments) -> str:
     return numeral
 
 
-def _repr(arguments: Arguments) -> str:
+def _repr(work: Work, arguments: Arguments) -> str:
+    work.spend(sum(size_of(name) + size_of(value) for name, value in arguments.items()))
     pairs = (f"{python_repr(name)}: {python_repr(value)}" for name, value in arguments.items())
-    return "{" + ", ".join(pairs) + "}"
+    value = "{" + ", ".join(pairs) + "}"
+    check_size(size_of(value))
+    return value

@@ -7,7 +7,6 @@ from urllib.parse import quote
 
 from bertdata.unicode.characters import lower, upper
 from bertdata.wiki.mlperf.characters import parse_integer
-from bertdata.wiki.mlperf.compute import compute
 from bertdata.wiki.mlperf.work import FUNCTION_FRAMES, TooDeepError, Work
 
 _ERROR = re.compile(r'<(?:strong|span|p|div)\s(?:[^>]*\s)?class="(?:[^">]*\s)?error(?:\s[^">]*)?"')
@@ -17,6 +16,8 @@ class Page(Protocol):
     """The expansion that calls a function, as far as functions need it."""
 
     def expand(self, text: str) -> str: ...
+
+    def compute(self, function: str, arguments: list[str]) -> str: ...
 
     def invoke(self, module: str, function: str, parts: list[str]) -> str: ...
 
@@ -32,7 +33,6 @@ def call_function(page: Page, work: Work, name: str, first: str, others: list[st
         return ""
     try:
         with work.frames(FUNCTION_FRAMES):
-            work.spend(len(first))
             return function(page, first, others)
     except (ValueError, IndexError, OverflowError, TooDeepError):
         return ""
@@ -86,7 +86,7 @@ def _ifexist(page: Page, first: str, others: list[str]) -> str:
 
 
 def _expr(page: Page, first: str, others: list[str]) -> str:
-    return "" if others else compute("expr", [page.expand(first)])
+    return "" if others else page.compute("expr", [page.expand(first)])
 
 
 def _invoke(page: Page, first: str, others: list[str]) -> str:

@@ -6,7 +6,7 @@ from heapq import merge
 
 from bertdata.wiki.mlperf.brackets import Mark, Search, cut_enclosed
 from bertdata.wiki.mlperf.characters import EDGE
-from bertdata.wiki.mlperf.work import Work
+from bertdata.wiki.mlperf.work import Work, size_of
 
 _SELF_CLOSING = ("br", "hr", "nobr", "ref", "references", "nowiki")
 _IGNORED = (
@@ -125,9 +125,15 @@ def drop_elements(text: str, work: Work) -> str:
     for tag in _DROPPED:
         if "<" not in text:
             return text
-        work.spend(len(text))
-        text = cut_enclosed(text, _opener(text, tag), _closer(text, tag))
+        if _is_present(text, tag):
+            work.spend(size_of(text))
+            text = cut_enclosed(text, _opener(text, tag), _closer(text, tag))
     return text
+
+
+def _is_present(text: str, tag: str) -> bool:
+    """True where the text holds the begin of an opening tag and that of a closing one."""
+    return all(re.search(rf"<\s*{slash}{tag}{EDGE}", text, re.IGNORECASE) for slash in ("", r"/\s*"))
 
 
 def _opener(text: str, tag: str) -> Search:
@@ -161,17 +167,32 @@ def number_elements(text: str, tag: str, placeholder: str, work: Work) -> str:
 
     Equal elements share the number of the first of them; the numbers of the others are not used.
     """
-    for number, element in enumerate(_elements(text, tag), start=1):
-        work.spend(len(text))
+    marks = _elements(text, tag)
+    elements = [text[begin:end] for begin, end in marks]
+    opening = re.compile(rf"<\s*{tag}", re.IGNORECASE)
+    if not any(opening.search(element, 1) for element in elements):
+        return _number_apart(text, marks, placeholder)
+    for number, element in enumerate(elements, start=1):
+        work.spend(size_of(text))
         text = text.replace(element, f"{placeholder}_{number}")
     return text
 
 
-def _elements(text: str, tag: str) -> list[str]:
+def _number_apart(text: str, marks: list[Mark], placeholder: str) -> str:
+    """The same in one pass, where no element holds an opening tag: equal texts are elements too."""
+    first: dict[str, int] = {}
+    pieces, behind = [], 0
+    for number, (begin, end) in enumerate(marks, start=1):
+        pieces += [text[behind:begin], f"{placeholder}_{first.setdefault(text[begin:end], number)}"]
+        behind = end
+    return "".join([*pieces, text[behind:]])
+
+
+def _elements(text: str, tag: str) -> list[Mark]:
     name = re.compile(rf"<\s*{tag}", re.IGNORECASE)
     closer = re.compile(rf"<\s*/\s*{tag}\s*>", re.IGNORECASE)
     next_end = next_of(text, ">")
-    found: list[str] = []
+    found: list[Mark] = []
     behind = 0
     while (opener := name.search(text, behind)) is not None:
         end = next_end(opener.end())
@@ -183,6 +204,6 @@ def _elements(text: str, tag: str) -> list[str]:
             close = closer.search(text, end + 1)
             if close is None:
                 break
-            found.append(text[opener.start() : close.end()])
+            found.append((opener.start(), close.end()))
             behind = close.end()
     return found

@@ -22,8 +22,9 @@ from bertdata.wiki.extractor import (
     ExtractorSettings,
     PageOutcome,
 )
+from bertdata.wiki.package.arithmetic import take_refusal
 from bertdata.wiki.package.pages import PAGE_TAG, Page, RawPage, page_text, read_page, split_pages
-from bertdata.wiki.package.wikiextractor import Renderer, load_wikiextractor
+from bertdata.wiki.package.wikiextractor import Renderer, forget_parsed_templates, load_wikiextractor
 from bertdata.wiki.pages import DUPLICATE, FAILED, LEFT_OUT, TOO_LARGE, Skipped, page_id
 from bertdata.wiki.template_file import REDIRECT, TEMPLATE, map_file, read_definitions
 
@@ -38,8 +39,9 @@ Result = TypeVar("Result")
 class PackageExtractor:
     """Extracts as the package does, in a thread of its own.
 
-    The thread's stack is empty: Python counts its recursion limit from there, so whether a deeply nested
-    page is too deep depends on the page alone.
+    Python counts its recursion limit from the thread's empty stack, and the package keeps parsed templates,
+    whose parsing needs no frames again. They are forgotten at each block, so whether a deeply nested page is
+    too deep depends on its block alone; a block of one page is what the kernel leaves to the package.
     """
 
     def __init__(self, settings: ExtractorSettings) -> None:
@@ -53,6 +55,7 @@ class PackageExtractor:
             self._renderer.redirects = _map_templates(settings.templates, REDIRECT)
 
     def extract(self, data: bytes, state: BlockState, /) -> BlockArticles:
+        forget_parsed_templates()
         return _in_new_thread(lambda: self._extract(data, state))
 
     def _extract(self, data: bytes, state: BlockState) -> BlockArticles:
@@ -84,13 +87,17 @@ class PackageExtractor:
         """Reason, detail and article of a page."""
         if page.page_id == last_id:
             return DUPLICATE, "", b""
+        rules = self._settings.rules
         try:
-            with self._settings.rules.limited(page.page_id, page.title):
-                return "", page.page_id, self._renderer.render(page)
+            with rules.limited(page.page_id, page.title):
+                result = "", page.page_id, self._renderer.render(page)
         except InputError:  # beyond a limit
             raise
         except Exception as error:  # whatever goes wrong in wikiextractor: this page is lost, and named
-            return FAILED, f"{type(error).__name__}: {error}", b""
+            result = FAILED, f"{type(error).__name__}: {error}", b""
+        if refused := take_refusal():
+            raise rules.too_much(page.page_id, page.title, refused)
+        return result
 
     def definitions(self, data: bytes, state: BlockState, /) -> BlockDefinitions:
         return _in_new_thread(lambda: self._definitions(data, state))

@@ -1,7 +1,7 @@
 """The optional package wikiextractor, called in process: what is used of it, and the frozen clock.
 
 The package is under the AGPL and an extra of its own (``wiki``); it is used through its
-interface as its own command uses it, unchanged.
+interface as its own command uses it, unchanged but for bounds of its arithmetic.
 """
 
 import io
@@ -14,6 +14,7 @@ from typing import Any
 
 from bertdata.errors import MissingExtraError, install_extra
 from bertdata.wiki.dump.site import SiteInfo
+from bertdata.wiki.package.arithmetic import bound_arithmetic
 from bertdata.wiki.package.pages import Page
 
 VERSION = "3.1.0"
@@ -32,13 +33,21 @@ def load_wikiextractor() -> SimpleNamespace:
         raise MissingExtraError(f"wikiextractor {WikiExtractor.__version__} is installed; {remedy}")
     # Its warnings are for its own command, which gives them a handler; without one Python would print them.
     logging.getLogger("wikiextractor").addHandler(logging.NullHandler())
+    bound_arithmetic(extract)
     return SimpleNamespace(
         Extractor=extract.Extractor,
         ignored_tags=[extract.ignoreTag(tag) for tag in (*extract.ignoredTags, "a")],
+        parsed_templates=(extract.Extractor._parse_template, extract.TemplateArg._parse_template),
         resolve_template_page=extract.resolve_template_page,
         CompactedTemplates=template_blob.CompactedTemplates,
         StreamingTemplateBlobBuilder=template_blob.StreamingTemplateBlobBuilder,
     )
+
+
+def forget_parsed_templates() -> None:
+    """Empty the package's caches: parsing what is in them needs none of the frames that Python allows."""
+    for parse in load_wikiextractor().parsed_templates:
+        parse.cache_clear()
 
 
 class FrozenClock:

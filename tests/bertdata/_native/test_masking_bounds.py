@@ -1,5 +1,6 @@
 """The kernel of dynamic masks called directly, with what no caller of ours hands over: a ValueError."""
 
+import itertools
 from array import array
 from typing import Any
 
@@ -92,6 +93,30 @@ def test_impossible_input_is_refused_and_changes_nothing(changes: dict[str, Any]
     with pytest.raises(ValueError, match=f"^{message}"):
         mask(**changes)
     assert bytes(ids) == before
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        *itertools.combinations(("ids", "positions", "labels", "counts"), 2),
+        ("ids", "lengths"),
+        ("labels", "keys"),
+    ],
+)
+def test_buffers_of_which_one_that_is_written_overlaps_another_are_refused(first: str, second: str) -> None:
+    sizes = {"ids": 80, "positions": 24, "labels": 24, "counts": 8, "lengths": 8, "keys": 16}
+    shared = bytearray(sizes[first] + sizes[second] - 4)
+    memory = memoryview(shared)
+    changes = {
+        first: memory[: sizes[first]].cast("i"),
+        second: memory[sizes[first] - 4 - sizes[first] % 8 :][: sizes[second]].cast(
+            "Q" if second == "keys" else "i"
+        ),
+    }
+    before = bytes(shared)
+    with pytest.raises(ValueError, match=f"^{first} and {second}: the buffers overlap"):
+        mask(**changes)
+    assert bytes(shared) == before
 
 
 def test_nothing_is_masked_where_there_is_no_room_or_no_candidate() -> None:

@@ -102,6 +102,25 @@ def test_a_file_goes_back_to_the_same_examples(bertdata, training_set, tmp_path)
     assert bertdata("show", source, "--index=3").out == bertdata("show", first, "--index=3").out
 
 
+def test_a_vocabulary_other_than_the_manifests_gives_no_ids(bertdata, training_set, words, tmp_path):
+    import bertdata as face
+    from bertdata.errors import ShardError
+
+    out = convert(bertdata, training_set, tmp_path / "out", "--num-shards=1")
+    used = examples_of(training_set)[0].ids
+    words[used[1]], words[used[2]] = words[used[2]], words[used[1]]
+    (out / "vocab.txt").write_text("".join(f"{word}\n" for word in words), encoding="utf-8")
+    told = f"{out / 'vocab.txt'}: md5 "
+    with pytest.raises(ShardError, match=f"^{told}.*, the vocabulary that .*part.0.parquet was made with$"):
+        list(face.open_dataset(out))
+    single = bertdata("convert", out / "part.0.parquet", tmp_path / "back.tfrecord")
+    single.assert_one_error(1, told, "part.0.parquet was made with")
+    words = ["--to=nvidia-mlperf", "--num-shards=2", "--workers=1", f"--vocab={training_set / 'vocab.txt'}"]
+    whole = bertdata("convert", out, tmp_path / "back", *words)
+    whole.assert_one_error(1, told, "part.0.parquet was made with")
+    assert not (tmp_path / "back.tfrecord").exists()
+
+
 def theirs(training_set: Path, words: list[str], path: Path, **changes: Any) -> Path:
     """A file as LDDL writes one, without our metadata; changes: of the second row."""
     rows = [row_of(example, words) for example in examples_of(training_set)[:5]]

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="ne
 def dump(tmp_path: Path) -> Path:
     """A page of which neither Python nor a signal handler sees anything for hours."""
     first = page("First", "Text.", number=1)
-    return write_dump(tmp_path / "enwiki-20200101.xml", first, HOSTILE_PAGES["a power of powers"])
+    return write_dump(tmp_path / "enwiki-20200101.xml", first, HOSTILE_PAGES["a power and comments"])
 
 
 def at_the_page(process: "subprocess.Popen[str]") -> int:

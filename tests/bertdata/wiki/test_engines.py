@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.wiki_kit import PINNED, read_dump, read_pinned
+from benchmarks.wiki_markup import random_dump
 from bertdata import _native
 from bertdata.errors import InputError, UsageError
 from bertdata.wiki.articles.files import cut_files, file_name
@@ -18,8 +20,6 @@ from bertdata.wiki.settings import ExtractorName, ExtractSettings
 from tests.support.commands import contents
 from tests.support.dumps import files, page, write_dump
 from tests.support.paths import DUMP
-from tests.support.wiki_kit import PINNED, read_dump, read_pinned
-from tests.support.wiki_markup import random_dump
 
 DAY = date(2020, 1, 1)
 BOTH = ("3.1.0", "mlperf")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from bertdata._native import Engine
 from bertdata.errors import DatasetError, InputError, SettingsError
 from bertdata.io import process_pool
 from bertdata.wiki import extract as step
@@ -23,9 +24,10 @@ WORDS = "Water runs down the old stone steps and out into the garden below. "
 ON_DAY = ExtractSettings(date=date(2020, 1, 1))
 WITHOUT = ExtractSettings(date=date(2020, 1, 1), skip_pages=(HOSTILE_ID,))
 SHORT = PageLimits(cpu_seconds=0.25)
-QUICK = ("a power of powers", "a template's comments")
-"""Those that need not wait for the slow tests: one of each pass."""
-BUSY = HOSTILE_PAGES["a power of powers"]
+POWER = "asks #expr for a power of more than 5000 digits"
+QUICK = ("a power and comments", "a template's comments")
+"""Those that need not wait for make test-thorough: one of each pass."""
+BUSY = HOSTILE_PAGES["a power and comments"]
 FIRST, LAST = page("First", WORDS, number=1), page("Last", WORDS, number=9)
 
 
@@ -87,6 +89,50 @@ def test_want_of_memory_is_no_reason_to_skip_a_page(tmp_path: Path, monkeypatch:
     source = write_dump(tmp_path / "dump.xml", FIRST)
     with pytest.raises(InputError, match="page 'First' .id 1.: took more memory than there is"):
         extract(source, tmp_path / "out", ON_DAY)
+
+
+@pytest.mark.parametrize("engine", ["native", "python"])
+@pytest.mark.parametrize(
+    ("formula", "found"),
+    [
+        ("9**9**9", POWER),
+        ("2**70 + 9**9**9", POWER),  # 2**70 alone leaves the page to the package
+        ("(10**4000)**2", POWER),
+        ("5 round -999999999", "asks #expr to round to more than 100000 places"),
+        ("5 round -1e12", "asks #expr to round to more than 100000 places"),
+    ],
+)
+def test_a_power_of_too_many_digits_is_refused_at_once(
+    tmp_path: Path, engine: Engine, formula: str, found: str
+) -> None:
+    power = page("Power", f"{{{{#expr: {formula} }}}}", number=5)
+    source = write_dump(tmp_path / "dump.xml", FIRST, power, LAST)
+    with pytest.raises(InputError) as raised:
+        step.extract(source, tmp_path / "out", ON_DAY, engine=engine, limits=PageLimits(cpu_seconds=10))
+    assert str(raised.value) == (
+        f"{source}: page 'Power' (id 5): {found}; run the same command with --skip-page 5 to leave it out: "
+        "what is finished is kept"
+    )
+    assert step.extract(source, tmp_path / "out", WITHOUT, engine=engine).written == 2
+
+
+@pytest.mark.parametrize("engine", ["native", "python"])
+def test_a_power_that_is_not_computed_is_not_refused(tmp_path: Path, engine: Engine) -> None:
+    formulas = (
+        "0 and 9**9**9",
+        "1 or 9**9**9",
+        "9**9**9 )",
+        "1/0 + 9**9**9",
+        "1**9**9**0",
+        "9.0**9**9",
+        "2**16000",
+    )
+    text = " ".join(f"a{{{{#expr: {formula} }}}}" for formula in formulas)
+    source = write_dump(tmp_path / "dump.xml", page("Power", text, number=5))
+    extract(source, tmp_path / "package", ON_DAY, engine="python")
+    step.extract(source, tmp_path / "out", ON_DAY, engine=engine)
+    assert files(tmp_path / "out") == files(tmp_path / "package")
+    assert b"\na0 a1 a a a1 a a\n" in files(tmp_path / "out")["AA/wiki_00"]
 
 
 def test_outside_a_worker_no_limit_ends_the_process() -> None:

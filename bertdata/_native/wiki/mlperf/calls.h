@@ -84,7 +84,7 @@ inline void Expansion::call_template(std::string_view text, std::string_view nam
 inline void Expansion::substitute(std::string_view text, const Arguments& arguments, int level, std::string& out) {
   const Limits::Nesting nesting(limits, 1);
   if (level > kMaxArgumentLevel) return;
-  limits.work.spend(text.size() + kStepWork);
+  spend_step(text);
   const auto resolve = [&](std::string_view part) {
     std::string substituted, value;
     substitute(part, arguments, level + 1, substituted);
@@ -98,6 +98,7 @@ inline void Expansion::substitute(std::string_view text, const Arguments& argume
     const Limits::Waiting waiting(limits, out.size());
     const std::vector<std::string_view> parts = split_parts(inside(text, span, 3));
     const bool is_plain_name = level < kMaxArgumentLevel && is_plain(parts[0], 1);
+    if (is_plain_name) spend_step(parts[0]), spend_step(parts[0]);  // as resolve() does
     const std::string name = is_plain_name ? std::string(parts[0]) : resolve(parts[0]);
     if (const std::string* value = arguments.find(name)) {
       limits.work.spend(value->size());

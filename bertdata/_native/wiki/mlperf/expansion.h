@@ -30,7 +30,7 @@ class Expansion {
   // Appends the text with its calls expanded, each once, from left to right.
   void expand(std::string_view text, std::string& out) {
     if (depth_ >= kMaxTemplateDepth) return;
-    limits.work.spend(text.size() + kStepWork);
+    spend_step(text);
     const size_t first = find_mark(text, "{{", 0);
     if (first == npos) {
       out += text;
@@ -57,7 +57,10 @@ class Expansion {
 
   // The expansion of the text, in the buffer unless the text is its own.
   std::string_view expansion_of(std::string_view text, std::string& buffer) {
-    if (is_plain(text, 0)) return text;
+    if (is_plain(text, 0)) {
+      spend_step(text);
+      return text;
+    }
     expand(text, buffer);
     return buffer;
   }
@@ -86,6 +89,9 @@ class Expansion {
   bool is_plain(std::string_view text, int frames) const {
     return depth_ < kMaxTemplateDepth && limits.has_frames(frames) && find_any<'{', '<'>(text, 0) == npos;
   }
+
+  // Expansion of a text or filling in of its parameters, whether it holds any or not.
+  void spend_step(std::string_view text) { limits.work.spend(text.size() + kStepWork); }
 
   std::string transformed(std::string_view text) {
     std::string out;

@@ -105,8 +105,8 @@ class StringModule {
     if (!plain || !digits) return {};
     if (*plain == 0)
       return compute_("replace", {std::string(source), std::string(pattern), std::string(with), *digits});
+    if (!fits_count(*digits)) return {};
     const int64_t most = clamp_integer(*digits);
-    if (most >= kHuge || most <= -kHuge) return {};
     return replaced(source, pattern, with, most <= 0 ? kHuge : most, work_);
   }
 

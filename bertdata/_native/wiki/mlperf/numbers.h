@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <charconv>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -48,8 +49,15 @@ constexpr int64_t kHuge = int64_t{1} << 61;
 inline int64_t clamp_integer(std::string_view digits) {
   const bool negative = !digits.empty() && digits[0] == '-';
   int64_t value = 0;
-  for (char digit : digits.substr(negative)) value = std::min(value * 10 + (digit - '0'), kHuge);
+  for (char digit : digits.substr(negative))
+    value = value > kHuge / 10 ? kHuge : std::min(value * 10 + (digit - '0'), kHuge);
   return negative ? -value : value;
+}
+
+// Whether an integer of read_integer's form has 64 bits at most, as Python's counts must.
+inline bool fits_count(std::string_view digits) {
+  int64_t value;
+  return std::from_chars(digits.data(), digits.data() + digits.size(), value).ec == std::errc();
 }
 
 }  // namespace bertdata::wiki::mlperf

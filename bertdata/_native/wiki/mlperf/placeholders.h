@@ -60,24 +60,26 @@ class Placeholders {
     if (!starts_with(text, name_end, " ")) return npos;
     const size_t close = close_.from(text, name_end + 1);
     if (close == npos || close == name_end + 1) return npos;
-    nested_ = nested_ || text.substr(name_end, close - name_end).find('<') != npos;
     return close + 1;
   }
 
-  // The first closing tag at `from` or later; opening ones before it count as nested.
+  // The first closing tag at `from` or later.
   Span closing_tag(std::string_view text, size_t from) {
     for (size_t at = text.find('<', from); at != npos; at = text.find('<', at + 1)) {
       size_t pos = skip_spaces(text, at + 1);
-      if (pos < text.size() && text[pos] == '/') {
-        pos = match_name(text, skip_spaces(text, pos + 1), name_);
-        if (pos == npos) continue;
-        pos = skip_spaces(text, pos);
-        if (pos < text.size() && text[pos] == '>') return {at, pos + 1};
-      } else if (match_name(text, pos, name_) != npos) {
-        nested_ = true;
-      }
+      if (pos >= text.size() || text[pos] != '/') continue;
+      pos = match_name(text, skip_spaces(text, pos + 1), name_);
+      if (pos == npos) continue;
+      pos = skip_spaces(text, pos);
+      if (pos < text.size() && text[pos] == '>') return {at, pos + 1};
     }
     return {};
+  }
+
+  bool holds_opening(std::string_view text) const {
+    for (size_t at = text.find('<'); at != npos; at = text.find('<', at + 1))
+      if (match_name(text, skip_spaces(text, at + 1), name_) != npos) return true;
+    return false;
   }
 
   std::vector<Span> find(std::string_view text) {
@@ -91,6 +93,7 @@ class Placeholders {
       const Span close = closing_tag(text, inside);
       if (!close.found()) break;
       elements.push_back({at, close.end});
+      nested_ = nested_ || holds_opening(text.substr(at + 1, close.begin - at - 1));
       at = text.find('<', close.end);
     }
     return elements;
@@ -99,7 +102,7 @@ class Placeholders {
   std::string_view name_, placeholder_;
   Work& work_;
   NextAny<'>'> close_;
-  bool nested_ = false;  // whether an element may hold another one's tag
+  bool nested_ = false;  // whether an element holds another one's opening tag
 };
 
 inline void insert_placeholders(std::string& text, std::string& spare, Work& work) {

@@ -66,6 +66,7 @@ inline std::string replaced(std::string_view text, std::string_view pattern, std
     }
   }
   out.append(text, behind, npos);
+  work.grow(out.size());
   return out;
 }
 

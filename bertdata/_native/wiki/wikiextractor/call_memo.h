@@ -1,4 +1,4 @@
-// Values of calls, kept between pages: navigation boxes and notes of stubs are called alike on many.
+// Facts of calls and templates, kept between pages: navigation boxes and notes of stubs are called alike on many.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,8 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "wiki/wikiextractor/argument_nesting.h"
 
 namespace bertdata::wiki::wikiextractor {
 
@@ -36,10 +38,13 @@ class CallMemo {
     values_.emplace(call, Value{std::string(text), work});
   }
 
+  ArgumentNesting& nesting() { return nesting_; }
+
  private:
   static constexpr size_t kMostBytes = size_t{8} << 20;
   static constexpr uint64_t kLeastWork = 6000;
 
+  ArgumentNesting nesting_;
   std::map<std::string, Value, std::less<>> values_;
   size_t bytes_ = 0;
 };

@@ -14,9 +14,10 @@ namespace bertdata::wiki::wikiextractor {
 
 // Elements that are dropped, in this order.
 inline constexpr std::string_view kDropped[] = {
-    "gallery", "timeline", "noinclude", "pre",      "table", "tr", "td", "th",   "caption",    "form", "input",
-    "select",  "option",   "textarea",  "ul",       "li",    "ol", "dl", "dt",   "dd",         "menu", "dir",
-    "ref",     "references", "img",     "imagemap", "source", "small", "inputbox", "includeonly", "categorytree"};
+    "gallery", "timeline", "noinclude", "pre",      "table", "tr", "td", "th",   "caption",    "div",  "form",
+    "input",   "select",   "option",    "textarea", "ul",    "li", "ol", "dl",   "dt",         "dd",   "menu",
+    "dir",     "ref",      "references", "img",     "imagemap", "source", "small", "inputbox", "includeonly",
+    "categorytree"};
 
 // The names of each first letter, one bit for each name.
 struct DroppedByLetter {

@@ -36,6 +36,11 @@ class Expander {
     int& depth;
   };
 
+  // Unknown unless the package has so many frames left.
+  void need_frames(int frames) const {
+    if (kTextFrames * depth_ + frames > kMostFrames) throw Unknown("calls nested too deeply");
+  }
+
   void expand(std::string_view text, const Frame* frame, std::string& out) {
     if (Frame::depth_of(frame) >= kMostNestedTemplates) return;
     work_.spend(text.size() + kCallCost);
@@ -168,6 +173,7 @@ class Expander {
     // The parts are copied, since the calls in them append more.
     const std::vector<std::string_view> parts(parts_.begin() + static_cast<ptrdiff_t>(base) + 1, parts_.end());
     const Rest rest{parts.data(), parts.size()};
+    if (name == "#expr" || name == "#ifexpr") need_frames(kExpressionFrames);
     std::string_view chosen;
     std::string room;
     if (choose_branch(name, first, rest, chosen, room)) {
@@ -203,6 +209,7 @@ class Expander {
     std::string title = title_of(name);
     std::string_view text;
     if (title.empty() || !site_.find_template(title, text)) return;
+    need_frames(kArgumentFrames * memo_.nesting().of(text, work_));
     Arguments arguments;
     for (size_t i = base + 1; i < parts_.size(); ++i) {
       std::string room;

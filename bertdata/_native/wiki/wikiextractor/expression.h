@@ -16,6 +16,11 @@ namespace bertdata::wiki::wikiextractor {
 // What makes an expression an error, whose formula does not show.
 struct BadExpression {};
 
+// What makes a value too large to compute; the text finishes the sentence "page X: ...".
+struct TooLarge {
+  std::string text;
+};
+
 constexpr std::string_view kErrorSpan = "<span class=\"error\"></span>";
 
 // A value: an integer, or a float.
@@ -104,6 +109,8 @@ inline Number power(const Number& a, const Number& b) {
   if (a.is_float || b.is_float || b.integer < 0) return power_of_floats(exact_float(a), exact_float(b));
   if (a.integer == 0 || a.integer == 1) return Number::of(b.integer == 0 ? 1 : a.integer);
   if (a.integer == -1) return Number::of(b.integer % 2 ? -1 : 1);
+  if (static_cast<double>(b.integer) * std::log10(std::fabs(static_cast<double>(a.integer))) > kMostPowerDigits)
+    throw TooLarge{"asks #expr for a power of more than " + std::to_string(kMostPowerDigits) + " digits"};
   if (b.integer > 64) throw Unknown("an integer beyond 64 bits in #expr");
   Number out = Number::of(1);
   for (int64_t i = 0; i < b.integer; ++i) out = multiply(out, a);
@@ -153,9 +160,13 @@ inline Number round_float(double value, int64_t places) {
   return Number::of_float(std::copysign(*rounded, value));
 }
 
+[[noreturn]] inline void refuse_places() {
+  throw TooLarge{"asks #expr to round to more than " + std::to_string(kMostPlaces) + " places"};
+}
+
 inline Number round_integer(int64_t value, int64_t places) {
   if (places >= 0) return Number::of(value);
-  if (places < -100000) throw Unknown("rounding to a large power of ten in #expr");
+  if (places < -kMostPlaces) refuse_places();
   const bool negative = value < 0;
   const std::string digits = std::to_string(value).substr(negative);
   const int64_t keep = static_cast<int64_t>(digits.size()) + places;
@@ -170,8 +181,7 @@ inline Number round_integer(int64_t value, int64_t places) {
 }
 
 inline Number round_number(const Number& a, const Number& b) {
-  if (b.is_float && std::isfinite(b.real) && std::fabs(b.real) > 1e9 && !a.is_float && b.real < 0)
-    throw Unknown("rounding to a large power of ten in #expr");
+  if (b.is_float && std::isfinite(b.real) && !a.is_float && b.real <= -(kMostPlaces + 1.0)) refuse_places();
   int64_t places;
   if (b.is_float && std::isfinite(b.real) && std::fabs(b.real) >= 9e18)
     places = b.real < 0 ? -(int64_t{1} << 62) : int64_t{1} << 62;

@@ -6,6 +6,7 @@
 
 #include "wiki/wikiextractor/expression.h"
 #include "wiki/wikiextractor/number_literal.h"
+#include "wiki/work.h"
 
 namespace bertdata::wiki::wikiextractor {
 
@@ -34,12 +35,13 @@ class ExpressionParser {
  public:
   explicit ExpressionParser(std::string_view text) : text_(text) {}
 
-  // Throws BadExpression, or Unknown.
+  // Throws BadExpression, Unknown, or LimitReached.
   Number evaluate() {
     try {
       skip();
       const Number value = disjunction();
       if (pos_ < text_.size()) fail();
+      if (!refusal_.empty()) throw LimitReached(refusal_);
       return value;
     } catch (const BadExpression&) {
       // What Python does not evaluate behind "or" and "and" may be anything that it can read.
@@ -79,8 +81,17 @@ class ExpressionParser {
   void other(char c) {
     const bool comment_at_end = c == '#' && text_.find_first_of("\n\r", pos_) == npos;
     if (!comment_at_end && c != '\n') throw Unknown("comments or lines in #expr");
-    if (comment_at_end) pos_ = text_.size();
+    if (comment_at_end || only_comments_from(pos_)) pos_ = text_.size();
     // Else the expression ends at the line's end, which is an error.
+  }
+  // Whether all that follows is empty lines and comments, behind which an expression may end.
+  bool only_comments_from(size_t pos) const {
+    while ((pos = text_.find_first_not_of(" \t\f\n\r", pos)) != npos) {
+      if (text_[pos] == '\\') throw Unknown("comments or lines in #expr");
+      if (text_[pos] != '#') return false;
+      pos = text_.find_first_of("\n\r", pos);
+    }
+    return true;
   }
 
   bool take(std::string_view mark) {
@@ -155,7 +166,7 @@ class ExpressionParser {
     while (take("\1")) {
       count_operator();
       const Number right = sum();
-      if (live()) left = round_number(left, right);
+      if (live()) left = bounded(round_number, left, right);
     }
     return left;
   }
@@ -195,7 +206,19 @@ class ExpressionParser {
     const Number base = atom();
     if (!take("**")) return base;
     const Number exponent = factor();
-    return live() ? power(base, exponent) : base;
+    return live() ? bounded(power, base, exponent) : base;
+  }
+
+  // The function's value. Of an expression with one that is too large nothing more is evaluated, but it is read
+  // on: Python evaluates none that it cannot read.
+  Number bounded(Number (*function)(const Number&, const Number&), const Number& a, const Number& b) {
+    try {
+      return function(a, b);
+    } catch (const TooLarge& large) {
+      refusal_ = large.text;
+      skip_if(true);
+      return a;
+    }
   }
 
   Number atom() {
@@ -236,12 +259,14 @@ class ExpressionParser {
   size_t pos_ = 0;
   int depth_ = 0, brackets_ = 0, skipped_ = 0, operators_ = 0;
   bool has_skipped_ = false;
+  std::string refusal_;  // why the value is not computed
 };
 
 // Value of #expr, kErrorSpan for an error; `truth` tells whether it counts as true (#ifexpr).
 inline std::string evaluate_expression(std::string_view formula, bool* truth = nullptr) {
   const std::string text = to_python(strip(formula));
   try {
+    if (text.find('\0') != npos) throw BadExpression();  // of a comment too
     const Number value = ExpressionParser(strip(text)).evaluate();
     if (truth) *truth = value.truth();
     return value.text();

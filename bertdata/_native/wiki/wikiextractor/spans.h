@@ -11,6 +11,12 @@
 
 namespace bertdata::wiki::wikiextractor {
 
+// So many characters before a position: those that brackets in the way add can reach beyond the closing run.
+inline size_t step_back(std::string_view text, size_t end, int64_t characters) {
+  for (; characters > 0 && end > 0; --characters) end -= decode_before(text, end).length;
+  return end;
+}
+
 enum class Kind { kParts = 0, kCall = 2, kArgument = 3 };
 
 // Finds balanced spans; its stacks are kept between texts.
@@ -70,7 +76,7 @@ class SpanFinder {
       }
       const int64_t left = run.mark == '}' ? close_braces(length) : close_brackets(length);
       if (open_.empty()) {
-        add<kind>(text, {first.begin, run.end() - static_cast<size_t>(left)}, spans);
+        add<kind>(text, {first.begin, step_back(text, run.end(), left)}, spans);
         return true;
       }
       if (run.mark == '}' && open_.size() == 1 && open_[0] > 0 && open_[0] < static_cast<int64_t>(kind)) {

@@ -120,9 +120,9 @@ class LooseTags {
   }
 
  private:
-  static constexpr std::string_view kSelfClosing[] = {"br",  "hr",     "nobr",           "ref",
-                                                      "references", "nowiki", "templatestyles", "section"};
-  static constexpr size_t kSelfClosings = 8;
+  static constexpr std::string_view kSelfClosing[] = {"nobr",   "ref",            "references",
+                                                      "nowiki", "templatestyles", "section"};
+  static constexpr size_t kSelfClosings = 6;
   static constexpr std::string_view kIgnored[] = {
       "abbr", "b", "big",  "blockquote", "cite", "em",     "font", "hiero",   "i",   "kbd", "plaintext", "s",
       "span", "strike",    "strong",     "tt",   "u",      "var",  "a",       "bdi", "div", "nowiki",    "poem",

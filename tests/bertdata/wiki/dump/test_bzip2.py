@@ -96,6 +96,20 @@ def test_damage_ends_with_either_engine_alike(text: bytes, flips: list[tuple[boo
     assert outcome(bytes(data), "native") == outcome(bytes(data), "python")
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("streams", [2, 3])
+def test_no_stream_vanishes_where_a_bit_of_its_mark_is_damaged(engine: Engine, streams: int) -> None:
+    """Streams of equal content have equal checksums, which cannot tell that one is missing."""
+    stream = bz2.compress(b"equal content")
+    header, magic = 4, 6
+    for place in range(8 * (len(stream) + header), 8 * (len(stream) + header + magic)):
+        data = bytearray(stream * streams)
+        data[place // 8] ^= 128 >> place % 8
+        found = outcome(bytes(data), engine)
+        assert isinstance(found, str)
+        assert found.startswith("test: byte ")
+
+
 @NATIVE
 @given(text=texts, rest=st.integers(0, 1 << 30))
 def test_truncation_ends_with_either_engine_alike(text: bytes, rest: int) -> None:

@@ -1,20 +1,16 @@
 """The kernel of MLPerf's extractor equals its readable twin."""
 
+from random import Random
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bertdata._native import kernels
-from bertdata.wiki.mlperf import MlperfExtractor
-from bertdata.wiki.mlperf.compute import compute
-from bertdata.wiki.pages import LIMIT
-from tests.support.dumps import HEAD, TAIL, page
-from tests.support.strategies import tries
-from tests.support.wiki_extraction import LIMITS, Extraction, split_head
-from tests.support.wiki_markup import random_dump
-from tests.support.wiki_words import (
+from benchmarks.wiki_extraction import LIMITS, Extraction, split_head
+from benchmarks.wiki_grammar import Markup
+from benchmarks.wiki_markup import random_dump
+from benchmarks.wiki_words import (
     BROKEN,
     ENTITIES,
     LINK_TARGETS,
@@ -24,6 +20,12 @@ from tests.support.wiki_words import (
     URLS,
     WORDS,
 )
+from bertdata._native import kernels
+from bertdata.wiki.mlperf import MlperfExtractor
+from bertdata.wiki.mlperf.compute import compute
+from bertdata.wiki.pages import LIMIT
+from tests.support.dumps import HEAD, TAIL, page
+from tests.support.strategies import tries
 
 pytestmark = pytest.mark.skipif(not hasattr(kernels, "MlperfExtractor"), reason="the kernel is not built")
 
@@ -240,6 +242,94 @@ def test_both_engines_take_lone_surrogates_alike(call):
     ]
     dump = HEAD + "".join(pages) + page("A", "x {{T|é}} y", number=3) + TAIL
     assert_equal(dump.replace("@@@", "&#xD800;").encode(), templates=True, block=1 << 30)
+
+
+def reason_of(kind: Any, dump: bytes, budget: int) -> str:
+    return str(Extraction(kind, dump, templates=True, max_work=budget).outcomes[-1][0])
+
+
+def assert_same_work(definitions: str, text: str) -> None:
+    """The least budget that the kernel needs for the page is the twin's too."""
+    dump = (HEAD + definitions + page("A page", text, number=99) + TAIL).encode()
+    enough, too_little = 1 << 24, 0
+    while enough - too_little > 1:
+        budget = (enough + too_little) // 2
+        if reason_of(native, dump, budget) == LIMIT:
+            too_little = budget
+        else:
+            enough = budget
+    found = [reason_of(MlperfExtractor, dump, budget) for budget in (too_little, enough)]
+    assert found == [LIMIT, reason_of(native, dump, enough)], text
+
+
+@given(seed=st.integers(0, 2**32))
+def test_both_engines_take_the_same_work(seed):
+    rng = Random(seed)
+    definitions = "".join(
+        page(f"Template:T{n}", Markup(rng, n // 8, depth=2).text(2), number=n, namespace=10)
+        for n in range(24)
+    )
+    text = Markup(rng).text(3)
+    assert_same_work(definitions, text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "",
+            "a",
+            "東" * 50,
+            "{{東}}" * 9,
+            "{{T|東|n=é}}",
+            "{{Nest|{{{1|東}}}}}",
+            "{{Loop}}",
+            "{{subst:T|{{T}}}}",
+        ),
+        *(
+            "{{#if:x|a|b}}",
+            "{{#switch:b|a|b=c|#default=d}}",
+            "{{lc:" * 490 + "}}" * 490,
+            "{{#ifexist:x|y|{{T}}}}",
+        ),
+        *("{{#expr:1+é}}", "{{#invoke:String|find|aé|.}}", "{{#invoke:String|replace|aéa|a|東}}"),
+        *(
+            "{{#invoke:String|replace|aéa||東|2}}",
+            "{{#invoke:String|replace|aé|a|b|0|0}}",
+            "{{#invoke:If empty|main|é|'}}",
+        ),
+        *("<ref>é</ref>" * 5, "<ref>" * 5, "</ref><table></table><tr", "<nowiki>{{T}}</nowiki>{{T}}<nowiki>"),
+        *(
+            "<math>a</math>" * 3,
+            "<math>a<math>b</math>c</math>",
+            "<code a</code>b</code><math ",
+            "{{{1|{{T}}}}}",
+        ),
+    ],
+)
+def test_both_engines_take_the_same_work_for_each_construct(text):
+    definitions = "".join(
+        page(f"Template:{name}", body, number=n, namespace=10)
+        for n, (name, body) in enumerate(TEMPLATES.items())
+    )
+    assert_same_work(definitions, text)
+
+
+@pytest.mark.parametrize("sign", ["", "-"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        "pos|target=abcdef|pos=@",
+        *("sub|abcdef|@|4", "sub|abcdef|1|@", "sublength|abcdef|@|2", "sublength|abcdef|2|@"),
+        *("find|abcabc|b|@|1", "replace|aXbXc|X|y|@", "replace|source=aXbX|pattern=X|replace=y|count=@"),
+    ],
+)
+def test_both_engines_take_numbers_of_any_size_alike(call: str, sign: str) -> None:
+    numbers = (2**k + d for k in (31, 32, 60, 61, 62, 63, 64, 65, 128) for d in (-3, -1, 0, 1, 3))
+    calls = [f"{{{{#invoke:String|{call.replace('@', f'{sign}{number}')}}}}}" for number in numbers]
+    assert_equal(
+        (HEAD + page("A", " x ".join(calls), number=1) + TAIL).encode(), templates=True, block=1 << 30
+    )
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.package_pair import PackagePair
+from benchmarks.wiki_extraction import split_head
+from benchmarks.wiki_markup import random_dump
 from bertdata._native import kernels
 from tests.support.dumps import page
-from tests.support.package_pair import PackagePair
-from tests.support.wiki_extraction import split_head
-from tests.support.wiki_markup import random_dump
 
 pytestmark = pytest.mark.skipif(kernels is None, reason="the kernels are not built")
 
@@ -48,6 +48,20 @@ def test_marks_in_any_order_are_the_packages(pair: PackagePair, kind: str, data:
     tokens = st.sampled_from([" ", *TOKENS[kind].split(" ")])
     text = "".join(data.draw(st.lists(tokens, max_size=30)))
     pair.check_pages(page("X", text, number=1).encode())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("a < div> b < /div> c", "< /div>", "</di<ref/>v>", "</div<a>>", "a <\ndiv x='>'> b </DIV > c"),
+        *("a<</center >br />b", "a<</p>hr/>b", "a<</ h2>br>b"),
+        *("{{#expr:1\n#x}}", "{{#expr:1\n \n\t#x\n #y}}", "{{#expr:1+\n#x}}", "{{#expr:1\n2#x}}"),
+        *("{{#expr:1\n#<nowiki>x</nowiki>}}", "{{#expr:1 #<nowiki>x</nowiki>}}"),
+        *("{{uc:[[東а{{в[[[[[{{|ūķ}}}}}}", "{{lc:ÉÉ[[[[é{{[[É}}}}|É}}É"),
+    ],
+)
+def test_markup_that_once_differed_is_the_packages(pair: PackagePair, text: str) -> None:
+    pair.check_pages(page("X", f"x {text} y", number=1).encode())
 
 
 @given(st.integers(0, 2**32))

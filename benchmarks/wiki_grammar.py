@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import TypeVar
 
-from tests.support.wiki_words import (
+from benchmarks.wiki_words import (
     BROKEN,
     ENTITIES,
     EXPRESSIONS,

@@ -4,12 +4,12 @@ import datetime
 from pathlib import Path
 from typing import Any
 
+from benchmarks.wiki_extraction import START, template_file
 from bertdata._native import kernels
 from bertdata.wiki.dump.site import SiteInfo
 from bertdata.wiki.extractor import BlockState, ExtractorSettings
 from bertdata.wiki.package.extractor import PackageExtractor
 from bertdata.wiki.page_rules import PageRules
-from tests.support.wiki_extraction import START, template_file
 
 DAY = "2020-01-01"
 LIMITS: dict[str, Any] = {"max_page_bytes": 1 << 24, "max_work": 1 << 26, "skip_pages": []}
@@ -25,7 +25,7 @@ class PackagePair:
         file = template_file(definitions)
         path = Path(directory) / "templates"
         path.write_bytes(file)
-        self._package = PackageExtractor(
+        self.package = PackageExtractor(
             ExtractorSettings(
                 extractor="3.1.0",
                 engine="python",
@@ -36,18 +36,18 @@ class PackagePair:
                 rules=PageRules(dump="dump"),
             )
         )
-        assert self._package.definitions(data, BlockState(*START))[:3] == (definitions, pages, left_out)
-        self._kernel = kernels.Wikiextractor(**head, **LIMITS, day=DAY, templates=file)
+        assert self.package.definitions(data, BlockState(*START))[:3] == (definitions, pages, left_out)
+        self.kernel = kernels.Wikiextractor(**head, **LIMITS, day=DAY, templates=file)
 
     def check_block(self, data: bytes) -> None:
         """Fail unless the block has the package's outcome; one that the kernel leaves is passed over."""
-        ours = self._kernel.extract(data, START)
+        ours = self.kernel.extract(data, START)
         if not {"unknown", "limit"} & {outcome[0] for outcome in ours[1]}:
-            assert ours == tuple(self._package.extract(data, BlockState(*START)))
+            assert ours == tuple(self.package.extract(data, BlockState(*START)))
 
     def check_pages(self, data: bytes) -> None:
         """Fail unless each page of the data, as a block of its own, has the package's outcome."""
-        _, outcomes, _, _ = self._kernel.extract(data, START)
+        _, outcomes, _, _ = self.kernel.extract(data, START)
         behind = 0
         for *_, end in outcomes:
             self.check_block(data[behind:end])

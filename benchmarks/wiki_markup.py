@@ -6,8 +6,8 @@ call themselves, once each.
 
 from random import Random
 
-from tests.support.wiki_grammar import LEVELS, PER_LEVEL, Markup
-from tests.support.wiki_words import NAMES
+from benchmarks.wiki_grammar import LEVELS, PER_LEVEL, Markup
+from benchmarks.wiki_words import NAMES
 
 _TEMPLATES = {
     "Loop": "e{{Loop}}",

@@ -1,0 +1,58 @@
+"""Bounds of the package's #expr: a power of powers would hold a worker for hours.
+
+The package turns every error in an expression into text, so a refusal is kept beside it, and asked for when
+the page is rendered. The bounds are the kernel's (_native/wiki/wikiextractor/limits.h).
+"""
+
+import ast
+import math
+import operator
+import threading
+from types import ModuleType
+from typing import Any
+
+MAX_POWER_DIGITS = 5000
+MAX_PLACES = 100_000
+
+
+class _Refusal(threading.local):
+    text = ""
+
+
+_refusal = _Refusal()
+
+
+def bound_arithmetic(extract: ModuleType) -> None:
+    """Let the package's module ``extract`` compute powers and rounded integers within the bounds."""
+    vars(extract)["_SHARP_EXPR_BINOPS"][ast.Pow] = _power
+    vars(extract)["round"] = _round
+
+
+def take_refusal() -> str:
+    """What was refused since the last call, as the end of "page X: ..."; empty without any."""
+    text, _refusal.text = _refusal.text, ""
+    return text
+
+
+def _power(base: Any, exponent: Any) -> Any:
+    if isinstance(base, int) and isinstance(exponent, int) and abs(base) > 1 and exponent > 0:
+        _check_digits(base, exponent)
+    return operator.pow(base, exponent)
+
+
+def _check_digits(base: int, exponent: int) -> None:
+    # A base has 0.3 digits at least, and an exponent may be beyond what floats hold.
+    digits = min(exponent, 4 * MAX_POWER_DIGITS) * math.log10(abs(base))
+    if digits > MAX_POWER_DIGITS:
+        _refuse(f"asks #expr for a power of more than {MAX_POWER_DIGITS} digits")
+
+
+def _round(value: Any, places: int) -> Any:
+    if isinstance(value, int) and places < -MAX_PLACES:
+        _refuse(f"asks #expr to round to more than {MAX_PLACES} places")
+    return round(value, places)
+
+
+def _refuse(text: str) -> None:
+    _refusal.text = text
+    raise ValueError(text)
