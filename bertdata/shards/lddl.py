@@ -17,6 +17,7 @@ Needs NumPy when it is imported.
 import io
 from collections.abc import Iterator
 from functools import lru_cache, partial
+from threading import Lock
 from typing import IO, Any
 
 import numpy as np
@@ -34,6 +35,7 @@ MASKS = {"masked_lm_positions": "binary", "masked_lm_labels": "string"}
 SPECIAL = 3
 """Ids of an example that are in neither segment: [CLS] and both [SEP]."""
 
+_ONE_AT_A_TIME = Lock()
 _SIZES = {"max_seq_length": 512, "max_predictions_per_seq": 80}
 
 
@@ -190,7 +192,7 @@ class LddlReader(ShardReader):
         if "masked_lm_positions" not in row:
             return []
         try:
-            found = np.load(io.BytesIO(row["masked_lm_positions"]), allow_pickle=False)
+            found = _read_array(row["masked_lm_positions"])
             if found.ndim != 1 or found.dtype.kind not in "iu" or (len(found) and found.min() < 0):
                 raise ValueError(f"{found.dtype} of shape {found.shape}")
         except (ValueError, EOFError, OSError, SyntaxError, MemoryError) as error:
@@ -239,6 +241,20 @@ class Words:
 def numpy_file(positions: list[int]) -> bytes:
     """The positions as a NumPy file of uint16."""
     return _header(len(positions)) + np.array(positions, "<u2").tobytes()
+
+
+def _read_array(data: bytes) -> Array:
+    """The array of a NumPy file: one of uint16 at once, another by NumPy, in one thread at a time.
+
+    NumPy reads the header with ast.literal_eval, which fails now and then when CPython 3.11 runs it in
+    several threads ("AST constructor recursion depth mismatch").
+    """
+    count = max(len(data) - len(_header(0)), 0) // 2
+    if data.startswith(header := _header(count)) and len(data) == len(header) + 2 * count:
+        return np.frombuffer(data, "<u2", offset=len(header))
+    with _ONE_AT_A_TIME:
+        found: Array = np.load(io.BytesIO(data), allow_pickle=False)
+    return found
 
 
 @lru_cache

@@ -46,10 +46,11 @@ def test_operations_are_those_that_pytorch_counts():
     model = BertForPreTraining(shape).eval()
     with FlopCounterMode(display=False) as counter, torch.no_grad():
         Pretraining().outcome(model, batch)
+    # Versions of PyTorch differ in whether they count attention, and theirs is over padded sequences.
+    products = counter.get_flop_counts()["Global"][torch.ops.aten.addmm]
+    attention = sum(4 * length**2 for length in (5, 12, 9)) * shape.hidden_size * shape.num_hidden_layers
     masks = int(batch.masked_lm_weights.sum())
-    assert gpu.forward_operations([5, 12, 9], masks, shape) == pytest.approx(
-        counter.get_total_flops(), rel=0.1
-    )
+    assert gpu.forward_operations([5, 12, 9], masks, shape) == products + attention
     assert gpu.operations_of(batch, shape) == gpu.operations_of(rows, shape)
 
 
