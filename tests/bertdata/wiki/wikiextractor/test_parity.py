@@ -55,6 +55,7 @@ def test_marks_in_any_order_are_the_packages(pair: PackagePair, kind: str, data:
     [
         *("a < div> b < /div> c", "< /div>", "</di<ref/>v>", "</div<a>>", "a <\ndiv x='>'> b </DIV > c"),
         *("a<</center >br />b", "a<</p>hr/>b", "a<</ h2>br>b"),
+        *("a </noinclude<noinclude>> b", "a <</noinclude>noinclude> b", "a </noinclude</noinclude>> b"),
         *("{{#expr:1\n#x}}", "{{#expr:1\n \n\t#x\n #y}}", "{{#expr:1+\n#x}}", "{{#expr:1\n2#x}}"),
         *("{{#expr:1\n#<nowiki>x</nowiki>}}", "{{#expr:1 #<nowiki>x</nowiki>}}"),
         *("{{uc:[[東а{{в[[[[[{{|ūķ}}}}}}", "{{lc:ÉÉ[[[[é{{[[É}}}}|É}}É"),
