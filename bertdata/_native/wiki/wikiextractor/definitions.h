@@ -59,11 +59,9 @@ class DefinitionText {
     drop(text, spare, "<!--", "-->", false);
     drop(text, spare, "<noinclude>", "</noinclude>", true);
     drop_rest(text);
-    replace_all(text, "<noinclude/>\n", "", spare);
-    replace_all(text, "<noinclude/>", "", spare);
+    drop_each(text, spare, {"<noinclude/>\n", "<noinclude/>"});
     if (std::string only = contents(text, "<onlyinclude>", "</onlyinclude>"); !only.empty()) return only;
-    replace_all(text, "<includeonly>", "", spare);
-    replace_all(text, "</includeonly>", "", spare);
+    drop_each(text, spare, {"<includeonly>", "</includeonly>"});
     return text;
   }
 
@@ -86,6 +84,26 @@ class DefinitionText {
       spare.append(text, behind, at - behind);
       behind = end + close.size();
       if (line_end && starts_with(text, behind, "\n")) ++behind;
+    }
+    if (behind == 0) return;
+    spare.append(text, behind, npos);
+    text.swap(spare);
+  }
+
+  // Drops the marks, which begin with "<", in one pass: what comes together around one stays.
+  static void drop_each(std::string& text, std::string& spare, std::initializer_list<std::string_view> marks) {
+    spare.clear();
+    size_t behind = 0;
+    for (size_t at = text.find('<'); at != npos; at = text.find('<', at)) {
+      size_t end = at;
+      for (std::string_view mark : marks)
+        if (end == at && starts_with(text, at, mark)) end = at + mark.size();
+      if (end > at) {
+        spare.append(text, behind, at - behind);
+        behind = at = end;
+      } else {
+        ++at;
+      }
     }
     if (behind == 0) return;
     spare.append(text, behind, npos);

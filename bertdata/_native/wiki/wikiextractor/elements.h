@@ -39,6 +39,7 @@ class Elements {
       stale = present >> i & 1 && drop(text, spare, kDropped[i], work);
     }
     drop_all(text, spare, BareTag{"noinclude"});
+    drop_all(text, spare, Closer{"noinclude"});  // one may come together where an opening tag fell away
   }
 
  private:
@@ -92,18 +93,16 @@ class Elements {
     }
   };
 
-  // A tag without attributes: opening, closing, or closing itself.
+  // A tag without attributes, opening or closing itself.
   struct BareTag {
     std::string_view name;
 
     Span next(std::string_view text, size_t from) const {
       for (size_t at = text.find('<', from); at != npos; at = text.find('<', at + 1)) {
-        size_t pos = skip_spaces(text, at + 1);
-        const bool closing = starts_with(text, pos, "/");
-        pos = match_name(text, closing ? skip_spaces(text, pos + 1) : pos, name);
+        size_t pos = match_name(text, skip_spaces(text, at + 1), name);
         if (pos == npos) continue;
         pos = skip_spaces(text, pos);
-        if (!closing && starts_with(text, pos, "/")) pos = skip_spaces(text, pos + 1);
+        if (starts_with(text, pos, "/")) pos = skip_spaces(text, pos + 1);
         if (starts_with(text, pos, ">")) return {at, pos + 1};
       }
       return {};

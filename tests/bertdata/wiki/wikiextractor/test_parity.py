@@ -1,6 +1,7 @@
 """The kernel writes for every page what the package wikiextractor 3.1.0 writes for it."""
 
 import tempfile
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -55,6 +56,7 @@ def test_marks_in_any_order_are_the_packages(pair: PackagePair, kind: str, data:
     [
         *("a < div> b < /div> c", "< /div>", "</di<ref/>v>", "</div<a>>", "a <\ndiv x='>'> b </DIV > c"),
         *("a<</center >br />b", "a<</p>hr/>b", "a<</ h2>br>b"),
+        *("a </noinclude<noinclude>> b", "a <</noinclude>noinclude> b", "a </noinclude</noinclude>> b"),
         *("{{#expr:1\n#x}}", "{{#expr:1\n \n\t#x\n #y}}", "{{#expr:1+\n#x}}", "{{#expr:1\n2#x}}"),
         *("{{#expr:1\n#<nowiki>x</nowiki>}}", "{{#expr:1 #<nowiki>x</nowiki>}}"),
         *("{{uc:[[東а{{в[[[[[{{|ūķ}}}}}}", "{{lc:ÉÉ[[[[é{{[[É}}}}|É}}É"),
@@ -62,6 +64,13 @@ def test_marks_in_any_order_are_the_packages(pair: PackagePair, kind: str, data:
 )
 def test_markup_that_once_differed_is_the_packages(pair: PackagePair, text: str) -> None:
     pair.check_pages(page("X", f"x {text} y", number=1).encode())
+
+
+@pytest.mark.parametrize("text", ["a</<includeonly>includeonly>b", "a<noinclude<noinclude/>\n/>b"])
+def test_definitions_that_once_differed_are_the_packages(tmp_path: Path, text: str) -> None:
+    head, _ = split_head(random_dump(0, 1), "3.1.0")
+    head["template_namespace"] = "Template"
+    PackagePair(head, page("Template:T", text, number=1, namespace=10).encode(), str(tmp_path))
 
 
 @given(st.integers(0, 2**32))
