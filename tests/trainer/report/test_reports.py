@@ -74,7 +74,7 @@ def evaluation(step: int) -> EvaluationRecord:
         "next_sentence_loss": 0.5,
         "most_frequent_accuracy": 0.125,
     }
-    data = SimpleNamespace(examples=100, name="evaluation set")
+    data = SimpleNamespace(examples=100, name="evaluation set", left_out=0)
     text = PretrainingEvaluation(data, 5, "training").describe(results)
     return EvaluationRecord(step=step, trained=32 * step, examples=100, results=results, text=text)
 
