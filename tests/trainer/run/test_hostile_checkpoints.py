@@ -29,6 +29,8 @@ SAID = {
 """The cause that is told, for files that would be refused for another reason after much memory or time."""
 
 
+# By torch itself, of a quantised tensor that it loads.
+@pytest.mark.filterwarnings("ignore:TypedStorage is deprecated:UserWarning")
 @pytest.mark.parametrize("name", odd_checkpoints.REFUSED)
 def test_an_odd_checkpoint_is_one_line_and_leaves_nothing(trainer, tmp_path, name):
     path = odd_checkpoints.made(name, tmp_path / "source")
