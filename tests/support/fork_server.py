@@ -15,6 +15,7 @@ import json
 import os
 import runpy
 import selectors
+import shutil
 import signal
 import socket
 import struct
@@ -68,18 +69,19 @@ def forking_python(preloaded: str = "trainer") -> str:
 
 @lru_cache
 def _start_server(preloaded: str) -> str:
-    place = tempfile.TemporaryDirectory(prefix="fork-server-")
-    path, stub = f"{place.name}/socket", Path(place.name, "python")
+    # No TemporaryDirectory: Python 3.13's forked processes forget what atexit keeps, which would remove it.
+    place = Path(tempfile.mkdtemp(prefix="fork-server-"))
+    path, stub = f"{place}/socket", place / "python"
     stub.write_text(STUB.format(python=sys.executable, path=path), encoding="utf-8")
     stub.chmod(0o755)
     own = {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}  # threads of OpenMP do not outlive a fork
     server = subprocess.Popen(
-        [sys.executable, __file__, place.name, preloaded],
+        [sys.executable, __file__, str(place), preloaded],
         env={**os.environ, **own},
         stdout=subprocess.PIPE,
         stdin=subprocess.PIPE,  # its end says that this process is gone
     )
-    atexit.register(_end, server, place)
+    atexit.register(_end, server, place, os.getpid())
     assert server.stdout is not None
     if server.stdout.readline() != b"ready\n":
         raise AssertionError("the fork server did not start")
@@ -91,11 +93,13 @@ def program_behind(stub: int, preloaded: str = "trainer") -> int:
     return int(Path(forking_python(preloaded)).with_name(f"{stub}.pid").read_text())
 
 
-def _end(server: "subprocess.Popen[bytes]", place: "tempfile.TemporaryDirectory[str]") -> None:
+def _end(server: "subprocess.Popen[bytes]", place: Path, starter: int) -> None:
+    if os.getpid() != starter:  # a process that a test forked
+        return
     assert server.stdin is not None
     server.stdin.close()  # the server kills its programs and ends
     server.wait()
-    place.cleanup()
+    shutil.rmtree(place)
 
 
 def serve(place: Path, preloaded: str) -> None:

@@ -197,7 +197,10 @@ TWO = [{"text": "A", "answer_start": 0}] * 2
     ("value", "message"),
     [
         (b"\xff{}", "q.json: line 1: byte 0xff at offset 0 is not UTF-8"),
-        (gzip.compress(b"{}", mtime=0), "q.json: looks like gzip data, expected SQuAD's JSON in UTF-8; unpack it"),
+        (
+            gzip.compress(b"{}", mtime=0),
+            "q.json: looks like gzip data, expected SQuAD's JSON in UTF-8; unpack it",
+        ),
         ("\ufeff{}".encode("utf-16-le"), "q.json: looks like UTF-16, expected SQuAD's JSON in UTF-8"),
         (b"id\ttext\n", "q.json: is not JSON: .*expected SQuAD's form"),
         (b'{"data": "\\ud800"}', "q.json: is not JSON: .*half of a pair"),
