@@ -25,10 +25,10 @@ def _torchrun() -> Availability:
 
 
 def _horovodrun() -> Availability:
-    if find_spec("horovod") is None:
-        return Availability("horovodrun", False, "Horovod is not installed", "make horovod builds it")
     if find_spec("torch") is None:
         return without_torch("horovodrun")
+    if find_spec("horovod") is None:
+        return Availability("horovodrun", False, "Horovod is not installed", "make horovod builds it")
     import torch
 
     build = f"Horovod {find_version('horovod')}"

@@ -154,7 +154,7 @@ def test_horovod_that_is_missing_or_was_built_for_another_torch(monkeypatch):
     assert not finding.there
     assert f"does not fit torch {torch.__version__}" in finding.found
     assert finding.missing == "make horovod builds one that fits"
-    monkeypatch.setattr(launchers, "find_spec", lambda name: None)
+    monkeypatch.setattr(launchers, "find_spec", lambda name: None if name == "horovod" else object())
     assert findings()["horovodrun"] == Availability(
         "horovodrun", False, "Horovod is not installed", "make horovod builds it"
     )
