@@ -29,7 +29,7 @@ _ASCII_SPACE = r"[ \t\n\r\f\v]"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Patterns:
-    """How one variant sees text.
+    """The patterns and characters of one variant.
 
     end_mark: a candidate and what follows it, ``next`` if that is a word after white space.
     closing: marks that go with the sentence before them, and the white space after them.

@@ -23,13 +23,13 @@ _refusal = _Refusal()
 
 
 def bound_arithmetic(extract: ModuleType) -> None:
-    """Let the package's module ``extract`` compute powers and rounded integers within the bounds."""
+    """Bound powers and rounded integers in the package's module ``extract``, in place."""
     vars(extract)["_SHARP_EXPR_BINOPS"][ast.Pow] = _power
     vars(extract)["round"] = _round
 
 
 def take_refusal() -> str:
-    """What was refused since the last call, as the end of "page X: ..."; empty without any."""
+    """The refusal since the last call, as the end of "page X: ..."; empty without one."""
     text, _refusal.text = _refusal.text, ""
     return text
 
