@@ -10,6 +10,7 @@ from bertdata.io.terminal import say, say_error
 from trainer.collectives.launch import as_worker, launched
 from trainer.collectives.launchers import EXAMPLES, find_rank
 from trainer.config.flags import make_configs
+from trainer.config.printed import print_config, take_print_config
 from trainer.config.task_config import make_task_config
 from trainer.errors import naming_extra
 from trainer.run.tokenizer_flags import add_tokenizer
@@ -48,7 +49,10 @@ def _run(words: list[str]) -> int:
 
 def pretrain(arguments: list[str]) -> None:
     """train phase 1, phase 2 or both, with one worker or several"""
-    phases = make_configs(arguments)
+    words, printing = take_print_config(arguments)
+    phases = make_configs(words)
+    if printing:
+        return print_config("trainer pretrain", phases)
     if launched(phases[0], "pretrain", *arguments):
         return
     _announce_torch()
@@ -59,7 +63,10 @@ def pretrain(arguments: list[str]) -> None:
 
 def finetune(arguments: list[str]) -> None:
     """train a task (SQuAD, MRPC, a classification) from a checkpoint, evaluate and predict"""
-    config = make_task_config(arguments)
+    words, printing = take_print_config(arguments)
+    config = make_task_config(words)
+    if printing:
+        return print_config("trainer finetune", [config])
     if launched(config, "finetune", *arguments):
         return
     _announce_torch()
@@ -152,6 +159,13 @@ def split(arguments: list[str]) -> None:
     run(arguments)
 
 
+def like(arguments: list[str]) -> None:
+    """run another program's command line with the meaning that it has there"""
+    from trainer.like.command import run
+
+    run(arguments)
+
+
 def doctor(arguments: list[str]) -> None:
     """list the devices, launchers and packages of this machine, and those that are missing"""
     summary = (
@@ -174,7 +188,7 @@ def _announce_torch() -> None:
 
 COMMANDS: dict[str, Callable[[list[str]], None]] = {
     run.__name__: run
-    for run in (pretrain, finetune, evaluate, predict, features, score, split, convert, doctor)
+    for run in (pretrain, finetune, evaluate, predict, features, score, split, convert, like, doctor)
 }
 
 if __name__ == "__main__":

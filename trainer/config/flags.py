@@ -1,4 +1,4 @@
-"""The trainer's command line: a flag for every key and for other trainers' names of it.
+"""The trainer's command line: a flag for every key.
 
 ``-`` and ``_`` are equal in a flag's name; a switch is given alone (``--wandb``), with a value
 (``--wandb=false``) or negated (``--nowandb``, ``--no-wandb``).
@@ -10,19 +10,13 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from bertdata.config.value_check import check_names, read_object, types_of
+from bertdata.config.value_check import check_names, check_values, read_object, types_of
 from bertdata.errors import MissingInputError, SettingsError
-from trainer.config.foreign.tables import other_names
-from trainer.config.foreign.translate import known_names, translate
 from trainer.config.help import flag, make_parser
-from trainer.config.schema import phase_names
+from trainer.config.schema import known_names, older_names, phase_names
 from trainer.config.settings import Config
 
 PRETRAIN = "python -m trainer pretrain"
-
-
-def _as_given(flags: dict[str, Any]) -> dict[str, Any]:
-    return flags
 
 
 def _none(_: Mapping[str, Any]) -> dict[str, Any]:
@@ -33,11 +27,11 @@ def _none(_: Mapping[str, Any]) -> dict[str, Any]:
 class Habits:
     """Habits of a command that are not those of pre-training.
 
-    adapt: the flags by name, as given, to those that say the same to this trainer. defaults: from the given
-    keys to the values of others, before their usual defaults.
+    adapt: the flags by name, as given, to those that the command means. defaults: from the given keys to the
+    values of others, before their usual defaults.
     """
 
-    adapt: Callable[[dict[str, Any]], dict[str, Any]] = _as_given
+    adapt: Callable[[dict[str, Any]], dict[str, Any]] = dict
     defaults: Callable[[Mapping[str, Any]], dict[str, Any]] = _none
 
 
@@ -68,7 +62,7 @@ def make_configs(
     for phase in range(count):
         named = 1 if only_second else phase
         below, above = (_of_phase(given, phase, named) for given in (in_file, flags))
-        keys = _steps_or_epochs(translate(below, where), translate(above, below=below))
+        keys = _steps_or_epochs(_read_keys(below, where), _read_keys(above))
         if phase and not keys.get("phase2"):
             keys |= {"phase2": True, "phase1_end_step": None, "start_from_ckpt": None, "start_moments": False}
         try:
@@ -76,6 +70,39 @@ def make_configs(
         except SettingsError as error:  # values valid alone but not together
             raise SettingsError(f"{where}{error}") from None
     return configs[-1:] if only_second else configs
+
+
+def override(phases: Sequence[Mapping[str, Any]], arguments: Sequence[str], prog: str) -> list[dict[str, Any]]:
+    """The keys of each phase with the command line's flags before them; of two values each phase has its own."""
+    parser = make_parser(prog, list(shipped_configs()))
+    flags = vars(parser.parse_args(_normal(arguments)))
+    if flags.pop("config", None) is not None:
+        raise SettingsError(f"{prog} --config: another program's command has no file of ours; give its keys as flags")
+    flags = _united(flags)
+    numbers = [1 if len(phases) == 1 and keys.get("phase2") else number for number, keys in enumerate(phases)]
+    return [
+        _steps_or_epochs(dict(keys), _read_keys(_of_phase(flags, number, number)))
+        for number, keys in zip(numbers, phases, strict=True)
+    ]
+
+
+def _read_keys(given: dict[str, Any], where: str = "") -> dict[str, Any]:
+    """The values by key; SettingsError for a wrong name or value."""
+    check_names(given, known_names(), where)
+    given = {name: _whole(name, value) for name, value in given.items()}
+    check_values(given, known_names(), where)
+    keys: dict[str, Any] = {}
+    for name, value in given.items():
+        key = older_names().get(name, name)
+        if keys.setdefault(key, value) != value:
+            raise SettingsError(f"{where}{name} is an older name of {key}: they contradict each other")
+    return keys
+
+
+def _whole(name: str, value: Any) -> Any:
+    """A whole float as an integer where the key takes one: JSON has one type for both."""
+    whole = isinstance(value, float) and value.is_integer() and "integer" in types_of(known_names()[name])
+    return int(value) if whole else value
 
 
 def shipped_configs() -> dict[str, str]:
@@ -105,7 +132,7 @@ def _united(flags: dict[str, Any]) -> dict[str, Any]:
 
 def _ambiguous(name: str, paths: Sequence[str], spell: Callable[[str], str] = str) -> str:
     """The message for datasets that might be united or each of a phase."""
-    key = next((key for one, (key, _) in phase_names().items() if one == name), other_names().get(name, name))
+    key = next((key for one, (key, _) in phase_names().items() if one == name), name)
     phases = " ".join(f"{spell(f'{key}_phase{number}')} {path}" for number, path in enumerate(paths[:2], 1))
     found = f"{spell(name)} has {len(paths)} values"
     return f"{found}: for one in each phase give {phases}; for all together {spell(key)} {'+'.join(paths)}"

@@ -1,4 +1,4 @@
-"""Help of the trainer's flags, by section: the keys that people use, or all, foreign names last."""
+"""Help of the trainer's flags, by section: the keys that people use, or all."""
 
 from argparse import SUPPRESS, Action, ArgumentParser, Namespace, _ArgumentGroup
 from collections.abc import Callable, Iterator, Mapping
@@ -7,9 +7,14 @@ from typing import Any
 
 from bertdata.cli.common.parser import Parser
 from bertdata.config.value_check import read_value, types_of
-from trainer.config.foreign.tables import ignored_names, other_names, programs, translations
-from trainer.config.foreign.translate import known_names
-from trainer.config.schema import device_option_properties, phase_names, properties, section_keys
+from trainer.config.schema import (
+    device_option_properties,
+    known_names,
+    older_names,
+    phase_names,
+    properties,
+    section_keys,
+)
 from trainer.config.settings import SECTIONS
 
 TITLES = {
@@ -23,7 +28,7 @@ TITLES = {
     "reports": "reports",
     "finetuning": "fine-tuning",
 }
-_HINT = "Other keys, and other programs' names of them: --help-all."
+_HINT = "Other keys: --help-all. Other programs' command lines: python -m trainer like."
 
 
 def make_parser(
@@ -74,9 +79,7 @@ def _groups() -> Iterator[tuple[str, list[str]]]:
     for devices in sorted({tuple(item["devices"]) for item in options.values()}):
         names = [name for name, item in options.items() if tuple(item["devices"]) == devices]
         yield f"device {' or '.join(devices)}", names
-    yield "older names", [name for item in properties().values() for name in item.get("older_names", ())]
-    for program in programs():
-        yield f"names of {program.program}", program.all_names()
+    yield "older names", list(older_names())
 
 
 def _is_common(name: str) -> bool:
@@ -124,12 +127,8 @@ def describe(name: str, usual: Mapping[str, Any] | None = None) -> str:
             return f"{text.partition(' (default: ')[0]}{listed} (default: {own})"
         default = f" (default: {item['default']})" if item.get("default") else ""
         return f"{text}{listed}{default}"
-    if name in other_names():
-        return f"same as {flag(other_names()[name])}"
-    if name in translations():
-        return str(translations()[name]["description"])
-    if name in ignored_names():
-        return "accepted, without effect"
+    if name in older_names():
+        return f"same as {flag(older_names()[name])}"
     return str(known_names()[name]["description"])
 
 

@@ -22,6 +22,7 @@ class ModelSection(Section):
     num_attention_heads: int | None = None
     intermediate_size: int | None = None  # None: four times hidden_size where that is given
     hidden_act: str | None = None
+    gelu: str | None = None  # exact or tanh; None: exact
     hidden_dropout_prob: float | None = None
     attention_probs_dropout_prob: float | None = None
     max_position_embeddings: int | None = None
@@ -33,9 +34,17 @@ class ModelSection(Section):
 
     def settings(self) -> dict[str, Any]:
         """The keys of a ModelConfig: those of the model_config file, overridden by inline keys."""
+        settings = self.described()
+        if self.gelu == "tanh" and settings.get("hidden_act") == "gelu":
+            settings["hidden_act"] = "gelu_new"
+        return settings
+
+    def described(self) -> dict[str, Any]:
+        """The keys of a ModelConfig as they are given, with the activation's name whatever its form."""
         settings = read_object(self.model_config) if self.model_config else {}
         inline = {name: value for name, value in self.values().items() if value is not None}
-        inline.pop("model_config", None)
+        for name in ("model_config", "gelu"):
+            inline.pop(name, None)
         if "hidden_size" in inline:
             settings["intermediate_size"] = 4 * inline["hidden_size"]
         return settings | inline

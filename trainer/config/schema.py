@@ -21,6 +21,21 @@ def device_option_properties() -> dict[str, dict[str, Any]]:
     return dict(properties()[DEVICE_OPTIONS]["properties"])
 
 
+@cache
+def older_names() -> dict[str, str]:
+    """The key of each name that this trainer used before."""
+    return {name: key for key, item in properties().items() for name in item.get("older_names", ())}
+
+
+@cache
+def known_names() -> dict[str, dict[str, Any]]:
+    """The schema of every name that a file or a command line may contain."""
+    own = {name: item for name, item in properties().items() if name != DEVICE_OPTIONS}
+    own |= {name: own[key] for name, (key, _) in phase_names().items()}
+    own |= {name: own[key] for name, key in older_names().items()}
+    return own | device_option_properties()
+
+
 def phase_names() -> dict[str, tuple[str, int]]:
     """The names that give a key's value for one phase: the key, and the phase counted from 0."""
     keys = [name for name, item in properties().items() if "phases" in item]

@@ -5,16 +5,15 @@ holds that the sections' fields agree with it. A JSON file and the checkpoint ha
 Precedence: command line, JSON file (both read by ``trainer.config.flags``), defaults.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
-from bertdata.config.value_check import check_names, check_values
+from bertdata.config.value_check import check_names
 from trainer.config.data import DataSection
 from trainer.config.devices import CudaSection, HpuSection, IpuSection, XlaSection
 from trainer.config.finetuning import FinetuningSection
-from trainer.config.foreign.tables import ignored_names
 from trainer.config.masking import MaskingSection
 from trainer.config.model import ModelSection
 from trainer.config.reports import ReportsSection
@@ -46,10 +45,7 @@ DEVICE_SECTIONS: dict[str, type[Section]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """All keys by section, valid alone and together.
-
-    ignored: given keys of other trainers that have no effect on any device.
-    """
+    """All keys by section, valid alone and together."""
 
     run: RunSection = field(default_factory=RunSection)
     data: DataSection = field(default_factory=DataSection)
@@ -64,10 +60,8 @@ class Config:
     hpu: HpuSection = field(default_factory=HpuSection)
     ipu: IpuSection = field(default_factory=IpuSection)
     xla: XlaSection = field(default_factory=XlaSection)
-    ignored: Mapping[str, object] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        check_values(self.ignored, ignored_names())
         for name in properties()["lr_schedule"]["needs"].get(self.schedule_name, ()):
             given = getattr(self.schedule, name) is not None
             check(given, f"lr_schedule {self.schedule_name} needs {name}")
@@ -77,13 +71,12 @@ class Config:
         """The configuration with the given keys, side by side as in a JSON file; the rest are defaults."""
         keys = deepcopy(given)
         keys |= keys.pop(DEVICE_OPTIONS, {})
-        check_names(keys, {*properties(), *device_option_properties(), *ignored_names()})
+        check_names(keys, {*properties(), *device_option_properties()})
         parts: dict[str, Any] = {
             section: kind(**{name: keys[name] for name in section_keys(section) if name in keys})
             for section, kind in (SECTIONS | DEVICE_SECTIONS).items()
         }
-        ignored = {name: keys[name] for name in keys if name in ignored_names()}
-        return cls(**parts, ignored=ignored)
+        return cls(**parts)
 
     def changed(self, **given: Any) -> "Config":
         """A copy with the given keys changed."""
@@ -94,7 +87,7 @@ class Config:
         keys: dict[str, Any] = {}
         for section in SECTIONS:
             keys |= getattr(self, section).values()
-        options = dict(self.ignored)
+        options: dict[str, Any] = {}
         for section in DEVICE_SECTIONS:
             values: dict[str, Any] = getattr(self, section).values()
             options |= {name: value for name, value in values.items() if value is not None}

@@ -1,6 +1,7 @@
 """Section of an update: batch sizes, precision, optimiser, clipping, reduction."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from trainer.config.schema import usual
@@ -29,6 +30,7 @@ class UpdateSection(Section):
     beta2: float | None = None
     optimiser_epsilon: float | None = None
     weight_decay: float | None = None
+    decay_skips: Sequence[str] | None = None
     use_debiasing: bool | None = None
     momentum: float | None = None
     clipping: str = "usual"

@@ -1,17 +1,11 @@
 """Optimisers and learning-rate schedules by name, each with the behaviour of its original program."""
 
+from trainer.config.optimisers import PRESETS, Preset, find_preset
 from trainer.optim.clipping import clip_
 from trainer.optim.lamb import Lamb
 from trainer.optim.norms import LOCAL_NORMS, Norms
 from trainer.optim.optimiser import Numbers, Optimiser, Rule, Tensors
-from trainer.optim.presets import (
-    PRESETS,
-    Preset,
-    build_optimiser,
-    find_preset,
-    group_parameters,
-    make_optimiser,
-)
+from trainer.optim.presets import build_optimiser, group_parameters, make_optimiser
 from trainer.optim.schedules import Schedule, make_schedule
 
 __all__ = [

@@ -23,6 +23,7 @@ def optimiser_settings(config: Config) -> dict[str, Any]:
         "betas": None if beta1 is beta2 is None else betas,
         "eps": config.update.optimiser_epsilon,
         "weight_decay": config.update.weight_decay,
+        "decay_skips": None if config.update.decay_skips is None else tuple(config.update.decay_skips),
         "debias": config.update.use_debiasing,
         "momentum": config.update.momentum,
     }

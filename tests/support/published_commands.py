@@ -1,0 +1,46 @@
+"""The published commands of other programs, with the values that they train with, from the reference kit."""
+
+import io
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Any
+
+from tests.support.paths import find_kit
+from trainer.__main__ import main
+
+
+def commands(*programs: str) -> Iterator[dict[str, Any]]:
+    """The kit's commands of these programs; none without the kit."""
+    if kit := find_kit():
+        for command in json.loads((kit / "commands.json").read_text(encoding="utf-8"))["commands"]:
+            if command["program"] in programs:
+                yield command
+
+
+def understood(program: str, arguments: Sequence[str]) -> dict[str, Any]:
+    """The configuration that a command line resolves to."""
+    out = io.StringIO()
+    with redirect_stdout(out):
+        status = main(["like", program, *arguments, "--print-config"])
+    assert status == 0
+    found: dict[str, Any] = json.loads(out.getvalue())
+    return found
+
+
+def assert_equal(found: dict[str, Any], expected: dict[str, Any], told: Sequence[str] = ()) -> None:
+    """Every expected value is there, but for those that the kit tells in words (``told``)."""
+    assert {name: found.get(name, "absent") for name in expected if name not in told} == {
+        name: value for name, value in expected.items() if name not in told
+    }
+
+
+def substituted(words: Sequence[str], files: dict[str, Path | str]) -> list[str]:
+    """The words with printed placeholders replaced."""
+    found = []
+    for word in words:
+        for placeholder, path in files.items():
+            word = word.replace(placeholder, str(path))
+        found.append(word)
+    return found

@@ -1,0 +1,62 @@
+"""The resolved configuration as JSON: ``--print-config``. Nothing is opened but the model's description."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from bertdata.io.terminal import say_text
+from trainer.config.optimisers import PRESETS
+from trainer.config.settings import Config
+
+PRINT_CONFIG = "--print-config"
+
+_USUAL_POWERS = {"mlperf": 1.0, "nvidia-poly": 0.5}
+
+
+def take_print_config(arguments: Sequence[str]) -> tuple[list[str], bool]:
+    """The arguments without the flag, and whether it was there."""
+    rest = [word for word in arguments if word.replace("_", "-") != PRINT_CONFIG]
+    return rest, len(rest) < len(arguments)
+
+
+def print_config(program: str, phases: Sequence[Config], **others: Any) -> None:
+    """Print the phases, and what a command does beside them (evaluate, convert)."""
+    size = phases[0].run.world_size if phases else others.pop("world_size", None)
+    found = {"program": program, "world_size": size or 1, "phases": [resolved(config) for config in phases]}
+    say_text(json.dumps(found | others, indent=1) + "\n")
+
+
+def resolved(config: Config) -> dict[str, Any]:
+    """All keys of a phase, with what the optimiser, the schedule and the model's file give for missing ones.
+
+    update_examples: examples of an update over all workers, as far as the data do not decide it.
+    """
+    keys = config.as_json()
+    preset = PRESETS[config.update.optimiser]
+    beta1, beta2 = preset.betas
+    usual = {
+        "beta1": beta1,
+        "beta2": beta2,
+        "optimiser_epsilon": preset.eps,
+        "weight_decay": preset.weight_decay,
+        "use_debiasing": preset.debias,
+        "momentum": preset.momentum or None,
+        "power": _USUAL_POWERS.get(config.schedule_name),
+        **config.model.described(),
+    }
+    keys |= {name: value for name, value in usual.items() if name in keys and keys[name] is None}
+    keys |= {"lr_schedule": config.schedule_name, "clipping": config.update.clipping_point}
+    workers = config.run.world_size or 1
+    if config.update.global_batch_size is None or config.update.batch_size is not None:
+        size, count = config.update.micro_batches(workers)
+        keys |= {"batch_size": size, "accumulation": count}
+    return keys | {"update_examples": _update_examples(config, workers)}
+
+
+def _update_examples(config: Config, workers: int) -> int:
+    update = config.update
+    if update.global_batch_size is not None:
+        return update.global_batch_size
+    if update.replicas is not None:
+        return (update.batch_size or 1) * (update.accumulation or 1) * update.replicas
+    return update.examples(workers)

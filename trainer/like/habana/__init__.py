@@ -1,0 +1,1 @@
+"""Habana's BERT in PyTorch (Model-References, PyTorch/nlp/bert)."""

@@ -1,0 +1,107 @@
+"""The form of a program: its tables of flags, and the function from a command line to its meaning."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from bertdata.cli.common.program_flags import ARGPARSE, Flag, Given, ProgramFlags
+from bertdata.errors import UsageError
+
+DOOR = "python -m trainer like"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Meaning:
+    """The meaning of a command line, in this trainer's own terms.
+
+    summary: one line for a person. phases: the keys of the configuration, one mapping a phase; a command that
+    fine-tunes has one. evaluate, convert: the settings of a command that does that instead. warnings: where
+    this trainer does otherwise than the program, or knows a value only at second hand.
+    """
+
+    summary: str
+    phases: Sequence[dict[str, Any]] = ()
+    evaluate: dict[str, Any] | None = None
+    convert: dict[str, Any] | None = None
+    warnings: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Program:
+    """Another program.
+
+    name: as in ``like NAME``. title: for the lines that a person reads. source: repository, commit, version
+    and file that the table was made from. commands: the flags of each sub-command; "" for a program without.
+    versions: the tables of other versions, chosen by ``like NAME@VERSION``. published: command lines as their
+    authors print them, for help and docs. environment: settings by environment variables.
+    """
+
+    name: str
+    title: str
+    source: str
+    commands: Mapping[str, Sequence[Flag]]
+    resolve: Callable[[Given], Meaning]
+    versions: Mapping[str, Mapping[str, Sequence[Flag]]] = field(default_factory=dict)
+    published: Sequence[str] = ()
+    syntax: str = ARGPARSE
+    environment: bool = False
+
+    def read(self, arguments: Sequence[str], version: str = "") -> Given:
+        """The command line's values; UsageError, in the program's words, for what the program refuses."""
+        tables = self._tables(version)
+        name, rest = "", list(arguments)
+        if "" not in tables:
+            name, rest = self._sub_command(rest, tables)
+        return self.flags(name, version).read(rest, name, version)
+
+    def flags(self, command: str = "", version: str = "") -> ProgramFlags:
+        """The flags of a sub-command."""
+        every = {"": self.commands} | dict(self.versions)
+        others = {
+            other or "the default": tables[command]
+            for other, tables in every.items()
+            if other != version and command in tables
+        }
+        at = f"@{version}" if version else ""
+        example = "\n".join(f"  {DOOR} {self.name} {line}" for line in self.published[:1])
+        return ProgramFlags(
+            prog=f"{DOOR} {self.name}{at}{' ' if command else ''}{command}",
+            example=example or f"  {DOOR} {self.name} ...",
+            summary=f"The command line of {self.title} ({self.source}), with the meaning that it has there.\n"
+            "Flags of python -m trainer may follow after --, and go before all others; --print-config prints\n"
+            "the configuration instead of training.",
+            table=self._tables(version)[command],
+            syntax=self.syntax,
+            others=others,
+        )
+
+    def _tables(self, version: str) -> Mapping[str, Sequence[Flag]]:
+        if version and version not in self.versions:
+            known = ", ".join(f"@{one}" for one in self.versions) or "none"
+            raise UsageError(f"{self.name}@{version}: no such version; known besides the default are {known}")
+        return self.versions[version] if version else self.commands
+
+    def _sub_command(
+        self, words: list[str], tables: Mapping[str, Sequence[Flag]]
+    ) -> tuple[str, list[str]]:
+        expected = " or ".join(tables)
+        if not words or words[0] not in tables:
+            if words and words[0] in ("-h", "--help"):
+                raise UsageError(f"{self.name}: name the sub-command first: {expected}, then --help")
+            found = f"found {words[0]!r}" if words else "found none"
+            raise UsageError(f"{self.name}: expected a sub-command, {expected}; {found}")
+        return words[0], words[1:]
+
+
+def phase_keys(given: Given, table: Sequence[Flag], phase: int = 0) -> dict[str, Any]:
+    """The keys that flags set as they are, in a phase counted from 0; values that are None are left out."""
+    keys = {}
+    for flag in table:
+        value = given[flag.name]
+        if flag.key is None or value is None:
+            continue
+        value = flag.of_key(value)
+        if isinstance(value, list) and flag.count == 2:
+            value = value[phase]
+        keys[flag.key] = value
+    return keys
