@@ -105,7 +105,7 @@ setup(
     package_data={
         "bertdata": ["py.typed"],
         "schemas": ["*.json"],
-        "trainer.config": ["shipped/*.json", "foreign/*.json"],
+        "trainer.config": ["shipped/*.json"],
         "bertdata.dataset.published": ["*.tsv", "*.tsv.xz"],
         "bertdata._native": ["**/*.h", "**/*.cpp"],
     },

@@ -5,10 +5,12 @@ import shlex
 
 import pytest
 
-from tools.flag_table import PAGE, replaced
+from tests.support.paths import ROOT
+from tools.program_pages import FOLDER, pages
 from trainer.config.flags import make_config, make_configs, shipped_configs
 from trainer.config.settings import Config
 
+PAGE = ROOT / "docs" / "training.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 DEVICES = PAGE.with_name("devices.md").read_text(encoding="utf-8")
 
@@ -22,8 +24,9 @@ def commands(page: str) -> list[str]:
 COMMANDS = commands(TEXT)
 
 
-def test_the_table_of_flags_is_the_codes():
-    assert replaced(TEXT) == TEXT, "python -m tools.flag_table writes it anew"
+def test_the_pages_of_other_programs_are_their_tables():
+    written = {path.name: path.read_text(encoding="utf-8") for path in FOLDER.glob("*.md")}
+    assert written == pages(), "python -m tools.program_pages writes them anew"
 
 
 def words(command: str) -> list[str]:
@@ -64,23 +67,6 @@ def test_every_device_has_its_section_and_its_line():
         assert "pip install" in section
         used = {config.run.device for command in commands(section) for config in make_configs(words(command))}
         assert used == {name}
-
-
-def test_nvidias_flags_mean_their_configuration():
-    (flags,) = (command for command in COMMANDS if "--warmup_proportion" in command)
-    theirs = configured(flags)
-    shipped = make_config(["--config", "nvidia_large_phase1"])
-    for name in (
-        "steps",
-        "warmup",
-        "base_learning_rate",
-        "optimiser",
-        "precision",
-        "device",
-        "checkpoint_every",
-    ):
-        assert theirs.as_json()[name] == shipped.as_json()[name], name
-    assert theirs.update.micro_batches(8) == shipped.update.micro_batches(8)
 
 
 def test_every_shipped_configuration_is_in_the_table():

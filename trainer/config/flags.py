@@ -4,9 +4,10 @@
 (``--wandb=false``) or negated (``--nowandb``, ``--no-wandb``).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +55,8 @@ def make_configs(
     path = flags.pop("config", None)
     where = f"{path}: " if path else ""
     in_file = _read_config(path) if path else {}
-    check_names(in_file, known_names(), where)
+    for name in in_file:
+        _check_known(name, known_names(), where)
     flags = habits.adapt(_united(flags))
     count = max(_count_phases(in_file, where), _count_phases(flags))
     only_second = bool(flags.get("phase2", in_file.get("phase2")))
@@ -88,7 +90,6 @@ def override(phases: Sequence[Mapping[str, Any]], arguments: Sequence[str], prog
 
 def _read_keys(given: dict[str, Any], where: str = "") -> dict[str, Any]:
     """The values by key; SettingsError for a wrong name or value."""
-    check_names(given, known_names(), where)
     given = {name: _whole(name, value) for name, value in given.items()}
     check_values(given, known_names(), where)
     keys: dict[str, Any] = {}
@@ -97,6 +98,18 @@ def _read_keys(given: dict[str, Any], where: str = "") -> dict[str, Any]:
         if keys.setdefault(key, value) != value:
             raise SettingsError(f"{where}{name} is an older name of {key}: they contradict each other")
     return keys
+
+
+def _check_known(name: str, known: Collection[str], where: str = "") -> None:
+    """SettingsError for an unknown name, with the programs that have it, else with the nearest known one."""
+    if name in known:
+        return
+    programs = import_module("trainer.like.registry").programs_with(name)
+    if programs:
+        theirs = f"{', '.join(programs)} {'has' if len(programs) == 1 else 'have'} it"
+        door = f"python -m trainer like {programs[0]} ... runs such a command line"
+        raise SettingsError(f"{where}{name} is not a key of this trainer; {theirs}: {door}")
+    check_names([name], known, where)
 
 
 def _whole(name: str, value: Any) -> Any:
@@ -197,7 +210,7 @@ def _normal(arguments: Sequence[str]) -> list[str]:
                 name = positive
                 equals = "="
                 value = "false"
-            check_names([name], {"--config", "--help", "--help-all", *flags})
+            _check_known(name, {"--config", "--help", "--help-all", *flags})
         found.append(f"{name}{equals}{value}")
     _refuse_ambiguous(found, flags)
     return found

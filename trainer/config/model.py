@@ -10,6 +10,9 @@ from bertdata.errors import SettingsError
 from schemas import load_schema
 from trainer.config.section import Section
 
+TRAINED_ACT = "trained_hidden_act"
+"""Key of our own in a bert_config.json: the activation, where Google's programs know it by no name."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class ModelSection(Section):
@@ -42,6 +45,8 @@ class ModelSection(Section):
     def described(self) -> dict[str, Any]:
         """The keys of a ModelConfig as they are given, with the activation's name whatever its form."""
         settings = read_object(self.model_config) if self.model_config else {}
+        if (trained := settings.pop(TRAINED_ACT, None)) is not None:
+            settings["hidden_act"] = trained
         inline = {name: value for name, value in self.values().items() if value is not None}
         for name in ("model_config", "gelu"):
             inline.pop(name, None)

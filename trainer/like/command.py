@@ -86,7 +86,21 @@ def _train(phases: Sequence[Config], arguments: Sequence[str]) -> None:
     else:
         from trainer.run.pretrain import pretrain
 
-        pretrain(phases)
+        pretrain([_verified_where_listed(config) for config in phases])
+
+
+def _verified_where_listed(config: Config) -> Config:
+    """The configuration with its data verified where a manifest lists them; else a warning says so."""
+    from bertdata.dataset.discover import find_datasets
+    from trainer.data.opening import split_paths
+
+    data = None if config.data.generated_data else config.data.train_data
+    paths = [path for named in (data, config.data.eval_data) if named for path in split_paths(named)]
+    plain = [path for path in paths if any(found.manifest is None for found in find_datasets(path))]
+    if find_rank()[0] == 0:
+        for path in plain:
+            say_error(f"trainer: warning: {path}: no manifest lists its files; they are taken as they are")
+    return config.changed(unverified=bool(plain))
 
 
 def _check_device(name: str) -> None:

@@ -39,3 +39,13 @@ def find_program(name: str) -> Program:
     path = name.rpartition(".")[0].replace("-", "_").replace("/", ".")
     program: Program = import_module(f"trainer.like.{path}").PROGRAM
     return program
+
+
+def programs_with(name: str) -> list[str]:
+    """The programs that have a flag or a key of that name, with hyphens or underscores."""
+    plain = name.lstrip("-").replace("-", "_")
+    return [
+        program
+        for program in PROGRAMS
+        if any(plain == flag.name for table in find_program(program).commands.values() for flag in table)
+    ]

@@ -29,7 +29,7 @@ def test_data_of_phase_1_alone_make_one_phase_and_phase_2_alone_takes_its_own(tm
 
 @pytest.mark.parametrize(
     "arguments",
-    [["--train-data", "a+b"], ["--train-data=a", "--train_data", "b"], ["--input-dir=a", "--input_dir=b"]],
+    [["--train-data", "a+b"], ["--train-data=a", "--train_data", "b"]],
 )
 def test_datasets_are_united_with_plus_or_a_repeated_flag(arguments):
     (config,) = make_configs(arguments)
@@ -47,7 +47,7 @@ def test_none_takes_back_a_files_data_and_adds_nothing_to_a_union(tmp_path):
     [
         (["--train-data", "a", "b", "--steps=5"], "train-data"),
         (["--steps=5", "--train_data=a", "b"], "train-data"),
-        (["--input-dir", "a", "b"], "train-data"),
+        (["--train_data", "a", "b"], "train-data"),
         (["--eval-data", "a", "b"], "eval-data"),
         (["--eval-data-phase1", "a", "b"], "eval-data"),
     ],
@@ -64,8 +64,3 @@ def test_two_datasets_in_a_file_are_refused_with_both_remedies(tmp_path):
         "train_data has 2 values: for one in each phase give train_data_phase1 a train_data_phase2 b; "
         "for all together train_data a+b"
     )
-
-
-def test_habanas_two_directories_are_one_in_each_phase():
-    configs = make_configs(["--data_dir", "a", "b"])
-    assert [config.data.train_data for config in configs] == ["a", "b"]

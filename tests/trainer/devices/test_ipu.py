@@ -46,20 +46,20 @@ STAND_INS = ROOT / "tests" / "support" / "stand_ins"
 PACKAGES = ("poptorch", "popdist", "recording")
 SHAPE = ModelConfig(vocab_size=2000, hidden_size=32, num_hidden_layers=2, num_attention_heads=2)
 MOMENTS, NOTHING = "optimizer.safetensors", save({})
-TINY = ("--config=graphcore_tiny_128_lamb", "--pipeline-depth=2")
+TINY = ("--config=graphcore_tiny_128_lamb", "--accumulation=2")
 LARGE = (
-    *("--config=graphcore_large_128", "--optimiser=lamb-poptorch", "--vocab-size=2000", "--hidden-size=32"),
+    *("--config=graphcore_large_128", "--optimiser=lamb-graphcore-pytorch", "--vocab-size=2000", "--hidden-size=32"),
     *(
         "--num-attention-heads=2",
         "--batch-size=1",
-        "--pipeline-depth=10",
+        "--accumulation=10",
         "--replicas=2",
         "--eval-batch-size=5",
     ),
 )
 SMALL = (  # a tiny model in a precision that can be compared with another device's
     *("--config=graphcore_tiny_128_lamb", "--precision=fp32", "--hidden-size=32", "--vocab-size=2000"),
-    *("--hidden-dropout-prob=0", "--batch-size=2", "--pipeline-depth=2", "--warmup=1", "--steps=20"),
+    *("--hidden-dropout-prob=0", "--batch-size=2", "--accumulation=2", "--warmup=1", "--steps=20"),
     *("--max-seq-length=64", "--max-predictions-per-seq=10", "--base-learning-rate=0.05"),
 )
 
@@ -209,12 +209,12 @@ def test_another_call_order_or_option_than_the_golden_files_is_seen(monkeypatch,
     "more",
     [
         [],
-        ["--optimiser=lamb-poptorch", "--replicas=2"],
+        ["--optimiser=lamb-graphcore-pytorch", "--replicas=2"],
         ["--optimiser=lamb-mlperf", "--lr-schedule=polynomial_decay", "--clipping=none"],
         ["--optimiser=adamw", "--clipping=per_update", "--max-grad-norm=0.5"],
         ["--optimiser=adamw-bert", "--lr-schedule=polynomial_decay", "--clipping=none"],
         ["--optimiser=momentum"],
-        ["--optimiser=sgd", "--hidden-layers-per-stage=1", "--pipeline-depth=5"],
+        ["--optimiser=sgd", "--hidden-layers-per-stage=1", "--accumulation=5"],
         ["--pipeline-schedule=Sequential", "--hidden-layers-per-stage=1"],
         ["--matmul-serialize-factor=4", "--enable-recomputation", "--precision=fp32", "--weight-decay=0.1"],
         ["--pack-on-load", "--packed-accumulation=rows"],
@@ -248,7 +248,7 @@ def results(run: Path) -> dict[str, float]:
 
 @pytest.mark.parametrize("precision", ["fp32", "fp16"])
 def test_a_resumed_run_goes_on_as_if_it_had_not_stopped(trainer, tmp_path, precision):
-    common = [*SMALL, "--generated-data", f"--precision={precision}", "--optimiser=lamb-poptorch"]
+    common = [*SMALL, "--generated-data", f"--precision={precision}", "--optimiser=lamb-graphcore-pytorch"]
     common += ["--loss-scaling=64", "--checkpoint-every=2"]
     for place, more in {"once": ["--steps-this-run=4"], "twice": ["--steps-this-run=2"]}.items():
         assert trainer(*words(tmp_path / place, *common, *more)).status == 0
@@ -266,7 +266,7 @@ def test_weights_of_16_bits_are_saved_in_32(trainer, tmp_path):
 
 
 def test_phase_2_goes_on_from_phase_1s_weights_and_moments_and_counts_anew(trainer, tmp_path, monkeypatch):
-    common = [*SMALL, "--generated-data", "--optimiser=lamb-poptorch"]
+    common = [*SMALL, "--generated-data", "--optimiser=lamb-graphcore-pytorch"]
     assert trainer(*words(tmp_path / "run", *common, "--steps-this-run=2")).status == 0
     forget()
     loaded = []
@@ -283,7 +283,7 @@ def test_phase_2_goes_on_from_phase_1s_weights_and_moments_and_counts_anew(train
 
 
 BOTH = (  # phases
-    *(*SMALL, "--optimiser=lamb-poptorch", "--warmup=0", "--unverified"),
+    *(*SMALL, "--optimiser=lamb-graphcore-pytorch", "--warmup=0", "--unverified"),
     *("--max-seq-length", "64", "96", "--max-predictions-per-seq", "10", "15", "--steps", "2", "1"),
 )
 
@@ -376,7 +376,7 @@ def test_several_updates_are_made_in_one_call(trainer, tmp_path, monkeypatch):
     assert not (tmp_path / "phases").exists()  # the error comes before phase 1 is trained
 
 
-COMPILED = ("--compile-only", "--generated-data", "--hidden-layers-per-stage=1", "--pipeline-depth=7")
+COMPILED = ("--compile-only", "--generated-data", "--hidden-layers-per-stage=1", "--accumulation=7")
 
 
 def compiled(trainer: Trainer, monkeypatch: pytest.MonkeyPatch, place: Path, *more: str) -> tuple[Any, str]:
@@ -479,7 +479,7 @@ def test_graphcores_configurations_are_compiled_unchanged_but_for_their_size(
     size = ["--hidden-size=32", "--num-attention-heads=2", "--vocab-size=2000", "--batch-size=1"]
     forget()
     words_of = words(tmp_path / "run", f"--config={name}", *size, "--generated-data", "--compile-only")
-    outcome = trainer(*words_of, "--pipeline-depth=10", f"--executable-cache-dir={tmp_path}")
+    outcome = trainer(*words_of, "--accumulation=10", f"--executable-cache-dir={tmp_path}")
     assert outcome.status == 0, outcome.err
     idle = next(line for line in outcome.err.splitlines() if "without effect" in line)
     assert idle.endswith("checkpoint_model, do_validation, log_dir, parallell_io_threads")
@@ -701,7 +701,7 @@ def poprun(place: Path, *arguments: object, instances: int = 2, replicas: int = 
 
 @pytest.mark.thorough
 def test_processes_of_poprun_share_their_replicas_work(trainer, tmp_path):
-    common = [*SMALL, "--generated-data", "--steps-this-run=3", "--replicas=4", "--optimiser=lamb-poptorch"]
+    common = [*SMALL, "--generated-data", "--steps-this-run=3", "--replicas=4", "--optimiser=lamb-graphcore-pytorch"]
     assert trainer(*words(tmp_path / "one", *common)).status == 0
     outcomes = poprun(tmp_path, *words(tmp_path / "two", *common))
     assert [outcome.status for outcome in outcomes] == [0, 0], outcomes[0].err
@@ -718,7 +718,7 @@ def test_processes_of_poprun_share_their_replicas_work(trainer, tmp_path):
 
 @pytest.mark.thorough
 def test_poprun_must_be_told_the_ipus_of_a_replica(tmp_path):
-    pipeline = [*SMALL, "--generated-data", "--hidden-layers-per-stage=1", "--pipeline-depth=5"]
+    pipeline = [*SMALL, "--generated-data", "--hidden-layers-per-stage=1", "--accumulation=5"]
     outcomes = poprun(tmp_path, *words(tmp_path / "run", *pipeline), instances=1, replicas=1)
     refuse(outcomes[0], 2, "poprun was told 1 IPUs a replica; give poprun --ipus-per-replica 2")
 

@@ -23,22 +23,26 @@ from trainer.run.checkpoint import find_checkpoints, read_state
 from trainer.run.training import Training
 
 HABANA = split(
-    "--config habana_large --mode lazy --data_type bf16 --batch_size 64 8 --data_dir phase1 phase2 "
-    "--world_size 8 --dist --output-dir run"
+    "--config habana_large --mode lazy --precision bf16 --batch_size 64 8 --train-data-phase1 phase1 "
+    "--train-data-phase2 phase2 --world_size 8 --dist --output-dir run"
 )
 
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
+def of_each_phase(first: object, second: object) -> list[str]:
+    return [f"--train-data-phase1={first}", f"--train-data-phase2={second}"]
+
+
 def both(training_set: Path, longer_set: Path, place: Path, *more: object) -> list[str]:
     """Habana's command with a tiny model, on a processor: 3 updates, then 4 others."""
     shape = (
-        "--config habana_large --device cpu --data_type fp32 --mode lazy --max_seq_length 64 96 --log-every 1"
+        "--config habana_large --device cpu --precision fp32 --mode lazy --max_seq_length 64 96 --log-every 1"
     )
     sizes = "--max_predictions_per_seq 10 15 --vocab_size 2000 --batch_size 4 2 --global_batch_size 8 8"
-    rates = "--steps 3 4 --warmup 0 --learning_rate 6e-3 4e-3 --checkpoint-every 2 --no-progress-bar"
-    data = ["--data_dir", training_set, longer_set, "--output-dir", place]
+    rates = "--steps 3 4 --warmup 0 --base_learning_rate 6e-3 4e-3 --checkpoint-every 2 --no-progress-bar"
+    data = [*of_each_phase(training_set, longer_set), "--output-dir", place]
     return ["pretrain", *split(f"{shape} {sizes} {rates}"), *MODEL, *map(str, [*data, *more])]
 
 
@@ -100,28 +104,20 @@ def test_the_preset_of_both_phases_is_the_presets_of_each():
 
 
 def test_one_value_counts_for_both_phases():
-    first, second = make_configs(["--data_dir", "a", "b", "--batch_size", "4", "--seed=7"])
+    first, second = make_configs([*of_each_phase("a", "b"), "--batch_size", "4", "--seed=7"])
     assert (first.update.batch_size, second.update.batch_size, first.data.seed, second.data.seed) == (
         4,
         4,
         7,
         7,
     )
-    first, second = make_configs(["--config", "habana_large", "--data_dir", "a", "--batch-size=4"])
+    first, second = make_configs(["--config", "habana_large", "--train-data", "a", "--batch-size=4"])
     assert (
         first.update.batch_size,
         second.update.batch_size,
         first.data.train_data,
         second.data.train_data,
     ) == (4, 4, "a", "a")
-
-
-def test_translated_flags_differ_by_phase_too():
-    flags = "--train_batch_size 8192 4096 --gradient_accumulation_steps 128 512 --max_steps 7038 1563"
-    first, second = make_configs(split(flags))
-    assert [c.update.micro_batches(8) for c in (first, second)] == [(64, 128), (8, 512)]
-    flags = "--num_train_steps 400 80 --steps_per_update 4 2 --num_warmup_steps 40 8"
-    assert [(c.schedule.steps, c.schedule.warmup) for c in make_configs(split(flags))] == [(100, 10), (40, 4)]
 
 
 def test_with_phase2_only_phase_2_is_run():
@@ -141,7 +137,7 @@ def test_of_a_run_of_both_phases_only_the_first_starts_from_other_weights():
 
 
 def test_a_command_of_one_phase_is_one_configuration():
-    (config,) = make_configs(["--batch_size", "64", "--data_dir", "a", "--warmup", "0.5"])
+    (config,) = make_configs(["--batch_size", "64", "--train_data", "a", "--warmup", "0.5"])
     assert (config.run.phase2, config.update.batch_size, config.data.train_data, config.schedule.warmup) == (
         False,
         64,
@@ -192,7 +188,7 @@ def test_help_tells_of_two_values(trainer):
 
 
 def test_both_phases_are_what_two_commands_make(trainer, whole, training_set, longer_set, tmp_path):
-    common = "--device cpu --data_type fp32 --vocab_size 2000 --global_batch_size 8 --warmup 0"
+    common = "--device cpu --precision fp32 --vocab_size 2000 --global_batch_size 8 --warmup 0"
     common += " --checkpoint-every 2 --phase1_end_step none --no-progress-bar --log-every 1"
     for phase, data, own in (
         (1, training_set, "--max_seq_length 64 --max_predictions_per_seq 10 --batch_size 4 --steps 3"),
@@ -270,8 +266,8 @@ def test_sigterm_in_phase_1_ends_the_run(trainer, training_set, longer_set, tmp_
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        (["--data_dir", "{one}", "/nowhere"], "/nowhere: no such file or directory"),
-        (["--data_dir", "{one}"], "made with max_seq_length 64"),
+        (["--train-data-phase2=/nowhere"], "/nowhere: no such file or directory"),
+        (["--train-data-phase2={one}"], "made with max_seq_length 64"),
         (["--eval_data", "{one}"], "made with max_seq_length 64"),
         (["--global_batch_size", "8", "9"], "the global batch is 9"),
         (["--max_position_embeddings=64"], "max_position_embeddings 64"),
@@ -286,8 +282,7 @@ def test_what_phase_2_lacks_is_found_before_phase_1(trainer, training_set, longe
 def test_the_start_says_what_is_trained_on_what(trainer, training_set, longer_set, tmp_path):
     united = f"--train-data-phase2={longer_set}+{longer_set}"
     named = [f"--train-data-phase1={training_set}", united, f"--eval-data-phase2={longer_set}"]
-    words = [word for word in both(training_set, longer_set, tmp_path, *named) if word != "--data_dir"]
-    words = [word for word in words if word not in (str(training_set), str(longer_set))]
+    words = both(training_set, longer_set, tmp_path, *named)
     err = trainer(*words, "--steps-this-run=1", "--description=a trial").err
     assert "trainer: a trial\n" in err
     assert re.search(rf"phase 1: trains on {training_set}: (\d+) examples of 64 ids, 10 masked\n", err)

@@ -6,14 +6,12 @@ from typing import Any
 from bertdata.config.value_check import read_object
 from bertdata.errors import SettingsError
 from bertdata.io import storage
-from trainer.config.model import ModelConfig
+from trainer.config.model import TRAINED_ACT, ModelConfig
 
 NAMES = ("bert_config.json", "config.json")
 
 _TANH = "gelu_new"
 _TANH_NAMES = (_TANH, "gelu_pytorch_tanh")
-_TRAINED = "trained_hidden_act"
-"""A key of our own in a bert_config.json, whose ``gelu`` does not say which form the weights know."""
 
 _GOOGLES_KEYS = (
     "attention_probs_dropout_prob",
@@ -43,7 +41,7 @@ def read_config(directory: str, given: str | None = None, *, tanh: bool = False)
     if path is None:
         return None
     values = read_object(path)
-    trained = values.pop(_TRAINED, None)
+    trained = values.pop(TRAINED_ACT, None)
     if trained is not None:
         values["hidden_act"] = trained
     elif tanh and values.get("hidden_act", "gelu") == "gelu":
@@ -62,7 +60,7 @@ def write_bert_config(config: ModelConfig, directory: str) -> None:
     if config.hidden_act in _TANH_NAMES:
         values["hidden_act"] = "gelu"
     elif config.hidden_act == "gelu":
-        values[_TRAINED] = config.hidden_act
+        values[TRAINED_ACT] = config.hidden_act
     if config.layer_norm_eps != ModelConfig().layer_norm_eps:
         values["layer_norm_eps"] = config.layer_norm_eps
     with storage.open_output(storage.join(directory, NAMES[0])) as file:

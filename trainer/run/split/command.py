@@ -89,7 +89,7 @@ def _configured(given: argparse.Namespace, rest: list[str]) -> Config:
     own = {"device_memory": given.memory, "save_plan": given.output}
     config = config.changed(**{name: value for name, value in own.items() if value is not None})
     if given.devices is None:  # RaNNC's name, or the workers that the run is to have
-        given.devices = config.ignored.get("partitioning_dry_run_np") or config.run.world_size
+        given.devices = config.run.world_size
     return config
 
 

@@ -1,0 +1,48 @@
+"""``--print-config``: the resolved configuration as JSON."""
+
+import json
+
+import pytest
+
+from trainer.__main__ import main
+
+
+def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, object]:
+    assert main([*arguments, "--print-config"]) == 0
+    found: dict[str, object] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def test_constants_of_optimiser_and_schedule_are_shown(capsys):
+    (phase,) = printed(capsys, "pretrain", "--optimiser=lamb-mlperf")["phases"]
+    shown = {name: phase[name] for name in ("beta1", "beta2", "optimiser_epsilon", "weight_decay", "power")}
+    assert shown == {"beta1": 0.9, "beta2": 0.999, "optimiser_epsilon": 1e-6, "weight_decay": 0.01, "power": 1.0}
+    assert (phase["lr_schedule"], phase["clipping"]) == ("mlperf", "per_micro_batch")
+
+
+def test_each_phase_has_its_own_values_and_the_size_of_its_update(capsys):
+    found = printed(capsys, "pretrain", "--config=habana_large", "--world-size=8", "--train-data-phase1=a")
+    assert found["world_size"] == 8
+    first, second = found["phases"]
+    assert (first["train_data"], second["train_data"]) == ("a", None)
+    assert (first["batch_size"], first["accumulation"], first["update_examples"]) == (64, 128, 65536)
+    assert (second["batch_size"], second["accumulation"], second["update_examples"]) == (8, 512, 32768)
+    assert (second["phase2"], second["steps"]) == (True, 1563)
+
+
+def test_the_models_file_is_read_and_its_keys_are_shown(capsys, tmp_path):
+    place = tmp_path / "bert_config.json"
+    place.write_text(json.dumps({"vocab_size": 99, "hidden_size": 16, "num_attention_heads": 2}), encoding="utf-8")
+    (phase,) = printed(capsys, "pretrain", f"--model-config={place}", "--hidden-size=32")["phases"]
+    assert (phase["vocab_size"], phase["hidden_size"], phase["num_attention_heads"]) == (99, 32, 2)
+
+
+def test_fine_tuning_is_shown_with_its_defaults(capsys):
+    (phase,) = printed(capsys, "finetune", "--task=mrpc", "--data-dir=mrpc")["phases"]
+    assert (phase["task"], phase["task_dir"], phase["num_train_epochs"]) == ("mrpc", "mrpc", 3.0)
+    assert (phase["optimiser"], phase["optimiser_epsilon"], phase["use_debiasing"]) == ("adamw-bert", 1e-6, False)
+
+
+def test_a_wrong_configuration_is_refused_as_without_it(capsys):
+    assert main(["pretrain", "--print-config", "--steps=0"]) == 2
+    assert "steps is 0, expected 1 or more" in capsys.readouterr().err

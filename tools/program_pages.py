@@ -1,0 +1,113 @@
+"""Write a page for each program of ``python -m trainer like`` into docs/programs: ``python -m tools.program_pages``.
+
+A page is made of the program's table and its published commands; a test compares the pages with it.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from shlex import split
+from typing import Any
+
+from bertdata.cli.common.program_flags import SWITCH, Flag
+from trainer.like.program import DOOR, Meaning, Program
+from trainer.like.registry import PROGRAMS, find_program
+
+FOLDER = Path(__file__).parent.parent / "docs" / "programs"
+
+
+def pages() -> dict[str, str]:
+    """The text of each page by its file's name; README.md lists them."""
+    found = {page_name(name): page(find_program(name)) for name in PROGRAMS}
+    return {"README.md": _index()} | found
+
+
+def page_name(program: str) -> str:
+    return program.rpartition(".")[0].replace("/", "-") + ".md"
+
+
+def _index() -> str:
+    rows = "".join(
+        f"| [`{name}`]({page_name(name)}) | {purpose} | {len(find_program(name).published)} |\n"
+        for name, purpose in PROGRAMS.items()
+    )
+    return f"""\
+# Other programs' command lines
+
+`{DOOR} PROGRAM ARGUMENTS` runs a command line of another program as its authors print it, with the meaning that
+it has there. `--print-config` prints the configuration that is understood, and does nothing else. Flags of this
+trainer may follow after `--` and go before all others: `-- --device cpu` where the program's device is not there.
+
+These pages are made by `python -m tools.program_pages` from the tables in `trainer/like/`.
+
+| program | purpose | published commands on its page |
+|---|---|---|
+{rows}"""
+
+
+def page(program: Program) -> str:
+    """The page of one program."""
+    parts = [f"# {program.name}\n\n{program.title}: {program.source}.\n"]
+    if program.versions:
+        versions = ", ".join(f"`{program.name}@{version}`" for version in program.versions)
+        parts.append(f"Other versions: {versions}.\n")
+    if program.published:
+        parts.append("## Published commands\n")
+    for line in program.published:
+        parts += [f"```\n{DOOR} {program.name} {line}\n```\n", _resolution(program, line)]
+    for command, table in program.commands.items():
+        parts.append(f"## Flags{f' of {command}' if command else ''}\n\n{_flags(table)}")
+    return "\n".join(parts)
+
+
+def _resolution(program: Program, line: str) -> str:
+    """The meaning of a command: its summary, and the keys of each phase, or the settings of what else it does."""
+    meaning = program.resolve(program.read(split(line)))
+    columns = _columns(meaning)
+    names = list(dict.fromkeys(name for column in columns.values() for name in column))
+    heading = f"| key | {' | '.join(columns)} |\n|---|{'---|' * len(columns)}\n"
+    rows = "".join(
+        f"| `{name}` | {' | '.join(_cell(column.get(name)) for column in columns.values())} |\n" for name in names
+    )
+    return f"{meaning.summary[:1].upper()}{meaning.summary[1:]}.\n\n{heading}{rows}"
+
+
+def _columns(meaning: Meaning) -> dict[str, Mapping[str, Any]]:
+    phases: Sequence[Mapping[str, Any]] = meaning.phases
+    titles = ["value"] if len(phases) == 1 else [f"phase {number}" for number in range(1, len(phases) + 1)]
+    columns = dict(zip(titles, phases, strict=True))
+    others = {"evaluate": meaning.evaluate, "convert": meaning.convert}
+    return columns | {title: settings for title, settings in others.items() if settings is not None}
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    shown = str(value).lower() if isinstance(value, bool) else str(value)
+    return f"`{shown if len(shown) < 80 else shown[:77] + '...'}`".replace("|", "\\|")
+
+
+def _flags(table: Sequence[Flag]) -> str:
+    rows = []
+    for flag in table:
+        names = ", ".join(f"`{name}`" for name in flag.spellings)
+        default = "" if flag.default is None or flag.kind == SWITCH else f"`{_shown(flag.default)}`"
+        words = f"without effect here{': ' if flag.meaning else ''}{flag.meaning}" if flag.idle else flag.meaning
+        key = f"`{flag.key}`" if flag.key else ""
+        rows.append(f"| {names} | {default} | {words} | {key} |\n".replace("|  |", "| |"))
+    return "| flag | default | meaning | key here |\n|---|---|---|---|\n" + "".join(rows)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, tuple | list):
+        return " ".join(map(_shown, value))
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def main() -> None:
+    FOLDER.mkdir(exist_ok=True)
+    for name, text in pages().items():
+        (FOLDER / name).write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
