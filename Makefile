@@ -51,9 +51,9 @@ demo: $(TOOLKIT)
 test: try-horovod
 	$(TESTS) -m 'not thorough'
 
-# What needs size, many kills, many seeds or many processes.
+# What needs size, many kills, many seeds or many processes; generated input is four times as much.
 test-thorough: try-horovod
-	$(TESTS) -m thorough
+	HYPOTHESIS_PROFILE=more $(TESTS) -m 'thorough or hypothesis'
 
 # The trainer on torch_xla on the CPU, in an environment of its own, because it needs another torch.
 xla: $(READY)

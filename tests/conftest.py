@@ -22,8 +22,9 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # of models so small threads only
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a shell's background; commands would keep it so
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-settings.register_profile("default", deadline=None, derandomize="CI" in os.environ, max_examples=50)
-settings.register_profile("thorough", settings.get_profile("default"), max_examples=20 * 50)
+settings.register_profile("default", deadline=None, derandomize="CI" in os.environ, max_examples=25)
+settings.register_profile("more", settings.get_profile("default"), max_examples=100)  # make test-thorough
+settings.register_profile("thorough", settings.get_profile("default"), max_examples=1000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 

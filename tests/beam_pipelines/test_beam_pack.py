@@ -53,6 +53,7 @@ def test_the_files_are_those_of_the_command(place, tmp_path, flags, capsys):
     assert printed["shards_kept"] == "0"
 
 
+@pytest.mark.thorough
 def test_worker_processes_make_the_same_files(place, tmp_path):
     words = [str(place / "shards"), "--output", str(tmp_path / "out"), *FLAGS, *PROCESSES]
     done = subprocess.run(

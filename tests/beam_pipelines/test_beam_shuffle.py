@@ -63,6 +63,7 @@ def test_nothing_but_text_and_settings_matters(
     assert contents(tmp_path / "beam") == expected
 
 
+@pytest.mark.thorough
 def test_several_processes_make_the_same_and_print_only_the_result(
     corpus: list[Path], expected: dict[str, bytes], tmp_path: Path
 ) -> None:

@@ -77,6 +77,7 @@ def test_both_phases_are_made(store, text, local, bertdata):
     assert {"phase1/manifest.json", "phase2/MD5SUMS"} < set(expected)
 
 
+@pytest.mark.thorough
 @one_store
 def test_worker_processes_make_the_same_bytes(store, text, local, bertdata):
     expected = local.made(bertdata, *SMALL)

@@ -267,7 +267,7 @@ def protobufs_canonical_form(payload: bytes) -> bytes:
     return example_class().FromString(payload).SerializeToString(deterministic=True)
 
 
-@tries(3)
+@tries(3 / 2)
 @given(payload=payloads())
 def test_the_canonical_form_is_protobufs_deterministic_serialisation(payload):
     expected = frame(protobufs_canonical_form(payload))
@@ -286,7 +286,7 @@ def test_the_canonical_form_of_records_does_not_depend_on_their_number(payload, 
 
 
 @needs_kernels
-@tries(3)
+@tries(3 / 2)
 @given(
     payload=payloads([*KEYS, *KEYS_THAT_BEGIN_ALIKE]),
     places=st.lists(st.tuples(st.floats(0, 1), st.integers(0, 255)), max_size=2),

@@ -75,7 +75,7 @@ def texts_with_vocabulary(draw: st.DrawFn) -> tuple[list[bytes], bytes]:
     return inputs, draw(vocabularies(b" ".join(inputs)))
 
 
-@tries(4)
+@tries(2)
 @given(texts_with_vocabulary(), dialects, st.booleans())
 def test_engines_find_the_same_ids_sentences_and_documents(case, dialect, lower_case):
     inputs, lines = case
@@ -100,7 +100,7 @@ def words_with_vocabulary(draw: st.DrawFn) -> tuple[list[str], bytes]:
     return pieces, draw(vocabularies(text.encode()))
 
 
-@tries(4)
+@tries(2)
 @given(words_with_vocabulary(), dialects, st.booleans())
 def test_engines_find_the_same_ids_of_each_text(case, dialect, lower_case):
     words, lines = case

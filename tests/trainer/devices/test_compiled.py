@@ -44,6 +44,7 @@ def test_losses_of_a_compiled_run_are_those_of_a_plain_run(trainer, training_set
     assert_same_losses(tmp_path / "plain", tmp_path / "compiled")
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("without_inductor")
 def test_training_and_evaluation_have_a_graph_for_each_budget(trainer, training_set, tmp_path):
     run = (*NO_DROPOUT, "--accumulation=2", "--num-hidden-layers=1", "--steps=4")

@@ -135,6 +135,7 @@ def test_the_calls_of_the_tiny_configuration_are_the_golden_files(monkeypatch, t
     compare("ipu_tiny", recorded_run(monkeypatch, tmp_path, long_set, *TINY))
 
 
+@pytest.mark.thorough
 def test_the_calls_of_the_large_configuration_are_the_golden_files(monkeypatch, tmp_path, long_set):
     compare("ipu_large", recorded_run(monkeypatch, tmp_path, long_set, *LARGE))
 

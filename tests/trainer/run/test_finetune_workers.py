@@ -139,6 +139,7 @@ def test_sigterm_to_one_worker_stops_both_in_the_same_micro_batch(launcher, comm
     assert not (tmp_path / "run" / "predictions.json").exists()
 
 
+@pytest.mark.thorough
 def test_sigterm_saves_and_the_run_goes_on_to_the_same_bits(trainer, command, tmp_path, monkeypatch):
     assert trainer(*command("classification", "whole")).status == 0
     forward, passes = BertForSequenceClassification.forward, []

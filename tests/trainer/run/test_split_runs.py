@@ -105,6 +105,7 @@ def test_each_stage_takes_its_share_of_memory_until_the_checkpoint_is_saved(trai
         assert noted["peak"] - noted["before"] <= 1.15 * share + 100e6, (rank, noted, share)
 
 
+@pytest.mark.thorough
 def test_two_workers_time_layers_and_bandwidth_together_and_train_by_the_plan(tmp_path):
     run = ("pretrain", *RANNC, f"--output-dir={tmp_path / 'run'}", "--num-hidden-layers=3")
     more = ("--strategy=pipelined", "--profile-layers", "--precision=bf16")

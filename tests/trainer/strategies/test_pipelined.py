@@ -32,9 +32,9 @@ FP16 = {"precision": "fp16", "init_loss_scale": 2.0**24}
 # With one micro-batch every sum has the same order as in one process.
 EXACT = {
     "lamb": Trial(stages=2, micro_batches=1, updates=3, model=DROPOUT),
-    "bf16": Trial(stages=2, micro_batches=1, updates=3, model=DROPOUT, settings=BF16 | ADAMW),
-    "pre-norm": Trial(stages=2, micro_batches=1, updates=3, model=DROPOUT | PRE_NORM),
-    "pre-norm bf16": Trial(stages=2, micro_batches=1, updates=3, model=PRE_NORM, settings=BF16 | ADAMW),
+    "pre-norm bf16": Trial(
+        stages=2, micro_batches=1, updates=3, model=DROPOUT | PRE_NORM, settings=BF16 | ADAMW
+    ),
     "rows": Trial(stages=2, micro_batches=1, updates=3, model=DROPOUT, settings={"rows": True}),
 }
 CLOSE = {

@@ -32,7 +32,7 @@ TWENTY = {
     "bf16": Trial(settings={"precision": "bf16"}),
     "bf16 adamw": Trial(settings={"precision": "bf16", "optimiser": "adamw", "clipping": "per_update"}),
 }
-FEW = {name: replace(TWENTY[name], updates=3) for name in ("lamb", "adamw", "without dropout", "bf16")}
+FEW = {name: replace(TWENTY[name], updates=3) for name in ("lamb", "without dropout", "bf16")}
 TRIALS = {
     **{f"{name}, twenty": trial for name, trial in TWENTY.items()},
     **FEW,
