@@ -55,7 +55,7 @@ def test_every_key_is_in_a_section():
     assert sorted([*own, "device_options"]) == sorted(OWN_KEYS)
     options = {name for section in DEVICE_SECTIONS for name in section_keys(section)}
     assert options == set(device_option_properties())
-    assert [field.name for field in fields(Config)] == [*SECTIONS, *DEVICE_SECTIONS, "ignored"]
+    assert [field.name for field in fields(Config)] == [*SECTIONS, *DEVICE_SECTIONS]
 
 
 def test_a_configuration_never_changes():
