@@ -37,7 +37,7 @@ def segment(
     if workers < 1:
         raise SettingsError(f"workers is {workers}, expected 1 or more")
     if not files:
-        raise MissingInputError("no files given")
+        raise MissingInputError("no extracted files given")
     text = TextDirectory(directory, plan_text(files, settings, kinds))
     try:
         return _run(files, text, load_splitter, workers, progress or (lambda size: None))
