@@ -70,7 +70,9 @@ def segment(
     settings = SegmentSettings(**typed_values(SegmentSettings, chosen))
     tables = optional_path(punkt_tables)
     given_books = [] if books is None else paths_of(books)
-    files, kinds = find_text(paths_of(sources), input_kind or ARTICLES, given_books, tables)
+    files, kinds = find_text(
+        paths_of(sources), ARTICLES if input_kind is None else input_kind, given_books, tables
+    )
     sizes, tell = storage.each(files, storage.size), progress or silent
     finished, done, total = iter(files), 0, sum(sizes)
     tell(StepProgress(stage=STAGE, done=0, total=total))
