@@ -15,6 +15,7 @@ from bertdata.cli.common.parser import (
     add_skip_bad_inputs,
 )
 from bertdata.cli.common.text_flags import (
+    add_books,
     add_segment_settings,
     given_segment_settings,
 )
@@ -34,8 +35,8 @@ EXAMPLE = """\
       --output shards --vocab vocab.txt --recipe habana"""
 
 SUMMARY = """\
-Makes the shards, manifest.json and MD5SUMS of bertdata create on any Beam runner. From a dump or from
-extracted articles it also makes the files of bertdata extract and bertdata segment. All bytes are the
+Makes the shards, manifest.json and MD5SUMS of bertdata create on any Beam runner. From a dump, extracted
+articles or plain text it also makes the files of bertdata extract and bertdata segment. All bytes are the
 same as theirs. NVIDIA's test shards become a dataset of their own, OUTPUT.test. Flags that are not
 listed here go to Beam and its runner (--runner, --direct_num_workers, --dask_workers, ...;
 docs/running.md).
@@ -44,11 +45,12 @@ With --shuffle global, documents are first mixed over the whole corpus. The resu
 
 INPUT_KINDS = """\
 parts (default): text with one sentence a line; articles: extracted files, or directories of them, as
-bertdata extract writes them; dump: one Wikipedia dump, whose ranges all workers extract, as bertdata
+bertdata extract writes them; text: plain-text files, or directories of them (*.txt), each file one
+document; dump: one Wikipedia dump, whose ranges all workers extract, as bertdata
 extract does"""
 
 DUMP_FLAGS = ("extractor", "date", "templates", "skip_page")
-TEXT_FLAGS = ("text", "text_recipe", "punkt_tables")
+TEXT_FLAGS = ("text", "text_recipe", "books", "punkt_tables")
 NVIDIA_TEXT = ("nvidia", "habana")
 """The recipes with NVIDIA's text stage; all others have MLPerf's."""
 
@@ -65,7 +67,7 @@ def make_parser(arguments: Sequence[str] = ()) -> Parser:
         help="input files, patterns or URLs; several by spaces, commas or repetition; sorted before use",
     )
     parser.add_argument(
-        "--input-kind", choices=("dump", "articles", "parts"), default="parts", help=INPUT_KINDS
+        "--input-kind", choices=("dump", "articles", "text", "parts"), default="parts", help=INPUT_KINDS
     )
     parser.add_argument("--output", required=True, metavar="DIR", help="directory of the dataset, or its URL")
     parser.add_argument(
@@ -84,7 +86,9 @@ def make_parser(arguments: Sequence[str] = ()) -> Parser:
 
 
 def _add_text_flags(parser: argparse.ArgumentParser) -> None:
-    text = parser.add_argument_group("text", "from articles to parts; for --input-kind articles and dump")
+    text = parser.add_argument_group(
+        "text", "from articles or plain text to parts; for --input-kind articles, text and dump"
+    )
     text.add_argument(
         "--text",
         metavar="DIR",
@@ -96,6 +100,7 @@ def _add_text_flags(parser: argparse.ArgumentParser) -> None:
         choices=TEXT_RECIPES,
         help="recipe of the text stage (default: nvidia for the recipes nvidia and habana, else mlperf)",
     )
+    add_books(text)
     add_segment_settings(text, skip=("recipe",))
     add_punkt_tables(text)
     dump = parser.add_argument_group("extraction", "from a dump to articles; for --input-kind dump")
@@ -125,7 +130,7 @@ def _refuse_flags_of_other_kinds(flags: argparse.Namespace) -> None:
     text = [name for name in TEXT_FLAGS if getattr(flags, name)]
     text += given_segment_settings(flags, skip=("recipe",))
     dump = [name for name in DUMP_FLAGS if getattr(flags, name) is not None]
-    for names, kinds in ((dump, ("dump",)), (text, ("articles", "dump"))):
+    for names, kinds in ((dump, ("dump",)), (text, ("articles", "text", "dump"))):
         if names and flags.input_kind not in kinds:
             raise SettingsError(
                 f"--{names[0].replace('_', '-')} goes with --input-kind {' or '.join(kinds)}, "

@@ -1,4 +1,4 @@
-"""A dump, articles or parts to shards on any Beam runner (``python -m beam_pipelines.prepare``)."""
+"""A dump, articles, text or parts to shards on any Beam runner (``python -m beam_pipelines.prepare``)."""
 
 import argparse
 import sys
@@ -34,7 +34,7 @@ from bertdata.io.assets import find_punkt_tables, find_vocabulary
 from bertdata.io.manifest_file import MANIFEST_NAME, parse_json
 from bertdata.io.terminal import NOTHING_WRITTEN, say, say_error, say_text
 from bertdata.text.fewer_eval_articles import with_remedy
-from bertdata.text.reading import check_beginnings, find_extracted_files
+from bertdata.text.input_kinds import ARTICLES, KINDS, TEXT, check_beginnings, find_inputs
 from bertdata.text.settings import SegmentCounts, SegmentSettings
 
 SetsOf = Callable[[list[str]], tuple[PartSet, ...]]
@@ -66,6 +66,8 @@ def prepare(arguments: list[str]) -> int:
     early = sets_of([])
     if text is not None:
         check_text(flags.text, flags.punkt_tables, targets_of(early))
+    if flags.input_kind == "dump":
+        check_books(flags.books)
     for warning in plan_warnings(early[0].targets, flags.vocab):
         say_error(f"{PROGRAM}: warning: {warning}")
     silence_lost_connections()
@@ -100,7 +102,7 @@ def run(
     try:
         metrics += make_datasets(pipeline, source, sets)
     except TooFewArticles as error:
-        raise with_remedy(error, source.files) from None
+        raise with_remedy(error, source.files, source.kinds) from None
     for target in targets_of(sets):
         path = storage.join(target.dataset.directory, MANIFEST_NAME)
         say(summary(target.dataset.directory, parse_json(storage.read_bytes(path), path)))
@@ -127,7 +129,7 @@ def preview_run(
         return
     source = plan_source(flags, text)
     if source.stage is not None:
-        check_beginnings(source.files)
+        check_beginnings(source.files, source.kinds)
     say(*source.notes)
     previews: list[Preview] = []
     estimate: list[str] = []
@@ -153,9 +155,17 @@ def check_text(directory: str, punkt_tables: str | None, targets: tuple[Target, 
     find_punkt_tables(punkt_tables)  # fetched once, before the workers need them
 
 
+def check_books(patterns: list[str]) -> None:
+    """Raise now the errors that would end a run only when the dump is extracted."""
+    for path in KINDS[TEXT].find(patterns):
+        KINDS[TEXT].check_beginning(path)
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PipelineInput:
     """The parts to make shards of; ``stage`` makes them from ``files``, or is None where they exist.
+
+    kinds: of the files, as in ``bertdata.text.input_kinds``.
 
     counts: of an earlier run of the text stage, whose finished directory is used. notes: on parts of a given
     directory that are left out.
@@ -163,21 +173,23 @@ class PipelineInput:
 
     parts: list[str]
     files: list[str]
+    kinds: list[str]
     stage: TextStage | None
     counts: SegmentCounts | None = None
     notes: tuple[str, ...] = ()
 
 
 def plan_source(flags: argparse.Namespace, text: SegmentSettings | None) -> PipelineInput:
-    """Find the parts, or plan them from the extracted files."""
+    """Find the parts, or plan them from the files of text; a dump's are its extracted articles."""
     if text is None:
         given = find_parts(flags.input)
-        return PipelineInput(parts=given.parts, files=[], stage=None, notes=given.notes)
-    files = find_extracted_files(flags.input)
-    stage = plan_text_stage(files, flags.text, text, flags.engine, flags.punkt_tables)
+        return PipelineInput(parts=given.parts, files=[], kinds=[], stage=None, notes=given.notes)
+    kind = ARTICLES if flags.input_kind == "dump" else flags.input_kind
+    files, kinds = find_inputs(flags.input, kind, flags.books)
+    stage = plan_text_stage(files, flags.text, text, flags.engine, flags.punkt_tables, kinds)
     if (finished := finished_text(stage, files)) is not None:
-        return PipelineInput(parts=stage.parts, files=files, stage=None, counts=finished.counts)
-    return PipelineInput(parts=stage.parts, files=files, stage=stage)
+        return PipelineInput(parts=stage.parts, files=files, kinds=kinds, stage=None, counts=finished.counts)
+    return PipelineInput(parts=stage.parts, files=files, kinds=kinds, stage=stage)
 
 
 def add_stages(
@@ -196,7 +208,8 @@ def add_stages(
         cited = find_sources(source.parts)
         sources = pipeline | "list sources" >> beam.Create([cited], reshuffle=False)
     else:
-        files = pipeline | "list files" >> beam.Create(list(enumerate(source.files)), reshuffle=False)
+        numbered = list(zip(range(len(source.files)), source.files, source.kinds, strict=True))
+        files = pipeline | "list files" >> beam.Create(numbered, reshuffle=False)
         parts, sources = files | "make parts" >> make_parts(source.stage)
     for one in sets:
         plan = one.tasks(flags)

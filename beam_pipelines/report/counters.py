@@ -59,6 +59,7 @@ DISTRIBUTIONS = {
 COUNTERS_OF_KIND = {
     "dump": (*DUMP_COUNTERS, *TEXT_COUNTERS, *SHARD_COUNTERS),
     "articles": (*TEXT_COUNTERS, *SHARD_COUNTERS),
+    "text": (*TEXT_COUNTERS, *SHARD_COUNTERS),
     "parts": tuple(SHARD_COUNTERS),
     "dataset": tuple(PACK_COUNTERS),
 }

@@ -1,4 +1,4 @@
-"""Extracted articles to parts and their manifest: clean and split, gather, write.
+"""Articles, or other documents, to parts and their manifest: clean and split, gather, write.
 
 Numbers given at launch decide the order: of the files, of their parts, and for NVIDIA's shards of the
 articles. Elements are whole files, or the articles of one file that belong to one shard.
@@ -20,11 +20,10 @@ from bertdata.dataset.sources import Sources
 from bertdata.io.file_check import FileEntry
 from bertdata.text.evaluation import eval_md5, eval_text
 from bertdata.text.parts import part_text
-from bertdata.text.plan import EVAL_MD5, EVAL_TEXT, deal_out
+from bertdata.text.plan import EVAL_MD5, EVAL_TEXT, NumberedFile, deal_out
 from bertdata.text.write_parts import MlperfStep
 from bertdata.text.write_shards import NvidiaStep
 
-NumberedFile = tuple[int, str]
 ShardPositions = tuple[Sequence[int], Sequence[int]]
 """For each article of a file: its shard, and its position among that shard's articles."""
 
@@ -35,13 +34,13 @@ def make_parts(stage: TextStage) -> beam.PTransform:
 
 
 class MakeParts(beam.PTransform):  # type: ignore[misc]
-    """Write MLPerf's parts, eval.txt and eval.md5 from numbered extracted files; the parts' paths.
+    """Write MLPerf's parts, eval.txt and eval.md5 from numbered files; the parts' paths.
 
     Second result: the manifests, when all is written.
 
     ::
 
-        (0, "extracted/AA/wiki_00") -> "results/part-00000-of-00500"
+        (0, "extracted/AA/wiki_00", "articles") -> "results/part-00000-of-00500"
     """
 
     def __init__(self, stage: TextStage) -> None:
@@ -76,7 +75,7 @@ class SplitFile(beam.DoFn):  # type: ignore[misc]
 
     ::
 
-        (3, "extracted/AA/wiki_03") -> (0, (3, text)), and tagged "withheld": (0, (3, [article, ...])),
+        (3, "AA/wiki_03", "articles") -> (0, (3, text)), and tagged "withheld": (0, (3, [article, ...])),
         "entries": (0, (3, TextInput(...)))
 
     The first number of an output is that of the part; all withheld articles and entries have key 0.
@@ -90,7 +89,7 @@ class SplitFile(beam.DoFn):  # type: ignore[misc]
         self._stage.load_splitter()
 
     def process(self, file: NumberedFile) -> Iterator[Any]:
-        number, path = file
+        number, path, _ = file
         with naming(path):
             text = self._step(file)
         count(text_amounts(text.counts))
@@ -133,7 +132,7 @@ class WriteEvaluation(beam.DoFn):  # type: ignore[misc]
 
 
 class MakeTextShards(beam.PTransform):  # type: ignore[misc]
-    """Write NVIDIA's text shards from numbered extracted files; results as from MakeParts.
+    """Write NVIDIA's text shards from numbered files; results as from MakeParts.
 
     One worker assigns articles to shards, from the numbers of sentences of all articles.
     """
@@ -182,7 +181,7 @@ class SplitArticles(beam.DoFn):  # type: ignore[misc]
         self._stage.load_splitter()
 
     def process(self, file: NumberedFile) -> Iterator[Any]:
-        number, path = file
+        number, path, _ = file
         with naming(path):
             text = self._step(file)
         count(text_amounts(text.counts))

@@ -17,7 +17,8 @@ Entry = tuple[int, TextInput] | FileEntry
 
 def input_entry(stage: TextStage, number: int, text: MlperfText | NvidiaText) -> beam.pvalue.TaggedOutput:
     """The entry of a file in the text manifest."""
-    entry = text_input(stage.plan.inputs[number], text.md5, text.counts)
+    plan = stage.plan
+    entry = text_input(plan.inputs[number], text.md5, text.counts, plan.kinds[number])
     return beam.pvalue.TaggedOutput("entries", (0, (number, entry)))
 
 

@@ -20,7 +20,7 @@ from bertdata.text.settings import SegmentCounts, SegmentSettings
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TextStage:
-    """The directory to make from ``files`` extracted files."""
+    """The directory to make from so many ``files``."""
 
     files: int
     text: TextDirectory
@@ -59,12 +59,13 @@ def plan_text_stage(
     settings: SegmentSettings,
     engine: Engine | None,
     punkt_tables: str | None = None,
+    kinds: Sequence[str] = (),
 ) -> TextStage:
-    """Plan the text stage for these extracted files.
+    """Plan the text stage for these files; kinds as in plan_text.
 
     InputError as from plan_text, DatasetError for a directory of other settings.
     """
-    text = TextDirectory(directory, plan_text(files, settings))
+    text = TextDirectory(directory, plan_text(files, settings, kinds))
     text.commit.refuse_others()
     return TextStage(
         files=len(files),

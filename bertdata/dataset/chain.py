@@ -23,6 +23,7 @@ from bertdata.errors import ManifestError, MissingInputError
 from bertdata.io import storage
 from bertdata.io.file_check import FileEntry, check_file, md5_of
 from bertdata.io.manifest_file import MANIFEST_NAME
+from bertdata.text.input_kinds import ARTICLES
 from bertdata.text.manifest import ARTICLES_COPY, TextManifest
 from bertdata.text.punkt.variants import variant_named
 from bertdata.wiki.articles.manifest import ArticlesManifest
@@ -107,10 +108,14 @@ class _Walk:
                 self._fault(path, "punkt", str(manifest.punkt), str(parts.punkt))
             manifest = parts
         if isinstance(manifest, TextManifest):
+            extracted = [one for one in manifest.inputs if one.kind == ARTICLES]
+            if not extracted:
+                self._end("the parts were made of plain text")
+                return
             articles = self._follow(manifest.articles_manifest, ARTICLES_COPY, "articles", ArticlesManifest)
             if not isinstance(articles, ArticlesManifest):
                 return
-            self._check_inputs(manifest.inputs, articles.files, "articles", ARTICLES_COPY)
+            self._check_inputs(extracted, articles.files, "articles", ARTICLES_COPY)
             manifest = articles
         if isinstance(manifest, ArticlesManifest):
             self._reach_dump(manifest)

@@ -1,5 +1,6 @@
-"""Extracted articles to parts with one sentence a line."""
+"""Extracted articles, or plain text, to parts with one sentence a line."""
 
+from collections.abc import Sequence
 from typing import cast
 
 from bertdata._native import Engine
@@ -18,10 +19,10 @@ from bertdata.steps.values import (
 )
 from bertdata.text import segment as text
 from bertdata.text.directory import TextDirectory
+from bertdata.text.input_kinds import ARTICLES, check_beginnings, find_inputs
 from bertdata.text.load_splitter import LoadSplitter
 from bertdata.text.plan import plan_text
 from bertdata.text.punkt.variants import Variant
-from bertdata.text.reading import check_beginnings, find_extracted_files
 from bertdata.text.settings import SegmentCounts, SegmentSettings
 
 STAGE = "segmenting"
@@ -31,6 +32,8 @@ def segment(
     sources: AnyPaths,
     output: AnyPath,
     *,
+    input_kind: str | None = None,
+    books: AnyPaths | None = None,
     recipe: str | None = None,
     eval_articles: int | None = None,
     block_size: float | None = None,
@@ -44,11 +47,12 @@ def segment(
     engine: Engine | None = None,
     progress: OnProgress | None = None,
 ) -> SegmentCounts:
-    """Write the parts of the extracted files into ``output``, as ``bertdata segment`` does.
+    """Write the parts of the files into ``output``, as ``bertdata segment`` does.
 
-    sources: extracted files, or directories of them. A setting that is None has its default:
-    SegmentSettings says which and what each means. punkt_tables: directory or URL of NLTK's English
-    punkt_tab tables. What an earlier run finished is kept.
+    sources: extracted files, or directories of them; with input_kind "text", plain-text files, one
+    document each, or directories of them. books: such text files beside the sources, read before them. A
+    setting that is None has its default: SegmentSettings says which and what each means. punkt_tables:
+    directory or URL of NLTK's English punkt_tab tables. What an earlier run finished is kept.
     """
     processes = workers_of(workers)
     check_engine(engine)
@@ -65,7 +69,10 @@ def segment(
     chosen = {name: value for name, value in given.items() if value is not None}
     settings = SegmentSettings(**typed_values(SegmentSettings, chosen))
     tables = optional_path(punkt_tables)
-    files = find_text(paths_of(sources), tables)
+    given_books = [] if books is None else paths_of(books)
+    files, kinds = find_text(
+        paths_of(sources), ARTICLES if input_kind is None else input_kind, given_books, tables
+    )
     sizes, tell = storage.each(files, storage.size), progress or silent
     finished, done, total = iter(files), 0, sum(sizes)
     tell(StepProgress(stage=STAGE, done=0, total=total))
@@ -80,24 +87,33 @@ def segment(
         path_of(output),
         settings,
         LoadSplitter(cast(Variant, settings.punkt), engine, tables),
+        kinds=kinds,
         workers=processes,
         progress=show,
     )
 
 
-def find_text(sources: list[str], punkt_tables: str | None) -> list[str]:
-    """The extracted files; the Punkt tables are fetched once, before the workers look for them."""
-    files = find_extracted_files(sources)
+def find_text(
+    sources: list[str], kind: str, books: list[str], punkt_tables: str | None
+) -> tuple[list[str], list[str]]:
+    """The files and their kinds; the Punkt tables are fetched once, before the workers look for them."""
+    found = find_inputs(sources, kind, books)
     find_punkt_tables(punkt_tables)
-    return files
+    return found
 
 
 def preview_segment(
-    sources: list[str], output: str, settings: SegmentSettings, punkt_tables: str | None
+    sources: list[str],
+    output: str,
+    settings: SegmentSettings,
+    punkt_tables: str | None,
+    *,
+    input_kind: str = ARTICLES,
+    books: Sequence[str] = (),
 ) -> list[str]:
     """The lines on what would be read and written; errors as from segment."""
-    files = find_text(sources, punkt_tables)
-    plan = plan_text(files, settings)
+    files, kinds = find_text(sources, input_kind, list(books), punkt_tables)
+    plan = plan_text(files, settings, kinds)
     TextDirectory(output, plan).commit.refuse_others()
-    check_beginnings(files)
+    check_beginnings(files, kinds)
     return plan.lines(files, output)

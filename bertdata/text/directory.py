@@ -11,6 +11,7 @@ from bertdata.io.assets import PUNKT
 from bertdata.io.commit import Commit
 from bertdata.io.file_check import FileEntry, HashingSink, check_file, md5_of
 from bertdata.io.manifest_file import MANIFEST_NAME
+from bertdata.text.input_kinds import ARTICLES
 from bertdata.text.manifest import (
     ARTICLES_COPY,
     KIND,
@@ -31,7 +32,7 @@ class TextDirectory:
         self.plan = plan
         self._punkt = {"variant": plan.settings.punkt, "tables": dict(sorted(PUNKT.files.items()))}
         self._cited = None if plan.articles is None else md5_of(plan.articles)
-        terms = plan_terms(plan.settings.as_json(), self._punkt, self._cited, plan.inputs)
+        terms = plan_terms(plan.settings.as_json(), self._punkt, self._cited, plan.inputs, plan.kinds)
         self.commit = Commit(directory, KIND, terms, _manifest_terms, renamed={"punkt": ALIASES})
 
     @contextmanager
@@ -64,7 +65,7 @@ class TextDirectory:
         """
         plan = self.plan
         if plan.articles is not None:
-            _check_inputs(inputs, plan.articles)
+            _check_articles([one for one in inputs if one.kind == ARTICLES], plan.articles)
         manifest = TextManifest(
             settings=plan.settings.as_json(),
             punkt=self._punkt,
@@ -84,7 +85,7 @@ class TextDirectory:
         return manifest
 
 
-def _check_inputs(inputs: Sequence[TextInput], articles: bytes) -> None:
+def _check_articles(inputs: Sequence[TextInput], articles: bytes) -> None:
     listed = {entry.name: entry for entry in parse_articles_manifest(articles, ARTICLES_COPY).files}
     for item in inputs:
         entry = listed[item.name]

@@ -28,23 +28,26 @@ def quota(index: int, files: int, eval_articles: int) -> int:
     return int((index + 1) * eval_articles / files) - int(index * eval_articles / files)
 
 
-def withhold(text: bytes, index: int, files: int, eval_articles: int, name: str) -> SeparatedText:
+def withhold(
+    text: bytes, index: int, files: int, eval_articles: int, name: str, *, draws_rest: bool = True
+) -> SeparatedText:
     """The sentences of file ``index``, separated.
 
     A piece is what stands between two empty lines; what follows the last of them is one too, and may be
-    drawn, although it is empty. TooFewArticles when the file has fewer pieces than its quota: the
-    original would draw for ever.
+    drawn, although it is empty, but not without draws_rest. TooFewArticles when the file has fewer pieces
+    than its quota: the original would draw for ever.
     """
     articles = split_articles(text)
     wanted = quota(index, files, eval_articles)
-    if wanted > len(articles):
+    pieces = len(articles) if draws_rest else len(articles) - 1
+    if wanted > pieces:
         found = count_articles(articles)
         raise TooFewArticles(
             f"{name}: found {found} {'article' if found == 1 else 'articles'}, expected {wanted} or more, "
             f"this file's share of the {eval_articles} to withhold for evaluation; "
             "withhold fewer: --eval-articles N"
         )
-    drawn = _draw(wanted, len(articles), FIRST_SEED + SEED_STEP * index)
+    drawn = _draw(wanted, pieces, FIRST_SEED + SEED_STEP * index)
     return SeparatedText(
         training=b"".join([a + b"\n\n" for number, a in enumerate(articles) if number not in drawn]),
         withheld=[articles[number] for number in sorted(drawn)],

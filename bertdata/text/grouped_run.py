@@ -17,6 +17,7 @@ from bertdata.text.directory import TextDirectory
 from bertdata.text.manifest import TextInput, TextManifest, text_input
 from bertdata.text.mlperf import MlperfText
 from bertdata.text.nvidia import NvidiaText
+from bertdata.text.plan import NumberedFile
 from bertdata.text.splitter import SplitterLoader
 
 Text = TypeVar("Text", MlperfText, NvidiaText)
@@ -64,7 +65,7 @@ class GroupedRun:
     def notes(
         self,
         groups: Sequence[Group],
-        step: Callable[[tuple[int, str]], Text],
+        step: Callable[[NumberedFile], Text],
         make: Callable[[Group, Iterator[Text]], Note],
         *,
         keep: bool = True,
@@ -77,7 +78,10 @@ class GroupedRun:
         note.
         """
         kept = self._kept(groups, is_whole) if keep else {}
-        work = [(n, self.files[n]) for group in groups if group.name not in kept for n in group.numbers]
+        kinds = self.text.plan.kinds
+        work = [
+            (n, self.files[n], kinds[n]) for group in groups if group.name not in kept for n in group.numbers
+        ]
         results = self._pool.in_order(step, work)
         for group in groups:
             note = kept.get(group.name)
@@ -97,7 +101,8 @@ class GroupedRun:
     def _noting(self, group: Group, texts: Iterator[Text], inputs: list[TextInput]) -> Iterator[Text]:
         """The texts of a group; each one's entry joins the inputs."""
         for number, text in zip(group.numbers, texts, strict=True):
-            inputs.append(text_input(self.text.plan.inputs[number], text.md5, text.counts))
+            plan = self.text.plan
+            inputs.append(text_input(plan.inputs[number], text.md5, text.counts, plan.kinds[number]))
             yield text
             self._progress(text.bytes_in)
 

@@ -1,4 +1,4 @@
-"""The manifest of a text directory: its parts, made of which extracted files, with which settings.
+"""The manifest of a text directory: its parts, made of which files, with which settings.
 
 Deterministic: no clock, no host, no path. Declared in ``schemas/text_manifest.json``.
 """
@@ -9,6 +9,7 @@ from typing import Any
 
 from bertdata.io.file_check import FileEntry, entries_json, parse_entries
 from bertdata.io.manifest_file import FORMAT_VERSION, dump_json, md5sums, parse_checked
+from bertdata.text.input_kinds import ARTICLES, told_kinds
 from bertdata.text.settings import SegmentCounts
 
 KIND = "text"
@@ -19,7 +20,7 @@ ARTICLES_COPY = "sources/articles.json"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TextInput:
-    """One extracted file and what the text stage found in it; counts as in SegmentCounts."""
+    """One file and what the text stage found in it; counts as in SegmentCounts, kind as in KINDS."""
 
     name: str
     bytes: int
@@ -29,9 +30,17 @@ class TextInput:
     withheld: int
     empty: int
     lines_outside: int
+    kind: str = ARTICLES
+
+    def as_json(self) -> dict[str, Any]:
+        """The entry in a manifest, which names every kind but articles."""
+        entry = asdict(self)
+        if self.kind == ARTICLES:
+            del entry["kind"]
+        return entry
 
 
-def text_input(name: str, md5: str, counts: SegmentCounts) -> TextInput:
+def text_input(name: str, md5: str, counts: SegmentCounts, kind: str) -> TextInput:
     """The entry of a file with these counts."""
     return TextInput(
         name=name,
@@ -42,6 +51,7 @@ def text_input(name: str, md5: str, counts: SegmentCounts) -> TextInput:
         withheld=counts.withheld,
         empty=counts.empty,
         lines_outside=counts.lines_outside,
+        kind=kind,
     )
 
 
@@ -67,9 +77,8 @@ class TextManifest:
 
     def terms(self) -> dict[str, Any]:
         """The plan as the commit protocol compares it with another."""
-        return plan_terms(
-            self.settings, self.punkt, self.articles_manifest, [one.name for one in self.inputs]
-        )
+        names, kinds = [one.name for one in self.inputs], [one.kind for one in self.inputs]
+        return plan_terms(self.settings, self.punkt, self.articles_manifest, names, kinds)
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -78,7 +87,7 @@ class TextManifest:
             "settings": self.settings,
             "punkt": self.punkt,
             "articles_manifest": self.articles_manifest,
-            "inputs": [asdict(entry) for entry in self.inputs],
+            "inputs": [entry.as_json() for entry in self.inputs],
             "files": entries_json(self.files),
             "totals": asdict(self.counts),
         }
@@ -92,15 +101,21 @@ class TextManifest:
 
 
 def plan_terms(
-    settings: dict[str, Any], punkt: dict[str, Any], articles_manifest: str | None, inputs: list[str]
+    settings: dict[str, Any],
+    punkt: dict[str, Any],
+    articles_manifest: str | None,
+    inputs: list[str],
+    kinds: list[str],
 ) -> dict[str, Any]:
     """All that a text directory's bytes depend on, but the contents of files without a manifest."""
+    told = told_kinds(kinds)
     return {
         **settings,
         "punkt": punkt["variant"],
         "punkt tables": punkt["tables"],
         "articles' manifest": articles_manifest,
         "inputs": inputs,
+        **({} if told is None else {"input kinds": told}),
     }
 
 

@@ -1,13 +1,12 @@
-"""MLPerf's text stage for one extracted file: stages 1 to 4 in a row."""
+"""MLPerf's text stage for one file: stages 1 to 4 in a row."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from bertdata.io.file_check import md5_of
-from bertdata.text.cleaning import clean
-from bertdata.text.doc_tags import strip_frame
 from bertdata.text.evaluation import withhold
-from bertdata.text.reading import check_articles_text, count_sentences, universal_newlines
+from bertdata.text.input_kinds import ARTICLES, KINDS
+from bertdata.text.reading import count_sentences
 from bertdata.text.settings import SegmentCounts
 
 
@@ -35,16 +34,22 @@ class MlperfText:
 
 
 def make_sentences(
-    data: bytes, name: str, index: int, files: int, eval_articles: int, split: Callable[[bytes, str], bytes]
+    data: bytes,
+    name: str,
+    index: int,
+    files: int,
+    eval_articles: int,
+    split: Callable[[bytes, str], bytes],
+    kind: str = ARTICLES,
 ) -> MlperfText:
-    """The sentences of extracted file ``index`` (from 0) of ``files``; ``split`` is Splitter.segment_lines.
+    """The sentences of file ``index`` (from 0) of ``files``; ``split`` is Splitter.segment_lines.
 
     InputError for bytes that are not UTF-8, a frame cut short, too few articles to withhold.
     """
-    check_articles_text(data, name)
-    stripped = strip_frame(data, name)
-    sentences = split(universal_newlines(clean(stripped.text)), name) + b"\n"
-    separated = withhold(sentences, index, files, eval_articles, name)
+    stripped = KINDS[kind].paragraphs(data, name)
+    sentences = split(stripped.text, name) + b"\n"
+    draws_rest = KINDS[kind].draws_rest
+    separated = withhold(sentences, index, files, eval_articles, name, draws_rest=draws_rest)
     return MlperfText(
         training=separated.training,
         withheld=separated.withheld,

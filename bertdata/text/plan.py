@@ -7,14 +7,18 @@ from dataclasses import asdict, dataclass
 from bertdata.errors import InputError, MissingInputError
 from bertdata.io import storage
 from bertdata.io.manifest_file import MANIFEST_NAME, parse_json
+from bertdata.text.input_kinds import ARTICLES, told_kinds
 from bertdata.text.nvidia_sharding import distribute
 from bertdata.text.parts import part_name, plan_parts
 from bertdata.text.settings import SegmentSettings
-from bertdata.wiki.articles.manifest import KIND as ARTICLES
+from bertdata.wiki.articles.manifest import KIND as ARTICLES_MANIFEST
 from bertdata.wiki.articles.manifest import parse_articles_manifest
 
 EVAL_TEXT = "eval.txt"
 EVAL_MD5 = "eval.md5"
+
+NumberedFile = tuple[int, str, str]
+"""A file to read: its number among all, its path, its kind."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -23,13 +27,15 @@ class TextPlan:
 
     names: of the parts, or of the training and then the test shards; part_of: for each file the index
     of its part among them, empty for nvidia, where each article goes its own way. inputs: names of the
-    files for the manifest; articles: the manifest that lists them, None where they have none.
+    files for the manifest; kinds: of the files, as in ``input_kinds``; articles: the manifest that lists
+    those that are articles, None where they have none.
     """
 
     settings: SegmentSettings
     names: list[str]
     part_of: list[int]
     inputs: list[str]
+    kinds: list[str]
     articles: bytes | None
 
     def lines(self, files: Sequence[str], directory: str) -> list[str]:
@@ -37,8 +43,9 @@ class TextPlan:
         given = ", ".join(f"{name} {value}" for name, value in asdict(self.settings).items())
         written = [*self.names, *((EVAL_TEXT, EVAL_MD5) if self.part_of else ())]
         there = set(storage.list_files(directory))
+        told = "" if told_kinds(self.kinds) is None else f", input kinds {told_kinds(self.kinds)}"
         return [
-            f"{directory}: text: {given}",
+            f"{directory}: text: {given}{told}",
             *(f"  read  {path} ({storage.size(path)} bytes)" for path in files),
             f"{directory}: {len(written)} text files to write, {len(there & set(written))} of them in place "
             "of one that is there",
@@ -46,19 +53,49 @@ class TextPlan:
         ]
 
 
-def plan_text(files: Sequence[str], settings: SegmentSettings) -> TextPlan:
-    """The plan for these files.
+def plan_text(files: Sequence[str], settings: SegmentSettings, kinds: Sequence[str] = ()) -> TextPlan:
+    """The plan for these files, of these kinds; all are articles where none is given.
 
     InputError for a first file that is larger than a block (mlperf), and for a file of another size than
     the manifest of its directory lists.
     """
-    inputs, articles = find_articles(files)
+    kinds = list(kinds) or [ARTICLES] * len(files)
+    inputs, articles = _name_inputs(files, kinds)
     if settings.recipe == "nvidia":
         names, part_of = shard_names(settings), []
     else:
         part_of = plan_parts(storage.each(files, storage.size), settings.block_size, files)
         names = [part_name(number) for number in range(max(part_of) + 1)]
-    return TextPlan(settings=settings, names=names, part_of=part_of, inputs=inputs, articles=articles)
+    return TextPlan(
+        settings=settings, names=names, part_of=part_of, inputs=inputs, kinds=kinds, articles=articles
+    )
+
+
+def _name_inputs(files: Sequence[str], kinds: Sequence[str]) -> tuple[list[str], bytes | None]:
+    """Names of the files, each relative to those of its kind, and the manifest of the articles among them."""
+    names: dict[int, str] = {}
+    manifest = None
+    for kind in dict.fromkeys(kinds):
+        numbers = [number for number, one in enumerate(kinds) if one == kind]
+        paths = [files[number] for number in numbers]
+        if kind == ARTICLES:
+            named, manifest = find_articles(paths)
+        else:
+            named = _relative_names(paths)
+        names.update(zip(numbers, named, strict=True))
+    return [names[number] for number in range(len(files))], manifest
+
+
+def _relative_names(files: Sequence[str]) -> list[str]:
+    """Names of the files relative to the deepest directory that holds all of them."""
+    split = [path.split("/") for path in files]
+    depth = len(_common_directory(split))
+    return ["/".join(components[depth:]) for components in split]
+
+
+def _common_directory(split: Sequence[list[str]]) -> list[str]:
+    """The deepest directory that holds all of the paths, all in components."""
+    return os.path.commonprefix([components[:-1] for components in split])  # noqa: RUF071 - of lists
 
 
 def find_articles(files: Sequence[str]) -> tuple[list[str], bytes | None]:
@@ -68,7 +105,7 @@ def find_articles(files: Sequence[str]) -> tuple[list[str], bytes | None]:
     to the manifest's directory, without one to the former: they do not depend on where that lies.
     """
     split = [path.split("/") for path in files]
-    common = os.path.commonprefix([components[:-1] for components in split])  # noqa: RUF071 - of lists
+    common = _common_directory(split)
     for depth in (len(common), len(common) - 1):
         if depth < 0:
             continue
@@ -77,7 +114,7 @@ def find_articles(files: Sequence[str]) -> tuple[list[str], bytes | None]:
         articles = _listing_of(root, files, names)
         if articles is not None:
             return names, articles
-    return ["/".join(components[len(common) :]) for components in split], None
+    return _relative_names(files), None
 
 
 def _listing_of(root: str, files: Sequence[str], names: list[str]) -> bytes | None:
@@ -87,7 +124,7 @@ def _listing_of(root: str, files: Sequence[str], names: list[str]) -> bytes | No
         data = storage.read_bytes(path)
     except MissingInputError:
         return None
-    if parse_json(data, path).get("kind") != ARTICLES:
+    if parse_json(data, path).get("kind") != ARTICLES_MANIFEST:
         return None
     listed = {entry.name: entry.bytes for entry in parse_articles_manifest(data, path).files}
     if not listed.keys() >= set(names):

@@ -18,21 +18,34 @@ def find_extracted_files(patterns: Iterable[str]) -> list[str]:
     articles are withheld. MissingInputError for a pattern that names nothing and for a directory
     without such files; SettingsError for a file that is named twice.
     """
+    missing = "no extracted files found, expected <XX>/wiki_<nn> as bertdata extract writes them"
+    return find_named_files(patterns, _EXTRACTED_NAME, missing)
+
+
+def find_named_files(patterns: Iterable[str], name: re.Pattern[str], missing: str) -> list[str]:
+    """The files named, and those of a fitting name below the directories named, sorted by path.
+
+    missing: the message for a directory without any. Other errors as from find_extracted_files.
+    """
     found: list[str] = []
     for path in storage.expand(list(patterns)):
-        found.extend(_files_below(path) if storage.is_directory(path) else [path])
-    repeated = next((path for path, following in pairwise(sorted(found)) if path == following), None)
+        found.extend(_files_below(path, name, missing) if storage.is_directory(path) else [path])
+    found.sort()
+    refuse_repeated(found)
+    return found
+
+
+def refuse_repeated(files: Iterable[str]) -> None:
+    """SettingsError for a file that is named twice."""
+    repeated = next((path for path, following in pairwise(sorted(files)) if path == following), None)
     if repeated is not None:
         raise SettingsError(f"{repeated}: named twice; its articles would be written twice")
-    return sorted(found)
 
 
-def _files_below(directory: str) -> list[str]:
-    names = [name for name in storage.list_files(directory) if _EXTRACTED_NAME.fullmatch(name)]
+def _files_below(directory: str, pattern: re.Pattern[str], missing: str) -> list[str]:
+    names = [name for name in storage.list_files(directory) if pattern.fullmatch(name)]
     if not names:
-        raise MissingInputError(
-            f"{directory}: no extracted files found, expected <XX>/wiki_<nn> as bertdata extract writes them"
-        )
+        raise MissingInputError(f"{directory}: {missing}")
     return [storage.join(directory, name) for name in names]
 
 
@@ -50,10 +63,9 @@ def check_articles_text(data: bytes, name: str) -> None:
         raise InputError.not_utf8(name, data, error.start, remedy) from None
 
 
-def check_beginnings(files: Iterable[str]) -> None:
-    """The check of files that are not read yet, by their first bytes, for a dry run."""
-    for path in files:
-        check_beginning(path, expected=EXPECTED, json_remedy=_JSON_REMEDY)
+def check_articles_beginning(path: str) -> None:
+    """The check of a file that is not read yet, by its first bytes, for a dry run."""
+    check_beginning(path, expected=EXPECTED, json_remedy=_JSON_REMEDY)
 
 
 def universal_newlines(data: bytes) -> bytes:

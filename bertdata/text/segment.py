@@ -1,4 +1,4 @@
-"""The text stage as a whole: extracted files in, parts or shards out."""
+"""The text stage as a whole: articles or other documents in, parts or shards out."""
 
 from collections.abc import Callable, Sequence
 
@@ -23,11 +23,13 @@ def segment(
     settings: SegmentSettings,
     load_splitter: SplitterLoader,
     *,
+    kinds: Sequence[str] = (),
     workers: int = 1,
     progress: OnFileDone | None = None,
 ) -> SegmentCounts:
-    """Write the parts, or the shards, of the extracted files, in their order, into a directory.
+    """Write the parts, or the shards, of the files, in their order, into a directory.
 
+    kinds: of the files, as in ``input_kinds``; all are extracted articles where none is given.
     The same bytes for any number of workers. A run that goes on after a crash keeps what is finished; a
     finished directory of the same plan and the same inputs is known by its manifest, and nothing is
     done. InputError and its like for data at fault; DatasetError when the directory holds something else.
@@ -36,11 +38,11 @@ def segment(
         raise SettingsError(f"workers is {workers}, expected 1 or more")
     if not files:
         raise MissingInputError("no extracted files given")
-    text = TextDirectory(directory, plan_text(files, settings))
+    text = TextDirectory(directory, plan_text(files, settings, kinds))
     try:
         return _run(files, text, load_splitter, workers, progress or (lambda size: None))
     except TooFewArticles as error:
-        raise with_remedy(error, files, workers) from None
+        raise with_remedy(error, files, text.plan.kinds, workers) from None
 
 
 def _run(

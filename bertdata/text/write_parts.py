@@ -11,7 +11,7 @@ from bertdata.text.evaluation import eval_md5, eval_text
 from bertdata.text.grouped_run import Group, GroupedRun, Note
 from bertdata.text.mlperf import MlperfText, make_sentences
 from bertdata.text.parts import part_text
-from bertdata.text.plan import EVAL_MD5, EVAL_TEXT
+from bertdata.text.plan import EVAL_MD5, EVAL_TEXT, NumberedFile
 from bertdata.text.splitter import SplitterLoader
 
 EVAL = (EVAL_TEXT, EVAL_MD5)
@@ -19,16 +19,17 @@ EVAL = (EVAL_TEXT, EVAL_MD5)
 
 @dataclass(frozen=True, slots=True)
 class MlperfStep:
-    """Number and path of a file, one of ``files``, to its sentences."""
+    """Number, path and kind of a file, one of ``files``, to its sentences."""
 
     files: int
     eval_articles: int
     load_splitter: SplitterLoader
 
-    def __call__(self, work: tuple[int, str]) -> MlperfText:
-        index, path = work
+    def __call__(self, work: NumberedFile) -> MlperfText:
+        index, path, kind = work
         split = self.load_splitter().segment_lines
-        return make_sentences(storage.read_bytes(path), path, index, self.files, self.eval_articles, split)
+        data = storage.read_bytes(path)
+        return make_sentences(data, path, index, self.files, self.eval_articles, split, kind)
 
 
 def write_parts(run: GroupedRun) -> list[FileEntry]:

@@ -11,7 +11,7 @@ from bertdata.io.entry_json import parse_numbers
 from bertdata.io.file_check import FileEntry, HashingSink
 from bertdata.text.grouped_run import Group, GroupedRun, Note
 from bertdata.text.nvidia import NvidiaText, make_articles
-from bertdata.text.plan import deal_out
+from bertdata.text.plan import NumberedFile, deal_out
 from bertdata.text.splitter import SplitterLoader
 from bertdata.text.spool import Spool
 
@@ -21,13 +21,13 @@ GROUP_FILES = 64
 
 @dataclass(frozen=True, slots=True)
 class NvidiaStep:
-    """Number and path of a file to its articles."""
+    """Number, path and kind of a file to its articles."""
 
     load_splitter: SplitterLoader
 
-    def __call__(self, work: tuple[int, str]) -> NvidiaText:
-        _, path = work
-        return make_articles(storage.read_bytes(path), path, self.load_splitter().segment_lines)
+    def __call__(self, work: NumberedFile) -> NvidiaText:
+        _, path, kind = work
+        return make_articles(storage.read_bytes(path), path, self.load_splitter().segment_lines, kind)
 
 
 def write_shards(run: GroupedRun) -> list[FileEntry]:

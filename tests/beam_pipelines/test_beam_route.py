@@ -259,8 +259,12 @@ def test_a_dump_at_fault_fails_the_run_by_name(
     [
         ("dump", ("--input", "gs://bucket/dump.xml"), "--input-kind dump takes one dump, not 2"),
         ("articles", ("--date", "2020-01-01"), "--date goes with --input-kind dump, not with articles"),
-        ("parts", ("--eval-articles", "0"), "--eval-articles goes with --input-kind articles or dump"),
-        ("parts", ("--text", "x"), "--text goes with --input-kind articles or dump, not with parts"),
+        (
+            "parts",
+            ("--eval-articles", "0"),
+            "--eval-articles goes with --input-kind articles or text or dump",
+        ),
+        ("parts", ("--text", "x"), "--text goes with --input-kind articles or text or dump, not with parts"),
         ("articles", ("--block-size", "0"), "block_size is 0.0 MiB, expected more than 0"),
         ("articles", ("--text", "OUTPUT/text"), "OUTPUT/text: lies within the dataset"),
     ],

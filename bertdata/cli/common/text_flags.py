@@ -4,10 +4,26 @@ import argparse
 from dataclasses import fields
 from typing import Any
 
+from bertdata.text.input_kinds import KINDS
 from bertdata.text.settings import PUNKT_NAMES, TEXT_RECIPES, SegmentSettings
 
 _CHOICES = {"recipe": TEXT_RECIPES, "punkt": PUNKT_NAMES}
+INPUT_KIND_HELP = """\
+articles (default): extracted files; text: plain-text files (of a directory, *.txt), each one document"""
+BOOKS_HELP = """\
+plain-text files, each one document, or a directory of them (*.txt), beside articles: they are read first, as
+NVIDIA's and Habana's wiki_books does; may be repeated"""
 _METAVARS = {int: "N", float: "X", str: "NAME"}
+
+
+def add_input_kind(parser: argparse._ActionsContainer) -> None:
+    """The flag for the kind of the input files."""
+    parser.add_argument("--input-kind", choices=tuple(KINDS), default="articles", help=INPUT_KIND_HELP)
+
+
+def add_books(parser: argparse._ActionsContainer) -> None:
+    """The flag for plain-text files beside other input."""
+    parser.add_argument("--books", action="append", default=[], metavar="FILE|DIR", help=BOOKS_HELP)
 
 
 def add_segment_settings(parser: argparse._ActionsContainer, *, skip: tuple[str, ...] = ()) -> None:

@@ -1,22 +1,22 @@
 """NVIDIA's text stage: formatted articles, and their deterministic shards."""
 
-from collections import defaultdict
 from functools import partial
 from pathlib import Path
-from statistics import median
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bertdata.errors import InputError
-from bertdata.text.nvidia import format_articles, formatted_text, make_articles
+from bertdata.text.nvidia import make_articles
+from bertdata.text.nvidia_format import format_articles, formatted_text
 from bertdata.text.nvidia_sharding import distribute
 from bertdata.text.reading import find_extracted_files
 from bertdata.text.segment import segment
 from bertdata.text.settings import SegmentSettings
 from tests.support.commands import contents
 from tests.support.fake_splitters import load_no_splitter, load_period_splitter, load_shard_splitter, read_kit
+from tests.support.original_sharding import deal_as_the_original
 
 KIT_SETTINGS = SegmentSettings(
     recipe="nvidia", training_shards=4, test_shards=2, test_fraction=0.1, prefix="shard"
@@ -43,44 +43,6 @@ def test_shards_equal_the_kit(kit: Path, tmp_path: Path, workers: int) -> None:
         assert (tmp_path / name).read_bytes() == read_kit(kit, f"nvidia/{name}")
     assert (counts.files, counts.articles, counts.empty, counts.lines_outside) == (2, 78, 0, 0)
     assert counts.bytes_out == sum((tmp_path / name).stat().st_size for name in SHARDS)
-
-
-def deal_as_the_original(
-    sentences: list[int], training_shards: int, test_shards: int, fraction: float
-) -> list[list[int]]:
-    """The original's rounds as they are described, every stack looked at in turn."""
-    stacks: dict[int, list[int]] = defaultdict(list)
-    for number, count in enumerate(sentences):
-        stacks[count].append(number)
-    largest, total = max(sentences), sum(sentences)
-    training_total = int((1 - fraction) * total)
-    nominal = {"training": training_total // training_shards, "test": (total - training_total) // test_shards}
-    kinds = ["training"] * training_shards + ["test"] * test_shards
-    shards: list[list[int]] = []
-    for kind in kinds:
-        while not stacks[largest]:
-            largest -= 1
-        shards.append([stacks[largest].pop()])
-        nominal[kind] = max(nominal[kind], largest)
-    history: list[int] = []
-    while unplaced := sum(map(len, stacks.values())):
-        counts = [sum(sentences[number] for number in shard) for shard in shards]
-        medians = {
-            "training": median(counts[:training_shards]),
-            "test": median(counts[training_shards:]),
-        }
-        for shard, kind, count in zip(shards, kinds, counts, strict=True):
-            size = min(nominal[kind] - count, largest)
-            while largest > 0 and not stacks[largest]:
-                largest -= 1
-            while size > 0 and not stacks[size]:
-                size -= 1
-            if size > 0 and count <= medians[kind]:
-                shard.append(stacks[size].pop())
-                unplaced -= 1
-        history = [*history, unplaced][-4:]
-        nominal["training"] += len(set(history)) == 1
-    return shards
 
 
 @given(

@@ -1,0 +1,106 @@
+"""Kinds of files that the text stage reads: how each is found, checked and made into documents.
+
+A kind is an entry of KINDS. Everything else of the text stage, its plan, sentences, evaluation set, shards
+and manifest, is the same for all of them; files of several kinds may go into one run.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from bertdata.errors import SettingsError
+from bertdata.text import plain_text
+from bertdata.text.cleaning import clean
+from bertdata.text.doc_tags import StrippedText, strip_frame
+from bertdata.text.nvidia_format import FormattedText, format_articles
+from bertdata.text.reading import (
+    check_articles_beginning,
+    check_articles_text,
+    find_extracted_files,
+    refuse_repeated,
+    universal_newlines,
+)
+
+ARTICLES = "articles"
+TEXT = "text"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class InputKind:
+    """A kind of input file. Functions of a file take its bytes and its name, and raise InputError.
+
+    find: the files that patterns and directories name, in the order of their paths. check_beginning: of a
+    file that is not read yet, for a dry run. paragraphs: a file's lines for the recipe mlperf, an empty
+    line before each document, ready to be split into sentences. format: its documents for the recipe
+    nvidia, a line each. draws_rest: MLPerf's evaluation set may draw, instead of a document, the empty
+    rest behind the last one, as MLPerf's program does.
+    """
+
+    find: Callable[[Iterable[str]], list[str]]
+    check_beginning: Callable[[str], None]
+    paragraphs: Callable[[bytes, str], StrippedText]
+    format: Callable[[bytes, str], FormattedText]
+    draws_rest: bool
+
+
+def _clean_articles(data: bytes, name: str) -> StrippedText:
+    check_articles_text(data, name)
+    stripped = strip_frame(data, name)
+    return StrippedText(text=universal_newlines(clean(stripped.text)), articles=stripped.articles)
+
+
+def _format_articles(data: bytes, name: str) -> FormattedText:
+    check_articles_text(data, name)
+    return format_articles(data, name)
+
+
+def _document_paragraphs(data: bytes, name: str) -> StrippedText:
+    return StrippedText(text=plain_text.paragraphs(data, name), articles=1)
+
+
+def _format_document(data: bytes, name: str) -> FormattedText:
+    return FormattedText(articles=[plain_text.one_line(data, name)], outside=0)
+
+
+KINDS = {
+    ARTICLES: InputKind(
+        find=find_extracted_files,
+        check_beginning=check_articles_beginning,
+        paragraphs=_clean_articles,
+        format=_format_articles,
+        draws_rest=True,
+    ),
+    TEXT: InputKind(
+        find=plain_text.find_plain_files,
+        check_beginning=plain_text.check_plain_beginning,
+        paragraphs=_document_paragraphs,
+        format=_format_document,
+        draws_rest=False,
+    ),
+}
+
+
+def find_inputs(sources: Sequence[str], kind: str, books: Sequence[str] = ()) -> tuple[list[str], list[str]]:
+    """The files to read and the kind of each: first the books, plain text, then the sources.
+
+    That is the order in which NVIDIA's bertPrep.py reads BookCorpus and Wikipedia. SettingsError for a
+    kind that is not known, and for a file that is named twice.
+    """
+    if kind not in KINDS:
+        raise SettingsError(f"input_kind is {kind!r}, expected one of {', '.join(KINDS)}")
+    first = KINDS[TEXT].find(books) if books else []
+    files = [*first, *KINDS[kind].find(sources)]
+    refuse_repeated(files)
+    return files, [TEXT] * len(first) + [kind] * (len(files) - len(first))
+
+
+def check_beginnings(files: Iterable[str], kinds: Iterable[str]) -> None:
+    """The check of files that are not read yet, by their first bytes, for a dry run."""
+    for path, kind in zip(files, kinds, strict=True):
+        KINDS[kind].check_beginning(path)
+
+
+def told_kinds(kinds: Iterable[str]) -> str | None:
+    """The kinds of a run's files in order, in words: ``3 text, 2 articles``; None for articles alone."""
+    runs = [f"{len(list(files))} {kind}" for kind, files in groupby(kinds)]
+    return None if len(runs) == 1 and runs[0].endswith(ARTICLES) else ", ".join(runs)
