@@ -98,6 +98,11 @@ def test_other_tasks_have_their_own_files_and_names():
     assert keys(SQUAD, "--do_train", "--version_2_with_negative")["version_2_with_negative"] is True
 
 
+def test_colas_predictions_are_those_of_its_evaluation():
+    found = keys(GLUE, "--do_predict", "--task_name=cola", "--data_dir=CoLA")
+    assert_equal(found, {"do_predict": False, "do_eval": True, "task_eval_file": "CoLA/dev.tsv"})
+
+
 def test_a_processor_is_taken_where_the_command_says_so():
     assert keys(SQUAD, "--do_train", "--no_cuda")["device"] == "cpu"
 

@@ -107,6 +107,12 @@ def test_runs_end_early_save_less_and_scale_as_they_are_told():
     assert_equal(found, {"precision": "fp16", "init_loss_scale": 2.0**26, "max_loss_scale": 2.0**26})
 
 
+def test_a_later_version_has_flags_of_its_own():
+    words = [*REQUIRED, "--do_train", "--vocab_file=v.txt", "--cuda_graphs", "--disable_jit_fusions", "--amp"]
+    (found,) = understood(f"{NAME}@a9e2c1d5", words)["phases"]
+    assert_equal(found, {"vocab": "v.txt", "device_options": {"cuda_graphs": True}, "precision": "fp16"})
+
+
 def test_what_is_otherwise_here_is_told():
     assert "--skip_checkpoint: one checkpoint is saved" in warnings("--skip_checkpoint")
     assert "here one: torchrun starts more" in warnings()
@@ -121,7 +127,7 @@ def test_what_is_otherwise_here_is_told():
         (["--gradient_accumulation_steps=0"], "parameter: 0, should be >= 1"),
         (["--gradient_accumulation_steps=5"], "parameter: 5, batch size 32 should be divisible"),
         (["--max_step", "many"], "argument --max_steps: invalid float value: 'many'"),
-        (["--vocab_file", "v"], "unrecognized arguments: --vocab_file v"),
+        (["--vocab_file", "v"], "--vocab_file is a flag of version a9e2c1d5"),
     ],
 )
 def test_what_the_program_refuses_is_refused_in_its_words(words, message):

@@ -39,6 +39,10 @@ def resolve(given: Given) -> Meaning:
         "max_grad_norm": 1.0,
     }
     warnings = tuning_warnings(given)
+    if task == "cola" and given["do_predict"]:
+        # CoLA's file for development has other columns than files to predict.
+        keys |= {"do_predict": False, "do_eval": True}
+        warnings.append("--do_predict: the predictions are those of the evaluation, predictions.tsv")
     if keys["clipping"] != "none" and given["do_train"]:
         warnings.append("the gradient is clipped as a whole; the program clips that of each tensor")
     return Meaning(summary=tuning_summary(task, given, keys), phases=[keys], warnings=warnings)

@@ -58,6 +58,20 @@ FLAGS = [
 ]  # fmt: skip
 
 
+_LATER = "a9e2c1d5"
+LATER_FLAGS = [
+    *FLAGS,
+    Flag("--vocab_file", required=True, key="vocab", meaning="vocabulary"),
+    Flag("--profile", SWITCH, key="profile", meaning="record a profile"),
+    Flag("--profile-start", int, 0, idle=True, meaning="a profile is of the first updates"),
+    Flag("--num_workers", int, 4, idle=True, meaning="processes that read the data"),
+    Flag("--no_dense_sequence_output", SWITCH, idle=True, meaning="only masked positions have scores"),
+    Flag("--disable_jit_fusions", SWITCH, idle=True),
+    Flag("--cuda_graphs", SWITCH, meaning="compile the model and run it as CUDA graphs"),
+]  # fmt: skip
+"""The flags of a later commit, whose data are LDDL's."""
+
+
 def resolve(given: Given) -> Meaning:
     """The phase that the command line trains."""
     _check(given)
@@ -66,7 +80,7 @@ def resolve(given: Given) -> Meaning:
     size = given["train_batch_size"] // count
     fp16 = given["fp16"] or given["amp"]
     post = given["allreduce_post_accumulation"]
-    keys = NVLAMB | phase_keys(given, FLAGS) | start
+    keys = NVLAMB | phase_keys(given, LATER_FLAGS if given.version else FLAGS) | start
     keys |= {
         "decay_skips": APEX_DECAY_SKIPS,
         "device": "cuda",
@@ -84,6 +98,8 @@ def resolve(given: Given) -> Meaning:
         "log_every": max(1, int(given["log_freq"])),
         "unverified": True,
     }
+    if given.version and given["cuda_graphs"]:
+        keys["device_options"] = {"cuda_graphs": True}
     if given["skip_checkpoint"]:
         keys["checkpoint_every"] = 0
         warnings.append("--skip_checkpoint: one checkpoint is saved all the same, at the end")
@@ -133,11 +149,11 @@ def _start(given: Given) -> tuple[dict[str, Any], list[str]]:
 
 def _other_warnings(given: Given, cards: int) -> list[str]:
     warnings = list[str]()
-    if cards == 1:
+    if cards == 1 and not given.version:
         warnings.append(
             "without a launcher the program uses all visible GPUs, here one: torchrun starts more"
         )
-    if given["loss_scale"]:
+    if given["loss_scale"] and not given.version:
         warnings.append("--loss_scale is kept; the program overwrites it with --init_loss_scale")
     if given["steps_this_run"] >= 0 and given["resume_from_checkpoint"]:
         warnings.append("--steps_this_run counts from where this run resumes, in the program from 0")
@@ -149,6 +165,7 @@ PROGRAM = Program(
     title="NVIDIA run_pretraining.py",
     source="NVIDIA/DeepLearningExamples 65211bd9, PyTorch/LanguageModeling/BERT/run_pretraining.py",
     commands={"": FLAGS},
+    versions={_LATER: {"": LATER_FLAGS}},
     resolve=resolve,
     published=(
         "--input_dir phase1 --output_dir results/checkpoints --config_file bert_config.json "
