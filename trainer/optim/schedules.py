@@ -65,6 +65,23 @@ def nvidia_poly(rate: float, steps: int, warmup: int | float, *, power: float = 
     return rate_at
 
 
+def nvidia_linear(rate: float, steps: int, warmup: int | float) -> Schedule:
+    """NVIDIA's fine-tuning: linear to 0 at the last step, from the full rate where warm-up ends.
+
+    Progress x = (step + 1) / steps includes the current step: rate * x / w below the share w of warm-up,
+    then rate * (1 - x) / (1 - w).
+    """
+    rising = warmup_steps(warmup, steps)
+    share = rising / steps if type(warmup) is int else warmup
+    falling = max(1 - share, 1 / steps)
+
+    def rate_at(step: int) -> float:
+        progress = (step + 1) / steps
+        return rate * (progress / share if progress < share else max(0.0, 1 - progress) / falling)
+
+    return rate_at
+
+
 def habana_tf(
     rate: float, steps: int, warmup: int | float, *, adam: bool = False, workers: int = 1
 ) -> Schedule:
@@ -118,6 +135,7 @@ def custom(
 SCHEDULES: dict[str, Callable[..., Schedule]] = {
     "mlperf": mlperf,
     "nvidia-poly": nvidia_poly,
+    "nvidia-linear": nvidia_linear,
     "habana-tf": habana_tf,
     "polynomial_decay": polynomial_decay,
     "natural_exponential": natural_exponential,

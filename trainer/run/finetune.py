@@ -139,9 +139,9 @@ def _prepare(runtime: Runtime) -> tuple[dict[str, Any], dict[str, Any], str | No
 
 
 def _model_keys(config: Config) -> dict[str, Any]:
-    """The configured keys of the model; of a file's hidden_act the checkpoint knows the form."""
+    """The configured keys of the model; of a file's hidden_act gelu tells the form, else the checkpoint."""
     given = config.model.settings()
-    if config.model.hidden_act is None:
+    if config.model.hidden_act is None and config.model.gelu is None:
         given.pop("hidden_act", None)
     return given
 

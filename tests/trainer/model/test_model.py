@@ -25,6 +25,7 @@ from trainer.model.attention import padded_attention
 from trainer.model.bert import BertForPreTraining, new_model
 from trainer.model.checkpoints.config_file import read_config
 from trainer.model.checkpoints.filling import export_model, import_weights
+from trainer.model.layers import SelfAttention
 from trainer.tasks.losses import cross_entropy
 from trainer.tasks.pretraining import pretraining_loss
 
@@ -286,6 +287,19 @@ def test_scaled_query_and_key_give_the_same_numbers():
     batch = make_batch()
     plain, scaled = ours()(batch), ours(scale_query_key=True)(batch)
     torch.testing.assert_close(scaled.masked_lm, plain.masked_lm, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("number", [1, 2, 96])
+def test_scores_of_scaled_query_and_key_are_those_of_rannc(number):
+    torch.manual_seed(1)
+    head = 64
+    query, key = torch.randn(2, 5, head, dtype=torch.float64)
+    divisor = math.sqrt(number * math.sqrt(head))
+    rannc = (query / divisor) @ (key / divisor).T * number
+    attention = SelfAttention(ModelConfig(hidden_size=2 * head, num_attention_heads=2, scale_query_key=True))
+    scale = attention.query_key_scale
+    assert scale is not None
+    torch.testing.assert_close((query * scale) @ (key * scale).T, rannc)
 
 
 def test_weights_start_with_the_wanted_deviations():

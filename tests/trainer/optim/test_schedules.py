@@ -47,6 +47,15 @@ TABLES = [
     table("nvidia-poly", {0: L / 250, 248: L * F(249, 250), 249: float(L) * math.sqrt(3) / 2}, warmup=250),
     table("nvidia-poly", {0: float(L) * math.sqrt(0.999), 839: L * F(4, 10)}, warmup=0),
     table(
+        "nvidia-linear",
+        # x = (s + 1)/1000 < 1/4 up to step 248; at 249 x = 1/4 and (1 - x)/(1 - w) = 1: no jump
+        {0: L / 250, 124: L / 2, 248: L * F(249, 250), 249: L, 624: L / 2, 998: L / 750, 999: 0, 1000: 0},
+        warmup=0.25,
+    ),
+    table("nvidia-linear", {0: L / 250, 249: L, 624: L / 2, 999: 0}, warmup=250),
+    table("nvidia-linear", {0: L * F(999, 1000), 499: L / 2, 999: 0, 2000: 0}, warmup=0),
+    table("nvidia-linear", {0: L / 1000, 998: L * F(999, 1000), 999: 0}, warmup=1000),
+    table(
         "habana-tf",
         # a jump from 190/191 to the root of 1 - 190/1000 = 9/10 squared
         {0: 0, 95: L / 2, 189: L * F(189, 190), 190: L * F(9, 10), 750: L / 2, 1000: 0},
@@ -115,7 +124,7 @@ def test_nvidias_phases_start_and_jump_where_they_did():
 
 
 @pytest.mark.parametrize("warmup", [-1, 1001, 1.0, 1.5, -0.1, 100.0, True, "100", None, math.nan])
-@pytest.mark.parametrize("name", ["mlperf", "nvidia-poly", "habana-tf", "polynomial_decay"])
+@pytest.mark.parametrize("name", ["mlperf", "nvidia-poly", "nvidia-linear", "habana-tf", "polynomial_decay"])
 def test_wrong_warm_ups_are_refused(name, warmup):
     with pytest.raises(SettingsError, match="warmup is .*, expected an integer from 0 to steps"):
         make_schedule(name, learning_rate=1.0, steps=1000, warmup=warmup)

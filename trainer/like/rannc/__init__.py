@@ -1,0 +1,1 @@
+"""RaNNC's programs."""
