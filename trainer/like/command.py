@@ -29,7 +29,14 @@ usage: {DOOR} PROGRAM ARGUMENTS ... [-- FLAGS]    ({DOOR} PROGRAM --help lists i
 
 """
 
-_OF_EVALUATION = ("device", "eval_data", "output_dir", "eval_examples", "max_seq_length", "max_predictions_per_seq")
+_OF_EVALUATION = (
+    "device",
+    "eval_data",
+    "output_dir",
+    "eval_examples",
+    "max_seq_length",
+    "max_predictions_per_seq",
+)
 """Keys of the configuration that are settings of an evaluation too: flags of this trainer may change them."""
 
 
@@ -139,7 +146,13 @@ def _check_device(name: str) -> None:
         raise SettingsError(f"the program runs on {name}, which is not there ({found}); {remedy}")
 
 
-def _convert(settings: dict[str, Any]) -> None:
+def _convert(settings: Mapping[str, Any]) -> None:
+    """Convert a checkpoint; ``added`` stands in the settings of the conversion that adds accumulators."""
+    if "added" in settings:
+        from trainer.run.gradient_accumulators import add_accumulators
+
+        say_error(add_accumulators(settings["source"], settings["target"]))
+        return
     from trainer.run.convert import convert
 
     work: Callable[..., str] = convert

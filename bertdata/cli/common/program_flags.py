@@ -124,7 +124,9 @@ class ProgramFlags:
     def parser(self) -> "_ProgramParser":
         """The parser, whose help is the table."""
         parser = _ProgramParser(self.prog, self.example, self.summary, self.syntax)
-        parser.usage = "%(prog)s [FLAG VALUE ...] [-- flags of python -m trainer]" if "trainer" in self.prog else None
+        parser.usage = (
+            "%(prog)s [FLAG VALUE ...] [-- flags of python -m trainer]" if "trainer" in self.prog else None
+        )
         shown = parser.add_argument_group("flags")
         idle = parser.add_argument_group("flags without effect here")
         for flag in self.table:
