@@ -1,4 +1,4 @@
-"""Habits that the TensorFlow programs of Google and MLPerf share: required flags, Estimator, bert_config.json."""
+"""Habits of the TensorFlow programs of Google and MLPerf: required flags, checkpoints, bert_config.json."""
 
 import re
 from pathlib import Path
@@ -15,8 +15,8 @@ KEEP_ALL = 1 << 30
 
 _STATE = re.compile(r'^model_checkpoint_path: "([^"\0]*)"', re.MULTILINE)
 _NAMED_SHAPES = {
-    "BERT-Base": (re.compile(r"L-12_H-768_A-12|BERT_BASE", re.IGNORECASE), BERT_BASE),
-    "BERT-Large": (re.compile(r"L-24_H-1024_A-16|BERT_LARGE", re.IGNORECASE), BERT_LARGE),
+    "BERT-Base": (re.compile(r"L-12_H-768|(?<![a-z])base(?![a-z])", re.IGNORECASE), BERT_BASE),
+    "BERT-Large": (re.compile(r"L-24_H-1024|(?<![a-z])large(?![a-z])", re.IGNORECASE), BERT_LARGE),
 }
 """The shapes that the names of Google's directories tell."""
 
@@ -49,14 +49,14 @@ def find_shape(path: str, published: str | None = None) -> tuple[dict[str, Any],
 
 
 def has_checkpoints(output_dir: str) -> bool:
-    """True for an output directory of this machine with checkpoints, from which TensorFlow continues unasked."""
+    """True for an output directory of this machine with checkpoints: TensorFlow continues there unasked."""
     if storage.is_remote(output_dir):
         return False
     return any(Path(output_dir.removeprefix("file://"), "checkpoints").glob("step-*"))
 
 
 def find_named_step(output_dir: str) -> int | None:
-    """The step of the checkpoint that TensorFlow's state file in the directory names; None without the file."""
+    """The step of the checkpoint that TensorFlow's state file in the directory names; None without it."""
     state = storage.join(output_dir, "checkpoint")
     if not is_here(state):
         return None

@@ -154,11 +154,7 @@ def _finetuning(given: Given) -> Meaning:
     }
     if given["max_steps"] > 0:
         keys |= {"steps": given["max_steps"], "num_train_epochs": None}
-    length = (
-        f"{given['num_train_epochs']:g} epochs"
-        if given["max_steps"] <= 0
-        else f"{given['max_steps']} updates"
-    )
+    length = f"{given['num_train_epochs']:g} epochs" if given["max_steps"] <= 0 else f"{given['max_steps']} updates"
     return Meaning(
         summary=f"{task}, {length}, {product(cards, given['batch_size'])} features an update, "
         f"{given['data_type']}, adamw, {keys['device']}",

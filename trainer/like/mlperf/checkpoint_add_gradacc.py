@@ -9,6 +9,8 @@ _TABLE = [
     Flag("--new", meaning="prefix of the checkpoint to write"),
 ]
 
+_ADDED = "a zero variable NAME/GradientAccumulator beside every variable (moments and counters too)"
+
 
 def resolve(given: Given) -> Meaning:
     """The conversion; the program's defaults are files of its authors, which nobody else has."""
@@ -19,7 +21,7 @@ def resolve(given: Given) -> Meaning:
             "source": given["old"],
             "target": given["new"],
             "to": "tf1",
-            "added": "a zero variable NAME/GradientAccumulator beside every variable (moments and counters too)",
+            "added": _ADDED,
             "needed_by_the_project": False,
         },
         warnings=["this trainer accumulates gradients without such slots, and reads the checkpoint as it is"],

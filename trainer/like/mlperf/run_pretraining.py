@@ -21,9 +21,9 @@ from trainer.like.tensorflow import (
 
 _TABLE = [
     Flag("--bert_config_file", meaning="bert_config.json, the shape of the model; required"),
-    Flag("--input_file", meaning="TFRecord files, patterns separated by commas: the data to train on, or with "
-         "--do_eval --nodo_train those to evaluate on; required"),
-    Flag("--output_dir", key="output_dir", meaning="directory of the checkpoints and of eval_results.txt; required"),
+    Flag("--input_file", meaning="TFRecord files, patterns separated by commas: the data to train on, or "
+         "with --do_eval --nodo_train those to evaluate on; required"),
+    Flag("--output_dir", key="output_dir", meaning="directory of checkpoints and results; required"),
     Flag("--init_checkpoint", meaning="checkpoint to take the weights from, unless output_dir has one"),
     Flag("--max_seq_length", integer, 128, "ids of an example", key="max_seq_length"),
     Flag("--max_predictions_per_seq", integer, 20, "masked ids of an example", key="max_predictions_per_seq"),
@@ -34,7 +34,7 @@ _TABLE = [
     Flag("--optimizer", default="adamw", values=("adamw", "lamb"), meaning="optimiser"),
     Flag("--learning_rate", float, 5e-5, "learning rate", key="base_learning_rate"),
     Flag("--poly_power", float, 1.0, "power of the rate's decay", key="power"),
-    Flag("--num_train_steps", integer, 100000, "micro-steps of the schedule; in evaluation the step to wait for"),
+    Flag("--num_train_steps", integer, 100000, "micro-steps of the schedule; evaluation: the last to wait for"),
     Flag("--num_warmup_steps", integer, 10000, "micro-steps of warm-up"),
     Flag("--start_warmup_step", integer, 0, "micro-step at which warm-up starts; may be negative"),
     Flag("--save_checkpoints_steps", integer, 1000, "micro-steps between two checkpoints"),
@@ -149,7 +149,7 @@ def _training(given: Given) -> Meaning:
 
 
 def _optimiser(given: Given, replicas: int, warnings: list[str]) -> dict[str, Any]:
-    """The optimiser's keys; AdamW's are fixed in the program, which clips for LAMB only after the reduction."""
+    """The optimiser's keys; AdamW's are fixed, and clipping after the reduction is LAMB's only."""
     clips_once = given["clip_by_global_norm_after_gradient_allreduce"]
     if given["optimizer"] == "adamw":
         if idle := [name for name in _OF_LAMB if name in given]:
@@ -228,8 +228,8 @@ def _evaluation(given: Given) -> Meaning:
             "start_from_ckpt": start,
         }
         warnings.append(
-            "the program evaluates the newest checkpoint again while there is no newer one; this trainer waits "
-            f"for a newer one, until that of step {until} or a later one was evaluated"
+            "the program evaluates the newest checkpoint again while there is no newer one; this trainer "
+            f"waits for a newer one, until that of step {until} or a later one was evaluated"
         )
         what = f"checkpoints as they appear, until step {until:,}"
     else:
@@ -240,7 +240,8 @@ def _evaluation(given: Given) -> Meaning:
         what = f"the checkpoint of step {step:,}"
     sizes = product(machine["world_size"], size)
     return Meaning(
-        summary=f"evaluation of {what}, {keys['eval_examples']:,} examples, {sizes} in a step, {machine['device']}",
+        summary=f"evaluation of {what}, {keys['eval_examples']:,} examples, {sizes} in a step, "
+        f"{machine['device']}",
         phases=[keys],
         evaluate=settings,
         warnings=warnings,
@@ -251,13 +252,15 @@ def _evaluation(given: Given) -> Meaning:
 def _which(until: int, start: str | None) -> str:
     """The checkpoints that are evaluated, in words."""
     first = "; init_checkpoint, as step 0, only while there is none" if start else ""
-    return f"the newest in output_dir, and each newer one, until one of step {until} or more was evaluated{first}"
+    last = f"until one of step >= {until} was evaluated"
+    return f"the newest in output_dir, and each newer one, {last}{first}"
 
 
 def _named_checkpoint(output_dir: str, named: int, step: int, start: str | None) -> dict[str, Any]:
     """The keys that choose the checkpoint that TensorFlow's state file names.
 
-    It is TensorFlow's own where its files are there. This trainer saves none at step 0: that is init_checkpoint.
+    It is TensorFlow's own where its files are there. At step 0, where this trainer saves none, it is
+    init_checkpoint.
     """
     theirs = storage.join(output_dir, f"model.ckpt-{named}")
     if is_here(f"{theirs}.index"):
@@ -275,14 +278,15 @@ PROGRAM = Program(
     resolve=resolve,
     syntax=ABSL_APP,
     published=(
-        "--bert_config_file=bert_config.json --output_dir=/tmp/output/ --input_file='tfrecord/part*' --nodo_eval "
-        "--do_train --eval_batch_size=8 --learning_rate=0.0001 --init_checkpoint=./checkpoint/model.ckpt-28252 "
-        "--iterations_per_loop=1000 --max_predictions_per_seq=76 --max_seq_length=512 --num_train_steps=107538 "
-        "--num_warmup_steps=1562 --optimizer=lamb --save_checkpoints_steps=6250 --start_warmup_step=0 "
-        "--num_gpus=8 --train_batch_size=24",
-        "--bert_config_file=bert_config.json --output_dir=/tmp/output/ --input_file=tfrecord/eval_10k --do_eval "
-        "--nodo_train --eval_batch_size=8 --init_checkpoint=./checkpoint/model.ckpt-28252 --max_eval_steps=1250 "
-        "--max_predictions_per_seq=76 --max_seq_length=512 --num_gpus=1 --num_train_steps=107538 --optimizer=lamb "
-        "--train_batch_size=24 --nouse_tpu",
+        "--bert_config_file=bert_config.json --output_dir=/tmp/output/ --input_file='tfrecord/part*' "
+        "--nodo_eval --do_train --eval_batch_size=8 --learning_rate=0.0001 "
+        "--init_checkpoint=./checkpoint/model.ckpt-28252 --iterations_per_loop=1000 "
+        "--max_predictions_per_seq=76 --max_seq_length=512 --num_train_steps=107538 --num_warmup_steps=1562 "
+        "--optimizer=lamb --save_checkpoints_steps=6250 --start_warmup_step=0 --num_gpus=8 "
+        "--train_batch_size=24",
+        "--bert_config_file=bert_config.json --output_dir=/tmp/output/ --input_file=tfrecord/eval_10k "
+        "--do_eval --nodo_train --eval_batch_size=8 --init_checkpoint=./checkpoint/model.ckpt-28252 "
+        "--max_eval_steps=1250 --max_predictions_per_seq=76 --max_seq_length=512 --num_gpus=1 "
+        "--num_train_steps=107538 --optimizer=lamb --train_batch_size=24 --nouse_tpu",
     ),
 )
