@@ -54,6 +54,7 @@ PROGRAM = Program(
     published=(
         "--task_name=MRPC --do_train=true --do_eval=true --data_dir=glue/MRPC --vocab_file=base/vocab.txt "
         "--bert_config_file=base/bert_config.json --init_checkpoint=base/bert_model.ckpt "
-        "--max_seq_length=128 --train_batch_size=32 --learning_rate=2e-5 --num_train_epochs=3.0 --output_dir=/tmp/mrpc_output",
+        "--max_seq_length=128 --train_batch_size=32 --learning_rate=2e-5 --num_train_epochs=3.0 "
+        "--output_dir=/tmp/mrpc_output",
     ),
 )

@@ -132,10 +132,11 @@ TRAINING = [
                 "use_legacy_prediction_loop", truth, _MEMORY, False),
     *idle_flags("average_tokens_across_devices", truth, _MEMORY, True),
     *idle_flags("tf32 ddp_find_unused_parameters ddp_broadcast_buffers", truth, _MEMORY),
-    *idle_flags("deepspeed fsdp fsdp_config fsdp_transformer_layer_cls_to_wrap sharded_ddp "
-                "mp_parameters ddp_backend half_precision_backend fp16_backend fp16_opt_level torchdynamo "
-                "gradient_checkpointing_kwargs torch_compile_backend torch_compile_mode xpu_backend ray_scope "
-                "optim_args optim_target_modules lr_scheduler_kwargs liger_kernel_config parallelism_config", str, _MEMORY),
+    *idle_flags("deepspeed fsdp fsdp_config fsdp_transformer_layer_cls_to_wrap sharded_ddp mp_parameters "
+                "ddp_backend half_precision_backend fp16_backend fp16_opt_level torchdynamo ray_scope "
+                "gradient_checkpointing_kwargs torch_compile_backend torch_compile_mode xpu_backend "
+                "optim_args optim_target_modules lr_scheduler_kwargs liger_kernel_config "
+                "parallelism_config", str, _MEMORY),
     *idle_flags("fsdp_min_num_params ddp_bucket_cap_mb ddp_timeout torch_empty_cache_steps tpu_num_cores",
                 int, _MEMORY),
     *idle_flags("local_rank", int, "the launcher's variables say the rank"),

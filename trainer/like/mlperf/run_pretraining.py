@@ -34,7 +34,7 @@ _TABLE = [
     Flag("--optimizer", default="adamw", values=("adamw", "lamb"), meaning="optimiser"),
     Flag("--learning_rate", float, 5e-5, "learning rate", key="base_learning_rate"),
     Flag("--poly_power", float, 1.0, "power of the rate's decay", key="power"),
-    Flag("--num_train_steps", integer, 100000, "micro-steps of the schedule; evaluation: the last to wait for"),
+    Flag("--num_train_steps", integer, 100000, "micro-steps; evaluation: the last to wait for"),
     Flag("--num_warmup_steps", integer, 10000, "micro-steps of warm-up"),
     Flag("--start_warmup_step", integer, 0, "micro-step at which warm-up starts; may be negative"),
     Flag("--save_checkpoints_steps", integer, 1000, "micro-steps between two checkpoints"),
