@@ -1,9 +1,11 @@
 """Google's run_squad.py and run_classifier.py: their published commands, defaults and refusals."""
 
+import json
 from shlex import split
 
 import pytest
 
+from tests.support.fine_tuning import squad_file
 from tests.support.published_commands import assert_equal, understood
 from tests.support.training_runs import refuse
 
@@ -167,3 +169,25 @@ def test_flags_that_the_program_does_not_know_are_ignored_with_a_warning(trainer
 )
 def test_what_the_program_refuses_is_refused_in_its_words(trainer, program, line, said):
     refuse(trainer("like", program, *split(line), "--print-config"), 2, said)
+
+
+@pytest.mark.usefixtures("one_thread")
+def test_a_command_trains_predicts_and_is_continued_unasked(trainer, pretrained, tmp_path):
+    data = squad_file(tmp_path / "train.json", 12)
+    words = [
+        *(f"--vocab_file={pretrained}/vocab.txt", f"--bert_config_file={pretrained}/config.json"),
+        *(
+            f"--init_checkpoint={pretrained}",
+            f"--output_dir={tmp_path / 'run'}",
+            "--do_train",
+            "--do_predict",
+        ),
+        *(f"--train_file={data}", f"--predict_file={data}", "--max_seq_length=40", "--max_query_length=16"),
+        *("--train_batch_size=6", "--num_train_epochs=1", "--", "--device=cpu", "--no-logs"),
+    ]
+    outcome = trainer("like", SQUAD, *words)
+    assert outcome.status == 0, outcome.err
+    assert len(list((tmp_path / "run" / "checkpoints").glob("step-*"))) == 1
+    assert len(json.loads((tmp_path / "run" / "predict" / "predictions.json").read_text())) == 12
+    again = trainer("like", SQUAD, *words)
+    assert (again.status, "has checkpoints" in again.err) == (0, True), again.err

@@ -4,6 +4,7 @@ from shlex import split
 
 import pytest
 
+from tests.support.fine_tuning import evaluations, table
 from tests.support.published_commands import assert_equal, understood
 from tests.support.training_runs import refuse
 from trainer.devices.availability import Availability
@@ -202,3 +203,19 @@ def test_a_run_is_continued_unless_it_is_to_be_overwritten(tmp_path):
 )
 def test_what_cannot_be_meant_is_refused(trainer, program, line, said):
     refuse(trainer("like", program, *split(line), "--print-config"), 2, said)
+
+
+@pytest.mark.usefixtures("one_thread")
+def test_a_command_trains_on_own_files_and_evaluates_at_the_end(trainer, pretrained, tmp_path):
+    for name, count in (("train", 24), ("dev", 8)):
+        rows = table(tmp_path / f"{name}.tsv", count).read_text()
+        (tmp_path / f"{name}.csv").write_text(rows.replace("\t", ","))
+    words = [
+        *("--model_name_or_path", pretrained, "--output_dir", "run", "--do_train", "--do_eval", "--use_cpu"),
+        *("--train_file", "train.csv", "--validation_file", "dev.csv", "--max_seq_length", 40),
+        *("--num_train_epochs", 2, "--logging_steps", 1),
+    ]
+    outcome = trainer("like", GLUE, *words)
+    assert outcome.status == 0, outcome.err
+    (row,) = evaluations(tmp_path / "run")
+    assert row["step"] == 6
