@@ -113,6 +113,8 @@ Converts a checkpoint, or a run's newest: weights, moments and number of updates
                         help="form to write (default: huggingface for our own, else bertdata)")  # fmt: skip
     parser.add_argument("--model-config", metavar="FILE",
                         help="bert_config.json (default: the one beside the weights)")  # fmt: skip
+    parser.add_argument("--without-moments", action="store_true",
+                        help="leave out the optimiser's moments, two thirds of a checkpoint")  # fmt: skip
     add_tokenizer(parser)
     given = parser.parse_args(arguments)
     from trainer.run.convert import convert
@@ -127,6 +129,7 @@ Converts a checkpoint, or a run's newest: weights, moments and number of updates
             vocabulary=given.vocab,
             train_data=given.train_data,
             lower_case=given.lower_case,
+            moments=not given.without_moments,
         )
     )
 

@@ -1,10 +1,11 @@
 """``python -m trainer like PROGRAM ARGUMENTS ... [-- FLAGS]``: another program's command with its meaning."""
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from bertdata.errors import SettingsError
+from bertdata.errors import MissingInputError, SettingsError
+from bertdata.io.storage import is_remote
 from bertdata.io.terminal import say_error, say_text
 from trainer.collectives.launch import launched
 from trainer.collectives.launchers import find_rank
@@ -28,6 +29,16 @@ usage: {DOOR} PROGRAM ARGUMENTS ... [-- FLAGS]    ({DOOR} PROGRAM --help lists i
 
 """
 
+_OF_EVALUATION = (
+    "device",
+    "eval_data",
+    "output_dir",
+    "eval_examples",
+    "max_seq_length",
+    "max_predictions_per_seq",
+)
+"""Keys of the configuration that are settings of an evaluation too: flags of this trainer may change them."""
+
 
 def run(arguments: Sequence[str]) -> None:
     """Run the program's command line, or print what it means."""
@@ -42,19 +53,18 @@ def run(arguments: Sequence[str]) -> None:
     given = program.read(theirs, version)
     meaning = program.resolve(given)
     phases = _configs(meaning, ours, f"{DOOR} {name} ... --")
+    if not printing:
+        _check_files(meaning, phases)
     if find_rank()[0] == 0:
         say_error(f"{program.title}: {meaning.summary}")
         for warning in dict.fromkeys([*given.warnings, *meaning.warnings]):
             say_error(f"trainer: warning: {warning}")
     if printing:
-        others = {
-            key: value
-            for key, value in (("evaluate", meaning.evaluate), ("convert", meaning.convert))
-            if value is not None
-        }
-        print_config(words[0], phases, **others)
+        _print(words[0], meaning, phases)
     elif meaning.convert is not None:
         _convert(meaning.convert)
+    elif meaning.evaluate is not None:
+        _evaluate(meaning.evaluate, phases[0], arguments)
     else:
         _train(phases, arguments)
 
@@ -72,13 +82,32 @@ def _configs(meaning: Meaning, ours: Sequence[str], prog: str) -> list[Config]:
     return [Config.of(**keys) for keys in override(meaning.phases, flags, prog)]
 
 
+def _check_files(meaning: Meaning, phases: Sequence[Config]) -> None:
+    """An error for an input file that is not there, and for an output directory on another machine."""
+    for path in meaning.missing:
+        raise MissingInputError(f"{path}: is not on this machine; name a file that is")
+    for output_dir in [config.run.output_dir for config in phases]:
+        if output_dir is not None and is_remote(output_dir):
+            wanted = "checkpoints are written to a directory of this machine"
+            raise SettingsError(f"{output_dir}: {wanted}; append -- --output-dir DIR")
+
+
+def _print(program: str, meaning: Meaning, phases: Sequence[Config]) -> None:
+    """Print the configuration, and what the command does instead of training."""
+    if meaning.convert is not None:
+        print_config(program, [], convert=meaning.convert)
+    elif meaning.evaluate is not None:
+        keys = phases[0].as_json()
+        changed = {name: keys[name] for name in _OF_EVALUATION}
+        print_config(program, [], world_size=keys["world_size"], evaluate=meaning.evaluate | changed)
+    else:
+        print_config(program, phases)
+
+
 def _train(phases: Sequence[Config], arguments: Sequence[str]) -> None:
     """Pre-train or fine-tune; the workers that the program starts are started here."""
-    _check_device(phases[0].run.device)
-    if launched(phases[0], "like", *arguments):
+    if not _begins_here(phases[0], arguments):
         return
-    if "torch" not in sys.modules and find_rank()[0] == 0:
-        say_error("trainer: importing torch")
     if phases[0].finetuning.is_finetuning:
         from trainer.run.finetune import finetune
 
@@ -103,16 +132,41 @@ def _verified_where_listed(config: Config) -> Config:
     return config.changed(unverified=bool(plain))
 
 
+def _evaluate(settings: Mapping[str, Any], config: Config, arguments: Sequence[str]) -> None:
+    """Evaluate checkpoints of pre-training, as the program does."""
+    if not _begins_here(config, arguments):
+        return
+    from trainer.run.evaluate import evaluate
+
+    evaluate(config, poll=settings["poll"], until_step=settings.get("until_step"))
+
+
+def _begins_here(config: Config, arguments: Sequence[str]) -> bool:
+    """True in a process that does the work itself; False where it started the workers, which have ended."""
+    _check_device(config.run.device)
+    if launched(config, "like", *arguments):
+        return False
+    if "torch" not in sys.modules and find_rank()[0] == 0:
+        say_error("trainer: importing torch")
+    return True
+
+
 def _check_device(name: str) -> None:
     """SettingsError, with the way around it, where the program's device is not there."""
     finding = examine_device(name)
     if not finding.there:
         found = "; ".join(filter(None, (finding.found, finding.missing)))
         remedy = "a device of another kind is ours to choose: append -- --device cpu"
-        raise SettingsError(f"the program trains on {name}, which is not there ({found}); {remedy}")
+        raise SettingsError(f"the program runs on {name}, which is not there ({found}); {remedy}")
 
 
-def _convert(settings: dict[str, Any]) -> None:
+def _convert(settings: Mapping[str, Any]) -> None:
+    """Convert a checkpoint; ``added`` stands in the settings of the conversion that adds accumulators."""
+    if "added" in settings:
+        from trainer.run.gradient_accumulators import add_accumulators
+
+        say_error(add_accumulators(settings["source"], settings["target"]))
+        return
     from trainer.run.convert import convert
 
     work: Callable[..., str] = convert

@@ -15,8 +15,10 @@ class Meaning:
     """The meaning of a command line, in this trainer's own terms.
 
     summary: one line for a person. phases: the keys of the configuration, one mapping a phase; a command that
-    fine-tunes has one. evaluate, convert: the settings of a command that does that instead. warnings: where
-    this trainer does otherwise than the program, or knows a value only at second hand.
+    fine-tunes or evaluates has one. evaluate, convert: the settings of a command that does that instead.
+    warnings: where this trainer does otherwise than the program, or knows a value only at second hand.
+    missing: input files that are not there, for which a warning says what is printed in their place; they
+    are no hindrance to printing, but to all else.
     """
 
     summary: str
@@ -24,6 +26,7 @@ class Meaning:
     evaluate: dict[str, Any] | None = None
     convert: dict[str, Any] | None = None
     warnings: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -44,12 +44,13 @@ def convert(
     vocabulary: str | None = None,
     train_data: str | None = None,
     lower_case: bool | None = None,
+    moments: bool = True,
 ) -> str:
     """Convert a checkpoint of any program, or a run's newest, to another form; returns a message.
 
     kind: the source's; None: what its files look like. to: the form to write; None: Hugging Face's for
     this trainer's checkpoints, this trainer's for all others. model_config: the description of the model,
-    where none lies beside the weights.
+    where none lies beside the weights. moments: False leaves out the optimiser's.
 
     The vocabulary goes along, in Hugging Face form as a tokeniser: the given one (a file or a name), else
     the one beside the weights or the copy beside the run's training data, else a known one with its md5.
@@ -63,7 +64,9 @@ def convert(
     if kind is None and find_own(source) is None and not is_recognised(source):
         others = "a TensorFlow index, a .pt file nor model.safetensors"
         raise MissingInputError(f"{source}: holds neither {STATE} (a checkpoint) nor config.json, {others}")
-    checkpoint = open_checkpoint(source, kind, model_config)
+    checkpoint = open_checkpoint(source, kind, model_config, with_moments=moments)
+    if not moments:
+        checkpoint = replace(checkpoint, moments={})
     shape = checkpoint.expect_config()
     to = to or ("huggingface" if checkpoint.kind == OURS else OURS)
     if to == OURS:
@@ -71,7 +74,7 @@ def convert(
     found = find_tokenizer(checkpoint, shape, vocabulary, train_data, lower_case)
     checkpoint = _held(checkpoint, shape)
     what = "weights" if checkpoint.updates is None else f"update {checkpoint.updates}"
-    moments = " with moments" if checkpoint.moments and to != "huggingface" else ""
+    kept = " with moments" if checkpoint.moments and to != "huggingface" else ""
     lacks = f", without a tokeniser: the vocabulary is not at hand; {_REMEDY}"
     with _open_target(target) as directory:
         WRITERS[to](checkpoint, directory)
@@ -83,7 +86,7 @@ def convert(
             else:
                 write_vocabulary(words, directory)
             lacks = ""
-    return f"{target}: {what}{moments} in {_FORMS[to]}{lacks}"
+    return f"{target}: {what}{kept} in {_FORMS[to]}{lacks}"
 
 
 @contextmanager

@@ -112,19 +112,26 @@ def reached(runtime: Runtime, record: EvaluationRecord) -> bool:
     return target is not None and record.results[columns.target] >= target * columns.whole
 
 
-def evaluate(config: Config, *, poll: bool = False, timeout: float = math.inf) -> None:
+def evaluate(
+    config: Config, *, poll: bool = False, timeout: float = math.inf, until_step: int | None = None
+) -> None:
     """Evaluate a checkpoint: start_from_ckpt, else the one of resume_step, else the newest in output_dir.
 
     poll: evaluate each checkpoint that appears in output_dir, until training is done, the target is
     reached or no new one has appeared for ``timeout`` seconds. eval_results.txt holds the last result.
+
+    until_step: with poll, evaluate as MLPerf's program does: always the newest checkpoint, start_from_ckpt
+    (as step 0) only while there is none, until one of this step or a later one was evaluated.
     """
     config.require("eval_data", "output_dir")
     runtime = begin(config)
-    evaluate_checkpoints(runtime, poll=poll, timeout=timeout)
+    evaluate_checkpoints(runtime, poll=poll, timeout=timeout, until_step=until_step)
     runtime.workers.close()
 
 
-def evaluate_checkpoints(runtime: Runtime, *, poll: bool = False, timeout: float = math.inf) -> None:
+def evaluate_checkpoints(
+    runtime: Runtime, *, poll: bool = False, timeout: float = math.inf, until_step: int | None = None
+) -> None:
     """Evaluate the configured checkpoint, or each that appears, as ``evaluate`` does."""
     config = runtime.config
     loggers = list[Logger]()
@@ -137,12 +144,15 @@ def evaluate_checkpoints(runtime: Runtime, *, poll: bool = False, timeout: float
         ]
     evaluation, shape = None, None
     with Reporter(loggers) as report:
-        for path in _checkpoints(runtime, poll, timeout):
+        for path in _checkpoints(runtime, poll, timeout, newest=until_step is not None):
             read = partial(_unless_removed, path, poll)
             found = runtime.share(partial(read, _inspect, path))
             if found is None:
                 continue
             known, step, trained, is_last = found
+            if until_step is not None:
+                step = 0 if path == config.run.start_from_ckpt else step
+                is_last = step >= until_step
             if evaluation is None or known != shape:
                 if evaluation is None and not config.finetuning.is_finetuning:
                     for warning in runtime.share(partial(read, warnings_of_model, config, path)) or []:
@@ -160,12 +170,16 @@ def evaluate_checkpoints(runtime: Runtime, *, poll: bool = False, timeout: float
         report.close()
 
 
-def _checkpoints(runtime: Runtime, poll: bool, timeout: float) -> Iterator[str]:
-    """The paths of the checkpoints to evaluate, the same on every worker."""
+def _checkpoints(runtime: Runtime, poll: bool, timeout: float, newest: bool = False) -> Iterator[str]:
+    """The paths of the checkpoints to evaluate, the same on every worker.
+
+    newest: with poll, the newest one instead of all, and start_from_ckpt only where there is none.
+    """
     config = runtime.config
     output_dir = str(runtime.config.run.output_dir)
     if config.run.start_from_ckpt is not None:
-        yield config.run.start_from_ckpt
+        if not (newest and runtime.share(lambda: bool(find_checkpoints(output_dir)))):
+            yield config.run.start_from_ckpt
     elif not poll:
         yield runtime.share(lambda: str(choose_checkpoint(output_dir, config.run.resume_step)))
     last = -1
@@ -174,7 +188,7 @@ def _checkpoints(runtime: Runtime, poll: bool, timeout: float) -> Iterator[str]:
         new = [(number, str(path)) for number, path in find_checkpoints(output_dir).items() if number > last]
         new, is_late = runtime.workers.broadcast_object([new, time.monotonic() - since > timeout])
         if new:
-            last, path = new[0]
+            last, path = new[-1 if newest else 0]
             yield path
             since = time.monotonic()
         elif is_late:

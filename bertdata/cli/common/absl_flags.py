@@ -35,9 +35,10 @@ OWN_FLAGS = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CommandLine:
-    """Known flags, each as ``--name=value``, in order; warnings about the rest."""
+    """Known flags, each as ``--name=value``, in order; names of unknown ones; warnings about the rest."""
 
     flags: list[str] = field(default_factory=list)
+    unknown: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
 
@@ -85,7 +86,9 @@ def read_command_line(arguments: Sequence[str], known: Mapping[str, bool]) -> Co
             else:
                 line.flags.append(f"--{name}={value}")
     tolerated |= {f"no{name}" for name in tolerated}
-    line.warnings.extend(_unknown_flag(name, word, known) for name, word in unknown if name not in tolerated)
+    unknown = [(name, word) for name, word in unknown if name not in tolerated]
+    line.unknown.extend(name for name, _ in unknown)
+    line.warnings.extend(_unknown_flag(name, word, known) for name, word in unknown)
     return line
 
 

@@ -1,7 +1,7 @@
 """Command lines of other programs: a table of flags for each, read by the rules of the program's own parser."""
 
 import argparse
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any, NoReturn
@@ -14,8 +14,9 @@ from bertdata.io.terminal import printable
 SWITCH = "switch"
 """Kind of a flag without a value: true where it is given."""
 
-ARGPARSE, ABSL = "argparse", "absl"
-"""Syntaxes: absl-py's is that of TensorFlow's scripts, which ignore flags that they do not know."""
+ARGPARSE, ABSL, ABSL_APP = "argparse", "absl", "absl app"
+"""Syntaxes. ABSL is that of scripts under ``tf.app``, which ignore flags that they do not know; those under
+``absl.app`` itself (ABSL_APP) refuse them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +100,11 @@ class ProgramFlags:
         """The values; UsageError, in the parser's own words, for a command line that the program refuses."""
         parser = self.parser()
         words, warnings = list(arguments), list[str]()
-        if self.syntax == ABSL:
+        if self.syntax != ARGPARSE:
             known = {one.lstrip("-"): flag.is_boolean for flag in self.table for one in flag.spellings}
             line = read_command_line(words, known)
+            if self.syntax == ABSL_APP and line.unknown:
+                parser.error(_unknown(line.unknown[0], known))
             words, warnings = line.flags, line.warnings
         found, unknown = parser.parse_known_args(words)
         if unknown:
@@ -121,7 +124,9 @@ class ProgramFlags:
     def parser(self) -> "_ProgramParser":
         """The parser, whose help is the table."""
         parser = _ProgramParser(self.prog, self.example, self.summary, self.syntax)
-        parser.usage = "%(prog)s [FLAG VALUE ...] [-- flags of python -m trainer]" if "trainer" in self.prog else None
+        parser.usage = (
+            "%(prog)s [FLAG VALUE ...] [-- flags of python -m trainer]" if "trainer" in self.prog else None
+        )
         shown = parser.add_argument_group("flags")
         idle = parser.add_argument_group("flags without effect here")
         for flag in self.table:
@@ -159,7 +164,7 @@ def _add(group: argparse._ArgumentGroup, flag: Flag, syntax: str) -> None:
     more: dict[str, Any] = {"help": words.replace("%", "%%"), "dest": flag.name, "default": argparse.SUPPRESS}
     if flag.required:
         more["required"] = True
-    if flag.kind == SWITCH and syntax != ABSL:
+    if flag.kind == SWITCH and syntax == ARGPARSE:
         group.add_argument(*flag.spellings, action="store_true", **more)
         return
     if flag.values is not None:
@@ -169,6 +174,12 @@ def _add(group: argparse._ArgumentGroup, flag: Flag, syntax: str) -> None:
     if flag.count is not None:
         more["nargs"] = flag.count
     group.add_argument(*flag.spellings, **more)
+
+
+def _unknown(name: str, known: Iterable[str]) -> str:
+    """absl's message about an unknown flag."""
+    near = get_close_matches(name, known, n=1)
+    return f"Unknown command line flag {name!r}." + (f" Did you mean: {near[0]} ?" if near else "")
 
 
 def _shown(value: Any) -> str:

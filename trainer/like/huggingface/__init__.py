@@ -1,0 +1,1 @@
+"""The examples of Hugging Face's transformers."""

@@ -1,0 +1,1 @@
+"""MLPerf's reference programs for BERT (TensorFlow)."""
