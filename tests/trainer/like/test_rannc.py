@@ -66,7 +66,9 @@ def test_the_published_shape_stands_for_the_published_file_alone(monkeypatch, ca
     monkeypatch.setenv("BERT_CONFIG", "my_bert_config.json")
     phase = understood(NAME, [])["phases"][0]
     assert_equal(phase, {"hidden_size": 2048, "num_hidden_layers": 96, "model_config": None})
-    assert "my_bert_config.json: no such file" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "my_bert_config.json: no such file" in said
+    assert "no norm after the last layer" in said
     monkeypatch.setenv("BERT_CONFIG", "other.json")
     assert PROGRAM.resolve(PROGRAM.read([])).phases[0]["model_config"] == "other.json"
 
@@ -79,6 +81,16 @@ def test_plans_are_kept_where_the_environment_names_a_file(monkeypatch):
     assert_equal(understood(NAME, [])["phases"][0], {"save_plan": "plan.json", "plan": "other.json"})
 
 
+def test_without_places_the_script_runs_where_its_readme_runs_it(monkeypatch):
+    monkeypatch.setenv("CODEDIR", "")
+    monkeypatch.delenv("BERT_PREP_WORKING_DIR")
+    meaning = PROGRAM.resolve(PROGRAM.read([]))
+    assert meaning.phases[0]["output_dir"].startswith("./results/rannc_NP8_")
+    assert meaning.phases[0]["train_data"].startswith("data/prep/hdf5_lower_case_1_seq_len_128_max_pred_20_")
+    said = [line.partition(" ")[0] for line in meaning.warnings]
+    assert said == ["CODEDIR", "BERT_PREP_WORKING_DIR", "without"]
+
+
 def test_wrong_variables_are_refused(monkeypatch):
     for given, message in [
         ({"PREC": "bf16"}, "Unknown <precision> argument"),
@@ -87,7 +99,6 @@ def test_wrong_variables_are_refused(monkeypatch):
         ({"ACC_STEPS_P2": "3"}, "batch size 4 should be divisible"),
         ({"ACC_STEPS_P1": "0"}, "should be >= 1"),
         ({"PHASE1_ONLY": "1", "PHASE2_ONLY": "1"}, "skips both phases"),
-        ({"CODEDIR": ""}, "CODEDIR is not set"),
     ]:
         with monkeypatch.context() as patch:
             for variable, value in given.items():

@@ -8,6 +8,7 @@ import os
 from typing import Any
 
 from bertdata.cli.common.program_flags import Given
+from bertdata.config.value_check import read_object
 from bertdata.errors import UsageError
 from bertdata.io import storage
 from trainer.like.constants import APEX_DECAY_SKIPS, BERT_BASE, product
@@ -51,15 +52,20 @@ _DEFAULTS = {
     "LOAD_DEPLOYMENT": "false",
     "BERT_CONFIG": "bert_config.json",
 }
-_REQUIRED = ("CODEDIR", "BERT_PREP_WORKING_DIR")
-"""Variables that have no default, or one of the authors' machine."""
+_PLACES = {"CODEDIR": ".", "BERT_PREP_WORKING_DIR": "data/prep"}
+"""Where the script is run in README; its own defaults are places on the authors' machine."""
 
-_NO_FINAL_NORM = "the original has no norm after the last layer of a model with megatron_residual_connection"
+_RESIDUALS = {
+    True: "with megatron_residual_connection the original has no norm after the last layer; here it has one",
+    False: "without megatron_residual_connection the original adds the residual of the feed-forward part "
+    "after the norm; here it is before it, as in BERT",
+}
+"""Differences of the original's modeling.py, by megatron_residual_connection."""
 
 
 def resolve(_: Given) -> Meaning:
     """The phases that the environment asks for."""
-    settings = _settings()
+    settings, unset = _settings()
     if settings["PREC"] not in ("fp16", "fp32"):
         raise UsageError(f"Unknown <precision> argument: PREC is {settings['PREC']!r}, expected fp16 or fp32")
     only = [settings[f"PHASE{number}_ONLY"] != "0" for number in (1, 2)]
@@ -74,28 +80,31 @@ def resolve(_: Given) -> Meaning:
     return Meaning(
         summary=f"{len(phases)} of 2 phases, {sizes} examples an update, {settings['PREC']}, adam, cuda",
         phases=phases,
-        warnings=warnings,
+        warnings=[*unset, *warnings],
     )
 
 
-def _settings() -> dict[str, str]:
-    """The variables; an empty one is as good as none, as in the script."""
-    found = {name: os.environ.get(name) or default for name, default in _DEFAULTS.items()}
-    for name in _REQUIRED:
-        if not os.environ.get(name):
-            raise UsageError(f"{name} is not set: the script takes its settings from environment variables")
-        found[name] = os.environ[name]
-    return found
+def _settings() -> tuple[dict[str, str], list[str]]:
+    """The variables, and warnings; an empty one is as good as none, as in the script."""
+    every = _DEFAULTS | _PLACES
+    warnings = [
+        f"{name} is not set; taken as {place}, as in the directory that README runs the script in"
+        for name, place in _PLACES.items()
+        if not os.environ.get(name)
+    ]
+    return {name: os.environ.get(name) or default for name, default in every.items()}, warnings
 
 
 def _shape(path: str) -> tuple[dict[str, Any], list[str]]:
     """The model's keys, and warnings; the published file's where that is not at hand."""
-    if storage.exists(path) or storage.base_name(path) != _PUBLISHED_CONFIG:
+    if storage.exists(path):
+        return {"model_config": path}, [
+            _RESIDUALS[read_object(path).get("megatron_residual_connection") is True]
+        ]
+    if storage.base_name(path) != _PUBLISHED_CONFIG:
         return {"model_config": path}, []
-    missing = (
-        f"{path}: no such file; its shape is the one that RaNNC's README prints, of 4.9 billion parameters"
-    )
-    return dict(_PUBLISHED_SHAPE), [missing, _NO_FINAL_NORM]
+    missing = f"{path}: no such file; taken as the one that README prints, of 4.9 billion parameters"
+    return dict(_PUBLISHED_SHAPE), [missing, _RESIDUALS[True]]
 
 
 def _phase(settings: dict[str, str], number: int, *, alone: bool) -> dict[str, Any]:
@@ -193,8 +202,9 @@ PROGRAM = Program(
     name="rannc/run_pretraining_rannc.sh",
     title="RaNNC run_pretraining_rannc.sh",
     source="nict-wisdom/rannc-examples 03bf8d14, bert/run_pretraining_rannc.sh; reads "
-    f"{', '.join((*_REQUIRED, *_DEFAULTS, 'DEPLOYMENT_FILE'))} from the environment",
+    f"{', '.join((*_PLACES, *_DEFAULTS, 'DEPLOYMENT_FILE'))} from the environment",
     commands={"": []},
     resolve=resolve,
+    published=("",),
     environment=True,
 )
