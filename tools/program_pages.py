@@ -3,7 +3,10 @@
 A page is made of the program's table and its published commands; a test compares the pages with it.
 """
 
-from collections.abc import Mapping, Sequence
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from shlex import split
 from typing import Any
@@ -53,10 +56,33 @@ def page(program: Program) -> str:
     if program.published:
         parts.append("## Published commands\n")
     for line in program.published:
-        parts += [f"```\n{DOOR} {program.name} {line}\n```\n", _resolution(program, line)]
+        environment, words = _divided(line)
+        setting = "".join(f"{name}={value} " for name, value in environment.items())
+        shown = " ".join(filter(None, [f"{setting}{DOOR} {program.name}", words]))
+        with _environment(environment):
+            parts += [f"```\n{shown}\n```\n", _resolution(program, words)]
     for command, table in program.commands.items():
         parts.append(f"## Flags{f' of {command}' if command else ''}\n\n{_flags(table)}")
     return "\n".join(parts)
+
+
+def _divided(line: str) -> tuple[dict[str, str], str]:
+    """The environment variables that a published line begins with, and the rest."""
+    words = line.split(" ")
+    count = next((place for place, word in enumerate(words) if not re.match(r"[A-Z_0-9]+=", word)), len(words))
+    return dict(word.split("=", 1) for word in words[:count]), " ".join(words[count:])
+
+
+@contextmanager
+def _environment(given: Mapping[str, str]) -> Iterator[None]:
+    """The environment of this process with these variables."""
+    kept = dict(os.environ)
+    os.environ.update(given)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(kept)
 
 
 def _resolution(program: Program, line: str) -> str:

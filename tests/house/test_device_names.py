@@ -14,7 +14,7 @@ NAMES = {
     *("horovod", "horovodrun", "torchrun", "poprun"),
     *("popdist", "poptorch", "habana_frameworks", "torch_xla"),
 }
-PLACES = {"devices", "collectives"}
+PLACES = {"devices", "collectives", "like"}
 # The default device, and the sections that hold each device's own keys.
 CONFIGURATION = {f"config/{name}.py" for name in ("run", "devices", "settings")}
 TOLD = [

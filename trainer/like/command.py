@@ -56,7 +56,8 @@ def run(arguments: Sequence[str]) -> None:
     if not printing:
         _check_files(meaning, phases)
     if find_rank()[0] == 0:
-        say_error(f"{program.title}: {meaning.summary}")
+        changed = f"; with {' '.join(ours)}" if ours else ""
+        say_error(f"{program.title}: {meaning.summary}{changed}")
         for warning in dict.fromkeys([*given.warnings, *meaning.warnings]):
             say_error(f"trainer: warning: {warning}")
     if printing:
@@ -138,7 +139,7 @@ def _evaluate(settings: Mapping[str, Any], config: Config, arguments: Sequence[s
         return
     from trainer.run.evaluate import evaluate
 
-    evaluate(config, poll=settings["poll"], until_step=settings.get("until_step"))
+    evaluate(_verified_where_listed(config), poll=settings["poll"], until_step=settings.get("until_step"))
 
 
 def _begins_here(config: Config, arguments: Sequence[str]) -> bool:

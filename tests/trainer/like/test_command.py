@@ -79,7 +79,7 @@ def test_flags_of_ours_go_before_the_programs_and_may_differ_by_phase():
 def test_the_absence_of_the_programs_device_is_an_error_that_names_the_way_around_it(capsys):
     assert main(["like", "habana/demo_bert.py", *HABANA]) == 2
     said = capsys.readouterr().err
-    assert "the program trains on hpu, which is not there" in said
+    assert "the program runs on hpu, which is not there" in said
     assert "-- --device cpu" in said
 
 
@@ -111,7 +111,10 @@ def test_the_workers_that_a_program_starts_are_started(trainer, training_set, tm
     ours = ("--device=cpu", "--vocab-size=2000", "--max-predictions-per-seq=10", *MODEL)
     outcome = trainer("like", "habana/demo_bert.py", *theirs, "--", *ours)
     assert outcome.status == 0, outcome.err
-    assert "connecting 2 workers" in outcome.err
+    assert "2 x 4 x 1 = 8 examples an update" in outcome.err
+    assert "; with --device=cpu" in outcome.err
+    state = read_state(choose_checkpoint(str(tmp_path / "results" / "checkpoints")))
+    assert (state.step, state.trained) == (1, 8)
 
 
 def test_a_wrong_command_is_refused_before_anything_is_opened(trainer, tmp_path):

@@ -205,6 +205,6 @@ PROGRAM = Program(
     f"{', '.join((*_PLACES, *_DEFAULTS, 'DEPLOYMENT_FILE'))} from the environment",
     commands={"": []},
     resolve=resolve,
-    published=("",),
+    published=("BERT_CONFIG=my_bert_config.json CODEDIR=. BERT_PREP_WORKING_DIR=data/prep",),
     environment=True,
 )
