@@ -6,6 +6,7 @@ from bertdata.build.packs.metadata import metadata_path
 from bertdata.config.value_check import read_object
 from bertdata.errors import UsageError
 from bertdata.io import storage
+from trainer.like.checkpoints import last_checkpoint
 from trainer.like.constants import APEX_DECAY_SKIPS, NVLAMB
 
 ALWAYS: dict[str, Any] = NVLAMB | {
@@ -71,7 +72,7 @@ def continued(
     phase1_end_step: of phase 2, whose first checkpoint comes after that one; None for phase 1.
     resume_step: the checkpoint to continue; None: the last. until: the update of the phase to stop at.
     """
-    last = _last_checkpoint(output_dir) if resume_step is None else resume_step
+    last = last_checkpoint(output_dir) if resume_step is None else resume_step
     keys: dict[str, Any]
     if phase1_end_step is None:
         done = last
@@ -100,12 +101,3 @@ def started(*, start: str | None = None, phase2: bool = False, until: int = -1) 
         "start_moments": start is not None,
         "steps_this_run": max(1, until) if until >= 0 else None,
     }
-
-
-def _last_checkpoint(output_dir: str) -> int:
-    """The number of the last checkpoint in the directory, over both phases; 0 where there is none."""
-    if not storage.is_directory(storage.join(output_dir, "checkpoints")):
-        return 0
-    from trainer.run.checkpoint import find_checkpoints  # imports torch
-
-    return max(find_checkpoints(output_dir), default=0)

@@ -42,10 +42,10 @@ _COMMON = [
     Flag("--resume_step", int, -1, "checkpoint to continue, counted over both phases; -1: the last"),
     Flag("--num_steps_per_checkpoint", int, 100, "updates between two checkpoints", key="checkpoint_every"),
     Flag("--skip_checkpoint", SWITCH, meaning="no checkpoints; here one, at the end"),
-    Flag("--phase2", SWITCH, meaning="with --resume_from_checkpoint: continue phase 1, or phase 2 where it has "
-         "begun"),
+    Flag("--phase2", SWITCH, meaning="with --resume_from_checkpoint: continue phase 1, or phase 2 where it "
+         "has begun"),
     Flag("--phase1_end_step", int, 7038, "the last checkpoint of phase 1"),
-    Flag("--allreduce_post_accumulation", SWITCH, idle=True, meaning="it sums once an update anyway"),
+    Flag("--allreduce_post_accumulation", SWITCH, idle=True, meaning="it is done anyway"),
     Flag("--allreduce_post_accumulation_fp16", SWITCH, idle=True, meaning="on hpu the program sums in fp32"),
     Flag("--do_train", SWITCH, meaning="train; must be given"),
     Flag("--json-summary", default="results/dllogger.json", key="json_summary",
@@ -80,12 +80,12 @@ LATER: Mapping[str, Mapping[str, Sequence[Flag]]] = {
             Flag("--autocast", SWITCH, meaning="bf16"),
             Flag("--use_torch_compile", SWITCH, meaning="compile the model: graph mode"),
             Flag("--use_lazy_mode", true, True, idle=True, meaning="PT_HPU_LAZY_MODE decides it"),
-            Flag("--enable_packed_data_mode", true, True, "the data are packed rows of several sequences, "
-                 "whose mean number divides the accumulation: that of DIR_metadata.json beside the data"),
+            Flag("--enable_packed_data_mode", true, True, "the data are packed rows of several sequences; "
+                 "their mean number, of DIR_metadata.json beside the data, divides the accumulation"),
             Flag("--use_zero_optimizer", true, False, idle=True, meaning="it saves memory only"),
             Flag("--profile", not_empty, False, "record a profile; any value is true", key="profile"),
             Flag("--profile_steps", default="0", idle=True, meaning="the profile is of four updates"),
-            Flag("--tensorboard_logdir", default="", idle=True, meaning="the profile is written to output_dir"),
+            Flag("--tensorboard_logdir", default="", idle=True, meaning="it is written to output_dir"),
             Flag("--use-hpu-graphs", not_empty, False, idle=True),
             Flag("--no_compiled_autograd", SWITCH, idle=True),
             Flag("--log_memory_usage", default=False, idle=True),
