@@ -3,7 +3,7 @@
 import io
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -44,3 +44,20 @@ def substituted(words: Sequence[str], files: dict[str, Path | str]) -> list[str]
             word = word.replace(placeholder, str(path))
         found.append(word)
     return found
+
+
+def refusal(program: str, arguments: Sequence[str]) -> str:
+    """The error of a command line that the program refuses."""
+    err = io.StringIO()
+    with redirect_stderr(err):
+        status = main(["like", program, *arguments, "--print-config"])
+    assert status != 0
+    return err.getvalue()
+
+
+def told(program: str, arguments: Sequence[str]) -> str:
+    """The lines for a person: summary and warnings."""
+    err = io.StringIO()
+    with redirect_stderr(err), redirect_stdout(io.StringIO()):
+        assert main(["like", program, *arguments, "--print-config"]) == 0
+    return err.getvalue()

@@ -88,9 +88,9 @@ def habana_tf(
     """Habana's schedule, with the rate of one worker.
 
     With LAMB the decay is a square root and the rate jumps after warm-up; with Adam it is linear, without
-    a jump.
+    a jump. A warm-up of more updates than steps is cut off by the end.
     """
-    rising = warmup_steps(warmup, steps)
+    rising = warmup if type(warmup) is int and warmup > steps else warmup_steps(warmup, steps)
     rate *= workers
     start = rate / (1 - rising / steps) if adam and rising < steps else rate
     return _warmed_up(rate, rising, _decay(start, steps, 1.0 if adam else 0.5))

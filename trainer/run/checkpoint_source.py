@@ -1,5 +1,6 @@
 """A checkpoint of any origin, opened: a run's newest, one of its checkpoints, or another program's."""
 
+import re
 from pathlib import Path
 
 from bertdata.errors import SettingsError
@@ -15,12 +16,16 @@ from trainer.run.checkpoint import (
     State,
     check_file,
     choose_checkpoint,
+    find_checkpoints,
     read_state,
     tensor_files,
 )
 
 OURS = "bertdata"
 """The kind of this trainer's own checkpoints."""
+
+_NAME_ELSEWHERE = re.compile(r"(?:model\.ckpt-|ckpt_)(\d+)(?:\.pt)?")
+"""The name that TensorFlow's programs, or NVIDIA's and Habana's, give the checkpoint of an update."""
 
 
 def open_checkpoint(
@@ -42,11 +47,20 @@ def open_checkpoint(
 
 
 def find_own(path: str) -> Path | None:
-    """The checkpoint of this trainer at the path, or the newest of the run there; None for another's."""
+    """The checkpoint of this trainer at the path, or the newest of the run there; None for another's.
+
+    DIR/model.ckpt-N and DIR/ckpt_N.pt, where no such files exist, are the checkpoint of update N of the
+    run in DIR: so other programs' commands name it.
+    """
     folder = Path(path.removeprefix("file://"))
     if (folder / "checkpoints").is_dir():
         return choose_checkpoint(path)
-    return folder if (folder / STATE).is_file() else None
+    if (folder / STATE).is_file():
+        return folder
+    named = _NAME_ELSEWHERE.fullmatch(folder.name)
+    if named is None or folder.exists() or folder.with_name(f"{folder.name}.index").exists():
+        return None
+    return find_checkpoints(str(folder.parent)).get(int(named[1]))
 
 
 def is_checkpoint(path: str) -> bool:

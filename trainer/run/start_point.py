@@ -39,6 +39,9 @@ def find_start_point(config: Config, fresh: State) -> tuple[str, str]:
             raise DatasetError(f"{path}: is in use: phase 2 has begun; give --resume to continue it")
         check_fits(path, state, fresh, "optimiser")
         return "phase 2", str(path)
+    follows = bool(config.run.phase2 and there) and read_state(there[max(there)]).phase == 1
+    if follows and config.run.start_from_ckpt:
+        return "weights", config.run.start_from_ckpt
     used = [name for name in ("checkpoints", "training.csv") if (Path(output_dir) / name).exists()]
     if there or (used and not resuming):
         found = f"is in use: holds {used[0]}"

@@ -15,7 +15,7 @@ from trainer.data.order import Position
 from trainer.errors import NotFiniteError, WorkerLost
 from trainer.model.bert import HeadedBert
 from trainer.optim import Schedule, make_schedule
-from trainer.run.checkpoint import State, clean_up, read_state
+from trainer.run.checkpoint import State, clean_up, find_checkpoints, read_state
 from trainer.run.checkpoint_writer import CheckpointWriter
 from trainer.run.kept_tokenizer import keep_tokenizer
 from trainer.run.model_tensors import ModelTensors, WholeTensors
@@ -67,6 +67,9 @@ class Training:
             runtime.log(f"reading {path}")
         if kind == "weights":
             self._tensors.read_weights(path)
+            # Phase 2 from elsewhere is numbered on where phase 1 has ended here.
+            there = runtime.share(lambda: max(find_checkpoints(str(self._config.run.output_dir)), default=0))
+            self.state = replace(self.state, phase_start=there)
         elif kind != "new":
             saved = State(**runtime.share(lambda: asdict(read_state(Path(path)))))
             if kind == "resumed":

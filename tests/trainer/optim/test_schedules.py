@@ -123,11 +123,22 @@ def test_nvidias_phases_start_and_jump_where_they_did():
     assert phase1(2000) == pytest.approx(6e-3 * math.sqrt(5037 / 7038))
 
 
-@pytest.mark.parametrize("warmup", [-1, 1001, 1.0, 1.5, -0.1, 100.0, True, "100", None, math.nan])
+@pytest.mark.parametrize("warmup", [-1, 1.0, 1.5, -0.1, 100.0, True, "100", None, math.nan])
 @pytest.mark.parametrize("name", ["mlperf", "nvidia-poly", "nvidia-linear", "habana-tf", "polynomial_decay"])
 def test_wrong_warm_ups_are_refused(name, warmup):
     with pytest.raises(SettingsError, match="warmup is .*, expected an integer from 0 to steps"):
         make_schedule(name, learning_rate=1.0, steps=1000, warmup=warmup)
+
+
+@pytest.mark.parametrize("name", ["mlperf", "nvidia-poly", "polynomial_decay"])
+def test_a_warm_up_beyond_the_end_is_refused(name):
+    with pytest.raises(SettingsError, match="warmup is 1001, expected an integer from 0 to steps"):
+        make_schedule(name, learning_rate=1.0, steps=1000, warmup=1001)
+
+
+def test_habana_s_trial_runs_may_end_within_their_warm_up():
+    rate = make_schedule("habana-tf", learning_rate=2.0, steps=100, warmup=2000)
+    assert [rate(step) for step in (0, 50, 99)] == pytest.approx([0.0, 0.05, 0.099])
 
 
 @pytest.mark.parametrize(

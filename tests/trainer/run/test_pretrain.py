@@ -576,6 +576,26 @@ def test_phase_2_without_phase_1_is_refused(trainer, training_set, tmp_path):
     refuse(trainer(*run, "--phase1-end-step=7"), 2, "holds no checkpoint 7; there are 3")
 
 
+def test_phase_2_from_another_run_is_numbered_on_where_phase_1_has_ended(
+    trainer, whole, training_set, longer_set, tmp_path
+):
+    assert trainer(*words(training_set, tmp_path, "--steps=4")).status == 0
+    source = f"--start-from-ckpt={whole}/ckpt_10.pt"
+    run = words(longer_set, tmp_path, "--phase2", source, "--start-moments", "--steps=2", "--warmup=0")
+    outcome = trainer(*run, "--steps-this-run=1", *STANDSTILL)
+    assert outcome.status == 0, outcome.err
+    path = find_checkpoints(str(tmp_path))[5]
+    state = read_state(path)
+    assert (state.phase, state.phase_start, state.step) == (2, 4, 1)
+    weights, wanted = (
+        load_file(one / "model.safetensors") for one in (path, find_checkpoints(str(whole))[10])
+    )
+    assert all(torch.equal(weights[name], wanted[name]) for name in wanted)
+    refuse(trainer(*run, *STANDSTILL), 2, "is in use", "--resume")
+    assert trainer(*run, *STANDSTILL, "--resume").status == 0
+    assert list(find_checkpoints(str(tmp_path)))[-1] == 6
+
+
 def test_start_from_ckpt_takes_weights_only(trainer, whole, training_set, tmp_path):
     source = find_checkpoints(str(whole))[10]
     run = words(training_set, tmp_path, f"--start-from-ckpt={source}", "--steps=1", "--warmup=0")

@@ -1,0 +1,1 @@
+"""Habana's programs for TensorFlow."""
