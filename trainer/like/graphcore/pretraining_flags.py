@@ -5,8 +5,8 @@ from trainer.like.graphcore.config_file import FileKeys
 from trainer.like.graphcore.values import any_text
 
 _MAIN = [
-    Flag("--task", values=("pretraining",), idle=True, meaning="the program has this task only"),
-    Flag("--config", required=True, meaning="JSON file with values for all flags; those given as flags go first"),
+    Flag("--task", values=("pretraining",), meaning="the program has this task only"),
+    Flag("--config", required=True, meaning="JSON file with values for flags; the command line goes first"),
     Flag("--restore_path", meaning="continue from this checkpoint, or the newest in this directory"),
     Flag("--start-from-ckpt", key="start_from_ckpt", meaning="checkpoint to take the model's weights from"),
 ]  # fmt: skip

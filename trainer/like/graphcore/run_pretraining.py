@@ -67,6 +67,7 @@ def _usual(opts: Given) -> dict[str, Any]:
         "output_dir": opts["checkpoint_path"],
         "keep_checkpoints": _KEPT,
         "unverified": True,
+        **({"wandb_project": "tf-bert"} if opts["wandb"] else {}),
         "device_options": _ipu_options(opts),
     }
 
@@ -125,7 +126,7 @@ def _optimiser(opts: Given) -> dict[str, Any]:
 def _schedule(opts: Given, warnings: list[str]) -> dict[str, Any]:
     """Keys of the learning rate and of intervals: the program's steps as updates."""
     each, name = opts["batches_per_step"], opts["lr_schedule"]
-    if each > 1:
+    if each > 1 and name != "custom":
         warnings.append(f"a step has {each} updates: the rate changes within it, the program's does not")
     keys: dict[str, Any] = {
         "checkpoint_every": opts["steps_per_ckpts"] * each,
