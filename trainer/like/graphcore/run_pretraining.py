@@ -127,7 +127,7 @@ def _schedule(opts: Given, warnings: list[str]) -> dict[str, Any]:
     """Keys of the learning rate and of intervals: the program's steps as updates."""
     each, name = opts["batches_per_step"], opts["lr_schedule"]
     if each > 1 and name != "custom":
-        warnings.append(f"a step has {each} updates: the rate changes within it, the program's does not")
+        warnings.append(f"a step has {each} updates: on other devices than IPUs the rate changes within it")
     keys: dict[str, Any] = {
         "checkpoint_every": opts["steps_per_ckpts"] * each,
         "log_every": opts["steps_per_logs"] * each,
