@@ -106,6 +106,7 @@ setup(
         "bertdata": ["py.typed"],
         "schemas": ["*.json"],
         "trainer.config": ["shipped/*.json"],
+        "trainer.like.graphcore": ["configs/*.json"],
         "bertdata.dataset.published": ["*.tsv", "*.tsv.xz"],
         "bertdata._native": ["**/*.h", "**/*.cpp"],
     },

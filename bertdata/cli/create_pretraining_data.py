@@ -40,7 +40,20 @@ Flags are read as the scripts of MLPerf and Google read theirs, with one dash or
 without a word: unknown flags, other words, patterns that match nothing. One thing differs: a pattern's
 files are taken sorted and without hidden ones; TensorFlow takes them as the directory lists them."""
 
-_CASING_REMEDIES = ("give --do_lower_case=false", "give --do_lower_case=true")
+
+@dataclass(frozen=True, slots=True)
+class FileNames:
+    """The values of the flags that name files, as a script has them: several by commas, inputs as patterns.
+
+    flags: the names of the flags of inputs and outputs. casing_remedies: for a vocabulary with capitals, and
+    for one without.
+    """
+
+    inputs: str
+    outputs: str
+    vocabulary: str
+    flags: tuple[str, str] = ("--input_file", "--output_file")
+    casing_remedies: tuple[str, str] = ("give --do_lower_case=false", "give --do_lower_case=true")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -142,31 +155,37 @@ def run(arguments: list[str]) -> int:
         max_predictions_per_seq=max(args.max_predictions_per_seq, 0),
         dupe_factor=args.dupe_factor,
         random_seed=args.random_seed,
-        masked_lm_prob=_probability(args.masked_lm_prob),
-        short_seq_prob=_probability(args.short_seq_prob),
+        masked_lm_prob=probability(args.masked_lm_prob),
+        short_seq_prob=probability(args.short_seq_prob),
         lower_case=args.do_lower_case,
         whole_word_mask=args.do_whole_word_mask,
         remask=args.remask,
         pad_position=args.pad_position_value,
     )
-    inputs = find_inputs(args.input_file)
-    outputs = _split("--output_file", args.output_file)
-    if not outputs:
-        raise SettingsError(f"--output_file={args.output_file}: names no file")
-    if len(set(outputs)) < len(outputs):
-        raise SettingsError(f"--output_file={args.output_file}: names an output twice")
-    with ExitStack() as stack:  # all files open before the long work, none appears before all are whole
-        files = [stack.enter_context(storage.open_output(output)) for output in outputs]
-        sinks = [HashingSink(file.write) for file in files]
-        examples = _make(inputs, find_vocabulary(args.vocab_file), settings, args.engine)
-        for start, sink in enumerate(sinks):
-            write_examples(examples, settings, sink, engine=args.engine, start=start, step=len(outputs))
-    for start, (output, sink) in enumerate(zip(outputs, sinks, strict=True)):
-        say(f"{output}: {len(range(start, len(examples), len(outputs)))} examples, {sink.bytes} bytes")
+    names = FileNames(args.input_file, args.output_file, args.vocab_file)
+    make_files(names, settings, args.engine)
     return 0
 
 
-def _probability(value: float) -> float:
+def make_files(names: FileNames, settings: ScriptSettings, engine: Engine | None) -> None:
+    """Write the examples of all inputs together, dealt in turn to the outputs."""
+    inputs = find_inputs(names.inputs, names.flags[0])
+    outputs = _split(names.flags[1], names.outputs)
+    if not outputs:
+        raise SettingsError(f"{names.flags[1]}={names.outputs}: names no file")
+    if len(set(outputs)) < len(outputs):
+        raise SettingsError(f"{names.flags[1]}={names.outputs}: names an output twice")
+    with ExitStack() as stack:  # all files open before the long work, none appears before all are whole
+        files = [stack.enter_context(storage.open_output(output)) for output in outputs]
+        sinks = [HashingSink(file.write) for file in files]
+        examples = _make(inputs, find_vocabulary(names.vocabulary), settings, engine, names.casing_remedies)
+        for start, sink in enumerate(sinks):
+            write_examples(examples, settings, sink, engine=engine, start=start, step=len(outputs))
+    for start, (output, sink) in enumerate(zip(outputs, sinks, strict=True)):
+        say(f"{output}: {len(range(start, len(examples), len(outputs)))} examples, {sink.bytes} bytes")
+
+
+def probability(value: float) -> float:
     """The probability from 0 to 1 of which the scripts make the same: they check no bounds."""
     return min(max(value, 0.0), 1.0)
 
@@ -179,30 +198,34 @@ def _split(flag: str, names: str) -> list[str]:
     return [name for name in split if name]
 
 
-def find_inputs(flag: str) -> list[str]:
+def find_inputs(names: str, flag: str = "--input_file") -> list[str]:
     """The files of a comma-separated list of patterns: as listed, the files of each pattern sorted.
 
     The scripts take a pattern's files in the order of the directory, hidden ones too. Like them, go on
     where a pattern names no file, but with a warning; MissingInputError where none names any.
     """
     found: list[str] = []
-    for pattern in _split("--input_file", flag):
+    for pattern in _split(flag, names):
         try:
             found += storage.expand([pattern])
         except MissingInputError as error:
             _warn([f"{error}; it is left out, as by the script"])
     if not found:
-        raise MissingInputError(f"--input_file={flag}: names no file")
+        raise MissingInputError(f"{flag}={names}: names no file")
     return found
 
 
 def _make(
-    inputs: list[str], vocabulary_path: str, settings: BertSettings, engine: Engine | None
+    inputs: list[str],
+    vocabulary_path: str,
+    settings: BertSettings,
+    engine: Engine | None,
+    remedies: tuple[str, str],
 ) -> ExampleSource:
     vocabulary = _load_vocabulary(vocabulary_path, settings.rules)
     tokenizer = WordPieceTokenizer(vocabulary, settings.rules, lower_case=settings.lower_case, engine=engine)
     _warn(name_warnings(vocabulary_path, vocabulary.md5))
-    _warn(casing_warnings(vocabulary, settings.lower_case, remedies=_CASING_REMEDIES))
+    _warn(casing_warnings(vocabulary, settings.lower_case, remedies=remedies))
     texts = [storage.read_bytes(path) for path in inputs]
     for text, path in zip(texts, inputs, strict=True):
         refuse_other_kinds(text, path)

@@ -34,6 +34,11 @@ class ModelSection(Section):
     megatron_residual_connection: bool | None = None
     scale_query_key: bool | None = None
     deep_weight_init: bool | None = None
+    layer_norm_eps: float | None = None
+    use_qkv_bias: bool | None = None
+    use_attention_projection_bias: bool | None = None
+    use_cls_layer: bool | None = None
+    use_prediction_bias: bool | None = None
 
     def settings(self) -> dict[str, Any]:
         """The keys of a ModelConfig: those of the model_config file, overridden by inline keys."""
@@ -59,8 +64,7 @@ class ModelSection(Section):
 class ModelConfig:
     """The shape of a BERT: the keys of Google's bert_config.json, then those of other programs.
 
-    Types and ranges are those of ``schemas/model.json``. The last three keys are RaNNC's, after
-    Megatron-LM:
+    Types and ranges are those of ``schemas/model.json``. Three keys are RaNNC's, after Megatron-LM:
 
     - ``megatron_residual_connection``: attention and feed-forward part read layer-normed input, and the
       residual is taken before the norm. No parameter is added: each norm keeps its name and is applied
@@ -72,6 +76,10 @@ class ModelConfig:
       times n is the same q k / sqrt(d).
     - ``deep_weight_init``: the weights of the two projections that end in the residual start with the
       standard deviation ``initializer_range / sqrt(2 * num_hidden_layers)``.
+
+    The last four keys are Graphcore's, whose models may lack these parameters: the biases of query, key and
+    value; that of the attention's output projection; the dense layer and norm before the word logits; the
+    bias of the word logits. A model without a bias computes what one with zeros there computes.
     """
 
     vocab_size: int = 30522  # tokens of the vocabulary
@@ -89,6 +97,10 @@ class ModelConfig:
     megatron_residual_connection: bool = False
     scale_query_key: bool = False
     deep_weight_init: bool = False
+    use_qkv_bias: bool = True
+    use_attention_projection_bias: bool = True
+    use_cls_layer: bool = True
+    use_prediction_bias: bool = True
 
     def __post_init__(self) -> None:
         check_values(asdict(self), _keys())
@@ -122,7 +134,8 @@ class ModelConfig:
         dense, norm = width * width + width, 2 * width
         embeddings = (words + self.max_position_embeddings + self.type_vocab_size) * width + norm
         layer = 4 * dense + 2 * norm + 2 * width * inner + inner + width
-        heads = dense + norm + words + 2 * width + 2
+        layer -= (not self.use_qkv_bias) * 3 * width + (not self.use_attention_projection_bias) * width
+        heads = self.use_cls_layer * (dense + norm) + self.use_prediction_bias * words + 2 * width + 2
         return embeddings + self.num_hidden_layers * layer + dense + heads
 
 

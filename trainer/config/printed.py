@@ -47,7 +47,8 @@ def resolved(config: Config) -> dict[str, Any]:
     keys |= {name: value for name, value in usual.items() if name in keys and keys[name] is None}
     keys |= {"lr_schedule": config.schedule_name, "clipping": config.update.clipping_point}
     workers = config.run.world_size or 1
-    if config.update.global_batch_size is None or config.update.batch_size is not None:
+    whole = config.update.global_batch_size is None or config.update.batch_size is not None
+    if whole and config.update.replicas is None:  # with replicas the numbers are those of one of them
         size, count = config.update.micro_batches(workers)
         keys |= {"batch_size": size, "accumulation": count}
     return keys | {"update_examples": _update_examples(config, workers)}

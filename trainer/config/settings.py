@@ -116,7 +116,8 @@ class Config:
         """
         keys = self.as_json()
         with_effect = section_keys(device)
-        idle = [name for name in keys[DEVICE_OPTIONS] if name not in with_effect]
+        everywhere = [name for name, item in device_option_properties().items() if item.get("everywhere")]
+        idle = [name for name in keys[DEVICE_OPTIONS] if name not in (*with_effect, *everywhere)]
         idle += [name for name in idle_there if keys[name] != properties()[name].get("default")]
         return sorted(idle + ["train_data"] * bool(self.data.generated_data and self.data.train_data))
 

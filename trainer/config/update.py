@@ -52,14 +52,14 @@ class UpdateSection(Section):
         """The point at which gradients are clipped; by default the optimiser's usual one."""
         return usual(self.optimiser, "clipping") if self.clipping == "usual" else self.clipping
 
-    def micro_batch_clip_norm(self, count: int) -> float | None:
-        """Norm to clip the gradient of a micro-batch's loss / count to; None: not clipped there.
+    def micro_batch_clip_norm(self, divisor: float) -> float | None:
+        """Norm to clip the gradient of a micro-batch's loss / divisor to; None: not clipped there.
 
-        MLPerf's program clips the gradient of the undivided loss to max_grad_norm, then divides it by
-        count; Habana's clips that of the divided loss.
+        MLPerf's program clips the gradient of the undivided loss to max_grad_norm, then divides it;
+        Habana's clips that of the divided loss.
         """
         norms = {
-            "per_micro_batch": self.max_grad_norm / count,
+            "per_micro_batch": self.max_grad_norm / divisor,
             "per_micro_batch_divided": self.max_grad_norm,
         }
         return norms.get(self.clipping_point)

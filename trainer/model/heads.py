@@ -24,21 +24,27 @@ class Logits:
 
 
 class Predictions(nn.Module):
-    """The masked-word head; its weights are the word embeddings, an argument of each call."""
+    """The masked-word head; its weights are the word embeddings, an argument of each call.
+
+    transform, bias: None for a model without them.
+    """
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.transform = NormedDense(config.hidden_size, config)
-        self.bias = nn.Parameter(torch.zeros(config.padded_vocab_size))
+        self.transform = NormedDense(config.hidden_size, config) if config.use_cls_layer else None
+        has_bias = config.use_prediction_bias
+        self.bias = nn.Parameter(torch.zeros(config.padded_vocab_size)) if has_bias else None
         self.vocab_size = config.vocab_size
         self.activation = ACTIVATIONS[config.hidden_act]
         # Devices may replace this large product by their own.
         self.project: Callable[[Tensor, Tensor, Tensor], Tensor] = F.linear
 
     def forward(self, rows: Tensor, words: Tensor) -> Tensor:
-        rows = self.transform.LayerNorm(self.activation(self.transform.dense(rows)))
-        beyond = len(self.bias) - self.vocab_size
-        return self.project(rows, words, F.pad(self.bias[: self.vocab_size], (0, beyond), value=-math.inf))
+        if self.transform is not None:
+            rows = self.transform.LayerNorm(self.activation(self.transform.dense(rows)))
+        bias = words.new_zeros(self.vocab_size) if self.bias is None else self.bias[: self.vocab_size]
+        padding = (0, len(words) - self.vocab_size)
+        return self.project(rows, words, F.pad(bias, padding, value=-math.inf))
 
 
 class Heads(nn.Module):

@@ -57,16 +57,16 @@ class Embeddings(nn.Module):
 class Dense(nn.Module):
     """A linear layer in a module of its own, for Hugging Face's names."""
 
-    def __init__(self, inputs: int, outputs: int) -> None:
+    def __init__(self, inputs: int, outputs: int, bias: bool = True) -> None:
         super().__init__()
-        self.dense = nn.Linear(inputs, outputs)
+        self.dense = nn.Linear(inputs, outputs, bias)
 
 
 class NormedDense(Dense):
     """A linear layer and a norm, with an optional residual between them."""
 
-    def __init__(self, inputs: int, config: ModelConfig) -> None:
-        super().__init__(inputs, config.hidden_size)
+    def __init__(self, inputs: int, config: ModelConfig, bias: bool = True) -> None:
+        super().__init__(inputs, config.hidden_size, bias)
         self.LayerNorm = Norm(config)
         self.dropout = config.hidden_dropout_prob
         self.norm_first = config.megatron_residual_connection
@@ -96,7 +96,7 @@ class SelfAttention(nn.Module):
         width = config.hidden_size
         self.joins = True
         self.query_key_scale = (width // self.heads) ** -0.25 if config.scale_query_key else None
-        self.query, self.key, self.value = (nn.Linear(width, width) for _ in range(3))
+        self.query, self.key, self.value = (nn.Linear(width, width, config.use_qkv_bias) for _ in range(3))
 
     def forward(self, rows: Tensor, sequences: Sequences) -> Tensor:
         query, key, value = self.project(rows, self.joins and sequences.one_product)
@@ -114,7 +114,7 @@ class SelfAttention(nn.Module):
         if not one_product:
             return tuple(part(rows).view(len(rows), self.heads, -1) for part in parts)
         weight = torch.cat([part.weight for part in parts])
-        bias = torch.cat([part.bias for part in parts])
+        bias = None if self.query.bias is None else torch.cat([part.bias for part in parts])
         return F.linear(rows, weight, bias).view(len(rows), 3, self.heads, -1).unbind(1)
 
 
@@ -124,7 +124,7 @@ class Attention(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.self = SelfAttention(config)
-        self.output = NormedDense(config.hidden_size, config)
+        self.output = NormedDense(config.hidden_size, config, config.use_attention_projection_bias)
 
 
 class Layer(nn.Module):

@@ -14,6 +14,7 @@ from bertdata.io.whole_directory import open_directory
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.model.bert import BertForPreTraining
+from trainer.model.checkpoints.absent_parts import told
 from trainer.model.checkpoints.checkpoint import HEADS, Checkpoint, StoredTensor
 from trainer.model.checkpoints.filling import match_moments, match_weights
 from trainer.model.checkpoints.kinds import WRITERS, is_recognised
@@ -86,7 +87,7 @@ def convert(
             else:
                 write_vocabulary(words, directory)
             lacks = ""
-    return f"{target}: {what}{kept} in {_FORMS[to]}{lacks}"
+    return f"{target}: {what}{kept} in {_FORMS[to]}{told(checkpoint)}{lacks}"
 
 
 @contextmanager

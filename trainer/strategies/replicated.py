@@ -14,6 +14,7 @@ from trainer.optim import find_preset, group_parameters
 from trainer.strategies.dropout import seed_micro_batch
 from trainer.strategies.gradient_buckets import GradientBuckets
 from trainer.strategies.optimiser import make_scale, optimiser_settings
+from trainer.strategies.reduction import loss_divisor
 from trainer.strategies.step import make_step
 from trainer.strategies.strategy import Inference, Learner, Strategy, UpdateNumber, Worker, loss_and_sums
 
@@ -71,10 +72,14 @@ class Replicated(Strategy):
         return [values]
 
     def _accumulate(self, batches: Sequence[Batch], at: UpdateNumber) -> Tensor:
-        """Leave the mean of the micro-batches' gradients, times the loss scale, in the weights' grad."""
+        """Leave the mean of the micro-batches' gradients, times the loss scale, in the weights' grad.
+
+        With reduction_type sum their sum.
+        """
         config, workers, device = self._config, self._workers, self._device
         count = len(batches)
-        clip_norm = config.update.micro_batch_clip_norm(count)
+        divisor = loss_divisor(config, count, workers.size)
+        clip_norm = config.update.micro_batch_clip_norm(divisor)
         sums = list[Tensor]()
         values = list[Tensor]()
         if self._buckets:
@@ -85,7 +90,7 @@ class Replicated(Strategy):
             seed_micro_batch(self._worker, at, number)
             outcome = device.forward(self._learner, batch)
             with self._buckets.averaging() if self._buckets and is_last else nullcontext():
-                self.scale.scale(outcome.loss / count).backward()  # type: ignore[no-untyped-call]
+                self.scale.scale(outcome.loss / divisor).backward()  # type: ignore[no-untyped-call]
             device.after_backward()
             values.append(loss_and_sums(outcome))
             if config.update.allreduce_post_accumulation and clip_norm is None:

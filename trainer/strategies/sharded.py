@@ -15,6 +15,7 @@ from trainer.strategies.division import Division
 from trainer.strategies.dropout import seed_micro_batch
 from trainer.strategies.optimiser import make_scale, optimiser_settings
 from trainer.strategies.parts import Part
+from trainer.strategies.reduction import loss_divisor
 from trainer.strategies.replicated import sum_type
 from trainer.strategies.sharding import (
     Held,
@@ -108,13 +109,17 @@ class Sharded(SplitStrategy):
         return [values]
 
     def _accumulate(self, batches: Sequence[Batch], at: UpdateNumber) -> Tensor:
-        """Leave the mean of the micro-batches' gradients, times the loss scale, in the weights' grad."""
+        """Leave the mean of the micro-batches' gradients, times the loss scale, in the weights' grad.
+
+        With reduction_type sum their sum.
+        """
         values = list[Tensor]()
+        divisor = loss_divisor(self._worker.config, len(batches), self._workers.size)
         for number, batch in enumerate(batches):
             self._workers.stopping.check(exchanges=True)
             seed_micro_batch(self._worker, at, number)
             outcome = self._device.forward(self._learner, batch)
-            self.scale.scale(outcome.loss / len(batches)).backward()  # type: ignore[no-untyped-call]
+            self.scale.scale(outcome.loss / divisor).backward()  # type: ignore[no-untyped-call]
             self._device.after_backward()
             values.append(loss_and_sums(outcome))
         return torch.stack(values).sum(0)

@@ -16,6 +16,7 @@ from trainer.devices.loss_scale import LossScale
 from trainer.model.bert import HeadedBert
 from trainer.model.layers import Carried
 from trainer.strategies.dropout import seed_micro_batch
+from trainer.strategies.reduction import loss_divisor
 from trainer.strategies.strategy import UpdateNumber, Worker, loss_and_sums
 from trainer.tasks.task import Outcome
 
@@ -90,7 +91,9 @@ class TrainingStage(nn.Module):
             return self._stage.encode(received, batch)
         outcome = self._stage.outcome(received, batch)
         self.values.append(loss_and_sums(outcome))
-        return (torch.stack([self._scale.scale(outcome.loss / len(self.batches))]),)
+        config, copies = self._worker.config, self._worker.division.copies
+        divisor = loss_divisor(config, len(self.batches), copies)
+        return (torch.stack([self._scale.scale(outcome.loss / divisor)]),)
 
 
 class Pipeline:

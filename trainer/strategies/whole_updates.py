@@ -9,6 +9,7 @@ from trainer.data.batches import Batch
 from trainer.devices.programs import Programs
 from trainer.optim import find_preset, group_parameters
 from trainer.strategies.optimiser import make_scale, optimiser_settings
+from trainer.strategies.reduction import replica_count, sums
 from trainer.strategies.strategy import (
     Inference,
     Learner,
@@ -21,12 +22,17 @@ from trainer.strategies.strategy import (
 
 
 def make_programs(worker: Worker) -> Programs:
-    """The programs of the worker's model and task."""
+    """The programs of the worker's model and task.
+
+    A device that adds gradients up does so over its replicas too, over which this trainer averages.
+    """
     learner = Learner(worker)
+    there = worker.workers.size * worker.device.replicas
+    divisor = replica_count(worker.config, there) if sums(worker.config) else 1
 
     def compute(batch: Batch) -> tuple[Tensor, Tensor]:
         outcome = learner(batch)
-        return outcome.loss, loss_and_sums(outcome)
+        return outcome.loss / divisor if divisor > 1 else outcome.loss, loss_and_sums(outcome)
 
     return worker.device.programs(worker.model, compute, 2 * (1 + len(worker.task.metrics)))
 

@@ -4,7 +4,6 @@ import json
 from typing import Any
 
 from bertdata.config.value_check import read_object
-from bertdata.errors import SettingsError
 from bertdata.io import storage
 from trainer.config.model import TRAINED_ACT, ModelConfig
 
@@ -65,9 +64,3 @@ def write_bert_config(config: ModelConfig, directory: str) -> None:
         values["layer_norm_eps"] = config.layer_norm_eps
     with storage.open_output(storage.join(directory, NAMES[0])) as file:
         file.write(json.dumps(values, indent=2).encode() + b"\n")
-
-
-def check_writable(config: ModelConfig, program: str) -> None:
-    """SettingsError for a model that no other program has."""
-    if config.megatron_residual_connection:
-        raise SettingsError(f"megatron_residual_connection: {program} has no such model")

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from bertdata.errors import DataError
 from trainer.config.model import ModelConfig
+from trainer.model.checkpoints.absent_parts import check_transform, remedy, without_zero_biases
 from trainer.model.checkpoints.checkpoint import OPTIONAL, Checkpoint, Stored, StoredTensor
 from trainer.model.checkpoints.huggingface import write_huggingface
 from trainer.model.checkpoints.kinds import read_checkpoint
@@ -48,7 +49,9 @@ def match_weights(
 
     own: the model's weights by name; only their shapes count. DataError as from ``fill_model``.
     """
-    found = padded(checkpoint.weights, config)
+    found = without_zero_biases(padded(checkpoint.weights, config), config, checkpoint.path)
+    if any(name.startswith("cls.") for name in own):
+        check_transform(found, config, checkpoint.path)
     for name in [name for name in found if name.startswith(OPTIONAL) and name not in own]:
         del found[name]
     missing = [name for name in own if name not in found]
@@ -57,7 +60,8 @@ def match_weights(
     for word, names in (("lacks", lost), ("unexpected", extra)):
         if names:
             some = f"{names[0]} and {len(names) - 1} more" if len(names) > 1 else names[0]
-            raise DataError(f"{checkpoint.path}: {word} {some}; expected a BERT of the configuration's depth")
+            wanted = remedy(lost) or "; expected a BERT of the configuration's depth"
+            raise DataError(f"{checkpoint.path}: {word} {some}{wanted}")
     check_shapes(checkpoint.path, found, own)
     return found, missing
 

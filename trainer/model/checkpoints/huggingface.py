@@ -4,8 +4,9 @@ import json
 from typing import Any
 
 from bertdata.io import storage
+from trainer.model.checkpoints.absent_parts import completed
 from trainer.model.checkpoints.checkpoint import Checkpoint, Stored
-from trainer.model.checkpoints.config_file import check_writable, read_config
+from trainer.model.checkpoints.config_file import read_config
 from trainer.model.checkpoints.nvidia import from_pytorch_names
 from trainer.model.checkpoints.pytorch_file import read_torch, tensors_of
 from trainer.model.checkpoints.safetensors_files import (
@@ -60,8 +61,8 @@ def _tensors(file: str) -> Stored:
 
 def write_huggingface(checkpoint: Checkpoint, directory: str) -> str:
     """Write config.json and model.safetensors for transformers' from_pretrained; returns the directory."""
+    checkpoint = completed(checkpoint, "transformers")
     config = checkpoint.expect_config()
-    check_writable(config, "transformers")
     weights = unpadded(checkpoint.weights, config)
     architecture = next(
         name

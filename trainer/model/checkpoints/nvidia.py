@@ -8,6 +8,7 @@ from torch import Tensor
 
 from bertdata.errors import DataError, StorageError
 from bertdata.io import storage
+from trainer.model.checkpoints.absent_parts import completed
 from trainer.model.checkpoints.checkpoint import (
     HEADS,
     MEAN,
@@ -18,7 +19,7 @@ from trainer.model.checkpoints.checkpoint import (
     Stored,
     StoredTensor,
 )
-from trainer.model.checkpoints.config_file import check_writable, read_config, write_bert_config
+from trainer.model.checkpoints.config_file import read_config, write_bert_config
 from trainer.model.checkpoints.graphcore import joined
 from trainer.model.checkpoints.names import from_pytorch, to_nvidia
 from trainer.model.checkpoints.pytorch_file import check_plain, read_torch, tensors_of
@@ -121,8 +122,8 @@ def split_by_decay(weights: Stored) -> tuple[list[str], list[str]]:
 
 def write_nvidia(checkpoint: Checkpoint, directory: str) -> str:
     """Write ckpt_N.pt and bert_config.json, the vocabulary padded as the program does; returns the path."""
+    checkpoint = completed(checkpoint, "NVIDIA's BERT")
     config = checkpoint.expect_config()
-    check_writable(config, "NVIDIA's BERT")
     weights = in_order(padded(checkpoint.weights, config))
     values = {to_nvidia(name): tensor.read() for name, tensor in weights.items()}
     if WORDS in values and any(name.startswith("cls.predictions.") for name in values):

@@ -4,8 +4,9 @@ import torch
 
 from bertdata.io import storage
 from trainer.errors import CheckpointError
+from trainer.model.checkpoints.absent_parts import completed
 from trainer.model.checkpoints.checkpoint import MEAN, Checkpoint, StoredTensor
-from trainer.model.checkpoints.config_file import check_writable, read_config, write_bert_config
+from trainer.model.checkpoints.config_file import read_config, write_bert_config
 from trainer.model.checkpoints.names import (
     TENSORFLOW,
     TENSORFLOW_MOMENTS,
@@ -63,8 +64,8 @@ def _stored(bundle: Bundle, name: str, variable: str) -> tuple[str, StoredTensor
 
 def write_tensorflow1(checkpoint: Checkpoint, directory: str) -> str:
     """Write model.ckpt-N, ``checkpoint`` and bert_config.json; returns the prefix."""
+    checkpoint = completed(checkpoint, "TensorFlow's BERT")
     config = checkpoint.expect_config()
-    check_writable(config, "TensorFlow's BERT")
     name = f"model.ckpt-{checkpoint.updates or 0}"
     prefix = storage.join(directory, name)
     storage.make_directory(directory)

@@ -8,8 +8,9 @@ from torch import Tensor
 from bertdata.io import storage
 from trainer.config.model import ModelConfig
 from trainer.errors import CheckpointError
+from trainer.model.checkpoints.absent_parts import completed
 from trainer.model.checkpoints.checkpoint import HEADS, MEAN, SQUARE, Checkpoint, StoredTensor
-from trainer.model.checkpoints.config_file import check_writable, read_config, write_bert_config
+from trainer.model.checkpoints.config_file import read_config, write_bert_config
 from trainer.model.checkpoints.model_garden import Objects, find_variables, place_variables
 from trainer.model.checkpoints.tensorflow1 import write_state_file
 from trainer.model.checkpoints.vocabulary import unpadded
@@ -113,8 +114,8 @@ class _Layout:
 
 def write_tensorflow2(checkpoint: Checkpoint, directory: str) -> str:
     """Write bert_model.ckpt-N, ``checkpoint`` and bert_config.json; returns the prefix."""
+    checkpoint = completed(checkpoint, "the model garden's BERT")
     config = checkpoint.expect_config()
-    check_writable(config, "the model garden's BERT")
     name = f"bert_model.ckpt-{checkpoint.updates or 0}"
     prefix = storage.join(directory, name)
     weights = {

@@ -1,0 +1,1 @@
+"""Graphcore's programs for BERT in TensorFlow 1."""
