@@ -69,7 +69,9 @@ def page(program: Program) -> str:
 def _divided(line: str) -> tuple[dict[str, str], str]:
     """The environment variables that a published line begins with, and the rest."""
     words = line.split(" ")
-    count = next((place for place, word in enumerate(words) if not re.match(r"[A-Z_0-9]+=", word)), len(words))
+    count = next(
+        (place for place, word in enumerate(words) if not re.match(r"[A-Z_0-9]+=", word)), len(words)
+    )
     return dict(word.split("=", 1) for word in words[:count]), " ".join(words[count:])
 
 
@@ -92,7 +94,8 @@ def _resolution(program: Program, line: str) -> str:
     names = list(dict.fromkeys(name for column in columns.values() for name in column))
     heading = f"| key | {' | '.join(columns)} |\n|---|{'---|' * len(columns)}\n"
     rows = "".join(
-        f"| `{name}` | {' | '.join(_cell(column.get(name)) for column in columns.values())} |\n" for name in names
+        f"| `{name}` | {' | '.join(_cell(column.get(name)) for column in columns.values())} |\n"
+        for name in names
     )
     return f"{meaning.summary[:1].upper()}{meaning.summary[1:]}.\n\n{heading}{rows}"
 
@@ -117,7 +120,9 @@ def _flags(table: Sequence[Flag]) -> str:
     for flag in table:
         names = ", ".join(f"`{name}`" for name in flag.spellings)
         default = "" if flag.default is None or flag.kind == SWITCH else f"`{_shown(flag.default)}`"
-        words = f"without effect here{': ' if flag.meaning else ''}{flag.meaning}" if flag.idle else flag.meaning
+        words = (
+            f"without effect here{': ' if flag.meaning else ''}{flag.meaning}" if flag.idle else flag.meaning
+        )
         key = f"`{flag.key}`" if flag.key else ""
         rows.append(f"| {names} | {default} | {words} | {key} |\n".replace("|  |", "| |"))
     return "| flag | default | meaning | key here |\n|---|---|---|---|\n" + "".join(rows)

@@ -7,7 +7,7 @@ from typing import Any
 from bertdata._native import Engine
 from bertdata.cli.common.parser import Parser, add_engine
 from bertdata.cli.common.program_flags import SWITCH, Flag, Given, ProgramFlags
-from bertdata.cli.create_pretraining_data import FileNames, ScriptSettings, make_files, probability
+from bertdata.cli.common.script_examples import FileNames, ScriptSettings, make_files, probability
 from bertdata.errors import UsageError
 from bertdata.io.terminal import say_error, say_text
 

@@ -15,6 +15,7 @@ from trainer.config.settings import Config
 CONFIGS = ROOT / "trainer" / "config" / "shipped"
 OWN_KEYS = set(load_schema("trainer")["properties"])
 
+
 def config_file(folder: Path, **keys: Any) -> str:
     path = folder / "config.json"
     path.write_text(json.dumps(keys), encoding="utf-8")

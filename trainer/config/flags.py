@@ -74,12 +74,16 @@ def make_configs(
     return configs[-1:] if only_second else configs
 
 
-def override(phases: Sequence[Mapping[str, Any]], arguments: Sequence[str], prog: str) -> list[dict[str, Any]]:
+def override(
+    phases: Sequence[Mapping[str, Any]], arguments: Sequence[str], prog: str
+) -> list[dict[str, Any]]:
     """The keys of each phase with the command line's flags before them; of two values each phase has its own."""
     parser = make_parser(prog, list(shipped_configs()))
     flags = vars(parser.parse_args(_normal(arguments)))
     if flags.pop("config", None) is not None:
-        raise SettingsError(f"{prog} --config: another program's command has no file of ours; give its keys as flags")
+        raise SettingsError(
+            f"{prog} --config: another program's command has no file of ours; give its keys as flags"
+        )
     flags = _united(flags)
     numbers = [1 if len(phases) == 1 and keys.get("phase2") else number for number, keys in enumerate(phases)]
     return [

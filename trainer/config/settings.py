@@ -98,6 +98,11 @@ class Config:
         """The name of the learning-rate schedule; by default the optimiser's usual one."""
         return self.schedule.lr_schedule or usual(self.update.optimiser, "schedule")
 
+    @property
+    def reduction(self) -> str:
+        """The reduction over micro-batches, on any device: mean or sum."""
+        return self.ipu.reduction_type or "mean"
+
     def learning_rate(self, workers: int) -> float:
         """The base learning rate; habana-tf's is that of one worker, multiplied by their number."""
         return self.schedule.base_learning_rate * (workers if self.schedule_name == "habana-tf" else 1)

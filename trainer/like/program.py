@@ -84,9 +84,7 @@ class Program:
             raise UsageError(f"{self.name}@{version}: no such version; known besides the default are {known}")
         return self.versions[version] if version else self.commands
 
-    def _sub_command(
-        self, words: list[str], tables: Mapping[str, Sequence[Flag]]
-    ) -> tuple[str, list[str]]:
+    def _sub_command(self, words: list[str], tables: Mapping[str, Sequence[Flag]]) -> tuple[str, list[str]]:
         expected = " or ".join(tables)
         if not words or words[0] not in tables:
             if words and words[0] in ("-h", "--help"):

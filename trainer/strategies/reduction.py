@@ -2,8 +2,6 @@
 
 from trainer.config.settings import Config
 
-_SUM = "sum"
-
 
 def loss_divisor(config: Config, count: int, workers: int) -> float:
     """The divisor of the loss of each of a worker's ``count`` micro-batches in an update.
@@ -15,7 +13,7 @@ def loss_divisor(config: Config, count: int, workers: int) -> float:
 
 def sums(config: Config) -> bool:
     """True if the gradients of a replica's micro-batches are added up, and not divided by their number."""
-    return config.ipu.reduction_type == _SUM
+    return config.reduction == "sum"
 
 
 def replica_count(config: Config, there: int) -> int:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from bertdata.cli.create_pretraining_data import ScriptSettings
+from bertdata.cli.common.script_examples import ScriptSettings
 from bertdata.examples.bert.reference import ReferenceExamples
 from bertdata.shards.containers import open_reader
 from bertdata.shards.example_proto import decode_example, encode_example

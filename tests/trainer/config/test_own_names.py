@@ -32,7 +32,9 @@ def test_a_flag_of_another_program_is_refused_and_names_its_door(flag, program):
 
 def test_a_key_of_another_programs_file_is_refused_and_names_its_door(tmp_path):
     place = config_file(tmp_path, seq_length=128)
-    assert refusal(["--config", place]).startswith(f"{place}: seq_length is not a key of this trainer; graphcore/")
+    assert refusal(["--config", place]).startswith(
+        f"{place}: seq_length is not a key of this trainer; graphcore/"
+    )
 
 
 def test_a_flag_that_no_program_has_names_the_nearest_key():
@@ -74,7 +76,9 @@ def test_a_command_of_its_own_loads_no_other_programs_table():
         "main(['pretrain', '--print-config']); "
         "sys.exit(any(name.startswith('trainer.like') or name == 'torch' for name in sys.modules))"
     )
-    found = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
+    found = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False
+    )
     assert found.returncode == 0, found.stderr
     assert json.loads(found.stdout)["program"] == "trainer pretrain"
 

@@ -16,7 +16,13 @@ def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, ob
 def test_constants_of_optimiser_and_schedule_are_shown(capsys):
     (phase,) = printed(capsys, "pretrain", "--optimiser=lamb-mlperf")["phases"]
     shown = {name: phase[name] for name in ("beta1", "beta2", "optimiser_epsilon", "weight_decay", "power")}
-    assert shown == {"beta1": 0.9, "beta2": 0.999, "optimiser_epsilon": 1e-6, "weight_decay": 0.01, "power": 1.0}
+    assert shown == {
+        "beta1": 0.9,
+        "beta2": 0.999,
+        "optimiser_epsilon": 1e-6,
+        "weight_decay": 0.01,
+        "power": 1.0,
+    }
     assert (phase["lr_schedule"], phase["clipping"]) == ("mlperf", "per_micro_batch")
 
 
@@ -32,7 +38,9 @@ def test_each_phase_has_its_own_values_and_the_size_of_its_update(capsys):
 
 def test_the_models_file_is_read_and_its_keys_are_shown(capsys, tmp_path):
     place = tmp_path / "bert_config.json"
-    place.write_text(json.dumps({"vocab_size": 99, "hidden_size": 16, "num_attention_heads": 2}), encoding="utf-8")
+    place.write_text(
+        json.dumps({"vocab_size": 99, "hidden_size": 16, "num_attention_heads": 2}), encoding="utf-8"
+    )
     (phase,) = printed(capsys, "pretrain", f"--model-config={place}", "--hidden-size=32")["phases"]
     assert (phase["vocab_size"], phase["hidden_size"], phase["num_attention_heads"]) == (99, 32, 2)
 
@@ -40,7 +48,11 @@ def test_the_models_file_is_read_and_its_keys_are_shown(capsys, tmp_path):
 def test_fine_tuning_is_shown_with_its_defaults(capsys):
     (phase,) = printed(capsys, "finetune", "--task=mrpc", "--data-dir=mrpc")["phases"]
     assert (phase["task"], phase["task_dir"], phase["num_train_epochs"]) == ("mrpc", "mrpc", 3.0)
-    assert (phase["optimiser"], phase["optimiser_epsilon"], phase["use_debiasing"]) == ("adamw-bert", 1e-6, False)
+    assert (phase["optimiser"], phase["optimiser_epsilon"], phase["use_debiasing"]) == (
+        "adamw-bert",
+        1e-6,
+        False,
+    )
 
 
 def test_a_wrong_configuration_is_refused_as_without_it(capsys):

@@ -48,7 +48,12 @@ SHAPE = ModelConfig(vocab_size=2000, hidden_size=32, num_hidden_layers=2, num_at
 MOMENTS, NOTHING = "optimizer.safetensors", save({})
 TINY = ("--config=graphcore_tiny_128_lamb", "--accumulation=2")
 LARGE = (
-    *("--config=graphcore_large_128", "--optimiser=lamb-graphcore-pytorch", "--vocab-size=2000", "--hidden-size=32"),
+    *(
+        "--config=graphcore_large_128",
+        "--optimiser=lamb-graphcore-pytorch",
+        "--vocab-size=2000",
+        "--hidden-size=32",
+    ),
     *(
         "--num-attention-heads=2",
         "--batch-size=1",
@@ -703,7 +708,13 @@ def poprun(place: Path, *arguments: object, instances: int = 2, replicas: int = 
 
 @pytest.mark.thorough
 def test_processes_of_poprun_share_their_replicas_work(trainer, tmp_path):
-    common = [*SMALL, "--generated-data", "--steps-this-run=3", "--replicas=4", "--optimiser=lamb-graphcore-pytorch"]
+    common = [
+        *SMALL,
+        "--generated-data",
+        "--steps-this-run=3",
+        "--replicas=4",
+        "--optimiser=lamb-graphcore-pytorch",
+    ]
     assert trainer(*words(tmp_path / "one", *common)).status == 0
     outcomes = poprun(tmp_path, *words(tmp_path / "two", *common))
     assert [outcome.status for outcome in outcomes] == [0, 0], outcomes[0].err

@@ -52,14 +52,26 @@ def test_without_a_program_all_are_listed(capsys):
     ("arguments", "said"),
     [
         (["demo_bert.py"], "did you mean habana/demo_bert.py or habana-tf/demo_bert.py?"),
-        (["habana/demo_bert.py@9.9"], "no such version; known besides the default are @1.1.0"),
+        (
+            ["habana/demo_bert.py@9.9"],
+            "no such version; known besides the default are @1.0.0, @1.1.0, @1.4.1",
+        ),
         (["habana/demo_bert.py"], "expected a sub-command, pretraining or finetuning; found none"),
-        (["habana/demo_bert.py", "training"], "expected a sub-command, pretraining or finetuning; found 'training'"),
-        (["habana/demo_bert.py", *HABANA, "--batch_size", "64"], "argument -b/--batch_size: expected 2 arguments"),
+        (
+            ["habana/demo_bert.py", "training"],
+            "expected a sub-command, pretraining or finetuning; found 'training'",
+        ),
+        (
+            ["habana/demo_bert.py", *HABANA, "--batch_size", "64"],
+            "argument -b/--batch_size: expected 2 arguments",
+        ),
         (["habana/demo_bert.py", *HABANA, "--batch_size", "64", "x"], "invalid int value: 'x'"),
         (["habana/demo_bert.py", *HABANA, "--data_type", "fp16"], "invalid choice: 'fp16'"),
         (["habana/demo_bert.py", *HABANA, "--warm_up", "1"], "unrecognized arguments: --warm_up 1"),
-        (["habana/demo_bert.py", *HABANA, "--process_per_node", "1"], "is a flag of version 1.1.0"),
+        (
+            ["habana/demo_bert.py", *HABANA, "--process_per_node", "1"],
+            "is a flag of version 1.1.0, 1.4.1: append @1.1.0",
+        ),
         (["habana/demo_bert.py", *HABANA, "--", "--batch_sise=3"], "the nearest known is --batch-size"),
         (["habana/demo_bert.py", *HABANA, "--", "--steps=0"], "steps is 0, expected 1 or more"),
     ],
