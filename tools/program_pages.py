@@ -1,4 +1,4 @@
-"""Write a page for each program of ``python -m trainer like`` into docs/programs: ``python -m tools.program_pages``.
+"""Write a page for each program of ``python -m trainer like``: ``python -m tools.program_pages``.
 
 A page is made of the program's table and its published commands; a test compares the pages with it.
 """
@@ -36,9 +36,10 @@ def _index() -> str:
     return f"""\
 # Other programs' command lines
 
-`{DOOR} PROGRAM ARGUMENTS` runs a command line of another program as its authors print it, with the meaning that
-it has there. `--print-config` prints the configuration that is understood, and does nothing else. Flags of this
-trainer may follow after `--` and go before all others: `-- --device cpu` where the program's device is not there.
+`{DOOR} PROGRAM ARGUMENTS` runs a command line of another program as its authors print it, with the
+meaning that it has there. `--print-config` prints the configuration that is understood, and does nothing
+else. Flags of this trainer may follow after `--` and go before all others: `-- --device cpu` where the program's
+device is not there.
 
 These pages are made by `python -m tools.program_pages` from the tables in `trainer/like/`.
 
@@ -88,7 +89,7 @@ def _environment(given: Mapping[str, str]) -> Iterator[None]:
 
 
 def _resolution(program: Program, line: str) -> str:
-    """The meaning of a command: its summary, and the keys of each phase, or the settings of what else it does."""
+    """The meaning of a command: its summary, and its keys by phase, or its other settings."""
     meaning = program.resolve(program.read(split(line)))
     columns = _columns(meaning)
     names = list(dict.fromkeys(name for column in columns.values() for name in column))

@@ -77,7 +77,7 @@ def make_configs(
 def override(
     phases: Sequence[Mapping[str, Any]], arguments: Sequence[str], prog: str
 ) -> list[dict[str, Any]]:
-    """The keys of each phase with the command line's flags before them; of two values each phase has its own."""
+    """The keys of each phase, the command line's flags before them; of two values each phase has its own."""
     parser = make_parser(prog, list(shipped_configs()))
     flags = vars(parser.parse_args(_normal(arguments)))
     if flags.pop("config", None) is not None:

@@ -71,8 +71,8 @@ class Program:
             prog=f"{DOOR} {self.name}{at}{' ' if command else ''}{command}",
             example=example or f"  {DOOR} {self.name} ...",
             summary=f"The command line of {self.title} ({self.source}), with the meaning that it has there.\n"
-            "Flags of python -m trainer may follow after --, and go before all others; --print-config prints\n"
-            "the configuration instead of training.",
+            "Flags of python -m trainer may follow after --, and go before all others; --print-config\n"
+            "prints the configuration instead of training.",
             table=self._tables(version)[command],
             syntax=self.syntax,
             others=others,

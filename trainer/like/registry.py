@@ -16,7 +16,7 @@ PROGRAMS = {
     "nvidia/run_glue.py": "NVIDIA, PyTorch: MRPC and other tasks of GLUE",
     "nvidia-tf/run_pretraining.py": "NVIDIA, TensorFlow: one phase on GPUs",
     "mlperf/run_pretraining.py": "MLPerf: training and evaluation on GPUs and TPUs",
-    "mlperf/tf2_encoder_checkpoint_converter.py": "MLPerf: a checkpoint of TensorFlow 1 as one of TensorFlow 2",
+    "mlperf/tf2_encoder_checkpoint_converter.py": "MLPerf: a TensorFlow 1 checkpoint as TensorFlow 2's",
     "mlperf/checkpoint_add_gradacc.py": "MLPerf: a checkpoint with slots for accumulated gradients",
     "graphcore/run_pretraining.py": "Graphcore, TensorFlow: one phase on IPUs",
     "graphcore/run_squad.py": "Graphcore, TensorFlow: SQuAD on IPUs",

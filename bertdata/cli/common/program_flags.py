@@ -1,4 +1,4 @@
-"""Command lines of other programs: a table of flags for each, read by the rules of the program's own parser."""
+"""Command lines of other programs: a table of flags each, read by the rules of the program's own parser."""
 
 import argparse
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,7 +26,7 @@ class Flag:
     names: every spelling, the one that names the value last. kind: SWITCH, or the reader of a value's text.
     default: the program's; with a count that of all values. meaning: a line of help, with the unit. key: the
     key of our own configuration that has the same value. values: what the program accepts, each with the
-    value that it stands for in the key. count: of values that follow, "+" for one or more, "?" for at most one.
+    value that it stands for in the key. count: of values that follow; "+" one or more, "?" at most one.
     idle: the flag has no effect here, and meaning says why.
     """
 
@@ -140,7 +140,8 @@ class ProgramFlags:
             version for version, table in self.others.items() if any(word in flag.spellings for flag in table)
         ]
         if elsewhere:
-            return f" ({word} is a flag of version {', '.join(elsewhere)}: append @{elsewhere[0]} to the program)"
+            versions, first = ", ".join(elsewhere), elsewhere[0]
+            return f" ({word} is a flag of version {versions}: append @{first} to the program)"
         near = get_close_matches(word, [one for flag in self.table for one in flag.spellings], n=1)
         return f" (did you mean {near[0]}?)" if near else ""
 

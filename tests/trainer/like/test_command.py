@@ -1,5 +1,7 @@
 """``python -m trainer like``: choice of the program, its flags and ours, workers, devices."""
 
+from shlex import split
+
 import pytest
 
 from tests.support.published_commands import understood
@@ -99,15 +101,17 @@ def test_a_line_says_what_was_understood(capsys):
     assert main(["like", "habana/demo_bert.py", *HABANA, "--accumulate_gradients", "--print-config"]) == 0
     said = capsys.readouterr().err
     assert said == (
-        "Habana demo_bert.py: both phases, 1 x 64 x 128 = 8,192, then 1 x 8 x 512 = 4,096 examples an update, "
-        "fp32, lamb, hpu\n"
+        "Habana demo_bert.py: both phases, 1 x 64 x 128 = 8,192, then 1 x 8 x 512 = 4,096 examples "
+        "an update, fp32, lamb, hpu\n"
     )
 
 
 def test_both_phases_of_a_printed_command_train(trainer, training_set, longer_set, tmp_path):
-    theirs = ("pretraining", "--model_name_or_path=large", "--mode=lazy", "--data_type=fp32", "--batch_size", "4", "2",
-              "--train_batch_size", "8", "4", "--accumulate_gradients", "--max_steps", "2", "2", "--warmup", "0", "0",
-              "--max_seq_length", "64", "96", "--data_dir", training_set, longer_set, "-o", tmp_path)  # fmt: skip
+    settings = split(
+        "pretraining --model_name_or_path=large --mode=lazy --data_type=fp32 --batch_size 4 2 "
+        "--train_batch_size 8 4 --accumulate_gradients --max_steps 2 2 --warmup 0 0 --max_seq_length 64 96"
+    )
+    theirs = (*settings, "--data_dir", training_set, longer_set, "-o", tmp_path)
     ours = ("--device=cpu", "--vocab-size=2000", "--max-predictions-per-seq", "10", "15", *MODEL)
     outcome = trainer("like", "habana/demo_bert.py", *theirs, "--", *ours)
     assert outcome.status == 0, outcome.err
