@@ -95,7 +95,7 @@ def _relative_names(files: Sequence[str]) -> list[str]:
 
 def _common_directory(split: Sequence[list[str]]) -> list[str]:
     """The deepest directory that holds all of the paths, all in components."""
-    return os.path.commonprefix([components[:-1] for components in split])  # noqa: RUF071 - of lists
+    return list(os.path.commonprefix([components[:-1] for components in split]))  # noqa: RUF071 - of lists
 
 
 def find_articles(files: Sequence[str]) -> tuple[list[str], bytes | None]:
