@@ -155,13 +155,13 @@ def _schedule(opts: Given, warnings: list[str]) -> dict[str, Any]:
 
 def _updates(opts: Given) -> int | None:
     """The number of updates; None where only the data tell how many an epoch has."""
-    each = opts["batches_per_step"]
+    each: int = opts["batches_per_step"]
     if opts["steps"]:
-        return int(opts["steps"]) * int(each)
+        return int(opts["steps"]) * each
     if not opts["generated_data"]:
         return None
     examples = each * opts["batch_size"] * opts["pipeline_depth"] * opts["replicas"]
-    return max(1, math.ceil(opts["epochs"] * (_GENERATED // examples))) * int(each)
+    return max(1, math.ceil(opts["epochs"] * (_GENERATED // examples))) * each
 
 
 def _data(opts: Given, warnings: list[str]) -> dict[str, Any]:

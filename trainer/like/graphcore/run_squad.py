@@ -47,10 +47,13 @@ def _check(opts: Given) -> None:
 
 def _usual(opts: Given) -> dict[str, Any]:
     """Keys that no flag sets as it is."""
-    own = ("reduction_type", "pipeline_schedule", "available_memory_proportion", "partials_type")
-    own += ("stochastic_rounding", "fp_exceptions", "no_outlining", "variable_offloading")
-    own += ("min_remote_tensor_size", "replicated_tensor_sharding", "enable_recomputation")
-    options = {name: one_or_each(opts[name]) for name in (*own, "matmul_serialize_factor")}
+    names = (
+        *("reduction_type", "pipeline_schedule", "available_memory_proportion", "partials_type"),
+        *("stochastic_rounding", "fp_exceptions", "no_outlining", "variable_offloading"),
+        *("min_remote_tensor_size", "replicated_tensor_sharding", "enable_recomputation"),
+        "matmul_serialize_factor",
+    )
+    options = {name: one_or_each(opts[name]) for name in names}
     return {
         "task": "squad",
         "device": "ipu",

@@ -36,7 +36,7 @@ def completed(checkpoint: Checkpoint, program: str) -> Checkpoint:
     if not zeros:
         return checkpoint
     weights = {name: checkpoint.weights.get(name) or _zeros(size) for name, size in zeros.items()}
-    whole = replace(config, **dict.fromkeys((*_BIASES, "use_prediction_bias"), True))
+    whole = replace(config, use_qkv_bias=True, use_attention_projection_bias=True, use_prediction_bias=True)
     return replace(checkpoint, config=whole, weights={**checkpoint.weights, **weights})
 
 

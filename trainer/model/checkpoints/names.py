@@ -42,8 +42,10 @@ TENSORFLOW_MOMENTS = {
     "adam_v": "exp_avg_sq",
     "LAMB": "exp_avg",
     "LAMB_1": "exp_avg_sq",
+    "lamb_m": "exp_avg",
+    "lamb_v": "exp_avg_sq",
 }
-"""TensorFlow 1's slots of a variable: those of Google's optimiser, and of MLPerf's LAMB."""
+"""TensorFlow 1's slots of a variable: those of Google's optimiser, of MLPerf's LAMB, and of Graphcore's."""
 
 MODEL_GARDEN_LAYER = {
     "attention.self.query": ("_attention_layer", "_query_dense"),

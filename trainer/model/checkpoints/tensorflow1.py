@@ -1,4 +1,6 @@
-"""TensorFlow 1's checkpoints, as Google's and MLPerf's programs write them: variables by name."""
+"""TensorFlow 1's checkpoints of Google's, MLPerf's and Graphcore's programs: variables by name."""
+
+from collections.abc import Iterator
 
 import torch
 
@@ -7,6 +9,7 @@ from trainer.errors import CheckpointError
 from trainer.model.checkpoints.absent_parts import completed
 from trainer.model.checkpoints.checkpoint import MEAN, Checkpoint, StoredTensor
 from trainer.model.checkpoints.config_file import read_config, write_bert_config
+from trainer.model.checkpoints.graphcore_tensorflow import google_names, third
 from trainer.model.checkpoints.names import (
     TENSORFLOW,
     TENSORFLOW_MOMENTS,
@@ -23,6 +26,8 @@ ACCUMULATOR = "/GradientAccumulator"
 _STEP = "global_step"
 _POWERS = ("beta1_power", "beta2_power")
 _OURS = {name: ours for ours, name in TENSORFLOW.items()}
+_OPTIMISERS = {"LAMB": "lamb-mlperf", "adam": "adamw-bert", "lamb": "lamb-graphcore"}
+"""The optimisers by the beginnings of their slots' names."""
 
 
 def read_tensorflow1(bundle: Bundle, model_config: str | None = None) -> Checkpoint:
@@ -34,11 +39,11 @@ def read_tensorflow1(bundle: Bundle, model_config: str | None = None) -> Checkpo
         if name.endswith(ACCUMULATOR):
             continue
         if slot in TENSORFLOW_MOMENTS:
-            if found := _stored(bundle, name, variable):
-                moments[f"{TENSORFLOW_MOMENTS[slot]}/{found[0]}"] = found[1]
-                optimiser = "lamb-mlperf" if slot.startswith("LAMB") else "adamw-bert"
-        elif found := _stored(bundle, name, name):
-            weights[found[0]] = found[1]
+            for ours, moment in _stored(bundle, name, variable):
+                moments[f"{TENSORFLOW_MOMENTS[slot]}/{ours}"] = moment
+                optimiser = _OPTIMISERS[slot.partition("_")[0]]
+        else:
+            weights |= _stored(bundle, name, name)
     if not weights:
         some = f"{len(bundle.entries)} variables, the first {next(iter(bundle.entries), 'none')}"
         raise CheckpointError(f"{bundle.index}: no BERT: found {some}")
@@ -53,13 +58,14 @@ def read_tensorflow1(bundle: Bundle, model_config: str | None = None) -> Checkpo
     )
 
 
-def _stored(bundle: Bundle, name: str, variable: str) -> tuple[str, StoredTensor] | None:
-    """(this model's name, tensor) of an entry that belongs to the variable; None for another's."""
-    found = from_tensorflow(variable, _OURS)
-    if found is None:
-        return None
-    stored = StoredTensor(bundle.entries[name].shape, lambda: bundle.read(name))
-    return found[0], stored.transposed() if found[1] else stored
+def _stored(bundle: Bundle, name: str, variable: str) -> Iterator[tuple[str, StoredTensor]]:
+    """(this model's name, tensor) of each part of an entry of the variable; none for another's."""
+    whole = StoredTensor(bundle.entries[name].shape, lambda: bundle.read(name))
+    names = google_names(variable)
+    for number, googles in enumerate(names):
+        if found := from_tensorflow(googles, _OURS):
+            stored = third(whole, number) if len(names) > 1 else whole
+            yield found[0], stored.transposed() if found[1] else stored
 
 
 def write_tensorflow1(checkpoint: Checkpoint, directory: str) -> str:
