@@ -14,6 +14,7 @@ SHORT = (
 QUICK = ("--base-learning-rate=0.003", "--warmup=0.1")
 PLACES = ("harbour", "market", "library", "garden", "bridge", "tower")
 KINDS = ("good", "bad")
+AGES = ("new", "old")
 
 
 def finetune_words(task: str, start: Path, run: Path, *more: object) -> list[str]:
@@ -57,3 +58,18 @@ def table(path: Path, count: int = 48, *, labelled: bool = True, score: bool = F
         rows.append(f"{text}\t{label}" if labelled else text)
     path.write_text("\n".join(rows) + "\n", encoding="utf-8")
     return path
+
+
+def mrpc_files(folder: Path) -> Path:
+    """A directory of MRPC's files: 24 pairs to train on, 8 to evaluate, 5 to predict."""
+    folder.mkdir()
+    heading = ("#1 ID", "#2 ID", "#1 String", "#2 String")
+    rows = [
+        (str(number % 2), "1", "2", f"The {PLACES[number % 6]} is old .", f"It is {AGES[number % 2]} .")
+        for number in range(24)
+    ]
+    plain = [(str(number), *row[1:]) for number, row in enumerate(rows[:5])]
+    for name, first, found in (("train", "Quality", rows), ("dev", "Quality", rows[:8]), ("test", "index", plain)):
+        lines = ["\t".join(row) for row in [(first, *heading), *found]]
+        (folder / f"{name}.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return folder

@@ -90,6 +90,11 @@ def _wait(workers: list[Popen[bytes]]) -> list[int]:
     return [worker.returncode for worker in workers]
 
 
+def is_started_here() -> bool:
+    """True in a worker that the command itself has started: the launcher has said what there is to say."""
+    return _LAUNCHED in os.environ
+
+
 @contextmanager
 def as_worker() -> Iterator[None]:
     """Context of a worker started here: it ends with its launcher, and only one worker reports its error."""

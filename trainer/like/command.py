@@ -7,7 +7,7 @@ from typing import Any
 from bertdata.errors import MissingInputError, SettingsError
 from bertdata.io.storage import is_remote
 from bertdata.io.terminal import say_error, say_text
-from trainer.collectives.launch import launched
+from trainer.collectives.launch import is_started_here, launched
 from trainer.collectives.launchers import find_rank
 from trainer.config.flags import override
 from trainer.config.printed import print_config, take_print_config
@@ -55,7 +55,7 @@ def run(arguments: Sequence[str]) -> None:
     phases = _configs(meaning, ours, f"{DOOR} {name} ... --")
     if not printing:
         _check_files(meaning, phases)
-    if find_rank()[0] == 0:
+    if find_rank()[0] == 0 and not is_started_here():
         changed = f"; with {' '.join(ours)}" if ours else ""
         say_error(f"{program.title}: {meaning.summary}{changed}")
         for warning in dict.fromkeys([*given.warnings, *meaning.warnings]):

@@ -9,10 +9,11 @@ from trainer.devices.loss_scale import LossScale
 
 def make_scale(config: Config, device: Device) -> LossScale:
     """The loss scale of the configured precision and bounds."""
-    fixed = config.update.loss_scaling
-    bounds = (config.update.init_loss_scale, config.update.min_loss_scale, config.update.max_loss_scale)
+    update = config.update  # of which JSON may have whole numbers
+    fixed = float(update.loss_scaling)
+    bounds = (float(update.init_loss_scale), float(update.min_loss_scale), float(update.max_loss_scale))
     initial, floor, ceiling = (fixed, fixed, fixed) if fixed else bounds
-    return device.scaler(config.update.precision, initial=initial, floor=floor, ceiling=ceiling)
+    return device.scaler(update.precision, initial=initial, floor=floor, ceiling=ceiling)
 
 
 def optimiser_settings(config: Config) -> dict[str, Any]:
