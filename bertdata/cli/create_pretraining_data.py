@@ -2,31 +2,12 @@
 
 import argparse
 from collections.abc import Callable
-from contextlib import ExitStack
-from dataclasses import dataclass, replace
 from typing import Any
 
-from bertdata._native import Engine
-from bertdata.build.warnings import check_documents, text_warnings
 from bertdata.cli.common.absl_flags import boolean, integer, read_command_line
-from bertdata.cli.common.folded_warnings import FoldedWarnings
 from bertdata.cli.common.parser import Parser, add_engine
-from bertdata.config.dialects import DIALECTS, SPECIAL_TOKENS, Dialect
-from bertdata.config.settings import LONGEST_SEQUENCE, check
-from bertdata.errors import MissingInputError, SettingsError
-from bertdata.examples.bert.objective import BERT
-from bertdata.examples.bert.settings import BertSettings
-from bertdata.examples.fields import VALUE_LIMIT
-from bertdata.io import storage
-from bertdata.io.assets import find_vocabulary, name_warnings
-from bertdata.io.file_check import HashingSink
-from bertdata.io.file_kind import refuse_other_kinds
-from bertdata.io.terminal import say, say_error
-from bertdata.records import ExampleSource, ShardLayout
-from bertdata.shards.write import write_examples
-from bertdata.tokens.fit import casing_warnings, unknown_warnings
-from bertdata.tokens.vocabulary import WordPieceVocabulary, parse_vocabulary
-from bertdata.tokens.wordpiece import WordPieceTokenizer
+from bertdata.cli.common.script_examples import FileNames, ScriptSettings, make_files, probability, warn
+from bertdata.config.dialects import DIALECTS
 
 EXAMPLE = """\
   bertdata create-pretraining-data --input_file=part-00000-of-00500 \\
@@ -39,48 +20,6 @@ Flags are read as the scripts of MLPerf and Google read theirs, with one dash or
 --noname and --flagfile; files that exist are overwritten. Warnings name what the scripts ignore
 without a word: unknown flags, other words, patterns that match nothing. One thing differs: a pattern's
 files are taken sorted and without hidden ones; TensorFlow takes them as the directory lists them."""
-
-
-@dataclass(frozen=True, slots=True)
-class FileNames:
-    """The values of the flags that name files, as a script has them: several by commas, inputs as patterns.
-
-    flags: the names of the flags of inputs and outputs. casing_remedies: for a vocabulary with capitals, and
-    for one without.
-    """
-
-    inputs: str
-    outputs: str
-    vocabulary: str
-    flags: tuple[str, str] = ("--input_file", "--output_file")
-    casing_remedies: tuple[str, str] = ("give --do_lower_case=false", "give --do_lower_case=true")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ScriptSettings(BertSettings):
-    """Settings as the scripts take them: no limit of masks is too large for the length, or too small.
-
-    pad_position: as in ShardLayout; Graphcore's script has a flag for it.
-    """
-
-    pad_position: int | None = None
-
-    def __post_init__(self) -> None:
-        super(ScriptSettings, self).__post_init__()
-        check(
-            self.pad_position is None or 0 <= self.pad_position < VALUE_LIMIT,
-            f"pad_position_value is {self.pad_position}, expected 0 to {VALUE_LIMIT - 1}",
-        )
-
-    @property
-    def layout(self) -> ShardLayout:
-        return replace(super(ScriptSettings, self).layout, pad_position=self.pad_position)
-
-    def check_predictions(self) -> None:
-        check(
-            0 <= self.max_predictions_per_seq <= LONGEST_SEQUENCE,
-            f"max_predictions_per_seq is {self.max_predictions_per_seq}, expected 0 to {LONGEST_SEQUENCE}",
-        )
 
 
 def make_parser() -> Parser:
@@ -146,7 +85,7 @@ def read_flags(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
 
 def run(arguments: list[str]) -> int:
     args, warnings = read_flags(arguments)
-    _warn(warnings)
+    warn(warnings)
     if args.only_check_args:
         return 0
     settings = ScriptSettings(
@@ -165,95 +104,3 @@ def run(arguments: list[str]) -> int:
     names = FileNames(args.input_file, args.output_file, args.vocab_file)
     make_files(names, settings, args.engine)
     return 0
-
-
-def make_files(names: FileNames, settings: ScriptSettings, engine: Engine | None) -> None:
-    """Write the examples of all inputs together, dealt in turn to the outputs."""
-    inputs = find_inputs(names.inputs, names.flags[0])
-    outputs = _split(names.flags[1], names.outputs)
-    if not outputs:
-        raise SettingsError(f"{names.flags[1]}={names.outputs}: names no file")
-    if len(set(outputs)) < len(outputs):
-        raise SettingsError(f"{names.flags[1]}={names.outputs}: names an output twice")
-    with ExitStack() as stack:  # all files open before the long work, none appears before all are whole
-        files = [stack.enter_context(storage.open_output(output)) for output in outputs]
-        sinks = [HashingSink(file.write) for file in files]
-        examples = _make(inputs, find_vocabulary(names.vocabulary), settings, engine, names.casing_remedies)
-        for start, sink in enumerate(sinks):
-            write_examples(examples, settings, sink, engine=engine, start=start, step=len(outputs))
-    for start, (output, sink) in enumerate(zip(outputs, sinks, strict=True)):
-        say(f"{output}: {len(range(start, len(examples), len(outputs)))} examples, {sink.bytes} bytes")
-
-
-def probability(value: float) -> float:
-    """The probability from 0 to 1 of which the scripts make the same: they check no bounds."""
-    return min(max(value, 0.0), 1.0)
-
-
-def _split(flag: str, names: str) -> list[str]:
-    """The names between commas; a warning for empty ones, which are left out."""
-    split = names.split(",")
-    if not all(split):
-        _warn([f"{flag}={names}: a name between commas is empty; it is left out"])
-    return [name for name in split if name]
-
-
-def find_inputs(names: str, flag: str = "--input_file") -> list[str]:
-    """The files of a comma-separated list of patterns: as listed, the files of each pattern sorted.
-
-    The scripts take a pattern's files in the order of the directory, hidden ones too. Like them, go on
-    where a pattern names no file, but with a warning; MissingInputError where none names any.
-    """
-    found: list[str] = []
-    for pattern in _split(flag, names):
-        try:
-            found += storage.expand([pattern])
-        except MissingInputError as error:
-            _warn([f"{error}; it is left out, as by the script"])
-    if not found:
-        raise MissingInputError(f"{flag}={names}: names no file")
-    return found
-
-
-def _make(
-    inputs: list[str],
-    vocabulary_path: str,
-    settings: BertSettings,
-    engine: Engine | None,
-    remedies: tuple[str, str],
-) -> ExampleSource:
-    vocabulary = _load_vocabulary(vocabulary_path, settings.rules)
-    tokenizer = WordPieceTokenizer(vocabulary, settings.rules, lower_case=settings.lower_case, engine=engine)
-    _warn(name_warnings(vocabulary_path, vocabulary.md5))
-    _warn(casing_warnings(vocabulary, settings.lower_case, remedies=remedies))
-    texts = [storage.read_bytes(path) for path in inputs]
-    for text, path in zip(texts, inputs, strict=True):
-        refuse_other_kinds(text, path)
-    documents = tokenizer.encode(texts, inputs)
-    together = ", ".join(inputs)
-    check_documents(documents, together)
-    _warn(unknown_warnings(documents.unknown, documents.tokens, together))
-    found = zip(texts, inputs, strict=True)
-    _warn_folded([one for text, path in found for one in text_warnings(text, path, settings.dialect)])
-    _warn(BERT.warnings(documents, together))
-    del texts
-    return BERT.make(documents, vocabulary, settings, engine)
-
-
-def _load_vocabulary(path: str, dialect: Dialect) -> WordPieceVocabulary:
-    """The vocabulary, with or without ``[PAD]``, which the scripts never look up: they pad with id 0."""
-    required = tuple(token for token in SPECIAL_TOKENS if token != "[PAD]")
-    vocabulary = parse_vocabulary(storage.read_bytes(path), path, dialect, required)
-    if "[PAD]" not in vocabulary.ids:
-        _warn([f"{path}: lacks [PAD]; examples are padded with id 0, which is {vocabulary.words[0]!r} here"])
-    return vocabulary
-
-
-def _warn_folded(warnings: list[str]) -> None:
-    folded = FoldedWarnings()
-    _warn([*filter(folded.is_first, warnings), *folded.rest()])
-
-
-def _warn(warnings: list[str]) -> None:
-    for warning in warnings:
-        say_error(f"bertdata: warning: {warning}")

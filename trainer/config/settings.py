@@ -98,6 +98,11 @@ class Config:
         """The name of the learning-rate schedule; by default the optimiser's usual one."""
         return self.schedule.lr_schedule or usual(self.update.optimiser, "schedule")
 
+    @property
+    def sums_micro_batches(self) -> bool:
+        """True if the gradients of a replica's micro-batches are added up, not averaged."""
+        return self.ipu.reduction_type == "sum"
+
     def learning_rate(self, workers: int) -> float:
         """The base learning rate; habana-tf's is that of one worker, multiplied by their number."""
         return self.schedule.base_learning_rate * (workers if self.schedule_name == "habana-tf" else 1)
