@@ -6,13 +6,7 @@ from typing import Any
 
 from bertdata.cli.common.absl_flags import boolean, integer, read_command_line
 from bertdata.cli.common.parser import Parser, add_engine
-from bertdata.cli.common.script_examples import (
-    FileNames,
-    ScriptSettings,
-    make_files,
-    probability,
-    say_warnings,
-)
+from bertdata.cli.common.script_examples import FileNames, ScriptSettings, make_files, probability, warn
 from bertdata.config.dialects import DIALECTS
 
 EXAMPLE = """\
@@ -91,7 +85,7 @@ def read_flags(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
 
 def run(arguments: list[str]) -> int:
     args, warnings = read_flags(arguments)
-    say_warnings(warnings)
+    warn(warnings)
     if args.only_check_args:
         return 0
     settings = ScriptSettings(

@@ -1,5 +1,6 @@
 """``bertdata like PROGRAM ARGUMENTS ... [-- FLAGS]``: another program's command line, with its meaning."""
 
+import argparse
 import json
 from difflib import get_close_matches
 from typing import Any
@@ -7,9 +8,9 @@ from typing import Any
 from bertdata._native import Engine
 from bertdata.cli.common.parser import Parser, add_engine
 from bertdata.cli.common.program_flags import SWITCH, Flag, Given, ProgramFlags
-from bertdata.cli.common.script_examples import FileNames, ScriptSettings, make_files, probability
+from bertdata.cli.common.script_examples import FileNames, ScriptSettings, make_files, probability, warn
 from bertdata.errors import UsageError
-from bertdata.io.terminal import say_error, say_text
+from bertdata.io.terminal import say_text
 
 DOOR = "bertdata like"
 PRINT_CONFIG = "--print-config"
@@ -23,17 +24,11 @@ EXAMPLE = f"""\
       --input-file Datasets/sample.txt --output-file Datasets/sample.tfrecord --vocab-file data/vocab.txt \\
       --do-lower-case --sequence-length 128 --mask-tokens 20 --duplication-factor 5"""
 
-USAGE = f"""\
-Example:
-{EXAMPLE}
-
+SUMMARY = f"""\
 Runs the command line of another program, as its authors print it, with the meaning that it has there.
 Flags of bertdata may follow after --; {PRINT_CONFIG} prints the settings and does nothing else.
-
-usage: {DOOR} PROGRAM ARGUMENTS ... [-- FLAGS]    ({DOOR} PROGRAM --help lists its flags)
-
-  {CREATE}  Graphcore: text to examples with masked positions first (@{REMASKS})
-"""
+Programs, each with a --help of its own:
+  {CREATE}  Graphcore: text to examples with masked positions first (@{REMASKS})"""
 
 _TABLE = [
     Flag("--input-file", required=True, meaning="text files or patterns, by commas"),
@@ -54,23 +49,30 @@ _ASKED = Flag("--remask", SWITCH, meaning="write masked positions first")
 _VERSIONS = {"": [*_TABLE, _ALWAYS], REMASKS: [*_TABLE, _ASKED]}
 
 
+def make_parser() -> Parser:
+    parser = Parser(DOOR, EXAMPLE, SUMMARY)
+    parser.add_argument("program", metavar="PROGRAM[@VERSION]", help="another program, as listed above")
+    parser.add_argument(
+        "arguments", nargs=argparse.REMAINDER, metavar="...", help="its arguments; then --, and flags of ours"
+    )
+    return parser
+
+
 def run(arguments: list[str]) -> int:
     """Run the program's command line, or print what it means."""
     words = [word for word in arguments if word.replace("_", "-") != PRINT_CONFIG]
-    if not words or words[0] in ("-h", "--help"):
-        say_text(USAGE)
-        return 0 if words else 2
-    version = _find_version(words[0])
-    theirs, ours = _divided(words[1:])
+    args = make_parser().parse_args(words)
+    version = _find_version(args.program)
+    theirs, ours = _divided(args.arguments)
     given = _flags(version).read(theirs, version=version)
     engine = _engine(ours)
     settings, names = settings_of(given), _names(given)
     if len(words) < len(arguments):
-        found = {"program": words[0], "create": _described(settings, names)}
+        found = {"program": args.program, "create": _described(settings, names)}
         say_text(json.dumps(found, indent=1) + "\n")
         return 0
     if "max_samples" in given:
-        say_error("bertdata: warning: --max-samples: the script ignores it; all examples are written")
+        warn(["--max-samples: the script ignores it; all examples are written"])
     make_files(names, settings, engine)
     return 0
 

@@ -99,9 +99,9 @@ class Config:
         return self.schedule.lr_schedule or usual(self.update.optimiser, "schedule")
 
     @property
-    def reduction(self) -> str:
-        """The reduction over micro-batches, on any device: mean or sum."""
-        return self.ipu.reduction_type or "mean"
+    def sums_micro_batches(self) -> bool:
+        """True if the gradients of a replica's micro-batches are added up, not averaged."""
+        return self.ipu.reduction_type == "sum"
 
     def learning_rate(self, workers: int) -> float:
         """The base learning rate; habana-tf's is that of one worker, multiplied by their number."""

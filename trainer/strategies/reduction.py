@@ -8,12 +8,7 @@ def loss_divisor(config: Config, count: int, workers: int) -> float:
 
     The workers' sums of gradients are averaged afterwards.
     """
-    return replica_count(config, workers) / workers if sums(config) else count
-
-
-def sums(config: Config) -> bool:
-    """True if the gradients of a replica's micro-batches are added up, and not divided by their number."""
-    return config.reduction == "sum"
+    return replica_count(config, workers) / workers if config.sums_micro_batches else count
 
 
 def replica_count(config: Config, there: int) -> int:

@@ -9,7 +9,7 @@ from trainer.data.batches import Batch
 from trainer.devices.programs import Programs
 from trainer.optim import find_preset, group_parameters
 from trainer.strategies.optimiser import make_scale, optimiser_settings
-from trainer.strategies.reduction import replica_count, sums
+from trainer.strategies.reduction import replica_count
 from trainer.strategies.strategy import (
     Inference,
     Learner,
@@ -28,7 +28,7 @@ def make_programs(worker: Worker) -> Programs:
     """
     learner = Learner(worker)
     there = worker.workers.size * worker.device.replicas
-    divisor = replica_count(worker.config, there) if sums(worker.config) else 1
+    divisor = replica_count(worker.config, there) if worker.config.sums_micro_batches else 1
 
     def compute(batch: Batch) -> tuple[Tensor, Tensor]:
         outcome = learner(batch)

@@ -1,4 +1,4 @@
-"""Examples as scripts make them: all inputs together, dealt in turn to the outputs."""
+"""The examples of a script's command line: its files by commas and patterns, its settings without bounds."""
 
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -93,7 +93,7 @@ def _split(flag: str, names: str) -> list[str]:
     """The names between commas; a warning for empty ones, which are left out."""
     split = names.split(",")
     if not all(split):
-        say_warnings([f"{flag}={names}: a name between commas is empty; it is left out"])
+        warn([f"{flag}={names}: a name between commas is empty; it is left out"])
     return [name for name in split if name]
 
 
@@ -108,7 +108,7 @@ def find_inputs(names: str, flag: str = "--input_file") -> list[str]:
         try:
             found += storage.expand([pattern])
         except MissingInputError as error:
-            say_warnings([f"{error}; it is left out, as by the script"])
+            warn([f"{error}; it is left out, as by the script"])
     if not found:
         raise MissingInputError(f"{flag}={names}: names no file")
     return found
@@ -123,18 +123,18 @@ def _make(
 ) -> ExampleSource:
     vocabulary = _load_vocabulary(vocabulary_path, settings.rules)
     tokenizer = WordPieceTokenizer(vocabulary, settings.rules, lower_case=settings.lower_case, engine=engine)
-    say_warnings(name_warnings(vocabulary_path, vocabulary.md5))
-    say_warnings(casing_warnings(vocabulary, settings.lower_case, remedies=remedies))
+    warn(name_warnings(vocabulary_path, vocabulary.md5))
+    warn(casing_warnings(vocabulary, settings.lower_case, remedies=remedies))
     texts = [storage.read_bytes(path) for path in inputs]
     for text, path in zip(texts, inputs, strict=True):
         refuse_other_kinds(text, path)
     documents = tokenizer.encode(texts, inputs)
     together = ", ".join(inputs)
     check_documents(documents, together)
-    say_warnings(unknown_warnings(documents.unknown, documents.tokens, together))
+    warn(unknown_warnings(documents.unknown, documents.tokens, together))
     found = zip(texts, inputs, strict=True)
     _warn_folded([one for text, path in found for one in text_warnings(text, path, settings.dialect)])
-    say_warnings(BERT.warnings(documents, together))
+    warn(BERT.warnings(documents, together))
     del texts
     return BERT.make(documents, vocabulary, settings, engine)
 
@@ -144,18 +144,16 @@ def _load_vocabulary(path: str, dialect: Dialect) -> WordPieceVocabulary:
     required = tuple(token for token in SPECIAL_TOKENS if token != "[PAD]")
     vocabulary = parse_vocabulary(storage.read_bytes(path), path, dialect, required)
     if "[PAD]" not in vocabulary.ids:
-        say_warnings(
-            [f"{path}: lacks [PAD]; examples are padded with id 0, which is {vocabulary.words[0]!r} here"]
-        )
+        warn([f"{path}: lacks [PAD]; examples are padded with id 0, which is {vocabulary.words[0]!r} here"])
     return vocabulary
 
 
 def _warn_folded(warnings: list[str]) -> None:
     folded = FoldedWarnings()
-    say_warnings([*filter(folded.is_first, warnings), *folded.rest()])
+    warn([*filter(folded.is_first, warnings), *folded.rest()])
 
 
-def say_warnings(warnings: list[str]) -> None:
-    """Print each warning as a line of standard error."""
+def warn(warnings: list[str]) -> None:
+    """Say the warnings, a line each."""
     for warning in warnings:
         say_error(f"bertdata: warning: {warning}")

@@ -161,7 +161,8 @@ def _updates(opts: Given) -> int | None:
     if not opts["generated_data"]:
         return None
     examples = each * opts["batch_size"] * opts["pipeline_depth"] * opts["replicas"]
-    return max(1, math.ceil(opts["epochs"] * (_GENERATED // examples))) * each
+    steps: int = max(1, math.ceil(opts["epochs"] * (_GENERATED // examples)))
+    return steps * each
 
 
 def _data(opts: Given, warnings: list[str]) -> dict[str, Any]:
