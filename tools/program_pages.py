@@ -38,8 +38,8 @@ def _index() -> str:
 
 `{DOOR} PROGRAM ARGUMENTS` runs a command line of another program as its authors print it, with the
 meaning that it has there. `--print-config` prints the configuration that is understood, and does nothing
-else. Flags of this trainer may follow after `--` and go before all others: `-- --device cpu` where the program's
-device is not there.
+else. Flags of this trainer may follow after `--` and go before all others: `-- --device cpu` where the
+program's device is not there.
 
 These pages are made by `python -m tools.program_pages` from the tables in `trainer/like/`.
 

@@ -69,7 +69,11 @@ def mrpc_files(folder: Path) -> Path:
         for number in range(24)
     ]
     plain = [(str(number), *row[1:]) for number, row in enumerate(rows[:5])]
-    for name, first, found in (("train", "Quality", rows), ("dev", "Quality", rows[:8]), ("test", "index", plain)):
+    for name, first, found in (
+        ("train", "Quality", rows),
+        ("dev", "Quality", rows[:8]),
+        ("test", "index", plain),
+    ):
         lines = ["\t".join(row) for row in [(first, *heading), *found]]
         (folder / f"{name}.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     return folder

@@ -7,7 +7,7 @@ from bertdata.errors import UsageError
 from trainer.like.program import Program
 
 PROGRAMS = {
-    "habana/demo_bert.py": "Habana, PyTorch: both phases, SQuAD and MRPC on Gaudi (0.15.4; @1.0.0, @1.1.0, @1.4.1)",
+    "habana/demo_bert.py": "Habana, PyTorch: both phases, SQuAD, MRPC on Gaudi (0.15.4; @1.0.0 to @1.4.1)",
     "habana/run_pretraining.py": "Habana, PyTorch: one phase on Gaudi (0.15.4; @1.23)",
     "habana-tf/demo_bert.py": "Habana, TensorFlow: both phases, SQuAD and MRPC on Gaudi",
     "habana-tf/run_pretraining.py": "Habana, TensorFlow: one phase on Gaudi",

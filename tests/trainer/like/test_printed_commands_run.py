@@ -1,4 +1,4 @@
-"""Printed commands train on tiny data: without their device they refuse for it alone, on a processor they run."""
+"""Printed commands on tiny data: without their device they refuse for it alone, on a processor they train."""
 
 import json
 from pathlib import Path
@@ -90,6 +90,14 @@ def test_a_printed_command_fine_tunes_two_updates_on_a_processor(name, files, tr
     assert outcome.status == 0, outcome.err
     state = read_state(choose_checkpoint(str(tmp_path / "run")))
     assert state.step == 2
-    kept = ("task", "optimiser", "optimiser_epsilon", "weight_decay", "base_learning_rate", "precision", "seed")
+    kept = (
+        "task",
+        "optimiser",
+        "optimiser_epsilon",
+        "weight_decay",
+        "base_learning_rate",
+        "precision",
+        "seed",
+    )
     assert {key: state.config[key] for key in kept} == {key: wanted[key] for key in kept}
     assert (tmp_path / "run" / "eval_results.txt").is_file()

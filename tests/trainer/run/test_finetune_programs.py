@@ -57,7 +57,10 @@ def test_habanas_model_names_are_the_downloaded_models(trainer, pretrained, mrpc
     program = ("like", "habana/demo_bert.py", "finetuning", *given, *run, *OURS)
     absent = trainer(*program)
     refuse(
-        absent, 2, "bert-base-uncased: no such checkpoint, and bert-base-uncased is not among the models in", str(cache)
+        absent,
+        2,
+        "bert-base-uncased: no such checkpoint, and bert-base-uncased is not among the models in",
+        str(cache),
     )
     folder = cache / "models--google-bert--bert-base-uncased"
     shutil.copytree(pretrained, folder / "snapshots" / "0123")
