@@ -400,7 +400,7 @@ def compiled(trainer: Trainer, monkeypatch: pytest.MonkeyPatch, place: Path, *mo
 def test_keys_of_all_devices_that_an_ipu_has_no_use_for_are_named(trainer, monkeypatch, tmp_path):
     outcome, _ = compiled(trainer, monkeypatch, tmp_path, "--compile", "--deterministic")
     (line,) = (line for line in outcome.err.splitlines() if "without effect on device ipu" in line)
-    assert "compile, deterministic," in line
+    assert line.endswith("compile, deterministic")
 
 
 def test_compiling_ahead_needs_no_ipu_and_leaves_an_executable(trainer, tmp_path, monkeypatch):
@@ -488,8 +488,7 @@ def test_graphcores_configurations_are_compiled_unchanged_but_for_their_size(
     words_of = words(tmp_path / "run", f"--config={name}", *size, "--generated-data", "--compile-only")
     outcome = trainer(*words_of, "--accumulation=10", f"--executable-cache-dir={tmp_path}")
     assert outcome.status == 0, outcome.err
-    idle = next(line for line in outcome.err.splitlines() if "without effect" in line)
-    assert idle.endswith("checkpoint_model, do_validation, log_dir, parallell_io_threads")
+    assert "without effect" not in outcome.err
 
 
 @pytest.mark.parametrize(

@@ -172,7 +172,7 @@ def test_every_optimisers_moments_are_kept(trainer, training_set, tmp_path, opti
 def test_graphcores_tiny_configuration_trains_on_a_processor(trainer, training_set, tmp_path):
     """Its model, optimiser and schedule; data and vocabulary are the sample's, steps and batch few."""
     sizes = ["--vocab-size=2000", "--max-seq-length=64", "--max-predictions-per-seq=10", "--accumulation=2"]
-    short = ["--precision=32", "--steps=12", "--base-learning-rate=0.03", "--no-progress-bar"]
+    short = ["--precision=fp32", "--steps=12", "--base-learning-rate=0.03", "--no-progress-bar"]
     data = [f"--train-data={training_set}", f"--output-dir={tmp_path}", "--unverified"]
     outcome = trainer("pretrain", "--config=graphcore_tiny_128_lamb", "--device=cpu", *sizes, *short, *data)
     assert outcome.status == 0, outcome.err

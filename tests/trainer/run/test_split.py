@@ -169,14 +169,10 @@ def kept(words: list[str], path: Path) -> Plan:
     return read_plan(str(path))
 
 
-def test_rannc_names_make_the_plan_of_our_own_names(config, tmp_path):
-    ours = ["--config", config, "--devices=4", "--memory=1", "--strategy=pipelined"]
-    theirs = ["--config", config, "--partitioning_dry_run_np=4", "--mem_limit_gb=1", "--strategy=pipelined"]
-    few = kept([*ours, "--max-micro-batches=2"], tmp_path / "ours.json")
-    assert few.micro_batches <= 2
-    assert kept([*theirs, "--max_pipeline=2"], tmp_path / "theirs.json") == few
-    many = kept([*theirs, "--min_pipeline=4"], tmp_path / "theirs.json")
-    assert many.micro_batches >= 4
+def test_a_plan_has_as_many_micro_batches_as_is_allowed(config, tmp_path):
+    words = ["--config", config, "--devices=4", "--memory=1", "--strategy=pipelined"]
+    assert kept([*words, "--max-micro-batches=2"], tmp_path / "few.json").micro_batches <= 2
+    assert kept([*words, "--min-micro-batches=4"], tmp_path / "many.json").micro_batches >= 4
 
 
 def test_keys_of_the_section_reach_the_plan(config, tmp_path):
@@ -184,7 +180,7 @@ def test_keys_of_the_section_reach_the_plan(config, tmp_path):
     plan = kept([*words, "--copies=1", "--recompute=always"], tmp_path / "a.json")
     assert (len(plan.stages), plan.copies) == (4, 1)
     assert all(stage.recomputes for stage in plan.stages)
-    plan = kept([*words, "--sequence-length=32", "--precision=bf16", "--batch-size=2"], tmp_path / "b.json")
+    plan = kept([*words, "--max-seq-length=32", "--precision=bf16", "--batch-size=2"], tmp_path / "b.json")
     assert (plan.sequence_length, plan.precision, plan.batch_size) == (32, "bf16", 2)
     slow = kept([*words, "--stages=2", "--bandwidth=0.001"], tmp_path / "c.json")
     fast = kept([*words, "--stages=2", "--bandwidth=1000"], tmp_path / "d.json")
@@ -243,7 +239,7 @@ def test_layers_are_measured_where_that_is_asked_for(config, tmp_path, capsys, m
         ),
         (["--devices=7", "--memory=1"], "7 devices cannot share 16 examples of an update"),
         (["--devices=2", "--memory=0.00001"], "a device needs at least"),
-        (["--devices=2", "--memory=1", "--sequence-length=65"], "max_position_embeddings"),
+        (["--devices=2", "--memory=1", "--max-seq-length=65"], "max_position_embeddings"),
         (["--devices=2", "--memory=1", "--picture=plan.bmp"], "plan.bmp: expected a name that ends in .svg"),
         (["--devices=2", "--memory=1", "--stagess=2"], "the nearest known is --stages"),
         (["--plan=nowhere.json"], "nowhere.json"),

@@ -91,7 +91,7 @@ def test_each_stage_takes_its_share_of_memory_until_the_checkpoint_is_saved(trai
     )
     plan, notes = tmp_path / "plan.json", tmp_path / "notes"
     notes.mkdir()
-    split = ("split", *sizes, "--devices=4", "--memory=8", "--sequence-length=128", "--stages=4")
+    split = ("split", *sizes, "--devices=4", "--memory=8", "--max-seq-length=128", "--stages=4")
     assert trainer(*split, f"--output={plan}").status == 0
     run = ("--generated-data", *sizes, "--steps=2", "--warmup=0", f"--output-dir={tmp_path / 'run'}")
     worker = ROOT / "tests" / "support" / "measured_worker.py"

@@ -83,7 +83,7 @@ def check_transform(found: Iterable[str], config: ModelConfig, path: str) -> Non
 def remedy(lost: Iterable[str]) -> str:
     """The keys of a model without the lost biases, for an error; empty where other tensors are lost."""
     keys = {name: _key_of(name) for name in lost}
-    if not all(keys.values()):
+    if not keys or not all(keys.values()):
         return ""
     return f"; give {' and '.join(f'{key} false' for key in dict.fromkeys(keys.values()))}"
 
