@@ -80,7 +80,7 @@ def _divided(line: str) -> tuple[dict[str, str], str]:
 def _environment(given: Mapping[str, str]) -> Iterator[None]:
     """The environment of this process with these variables."""
     kept = dict(os.environ)
-    os.environ.update(given)
+    os.environ.update({"CUDA_VISIBLE_DEVICES": ""} | dict(given))  # the same on every machine
     try:
         yield
     finally:

@@ -16,6 +16,7 @@ from trainer.config.task_config import task_flags
 from trainer.devices.examine import examine_device
 from trainer.like.program import DOOR, Meaning
 from trainer.like.registry import PROGRAMS, find_program
+from trainer.like.shapes import with_shapes
 
 USAGE = f"""\
 Example:
@@ -52,13 +53,14 @@ def run(arguments: Sequence[str]) -> None:
     theirs, ours = _divided(words[1:])
     given = program.read(theirs, version)
     meaning = program.resolve(given)
-    phases = _configs(meaning, ours, f"{DOOR} {name} ... --")
+    keys, missing, warnings = with_shapes(_changed(meaning, ours, f"{DOOR} {name} ... --"))
+    phases = [Config.of(**of_phase) for of_phase in keys]
     if not printing:
-        _check_files(meaning, phases)
+        _check_files([*meaning.missing, *missing], phases)
     if find_rank()[0] == 0 and not is_started_here():
         changed = f"; with {' '.join(ours)}" if ours else ""
         say_error(f"{program.title}: {meaning.summary}{changed}")
-        for warning in dict.fromkeys([*given.warnings, *meaning.warnings]):
+        for warning in dict.fromkeys([*given.warnings, *meaning.warnings, *warnings]):
             say_error(f"trainer: warning: {warning}")
     if printing:
         _print(words[0], meaning, phases)
@@ -76,16 +78,16 @@ def _divided(words: Sequence[str]) -> tuple[list[str], list[str]]:
     return list(words[:place]), list(words[place + 1 :])
 
 
-def _configs(meaning: Meaning, ours: Sequence[str], prog: str) -> list[Config]:
-    """The configuration of each phase, with this trainer's flags before the program's."""
+def _changed(meaning: Meaning, ours: Sequence[str], prog: str) -> list[dict[str, Any]]:
+    """The keys of each phase, with this trainer's flags before the program's."""
     tuned = any(keys.get("task") for keys in meaning.phases)
     flags = task_flags(ours) if tuned else list(ours)
-    return [Config.of(**keys) for keys in override(meaning.phases, flags, prog)]
+    return override(meaning.phases, flags, prog)
 
 
-def _check_files(meaning: Meaning, phases: Sequence[Config]) -> None:
+def _check_files(missing: Sequence[str], phases: Sequence[Config]) -> None:
     """An error for an input file that is not there, and for an output directory on another machine."""
-    for path in meaning.missing:
+    for path in missing:
         raise MissingInputError(f"{path}: is not on this machine; name a file that is")
     for output_dir in [config.run.output_dir for config in phases]:
         if output_dir is not None and is_remote(output_dir):

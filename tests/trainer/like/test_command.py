@@ -1,9 +1,13 @@
 """``python -m trainer like``: choice of the program, its flags and ours, workers, devices."""
 
+import json
+import subprocess
+import sys
 from shlex import split
 
 import pytest
 
+from tests.support.paths import ROOT
 from tests.support.published_commands import understood
 from tests.support.training_runs import MODEL, refuse
 from trainer.__main__ import main
@@ -137,3 +141,21 @@ def test_a_wrong_command_is_refused_before_anything_is_opened(trainer, tmp_path)
     theirs = (*HABANA, "--max_steps", "0", "1", "-o", tmp_path / "new")
     refuse(trainer("like", "habana/demo_bert.py", *theirs, "--", "--device=cpu"), 2, "steps is 0")
     assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_command_is_understood_without_torch(name):
+    program = find_program(name)
+    code = f"""
+import sys
+from trainer.__main__ import main
+status = main(["like", {name!r}, *{split(program.published[0])!r}, "--print-config"])
+sys.exit(status or 3 * ("torch" in sys.modules))
+"""
+    if program.environment:
+        code = code.replace(repr(split(program.published[0])), "[]")
+    found = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert found.returncode == 0, found.stderr
+    assert json.loads(found.stdout)["program"] == name

@@ -7,7 +7,8 @@ from bertdata.cli.common.absl_flags import boolean, integer
 from bertdata.cli.common.program_flags import Flag, Given
 from bertdata.errors import UsageError
 from trainer.like.constants import product
-from trainer.like.tensorflow import find_shape, has_checkpoints, usual_device
+from trainer.like.shapes import find_shape
+from trainer.like.tensorflow import has_checkpoints, usual_device
 
 COMMON = [
     Flag("--bert_config_file", meaning="bert_config.json, the shape of the model; required"),

@@ -6,8 +6,8 @@ from typing import Any
 from bertdata.cli.common.program_flags import Given
 from bertdata.errors import UsageError
 from trainer.collectives.launchers import find_rank
-from trainer.devices.examine import examine_device
 from trainer.like.constants import product
+from trainer.like.graphics_cards import count_gpus
 from trainer.like.habana.pretraining import (
     ALWAYS,
     continued,
@@ -58,13 +58,11 @@ def _device(given: Given, warnings: list[str]) -> dict[str, Any]:
         return keys | {"device": "hpu", "device_options": options}
     if given["no_cuda"]:
         return keys
-    finding = examine_device("cuda")
-    if not finding.there:
+    gpus = count_gpus()
+    if not gpus:
         return keys
-    if finding.count and finding.count > 1 and keys["world_size"] == 1:
-        warnings.append(
-            f"the program alone trains on all {finding.count} GPUs, each with this batch; here on one"
-        )
+    if gpus > 1 and keys["world_size"] == 1:
+        warnings.append(f"the program alone trains on all {gpus} GPUs, each with this batch; here on one")
     return keys | {"device": "cuda"}
 
 

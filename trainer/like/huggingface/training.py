@@ -7,8 +7,8 @@ from typing import Any
 from bertdata.cli.common.program_flags import Flag, Given
 from bertdata.errors import UsageError
 from trainer.collectives.launchers import find_launcher
-from trainer.devices.examine import examine_device
 from trainer.like.constants import TRANSFORMERS_ADAMW, product
+from trainer.like.graphics_cards import count_gpus
 from trainer.like.huggingface.arguments import truth
 from trainer.like.program import phase_keys
 from trainer.like.tensorflow import KEEP_ALL, has_checkpoints, is_here
@@ -77,11 +77,11 @@ def training_keys(given: Given, table: Sequence[Flag], warnings: list[str]) -> d
 
 def _devices(given: Given) -> dict[str, Any]:
     """A GPU where there is one, else the processor; without a launcher the program takes all GPUs."""
-    finding = examine_device("cuda")
-    if given["no_cuda"] or given["use_cpu"] or not finding.there:
+    gpus = count_gpus()
+    if given["no_cuda"] or given["use_cpu"] or not gpus:
         return {"device": "cpu", "world_size": None, "dist": False}
-    takes_all = find_launcher() == "single" and finding.count > 1
-    return {"device": "cuda", "world_size": finding.count if takes_all else None, "dist": takes_all}
+    takes_all = find_launcher() == "single" and gpus > 1
+    return {"device": "cuda", "world_size": gpus if takes_all else None, "dist": takes_all}
 
 
 def _resumes(given: Given) -> bool:

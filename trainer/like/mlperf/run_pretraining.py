@@ -10,14 +10,8 @@ from bertdata.errors import UsageError
 from bertdata.io import storage
 from trainer.like.constants import product
 from trainer.like.program import Meaning, Program, phase_keys
-from trainer.like.tensorflow import (
-    KEEP_ALL,
-    find_named_step,
-    find_shape,
-    has_checkpoints,
-    is_here,
-    require_flags,
-)
+from trainer.like.shapes import find_shape, is_here
+from trainer.like.tensorflow import KEEP_ALL, find_named_step, has_checkpoints, require_flags
 
 _TABLE = [
     Flag("--bert_config_file", meaning="bert_config.json, the shape of the model; required"),
