@@ -123,6 +123,7 @@ def test_both_phases_of_a_printed_command_train(trainer, training_set, longer_se
     assert (state.phase, state.step) == (2, 2)
 
 
+@pytest.mark.thorough
 def test_the_workers_that_a_program_starts_are_started(trainer, training_set, tmp_path):
     theirs = ("pretraining", "--model_name_or_path=large", "--data_type=fp32", "--batch_size", "4", "2",
               "--train_batch_size", "4", "2", "--max_steps", "1", "1", "--warmup", "0", "0", "--phase", "1",

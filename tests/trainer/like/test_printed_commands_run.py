@@ -24,6 +24,14 @@ TRAINED = (
 TUNED = ("001-finetune-1", "001-finetune-2", "001-finetune-10")
 COMMANDS = {one["id"]: one for one in commands(*DOORS) if one["id"] in (*TRAINED, *TUNED)}
 
+QUICK = ("001-pretrain-1", "003-train-v100", "004-pretrain-1", "004-pretrain-3", *TUNED[:2])
+
+
+def some(names: tuple[str, ...]) -> list[object]:
+    """The names as parameters, if the kit is at hand; but for one of each kind they are thorough."""
+    there = [name for name in names if name in COMMANDS]
+    return [name if name in QUICK else pytest.param(name, marks=pytest.mark.thorough) for name in there]
+
 
 @pytest.fixture
 def files(tmp_path: Path) -> dict[str, Path | str]:
@@ -59,7 +67,7 @@ def test_a_printed_command_is_refused_for_the_missing_device_alone(name, files, 
     assert f"the program runs on {device}, which is not there" in outcome.err.splitlines()[-1]
 
 
-@pytest.mark.parametrize("name", [name for name in COMMANDS if name in TRAINED])
+@pytest.mark.parametrize("name", some(TRAINED))
 def test_a_printed_command_trains_two_updates_on_a_processor(
     name, files, trainer, training_set, longer_set, tmp_path, monkeypatch
 ):
@@ -75,7 +83,7 @@ def test_a_printed_command_trains_two_updates_on_a_processor(
     assert state.config["base_learning_rate"] == expected[0]["base_learning_rate"]
 
 
-@pytest.mark.parametrize("name", [name for name in COMMANDS if name in TUNED])
+@pytest.mark.parametrize("name", some(TUNED))
 def test_a_printed_command_fine_tunes_two_updates_on_a_processor(name, files, trainer, pretrained, tmp_path):
     (wanted,) = COMMANDS[name]["expects"]["phases"]
     if wanted["task"] == "mrpc":

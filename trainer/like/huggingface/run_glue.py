@@ -11,7 +11,7 @@ from bertdata.io import storage
 from trainer.like.huggingface.arguments import DATA, MODEL, TRAINING, hf_flag
 from trainer.like.huggingface.training import check_files, read_booleans, summary_of, training_keys
 from trainer.like.program import Meaning, Program
-from trainer.like.tensorflow import is_here
+from trainer.like.shapes import is_here
 
 _TABLE: list[Flag] = [
     *MODEL,

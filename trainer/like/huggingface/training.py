@@ -11,7 +11,8 @@ from trainer.like.constants import TRANSFORMERS_ADAMW, product
 from trainer.like.graphics_cards import count_gpus
 from trainer.like.huggingface.arguments import truth
 from trainer.like.program import phase_keys
-from trainer.like.tensorflow import KEEP_ALL, has_checkpoints, is_here
+from trainer.like.shapes import is_here
+from trainer.like.tensorflow import KEEP_ALL, has_checkpoints
 
 _NO_DECAY = ["bias", "LayerNorm"]
 _ADAMW = (
