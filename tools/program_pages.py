@@ -16,6 +16,7 @@ from trainer.like.program import DOOR, Meaning, Program
 from trainer.like.registry import PROGRAMS, find_program
 
 FOLDER = Path(__file__).parent.parent / "docs" / "programs"
+TESTS = Path(__file__).parent.parent / "tests" / "trainer" / "like"
 
 
 def pages() -> dict[str, str]:
@@ -30,7 +31,7 @@ def page_name(program: str) -> str:
 
 def _index() -> str:
     rows = "".join(
-        f"| [`{name}`]({page_name(name)}) | {purpose} | {len(find_program(name).published)} |\n"
+        f"| [`{name}`]({page_name(name)}) | {purpose} | {', '.join(_tests(name))} |\n"
         for name, purpose in PROGRAMS.items()
     )
     return f"""\
@@ -43,9 +44,23 @@ program's device is not there.
 
 These pages are made by `python -m tools.program_pages` from the tables in `trainer/like/`.
 
-| program | purpose | published commands on its page |
+| program | purpose | tests, in `tests/trainer/like/` |
 |---|---|---|
 {rows}"""
+
+
+def _tests(name: str) -> list[str]:
+    """The test files of the program: of its vendor, and with the name of its file."""
+    vendor, _, file = name.partition("/")
+    found = [path for path in sorted(TESTS.glob("test_*.py")) if file in path.read_text(encoding="utf-8")]
+    vendor = vendor.replace("-", "_")
+    others = [one for one in ("habana_tf", "nvidia_tf") if one.startswith(f"{vendor}_")]
+    return [
+        f"`{path.name}`"
+        for path in found
+        if path.name.startswith(f"test_{vendor}")
+        and not path.name.startswith(tuple(f"test_{one}" for one in others))
+    ]
 
 
 def page(program: Program) -> str:
