@@ -110,7 +110,7 @@ def test_fp16_has_the_program_s_loss_scale(given):
 def test_an_initial_checkpoint_acts_only_with_resume_from_checkpoint(given):
     words = [*given, "--use_habana", "--init_checkpoint", "a.pt"]
     assert phase(PROGRAM, words)["start_from_ckpt"] is None
-    assert "init_checkpoint: no effect without --resume_from_checkpoint" in told(PROGRAM, words)
+    assert "--init_checkpoint acts only with --resume_from_checkpoint" in told(PROGRAM, words)
     found = phase(PROGRAM, [*words, "--resume_from_checkpoint"])
     assert part(found, "start_from_ckpt", "start_moments", "resume", "phase2") == ["a.pt", True, False, False]
 
@@ -140,7 +140,7 @@ def test_phase_2_is_continued_where_it_has_begun(given, tmp_path):
 def test_phase_2_without_resuming_is_a_new_run(given):
     words = [*given, "--use_habana", "--phase2"]
     assert part(phase(PROGRAM, words), "phase2", "resume", "start_from_ckpt") == [False, False, None]
-    assert "phase2: no effect without --resume_from_checkpoint" in told(PROGRAM, words)
+    assert "--phase2 acts only with --resume_from_checkpoint" in told(PROGRAM, words)
 
 
 # --- version 1.23 -------------------------------------------------------------------------------

@@ -5,9 +5,10 @@ from typing import Any
 from bertdata.cli.common.program_flags import Given
 from bertdata.errors import UsageError
 from bertdata.io import storage
+from trainer.like.checkpoints import continued, started
 from trainer.like.constants import BERT_LARGE, PRETRAINED, TRANSFORMERS_ADAMW, product
 from trainer.like.habana.demo_bert_flags import FIRST, LATER
-from trainer.like.habana.pretraining import ALWAYS, continued, count_packs, micro_batch, started
+from trainer.like.habana.pretraining import ALWAYS, count_packs, micro_batch
 from trainer.like.program import Meaning, Program, phase_keys
 
 _MOST_PREDICTIONS = (20, 80)

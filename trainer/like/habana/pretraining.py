@@ -6,7 +6,6 @@ from bertdata.build.packs.metadata import metadata_path
 from bertdata.config.value_check import read_object
 from bertdata.errors import UsageError
 from bertdata.io import storage
-from trainer.like.checkpoints import last_checkpoint
 from trainer.like.constants import APEX_DECAY_SKIPS, NVLAMB
 
 ALWAYS: dict[str, Any] = NVLAMB | {
@@ -62,42 +61,3 @@ def read_mean(directory: str, length: int, warnings: list[str]) -> float:
     mean = _USUAL_MEANS[length]
     warnings.append(f"{path}: is missing; {mean:g} sequences a pack are assumed, as by the program")
     return mean
-
-
-def continued(
-    output_dir: str, *, phase1_end_step: int | None, resume_step: int | None = None, until: int = -1
-) -> dict[str, Any]:
-    """The keys of --resume_from_checkpoint alone: what is in output_dir is continued.
-
-    phase1_end_step: of phase 2, whose first checkpoint comes after that one; None for phase 1.
-    resume_step: the checkpoint to continue; None: the last. until: the update of the phase to stop at.
-    """
-    last = last_checkpoint(output_dir) if resume_step is None else resume_step
-    keys: dict[str, Any]
-    if phase1_end_step is None:
-        done = last
-        keys = {"phase2": False, "resume": True, "resume_step": resume_step}
-    elif last > phase1_end_step:
-        done = last - phase1_end_step
-        keys = {
-            "phase2": True,
-            "phase1_end_step": phase1_end_step,
-            "resume": True,
-            "resume_step": resume_step,
-        }
-    else:
-        done = 0
-        start = phase1_end_step if resume_step is None else resume_step
-        keys = {"phase2": True, "phase1_end_step": start, "resume": False}
-    return keys | {"steps_this_run": max(1, until - done) if until >= 0 else None}
-
-
-def started(*, start: str | None = None, phase2: bool = False, until: int = -1) -> dict[str, Any]:
-    """The keys of a phase that begins at update 0, from random weights or a checkpoint with its moments."""
-    return {
-        "phase2": phase2 and start is not None,
-        "resume": False,
-        "start_from_ckpt": start,
-        "start_moments": start is not None,
-        "steps_this_run": max(1, until) if until >= 0 else None,
-    }

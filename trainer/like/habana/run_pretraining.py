@@ -6,15 +6,14 @@ from typing import Any
 from bertdata.cli.common.program_flags import Given
 from bertdata.errors import UsageError
 from trainer.collectives.launchers import find_rank
+from trainer.like.checkpoints import start_of_phase
 from trainer.like.constants import product
 from trainer.like.graphics_cards import count_gpus
 from trainer.like.habana.pretraining import (
     ALWAYS,
-    continued,
     count_packs,
     micro_batch,
     read_mean,
-    started,
 )
 from trainer.like.habana.run_pretraining_flags import FIRST, LATER
 from trainer.like.program import Meaning, Program, phase_keys
@@ -98,22 +97,7 @@ def _start(given: Given, warnings: list[str]) -> dict[str, Any]:
     """The checkpoint to start from or to continue; without --resume_from_checkpoint there is none."""
     if not given["do_train"]:
         raise UsageError(f"{PROGRAM.name}: `do_train` must be True")
-    until, start = given["steps_this_run"], given["init_checkpoint"]
-    if not given["resume_from_checkpoint"]:
-        ignored = [name for name in ("init_checkpoint", "resume_step", "phase2") if name in given]
-        if ignored:
-            warnings.append(
-                f"{', '.join(ignored)}: no effect without --resume_from_checkpoint, as in the program"
-            )
-        return started(until=until)
-    if start:
-        return started(start=start, phase2=given["phase2"], until=until)
-    return continued(
-        given["output_dir"],
-        phase1_end_step=given["phase1_end_step"] if given["phase2"] else None,
-        resume_step=None if given["resume_step"] == -1 else given["resume_step"],
-        until=until,
-    )
+    return start_of_phase(given, warnings)
 
 
 def _whole(given: Given, name: str) -> int:

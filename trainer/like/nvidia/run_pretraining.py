@@ -6,11 +6,11 @@ rank, -1 without a launcher, to its seed; here each worker derives its own from 
 """
 
 import math
-from typing import Any
 
 from bertdata.cli.common.program_flags import SWITCH, Flag, Given
 from bertdata.errors import UsageError
 from trainer.collectives.launchers import find_rank
+from trainer.like.checkpoints import start_of_phase
 from trainer.like.constants import APEX_DECAY_SKIPS, NVLAMB, product
 from trainer.like.program import Meaning, Program, phase_keys
 
@@ -75,7 +75,8 @@ LATER_FLAGS = [
 def resolve(given: Given) -> Meaning:
     """The phase that the command line trains."""
     _check(given)
-    start, warnings = _start(given)
+    warnings = list[str]()
+    start = start_of_phase(given, warnings)
     count, cards = given["gradient_accumulation_steps"], find_rank()[1]
     size = given["train_batch_size"] // count
     fp16 = given["fp16"] or given["amp"]
@@ -103,8 +104,6 @@ def resolve(given: Given) -> Meaning:
     if given["skip_checkpoint"]:
         keys["checkpoint_every"] = 0
         warnings.append("--skip_checkpoint: one checkpoint is saved all the same, at the end")
-    if given["steps_this_run"] >= 0:
-        keys["steps_this_run"] = max(1, given["steps_this_run"])
     return Meaning(
         summary=f"phase {2 if keys.get('phase2') else 1}, {product(cards, size, count)} examples an update, "
         f"{keys['precision']}, lamb, cuda",
@@ -130,23 +129,6 @@ def _check(given: Given) -> None:
         raise UsageError("`do_train` must be True.")
 
 
-def _start(given: Given) -> tuple[dict[str, Any], list[str]]:
-    """The keys of the checkpoint to start from, and warnings for flags that the program then ignores."""
-    if not given["resume_from_checkpoint"]:
-        ignored = [name for name in ("init_checkpoint", "phase2", "resume_step") if name in given]
-        return {}, [
-            f"--{name} acts only with --resume_from_checkpoint: ignored, as there" for name in ignored
-        ]
-    if given["init_checkpoint"]:
-        return {"start_from_ckpt": given["init_checkpoint"], "start_moments": True}, []
-    keys: dict[str, Any] = {"resume": True}
-    if given["resume_step"] != -1:
-        keys["resume_step"] = given["resume_step"]
-    if given["phase2"]:
-        keys |= {"phase2": True, "phase1_end_step": given["phase1_end_step"]}
-    return keys, []
-
-
 def _other_warnings(given: Given, cards: int) -> list[str]:
     warnings = list[str]()
     if cards == 1 and not given.version:
@@ -155,8 +137,6 @@ def _other_warnings(given: Given, cards: int) -> list[str]:
         )
     if given["loss_scale"] and not given.version:
         warnings.append("--loss_scale is kept; the program overwrites it with --init_loss_scale")
-    if given["steps_this_run"] >= 0 and given["resume_from_checkpoint"]:
-        warnings.append("--steps_this_run counts from where this run resumes, in the program from 0")
     return warnings
 
 
