@@ -11,6 +11,12 @@ from bertdata.errors import AssetError, MissingExtraError
 from tests.support.paths import ROOT
 
 
+@pytest.fixture(autouse=True)
+def usual_compiler(monkeypatch):
+    """The tests choose the compiler, whatever the environment says."""
+    monkeypatch.delenv("CXX", raising=False)
+
+
 @pytest.fixture
 def script(monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "tools")

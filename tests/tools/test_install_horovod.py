@@ -12,6 +12,12 @@ from bertdata.errors import MissingExtraError
 from tests.support.paths import ROOT
 
 
+@pytest.fixture(autouse=True)
+def usual_compiler(monkeypatch):
+    """The tests choose the compiler, whatever the environment says."""
+    monkeypatch.delenv("CXX", raising=False)
+
+
 @pytest.fixture
 def script(monkeypatch, tmp_path):
     """The script, with an empty cache."""
