@@ -58,7 +58,7 @@ test-thorough: try-horovod
 # The trainer on torch_xla on the CPU, in an environment of its own, because it needs another torch.
 xla: $(READY)
 	$(PYTHON) -m venv .venv-xla
-	.venv-xla/bin/python -m pip install --quiet torch==2.9.0 torch_xla==2.9.0 numpy safetensors jsonschema rich fsspec
+	.venv-xla/bin/python -m pip install --quiet torch==2.9.0 torch_xla==2.9.0 numpy safetensors rich fsspec
 	BERTDATA_XLA_PYTHON=$(CURDIR)/.venv-xla/bin/python $(BIN)/python -m pytest tests/trainer/devices/test_xla.py
 
 check: $(READY)

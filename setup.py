@@ -49,6 +49,7 @@ EXTRAS["dev"] = [
     *EXTRAS["s3"],
     "gcp-storage-emulator",
     "hypothesis",
+    "jsonschema>=4.17",
     "moto[server]>=5",
     "mypy",
     "pytest",
@@ -111,7 +112,7 @@ setup(
         "bertdata._native": ["**/*.h", "**/*.cpp"],
     },
     ext_modules=extensions(),
-    install_requires=["fsspec>=2023.6", "jsonschema>=4.17", "rich>=13"],
+    install_requires=["fsspec>=2023.6", "rich>=13"],
     extras_require=EXTRAS,
     entry_points={
         "console_scripts": [

@@ -8,6 +8,7 @@ from typing import Any
 from bertdata.errors import SettingsError
 from bertdata.io.json_text import parse_json_text
 from bertdata.io.storage import read_bytes
+from schemas.faults import Fault, faults
 
 _TYPES = {
     "integer": "an integer",
@@ -49,30 +50,29 @@ def _hint(given: str, known: Sequence[str], likeness: float = 0.6) -> str:
 
 def check_values(values: Mapping[str, Any], properties: Mapping[str, Any], where: str = "") -> None:
     """SettingsError for the first of the values whose type or range is not that of its property."""
-    import jsonschema  # slow to import
-
-    validator = jsonschema.Draft202012Validator({"properties": properties})
-    errors = sorted(validator.iter_errors(values), key=lambda error: list(map(str, error.absolute_path)))
-    if errors:
-        raise SettingsError(where + _fault(errors[0]))
+    found = min(
+        faults(values, {"properties": properties}), key=lambda fault: list(map(str, fault.path)), default=None
+    )
+    if found is not None:
+        raise SettingsError(where + _told(found))
     for name, value in values.items():
         if isinstance(value, float) and not isfinite(value):
             raise SettingsError(f"{where}{name} is {value}, expected a finite number")
 
 
-def _fault(error: Any) -> str:
-    name, rule = ".".join(map(str, error.absolute_path)), error.validator_value
-    if error.validator == "enum":
+def _told(fault: Fault) -> str:
+    name, rule = ".".join(map(str, fault.path)), fault.rule
+    if fault.keyword == "enum":
         choices = [value or "none" for value in rule]
-        expected = "one of " + ", ".join(choices) + _hint(str(error.instance), choices, 0.7)
-    elif error.validator == "type":
+        expected = "one of " + ", ".join(choices) + _hint(str(fault.value), choices, 0.7)
+    elif fault.keyword == "type":
         kinds = [rule] if isinstance(rule, str) else rule
         expected = " or ".join(_TYPES[kind] for kind in kinds if kind != "null")
-    elif error.validator in _BOUNDS:
-        expected = _BOUNDS[error.validator].format(rule)
+    elif fault.keyword in _BOUNDS:
+        expected = _BOUNDS[fault.keyword].format(rule)
     else:
-        return f"{name}: {error.message}"
-    return f"{name} is {error.instance!r}, expected {expected}"
+        return f"{name}: {fault.message}"
+    return f"{name} is {fault.value!r}, expected {expected}"
 
 
 def types_of(schema: Mapping[str, Any]) -> list[str]:

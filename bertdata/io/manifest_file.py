@@ -10,6 +10,8 @@ from typing import Any, Protocol
 from bertdata.errors import ManifestError
 from bertdata.io.file_check import md5_of
 from bertdata.io.json_text import parse_json_text
+from schemas import load_schema
+from schemas.faults import first_fault
 
 FORMAT_VERSION = 2
 MANIFEST_NAME = "manifest.json"
@@ -61,16 +63,10 @@ def parse_checked(data: bytes, where: str, schema: str) -> dict[str, Any]:
 
 def check_schema(value: dict[str, Any], where: str, schema: str) -> None:
     """ManifestError that names the first place which does not fit ``schemas/<schema>.json``."""
-    import jsonschema  # slow to import, needed only where a manifest is read
-
-    from schemas import load_schema
-
-    error = jsonschema.exceptions.best_match(
-        jsonschema.Draft202012Validator(load_schema(schema)).iter_errors(value)
-    )
-    if error is not None:
-        place = "/".join(map(str, error.absolute_path)) or "top level"
-        raise ManifestError(f"{where}: {place}: {error.message}")
+    fault = first_fault(value, load_schema(schema))
+    if fault is not None:
+        place = "/".join(map(str, fault.path)) or "top level"
+        raise ManifestError(f"{where}: {place}: {fault.message}")
 
 
 def md5sum_line(md5: str, name: str) -> str:

@@ -1,0 +1,249 @@
+"""Values held against a JSON Schema (draft 2020-12), by the keywords that the schemas here use.
+
+Tests compare it with the package jsonschema, which is slow to import and not on every machine.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+Schema = Mapping[str, Any] | bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Fault:
+    """A value that does not fit.
+
+    path: keys and indices that lead to it. keyword, rule: what it does not fit. message: as jsonschema's.
+    """
+
+    path: tuple[str | int, ...]
+    keyword: str
+    rule: Any
+    value: Any
+    message: str
+
+
+def faults(value: Any, schema: Schema) -> Iterator[Fault]:
+    """Every fault of the value, in the order of the schema's keywords."""
+    yield from _faults(value, schema, schema, ())
+
+
+def first_fault(value: Any, schema: Schema) -> Fault | None:
+    """The fault nearest to the top; None where the value fits."""
+    found = list(faults(value, schema))
+    return min(found, key=lambda fault: len(fault.path)) if found else None
+
+
+def _faults(value: Any, schema: Schema, root: Schema, path: tuple[str | int, ...]) -> Iterator[Fault]:
+    if isinstance(schema, bool):
+        if not schema:
+            message = f"False schema does not allow {value!r}"
+            yield Fault(path=path, keyword="", rule=False, value=value, message=message)
+        return
+    for keyword, rule in schema.items():
+        if keyword == "$ref":
+            yield from _faults(value, _found(root, rule), root, path)
+        elif keyword in _APPLIED:
+            for inner, part, place in _APPLIED[keyword](value, rule, schema):
+                yield from _faults(inner, part, root, (*path, *place))
+        elif keyword == "anyOf":
+            yield from _any_of(value, rule, root, path)
+        elif keyword == "if":
+            holds = not any(_faults(value, rule, root, path))
+            yield from _faults(value, schema.get("then" if holds else "else", True), root, path)
+        for message in _CHECKS.get(keyword, _nothing)(value, rule, schema):
+            yield Fault(path=path, keyword=keyword, rule=rule, value=value, message=message)
+
+
+def _found(root: Schema, reference: str) -> Schema:
+    """The part of the schema that ``#/$defs/NAME`` names."""
+    part: Any = root
+    for name in reference.removeprefix("#/").split("/"):
+        part = part[name]
+    found: Schema = part
+    return found
+
+
+def _any_of(
+    value: Any, rules: Sequence[Schema], root: Schema, path: tuple[str | int, ...]
+) -> Iterator[Fault]:
+    """No fault where one of the schemas holds; else those of one whose type fits, or one that says so."""
+    found = [list(_faults(value, rule, root, path)) for rule in rules]
+    if not all(found):
+        return
+    of_type = [each for each in found if not any(one.keyword == "type" and one.path == path for one in each)]
+    if of_type:
+        yield from of_type[0]
+        return
+    message = f"{value!r} is not valid under any of the given schemas"
+    yield Fault(path=path, keyword="anyOf", rule=rules, value=value, message=message)
+
+
+# --- keywords that apply a schema to parts of a value: (part, schema, how it is reached) -----------------
+
+
+def _properties(value: Any, rule: Any, schema: Any) -> Iterator[tuple[Any, Schema, tuple[str, ...]]]:
+    if isinstance(value, Mapping):
+        yield from ((value[name], part, (name,)) for name, part in rule.items() if name in value)
+
+
+def _pattern_properties(value: Any, rule: Any, schema: Any) -> Iterator[tuple[Any, Schema, tuple[str, ...]]]:
+    if isinstance(value, Mapping):
+        for pattern, part in rule.items():
+            yield from ((value[name], part, (name,)) for name in value if _pattern(pattern).search(name))
+
+
+def _additional(value: Any, rule: Any, schema: Any) -> Iterator[tuple[Any, Schema, tuple[str, ...]]]:
+    if isinstance(value, Mapping) and rule is not False:
+        yield from ((value[name], rule, (name,)) for name in _extra(value, schema))
+
+
+def _items(value: Any, rule: Any, schema: Any) -> Iterator[tuple[Any, Schema, tuple[int, ...]]]:
+    if isinstance(value, list | tuple):
+        yield from ((item, rule, (index,)) for index, item in enumerate(value))
+
+
+def _names(value: Any, rule: Any, schema: Any) -> Iterator[tuple[Any, Schema, tuple[()]]]:
+    if isinstance(value, Mapping):
+        yield from ((name, rule, ()) for name in value)
+
+
+_APPLIED: dict[str, Callable[[Any, Any, Any], Iterator[tuple[Any, Schema, tuple[Any, ...]]]]] = {
+    "properties": _properties,
+    "patternProperties": _pattern_properties,
+    "additionalProperties": _additional,
+    "items": _items,
+    "propertyNames": _names,
+}
+
+
+# --- keywords that hold for a value itself: the messages where they do not --------------------------------
+
+
+def _nothing(value: Any, rule: Any, schema: Any) -> Iterator[str]:
+    """No message, for keywords that apply a schema to parts, or say nothing of the value."""
+    yield from ()
+
+
+def _type(value: Any, rule: Any, schema: Any) -> Iterator[str]:
+    kinds = [rule] if isinstance(rule, str) else rule
+    if not any(_TYPES[kind](value) for kind in kinds):
+        yield f"{value!r} is not of type {', '.join(map(repr, kinds))}"
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+_TYPES: dict[str, Callable[[Any], bool]] = {
+    "integer": lambda value: _is_number(value) and (isinstance(value, int) or value.is_integer()),
+    "number": _is_number,
+    "boolean": lambda value: isinstance(value, bool),
+    "string": lambda value: isinstance(value, str),
+    "object": lambda value: isinstance(value, dict),
+    "array": lambda value: isinstance(value, list),
+    "null": lambda value: value is None,
+}
+
+
+def _equal(one: Any, other: Any) -> bool:
+    """Equality as JSON has it: true is not 1."""
+    return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
+
+
+def _enum(value: Any, rule: Any, schema: Any) -> Iterator[str]:
+    if not any(_equal(value, one) for one in rule):
+        yield f"{value!r} is not one of {rule!r}"
+
+
+def _const(value: Any, rule: Any, schema: Any) -> Iterator[str]:
+    if not _equal(value, rule):
+        yield f"{rule!r} was expected"
+
+
+def _bound(fails: Callable[[Any, Any], bool], words: str) -> Callable[[Any, Any, Any], Iterator[str]]:
+    def check(value: Any, rule: Any, schema: Any) -> Iterator[str]:
+        if _is_number(value) and fails(value, rule):  # not a number fails no bound
+            yield f"{value!r} is {words} {rule!r}"
+
+    return check
+
+
+def _size(kind: type | tuple[type, ...], least: bool) -> Callable[[Any, Any, Any], Iterator[str]]:
+    def check(value: Any, rule: Any, schema: Any) -> Iterator[str]:
+        if isinstance(value, kind) and (len(value) < rule if least else len(value) > rule):
+            yield f"{value!r} {_size_words(rule, least)}"
+
+    return check
+
+
+def _size_words(rule: int, least: bool) -> str:
+    if least:
+        return "should be non-empty" if rule == 1 else "is too short"
+    return "is expected to be empty" if rule == 0 else "is too long"
+
+
+def _matches(value: Any, rule: Any, schema: Any) -> Iterator[str]:
+    if isinstance(value, str) and not _pattern(rule).search(value):
+        yield f"{value!r} does not match {rule!r}"
+
+
+def _required(value: Any, rule: Any, schema: Any) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        yield from (f"{name!r} is a required property" for name in rule if name not in value)
+
+
+def _dependent(value: Any, rule: Any, schema: Any) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        for name, others in rule.items():
+            if name in value:
+                yield from (
+                    f"{other!r} is a dependency of {name!r}" for other in others if other not in value
+                )
+
+
+def _no_others(value: Any, rule: Any, schema: Any) -> Iterator[str]:
+    if isinstance(value, Mapping) and rule is False and (extra := _extra(value, schema)):
+        one, names = len(extra) == 1, ", ".join(map(repr, sorted(extra)))
+        if patterns := ", ".join(map(repr, sorted(schema.get("patternProperties", ())))):
+            yield f"{names} {'does' if one else 'do'} not match any of the regexes: {patterns}"
+            return
+        verb = "was" if one else "were"
+        yield f"Additional properties are not allowed ({names} {verb} unexpected)"
+
+
+def _extra(value: Mapping[str, Any], schema: Any) -> list[str]:
+    """The names that neither properties nor patternProperties of the schema have."""
+    patterns = [_pattern(one) for one in schema.get("patternProperties", ())]
+    known = schema.get("properties", {})
+    return [name for name in value if name not in known and not any(one.search(name) for one in patterns)]
+
+
+_CHECKS: dict[str, Callable[[Any, Any, Any], Iterator[str]]] = {
+    "type": _type,
+    "enum": _enum,
+    "const": _const,
+    "minimum": _bound(lambda value, rule: bool(value < rule), "less than the minimum of"),
+    "maximum": _bound(lambda value, rule: bool(value > rule), "greater than the maximum of"),
+    "exclusiveMinimum": _bound(
+        lambda value, rule: bool(value <= rule), "less than or equal to the minimum of"
+    ),
+    "exclusiveMaximum": _bound(
+        lambda value, rule: bool(value >= rule), "greater than or equal to the maximum of"
+    ),
+    "minItems": _size(list, least=True),
+    "maxItems": _size(list, least=False),
+    "minLength": _size(str, least=True),
+    "pattern": _matches,
+    "required": _required,
+    "dependentRequired": _dependent,
+    "additionalProperties": _no_others,
+}
+
+
+@cache
+def _pattern(text: str) -> re.Pattern[str]:
+    return re.compile(text)
