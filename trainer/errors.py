@@ -34,10 +34,20 @@ class CheckpointError(DataError):
     """A checkpoint is damaged or belongs to another run; the message names the file."""
 
 
+_OWN = ("bertdata", "schemas", "trainer")
+
+
 @contextmanager
 def naming_extra(package: str, extra: str) -> Iterator[None]:
-    """Turn an ImportError in the block into MissingExtraError with the remedy."""
+    """Turn an ImportError in the block into MissingExtraError with the package that is missing and the remedy.
+
+    package: the one that is meant where the error names none. A fault in our own imports stays as it is.
+    """
     try:
         yield
     except ImportError as error:
-        raise MissingExtraError(f"{package} is not installed ({error}); {install_extra(extra)}") from None
+        missing = (error.name or package).partition(".")[0]
+        if missing in _OWN:
+            raise
+        name = package if missing == package.replace("-", "_") else missing
+        raise MissingExtraError(f"{name} is not installed ({error}); {install_extra(extra)}") from None
