@@ -172,7 +172,7 @@ def _bound(fails: Callable[[Any, Any], bool], words: str) -> Callable[[Any, Any,
     return check
 
 
-def _size(kind: type | tuple[type, ...], least: bool) -> Callable[[Any, Any, Any], Iterator[str]]:
+def _size(kind: type[list[Any]] | type[str], least: bool) -> Callable[[Any, Any, Any], Iterator[str]]:
     def check(value: Any, rule: Any, schema: Any) -> Iterator[str]:
         if isinstance(value, kind) and (len(value) < rule if least else len(value) > rule):
             yield f"{value!r} {_size_words(rule, least)}"

@@ -39,7 +39,7 @@ _OWN = ("bertdata", "schemas", "trainer")
 
 @contextmanager
 def naming_extra(package: str, extra: str) -> Iterator[None]:
-    """Turn an ImportError in the block into MissingExtraError with the package that is missing and the remedy.
+    """Turn an ImportError in the block into MissingExtraError with the missing package and the remedy.
 
     package: the one that is meant where the error names none. A fault in our own imports stays as it is.
     """
