@@ -2,7 +2,7 @@
 
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from bertdata.cli.common.dispatch import choose_command, end
 from bertdata.cli.common.parser import Parser
@@ -11,6 +11,7 @@ from trainer.collectives.launch import as_worker, launched
 from trainer.collectives.launchers import EXAMPLES, find_rank
 from trainer.config.flags import make_configs
 from trainer.config.printed import print_config, take_print_config
+from trainer.config.settings import Config
 from trainer.config.task_config import make_task_config
 from trainer.errors import naming_extra
 from trainer.run.tokenizer_flags import add_tokenizer
@@ -52,7 +53,7 @@ def pretrain(arguments: list[str]) -> None:
     words, printing = take_print_config(arguments)
     phases = make_configs(words)
     if printing:
-        return print_config("trainer pretrain", phases)
+        return _print("trainer pretrain", phases)
     if launched(phases[0], "pretrain", *arguments):
         return
     _announce_torch()
@@ -66,7 +67,7 @@ def finetune(arguments: list[str]) -> None:
     words, printing = take_print_config(arguments)
     config = make_task_config(words)
     if printing:
-        return print_config("trainer finetune", [config])
+        return _print("trainer finetune", [config])
     if launched(config, "finetune", *arguments):
         return
     _announce_torch()
@@ -181,6 +182,12 @@ def doctor(arguments: list[str]) -> None:
     from trainer.run.doctor import diagnose
 
     diagnose(given.device, as_json=given.json)
+
+
+def _print(program: str, phases: Sequence[Config]) -> None:
+    """Print the configuration once, whatever launcher started how many workers."""
+    if find_rank()[0] == 0:
+        print_config(program, phases)
 
 
 def _announce_torch() -> None:

@@ -63,7 +63,8 @@ def run(arguments: Sequence[str]) -> None:
         for warning in dict.fromkeys([*given.warnings, *meaning.warnings, *warnings]):
             say_error(f"trainer: warning: {warning}")
     if printing:
-        _print(words[0], meaning, phases)
+        if find_rank()[0] == 0:
+            _print(words[0], meaning, phases)
     elif meaning.convert is not None:
         _convert(meaning.convert)
     elif meaning.evaluate is not None:

@@ -58,3 +58,16 @@ def test_fine_tuning_is_shown_with_its_defaults(capsys):
 def test_a_wrong_configuration_is_refused_as_without_it(capsys):
     assert main(["pretrain", "--print-config", "--steps=0"]) == 2
     assert "steps is 0, expected 1 or more" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_of_several_workers_the_first_prints(rank, capsys, monkeypatch):
+    monkeypatch.setenv("RANK", str(rank))
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    nvidia = ["--input_dir=a", "--config_file=b.json", "--bert_model=c", "--output_dir=d", "--do_train"]
+    for words in (["pretrain"], ["like", "nvidia/run_pretraining.py", *nvidia]):
+        assert main([*words, "--print-config"]) == 0
+        shown = capsys.readouterr().out
+        assert bool(shown) == (rank == 0)
+    if rank == 0:
+        assert json.loads(shown)["world_size"] == 2
