@@ -93,9 +93,10 @@ def _divided(line: str) -> tuple[dict[str, str], str]:
 
 @contextmanager
 def _environment(given: Mapping[str, str]) -> Iterator[None]:
-    """The environment of this process with these variables."""
+    """The environment of this process with these variables and no others: a page is the same anywhere."""
     kept = dict(os.environ)
-    os.environ.update({"CUDA_VISIBLE_DEVICES": ""} | dict(given))  # the same on every machine
+    os.environ.clear()
+    os.environ.update({"CUDA_VISIBLE_DEVICES": "", "HOME": "~"} | dict(given))
     try:
         yield
     finally:
