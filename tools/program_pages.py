@@ -77,9 +77,21 @@ def page(program: Program) -> str:
         shown = " ".join(filter(None, [f"{setting}{DOOR} {program.name}", words]))
         with _environment(environment):
             parts += [f"```\n{shown}\n```\n", _resolution(program, words)]
+    if program.also_published:
+        parts.append(_others(program))
     for command, table in program.commands.items():
         parts.append(f"## Flags{f' of {command}' if command else ''}\n\n{_flags(table)}")
     return "\n".join(parts)
+
+
+def _others(program: Program) -> str:
+    """The further published commands with the summary of each."""
+    rows = []
+    for line in program.also_published:
+        with _environment({}):
+            summary = program.resolve(program.read(split(line))).summary
+        rows.append(f"| `{line}` | {summary} |\n")
+    return "| also published, behind the program's name | understood as |\n|---|---|\n" + "".join(rows)
 
 
 def _divided(line: str) -> tuple[dict[str, str], str]:

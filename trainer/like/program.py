@@ -36,7 +36,8 @@ class Program:
     name: as in ``like NAME``. title: for the lines that a person reads. source: repository, commit, version
     and file that the table was made from. commands: the flags of each sub-command; "" for a program without.
     versions: the tables of other versions, chosen by ``like NAME@VERSION``. published: command lines as their
-    authors print them, for help and docs. environment: settings by environment variables.
+    authors print them, for help and docs; also_published: further ones, told in a line each.
+    environment: settings by environment variables.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Program:
     resolve: Callable[[Given], Meaning]
     versions: Mapping[str, Mapping[str, Sequence[Flag]]] = field(default_factory=dict)
     published: Sequence[str] = ()
+    also_published: Sequence[str] = ()
     syntax: str = ARGPARSE
     environment: bool = False
 

@@ -7,6 +7,7 @@ from bertdata.errors import UsageError
 from bertdata.io import storage
 from trainer.like.checkpoints import continued, started
 from trainer.like.constants import BERT_LARGE, PRETRAINED, TRANSFORMERS_ADAMW, product
+from trainer.like.habana.demo_bert_commands import printed_commands
 from trainer.like.habana.demo_bert_flags import FIRST, LATER
 from trainer.like.habana.pretraining import ALWAYS, count_packs, micro_batch
 from trainer.like.program import Meaning, Program, phase_keys
@@ -205,4 +206,5 @@ PROGRAM = Program(
         "--num_train_epochs 2 --batch_size 24 --max_seq_length 384 --learning_rate 3e-5 --do_eval "
         "--data_dir Squad",
     ),
+    also_published=printed_commands(),
 )
