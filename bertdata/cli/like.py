@@ -121,6 +121,7 @@ def _flags(version: str) -> ProgramFlags:
         summary=f"The command line of Graphcore's create_pretraining_data.py ({SOURCE}),\n"
         "with the meaning that it has there.",
         table=_VERSIONS[version],
+        ours="bertdata",
     )
 
 

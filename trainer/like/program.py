@@ -63,7 +63,7 @@ class Program:
         """The flags of a sub-command."""
         every = {"": self.commands} | dict(self.versions)
         others = {
-            other or "the default": tables[command]
+            other: tables[command]
             for other, tables in every.items()
             if other != version and command in tables
         }
@@ -76,6 +76,7 @@ class Program:
             "Flags of python -m trainer may follow after --, and go before all others; --print-config\n"
             "prints the configuration instead of training.",
             table=self._tables(version)[command],
+            ours="python -m trainer",
             syntax=self.syntax,
             others=others,
         )

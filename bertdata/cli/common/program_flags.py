@@ -86,13 +86,15 @@ class Given:
 class ProgramFlags:
     """The flags of a program, or of one of its sub-commands.
 
-    prog: what the help shows as the command. others: the flags of other versions, by version, for errors.
+    prog: what the help shows as the command. ours: the command whose flags may follow behind ``--``. others:
+    the flags of other versions, by version ("" the default), for errors.
     """
 
     prog: str
     example: str
     summary: str
     table: Sequence[Flag]
+    ours: str
     syntax: str = ARGPARSE
     others: Mapping[str, Sequence[Flag]] = field(default_factory=dict)
 
@@ -124,9 +126,7 @@ class ProgramFlags:
     def parser(self) -> "_ProgramParser":
         """The parser, whose help is the table."""
         parser = _ProgramParser(self.prog, self.example, self.summary, self.syntax)
-        parser.usage = (
-            "%(prog)s [FLAG VALUE ...] [-- flags of python -m trainer]" if "trainer" in self.prog else None
-        )
+        parser.usage = f"%(prog)s [FLAG VALUE ...] [-- flags of {self.ours}]"
         shown = parser.add_argument_group("flags")
         idle = parser.add_argument_group("flags without effect here")
         for flag in self.table:
@@ -140,6 +140,8 @@ class ProgramFlags:
             version for version, table in self.others.items() if any(word in flag.spellings for flag in table)
         ]
         if elsewhere:
+            if "" in elsewhere:
+                return f" ({word} is a flag of the default version: leave out the @ and what follows it)"
             versions, first = ", ".join(elsewhere), elsewhere[0]
             return f" ({word} is a flag of version {versions}: append @{first} to the program)"
         near = get_close_matches(word, [one for flag in self.table for one in flag.spellings], n=1)

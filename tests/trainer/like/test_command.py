@@ -78,6 +78,10 @@ def test_without_a_program_all_are_listed(capsys):
             ["habana/demo_bert.py", *HABANA, "--process_per_node", "1"],
             "is a flag of version 1.1.0, 1.4.1: append @1.1.0",
         ),
+        (
+            ["habana/run_pretraining.py@1.23", "--hmp", "--input_dir=a", "--config_file=b", "--output_dir=c"],
+            "--hmp is a flag of the default version: leave out the @",
+        ),
         (["habana/demo_bert.py", *HABANA, "--", "--batch_sise=3"], "the nearest known is --batch-size"),
         (["habana/demo_bert.py", *HABANA, "--", "--steps=0"], "steps is 0, expected 1 or more"),
     ],

@@ -175,7 +175,7 @@ def _files(given: Given, warnings: list[str]) -> dict[str, Any]:
 
 
 def _differences(given: Given, steps: int) -> list[str]:
-    """What the original does otherwise, in lines for a person."""
+    """Lines for a person on what the original does otherwise."""
     found = []
     if (
         given["task_name"] == "mrpc"

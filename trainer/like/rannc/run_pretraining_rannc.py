@@ -53,7 +53,7 @@ _DEFAULTS = {
     "BERT_CONFIG": "bert_config.json",
 }
 _PLACES = {"CODEDIR": ".", "BERT_PREP_WORKING_DIR": "data/prep"}
-"""Where the script is run in README; its own defaults are places on the authors' machine."""
+"""Directories in which README runs the script; its own defaults are places on the authors' machine."""
 
 _RESIDUALS = {
     True: "with megatron_residual_connection the original has no norm after the last layer; here it has one",
