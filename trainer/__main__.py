@@ -5,12 +5,13 @@ import sys
 from collections.abc import Callable, Sequence
 
 from bertdata.cli.common.dispatch import choose_command, end
+from bertdata.cli.common.door_words import take_print_config
 from bertdata.cli.common.parser import Parser
 from bertdata.io.terminal import say, say_error
 from trainer.collectives.launch import as_worker, launched
 from trainer.collectives.launchers import EXAMPLES, find_rank
 from trainer.config.flags import make_configs
-from trainer.config.printed import print_config, take_print_config
+from trainer.config.printed import print_config
 from trainer.config.settings import Config
 from trainer.config.task_config import make_task_config
 from trainer.errors import naming_extra

@@ -6,6 +6,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from bertdata._native import Engine
+from bertdata.cli.common.door_words import PRINT_CONFIG, divide, take_print_config
 from bertdata.cli.common.parser import Parser, add_engine
 from bertdata.cli.common.program_flags import SWITCH, Flag, Given, ProgramFlags
 from bertdata.cli.common.script_examples import FileNames, ScriptSettings, make_files, probability, warn
@@ -13,7 +14,6 @@ from bertdata.errors import UsageError
 from bertdata.io.terminal import say_text
 
 DOOR = "bertdata like"
-PRINT_CONFIG = "--print-config"
 CREATE = "graphcore/create_pretraining_data.py"
 SOURCE = "graphcore/examples 553b90b5, applications/tensorflow/bert/Datasets"
 REMASKS = "2.6"
@@ -60,14 +60,14 @@ def make_parser() -> Parser:
 
 def run(arguments: list[str]) -> int:
     """Run the program's command line, or print what it means."""
-    words = [word for word in arguments if word.replace("_", "-") != PRINT_CONFIG]
+    words, printing = take_print_config(arguments)
     args = make_parser().parse_args(words)
     version = _find_version(args.program)
-    theirs, ours = _divided(args.arguments)
+    theirs, ours = divide(args.arguments)
     given = _flags(version).read(theirs, version=version)
     engine = _engine(ours)
     settings, names = settings_of(given), _names(given)
-    if len(words) < len(arguments):
+    if printing:
         found = {"program": args.program, "create": _described(settings, names)}
         say_text(json.dumps(found, indent=1) + "\n")
         return 0
@@ -105,12 +105,6 @@ def _find_version(name: str) -> str:
     if version not in _VERSIONS:
         raise UsageError(f"{name}: no such version; known besides the default is @{REMASKS}")
     return version
-
-
-def _divided(words: list[str]) -> tuple[list[str], list[str]]:
-    """The program's arguments, and ours behind the first ``--``."""
-    place = words.index("--") if "--" in words else len(words)
-    return words[:place], words[place + 1 :]
 
 
 def _flags(version: str) -> ProgramFlags:

@@ -8,15 +8,7 @@ from bertdata.io.terminal import say_text
 from trainer.config.optimisers import PRESETS
 from trainer.config.settings import Config
 
-PRINT_CONFIG = "--print-config"
-
 _USUAL_POWERS = {"mlperf": 1.0, "nvidia-poly": 0.5}
-
-
-def take_print_config(arguments: Sequence[str]) -> tuple[list[str], bool]:
-    """The arguments without the flag, and whether it was there."""
-    rest = [word for word in arguments if word.replace("_", "-") != PRINT_CONFIG]
-    return rest, len(rest) < len(arguments)
 
 
 def print_config(program: str, phases: Sequence[Config], **others: Any) -> None:

@@ -4,13 +4,14 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from bertdata.cli.common.door_words import divide, take_print_config
 from bertdata.errors import MissingInputError, SettingsError
 from bertdata.io.storage import is_remote
 from bertdata.io.terminal import say_error, say_text
 from trainer.collectives.launch import is_started_here, launched
 from trainer.collectives.launchers import find_rank
 from trainer.config.flags import override
-from trainer.config.printed import print_config, take_print_config
+from trainer.config.printed import print_config
 from trainer.config.settings import Config
 from trainer.config.task_config import task_flags
 from trainer.devices.examine import examine_device
@@ -50,7 +51,7 @@ def run(arguments: Sequence[str]) -> None:
         return
     name, _, version = words[0].partition("@")
     program = find_program(name)
-    theirs, ours = _divided(words[1:])
+    theirs, ours = divide(words[1:])
     given = program.read(theirs, version)
     meaning = program.resolve(given)
     keys, missing, warnings = with_shapes(_changed(meaning, ours, f"{DOOR} {name} ... --"))
@@ -71,12 +72,6 @@ def run(arguments: Sequence[str]) -> None:
         _evaluate(meaning.evaluate, phases[0], arguments)
     else:
         _train(phases, arguments)
-
-
-def _divided(words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The program's arguments, and this trainer's behind the first ``--``."""
-    place = words.index("--") if "--" in words else len(words)
-    return list(words[:place]), list(words[place + 1 :])
 
 
 def _changed(meaning: Meaning, ours: Sequence[str], prog: str) -> list[dict[str, Any]]:

@@ -1,58 +1,18 @@
 """MLPerf's run_pretraining.py: training and evaluation beside it or after it, on GPUs and TPUs."""
 
-import os
-import re
 from typing import Any
 
-from bertdata.cli.common.absl_flags import boolean, integer
-from bertdata.cli.common.program_flags import ABSL_APP, Flag, Given
+from bertdata.cli.common.program_flags import ABSL_APP, Given
 from bertdata.errors import UsageError
-from bertdata.io import storage
 from trainer.like.constants import product
+from trainer.like.mlperf.evaluation import resolve_evaluation
+from trainer.like.mlperf.machine import machine_keys, of_replica
+from trainer.like.mlperf.pretraining_flags import TABLE
 from trainer.like.program import Meaning, Program, phase_keys
-from trainer.like.shapes import find_shape, is_here
-from trainer.like.tensorflow import KEEP_ALL, find_named_step, has_checkpoints, require_flags
-
-_TABLE = [
-    Flag("--bert_config_file", meaning="bert_config.json, the shape of the model; required"),
-    Flag("--input_file", meaning="TFRecord files, patterns separated by commas: the data to train on, or "
-         "with --do_eval --nodo_train those to evaluate on; required"),
-    Flag("--output_dir", key="output_dir", meaning="directory of checkpoints and results; required"),
-    Flag("--init_checkpoint", meaning="checkpoint to take the weights from, unless output_dir has one"),
-    Flag("--max_seq_length", integer, 128, "ids of an example", key="max_seq_length"),
-    Flag("--max_predictions_per_seq", integer, 20, "masked ids of an example", key="max_predictions_per_seq"),
-    Flag("--do_train", boolean, False, "train"),
-    Flag("--do_eval", boolean, False, "evaluate, after training or without it"),
-    Flag("--train_batch_size", integer, 32, "examples of a micro-step over all GPUs or cores"),
-    Flag("--eval_batch_size", integer, 8, "examples of an evaluation step over all GPUs or cores"),
-    Flag("--optimizer", default="adamw", values=("adamw", "lamb"), meaning="optimiser"),
-    Flag("--learning_rate", float, 5e-5, "learning rate", key="base_learning_rate"),
-    Flag("--poly_power", float, 1.0, "power of the rate's decay", key="power"),
-    Flag("--num_train_steps", integer, 100000, "micro-steps; evaluation: the last to wait for"),
-    Flag("--num_warmup_steps", integer, 10000, "micro-steps of warm-up"),
-    Flag("--start_warmup_step", integer, 0, "micro-step at which warm-up starts; may be negative"),
-    Flag("--save_checkpoints_steps", integer, 1000, "micro-steps between two checkpoints"),
-    Flag("--max_eval_steps", integer, 100, "evaluation steps, each of one replica's batch"),
-    Flag("--use_tpu", boolean, False, "train on TPU cores"),
-    Flag("--num_tpu_cores", integer, 8, "cores, with --use_tpu"),
-    Flag("--num_gpus", integer, 0, "GPUs of this machine; 0: the processor"),
-    Flag("--steps_per_update", integer, 1, "micro-steps of an update"),
-    Flag("--keep_checkpoint_max", integer, 5, "newest checkpoints that are kept"),
-    Flag("--lamb_weight_decay_rate", float, 0.01, "LAMB: weight decay"),
-    Flag("--lamb_beta_1", float, 0.9, "LAMB: decay rate of the first moment"),
-    Flag("--lamb_beta_2", float, 0.999, "LAMB: decay rate of the second moment"),
-    Flag("--log_epsilon", float, -6.0, "LAMB: epsilon as a power of ten"),
-    Flag("--clip_by_global_norm_after_gradient_allreduce", boolean, False,
-         "LAMB: clip once an update after the reduction, not each replica's micro-batches"),
-    Flag("--iterations_per_loop", integer, 1000, idle=True, meaning="steps between two visits of the host"),
-    Flag("--tpu_name", idle=True, meaning="the machine's own devices are used"),
-    Flag("--tpu_zone", idle=True, meaning="as tpu_name"),
-    Flag("--gcp_project", idle=True, meaning="as tpu_name"),
-    Flag("--master", idle=True, meaning="as tpu_name"),
-]  # fmt: skip
+from trainer.like.shapes import find_shape
+from trainer.like.tensorflow import KEEP_ALL, has_checkpoints, require_flags
 
 _OF_LAMB = ("lamb_weight_decay_rate", "lamb_beta_1", "lamb_beta_2", "log_epsilon")
-_METRICS = ["masked_lm_accuracy", "masked_lm_loss", "next_sentence_accuracy", "next_sentence_loss"]
 _LOGGED_STEPS = 100
 """Steps between two lines of TensorFlow's log."""
 
@@ -63,52 +23,16 @@ def resolve(given: Given) -> Meaning:
     if given["do_train"]:
         return _training(given)
     if given["do_eval"]:
-        return _evaluation(given)
+        return resolve_evaluation(given)
     raise UsageError("At least one of `do_train` or `do_eval` must be True.")
 
 
-def _machine(given: Given) -> dict[str, Any]:
-    """The keys of device and workers: one worker for each GPU or core."""
-    if given["num_gpus"] < 0:
-        raise UsageError("`num_gpus` can not be negative.")
-    if given["use_tpu"] and given["num_tpu_cores"] < 1:
-        raise UsageError(f"num_tpu_cores is {given['num_tpu_cores']}, expected 1 or more")
-    device = "xla" if given["use_tpu"] else "cuda" if given["num_gpus"] else "cpu"
-    count = given["num_tpu_cores"] if given["use_tpu"] else max(1, given["num_gpus"])
-    compiles = re.search(r"--tf_xla_auto_jit=[12]\b", os.environ.get("TF_XLA_FLAGS", ""))
-    return {
-        "device": device,
-        "world_size": count,
-        "dist": count > 1,
-        "precision": "fp32",
-        "compile": compiles is not None,
-        "unverified": True,
-        "gelu": "tanh",
-    }
-
-
-def _of_replica(given: Given, name: str, count: int) -> int:
-    """The part of a total batch that one of ``count`` replicas has."""
-    total: int = given[name]
-    if total < 1:
-        raise UsageError(f"{name} is {total}, expected 1 or more")
-    if total % count and given["use_tpu"]:
-        kind = name.partition("_")[0]
-        raise UsageError(f"{kind} batch size {total} must be divisible by number of replicas {count}")
-    if total % count:
-        raise UsageError(
-            "When running with multiple GPUs, batch size must be a multiple of the number of available GPUs. "
-            f"Found {count} GPUs with a batch size of {total}; try --{name}={total - total % count} instead."
-        )
-    return total // count
-
-
 def _training(given: Given) -> Meaning:
-    machine = _machine(given)
+    machine = machine_keys(given)
     shape, missing, warnings = find_shape(given["bert_config_file"], "BERT-Large")
     micro_steps = max(1, given["steps_per_update"])
-    size = _of_replica(given, "train_batch_size", machine["world_size"])
-    keys = machine | shape | phase_keys(given, _TABLE) | _optimiser(given, machine["world_size"], warnings)
+    size = of_replica(given, "train_batch_size", machine["world_size"])
+    keys = machine | shape | phase_keys(given, TABLE) | _optimiser(given, machine["world_size"], warnings)
     keys |= {
         "train_data": given["input_file"],
         "batch_size": size,
@@ -122,7 +46,7 @@ def _training(given: Given) -> Meaning:
     }
     keys |= _steps(given, micro_steps, warnings)
     if given["do_eval"]:
-        per_pass = _of_replica(given, "eval_batch_size", machine["world_size"])
+        per_pass = of_replica(given, "eval_batch_size", machine["world_size"])
         keys |= {
             "eval_data": given["input_file"],
             "eval_every": 0,
@@ -186,89 +110,11 @@ def _steps(given: Given, micro_steps: int, warnings: list[str]) -> dict[str, Any
     return keys
 
 
-def _evaluation(given: Given) -> Meaning:
-    machine = _machine(given)
-    shape, missing, warnings = find_shape(given["bert_config_file"], "BERT-Large")
-    size = _of_replica(given, "eval_batch_size", machine["world_size"])
-    micro_steps = max(1, given["steps_per_update"])
-    until = given["num_train_steps"] // micro_steps
-    named = find_named_step(given["output_dir"])
-    start = given["init_checkpoint"] or None
-    settings: dict[str, Any] = {
-        "do_train": False,
-        "train_data": None,
-        "eval_batch_size": given["eval_batch_size"],
-        "metrics": _METRICS,
-        "results": "eval_results.txt in output_dir",
-    }
-    if given["use_tpu"]:
-        settings["eval_batch_size_per_core"] = size
-    keys = machine | shape
-    keys |= {name: given[name] for name in ("output_dir", "max_seq_length", "max_predictions_per_seq")}
-    keys |= {
-        "do_train": False,
-        "eval_data": given["input_file"],
-        "eval_batch_size": size,
-        # Each replica reads max_eval_steps of its own batches, and all read the same records.
-        "eval_examples": max(1, given["max_eval_steps"] * size),
-        "steps": max(1, until),
-    }
-    if named is None:
-        keys["start_from_ckpt"] = start
-        settings |= {
-            "checkpoint": _which(until, start),
-            "poll": True,
-            "until_step": until,
-            "start_from_ckpt": start,
-        }
-        warnings.append(
-            "the program evaluates the newest checkpoint again while there is no newer one; this trainer "
-            f"waits for a newer one, until that of step {until} or a later one was evaluated"
-        )
-        what = f"checkpoints as they appear, until step {until:,}"
-    else:
-        step = named // micro_steps
-        keys |= _named_checkpoint(given["output_dir"], named, step, start)
-        which = f"that of step {step} in output_dir, once: the file checkpoint there names it"
-        settings |= {"checkpoint": which, "poll": False, "resume_step": step}
-        what = f"the checkpoint of step {step:,}"
-    sizes = product(machine["world_size"], size)
-    return Meaning(
-        summary=f"evaluation of {what}, {keys['eval_examples']:,} examples, {sizes} in a step, "
-        f"{machine['device']}",
-        phases=[keys],
-        evaluate=settings,
-        warnings=warnings,
-        missing=missing,
-    )
-
-
-def _which(until: int, start: str | None) -> str:
-    """The checkpoints that are evaluated, in words."""
-    first = "; init_checkpoint, as step 0, only while there is none" if start else ""
-    last = f"until one of step >= {until} was evaluated"
-    return f"the newest in output_dir, and each newer one, {last}{first}"
-
-
-def _named_checkpoint(output_dir: str, named: int, step: int, start: str | None) -> dict[str, Any]:
-    """The keys that choose the checkpoint that TensorFlow's state file names.
-
-    It is TensorFlow's own where its files are there. At step 0, where this trainer saves none, it is
-    init_checkpoint.
-    """
-    theirs = storage.join(output_dir, f"model.ckpt-{named}")
-    if is_here(f"{theirs}.index"):
-        return {"start_from_ckpt": theirs}
-    if step == 0 and start is not None:
-        return {"start_from_ckpt": start}
-    return {"resume_step": step}
-
-
 PROGRAM = Program(
     name="mlperf/run_pretraining.py",
     title="MLPerf run_pretraining.py",
     source="mlcommons/training 9947bdf2, language_model/tensorflow/bert/run_pretraining.py",
-    commands={"": _TABLE},
+    commands={"": TABLE},
     resolve=resolve,
     syntax=ABSL_APP,
     published=(
