@@ -14,6 +14,7 @@ from trainer.collectives.launchers import find_rank
 from trainer.like.checkpoints import last_checkpoint
 from trainer.like.constants import product
 from trainer.like.habana_tf.constants import LAMB
+from trainer.like.nvidia_tf.common_flags import COMMON
 from trainer.like.program import Meaning, Program, phase_keys
 
 _FLAGS = [
@@ -26,27 +27,8 @@ _FLAGS = [
          meaning="file of dllogger's lines"),
     Flag("--init_checkpoint", meaning="checkpoint to take the first weights from"),
     Flag("--optimizer_type", default="lamb", meaning="lamb, else AdamWeightDecay"),
-    Flag("--max_seq_length", integer, 512, "ids of an example", key="max_seq_length"),
-    Flag("--max_predictions_per_seq", integer, 80, "largest number of masked ids",
-         key="max_predictions_per_seq"),
-    Flag("--do_train", SWITCH, meaning="train", key="do_train"),
-    Flag("--do_eval", SWITCH, meaning="evaluate at the end"),
-    Flag("--train_batch_size", integer, 32, "examples of a micro-batch of one worker", key="batch_size"),
-    Flag("--eval_batch_size", integer, 8, "examples of an evaluation batch", key="eval_batch_size"),
-    Flag("--learning_rate", float, 5e-5, "learning rate of one worker", key="base_learning_rate"),
-    Flag("--num_train_steps", integer, 100000, "updates", key="steps"),
-    Flag("--num_warmup_steps", integer, 10000, "updates of warm-up", key="warmup"),
-    Flag("--save_checkpoints_steps", integer, 1000, "updates between checkpoints", key="checkpoint_every"),
+    *COMMON,
     Flag("--save_summary_steps", integer, 1, idle=True),
-    Flag("--display_loss_steps", integer, 10, "updates between two log lines", key="log_every"),
-    Flag("--iterations_per_loop", integer, 1000, idle=True, meaning="of the host only"),
-    Flag("--max_eval_steps", integer, 100, "most batches of an evaluation"),
-    Flag("--num_accumulation_steps", integer, 1, "micro-batches of an update", key="accumulation"),
-    Flag("--allreduce_post_accumulation", SWITCH, key="allreduce_post_accumulation",
-         meaning="all-reduce once an update, not once a micro-batch"),
-    Flag("--verbose_logging", SWITCH, idle=True),
-    Flag("--horovod", SWITCH, meaning="train on all workers that the launcher has started"),
-    Flag("--report_loss", SWITCH, True, idle=True, meaning="losses are always logged"),
     Flag("--manual_fp16", SWITCH, meaning="16 bits by casts, which the program refuses"),
     Flag("--amp", SWITCH, True, idle=True, meaning="on Gaudi it casts nothing: see TF_BF16_CONVERSION"),
     Flag("--use_xla", SWITCH, True, idle=True, meaning="the card compiles anyway"),

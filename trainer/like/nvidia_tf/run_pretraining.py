@@ -13,6 +13,7 @@ from bertdata.errors import UsageError
 from bertdata.io import storage
 from trainer.collectives.launchers import find_rank
 from trainer.like.constants import product
+from trainer.like.nvidia_tf.common_flags import COMMON
 from trainer.like.program import Meaning, Program, phase_keys
 
 FLAGS = [
@@ -25,25 +26,7 @@ FLAGS = [
     Flag("--init_checkpoint", key="start_from_ckpt", meaning="checkpoint to take the first weights from"),
     Flag("--optimizer_type", default="lamb", key="optimiser",
          values={"lamb": "lamb-habana-tf", "adam": "adamw-bert"}, meaning="lamb or adam"),
-    Flag("--max_seq_length", integer, 512, "ids of an example", key="max_seq_length"),
-    Flag("--max_predictions_per_seq", integer, 80, "masked ids of an example", key="max_predictions_per_seq"),
-    Flag("--do_train", SWITCH, key="do_train", meaning="train"),
-    Flag("--do_eval", SWITCH, meaning="evaluate, at the end of training"),
-    Flag("--train_batch_size", integer, 32, "examples of a micro-batch of one worker", key="batch_size"),
-    Flag("--eval_batch_size", integer, 8, "examples of an evaluation batch", key="eval_batch_size"),
-    Flag("--learning_rate", float, 5e-5, "learning rate of one worker", key="base_learning_rate"),
-    Flag("--num_train_steps", integer, 100000, "updates", key="steps"),
-    Flag("--num_warmup_steps", integer, 10000, "updates of warm-up", key="warmup"),
-    Flag("--save_checkpoints_steps", integer, 1000, "updates between checkpoints", key="checkpoint_every"),
-    Flag("--display_loss_steps", integer, 10, "updates between two log lines", key="log_every"),
-    Flag("--iterations_per_loop", integer, 1000, idle=True, meaning="of the host only"),
-    Flag("--max_eval_steps", integer, 100, "most batches of an evaluation"),
-    Flag("--num_accumulation_steps", integer, 1, "micro-batches of an update", key="accumulation"),
-    Flag("--allreduce_post_accumulation", SWITCH, key="allreduce_post_accumulation",
-         meaning="all-reduce once an update, not once a micro-batch"),
-    Flag("--verbose_logging", SWITCH, idle=True),
-    Flag("--horovod", SWITCH, meaning="train on all workers that horovodrun has started"),
-    Flag("--report_loss", SWITCH, default=True, idle=True, meaning="losses are always logged"),
+    *COMMON,
     Flag("--manual_fp16", SWITCH, meaning="16 bits by casts"),
     Flag("--use_xla", SWITCH, key="compile", meaning="compile the model"),
     Flag("--use_fp16", SWITCH, meaning="16 bits by automatic mixed precision, else fp32"),
