@@ -231,9 +231,9 @@ def test_cards_of_several_hosts_are_not_started_on_this_one():
 def test_a_flag_of_another_version_says_so():
     words = [*PRETRAINING, "--process_per_node", "8"]
     assert "--process_per_node is a flag of version 1.1.0, 1.4.1: append @1.1.0" in refusal(PROGRAM, words)
-    assert "is a flag of version the default" in refusal(
-        f"{PROGRAM}@1.1.0", [*PRETRAINING, "--tqdm_smoothing", "1"]
-    )
+    assert (
+        "--tqdm_smoothing is a flag of the default version: leave out the @ and what follows it"
+    ) in refusal(f"{PROGRAM}@1.1.0", [*PRETRAINING, "--tqdm_smoothing", "1"])
     assert "known besides the default are @1.0.0, @1.1.0, @1.4.1" in refusal(f"{PROGRAM}@2.0", PRETRAINING)
 
 
