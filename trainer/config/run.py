@@ -16,7 +16,7 @@ class RunSection(Section):
     dist: bool = False  # start world_size workers on this machine
     world_size: int | None = None  # None: any
     collective: str | None = None  # None: the launcher's
-    compile: bool = False
+    compile: bool | None = None  # None: as the device does
     compile_only: bool = False
     deterministic: bool = False
     profile: bool = False

@@ -1,8 +1,10 @@
 """NVIDIA's GPUs, through torch.cuda."""
 
 import os
+import shutil
 import warnings
 from collections.abc import Callable
+from importlib.util import find_spec
 
 import torch
 from torch.backends import cuda as backend
@@ -13,6 +15,7 @@ from trainer.config.settings import Config
 from trainer.data.batches import AnyBatch, Batch
 from trainer.devices.availability import Availability
 from trainer.devices.cuda_attention import KERNELS
+from trainer.devices.cuda_losses import cross_entropy
 from trainer.devices.device import Device, Result
 from trainer.model.attention import FlatAttention, padded_attention
 from trainer.model.bert import HeadedBert
@@ -41,6 +44,8 @@ class Cuda(Device):
 
     name = "cuda"
     process_group = "nccl"
+    fused_step = True
+    row_losses = staticmethod(cross_entropy)
 
     def __init__(self, config: Config, local_rank: int = 0) -> None:
         if config.run.deterministic:
@@ -53,10 +58,12 @@ class Cuda(Device):
         self.torch_device = torch.device("cuda", local_rank)
         torch.cuda.set_device(self.torch_device)
         torch.set_float32_matmul_precision("high")  # TF32 for products that autocast leaves in fp32
+        self._why_plain = "" if self.compiles else _why_plain(config)
+        self.compiles = not self._why_plain
         self._graphs = bool(config.cuda.cuda_graphs)
         if self._graphs:
             self.compiles, self.compile_mode = True, "reduce-overhead"
-        self.fused_step = not self.compiles
+        self.casts_once = not self._graphs  # a graph would copy them into memory of its own each time
         self._attention = config.cuda.attention or "auto"
         _allow(self._attention)
         self._kernel = ""
@@ -133,7 +140,7 @@ class Cuda(Device):
         about = torch.cuda.get_device_properties(self.torch_device)
         parts = [f"{about.name}, {about.total_memory / 2**30:.0f} GiB, CUDA {torch.version.cuda}, TF32"]
         parts += [f"{self._kernel} attention"] if self._kernel else []
-        parts += ["compiled"] if self.compiles else []
+        parts += ["compiled" if self.compiles else self._why_plain]
         parts += ["CUDA graphs"] if self._graphs else []
         parts += ["deterministic"] if self.config.run.deterministic else []
         return f"{self.torch_device}: {', '.join(parts)}"
@@ -165,6 +172,21 @@ def _reason(kernel: str, messages: list[str]) -> str:
     heads = [number for number, line in enumerate(lines) if "kernel not used because" in line]
     reasons = (number + 1 for number in heads if lines[number].lower().startswith(kernel))
     return next((lines[one] for one in reasons if one not in heads and lines[one:]), "no reason given")
+
+
+def _why_plain(config: Config) -> str:
+    """The reason why the model is not compiled where the configuration leaves it open; "" if it is."""
+    if config.run.compile is not None:
+        return "not compiled"
+    if config.finetuning.is_finetuning:
+        return "not compiled"  # as short a run ends sooner without
+    if config.run.strategy not in ("auto", "replicated") or config.split.plan is not None:
+        return "not compiled"
+    if find_spec("triton") is None:
+        return "not compiled: Triton is not installed"
+    if not any(map(shutil.which, (os.environ.get("CC", "cc"), "gcc", "clang"))):
+        return "not compiled: there is no C compiler"
+    return ""
 
 
 def _set_cublas_workspace() -> None:

@@ -23,6 +23,9 @@ RowLosses = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 
 HOST = torch.device("cpu")
 
+HALVES = {"bf16": torch.bfloat16, "fp16": torch.float16}
+"""The type of matrix products by precision; fp32 has no other type than the weights'."""
+
 _MOST_GRAPHS = 64
 """Graphs of one module: one a token budget, for training and for evaluation."""
 
@@ -42,10 +45,11 @@ class Device:
     averages_in_backward: gradients can be averaged over the workers while the backward pass runs.
     clips_in_step: the optimiser clips gradients itself, once an update.
     own_step: the optimiser's ``step`` is called, with the rate as a number of the host.
-    fused_step: an update ends in PyTorch's fused kernels, else in plain operations to be compiled.
+    fused_step: an update ends in PyTorch's fused kernels, else in plain operations.
+    casts_once: copies of the weights in 16 bits are made once an update, not in each micro-batch.
     compile_mode: torch.compile's mode, where it is used.
     compiles_always: the device compiles whatever it runs, without torch.compile.
-    seeds_parts: each part of the model may seed its dropout within the forward pass.
+    seeds_parts: each part of a model that is not compiled may seed its dropout within the forward pass.
     idle: configuration keys that have no effect on this device.
     """
 
@@ -63,6 +67,7 @@ class Device:
     clips_in_step = False
     own_step = False
     fused_step = False
+    casts_once = False
     compile_mode: str | None = None
     compiles_always = False
     seeds_parts = True
@@ -72,8 +77,7 @@ class Device:
         """local_rank: the number of the device on this machine; SettingsError where it is not there."""
         self.config = config
         self.torch_device = torch.device(self.name)
-        self.compiles = config.run.compile or config.run.compile_only
-        self.seeds_parts = self.seeds_parts and not self.compiles
+        self.compiles = bool(config.run.compile or config.run.compile_only)
 
     def join(self) -> None:
         """Join the process group of torch.distributed that the launcher's environment variables describe."""
@@ -85,8 +89,8 @@ class Device:
 
     def autocast(self, precision: str) -> AbstractContextManager[object]:
         """The context of the forward pass: matrix products in ``precision``, "fp32", "bf16" or "fp16"."""
-        half = torch.float16 if precision == "fp16" else torch.bfloat16
-        return torch.autocast(self.torch_device.type, half, enabled=precision != "fp32")
+        half = HALVES.get(precision)
+        return torch.autocast(self.torch_device.type, half, enabled=half is not None)
 
     def return_memory(self) -> None:
         """Give freed memory back to the system at once, for models that fill a worker's share of it."""
@@ -107,12 +111,6 @@ class Device:
             # Beyond the limit, 8 by default, graphs of further token budgets would run uncompiled.
             torch._dynamo.config.cache_size_limit = _MOST_GRAPHS
             learner.compile(mode=self.compile_mode, dynamic=False)
-
-    def compile_step(self, function: Callable[..., None]) -> Callable[..., None]:
-        """The function that clips gradients and changes the weights, compiled if that makes it faster."""
-        if self.fused_step or not self.compiles:
-            return function
-        return torch.compile(function, fullgraph=True, dynamic=False)
 
     @property
     def attention(self) -> FlatAttention:

@@ -26,6 +26,7 @@ def divide(runtime: Runtime, shape: ModelConfig, sequence_length: int) -> Runtim
         return replace(runtime, division=whole(workers))
     if plan.strategy != "replicated":
         check_split(plan.strategy, device, workers)
+        device.compiles = False
     return replace(
         runtime, config=_with_update_of(plan, config, workers.size), division=by_plan(workers, plan)
     )

@@ -18,7 +18,7 @@ def seed_micro_batch(worker: Worker, at: UpdateNumber, number: int) -> None:
     division, device, bert = worker.division, worker.device, worker.model.bert
     micro_batch = division.copy + division.copies * number
     seeds = part_seeds(worker.config.data.seed, at, micro_batch, len(bert.encoder.layer) + 2)
-    if device.seeds_parts:
+    if device.seeds_parts and not device.compiles:
         bert.seeds = _seeder(device.seed, seeds)
     else:
         device.seed(seeds[0])

@@ -13,6 +13,7 @@ from trainer.errors import StopRequested
 from trainer.optim import find_preset, group_parameters
 from trainer.strategies.dropout import seed_micro_batch
 from trainer.strategies.gradient_buckets import GradientBuckets
+from trainer.strategies.half_weights import half_copies, with_weights
 from trainer.strategies.optimiser import make_scale, optimiser_settings
 from trainer.strategies.reduction import loss_divisor
 from trainer.strategies.step import make_step
@@ -56,7 +57,7 @@ class Replicated(Strategy):
         (batches,) = updates
         config, workers = self._config, self._workers
         try:
-            values = self._accumulate(batches, first)
+            values = self._accumulate(batches, first, half_copies(self._worker))
         except StopRequested:
             self.optimiser.zero_grad()
             raise
@@ -71,15 +72,16 @@ class Replicated(Strategy):
         self.optimiser.zero_grad()
         return [values]
 
-    def _accumulate(self, batches: Sequence[Batch], at: UpdateNumber) -> Tensor:
+    def _accumulate(self, batches: Sequence[Batch], at: UpdateNumber, copies: dict[str, Tensor]) -> Tensor:
         """Leave the mean of the micro-batches' gradients, times the loss scale, in the weights' grad.
 
-        With reduction_type sum their sum.
+        With reduction_type sum their sum. copies: those of ``half_copies``.
         """
         config, workers, device = self._config, self._workers, self._device
         count = len(batches)
         divisor = loss_divisor(config, count, workers.size)
         clip_norm = config.update.micro_batch_clip_norm(divisor)
+        learner = with_weights(self._learner, copies)
         sums = list[Tensor]()
         values = list[Tensor]()
         if self._buckets:
@@ -88,7 +90,7 @@ class Replicated(Strategy):
             is_last = number == count - 1
             workers.stopping.check(exchanges=is_last or not config.update.allreduce_post_accumulation)
             seed_micro_batch(self._worker, at, number)
-            outcome = device.forward(self._learner, batch)
+            outcome = device.forward(learner, batch)
             with self._buckets.averaging() if self._buckets and is_last else nullcontext():
                 self.scale.scale(outcome.loss / divisor).backward()  # type: ignore[no-untyped-call]
             device.after_backward()

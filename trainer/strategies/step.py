@@ -4,7 +4,7 @@ The device decides whether to skip, so the host never waits: a norm that is infi
 weights, moments and the count of updates bit for bit. In fp32 nothing is skipped.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -134,9 +134,16 @@ def clip_and_step(
 
 
 class FunctionStep:
-    """Clipping and the optimiser as one function over tensors, compiled where the device compiles it."""
+    """Clipping and the optimiser as one function over tensors."""
 
-    def __init__(self, config: Config, device: Device, optimiser: Optimiser, scale: LossScale) -> None:
+    def __init__(
+        self,
+        config: Config,
+        device: Device,
+        optimiser: Optimiser,
+        scale: LossScale,
+        function: Callable[..., None] = clip_and_step,
+    ) -> None:
         self._optimiser = optimiser
         self._scale = scale
         self._to_host = device.to_host
@@ -148,7 +155,7 @@ class FunctionStep:
             rule=optimiser.fused if optimiser.fuses else optimiser.rule,
             norms=optimiser.norms,
         )
-        self._function = device.compile_step(clip_and_step)
+        self._function = function
         self._counts = Counts(*(torch.zeros((), device=device.torch_device) for _ in Counts._fields))
         self._rate = torch.zeros((), device=device.torch_device)
         self._first: int | None = None

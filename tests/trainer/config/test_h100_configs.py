@@ -10,6 +10,7 @@ from torch import Tensor
 from tests.support.flat import flatten, make_rows
 from trainer.config.flags import make_config
 from trainer.config.model import ModelConfig
+from trainer.devices.cuda_losses import cross_entropy
 from trainer.model.bert import BertForPreTraining
 from trainer.tasks.pretraining import pretraining_loss
 
@@ -56,16 +57,15 @@ def kept_bytes(layers: int, examples: int) -> int:
         torch.autocast("cpu", torch.bfloat16),
         torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor),
     ):
-        pretraining_loss(model(batch), batch)
+        pretraining_loss(model(batch), batch, cross_entropy)
     return sum(tensor.untyped_storage().nbytes() for tensor in kept.values())
 
 
 @pytest.fixture(scope="module")
 def bytes_of_a_token() -> float:
-    """Bytes kept for a token by 24 layers, with those for its share of the logits and their gradient."""
+    """Bytes kept for a token by 24 layers, with those for its share of the logits' gradient."""
     one, two = ((kept_bytes(layers, 2) - kept_bytes(layers, 1)) / LENGTH for layers in (1, 2))
-    logits = VOCABULARY * SLOTS / LENGTH * (2 + 4 + 4 + 2)
-    return one + 23 * (two - one) + logits
+    return one + 23 * (two - one) + VOCABULARY * SLOTS / LENGTH * 2
 
 
 @pytest.mark.parametrize(("phase", "fill"), [(1, 0.9), (2, 0.5)])

@@ -4,11 +4,7 @@ import math
 
 import pytest
 import torch
-from functorch.compile import make_boxed_func
 from torch import Tensor
-from torch._dynamo.backends.common import aot_autograd
-from torch._dynamo.utils import counters
-from torch._inductor import config as inductor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from tests.support.operations import Operations
@@ -18,7 +14,7 @@ from trainer.devices.device import Device
 from trainer.errors import NotFiniteError
 from trainer.optim import clip_, find_preset, group_parameters, make_optimiser
 from trainer.strategies.optimiser import make_scale
-from trainer.strategies.step import MOST_IN_A_ROW, FunctionStep, make_step
+from trainer.strategies.step import MOST_IN_A_ROW, make_step
 
 SHAPES = {
     "layer.weight": (4, 5),
@@ -29,15 +25,6 @@ SHAPES = {
 OPTIMISERS = ("lamb-nvidia", "lamb-nvlamb", "lamb-graphcore", "adamw-bert", "adamw", "momentum", "sgd")
 WAITS = {"nonzero", "_local_scalar_dense", "is_nonzero", "equal", "masked_select", "_to_cpu"}
 """Operations that return only when the device has done everything before them."""
-
-
-class Compiling(Cpu):
-    """A processor whose step is captured as a graph, in plain operations; the graph runs as it is."""
-
-    fused_step = False
-
-    def compile_step(self, function):
-        return torch.compile(function, fullgraph=True, dynamic=False, backend="eager")
 
 
 class Plain(Cpu):
@@ -91,21 +78,10 @@ class Fixture:
         return [tensor.detach().view(torch.int32).flatten().tolist() for tensor in tensors]
 
 
-def thorough_if(condition: bool, *values: object) -> object:
-    """Parameters of a test; to compile a step takes a third of a second."""
-    return pytest.param(*values, marks=pytest.mark.thorough if condition else ())
-
-
-@pytest.fixture(autouse=True)
-def fresh_compiler() -> None:
-    torch._dynamo.reset()
-    counters.clear()
-
-
 # Arithmetic
 
 
-@pytest.mark.parametrize("kind", [Cpu, Plain, Compiling])
+@pytest.mark.parametrize("kind", [Cpu, Plain])
 @pytest.mark.parametrize("optimiser", OPTIMISERS)
 def test_a_step_clips_once_and_changes_the_weights_as_the_optimiser_does(kind, optimiser):
     made = Fixture(kind, optimiser=optimiser, clipping="per_update", max_grad_norm=0.5)
@@ -124,7 +100,7 @@ def test_a_step_clips_once_and_changes_the_weights_as_the_optimiser_does(kind, o
         torch.testing.assert_close(made.weights[name], weight, rtol=1e-5, atol=1e-6, msg=name)
 
 
-@pytest.mark.parametrize("kind", [Cpu, Compiling])
+@pytest.mark.parametrize("kind", [Cpu, Plain])
 def test_the_loss_scale_changes_no_bit_of_an_update(kind):
     scaled = Fixture(kind, precision="fp16", clipping="per_update")
     plain = Fixture(kind, precision="bf16", clipping="per_update")
@@ -149,17 +125,9 @@ def test_plain_operations_and_fused_kernels_end_at_the_same_weights(optimiser):
 # Skipped updates
 
 
-@pytest.mark.parametrize(
-    ("optimiser", "precision", "kind"),
-    [
-        thorough_if(
-            kind is Compiling and optimiser not in ("lamb-nvidia", "adamw"), optimiser, precision, kind
-        )
-        for optimiser in OPTIMISERS
-        for precision in ("bf16", "fp16")
-        for kind in (Cpu, Plain, Compiling)
-    ],
-)
+@pytest.mark.parametrize("kind", [Cpu, Plain])
+@pytest.mark.parametrize("precision", ["bf16", "fp16"])
+@pytest.mark.parametrize("optimiser", OPTIMISERS)
 def test_a_gradient_that_is_not_finite_leaves_every_bit(optimiser, precision, kind):
     made = Fixture(kind, optimiser=optimiser, precision=precision)
     with torch.no_grad():
@@ -178,7 +146,7 @@ def test_a_gradient_that_is_not_finite_leaves_every_bit(optimiser, precision, ki
     assert made.step.read_skipped() == 3
 
 
-@pytest.mark.parametrize("kind", [Cpu, Compiling])
+@pytest.mark.parametrize("kind", [Cpu, Plain])
 def test_updates_after_a_skipped_one_are_those_of_a_run_without_it(kind):
     with_it, without = (Fixture(kind, precision="bf16") for _ in range(2))
     with_it.take()
@@ -208,7 +176,7 @@ def test_the_loss_scale_is_halved_by_each_skipped_update():
     assert made.scale.state_dict() == {"value": 256.0, "good": 1}
 
 
-@pytest.mark.parametrize("kind", [Cpu, Compiling])
+@pytest.mark.parametrize("kind", [Cpu, Plain])
 def test_the_error_names_the_first_update_with_an_overflow_at_the_least_scale(kind):
     made = Fixture(kind, precision="fp16", init_loss_scale=4.0, min_loss_scale=2.0)
     made.number = 10
@@ -244,7 +212,7 @@ def test_the_count_of_applied_updates_continues_where_a_checkpoint_left_it():
     assert made.step.applied == 8
 
 
-# The host never waits, and nothing is compiled again
+# The host never waits
 
 
 @pytest.mark.parametrize("kind", [Cpu, Plain, Meta])
@@ -261,51 +229,6 @@ def test_a_step_reads_no_value(kind, precision, optimiser):
     assert seen.counts
     assert not WAITS & set(seen.counts)
     assert seen.copies == 0
-
-
-@pytest.mark.parametrize(
-    ("precision", "optimiser"),
-    [
-        thorough_if((number - other) % 3 > 0, precision, optimiser)  # each of them once otherwise
-        for number, precision in enumerate(["fp16", "bf16", "fp32"])
-        for other, optimiser in enumerate(["lamb-nvidia", "adamw-bert", "momentum"])
-    ],
-)
-def test_a_compiled_step_is_one_graph_for_all_rates_counts_and_scales(precision, optimiser):
-    made = Fixture(Compiling, precision=precision, optimiser=optimiser, clipping="per_update")
-    for number in range(8):
-        bad = math.inf if precision != "fp32" and number % 3 == 0 else None
-        made.take(rate=0.01 / (number + 1) if number < 7 else 0.0, bad=bad)
-    assert counters["stats"]["unique_graphs"] == 1
-    assert not counters["graph_break"]
-
-
-def test_a_compiled_step_reads_no_value(monkeypatch):
-    """The graph's operations, as a compiler gets them, with the skipping of updates."""
-    graphs = []
-
-    def keep(graph, inputs):
-        graphs.append(graph)
-        return make_boxed_func(graph.forward)
-
-    backend = aot_autograd(fw_compiler=keep)
-    monkeypatch.setattr(
-        Compiling,
-        "compile_step",
-        lambda self, function: torch.compile(function, fullgraph=True, dynamic=False, backend=backend),
-    )
-    made = Fixture(Compiling, precision="fp16", clipping="per_update")
-    made.take()
-    made.take(bad=math.inf)
-    assert made.step.applied == 1
-    (graph,) = graphs
-    names = {
-        node.target.overloadpacket.__name__
-        for node in graph.graph.nodes
-        if hasattr(node.target, "overloadpacket")
-    }
-    assert {"where", "expm1"} <= names
-    assert not WAITS & names
 
 
 def test_no_list_of_scalars_reaches_an_operation_on_lists():
@@ -328,19 +251,3 @@ def test_no_list_of_scalars_reaches_an_operation_on_lists():
     with Lists() as seen:
         made.take()
     assert seen.mixed == []
-
-
-@pytest.mark.thorough
-def test_a_step_compiled_to_kernels_equals_the_fused_one(monkeypatch):
-    monkeypatch.setenv("TORCHINDUCTOR_COMPILE_THREADS", "1")  # no processes that import torch to compile
-    runs = [Fixture(kind, precision="fp16", compile=True, clipping="per_update") for kind in (Cpu, Plain)]
-    with inductor.patch(compile_threads=1):
-        for made in runs:
-            for bad in (None, math.inf, None):
-                made.take(bad=bad)
-    assert counters["stats"]["unique_graphs"] == 1
-    assert isinstance(runs[1].step, FunctionStep)
-    for name in SHAPES:
-        one, other = (made.weights[name] for made in runs)
-        torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-6, msg=name)
-    assert runs[0].scale.state_dict() == runs[1].scale.state_dict()
