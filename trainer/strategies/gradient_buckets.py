@@ -19,9 +19,17 @@ class GradientBuckets:
     """
 
     def __init__(
-        self, weights: Sequence[Tensor], workers: Collective, megabytes: int, dtype: torch.dtype | None
+        self,
+        weights: Sequence[Tensor],
+        workers: Collective,
+        megabytes: int,
+        dtype: torch.dtype | None,
+        leaves: Sequence[Tensor] | None = None,
     ) -> None:
-        """megabytes: the size of a bucket. dtype: the type to add up in; None: that of the gradients."""
+        """megabytes: the size of a bucket. dtype: the type to add up in; None: that of the gradients.
+
+        leaves: for each weight the tensor that the backward pass ends at, a copy of it; None: itself.
+        """
         self._workers = workers
         self._dtype = dtype
         self._buckets = list(split_into_buckets(weights, megabytes))
@@ -32,9 +40,9 @@ class GradientBuckets:
         self._missing = [0 for _ in self._buckets]  # gradients that the backward pass has not made yet
         self._next = -1  # the bucket to average next; -1: none
         self._under_way: list[Callable[[], None]] = []
-        for number, bucket in enumerate(self._buckets):
-            for weight in bucket:
-                weight.register_post_accumulate_grad_hook(self._hook(number))  # type: ignore[no-untyped-call]
+        numbers = (number for number, bucket in enumerate(self._buckets) for _ in bucket)
+        for leaf, number in zip(leaves or weights, numbers, strict=True):
+            leaf.register_post_accumulate_grad_hook(self._hook(number))  # type: ignore[no-untyped-call]
 
     def reset(self) -> None:
         """Set the gradients to 0, as views of the buckets."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
@@ -11,22 +12,54 @@ from trainer.strategies.strategy import Learner, Worker
 from trainer.tasks.task import Outcome
 
 
-def half_copies(worker: Worker) -> dict[str, Tensor]:
-    """The learner's linear layers' weights in the type of the products; {} where autocast makes copies.
+class HalfWeights:
+    """A learner whose linear layers have copies of their weights in the type of the products.
 
-    The gradient of a copy goes on to its weight in each backward pass.
+    The gradient of a copy is added to that of its weight as soon as it is there, in one operation.
     """
+
+    def __init__(self, learner: Learner, half: torch.dtype) -> None:
+        self._learner = learner
+        self._weights = {
+            f"{path}.{name}": weight
+            for path, module in learner.named_modules()
+            if isinstance(module, nn.Linear)
+            for name, weight in module.named_parameters(recurse=False)
+        }
+        self._copies = {
+            name: weight.detach().to(half).requires_grad_() for name, weight in self._weights.items()
+        }
+        for name, copy in self._copies.items():
+            copy.register_post_accumulate_grad_hook(_adder(self._weights[name]))  # type: ignore[no-untyped-call]
+
+    def __call__(self, batch: Batch) -> Outcome:
+        outcome: Outcome = functional_call(self._learner, self._copies, (batch,))
+        return outcome
+
+    @torch.no_grad()
+    def refresh(self) -> None:
+        """Take over the weights' newest values."""
+        torch._foreach_copy_(list(self._copies.values()), list(self._weights.values()))
+
+    def leaves(self, weights: list[Tensor]) -> list[Tensor]:
+        """For each weight the tensor whose gradient the backward pass makes: its copy, or itself."""
+        copies = {id(self._weights[name]): copy for name, copy in self._copies.items()}
+        return [copies.get(id(weight), weight) for weight in weights]
+
+
+def make_half_weights(worker: Worker, learner: Learner) -> HalfWeights | None:
+    """The learner with copies of its weights; None where autocast makes them, or none are needed."""
     half = HALVES.get(worker.config.update.precision)
-    if half is None or not worker.device.casts_once:
-        return {}
-    return {
-        f"model.{path}.{name}": weight.to(half)
-        for path, module in worker.model.named_modules()
-        if isinstance(module, nn.Linear)
-        for name, weight in module.named_parameters(recurse=False)
-    }
+    return HalfWeights(learner, half) if half is not None and worker.device.casts_once else None
 
 
-def with_weights(learner: Learner, weights: dict[str, Tensor]) -> Callable[[Batch], Outcome]:
-    """The learner with these weights, by name, in place of its own."""
-    return (lambda batch: functional_call(learner, weights, (batch,))) if weights else learner
+def _adder(weight: Tensor) -> Callable[[Tensor], None]:
+    def add(copy: Tensor) -> None:
+        assert copy.grad is not None
+        if weight.grad is None:
+            weight.grad = copy.grad.to(weight.dtype)
+        else:
+            weight.grad.add_(copy.grad)
+        copy.grad = None
+
+    return add

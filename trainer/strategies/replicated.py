@@ -13,7 +13,7 @@ from trainer.errors import StopRequested
 from trainer.optim import find_preset, group_parameters
 from trainer.strategies.dropout import seed_micro_batch
 from trainer.strategies.gradient_buckets import GradientBuckets
-from trainer.strategies.half_weights import half_copies, with_weights
+from trainer.strategies.half_weights import make_half_weights
 from trainer.strategies.optimiser import make_scale, optimiser_settings
 from trainer.strategies.reduction import loss_divisor
 from trainer.strategies.step import make_step
@@ -32,6 +32,7 @@ class Replicated(Strategy):
         self._model = model
         self._learner = Learner(worker)
         worker.device.compile(self._learner)
+        self._half_weights = make_half_weights(worker, self._learner)
         self.inference = Inference(worker, self._learner)
         self.scale = make_scale(config, worker.device)
         preset = find_preset(config.update.optimiser, **optimiser_settings(config))
@@ -42,7 +43,8 @@ class Replicated(Strategy):
         self._buckets: GradientBuckets | None = None
         if averages_in_backward(worker):
             megabytes = worker.device.bucket_mb
-            self._buckets = GradientBuckets(self._weights, worker.workers, megabytes, self._sum_type)
+            leaves = self._half_weights.leaves(self._weights) if self._half_weights else None
+            self._buckets = GradientBuckets(self._weights, worker.workers, megabytes, self._sum_type, leaves)
 
     @property
     def applied(self) -> int:
@@ -57,7 +59,7 @@ class Replicated(Strategy):
         (batches,) = updates
         config, workers = self._config, self._workers
         try:
-            values = self._accumulate(batches, first, half_copies(self._worker))
+            values = self._accumulate(batches, first)
         except StopRequested:
             self.optimiser.zero_grad()
             raise
@@ -72,16 +74,18 @@ class Replicated(Strategy):
         self.optimiser.zero_grad()
         return [values]
 
-    def _accumulate(self, batches: Sequence[Batch], at: UpdateNumber, copies: dict[str, Tensor]) -> Tensor:
+    def _accumulate(self, batches: Sequence[Batch], at: UpdateNumber) -> Tensor:
         """Leave the mean of the micro-batches' gradients, times the loss scale, in the weights' grad.
 
-        With reduction_type sum their sum. copies: those of ``half_copies``.
+        With reduction_type sum their sum.
         """
         config, workers, device = self._config, self._workers, self._device
         count = len(batches)
         divisor = loss_divisor(config, count, workers.size)
         clip_norm = config.update.micro_batch_clip_norm(divisor)
-        learner = with_weights(self._learner, copies)
+        learner = self._half_weights or self._learner
+        if self._half_weights:
+            self._half_weights.refresh()
         sums = list[Tensor]()
         values = list[Tensor]()
         if self._buckets:

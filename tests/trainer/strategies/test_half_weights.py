@@ -1,12 +1,17 @@
 """Copies of the weights in 16 bits, made once an update."""
 
+from contextlib import nullcontext
+
 import pytest
 import torch
 from torch._dynamo.utils import counters
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from tests.support.training_runs import losses, tensors, words
+from tests.trainer.strategies.test_gradient_buckets import SIZE, Recorder
 from trainer.devices.cpu import Cpu
+from trainer.strategies.gradient_buckets import GradientBuckets
+from trainer.strategies.half_weights import HalfWeights
 
 RUN = ("--precision=bf16", "--accumulation=3", "--steps=3", "--checkpoint-every=3", "--no-logs")
 
@@ -20,28 +25,70 @@ def test_weights_cast_once_an_update_learn_the_same_to_the_bit(trainer, training
 
 
 @pytest.mark.usefixtures("one_thread")
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
-def test_each_linear_weight_is_cast_once_in_an_update(
-    trainer, training_set, tmp_path, monkeypatch, precision
-):
+@pytest.mark.parametrize(("precision", "copied"), [("fp32", 0), ("bf16", 3)])
+def test_weights_are_copied_once_an_update(trainer, training_set, tmp_path, monkeypatch, precision, copied):
     monkeypatch.setattr(Cpu, "casts_once", True)
-    cast = list[torch.Size]()
+    casts, copies = list[torch.Size](), list[int]()
 
-    class Casts(TorchDispatchMode):
+    class Seen(TorchDispatchMode):
         def __torch_dispatch__(self, function, types, args=(), kwargs=None):
             result = function(*args, **kwargs or {})
-            is_cast = function.overloadpacket.__name__ == "_to_copy" and args[0].dtype == torch.float32
-            if is_cast and isinstance(args[0], torch.nn.Parameter) and result.dtype == torch.bfloat16:
-                cast.append(args[0].shape)
+            name = function.overloadpacket.__name__
+            if name == "_to_copy" and isinstance(args[0], torch.nn.Parameter):
+                casts.append(result.shape)
+            if name == "_foreach_copy_":
+                copies.append(len(args[0]))
             return result
 
-    run = (*RUN, "--steps=1", "--warmup=0", "--num-hidden-layers=1", f"--precision={precision}")
-    with Casts():
-        assert trainer(*words(training_set, tmp_path / "run", *run)).status == 0
+    with Seen():
+        run = words(training_set, tmp_path / "run", *RUN, "--num-hidden-layers=1", f"--precision={precision}")
+        assert trainer(*run).status == 0
     of_a_layer = 2 * (4 + 2)  # weights and biases
     of_the_heads = 2 * 3  # pooler, transform, next sentence
-    of_the_words = 3  # embeddings are looked up in fp32: their copy for the head is each micro-batch's
-    assert len(cast) == (of_a_layer + of_the_heads + of_the_words if precision == "bf16" else 0)
+    assert copies == [of_a_layer + of_the_heads] * copied
+    # Embeddings are looked up in fp32: the head's copy of them is each micro-batch's.
+    assert casts == [torch.Size((2000, 32))] * 3 * copied
+
+
+def test_buckets_are_averaged_as_soon_as_the_copies_have_their_gradients():
+    """With two workers of equal gradients the means are those of one, added up in fp32."""
+    one, two = (Pair() for _ in range(2))
+    alone, halves = HalfWeights(one, torch.bfloat16), HalfWeights(two, torch.bfloat16)
+    weights = list(two.parameters())
+    workers = Recorder()
+    buckets = GradientBuckets(weights, workers, 1, None, halves.leaves(weights))
+    draw = torch.Generator().manual_seed(1)
+    for _ in range(2):  # two updates
+        one.zero_grad()
+        buckets.reset()
+        for number in range(2):
+            rows = torch.randn(4, SIZE, generator=draw).bfloat16()
+            alone(rows).float().square().mean().backward()
+            with buckets.averaging() if number else nullcontext():
+                halves(rows).float().square().mean().backward()
+                workers.events.append("end of backward")
+        for weight, other in zip(weights, one.parameters(), strict=True):
+            assert weight.grad is not None
+            assert weight.grad.dtype == torch.float32
+            torch.testing.assert_close(weight.grad, other.grad, rtol=0, atol=0)
+            weight.data.sub_(weight.grad)
+            other.data.sub_(other.grad)
+        alone.refresh()
+        halves.refresh()
+    started = [event for event in workers.events if not event.startswith("finish")]
+    assert started == ["end of backward", "start bucket.1", "start bucket.0", "end of backward"] * 2
+
+
+class Pair(torch.nn.Module):
+    """Two linear layers, drawn alike each time; a weight is a MiB."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.layers = torch.nn.Sequential(*(torch.nn.Linear(SIZE, SIZE, bias=False) for _ in range(2)))
+
+    def forward(self, rows):
+        return self.layers(rows)
 
 
 @pytest.mark.usefixtures("one_thread")
