@@ -3,6 +3,7 @@
 import os
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 
 import torch
 from torch.backends import cuda as backend
@@ -139,8 +140,8 @@ class Cuda(Device):
         return f"{self.torch_device}: {', '.join(parts)}"
 
 
-def examine() -> Availability:
-    """The GPUs of this machine, by name."""
+def look_for(config: Config | None = None) -> Availability:
+    """The GPUs of this machine, counted without opening one: each worker opens only its own."""
     if torch.version.cuda is None:
         return Availability(
             "cuda", False, f"torch {torch.__version__} has no CUDA", "install a build of torch that has"
@@ -148,9 +149,17 @@ def examine() -> Availability:
     build = f"torch {torch.__version__} for CUDA {torch.version.cuda}"
     if not (count := torch.cuda.device_count()):
         return Availability("cuda", False, f"{build} finds no GPU", "see nvidia-smi and CUDA_VISIBLE_DEVICES")
+    return Availability("cuda", True, f"{build}; bf16, TF32, fused attention", count=count)
+
+
+def examine() -> Availability:
+    """The GPUs of this machine, by name."""
+    finding = look_for()
+    if not finding.there:
+        return finding
     about = torch.cuda.get_device_properties(0)
-    gpus = f"{count} x {about.name}, {about.total_memory / 2**30:.0f} GiB"
-    return Availability("cuda", True, f"{gpus}; {build}; bf16, TF32, fused attention", count=count)
+    gpus = f"{finding.count} x {about.name}, {about.total_memory / 2**30:.0f} GiB"
+    return replace(finding, found=f"{gpus}; {finding.found}")
 
 
 def _allow(attention: str) -> None:

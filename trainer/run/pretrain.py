@@ -16,6 +16,7 @@ from trainer.config.section import check
 from trainer.config.settings import Config
 from trainer.data.opening import data_warnings, describe_phase, for_training
 from trainer.data.sizes import examples_per_row
+from trainer.devices.choice import on_device
 from trainer.devices.registry import find_device
 from trainer.run.evaluate import evaluate
 from trainer.run.evaluation_warnings import warnings_of_training
@@ -42,6 +43,7 @@ def pretrain(phases: Sequence[Config]) -> None:
         if not config.run.compile_only:
             config.require("output_dir")
     runtime = begin(phases[0])
+    phases = [on_device(config, runtime.device.name) for config in phases]
     with ExitStack() as locks:
         runtime.share(lambda: lock_outputs(phases, locks))
         train_phases(runtime, phases)
