@@ -130,6 +130,9 @@ class Cuda(Device):
     def memory(self, neighbours: int) -> int:
         return int(torch.cuda.get_device_properties(self.torch_device).total_memory)
 
+    def peak_memory(self) -> int:
+        return torch.cuda.max_memory_allocated(self.torch_device)
+
     def describe(self) -> str:
         about = torch.cuda.get_device_properties(self.torch_device)
         parts = [f"{about.name}, {about.total_memory / 2**30:.0f} GiB, CUDA {torch.version.cuda}, TF32"]

@@ -18,6 +18,7 @@ from trainer.devices.examine import examine_device
 from trainer.like.program import DOOR, Meaning
 from trainer.like.registry import PROGRAMS, find_program
 from trainer.like.shapes import with_shapes
+from trainer.run.path_check import check_paths
 
 USAGE = f"""\
 Example:
@@ -105,6 +106,7 @@ def _print(program: str, meaning: Meaning, phases: Sequence[Config]) -> None:
 
 def _train(phases: Sequence[Config], arguments: Sequence[str]) -> None:
     """Pre-train or fine-tune; the workers that the program starts are started here."""
+    check_paths(phases)
     if not _begins_here(phases[0], arguments):
         return
     if phases[0].finetuning.is_finetuning:
@@ -120,7 +122,7 @@ def _train(phases: Sequence[Config], arguments: Sequence[str]) -> None:
 def _verified_where_listed(config: Config) -> Config:
     """The configuration with its data verified where a manifest lists them; else a warning says so."""
     from bertdata.dataset.discover import find_datasets
-    from trainer.data.opening import split_paths
+    from trainer.data.paths import split_paths
 
     data = None if config.data.generated_data else config.data.train_data
     paths = [path for named in (data, config.data.eval_data) if named for path in split_paths(named)]

@@ -14,7 +14,9 @@ from trainer.data.forms import Form
 from trainer.data.loader import Loader
 from trainer.data.sizes import examples_per_row
 from trainer.devices.device import Device
+from trainer.devices.peaks import find_peak
 from trainer.errors import StopRequested, WorkerLost
+from trainer.report.pace import Hardware
 from trainer.report.reporter import Reporter, make_reporter
 from trainer.report.tables import is_evaluated
 from trainer.run.checkpoint import State, new_state
@@ -86,7 +88,11 @@ def train_phase(runtime: Runtime, data: OpenedDataset, shape: ModelConfig | None
     loader = make_loader(runtime, data, plan, form, training.state)
     is_resumed = training.start_point.startswith("resumed")
     report = make_reporter(
-        config, runtime.task.columns, rank=workers.rank, resume_step=plan.start if is_resumed else None
+        config,
+        runtime.task.columns,
+        rank=workers.rank,
+        resume_step=plan.start if is_resumed else None,
+        hardware=find_hardware(runtime),
     )
     signals, profile = stop_signals(workers), profiled(runtime, calls)
     with closing(loader), report, signals, training, profile as count_update:
@@ -102,6 +108,13 @@ def train_phase(runtime: Runtime, data: OpenedDataset, shape: ModelConfig | None
         report.close("stopped" if stopped else "success")
     training.is_over = training.state.step == config.schedule.steps and not stopped
     return training
+
+
+def find_hardware(runtime: Runtime) -> Hardware:
+    """The devices of all workers, with the peak rate of theirs where it is known."""
+    device = runtime.device
+    devices = runtime.workers.size * device.replicas
+    return Hardware(devices=devices, peak=find_peak(device.describe()))
 
 
 def find_configured_shape(runtime: Runtime, data: OpenedDataset) -> ModelConfig:
@@ -130,7 +143,9 @@ def make_updates(
     evaluates_first: the run before ended without the evaluation of its last update.
     """
     config, device, stopping = runtime.config, runtime.device, runtime.workers.stopping
-    pending = PendingUpdates(runtime, training.strategy, report, examples=plan.examples, step=plan.start)
+    pending = PendingUpdates(
+        runtime, training, report, waited=lambda: loader.waited, examples=plan.examples, step=plan.start
+    )
     saved, last, stopped = plan.start, plan.last, False
     try:
         if evaluation and evaluates_first:
@@ -143,7 +158,7 @@ def make_updates(
             updates = [next(loader) for _ in range(device.updates_per_call)]
             before = training.state
             for update, sums in zip(updates, training.update(updates), strict=True):
-                pending.add(sums, training.learning_rate, update.position.epoch)
+                pending.add(update, sums, training.learning_rate)
                 training.advance(update.position, plan.examples)
             count_update()
             step, trained = training.state.step, training.state.trained

@@ -8,7 +8,7 @@ import torch
 
 from bertdata.errors import SettingsError
 from tests.support.launching import ROOT
-from tests.support.training_runs import Trainer, errors, words
+from tests.support.training_runs import MODEL, Trainer, errors, words
 from trainer.config.settings import Config
 from trainer.devices import choice
 from trainer.devices.availability import Availability
@@ -24,7 +24,7 @@ def trainer(capsys) -> Trainer:
 
 
 def pretend(monkeypatch, *there: str) -> list[str]:
-    """Pretend that all packages are installed, and that these accelerators are there; the names looked for."""
+    """Pretend that all packages, and these accelerators, are there; the names that are looked for."""
     asked = list[str]()
 
     def look_for(name: str, config: Config) -> Availability:
@@ -140,10 +140,7 @@ def test_the_device_of_a_later_phase_is_that_of_the_first(trainer, training_set,
 
 
 def test_layers_are_measured_on_the_device_found(capsys):
-    split(
-        ["--hidden-size=32", "--num-hidden-layers=2", "--num-attention-heads=2", "--intermediate-size=64"]
-        + ["--devices=2", "--memory=1", "--batch-size=4", "--profile-layers", "--max-seq-length=16"]
-    )
+    split([*MODEL, "--devices=2", "--memory=1", "--batch-size=4", "--profile-layers", "--max-seq-length=16"])
     assert "layers measured on device cpu" in capsys.readouterr().out
 
 
