@@ -63,10 +63,9 @@ def test_the_examples_of_a_packed_row_are_counted_one_by_one():
 @pytest.mark.parametrize(("lengths", "masks"), [([32], 5), ([3, 9, 20], 4)])
 def test_operations_are_those_that_pytorch_counts(lengths, masks):
     """Each sequence by itself, without padding, as PyTorch's counter sees its matrix products."""
-    from torch.utils.flop_counter import FlopCounterMode
-
+    flop_counter = pytest.importorskip("torch.utils.flop_counter")
     width, inner = SHAPE.hidden_size, SHAPE.intermediate_size
-    with FlopCounterMode(display=False) as counter:
+    with flop_counter.FlopCounterMode(display=False) as counter:
         for length in lengths:
             hidden = torch.zeros(length, width)
             for _ in range(SHAPE.num_hidden_layers):
