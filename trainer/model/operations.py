@@ -25,30 +25,30 @@ def count(batches: Sequence[Batch], shape: ModelConfig) -> Counted:
     tokens, operations = 0, 0
     for batch in batches:
         lengths = lengths_of(batch)
-        masks = int(batch.masked_lm_weights.numpy().sum())
+        masks = np.count_nonzero(batch.masked_lm_weights.numpy())
         tokens += int(lengths.sum())
         operations += forward_operations(lengths, masks, shape)
     return Counted(tokens, PASSES * operations)
 
 
 def lengths_of(batch: Batch) -> Array:
-    """The tokens of each sequence of a batch in host memory."""
+    """The tokens of each sequence of a batch in host memory, as int64."""
     if isinstance(batch, FlatBatch):
-        ends = batch.ends.numpy()
-        return np.diff(ends[ends <= batch.tokens])  # later ones are padding's
+        ends = batch.ends.numpy().astype(np.int64)
+        real = int(ends.searchsorted(batch.tokens, "right"))  # later ones are padding's
+        return ends[1:real] - ends[: real - 1]
     numbers = batch.attention_mask.numpy()  # the sequences of a row are numbered from 1
     each = [np.count_nonzero(numbers == number, axis=1) for number in range(1, int(numbers.max()) + 1)]
-    return np.concatenate(each) if each else np.zeros(0, np.int64)
+    return np.concatenate(each).astype(np.int64) if each else np.zeros(0, np.int64)
 
 
 def forward_operations(lengths: Array, masks: int, shape: ModelConfig) -> int:
     """Operations of one forward pass: two for each multiplication with an addition.
 
-    masks: positions at which the masked-word head computes logits. The heads are those of pre-training;
-    those of other tasks are smaller than a thousandth of the whole.
+    lengths: int64. masks: positions at which the masked-word head computes logits. The heads are those of
+    pre-training; those of other tasks are smaller than a thousandth of the whole.
     """
     width, inner = shape.hidden_size, shape.intermediate_size
-    lengths = lengths.astype(np.int64)
     tokens, sequences = int(lengths.sum()), int(np.count_nonzero(lengths))
     layer = tokens * (4 * width * width + 2 * width * inner)
     attention = 2 * width * int(lengths @ lengths)
