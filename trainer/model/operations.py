@@ -25,7 +25,7 @@ def count(batches: Sequence[Batch], shape: ModelConfig) -> Counted:
     tokens, operations = 0, 0
     for batch in batches:
         lengths = lengths_of(batch)
-        masks = np.count_nonzero(batch.masked_lm_weights.numpy())
+        masks = int(np.count_nonzero(batch.masked_lm_weights.numpy()))
         tokens += int(lengths.sum())
         operations += forward_operations(lengths, masks, shape)
     return Counted(tokens, PASSES * operations)

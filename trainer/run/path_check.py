@@ -26,6 +26,8 @@ def check_paths(phases: Sequence[Config]) -> None:
     """
     if find_launcher() != "single":
         return
+    if phases[0].run.do_train and not phases[0].finetuning.is_finetuning:
+        require_paths(phases)
     for config in phases:
         train_data = None if config.data.generated_data else config.data.train_data
         for paths in filter(None, (train_data, config.data.eval_data)):
@@ -35,6 +37,15 @@ def check_paths(phases: Sequence[Config]) -> None:
     output_dir = first.run.output_dir
     if output_dir is not None and not first.run.compile_only and not storage.is_remote(output_dir):
         _check_output(output_dir, first)
+
+
+def require_paths(phases: Sequence[Config]) -> None:
+    """SettingsError where data to pre-train on, or the output directory, are not given."""
+    for config in phases:
+        if not config.data.generated_data:
+            config.require("train_data")
+        if not config.run.compile_only:
+            config.require("output_dir")
 
 
 def find_used(output_dir: str) -> list[str]:

@@ -44,7 +44,8 @@ def test_each_dataset_of_each_phase_is_looked_for(tmp_path):
     for keys in ({"train_data": f"{there}+gone"}, {"eval_data": f"{there},gone"}, {"train_data": "gone*"}):
         with pytest.raises(MissingInputError, match=r"gone.*: no such file"):
             check(tmp_path / "run", **ours | keys)
-    phases = [Config.of(**ours), Config.of(train_data="gone", phase2=True)]
+    run = str(tmp_path / "run")
+    phases = [Config.of(**ours, output_dir=run), Config.of(train_data="gone", output_dir=run, phase2=True)]
     with pytest.raises(MissingInputError, match="gone"):
         check_paths(phases)
 
