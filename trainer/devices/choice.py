@@ -33,7 +33,7 @@ def choose_device(config: Config) -> Choice:
     for name, package in ACCELERATORS.items():
         if find_spec(package) is None:
             continue
-        finding = _look_for(name, config)
+        finding = look_for(name, config)
         if finding.there:
             return Choice(name)
         reasons.append(f"{finding.found}{finding.missing and f' ({finding.missing})'}")
@@ -45,7 +45,7 @@ def on_device(config: Config, name: str) -> Config:
     return config if config.run.device != AUTO else config.changed(device=name)
 
 
-def _look_for(name: str, config: Config) -> Availability:
+def look_for(name: str, config: Config) -> Availability:
     """The accelerator as a run of this configuration finds it; one whose packages fail is not there.
 
     SettingsError for keys that contradict each other.

@@ -111,8 +111,8 @@ class Xla(Device):
 
 
 def look_for(config: Config) -> Availability:
-    """The hardware that torch_xla would use; the processor in its place must be asked for by name."""
-    if os.environ.get("PJRT_DEVICE", "").upper() == "CPU":
+    """The hardware that torch_xla would use; auto does not take the processor in its place."""
+    if config.run.device != "xla" and os.environ.get("PJRT_DEVICE", "").upper() == "CPU":
         return Availability("xla", False, "PJRT_DEVICE is CPU", "--device xla runs there")
     return examine()
 

@@ -129,8 +129,9 @@ class Reporter(AbstractContextManager["Reporter"]):
 
 
 def _flat(record: StepRecord) -> Values:
-    """The record's known fields, its metrics among them by name."""
+    """The record's known fields, its metrics among them by name; its counts are for rates alone."""
     row = {name: value for name, value in asdict(record).items() if value is not None}
+    del row["tokens"], row["operations"]
     metrics: Values = row.pop("metrics")
     return row | metrics
 

@@ -87,16 +87,17 @@ def train_phase(runtime: Runtime, data: OpenedDataset, shape: ModelConfig | None
     form = runtime.form(data, plan.batch_size, runtime.copies * plan.accumulation)
     loader = make_loader(runtime, data, plan, form, training.state)
     is_resumed = training.start_point.startswith("resumed")
+    described = runtime.device.describe()
     report = make_reporter(
         config,
         runtime.task.columns,
         rank=workers.rank,
         resume_step=plan.start if is_resumed else None,
-        hardware=find_hardware(runtime),
+        hardware=Hardware(devices=workers.size * runtime.device.replicas, peak=find_peak(described)),
     )
     signals, profile = stop_signals(workers), profiled(runtime, calls)
     with closing(loader), report, signals, training, profile as count_update:
-        announce(runtime, training, data, plan, form)
+        announce(runtime, training, data, plan, form, described)
         report.begin()
         owed = is_resumed and evaluation is not None and owes_evaluation(runtime, training.state, plan)
         stopped = make_updates(
@@ -108,13 +109,6 @@ def train_phase(runtime: Runtime, data: OpenedDataset, shape: ModelConfig | None
         report.close("stopped" if stopped else "success")
     training.is_over = training.state.step == config.schedule.steps and not stopped
     return training
-
-
-def find_hardware(runtime: Runtime) -> Hardware:
-    """The devices of all workers, with the peak rate of theirs where it is known."""
-    device = runtime.device
-    devices = runtime.workers.size * device.replicas
-    return Hardware(devices=devices, peak=find_peak(device.describe()))
 
 
 def find_configured_shape(runtime: Runtime, data: OpenedDataset) -> ModelConfig:
@@ -264,7 +258,12 @@ def make_loader(
 
 
 def announce(
-    runtime: Runtime, training: Training, data: OpenedDataset, plan: UpdatePlan, form: Form[Batch]
+    runtime: Runtime,
+    training: Training,
+    data: OpenedDataset,
+    plan: UpdatePlan,
+    form: Form[Batch],
+    described: str,
 ) -> None:
     """Log the start point, the planned updates, the micro-batches' sizes, the model and the device."""
     device = runtime.device
@@ -281,7 +280,7 @@ def announce(
     runtime.log(f"micro-batches: {form.describe()}")
     if runtime.division.stages > 1 and form.has_lengths:
         runtime.log("sequence lengths vary: micro-batches of an update are padded to the longest of them")
-    runtime.log(f"{training.parameters:,} weights; {device.describe()}")
+    runtime.log(f"{training.parameters:,} weights; {described}")
     compiling = (
         ", which compiles the model, as does the first micro-batch of each other size"
         if device.compiles or device.compiles_always

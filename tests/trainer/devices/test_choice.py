@@ -32,7 +32,7 @@ def pretend(monkeypatch, *there: str) -> list[str]:
         return Availability(name, name in there, f"no {name}", "buy one")
 
     monkeypatch.setattr(choice, "find_spec", lambda package: True)
-    monkeypatch.setattr(choice, "_look_for", look_for)
+    monkeypatch.setattr(choice, "look_for", look_for)
     return asked
 
 
@@ -107,6 +107,7 @@ def test_the_processor_in_place_of_a_tpu_is_not_chosen(monkeypatch):
     assert xla.look_for(Config.of()) is there
     monkeypatch.setenv("PJRT_DEVICE", "CPU")
     assert not xla.look_for(Config.of()).there
+    assert xla.look_for(Config.of(device="xla")).there
 
 
 def test_a_run_and_its_checkpoint_name_the_device_found(trainer, training_set, tmp_path):

@@ -203,7 +203,7 @@ sys.exit(main({list(words)!r}))
 @pytest.mark.parametrize(
     "command",
     [
-        ["pretrain", "--train-data=x", "--output-dir=y"],
+        ["pretrain", "--generated-data", "--output-dir=y"],
         ["evaluate", "--eval-data=x", "--output-dir=y"],
         ["convert", "x", "y"],
     ],
