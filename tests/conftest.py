@@ -4,7 +4,7 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -48,6 +48,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     config.stash[LEFT_OUT] = left_out
     if hasattr(config, "workeroutput"):  # pytest-xdist: the process that reports is another
         config.workeroutput["left_out"] = left_out
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
+    """Hide the GPUs from tests that are not marked gpu, whose runs have no --device: they expect cpu."""
+    if item.get_closest_marker("gpu"):
+        return (yield)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CUDA_VISIBLE_DEVICES", "")
+        return (yield)
 
 
 def pytest_collection_finish() -> None:

@@ -15,6 +15,7 @@ from trainer.config.printed import print_config
 from trainer.config.settings import Config
 from trainer.config.task_config import make_task_config
 from trainer.errors import naming_extra
+from trainer.run.path_check import check_paths
 from trainer.run.tokenizer_flags import add_tokenizer
 
 USAGE = f"""\
@@ -55,6 +56,7 @@ def pretrain(arguments: list[str]) -> None:
     phases = make_configs(words)
     if printing:
         return _print("trainer pretrain", phases)
+    check_paths(phases)
     if launched(phases[0], "pretrain", *arguments):
         return
     _announce_torch()
@@ -69,6 +71,7 @@ def finetune(arguments: list[str]) -> None:
     config = make_task_config(words)
     if printing:
         return _print("trainer finetune", [config])
+    check_paths([config])
     if launched(config, "finetune", *arguments):
         return
     _announce_torch()

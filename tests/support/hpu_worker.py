@@ -228,7 +228,13 @@ def divide() -> None:
 def warm_up(place: Path) -> None:
     """Import here, once, everything that a run imports."""
     sizes = ["--hidden-size=16", "--num-hidden-layers=1", "--num-attention-heads=2", "--batch-size=1"]
-    words = ["--generated-data", f"--output-dir={place}/warm up", "--steps=1", "--no-progress-bar"]
+    words = [
+        "--device=cpu",
+        "--generated-data",
+        f"--output-dir={place}/warm up",
+        "--steps=1",
+        "--no-progress-bar",
+    ]
     if main(["pretrain", *sizes, *words]):
         raise AssertionError("the trainer does not run on the processor")
 

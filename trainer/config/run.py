@@ -11,7 +11,7 @@ class RunSection(Section):
 
     do_train: bool = True
     output_dir: str | None = None
-    device: str = "cpu"
+    device: str = "auto"
     strategy: str = "auto"
     dist: bool = False  # start world_size workers on this machine
     world_size: int | None = None  # None: any

@@ -10,13 +10,13 @@ from bertdata.dataset.vocabulary import fit_warnings, known_vocabulary
 from bertdata.errors import SettingsError
 from bertdata.examples.bert.batch import BertBatch
 from bertdata.examples.dynamic_masking.masker import make_masker
-from bertdata.io import storage
 from bertdata.records import ShardLayout, Vocabulary
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.dynamic_masks import Masking, UnmaskedData, unmasked_data
 from trainer.data.generated import generated_data
 from trainer.data.mask_rate import MaskRate
+from trainer.data.paths import split_paths
 
 _OBJECTIVE = "bert"
 PADDING_TOKENS = 127  # a model's vocabulary may be rounded up to a multiple of 128
@@ -97,16 +97,6 @@ def has_masks(data: OpenedDataset) -> bool:
     first = next(batch for shard in data.shards if shard.examples for batch in data.batches(shard))
     assert isinstance(first, BertBatch)
     return len(first.positions) > 0
-
-
-def split_paths(paths: str) -> list[str]:
-    """The paths that commas or ``+`` separate; a ``+`` in a path that exists separates nothing."""
-    pieces = [piece.strip() for piece in paths.split(",")]
-    return [
-        path
-        for piece in pieces
-        for path in ([piece] if "+" not in piece or storage.exists(piece) else piece.split("+"))
-    ]
 
 
 def describe_phase(config: Config, data: OpenedDataset, held_out: OpenedDataset | None = None) -> str:

@@ -4,6 +4,7 @@ import os
 import shutil
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from importlib.util import find_spec
 
 import torch
@@ -136,6 +137,9 @@ class Cuda(Device):
     def memory(self, neighbours: int) -> int:
         return int(torch.cuda.get_device_properties(self.torch_device).total_memory)
 
+    def peak_memory(self) -> int:
+        return torch.cuda.max_memory_allocated(self.torch_device)
+
     def describe(self) -> str:
         about = torch.cuda.get_device_properties(self.torch_device)
         parts = [f"{about.name}, {about.total_memory / 2**30:.0f} GiB, CUDA {torch.version.cuda}, TF32"]
@@ -146,8 +150,8 @@ class Cuda(Device):
         return f"{self.torch_device}: {', '.join(parts)}"
 
 
-def examine() -> Availability:
-    """The GPUs of this machine, by name."""
+def look_for(config: Config | None = None) -> Availability:
+    """The GPUs of this machine, counted without opening one: each worker opens only its own."""
     if torch.version.cuda is None:
         return Availability(
             "cuda", False, f"torch {torch.__version__} has no CUDA", "install a build of torch that has"
@@ -155,9 +159,17 @@ def examine() -> Availability:
     build = f"torch {torch.__version__} for CUDA {torch.version.cuda}"
     if not (count := torch.cuda.device_count()):
         return Availability("cuda", False, f"{build} finds no GPU", "see nvidia-smi and CUDA_VISIBLE_DEVICES")
+    return Availability("cuda", True, f"{build}; bf16, TF32, fused attention", count=count)
+
+
+def examine() -> Availability:
+    """The GPUs of this machine, by name."""
+    finding = look_for()
+    if not finding.there:
+        return finding
     about = torch.cuda.get_device_properties(0)
-    gpus = f"{count} x {about.name}, {about.total_memory / 2**30:.0f} GiB"
-    return Availability("cuda", True, f"{gpus}; {build}; bf16, TF32, fused attention", count=count)
+    gpus = f"{finding.count} x {about.name}, {about.total_memory / 2**30:.0f} GiB"
+    return replace(finding, found=f"{gpus}; {finding.found}")
 
 
 def _allow(attention: str) -> None:

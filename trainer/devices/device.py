@@ -188,6 +188,10 @@ class Device:
         """Bytes that this worker may use; neighbours: workers on this machine, itself included."""
         return host_memory() // neighbours
 
+    def peak_memory(self) -> int:
+        """The most bytes that this process's tensors have had on the device; 0 where it does not count."""
+        return 0
+
     def describe(self) -> str:
         """One line about the hardware and its use."""
         return self.name

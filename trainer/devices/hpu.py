@@ -141,11 +141,16 @@ class Hpu(Device):
         return f"hpu: {self._hpu.get_device_name()}, {_version()}, mode {self.mode}{compiled}"
 
 
-def examine() -> Availability:
+def look_for(config: Config) -> Availability:
+    """The cards as a run of this configuration finds them; the bridge is imported in its mode."""
+    return examine(find_mode(config.hpu))
+
+
+def examine(mode: str | None = None) -> Availability:
     """The cards of this machine, which are not opened, the bridge, and its fused optimisers."""
     if find_spec("habana_frameworks") is None:
         return Availability("hpu", False, "habana_frameworks is not installed", _INSTALL)
-    mode = "lazy" if os.environ.get(VARIABLE) == MODES["lazy"] else "graph"
+    mode = mode or ("lazy" if os.environ.get(VARIABLE) == MODES["lazy"] else "graph")
     try:
         _load(mode)
     except SettingsError as error:

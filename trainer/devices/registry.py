@@ -1,6 +1,7 @@
 """The configured device."""
 
 from trainer.config.settings import Config
+from trainer.devices.choice import choose_device, on_device
 from trainer.devices.device import Device
 from trainer.devices.examine import DEVICES, find_module
 
@@ -8,8 +9,9 @@ from trainer.devices.examine import DEVICES, find_module
 def find_device(config: Config, local_rank: int = 0) -> Device:
     """The configured device; where a machine has several, the one of that number.
 
-    SettingsError where it is not there.
+    Its configuration names it, where the given one says "auto". SettingsError where it is not there.
     """
+    config = on_device(config, choose_device(config).name)
     kind = getattr(find_module(config.run.device), DEVICES[config.run.device][1])
     device: Device = kind(config, local_rank)
     return device

@@ -110,6 +110,13 @@ class Xla(Device):
         return f"xla: {self._hardware}, torch_xla {self._xla.__version__}"
 
 
+def look_for(config: Config) -> Availability:
+    """The hardware that torch_xla would use; auto does not take the processor in its place."""
+    if config.run.device != "xla" and os.environ.get("PJRT_DEVICE", "").upper() == "CPU":
+        return Availability("xla", False, "PJRT_DEVICE is CPU", "--device xla runs there")
+    return examine()
+
+
 def examine() -> Availability:
     """The hardware that torch_xla would use, without opening it."""
     try:

@@ -14,10 +14,11 @@ from trainer.config.flags import override
 from trainer.config.printed import print_config
 from trainer.config.settings import Config
 from trainer.config.task_config import task_flags
-from trainer.devices.examine import examine_device
+from trainer.devices.choice import AUTO, look_for
 from trainer.like.program import DOOR, Meaning
 from trainer.like.registry import PROGRAMS, find_program
 from trainer.like.shapes import with_shapes
+from trainer.run.path_check import check_paths
 
 USAGE = f"""\
 Example:
@@ -105,6 +106,8 @@ def _print(program: str, meaning: Meaning, phases: Sequence[Config]) -> None:
 
 def _train(phases: Sequence[Config], arguments: Sequence[str]) -> None:
     """Pre-train or fine-tune; the workers that the program starts are started here."""
+    _check_device(phases[0])
+    check_paths(phases)
     if not _begins_here(phases[0], arguments):
         return
     if phases[0].finetuning.is_finetuning:
@@ -120,7 +123,7 @@ def _train(phases: Sequence[Config], arguments: Sequence[str]) -> None:
 def _verified_where_listed(config: Config) -> Config:
     """The configuration with its data verified where a manifest lists them; else a warning says so."""
     from bertdata.dataset.discover import find_datasets
-    from trainer.data.opening import split_paths
+    from trainer.data.paths import split_paths
 
     data = None if config.data.generated_data else config.data.train_data
     paths = [path for named in (data, config.data.eval_data) if named for path in split_paths(named)]
@@ -133,6 +136,7 @@ def _verified_where_listed(config: Config) -> Config:
 
 def _evaluate(settings: Mapping[str, Any], config: Config, arguments: Sequence[str]) -> None:
     """Evaluate checkpoints of pre-training, as the program does."""
+    _check_device(config)
     if not _begins_here(config, arguments):
         return
     from trainer.run.evaluate import evaluate
@@ -142,7 +146,6 @@ def _evaluate(settings: Mapping[str, Any], config: Config, arguments: Sequence[s
 
 def _begins_here(config: Config, arguments: Sequence[str]) -> bool:
     """True in a process that does the work itself; False where it started the workers, which have ended."""
-    _check_device(config.run.device)
     if launched(config, "like", *arguments):
         return False
     if "torch" not in sys.modules and find_rank()[0] == 0:
@@ -150,9 +153,12 @@ def _begins_here(config: Config, arguments: Sequence[str]) -> bool:
     return True
 
 
-def _check_device(name: str) -> None:
+def _check_device(config: Config) -> None:
     """SettingsError, with the way around it, where the program's device is not there."""
-    finding = examine_device(name)
+    name = config.run.device
+    if name == AUTO:  # a flag of ours
+        return
+    finding = look_for(name, config)
     if not finding.there:
         found = "; ".join(filter(None, (finding.found, finding.missing)))
         remedy = "a device of another kind is ours to choose: append -- --device cpu"

@@ -13,8 +13,15 @@ DLLOGGER_NAMES = {
     "learning_rate": "learning_rate",
     "average_training_time_step": "seconds_per_update",
     "average_perf_per_step": "sequences_per_second",
+    "tokens_per_second": "tokens_per_second",
+    "tflops": "tflops",
+    "peak_share": "peak_share",
+    "memory_gib": "memory_gib",
+    "gradient_norm": "gradient_norm",
+    "data_wait": "data_wait",
+    "data_wait_share": "data_wait_share",
 }
-"""The key of a row for each of NVIDIA's names."""
+"""The key of a row for each of NVIDIA's names, then for ours."""
 
 
 class Dllogger(Logger):

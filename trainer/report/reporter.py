@@ -15,6 +15,7 @@ from trainer.report.columns import Columns
 from trainer.report.dllogger import Dllogger
 from trainer.report.log_records import EvaluationRecord, Logger, StepRecord, Values
 from trainer.report.mllog import Mllog
+from trainer.report.pace import Hardware, Pace
 from trainer.report.scalars import TensorBoard, WeightsAndBiases
 from trainer.report.tables import EvaluationResults, Tables
 from trainer.report.terminal import Terminal
@@ -31,13 +32,21 @@ class Reporter(AbstractContextManager["Reporter"]):
     The events are MLPerf's: init until ``begin``, then blocks of training with evaluations between them.
     """
 
-    def __init__(self, loggers: Sequence[Logger], *, log_every: int = 1, clock: Clock = time.time) -> None:
+    def __init__(
+        self,
+        loggers: Sequence[Logger],
+        *,
+        log_every: int = 1,
+        hardware: Hardware | None = None,
+        clock: Clock = time.time,
+    ) -> None:
         self._loggers, self._log_every, self._clock = loggers, log_every, clock
+        self._hardware = hardware or Hardware()
         self._start = clock()
         self._waiting: list[StepRecord] = []
-        self._timed: list[float] = []  # seconds of the waiting updates, without settling ones
+        self._pace = Pace(hardware=self._hardware)  # of the waiting updates, without settling ones
+        self._whole_pace = Pace(hardware=self._hardware)
         self._settling = SETTLING_UPDATES
-        self._timed_seconds, self._timed_sequences = 0.0, 0
         self._summary = {"raw_train_time": 0.0}
         self._phase = "init"
         self.event("init_start")
@@ -51,8 +60,9 @@ class Reporter(AbstractContextManager["Reporter"]):
         self._waiting.append(record)
         self._summary["final_loss"] = record.loss
         self._summary["raw_train_time"] += record.seconds
-        if self._settling <= 0:
-            self._timed.append(record.seconds)
+        if self._settling <= 0 and record.is_timed:
+            self._pace.add(record)
+            self._whole_pace.add(record)
         self._settling -= 1
         if record.step % self._log_every == 0:
             self._write_row()
@@ -83,8 +93,7 @@ class Reporter(AbstractContextManager["Reporter"]):
         self.event(f"{self._phase}_stop")
         self.event("run_stop", "aborted" if status == "stopped" else status)
         summary = self._summary | {"e2e_train_time": self._clock() - self._start}
-        if self._timed_seconds > 0:
-            summary["training_sequences_per_second"] = self._timed_sequences / self._timed_seconds
+        summary |= {f"training_{name}": rate for name, rate in self._whole_pace.rates().items()}
         self._each("close", summary, status)
         self._loggers = []
         return summary
@@ -96,17 +105,15 @@ class Reporter(AbstractContextManager["Reporter"]):
 
     def _write_row(self) -> None:
         rows = [_flat(record) for record in self._waiting]
-        means = ("loss", *self._waiting[0].metrics, "seconds")
+        means = ("loss", *self._waiting[0].metrics, "seconds", "data_wait")
         row = rows[-1] | {name: fmean(row[name] for row in rows) for name in means}
         row |= {"step_loss": rows[-1]["loss"], "total_time": self._summary["raw_train_time"]}
-        seconds = sum(self._timed)
-        sequences = len(self._timed) * rows[-1]["sequences"]
-        if seconds > 0:
-            row |= {"seconds_per_update": fmean(self._timed), "sequences_per_second": sequences / seconds}
-        self._timed_seconds += seconds
-        self._timed_sequences += sequences
+        if rates := self._pace.rates():
+            row |= {"seconds_per_update": self._pace.seconds_per_update, **rates}
+        if "memory_gib" in row:
+            self._summary["peak_memory_gib"] = row["memory_gib"]
         self._waiting = []
-        self._timed = []
+        self._pace = Pace(hardware=self._hardware)
         self._each("row", row)
 
     def _each(self, method: str, *values: Any) -> None:
@@ -122,14 +129,21 @@ class Reporter(AbstractContextManager["Reporter"]):
 
 
 def _flat(record: StepRecord) -> Values:
-    """The record's fields, its metrics among them by name."""
-    row = asdict(record)
+    """The record's known fields, its metrics among them by name; its counts are for rates alone."""
+    row = {name: value for name, value in asdict(record).items() if value is not None}
+    del row["tokens"], row["operations"], row["is_timed"]
     metrics: Values = row.pop("metrics")
     return row | metrics
 
 
 def make_reporter(
-    config: Config, columns: Columns, *, rank: int, resume_step: int | None = None, clock: Clock = time.time
+    config: Config,
+    columns: Columns,
+    *,
+    rank: int,
+    resume_step: int | None = None,
+    hardware: Hardware | None = None,
+    clock: Clock = time.time,
 ) -> Reporter:
     """The reporter with the configured loggers; on ranks other than 0 without any.
 
@@ -155,4 +169,4 @@ def make_reporter(
         wanted += [EvaluationResults(folder), Tables(folder, columns, resume_step)]
     # The bar last, because packages may print when they are imported; it is the first to close.
     bar = Terminal(columns, config.schedule.steps, resume_step or 0, bar=not config.reports.no_progress_bar)
-    return Reporter([bar, *wanted], log_every=config.reports.log_every, clock=clock)
+    return Reporter([bar, *wanted], log_every=config.reports.log_every, hardware=hardware, clock=clock)

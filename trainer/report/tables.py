@@ -1,6 +1,6 @@
 """Tables of a run: training.csv and evaluation.csv, and eval_results.txt with the last evaluation."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,18 @@ _AFTER_METRICS = {
     "samples_per_sec": "sequences_per_second",
     "total_time": "total_time",
 }
-"""The key of a row for each column of training.csv, before and after those of the task's metrics."""
+"""The key of a row for each of Graphcore's columns of training.csv, around those of the task's metrics."""
+
+_OURS = (
+    "tokens_per_second",
+    "tflops",
+    "peak_share",
+    "memory_gib",
+    "gradient_norm",
+    "data_wait",
+    "data_wait_share",
+)
+"""The further columns, named like the keys of a row."""
 
 _BEFORE_RESULTS = ("step", "trained", "examples")
 """The columns of evaluation.csv before the task's results."""
@@ -26,6 +37,7 @@ _BEFORE_RESULTS = ("step", "trained", "examples")
 class Tables(Logger):
     """Graphcore's training.csv and evaluation.csv, and a picture of both when a run succeeds.
 
+    training.csv has further columns of ours after Graphcore's; a value that is not known is left empty.
     A resumed run appends to its tables.
     """
 
@@ -33,6 +45,7 @@ class Tables(Logger):
         self._folder = folder
         self._columns = columns
         self._training = {**_BEFORE_METRICS, **columns.training, **_AFTER_METRICS}
+        self._training |= {name: name for name in _OURS}
         self._evaluation = (*_BEFORE_RESULTS, *columns.evaluation)
         _begin_table(folder / "training.csv", self._training, resume_step)
         _begin_table(folder / "evaluation.csv", self._evaluation, resume_step)
@@ -57,12 +70,16 @@ class Tables(Logger):
             file.write(_line(values))
 
 
-def _begin_table(path: Path, columns: Iterable[str], resume_step: int | None) -> None:
-    """Begin the table, or cut it after the resumed step; an earlier phase's table is renamed."""
+def _begin_table(path: Path, columns: Collection[str], resume_step: int | None) -> None:
+    """Begin the table, or cut it after the resumed step; an earlier phase's table is renamed.
+
+    Rows that an earlier version wrote, with fewer columns, are continued with empty ones.
+    """
     lines = [_line(columns)]
     if path.exists() and resume_step is not None:
         rows = curves.read_table(path)
-        lines += [_line(row.values()) for row in rows if int(row["step"]) <= resume_step]
+        kept = [row for row in rows if int(row["step"]) <= resume_step]
+        lines += [_line(row.get(name, "") for name in columns) for row in kept]
     elif path.exists():
         number = len(list(path.parent.glob(f"{path.stem}*.csv")))
         path.rename(path.with_suffix(f".{number}.csv"))

@@ -12,6 +12,7 @@ from bertdata.io.terminal import say, say_text
 from trainer.collectives.examine import examine_launchers, find_version
 from trainer.config.settings import Config
 from trainer.devices.availability import Availability
+from trainer.devices.choice import PROCESSOR, choose_device
 from trainer.devices.examine import DEVICES, examine_device
 
 EXTRAS = {"tensorboard": "tensorboard", "wandb": "wandb", "mlperf_logging": "mllog", "matplotlib": "pictures"}
@@ -31,21 +32,30 @@ def diagnose(device: str | None, *, as_json: bool) -> None:
         groups |= {"launcher": examine_launchers(), "log": _logs(), "machine": _machine()}
     default = Config.of().run.device
     has_torch = find_spec("torch") is not None
-    best = next((one for one in devices if one.there and one.name != default), devices[0])
-    workers = f" --dist --world-size {best.count}" if best.count > 1 else ""
-    command = f"python -m trainer pretrain --device {best.name}{workers} ..."
+    best = device or (choose_device(Config.of()).name if has_torch else None)
+    count = next((one.count for one in devices if one.name == best), 1)
+    workers = f" --dist --world-size {count}" if count > 1 else ""
+    command = f"python -m trainer pretrain --device {best}{workers} ..."
     if as_json:
         found = {group: [asdict(finding) for finding in findings] for group, findings in groups.items()}
-        choice = {"best": best.name, "command": command} if has_torch else {"best": None, "command": None}
+        choice = {"best": best, "command": command} if has_torch else {"best": None, "command": None}
         say_text(json.dumps(found | {"default": default} | choice, indent=1))
     else:
         _print(groups)
-        if has_torch:
-            say("", f"Without --device a run uses {default}. The best device here:", f"  {command}")
+        if best:
+            say("", _use(best, device), f"  {command}")
     if not has_torch:
         raise MissingExtraError(
             f"torch is not installed, so nothing can be trained here; {install_extra('train')}"
         )
+
+
+def _use(best: str, device: str | None) -> str:
+    """The line before the command: a run on the asked device, or without --device."""
+    if device:
+        return f"A run on {device}:"
+    why = "since no accelerator is there" if best == PROCESSOR else "the accelerator that is there"
+    return f"Without --device a run uses {best}, {why}:"
 
 
 def _print(groups: dict[str, list[Availability]]) -> None:

@@ -4,6 +4,7 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import SettingsError
@@ -14,10 +15,13 @@ from trainer.data.forms import Form
 from trainer.data.loader import Loader
 from trainer.data.sizes import examples_per_row
 from trainer.devices.device import Device
+from trainer.devices.peaks import find_peak
 from trainer.errors import StopRequested, WorkerLost
+from trainer.report.pace import Hardware
 from trainer.report.reporter import Reporter, make_reporter
 from trainer.report.tables import is_evaluated
 from trainer.run.checkpoint import State, new_state
+from trainer.run.compile_times import CompileTimes
 from trainer.run.divide import divide
 from trainer.run.evaluate import Evaluation, reached
 from trainer.run.pending_updates import PendingUpdates
@@ -85,12 +89,17 @@ def train_phase(runtime: Runtime, data: OpenedDataset, shape: ModelConfig | None
     form = runtime.form(data, plan.batch_size, runtime.copies * plan.accumulation)
     loader = make_loader(runtime, data, plan, form, training.state)
     is_resumed = training.start_point.startswith("resumed")
+    described = runtime.device.describe()
     report = make_reporter(
-        config, runtime.task.columns, rank=workers.rank, resume_step=plan.start if is_resumed else None
+        config,
+        runtime.task.columns,
+        rank=workers.rank,
+        resume_step=plan.start if is_resumed else None,
+        hardware=Hardware(devices=workers.size * runtime.device.replicas, peak=find_peak(described)),
     )
     signals, profile = stop_signals(workers), profiled(runtime, calls)
     with closing(loader), report, signals, training, profile as count_update:
-        announce(runtime, training, data, plan, form)
+        announce(runtime, training, data, plan, form, described)
         report.begin()
         owed = is_resumed and evaluation is not None and owes_evaluation(runtime, training.state, plan)
         stopped = make_updates(
@@ -130,7 +139,10 @@ def make_updates(
     evaluates_first: the run before ended without the evaluation of its last update.
     """
     config, device, stopping = runtime.config, runtime.device, runtime.workers.stopping
-    pending = PendingUpdates(runtime, training.strategy, report, examples=plan.examples, step=plan.start)
+    pending = PendingUpdates(
+        runtime, training, report, waited=lambda: loader.waited, examples=plan.examples, step=plan.start
+    )
+    compile_times = CompileTimes(device, runtime.log)
     saved, last, stopped = plan.start, plan.last, False
     try:
         if evaluation and evaluates_first:
@@ -142,8 +154,9 @@ def make_updates(
             stopping.check(exchanges=True)  # a strategy may check between micro-batches too
             updates = [next(loader) for _ in range(device.updates_per_call)]
             before = training.state
-            for update, sums in zip(updates, training.update(updates), strict=True):
-                pending.add(sums, training.learning_rate, update.position.epoch)
+            made, compile_seconds = compile_times.measure(updates, partial(training.update, updates))
+            for update, sums in zip(updates, made, strict=True):
+                pending.add(update, sums, training.learning_rate, compile_seconds / len(updates))
                 training.advance(update.position, plan.examples)
             count_update()
             step, trained = training.state.step, training.state.trained
@@ -249,7 +262,12 @@ def make_loader(
 
 
 def announce(
-    runtime: Runtime, training: Training, data: OpenedDataset, plan: UpdatePlan, form: Form[Batch]
+    runtime: Runtime,
+    training: Training,
+    data: OpenedDataset,
+    plan: UpdatePlan,
+    form: Form[Batch],
+    described: str,
 ) -> None:
     """Log the start point, the planned updates, the micro-batches' sizes, the model and the device."""
     device = runtime.device
@@ -266,7 +284,7 @@ def announce(
     runtime.log(f"micro-batches: {form.describe()}")
     if runtime.division.stages > 1 and form.has_lengths:
         runtime.log("sequence lengths vary: micro-batches of an update are padded to the longest of them")
-    runtime.log(f"{training.parameters:,} weights; {device.describe()}")
+    runtime.log(f"{training.parameters:,} weights; {described}")
     compiling = (
         ", which compiles the model, as does the first micro-batch of each other size"
         if device.compiles or device.compiles_always

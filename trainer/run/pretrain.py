@@ -16,9 +16,11 @@ from trainer.config.section import check
 from trainer.config.settings import Config
 from trainer.data.opening import data_warnings, describe_phase, for_training
 from trainer.data.sizes import examples_per_row
+from trainer.devices.choice import on_device
 from trainer.devices.registry import find_device
 from trainer.run.evaluate import evaluate
 from trainer.run.evaluation_warnings import warnings_of_training
+from trainer.run.path_check import require_paths
 from trainer.run.phase import count_calls, train_phase
 from trainer.run.runtime import Runtime, begin
 from trainer.run.start_point import is_phase_over
@@ -36,12 +38,9 @@ def pretrain(phases: Sequence[Config]) -> None:
         raise SettingsError(f"task is {task}: that is learned by python -m trainer finetune")
     if not phases[0].run.do_train:
         return evaluate(phases[-1])
-    for config in phases:
-        if not config.data.generated_data:
-            config.require("train_data")
-        if not config.run.compile_only:
-            config.require("output_dir")
+    require_paths(phases)
     runtime = begin(phases[0])
+    phases = [on_device(config, runtime.device.name) for config in phases]
     with ExitStack() as locks:
         runtime.share(lambda: lock_outputs(phases, locks))
         train_phases(runtime, phases)

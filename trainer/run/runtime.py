@@ -19,6 +19,7 @@ from trainer.data.batches import Batch
 from trainer.data.bins import check_bins
 from trainer.data.forms import Form, make_evaluation_form, make_form
 from trainer.data.load_packing import LoadPacking
+from trainer.devices.choice import Choice, choose_device, on_device
 from trainer.devices.device import Device
 from trainer.devices.registry import find_device
 from trainer.errors import ReportedError
@@ -115,6 +116,7 @@ class Runtime:
 
     def changed(self, config: Config) -> "Runtime":
         """The runtime with another configuration, and its task."""
+        config = on_device(config, self.device.name)
         return replace(self, config=config, task=find_task(config, self.device))
 
     def log(self, message: str) -> None:
@@ -153,10 +155,14 @@ def begin(config: Config) -> Runtime:
 
 
 def connect(config: Config) -> Runtime:
-    """The runtime of this process, connected with the other workers."""
-    device = find_device(config, find_local_rank())
-    torch.use_deterministic_algorithms(config.run.deterministic)
+    """The runtime of this process, connected with the other workers; its configuration names the device."""
+    chosen = choose_device(config)
+    device = find_device(on_device(config, chosen.name), find_local_rank())
     rank, size = find_rank()
+    if rank == 0 and config.run.device != device.name:
+        say_error(f"trainer: device auto: {_described(chosen, device)}")
+    config = device.config
+    torch.use_deterministic_algorithms(config.run.deterministic)
     if rank == 0 and size > 1:
         say_error(f"trainer: connecting {size} workers")
     workers = find_collective(config.run.collective, device)
@@ -168,6 +174,14 @@ def connect(config: Config) -> Runtime:
             SettingsError(f"{found}: start as many workers, or, without a launcher, give --dist")
         )
     return runtime
+
+
+def _described(chosen: Choice, device: Device) -> str:
+    """The choice in words: why it is the processor, or the accelerator's own description."""
+    if chosen.reason:
+        return f"{chosen.name}, since {chosen.reason}"
+    name, _, about = device.describe().partition(": ")
+    return f"{name} ({about})"
 
 
 def find_model_config(

@@ -1,12 +1,12 @@
 """The start point of a run, from the settings and the content of the output directory."""
 
-from pathlib import Path
 from typing import Any
 
 from bertdata.errors import DatasetError, MissingInputError, SettingsError
 from trainer.config.settings import Config
 from trainer.run.checkpoint import State, choose_checkpoint, find_checkpoints, read_state
 from trainer.run.checkpoint_source import open_checkpoint
+from trainer.run.path_check import find_used, in_use
 from trainer.run.resume_check import check_fits, check_position
 
 
@@ -42,10 +42,9 @@ def find_start_point(config: Config, fresh: State) -> tuple[str, str]:
     follows = bool(config.run.phase2 and there) and read_state(there[max(there)]).phase == 1
     if follows and config.run.start_from_ckpt:
         return "weights", config.run.start_from_ckpt
-    used = [name for name in ("checkpoints", "training.csv") if (Path(output_dir) / name).exists()]
+    used = find_used(output_dir)
     if there or (used and not resuming):
-        found = f"is in use: holds {used[0]}"
-        raise DatasetError(f"{output_dir}: {found}; give --resume to continue there, or another --output-dir")
+        raise in_use(output_dir, used[0])
     return ("weights", config.run.start_from_ckpt) if config.run.start_from_ckpt else ("new", "")
 
 

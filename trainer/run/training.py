@@ -8,6 +8,7 @@ from torch import Tensor
 
 from bertdata.errors import BertDataError, StorageError
 from bertdata.io.terminal import say_error
+from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
 from trainer.data.loader import Update
@@ -103,9 +104,14 @@ class Training:
         self.state = replace(self.state, step=step, trained=trained, position=position)
 
     @property
+    def shape(self) -> ModelConfig:
+        """The shape of the whole model."""
+        return self._model.config
+
+    @property
     def parameters(self) -> int:
         """The number of trained values."""
-        model = self._runtime.empty_model(self._model.config)
+        model = self._runtime.empty_model(self.shape)
         return sum(weight.numel() for weight in model.parameters())
 
     def release(self) -> None:

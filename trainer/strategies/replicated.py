@@ -53,6 +53,10 @@ class Replicated(Strategy):
     def read_skipped(self) -> int:
         return self._step.read_skipped()
 
+    @property
+    def gradient_norm(self) -> Tensor | None:
+        return self._step.gradient_norm
+
     def update(
         self, updates: Sequence[Sequence[Batch]], learning_rate: float, first: UpdateNumber
     ) -> list[Tensor]:

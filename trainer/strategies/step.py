@@ -24,9 +24,16 @@ _DIVERGED = "the training has diverged: use another precision, or a smaller lear
 
 
 class Step(Protocol):
-    """The end of an update; ``applied`` counts the updates that changed the weights."""
+    """The end of an update; ``applied`` counts the updates that changed the weights.
+
+    gradient_norm: the global norm of the last update's gradients before clipping, 0-dim on the device; None
+    where the step computes none.
+    """
 
     applied: int
+
+    @property
+    def gradient_norm(self) -> Tensor | None: ...
 
     def take(self, gradients: list[Tensor], rate: float, number: int) -> None:
         """Change the weights by the averaged gradients, still multiplied by the loss scale.
@@ -51,6 +58,7 @@ class OptimiserStep:
 
     def __init__(self, config: Config, device: Device, optimiser: torch.optim.Optimizer) -> None:
         self.applied = 0
+        self.gradient_norm: Tensor | None = None
         self._device = device
         self._optimiser = optimiser
         clips = config.update.clipping_point == "per_update" and not device.clips_in_step
@@ -58,7 +66,7 @@ class OptimiserStep:
 
     def take(self, gradients: list[Tensor], rate: float, number: int) -> None:
         if self._max_norm is not None:
-            self._device.clip_(gradients, self._max_norm)
+            self.gradient_norm = self._device.clip_(gradients, self._max_norm)
         for group in self._optimiser.param_groups:
             group["lr"] = rate
         self._optimiser.step()
@@ -83,7 +91,8 @@ class Counts(NamedTuple):
 
     applied: those that changed the weights, of the phase. made, skipped: since the start of this process.
     in_a_row: skipped since the last applied one. failed: the first update, counted like ``made``, whose
-    skipping ends the training, else 0; norm: its gradients', scale: its loss scale.
+    skipping ends the training, else 0; norm: its gradients', scale: its loss scale. last_norm: the gradients'
+    of the last update.
     """
 
     applied: Tensor
@@ -93,6 +102,7 @@ class Counts(NamedTuple):
     failed: Tensor
     norm: Tensor
     scale: Tensor
+    last_norm: Tensor
 
     def add(self, overflow: Tensor, norm: Tensor, scale: LossScale) -> None:
         """Count one update and adjust the loss scale."""
@@ -115,6 +125,7 @@ def clip_and_step(
     if plan.skips or plan.max_norm is not None:
         norm = plan.norms.all([gradient for tensors, _ in groups for gradient in tensors.gradients])
         norm = norm if scale.is_one else norm / scale.value
+        counts.last_norm.copy_(norm)
     if plan.max_norm is not None:
         assert norm is not None
         divisor = (norm / plan.max_norm).clamp(min=1.0)
@@ -166,6 +177,11 @@ class FunctionStep:
         self._rate.fill_(rate)
         groups = self._optimiser.tensors(self._chunk)
         self._function(groups, self._rate, self._counts, self._scale, self._plan)
+
+    @property
+    def gradient_norm(self) -> Tensor | None:
+        has_norm = self._plan.skips or self._plan.max_norm is not None
+        return self._counts.last_norm if has_norm and self._first is not None else None
 
     @property
     def applied(self) -> int:

@@ -131,6 +131,11 @@ class Strategy(ABC):
         """
         return 0
 
+    @property
+    def gradient_norm(self) -> Tensor | None:
+        """The norm of the last update's gradients before clipping, on the device; None if not computed."""
+        return None
+
     def fetch(self) -> None:  # noqa: B027 - most devices have the newest weights there
         """Copy the newest weights into the model's parameters, where the device keeps them elsewhere."""
 
@@ -162,6 +167,10 @@ class SplitStrategy(Strategy):
 
     def read_skipped(self) -> int:
         return self._step.read_skipped()
+
+    @property
+    def gradient_norm(self) -> Tensor | None:
+        return self._step.gradient_norm
 
     @abstractmethod
     def weight_parts(self) -> Sequence[Part]:

@@ -64,7 +64,7 @@ def test_values_may_stand_apart_from_their_flags():
         (["--steps=1.5"], "--steps is '1.5', expected the type integer"),
         (["--steps=0"], "steps is 0, expected 1 or more"),
         (["--wandb=perhaps"], "--wandb is 'perhaps', expected the type boolean"),
-        (["--device=gpu"], "device is 'gpu', expected one of cpu, cuda, hpu, ipu, xla"),
+        (["--device=gpu"], "device is 'gpu', expected one of auto, cpu, cuda, hpu, ipu, xla"),
         (["--clipping=maybe"], "clipping is 'maybe', expected one of usual, none, per_micro_batch"),
         (["--base-learning-rate=nan"], "learning_rate is nan, expected a finite number"),
         (["--base-learning-rate=0"], "learning_rate is 0, expected more than 0"),
@@ -189,4 +189,4 @@ def test_a_misspelt_choice_names_the_nearest(arguments, nearest):
 
 
 def test_a_choice_that_is_like_none_names_no_nearest():
-    assert refusal(["--device=gpu"]) == "device is 'gpu', expected one of cpu, cuda, hpu, ipu, xla"
+    assert refusal(["--device=gpu"]) == "device is 'gpu', expected one of auto, cpu, cuda, hpu, ipu, xla"

@@ -36,8 +36,9 @@ from trainer.data.evaluation import evaluation_batches
 from trainer.data.forms import RowForm
 from trainer.data.generated import GeneratedData, generated_data
 from trainer.data.loader import Loader
-from trainer.data.opening import describe_phase, for_training, open_for_training, split_paths
+from trainer.data.opening import describe_phase, for_training, open_for_training
 from trainer.data.order import Order, Position, numbers
+from trainer.data.paths import split_paths
 from trainer.data.prefetcher import Prefetcher
 from trainer.tasks.pretraining import Pretraining
 

@@ -5,6 +5,7 @@ import warnings
 from copy import deepcopy
 from dataclasses import replace
 from functools import partial
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -21,7 +22,9 @@ from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
 from trainer.devices.cuda import _NAMES, Cuda
 from trainer.devices.cuda_attention import KERNELS
+from trainer.devices.cuda_losses import cross_entropy
 from trainer.model.bert import BertForPreTraining
+from trainer.strategies.split.fit import can_split
 from trainer.tasks.pretraining import Pretraining, pretraining_loss
 from trainer.tasks.task import Outcome
 
@@ -248,6 +251,63 @@ def test_batches_are_pinned_in_the_loaders_thread_and_copied_without_waiting(cal
     monkeypatch.setattr(torch.Tensor, "to", copy)
     made.move(examples)
     assert copies == [(torch.device("cuda", 1), {"non_blocking": True})] * 7
+
+
+@pytest.fixture
+def tools(monkeypatch) -> None:
+    """Triton and a C compiler, as far as they are looked for."""
+    monkeypatch.setattr("trainer.devices.cuda.find_spec", lambda name: name)
+    monkeypatch.setattr("shutil.which", lambda name: f"/usr/bin/{name}")
+
+
+@pytest.mark.usefixtures("tools")
+@pytest.mark.parametrize(
+    ("settings", "compiles"),
+    [
+        ({}, True),
+        ({"compile": True}, True),
+        ({"compile": False}, False),
+        ({"strategy": "replicated"}, True),
+        ({"strategy": "sharded"}, False),
+        ({"plan": "plan.json"}, False),
+        ({"task": "squad"}, False),
+        ({"task": "squad", "compile": True}, True),
+    ],
+)
+def test_pre_training_is_compiled_unless_told_otherwise(calls, settings, compiles):
+    made = device(**settings)
+    assert made.compiles is compiles
+    assert made.describe().endswith(", compiled" if compiles else ", not compiled")
+
+
+@pytest.mark.usefixtures("tools")
+@pytest.mark.parametrize(
+    ("missing", "reason"),
+    [
+        (("trainer.devices.cuda.find_spec",), "not compiled: Triton is not installed"),
+        (("shutil.which",), "not compiled: there is no C compiler"),
+    ],
+)
+def test_what_compiling_lacks_is_said(calls, monkeypatch, missing, reason):
+    for name in missing:
+        monkeypatch.setattr(name, lambda _: None)
+    assert device().describe().endswith(reason)
+    assert device(compile=True).compiles
+
+
+@pytest.mark.usefixtures("tools")
+def test_a_model_that_is_split_is_not_compiled_though_it_would_be(calls):
+    """A plan may divide the model after the device is there; --compile itself is refused then."""
+    workers = SimpleNamespace(name="torch_distributed", size=2)
+    assert can_split(device(), workers)
+    assert not can_split(device(compile=True), workers)
+
+
+def test_the_end_of_an_update_is_fused_and_weights_are_cast_once_but_for_graphs(calls):
+    assert device(compile=True).fused_step
+    assert device(compile=True).casts_once
+    assert not device(cuda_graphs=True).casts_once
+    assert device().row_losses is cross_entropy
 
 
 def test_compile_keeps_shapes_and_says_so(calls):

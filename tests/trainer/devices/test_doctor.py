@@ -18,6 +18,7 @@ from tests.support.training_runs import Trainer, refuse
 from trainer.collectives import examine as launchers
 from trainer.collectives.examine import examine_launchers
 from trainer.devices.availability import Availability
+from trainer.devices.choice import Choice
 from trainer.devices.examine import DEVICES, examine_device
 from trainer.run import doctor
 
@@ -32,6 +33,8 @@ def pretend(monkeypatch, **found: Availability) -> None:
     """Replace the known devices by these findings."""
     monkeypatch.setattr(doctor, "DEVICES", dict.fromkeys(found))
     monkeypatch.setattr(doctor, "examine_device", lambda name: found[name])
+    best = next((name for name, one in found.items() if one.there and name != "cpu"), "cpu")
+    monkeypatch.setattr(doctor, "choose_device", lambda config: Choice(best))
 
 
 CPU, GPUS = Availability("cpu", True, "slow"), Availability("cuda", True, "8 x fast", count=8)
@@ -48,7 +51,7 @@ def test_the_table_tells_of_devices_launchers_logs_and_machine_in_80_columns(tra
     rows = {match[1]: match[2] for line in lines if (match := re.match(r"[a-z ]{10}(\w+) +(yes|no)  ", line))}
     assert {*DEVICES, "torchrun", "horovodrun", "poprun", "wandb", "cores", "memory", "kernels"} <= set(rows)
     assert (rows["cpu"], rows["torchrun"], rows["kernels"]) == ("yes",) * 3
-    assert "Without --device a run uses cpu." in lines[-2]
+    assert lines[-2] == "Without --device a run uses cpu, since no accelerator is there:"
     assert lines[-1].startswith("  python -m trainer pretrain --device ")
 
 
@@ -56,7 +59,7 @@ def test_json_says_the_same(trainer):
     found = json.loads(trainer("doctor", "--json").out)
     assert [one["name"] for one in found["device"]] == list(DEVICES)
     assert found["device"][0]["there"] is True
-    assert found["default"] == "cpu"
+    assert (found["default"], found["best"]) == ("auto", "cpu")
     for group in ("device", "launcher", "log", "machine"):
         for one in found[group]:
             assert set(one) == {"name", "there", "found", "missing", "count"}
@@ -65,9 +68,14 @@ def test_json_says_the_same(trainer):
 
 def test_the_best_device_is_told_with_what_to_type(trainer, monkeypatch):
     pretend(monkeypatch, cpu=CPU, cuda=GPUS, hpu=Availability("hpu", True, "also"))
-    assert trainer("doctor").out.splitlines()[-1] == (
-        "  python -m trainer pretrain --device cuda --dist --world-size 8 ..."
-    )
+    assert trainer("doctor").out.splitlines()[-2:] == [
+        "Without --device a run uses cuda, the accelerator that is there:",
+        "  python -m trainer pretrain --device cuda --dist --world-size 8 ...",
+    ]
+    assert trainer("doctor", "--device=hpu").out.splitlines()[-2:] == [
+        "A run on hpu:",
+        "  python -m trainer pretrain --device hpu ...",
+    ]
     pretend(monkeypatch, cpu=CPU, cuda=Availability("cuda", False, "no GPU", "buy one"))
     outcome = trainer("doctor")
     assert outcome.out.splitlines()[-1] == "  python -m trainer pretrain --device cpu ..."
@@ -195,7 +203,7 @@ sys.exit(main({list(words)!r}))
 @pytest.mark.parametrize(
     "command",
     [
-        ["pretrain", "--train-data=x", "--output-dir=y"],
+        ["pretrain", "--generated-data", "--output-dir=y"],
         ["evaluate", "--eval-data=x", "--output-dir=y"],
         ["convert", "x", "y"],
     ],

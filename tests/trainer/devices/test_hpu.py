@@ -142,6 +142,7 @@ def calls(dataset: Path, place: Path) -> list[dict[str, object]]:
         found.append(one(name, *flags, environment=environment, **settings))
     found.append(one("compiled eagerly", "--mode=eager", "--compile", "--steps-this-run=1"))
     found.append(one("compile only", "--compile-only"))
+    found.append(one("auto", "--device=auto", "--mode=lazy", "--steps-this-run=1"))
     for mode in ("lazy", "graph"):
         found.append(one(f"both phases, {mode}", *BOTH, f"--mode={mode}"))
         first = words(dataset, place, f"each phase, {mode}", *BOTH, *FIRST, f"--mode={mode}")
@@ -244,6 +245,13 @@ def _kind(line: str) -> str:
 def test_the_calls_of_a_short_run_are_those_of_the_golden_file(scenes, mode):
     scenes.run(mode)
     scenes.compare(GOLDEN[mode], mode)
+
+
+def test_device_auto_takes_the_card_in_the_configured_mode(scenes):
+    assert scenes.status("auto") == 0, scenes.said("auto")
+    first = scenes.said("auto").splitlines()[0]
+    assert first.startswith("trainer: device auto: hpu (GAUDI2, habana_frameworks stand-in, ")
+    assert first.endswith(", mode lazy)")
 
 
 def test_habanas_older_name_of_lazy_mode_means_it(scenes):

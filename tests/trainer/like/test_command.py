@@ -103,6 +103,10 @@ def test_the_absence_of_the_programs_device_is_an_error_that_names_the_way_aroun
     said = capsys.readouterr().err
     assert "the program runs on hpu, which is not there" in said
     assert "-- --device cpu" in said
+    assert main(["like", "habana/demo_bert.py", *HABANA, "--", "--device=auto"]) == 2
+    said = capsys.readouterr().err
+    assert "which is not there" not in said
+    assert said.endswith("trainer: error: a: no such file or directory\n")  # the data come next
 
 
 def test_a_line_says_what_was_understood(capsys):

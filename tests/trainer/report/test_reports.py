@@ -20,7 +20,9 @@ from trainer.config.settings import Config
 from trainer.report import reporter as reporter_module
 from trainer.report.curves import draw_curves
 from trainer.report.log_records import EvaluationRecord, Logger, StepRecord, Values
+from trainer.report.pace import Hardware
 from trainer.report.reporter import Reporter, make_reporter
+from trainer.report.terminal import in_words
 from trainer.tasks.pretraining import Pretraining, PretrainingEvaluation
 
 COLUMNS = Pretraining.columns
@@ -61,6 +63,11 @@ def record(step: int, **changes) -> StepRecord:
         "learning_rate": 0.001 * step,
         "seconds": 0.5,
         "sequences": 32,
+        "tokens": 3200,
+        "operations": 2e12,
+        "data_wait": 0.05,
+        "gradient_norm": 0.75,
+        "memory_gib": 2.5,
     }
     return StepRecord(step=step, **values | changes)
 
@@ -165,6 +172,73 @@ def test_the_speed_of_a_row_is_that_of_its_timed_updates():
     assert (row["seconds_per_update"], row["sequences_per_second"]) == (0.75, 64 / 1.5)
 
 
+def test_tokens_operations_and_waiting_are_those_of_the_timed_updates():
+    recorder = Recorder()
+    hardware = Hardware(devices=2, peak=8e12)
+    reporter = Reporter([recorder], log_every=8, hardware=hardware, clock=Clock())
+    for step in range(1, 9):
+        slow = {"seconds": 100.0, "tokens": 1, "data_wait": 50.0}
+        reporter.step(record(step, **(slow if step <= 6 else {"tokens": 100 * step})))
+    (row,) = recorder.rows
+    assert (row["tokens_per_second"], row["data_wait_share"]) == (1500.0, 0.1)
+    assert (row["tflops"], row["peak_share"]) == (2.0, 0.25)  # of each device
+
+
+def test_an_unknown_card_has_no_share_of_a_peak_and_a_run_without_tokens_no_rate_of_them():
+    recorder = Recorder()
+    reporter = Reporter([recorder], log_every=7, clock=Clock())
+    for step in range(1, 15):
+        reporter.step(record(step, tokens=3200 if step <= 7 else 0))
+    known, unknown = recorder.rows
+    assert "tflops" in known
+    assert not {"peak_share"} & set(known)
+    assert not {"tokens_per_second", "tflops", "data_wait_share"} & set(unknown)
+
+
+def test_the_gradient_norm_of_a_row_is_that_of_its_last_update():
+    recorder = Recorder()
+    reporter = Reporter([recorder], log_every=2, clock=Clock())
+    for step, norm in enumerate((None, 3.0, 4.0, None), 1):
+        reporter.step(record(step, gradient_norm=norm))
+    assert recorder.rows[0]["gradient_norm"] == 3.0
+    assert "gradient_norm" not in recorder.rows[1]
+
+
+def test_plain_lines_tell_the_share_of_the_peak_and_the_time_left(tmp_path, capsys):
+    config = Config.of(output_dir=str(tmp_path), steps=1447, log_every=7, no_logs=True)
+    reporter = make_reporter(config, COLUMNS, rank=0, hardware=Hardware(devices=1, peak=8e12), clock=Clock())
+    for step in range(1, 8):
+        reporter.step(record(step))
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.endswith("64.0 sequences/s  6,400 tokens/s  50% of peak  12 min left")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0.4, "0 s"),
+        (59.4, "59 s"),
+        (61.0, "1 min"),
+        (3599.0, "1 h 0 min"),
+        (11_100.0, "3 h 5 min"),
+        (187_000.0, "2 d 3 h"),
+    ],
+)
+def test_times_are_told_in_one_or_two_units(seconds, words):
+    assert in_words(seconds) == words
+
+
+def test_a_table_of_an_earlier_version_is_continued(tmp_path):
+    head = "step,iteration,epoch,lr,mlm_loss,nsp_loss,mlm_acc,nsp_acc,iter_time,samples_per_sec,total_time"
+    (tmp_path / "training.csv").write_text(f"{head}\n1,1,0,0.001,6.5,0.5,0.25,0.75,0.5,,0.5\n")
+    for start in (2, 3):
+        report(tmp_path, range(start, start + 1), resume_step=start - 1)
+    lines = (tmp_path / "training.csv").read_text().splitlines()
+    assert [line.split(",")[0] for line in lines] == ["step", "1", "2", "3"]
+    assert lines[1].startswith("1,1,0,0.001,6.5,0.5,0.25,0.75,0.5,,0.5,")
+    assert len({line.count(",") for line in lines}) == 1
+
+
 def test_what_is_left_at_the_end_becomes_a_row():
     recorder = Recorder()
     train(Reporter([recorder], log_every=4, clock=Clock()), range(1, 7))
@@ -210,6 +284,12 @@ def test_dllogger_lines_have_nvidias_form(tmp_path):
             "learning_rate": 0.008,
             "average_training_time_step": 0.5,
             "average_perf_per_step": 64.0,
+            "tokens_per_second": 6400.0,
+            "tflops": 4.0,
+            "memory_gib": 2.5,
+            "gradient_norm": 0.75,
+            "data_wait": 0.05,
+            "data_wait_share": 0.1,
         },
     }
     assert list(rows[0]) == ["timestamp", "datetime", "elapsedtime", "type", "step", "data"]
@@ -217,6 +297,10 @@ def test_dllogger_lines_have_nvidias_form(tmp_path):
     assert lines[-1]["data"] == {
         "e2e_train_time": 4.0,
         "training_sequences_per_second": 64.0,
+        "training_tokens_per_second": 6400.0,
+        "training_tflops": 4.0,
+        "training_data_wait_share": 0.1,
+        "peak_memory_gib": 2.5,
         "final_loss": 0.0,
         "raw_train_time": 4.0,
     }
@@ -229,14 +313,15 @@ def test_dllogger_lines_go_where_json_summary_says(tmp_path):
     assert not (tmp_path / "run" / "dllogger.json").exists()
 
 
-def test_training_csv_has_graphcores_columns(tmp_path):
+def test_training_csv_has_graphcores_columns_then_ours(tmp_path):
     report(tmp_path, range(1, 8))
     lines = (tmp_path / "training.csv").read_text(encoding="utf-8").splitlines()
     assert lines[0] == (
-        "step,iteration,epoch,lr,mlm_loss,nsp_loss,mlm_acc,nsp_acc,iter_time,samples_per_sec,total_time"
+        "step,iteration,epoch,lr,mlm_loss,nsp_loss,mlm_acc,nsp_acc,iter_time,samples_per_sec,total_time,"
+        "tokens_per_second,tflops,peak_share,memory_gib,gradient_norm,data_wait,data_wait_share"
     )
-    assert lines[1] == "1,1,0,0.001,6.5,0.5,0.25,0.75,0.5,,0.5"
-    assert lines[7] == "7,7,0,0.007,0.5,0.5,0.25,0.75,0.5,64.0,3.5"
+    assert lines[1] == "1,1,0,0.001,6.5,0.5,0.25,0.75,0.5,,0.5,,,,2.5,0.75,0.05,"
+    assert lines[7] == "7,7,0,0.007,0.5,0.5,0.25,0.75,0.5,64.0,3.5,6400.0,4.0,,2.5,0.75,0.05,0.1"
     assert len(lines) == 8
 
 
@@ -248,7 +333,7 @@ def test_a_resumed_run_drops_rows_beyond_its_checkpoint_and_appends(tmp_path):
     rows = [line.split(",") for line in (tmp_path / "training.csv").read_text().splitlines()[1:]]
     assert [row[0] for row in rows] == [str(step) for step in range(1, 10)]
     times = [0.5 * count for count in (1, 2, 3, 4, 5, 1, 2, 3, 4)]  # of each process
-    assert [float(row[-1]) for row in rows] == times
+    assert [float(row[10]) for row in rows] == times
     assert len([line for line in dllogger_lines(tmp_path) if line["step"] == []]) == 2
 
 
@@ -335,11 +420,11 @@ def test_plain_lines_are_printed_where_there_is_no_terminal(tmp_path, capsys):
     reporter.evaluation(evaluation(7))
     reporter.close()
     assert capsys.readouterr().err.splitlines() == [
-        "step 7/7  loss 4.0000  mlm accuracy 0.2500  learning rate 7.000e-03  64.0 sequences/s",
+        "step 7/7  loss 4.0000  mlm accuracy 0.2500  lr 7.00e-03  64.0 sequences/s  6,400 tokens/s",
         "step 7: evaluated 100 examples: masked_lm_accuracy 0.25000 "
         "(always guessing the most frequent token: 0.12500), masked_lm_loss 6.0000, "
         "next_sentence_accuracy 0.50000",
-        "success after 0.0 s, 64.0 sequences/s",
+        "success after 0.0 s, 64.0 sequences/s, 6,400 tokens/s, 2.5 GiB",
     ]
 
 
@@ -356,9 +441,9 @@ reporter.close()
 """
 
 
-def test_a_terminal_shows_a_bar_with_loss_rate_speed_and_time_left():
+def shown_on_a_terminal(columns: int) -> bytes:
     parent, child = pty.openpty()
-    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "160", "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": str(columns), "PYTHONPATH": str(ROOT)}
     done = subprocess.Popen([forking_python(), "-c", BAR], stderr=child, cwd=ROOT, env=environment)
     os.close(child)
     shown = b""
@@ -366,10 +451,25 @@ def test_a_terminal_shows_a_bar_with_loss_rate_speed_and_time_left():
         shown += chunk
     os.close(parent)
     assert done.wait() == 0
-    for words in (b"8/8", b"loss 0.0000", b"learning rate 8.000e-03", b"64.0 sequences/s", b"0:00:00"):
+    return shown
+
+
+def test_a_terminal_shows_a_bar_with_loss_rate_speed_and_time_left():
+    shown = shown_on_a_terminal(160)
+    for words in (b"8/8", b"loss 0.0000", b"6,400 tokens/s", b"64.0 sequences/s", b"2.5 GiB", b"0:00:00"):
+        assert words in shown
+    for words in (b"lr 8.00e-03", b"gradient norm 0.750"):
         assert words in shown
     assert b"step 8: evaluated 100 examples" in shown
     assert b"success after" in shown
+
+
+def test_a_narrow_terminal_shows_the_loss_and_the_tokens_first():
+    shown = shown_on_a_terminal(80)
+    for words in (b"8/8", b"loss 0.0000", b"6,400 tokens/s", b"0:00:00"):
+        assert words in shown
+    for words in (b"sequences/s  ", b"GiB  ", b"lr "):
+        assert words not in shown
 
 
 def _read(parent: int) -> bytes:
@@ -590,4 +690,4 @@ def test_columns_are_graphcores(tmp_path):
     report(tmp_path, range(1, 2))
     wanted = "step iteration epoch lr mlm_loss nsp_loss mlm_acc nsp_acc iter_time samples_per_sec total_time"
     (head, *_) = (tmp_path / "training.csv").read_text(encoding="utf-8").splitlines()
-    assert head.split(",") == wanted.split()
+    assert head.split(",")[:11] == wanted.split()

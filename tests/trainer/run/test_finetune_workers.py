@@ -21,7 +21,8 @@ PREDICTED = {
     "squad": ("predictions.json", "nbest_predictions.json"),
     "classification": ("predictions.tsv",),
 }
-TIMES = {"iter_time", "samples_per_sec", "total_time"}
+TIMES = {"iter_time", "samples_per_sec", "total_time", "tokens_per_second", "tflops"}
+TIMES |= {"peak_share", "memory_gib", "data_wait", "data_wait_share"}
 
 
 @pytest.fixture
@@ -44,7 +45,7 @@ def rows(run):
     """The rows of training.csv, without times."""
     with (run / "training.csv").open(encoding="utf-8") as file:
         return [
-            {name: float(value) for name, value in row.items() if name not in TIMES}
+            {name: float(value) for name, value in row.items() if value and name not in TIMES}
             for row in csv.DictReader(file)
         ]
 

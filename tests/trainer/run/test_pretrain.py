@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import threading
@@ -908,6 +909,7 @@ def test_a_first_update_that_compiles_and_a_checkpoint_that_is_read_are_said(
     outcome = trainer(*run, "--steps-this-run=1")
     assert outcome.status == 0, outcome.err
     assert "making the first update, which compiles the model" in outcome.err
+    assert re.search(r"^trainer: compiled for [\d,]+ tokens in \d+ s$", outcome.err, re.MULTILINE)
     path = find_checkpoints(str(tmp_path))[1]
     assert f"trainer: reading {path}\n" in trainer(*run, "--resume").err
 

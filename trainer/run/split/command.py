@@ -44,6 +44,7 @@ def run(arguments: list[str]) -> None:
     if path:
         plan = _read(path, config, given.devices)
     else:
+        config = _with_device(config)
         hardware = find_hardware(given.hardware, config)
         plan = _make(config, given.devices, hardware)
     if config.split.save_plan:
@@ -91,6 +92,15 @@ def _configured(given: argparse.Namespace, rest: list[str]) -> Config:
     if given.devices is None:  # RaNNC's name, or the workers that the run is to have
         given.devices = config.run.world_size
     return config
+
+
+def _with_device(config: Config) -> Config:
+    """The configuration with the device that the layers are timed on, if they are."""
+    if not config.split.profile_layers:
+        return config
+    from trainer.devices.choice import choose_device, on_device  # imports torch
+
+    return on_device(config, choose_device(config).name)
 
 
 def _model(config: Config) -> ModelConfig | None:

@@ -1,0 +1,69 @@
+"""Compiling: a line for each size of a micro-batch, and no part of the speed."""
+
+import time
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from tests.support.training_runs import words
+from trainer.report.reporter import Reporter
+from trainer.run.compile_times import CompileTimes
+from trainer.run.pending_updates import _seconds_of_one
+
+
+def update(*sizes: int) -> SimpleNamespace:
+    return SimpleNamespace(batches=[SimpleNamespace(input_ids=torch.zeros(size)) for size in sizes])
+
+
+@pytest.fixture
+def clock(monkeypatch) -> SimpleNamespace:
+    """The time, which passes only when it is told to."""
+    now = SimpleNamespace(seconds=0.0)
+    monkeypatch.setattr(time, "perf_counter", lambda: now.seconds)
+    return now
+
+
+def test_each_size_is_told_once_with_its_seconds(clock):
+    lines = list[str]()
+    times = CompileTimes(SimpleNamespace(compiles=True), lines.append)
+
+    def make() -> str:
+        clock.seconds += 12.4
+        return "made"
+
+    assert times.measure([update(29_568, 29_952), update(29_568)], make) == ("made", pytest.approx(12.4))
+    assert times.measure([update(29_952)], make) == ("made", 0.0)
+    assert times.measure([update(512)], make) == ("made", pytest.approx(12.4))
+    assert lines == ["compiled for 29,568 and 29,952 tokens in 12 s", "compiled for 512 tokens in 12 s"]
+
+
+def test_nothing_is_told_of_a_model_that_is_not_compiled():
+    times = CompileTimes(SimpleNamespace(compiles=False), pytest.fail)
+    assert times.measure([update(8)], lambda: 3) == (3, 0.0)
+
+
+def test_the_seconds_of_an_update_are_those_of_the_ones_that_compiled_nothing():
+    assert _seconds_of_one(20.0, [12.0, 0.0, 0.0]) == pytest.approx(4.0)
+    assert _seconds_of_one(20.0, [12.0, 8.0]) == pytest.approx(10.0)
+    assert 0 < _seconds_of_one(11.9, [12.0, 0.0]) < 1e-5  # another worker was slower
+
+
+def test_a_runs_speed_is_that_of_updates_that_compile_nothing(trainer, training_set, tmp_path, monkeypatch):
+    compile_it = torch.nn.Module.compile
+    monkeypatch.setattr(torch.nn.Module, "compile", lambda self, **_: compile_it(self, backend="eager"))
+    monkeypatch.setattr("trainer.report.reporter.SETTLING_UPDATES", 0)
+    monkeypatch.setattr(CompileTimes, "measure", lambda self, updates, make: (make(), seconds.pop(0)))
+    seconds = [1e6, 0.0, 1e6, 0.0]
+    timed = list[tuple[int, bool]]()
+    step = Reporter.step
+
+    def note(self: Reporter, record) -> None:
+        timed.append((record.step, record.is_timed))
+        step(self, record)
+
+    monkeypatch.setattr(Reporter, "step", note)
+    run = words(training_set, tmp_path, "--num-hidden-layers=1", "--steps=4", "--compile", "--log-every=4")
+    outcome = trainer(*run)
+    assert outcome.status == 0, outcome.err
+    assert timed == [(1, False), (2, True), (3, False), (4, True)]

@@ -1,0 +1,35 @@
+"""The time that a device takes to compile, which is no part of the speed that is shown."""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from trainer.data.batches import Batch
+from trainer.data.loader import Update
+from trainer.devices.device import Device
+
+Made = TypeVar("Made")
+
+
+class CompileTimes:
+    """The sizes of micro-batches that a compiled model has had; each is compiled when it first comes."""
+
+    def __init__(self, device: Device, log: Callable[[str], None]) -> None:
+        self._device, self._log = device, log
+        self._sizes = set[int]()
+
+    def measure(self, updates: Sequence[Update[Batch]], make: Callable[[], Made]) -> tuple[Made, float]:
+        """What ``make`` returns, and the seconds of it that compiling took: all, if a size is new, else 0."""
+        if not self._device.compiles:
+            return make(), 0.0
+        batches = (batch for update in updates for batch in update.batches)
+        new = sorted({batch.input_ids.numel() for batch in batches} - self._sizes)
+        started = time.perf_counter()
+        made = make()
+        if not new:
+            return made, 0.0
+        seconds = time.perf_counter() - started
+        self._sizes.update(new)
+        listed = " and ".join(f"{size:,}" for size in new)
+        self._log(f"compiled for {listed} tokens in {seconds:.0f} s")
+        return made, seconds
