@@ -2,15 +2,16 @@
 
 import gc
 import os
+import re
 import signal
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
 
 from tests.support.object_stores import Store, clean_environment, gcs_emulator, s3_emulator
 from tests.support.paths import ROOT, find_kit
@@ -22,16 +23,29 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # of models so small threads only
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a shell's background; commands would keep it so
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-settings.register_profile("default", deadline=None, derandomize="CI" in os.environ, max_examples=25)
-settings.register_profile("more", settings.get_profile("default"), max_examples=100)  # make test-thorough
-settings.register_profile("thorough", settings.get_profile("default"), max_examples=1000)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+MISSING = [name for name in ("hypothesis", "jsonschema", "apache_beam") if find_spec(name) is None]
+"""Packages of tests alone that are not installed; the trainer's tests on a GPU do without."""
+NEEDS_MISSING = re.compile(rf"^(?:from|import) (?:{'|'.join(MISSING) or '(?!)'})\b", re.MULTILINE)
 
+if "hypothesis" not in MISSING:
+    from hypothesis import settings
+
+    settings.register_profile("default", deadline=None, derandomize="CI" in os.environ, max_examples=25)
+    settings.register_profile("more", settings.get_profile("default"), max_examples=100)  # make test-thorough
+    settings.register_profile("thorough", settings.get_profile("default"), max_examples=1000)
+    settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 COLLECTED = pytest.StashKey[list[str]]()
 """All tests that were collected, before any is left out."""
 LEFT_OUT = pytest.StashKey[dict[str, int]]()
 """The number of tests that are left out, by reason."""
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Leave out modules that import a missing package of tests."""
+    is_module = collection_path.suffix == ".py" and collection_path.name.startswith("test_")
+    text = collection_path.read_text(encoding="utf-8") if MISSING and is_module else ""
+    return True if NEEDS_MISSING.search(text) else None
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -77,6 +91,8 @@ def pytest_testnodedown(node: Any) -> None:
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     for reason, count in config.stash.get(LEFT_OUT, {}).items():
         terminalreporter.write_line(f"{count} {reason}")
+    if MISSING:
+        terminalreporter.write_line(f"test modules that import {', '.join(MISSING)} left out: not installed")
 
 
 def _why_no_gpu() -> str:

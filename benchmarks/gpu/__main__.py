@@ -8,6 +8,7 @@ import argparse
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.gpu.figures import file_size, read_figures
@@ -25,7 +26,12 @@ def main(words: list[str] | None = None) -> int:
     given = _parser().parse_args(words)
     names = given.stages or list(USUAL)
     folder = Path(given.output).resolve()
-    plan = Plan(folder=folder, device=given.device, small=given.small, processes=given.processes)
+    plan = Plan(
+        folder=folder,
+        device=given.device,
+        small=given.small or given.device == "cpu",
+        processes=given.processes,
+    )
     only = [name for name in given.only.split(";") if name]
     if fault := find_fault(names, only, plan):
         print(f"benchmarks.gpu: {fault}", file=sys.stderr)
@@ -36,9 +42,7 @@ def main(words: list[str] | None = None) -> int:
     if isinstance(context, str):
         print(f"{context}; python -m trainer doctor says more", file=sys.stderr)
         return 2
-    plan = Plan(
-        folder=folder, device=given.device, small=given.small, processes=given.processes, context=context
-    )
+    plan = replace(plan, context=context)
     sound = [run_stage(find_stage(name, plan, only), folder, context) for name in names]
     print(f"{context['device']}; torch {context['torch']}")
     print("\n".join(summarise(read_figures(folder, start))))

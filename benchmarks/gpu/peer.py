@@ -108,7 +108,7 @@ def published_loss(model: nn.Module, batch: RowBatch) -> Tensor:
     labels = torch.full((size, length + 1), -100, device=batch.input_ids.device)
     unused = batch.masked_lm_weights == 0
     places = batch.masked_lm_positions.long().masked_fill(unused, length)  # a column that is cut off
-    labels = labels.scatter(1, places, batch.masked_lm_ids.long())[:, :length]
+    labels = labels.scatter(1, places, batch.masked_lm_ids.long())[:, :length].contiguous()
     following = batch.next_sentence_labels.long()
     loss: Tensor = model(**inputs(batch), labels=labels, next_sentence_label=following).loss
     return loss

@@ -1,6 +1,7 @@
 """Run the steps of a stage: each is a process with a time limit, and its output is kept as files."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -49,6 +50,10 @@ class Stage:
     seconds: float
     steps: Sequence[Step]
     absent: Sequence[tuple[str, str]] = ()
+
+
+ERROR = re.compile(r"[\w.]*(Error|Exception)\b")
+"""The start of the line in which Python names an error; torch's compiler prints more after it."""
 
 
 def run_stage(stage: Stage, folder: Path, context: dict[str, str]) -> bool:
@@ -129,11 +134,12 @@ def kill_tree(process: "subprocess.Popen[bytes]") -> None:
 
 
 def _tail(log: Path) -> str:
-    """The last lines of the error output; where there is none, of the other output."""
+    """The last lines of the error output, after the one that names the error; else of the other output."""
     for kind in ("err", "out"):
         text = Path(f"{log}.{kind}").read_text(encoding="utf-8", errors="replace")
         if lines := [line for line in text.splitlines() if line.strip()]:
-            return "\n".join(lines[-TAIL_LINES:])
+            errors = [line for line in lines[:-TAIL_LINES] if ERROR.match(line)]
+            return "\n".join([*errors[-1:], *lines[-TAIL_LINES:]])
     return "no output"
 
 

@@ -98,7 +98,7 @@ def phase1(plan: Plan) -> Stage:
 
 def phase2(plan: Plan) -> Stage:
     """The same for phase 2, where rows and the peer need smaller micro-batches."""
-    return Stage(name="phase2", seconds=420, steps=_phase(plan, "phase2", smaller=2))
+    return Stage(name="phase2", seconds=420, steps=_phase(plan, "phase2", smaller=1 if plan.small else 2))
 
 
 def _phase(plan: Plan, name: str, smaller: int) -> list[Step]:
@@ -151,7 +151,7 @@ def options(plan: Plan) -> Stage:
             if plan.on_processor and "device_options" in keys:
                 absent.append((step, NOT_HERE))
                 continue
-            smaller = 2 if phase == "phase2" and keys.get("rows") else 1
+            smaller = 2 if phase == "phase2" and keys.get("rows") and not plan.small else 1
             given = {"phase": phase, "keys": keys, "divide": smaller}
             steps.append(plan.call("options", step, "updates.updates", 120, 30, **given))
     return Stage(name="options", seconds=570, steps=steps, absent=absent)

@@ -9,7 +9,7 @@ import torch
 
 from benchmarks.gpu.clock import add_peak_memory, seconds_of
 from benchmarks.gpu.figures import NOT_HERE, Figures, find_value
-from benchmarks.gpu.kernels import KINDS, OTHER, times_by_kind
+from benchmarks.gpu.kernels import KINDS, times_by_kind
 from benchmarks.gpu.operations import lengths_of, operations_of
 from benchmarks.gpu.sizes import Sizes
 from bertdata.dataset.reader import OpenedDataset
@@ -139,9 +139,9 @@ def add_speed(figures: Figures, sizes: Sizes, work: Work, seconds: float, count:
     figures.add("real tokens", work.tokens / seconds, "a second")
     figures.add("operations", done, "TFLOP/s")
     ceiling = find_value(figures.folder, "ceiling", "ceiling")
-    for name, limit in (("measured ceiling", ceiling), (f"peak of {sizes.peak or 0:g} TFLOP/s", sizes.peak)):
+    for name, limit in (("measured ceiling", ceiling), ("peak", sizes.peak)):
         if limit:
-            figures.add(f"share of the {name}", done / limit, "of 1")
+            figures.add(f"share of the {name}", done / limit, "of 1", limit=limit)
         else:
             figures.absent(f"share of the {name}", "not measured" if sizes.device == "cuda" else NOT_HERE)
     figures.add("update", seconds / count, "s", sequences=work.sequences // count)
@@ -151,7 +151,7 @@ def add_kernels(figures: Figures, device: str, update: Callable[[], None]) -> No
     """Write the time of an update's CUDA kernels by kind, and their share of all."""
     if device != "cuda":
         update()
-        for kind in sorted([*KINDS, OTHER]):
+        for kind in KINDS:
             figures.absent(f"kernels: {kind}", NOT_HERE)
         return
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:

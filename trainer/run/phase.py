@@ -194,7 +194,7 @@ def owes_evaluation(runtime: Runtime, state: State, plan: UpdatePlan) -> bool:
 
 
 def compile_shapes(runtime: Runtime, training: Training, data: OpenedDataset, plan: UpdatePlan) -> Training:
-    """Compile for every shape of a micro-batch, without training."""
+    """Compile for every usual shape of a micro-batch, without training."""
     form = runtime.form(data, plan.batch_size, runtime.copies * plan.accumulation)
     runtime.log("compiling")
     with closing(make_loader(runtime, data, plan, form, training.state)) as loader:
