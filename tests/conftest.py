@@ -5,7 +5,7 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import ExitStack
 from importlib.util import find_spec
 from pathlib import Path
@@ -23,11 +23,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # of models so small threads only
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a shell's background; commands would keep it so
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-MISSING = [name for name in ("hypothesis", "jsonschema", "apache_beam") if find_spec(name) is None]
-"""Packages of tests alone that are not installed; the trainer's tests on a GPU do without."""
-NEEDS_MISSING = re.compile(rf"^(?:from|import) (?:{'|'.join(MISSING) or '(?!)'})\b", re.MULTILINE)
-
-if "hypothesis" not in MISSING:
+if find_spec("hypothesis"):  # the tests of GPUs do without
     from hypothesis import settings
 
     settings.register_profile("default", deadline=None, derandomize="CI" in os.environ, max_examples=25)
@@ -41,11 +37,19 @@ LEFT_OUT = pytest.StashKey[dict[str, int]]()
 """The number of tests that are left out, by reason."""
 
 
-def pytest_ignore_collect(collection_path: Path) -> bool | None:
-    """Leave out modules that import a missing package of tests."""
-    is_module = collection_path.suffix == ".py" and collection_path.name.startswith("test_")
-    text = collection_path.read_text(encoding="utf-8") if MISSING and is_module else ""
-    return True if NEEDS_MISSING.search(text) else None
+MODULES_LEFT_OUT = pytest.StashKey[list[str]]()
+"""For each test module that is left out, the package that it lacks."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, Any, pytest.CollectReport]:
+    """Leave out a module that imports a package which is not installed; a house test misses it."""
+    report: pytest.CollectReport = yield
+    found = report.failed and re.search(r"ModuleNotFoundError: No module named '(\w+)", str(report.longrepr))
+    if found and find_spec(found[1]) is None:
+        collector.config.stash.setdefault(MODULES_LEFT_OUT, []).append(found[1])
+        report.outcome, report.longrepr, report.result = "passed", None, []
+    return report
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -59,6 +63,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             left_out[f"{mark} tests left out: {reason}"] = len(wanting)
             items[:] = [item for item in items if item not in wanting]
             config.hook.pytest_deselected(items=wanting)
+    packages = config.stash.get(MODULES_LEFT_OUT, [])
+    if packages:
+        left_out[f"test modules left out: not installed: {', '.join(sorted(set(packages)))}"] = len(packages)
     config.stash[LEFT_OUT] = left_out
     if hasattr(config, "workeroutput"):  # pytest-xdist: the process that reports is another
         config.workeroutput["left_out"] = left_out
@@ -91,8 +98,6 @@ def pytest_testnodedown(node: Any) -> None:
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     for reason, count in config.stash.get(LEFT_OUT, {}).items():
         terminalreporter.write_line(f"{count} {reason}")
-    if MISSING:
-        terminalreporter.write_line(f"test modules that import {', '.join(MISSING)} left out: not installed")
 
 
 def _why_no_gpu() -> str:

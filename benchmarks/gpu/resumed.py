@@ -20,6 +20,7 @@ SMALL_MODEL = (
     "--num-hidden-layers=4",
     "--num-attention-heads=4",
     "--intermediate-size=1024",
+    "--vocab-size=4000",
     "--max-seq-length=64",
     "--max-predictions-per-seq=10",
     "--batch-size=16",

@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.gpu.figures import read_figures
 from benchmarks.gpu.kernels import KINDS
-from benchmarks.gpu.stages import OPTIONS, TINY, TINY_ON_A_GPU
+from benchmarks.gpu.stages import TINY, TINY_ON_A_GPU
 from tests.support.paths import ROOT
 
 SPEED = {"sequences", "real tokens", "operations", "share of the measured ceiling", "update"}
@@ -33,22 +33,16 @@ FIGURES: dict[str, dict[str, set[str]]] = {
         "bandwidth": {"copy"},
         "ceiling": PRODUCTS | {"ceiling"},
         "losses": {*(f"loss of update {number}" for number in range(1, 6)), "largest difference"},
-        **dict.fromkeys(TINY, {"loss of update 3"}),
+        **{flags: {"loss of update 3"} for flags in TINY},
     },
     "phase1": PHASE,
-    "phase2": PHASE,
+    "phase2": {step: names for step, names in PHASE.items() if names is not LAMB},
     "tests": {"pytest": {"passed", "failed", "skipped"}},
     "extra": {
         "fp8": set(),
         "killed and resumed": {"never stopped", "killed after update", "equal files of tensors"},
         "compile-only phase1": {"compile-only"},
         "compile-only phase2": {"compile-only"},
-    },
-    "options": {
-        f"{phase} {option}": UPDATES
-        for phase in ("phase1", "phase2")
-        for option, keys in OPTIONS.items()
-        if "device_options" not in keys
     },
 }
 """The figures of each step of each stage."""
