@@ -15,16 +15,12 @@ from torch.nn import functional as F
 
 from benchmarks.gpu.clock import add_peak_memory, wait
 from benchmarks.gpu.figures import Figures
+from benchmarks.gpu.optimiser import make_end
 from benchmarks.gpu.sizes import Sizes
 from benchmarks.gpu.updates import WARM_UP, Work, add_speed, draw, phase_data, time_updates
-from trainer.config.settings import Config
 from trainer.data.batches import Batch, RowBatch
 from trainer.data.loader import Update
-from trainer.devices.device import Device
-from trainer.optim import find_preset, group_parameters
 from trainer.run.runtime import Runtime, begin, find_model_config
-from trainer.strategies.optimiser import make_scale, optimiser_settings
-from trainer.strategies.step import Step, make_step
 
 MOST_DIVISION = 8
 """Micro-batches are made so many times smaller at most, until they fit into memory."""
@@ -41,6 +37,7 @@ def peer(figures: Figures, sizes: Sizes, phase: str, masked_only: bool = False, 
         divide *= 2
         torch.compiler.reset()
         torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
 
 
 def measure(figures: Figures, sizes: Sizes, phase: str, masked_only: bool, divide: int) -> None:
@@ -78,7 +75,7 @@ class Peer:
         self._model = transformers.BertForPreTraining(config).to(runtime.device.torch_device).train()
         loss = masked_loss if masked_only else published_loss
         self._loss: Callable[[nn.Module, RowBatch], Tensor] = torch.compile(loss, dynamic=False)
-        self._step = fused_step(self._config, self._device, self._model)
+        self._step = make_end(self._config, self._device, self._model, fused=True)
         self._made = 0
 
     def __call__(self, update: Update[Batch]) -> None:
@@ -92,14 +89,6 @@ class Peer:
         self._step.take(gradients, 1e-4, self._made)
         for weight in self._model.parameters():
             weight.grad = None
-
-
-def fused_step(config: Config, device: Device, model: nn.Module, fused: bool = True) -> Step:
-    """The trainer's clipping and optimiser for the model's weights, fused or compiled."""
-    device.fused_step = fused
-    preset = find_preset(config.update.optimiser, **optimiser_settings(config))
-    optimiser = device.optimiser(preset, group_parameters(preset, model.named_parameters()))
-    return make_step(config, device, optimiser, make_scale(config, device))
 
 
 def published_loss(model: nn.Module, batch: RowBatch) -> Tensor:

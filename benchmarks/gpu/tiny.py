@@ -23,10 +23,11 @@ def processor_beside(figures: Figures, sizes: Sizes) -> None:
     In a rehearsal the second run is one on padded rows.
     """
     place = figures.folder / "runs"
-    here = train(
-        place / "losses there", COMPARED, [f"--device={sizes.device}", *["--rows"] * (sizes.device == "cpu")]
-    )
-    there = train(place / "losses on the processor", COMPARED, ["--device=cpu"])
+    flags = [f"--device={sizes.device}", *["--rows"] * (sizes.device == "cpu")]
+    there = train(
+        place / "losses on the processor", COMPARED, ["--device=cpu"]
+    )  # first: CUDA changes how it multiplies
+    here = train(place / "losses there", COMPARED, flags)
     pairs = list(zip(there, here, strict=True))
     for number, (processor, device) in enumerate(pairs, start=1):
         figures.add(f"loss of update {number}", device, "nats", on_the_processor=processor)

@@ -1,7 +1,7 @@
 """Updates of the trainer itself, timed: as a preset trains, or with other keys."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -159,10 +159,19 @@ def add_kernels(figures: Figures, device: str, update: Callable[[], None]) -> No
         update()
         torch.cuda.synchronize()
         seconds = time.perf_counter() - start
-    found = [(event.key, event.self_device_time_total / 1e3) for event in profile.key_averages()]
+    found = kernel_times(profile.key_averages())
     total = sum(milliseconds for _, milliseconds in found)
     for kind, milliseconds in times_by_kind(found).items():
         figures.add(f"kernels: {kind}", milliseconds, "ms an update", share=milliseconds / total)
     figures.add("kernels: all", total, "ms an update", of_seconds=seconds)
     longest = sorted(found, key=lambda one: -one[1])[:12]
     print("\n".join(f"{milliseconds:9.3f} ms  {name[:150]}" for name, milliseconds in longest))
+
+
+def kernel_times(events: Iterable[Any]) -> list[tuple[str, float]]:
+    """Name and milliseconds of what ran on the GPU, of a profile's averages, without ranges."""
+    return [
+        (event.key, event.self_device_time_total / 1e3)
+        for event in events
+        if event.self_device_time_total > 0 and not event.is_user_annotation
+    ]

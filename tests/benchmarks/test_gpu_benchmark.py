@@ -1,5 +1,7 @@
 """Figures of the GPU stages, on a processor: counts, kinds of kernels, measured updates."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
@@ -8,11 +10,11 @@ from benchmarks.gpu.figures import Figures, find_value, read_figures
 from benchmarks.gpu.kernels import times_by_kind
 from benchmarks.gpu.operations import forward_operations, operations_of
 from benchmarks.gpu.peer import masked_loss, published_loss
-from benchmarks.gpu.pytests import outcomes
+from benchmarks.gpu.pytests import gpu_modules, outcomes
 from benchmarks.gpu.sizes import FULL, SMALL, find_sizes
 from benchmarks.gpu.stages import OPTIONS
 from benchmarks.gpu.summary import summarise
-from benchmarks.gpu.updates import updates
+from benchmarks.gpu.updates import kernel_times, updates
 from tests.support.flat import flatten, make_rows
 from trainer.config.model import ModelConfig
 from trainer.model.bert import BertForPreTraining
@@ -104,6 +106,26 @@ def test_kernels_are_told_by_their_names():
         "optimiser": 128.25,
         "other": 32.0,
     }
+
+
+def test_a_profiles_ranges_are_no_kernels():
+    events = [
+        SimpleNamespace(key="gemm", self_device_time_total=2000.0, is_user_annotation=False),
+        SimpleNamespace(key="cudaLaunchKernel", self_device_time_total=0.0, is_user_annotation=False),
+        SimpleNamespace(key="ProfilerStep#3", self_device_time_total=9000.0, is_user_annotation=True),
+    ]
+    assert kernel_times(events) == [("gemm", 2.0)]
+
+
+def test_a_profile_has_what_is_read_of_it():
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+        torch.ones(3).add(1)
+    assert profile.key_averages()
+    assert kernel_times(profile.key_averages()) == []  # nothing ran on a GPU
+
+
+def test_the_modules_with_tests_of_gpus_are_found():
+    assert any(path.endswith("tests/trainer/devices/test_gpu.py") for path in gpu_modules())
 
 
 def test_the_peers_losses_are_one_loss_with_equal_counts_of_masks():
