@@ -16,15 +16,15 @@ STEPS, EVERY = 40, 10
 """Updates of a run, and those between two checkpoints."""
 
 SMALL_MODEL = (
-    "--hidden-size=256",
-    "--num-hidden-layers=4",
-    "--num-attention-heads=4",
-    "--intermediate-size=1024",
+    "--hidden-size=128",
+    "--num-hidden-layers=2",
+    "--num-attention-heads=2",
+    "--intermediate-size=256",
     "--vocab-size=4000",
     "--max-seq-length=64",
     "--max-predictions-per-seq=10",
-    "--batch-size=16",
-    "--global-batch-size=64",
+    "--batch-size=8",
+    "--global-batch-size=16",
 )
 WAIT_SECONDS = 200.0
 """The longest wait for the checkpoint after which a run is killed."""
