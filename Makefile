@@ -13,7 +13,7 @@ CONSTRAINTS := $(shell $(PYTHON) -c 'import sys; print("-c constraints.txt" if (
 TESTS := $(BIN)/python -m pytest -q -n 2 --no-loadscope-reorder
 NATIVE := $(shell find bertdata/_native -name '*.h' -o -name '*.cpp')
 
-.PHONY: setup horovod try-horovod demo test test-thorough pins xla check bench bench-fine-tuning clean
+.PHONY: setup horovod try-horovod demo test test-thorough pins xla gpu check bench bench-fine-tuning clean
 setup: $(READY)
 
 # pip install, its output in the log; where it fails, the log's end is shown.
@@ -61,6 +61,10 @@ xla: $(READY)
 	.venv-xla/bin/python -m pip install --quiet torch==2.9.0 torch_xla==2.9.0 numpy safetensors rich fsspec
 	BERTDATA_XLA_PYTHON=$(CURDIR)/.venv-xla/bin/python $(BIN)/python -m pytest tests/trainer/devices/test_xla.py
 
+# Stages on this machine's own Python, which has torch; nothing is installed. DEVICE=cpu rehearses them.
+gpu:
+	@PYTHON='$(PYTHON)' tools/gpu_check.sh $(if $(DEVICE),--device $(DEVICE)) $(STAGES)
+
 check: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -82,4 +86,4 @@ bench-fine-tuning: $(READY)
 	$(BIN)/python -m benchmarks.fine_tuning
 
 clean:
-	rm -rf $(VENV) .venv-xla build *.egg-info demo-output bench-output bertdata/_native/*.so
+	rm -rf $(VENV) .venv-xla build *.egg-info demo-output bench-output gpu-output bertdata/_native/*.so

@@ -2,15 +2,16 @@
 
 import gc
 import os
+import re
 import signal
 import sys
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
 
 from tests.support.object_stores import Store, clean_environment, gcs_emulator, s3_emulator
 from tests.support.paths import ROOT, find_kit
@@ -22,16 +23,33 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # of models so small threads only
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a shell's background; commands would keep it so
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-settings.register_profile("default", deadline=None, derandomize="CI" in os.environ, max_examples=25)
-settings.register_profile("more", settings.get_profile("default"), max_examples=100)  # make test-thorough
-settings.register_profile("thorough", settings.get_profile("default"), max_examples=1000)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+if find_spec("hypothesis"):  # the tests of GPUs do without
+    from hypothesis import settings
 
+    settings.register_profile("default", deadline=None, derandomize="CI" in os.environ, max_examples=25)
+    settings.register_profile("more", settings.get_profile("default"), max_examples=100)  # make test-thorough
+    settings.register_profile("thorough", settings.get_profile("default"), max_examples=1000)
+    settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 COLLECTED = pytest.StashKey[list[str]]()
 """All tests that were collected, before any is left out."""
 LEFT_OUT = pytest.StashKey[dict[str, int]]()
 """The number of tests that are left out, by reason."""
+
+
+MODULES_LEFT_OUT = pytest.StashKey[list[str]]()
+"""For each test module that is left out, the package that it lacks."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, Any, pytest.CollectReport]:
+    """Leave out a module that imports a package which is not installed; a house test misses it."""
+    report: pytest.CollectReport = yield
+    found = report.failed and re.search(r"ModuleNotFoundError: No module named '(\w+)", str(report.longrepr))
+    if found and find_spec(found[1]) is None:
+        collector.config.stash.setdefault(MODULES_LEFT_OUT, []).append(found[1])
+        report.outcome, report.longrepr, report.result = "passed", None, []
+    return report
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -45,6 +63,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             left_out[f"{mark} tests left out: {reason}"] = len(wanting)
             items[:] = [item for item in items if item not in wanting]
             config.hook.pytest_deselected(items=wanting)
+    packages = config.stash.get(MODULES_LEFT_OUT, [])
+    if packages:
+        left_out[f"test modules left out: not installed: {', '.join(sorted(set(packages)))}"] = len(packages)
     config.stash[LEFT_OUT] = left_out
     if hasattr(config, "workeroutput"):  # pytest-xdist: the process that reports is another
         config.workeroutput["left_out"] = left_out

@@ -1,48 +1,32 @@
-"""The benchmark of GPUs, on a processor: its counts, its table, its refusals."""
+"""Figures of the GPU stages, on a processor: counts, kinds of kernels, measured updates."""
 
-import subprocess
+from types import SimpleNamespace
 
 import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from benchmarks import gpu
+from benchmarks.gpu.figures import Figures, find_value, read_figures
+from benchmarks.gpu.kernels import times_by_kind
+from benchmarks.gpu.operations import forward_operations, operations_of
+from benchmarks.gpu.peer import masked_loss, published_loss
+from benchmarks.gpu.pytests import gpu_modules, outcomes
+from benchmarks.gpu.sizes import FULL, SMALL, find_sizes
+from benchmarks.gpu.stages import OPTIONS
+from benchmarks.gpu.summary import summarise
+from benchmarks.gpu.updates import kernel_times, updates
 from tests.support.flat import flatten, make_rows
 from trainer.config.model import ModelConfig
-from trainer.config.settings import Config
 from trainer.model.bert import BertForPreTraining
 from trainer.tasks.pretraining import Pretraining
 
-SMALL = {"vocab_size": 104, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
-SIZES = {"max_seq_length": 16, "max_predictions_per_seq": 2, "batch_size": 2}
-FIGURES = {"sequences": 4000.0, "tokens": 460000.0, "operations": 9e14, "fill": 0.9, "fed": 0.957}
-
-
-def test_without_a_gpu_it_is_refused_in_one_line(monkeypatch, capsys):
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
-    assert gpu.main([]) == 2
-    assert capsys.readouterr().err.startswith(
-        "benchmarks.gpu: device 'cuda' is not there: worker 0 has no GPU"
-    )
-
-
-@pytest.mark.parametrize("rows", [False, True])
-def test_speed_and_fill_are_of_the_tokens_that_exist(rows):
-    sizes = SIZES | {"batch_size": 16, "max_seq_length": 64, "max_predictions_per_seq": 10}
-    found = gpu.measure({"device": "cpu", "rows": rows, "fill": 0.6, **SMALL, **sizes}, updates=4)
-    assert found["fill"] == pytest.approx(0.6, abs=0.15)
-    assert found["tokens"] == pytest.approx(found["sequences"] * 64 * found["fill"])
-    if rows:
-        assert found["fed"] == pytest.approx(found["fill"])
-    else:
-        assert found["fed"] > 0.85
-    assert found["device"].startswith("cpu: ")
+TINY = {"vocab_size": 104, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
 
 
 def test_operations_are_those_that_pytorch_counts():
     rows = make_rows([5, 12, 9], longest=12, slots=3, vocabulary=104)
     batch = flatten(rows)
-    shape = ModelConfig(**SMALL, intermediate_size=64, attention_probs_dropout_prob=0.0)
+    shape = ModelConfig(**TINY, intermediate_size=64, attention_probs_dropout_prob=0.0)
     model = BertForPreTraining(shape).eval()
     with FlopCounterMode(display=False) as counter, torch.no_grad():
         Pretraining().outcome(model, batch)
@@ -50,52 +34,145 @@ def test_operations_are_those_that_pytorch_counts():
     products = counter.get_flop_counts()["Global"][torch.ops.aten.addmm]
     attention = sum(4 * length**2 for length in (5, 12, 9)) * shape.hidden_size * shape.num_hidden_layers
     masks = int(batch.masked_lm_weights.sum())
-    assert gpu.forward_operations([5, 12, 9], masks, shape) == products + attention
-    assert gpu.operations_of(batch, shape) == gpu.operations_of(rows, shape)
+    assert forward_operations([5, 12, 9], masks, shape) == products + attention
+    assert operations_of(batch, shape) == operations_of(rows, shape)
 
 
-def test_the_published_work_of_a_sequence_is_found():
-    shape = ModelConfig(**gpu.LARGE)
-    for length, masks, giga in ((128, 20, 240.6), (512, 80, 1020.5)):
-        assert 3 * gpu.forward_operations([length], masks, shape) == pytest.approx(giga * 1e9, rel=0.01)
+@pytest.mark.parametrize(("phase", "masks", "giga"), [("phase1", 20, 240.6), ("phase2", 80, 1020.5)])
+def test_the_published_work_of_a_sequence_is_found(phase, masks, giga):
+    config = FULL.config(phase)
+    shape = ModelConfig.from_dict(config.model.settings(), "model")
+    done = 3 * forward_operations([config.data.max_seq_length], masks, shape)
+    assert done == pytest.approx(giga * 1e9, rel=0.01)
 
 
-def test_the_table_holds_figures_and_reasons(monkeypatch, capsys):
-    results = [{**FIGURES, "memory": 12.4, "device": ""}, {"error": "it has burnt"}]
-    monkeypatch.setattr(gpu, "in_a_process", lambda settings, updates: results[settings["batch_size"] == 4])
-    phases = {"phase 1": SIZES, "phase 2": SIZES | {"batch_size": 4}}
-    gpu.table({}, phases, ["as it is"], 2, 1000.0)
-    assert capsys.readouterr().out.splitlines() == [
-        "| option | phase 1: sequences/s at batch 2 | tokens/s | fill | real share of the tokens fed | "
-        "TFLOP/s (of the limit) | memory | phase 2: sequences/s at batch 4 | tokens/s | fill | "
-        "real share of the tokens fed | TFLOP/s (of the limit) | memory |",
-        f"|{'---|' * 13}",
-        "| as it is | 4,000 | 460,000 | 0.90 | 0.96 | 900 (90%) | 12 GiB | it has burnt |  |  |  |  |  |",
+def test_full_sizes_are_those_of_the_shipped_configurations():
+    for phase, batch_size in (("phase1", 256), ("phase2", 128)):
+        config = FULL.config(phase)
+        assert (config.update.batch_size, config.run.compile, config.update.precision) == (
+            batch_size,
+            True,
+            "bf16",
+        )
+        width, inner = config.model.hidden_size, config.model.intermediate_size
+        assert {(width, width), (width, 3 * width), (width, inner), (inner, width)} == set(FULL.products)
+
+
+def test_every_option_is_a_configuration():
+    for keys in OPTIONS.values():
+        config = FULL.config("phase1", **keys)
+        dropout = config.model.settings()["attention_probs_dropout_prob"]
+        assert config.cuda.attention != "cudnn" or (dropout * 16).is_integer()
+
+
+@pytest.mark.parametrize("divide", [1, 2])
+@pytest.mark.parametrize("rows", [False, True])
+def test_speed_is_of_the_tokens_that_exist(rows, divide, tmp_path):
+    figures = Figures(folder=tmp_path, stage="phase1", step="eager", context={})
+    updates(figures, SMALL, "phase1", {"rows": rows, "compile": False, "max_seq_length": 64}, divide)
+    found = {line["name"]: line["value"] for line in read_figures(tmp_path) if "value" in line}
+    (update,) = (line for line in read_figures(tmp_path) if line["name"] == "update")
+    assert update["sequences"] == 8 * 8
+    assert found["sequences"] * found["update"] == pytest.approx(8 * 8)
+    assert 0.7 < found["real tokens"] / found["sequences"] / 64 < 1
+    fed = found["real share of the tokens fed"]
+    if rows:
+        assert fed == pytest.approx(found["real tokens"] / found["sequences"] / 64)
+    absent = {line["name"] for line in read_figures(tmp_path) if "absent" in line}
+    assert absent == {"peak memory", "share of the peak", "share of the measured ceiling"}
+
+
+def test_kernels_are_told_by_their_names():
+    kernels = [
+        ("nvjet_tst_128x256_64x4_2x1_v_bz_coopA_NNT", 4.0),
+        ("sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_cublas", 2.0),
+        ("void cutlass::Kernel2<cutlass_80_tensorop_bf16_s16816gemm_relu_bf16_256x128>(Params)", 1.0),
+        ("void pytorch_flash::flash_bwd_dq_dk_dv_loop_seqk_parallel_kernel<Flash_bwd_kernel_traits>", 3.0),
+        ("fmha_cutlassF_bf16_aligned_64x64_rf_sm80(PyTorchMemEffAttention::AttentionKernel)", 0.5),
+        ("void at::native::(anonymous namespace)::multi_tensor_apply_kernel<FusedAdamMathFunctor>", 0.25),
+        ("triton_per_fused_add_native_layer_norm_3", 0.125),
+        ("triton_poi_fused__flash_attention_forward__to_copy_mm_5", 64.0),
+        ("triton_tem_fused_mm_7", 8.0),
+        ("triton_for_fused_11", 128.0),
+        ("void at::native::vectorized_elementwise_kernel<4, at::native::AddFunctor<float>>", 0.0625),
+        ("Memcpy HtoD (Pinned -> Device)", 16.0),
+        ("ncclDevKernel_AllReduce_Sum_f32_RING_LL", 32.0),
+    ]
+    assert times_by_kind(kernels) == {
+        "attention": 3.5,
+        "copies": 16.0,
+        "elementwise and Triton": 64.1875,
+        "matrix products": 15.0,
+        "optimiser": 128.25,
+        "other": 32.0,
+    }
+
+
+def test_a_profiles_ranges_are_no_kernels():
+    events = [
+        SimpleNamespace(key="gemm", self_device_time_total=2000.0, is_user_annotation=False),
+        SimpleNamespace(key="cudaLaunchKernel", self_device_time_total=0.0, is_user_annotation=False),
+        SimpleNamespace(key="ProfilerStep#3", self_device_time_total=9000.0, is_user_annotation=True),
+    ]
+    assert kernel_times(events) == [("gemm", 2.0)]
+
+
+def test_a_profile_has_what_is_read_of_it():
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+        torch.ones(3).add(1)
+    assert profile.key_averages()
+    assert kernel_times(profile.key_averages()) == []  # nothing ran on a GPU
+
+
+def test_the_modules_with_tests_of_gpus_are_found():
+    assert any(path.endswith("tests/trainer/devices/test_gpu.py") for path in gpu_modules())
+
+
+def test_the_peers_losses_are_one_loss_with_equal_counts_of_masks():
+    """As published it is the mean over all masked words, with the head on masks too."""
+    transformers = pytest.importorskip("transformers")
+    given = TINY | {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    torch.manual_seed(1)
+    model = transformers.BertForPreTraining(transformers.BertConfig(**given, intermediate_size=64))
+    rows = make_rows([12, 7, 12], longest=12, slots=3, vocabulary=104)
+    assert 0 < rows.masked_lm_weights.sum() <= 9
+    with torch.no_grad():
+        losses = [loss(model, rows).item() for loss in (published_loss, masked_loss)]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-5)
+
+
+def test_figures_are_lines_at_once_and_the_newest_counts(tmp_path):
+    figures = Figures(folder=tmp_path, stage="smoke", step="ceiling", context={"device": "d"})
+    assert find_value(tmp_path, "ceiling", "ceiling") is None
+    for value in (1.0, 2.5):
+        figures.add("ceiling", value, "TFLOP/s")
+        assert find_value(tmp_path, "ceiling", "ceiling") == value
+    figures.absent("fp8", "not on a processor")
+    figures.ended("failed", 3.04, error="one\ntwo")
+    assert read_figures(tmp_path)[0] == {
+        "stage": "smoke",
+        "step": "ceiling",
+        "name": "ceiling",
+        "value": 1.0,
+        "unit": "TFLOP/s",
+        "context": {"device": "d"},
+    }
+    assert summarise(read_figures(tmp_path)) == [
+        "smoke: ceiling, failed in 3 s",
+        "    ceiling: 1 TFLOP/s",
+        "    ceiling: 2.5 TFLOP/s",
+        "    fp8: not on a processor",
+        "    ! one",
+        "    ! two",
     ]
 
 
-def test_options_can_be_named_and_are_settings():
-    assert not any("," in name for name in gpu.OPTIONS)  # --only takes several
-    for options in gpu.OPTIONS.values():
-        config = Config.of(**{"device": "cuda", **gpu.LARGE, **options})
-        cudnn = config.cuda.attention == "cudnn"
-        assert not cudnn or (config.model.settings()["attention_probs_dropout_prob"] * 16).is_integer()
+def test_tests_are_counted_from_their_report(tmp_path):
+    suite = '<testsuites><testsuite tests="9" failures="2" errors="1" skipped="3"/></testsuites>'
+    (tmp_path / "tests.xml").write_text(suite)
+    assert outcomes(tmp_path / "tests.xml") == {"passed": 3, "failed": 3, "skipped": 3}
 
 
-WRONG = {"device": "cpu", "vocab_size": 100, "hidden_size": 30}
-
-
-def test_a_failure_is_told_in_its_cell(monkeypatch, capsys):
-    """The process's program run in this one."""
-
-    def run(command, **_):
-        status = gpu.main(command[command.index("benchmarks.gpu") + 1 :])
-        return subprocess.CompletedProcess(command, status, *capsys.readouterr())
-
-    monkeypatch.setattr(gpu.subprocess, "run", run)
-    assert "hidden_size is 30, no multiple of num_attention_heads" in gpu.in_a_process(WRONG, 1)["error"]
-
-
-@pytest.mark.thorough
-def test_a_failure_in_a_process_of_its_own_is_told_in_its_cell():
-    assert "hidden_size is 30, no multiple of num_attention_heads" in gpu.in_a_process(WRONG, 1)["error"]
+def test_small_sizes_run_on_any_device():
+    assert (find_sizes("cuda", True).device, find_sizes("cuda", True).updates) == ("cuda", SMALL.updates)
+    assert find_sizes("cuda", False) == FULL

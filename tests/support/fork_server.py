@@ -74,7 +74,8 @@ def _start_server(preloaded: str) -> str:
     path, stub = f"{place}/socket", place / "python"
     stub.write_text(STUB.format(python=sys.executable, path=path), encoding="utf-8")
     stub.chmod(0o755)
-    own = {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}  # threads of OpenMP do not outlive a fork
+    # Threads of OpenMP do not outlive a fork, and neither does CUDA, which a backward pass would initialise.
+    own = {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
     server = subprocess.Popen(
         [sys.executable, __file__, str(place), preloaded],
         env={**os.environ, **own},

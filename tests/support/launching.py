@@ -15,14 +15,19 @@ HOROVODRUN = pytest.param("horovodrun", marks=pytest.mark.horovod)
 """The launcher as a parameter: its tests are left out where Horovod could not be built."""
 
 
-def command_line(launcher: str, workers: int, *script: object) -> list[str]:
-    """The command that starts that many workers of a Python script here; alone: one, without a launcher."""
+def command_line(launcher: str, workers: int, *script: object, python: str | None = None) -> list[str]:
+    """The command that starts that many workers of a Python script here; alone: one, without a launcher.
+
+    python: by default the fork server's. Programs that use CUDA need a Python of their own: a process forked
+    from one that has initialised CUDA, as a backward pass does, cannot use it.
+    """
+    python = python or forking_python()
     words = list(map(str, script))
     if launcher == "alone":
-        return [forking_python(), *words]
+        return [python, *words]
     if launcher == "torchrun":
         return [
-            forking_python(),
+            python,
             "-m",
             "torch.distributed.run",
             "--standalone",
@@ -30,7 +35,6 @@ def command_line(launcher: str, workers: int, *script: object) -> list[str]:
             *words,
         ]
     assert launcher == "horovodrun"
-    python = forking_python()
     horovodrun = [python, "-m", "horovod.runner.launch"]
     return [*horovodrun, "--gloo", "-np", str(workers), "-H", f"localhost:{workers}", python, *words]
 
@@ -40,14 +44,16 @@ def launch(
     workers: int,
     *script: object,
     seconds: float = 60,
+    python: str | None = None,
     meanwhile: Callable[[], None] = lambda: None,
 ) -> Outcome:
     """Start the workers and wait for their end.
 
-    meanwhile is called once they are started. All are killed after that many seconds.
+    meanwhile is called once they are started. All are killed after that many seconds. python: as in
+    ``command_line``.
     """
     process = subprocess.Popen(
-        command_line(launcher, workers, *script),
+        command_line(launcher, workers, *script, python=python),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -47,11 +47,12 @@ class Budgets:
         batch_size: int,
         *,
         least: int = 0,
+        most: int | None = None,
     ) -> None:
         """sizes: tokens of the budgets, rising; those near batch_size * max_seq_length are replaced by it.
 
         least: tokens that all micro-batches have, but a few; these take the last budget, which has sequences
-        enough for any padding.
+        enough for any padding. most: tokens that no micro-batch exceeds, but a few; by default all of them.
         """
         self.batch_size = batch_size
         self.layout = layout
@@ -74,6 +75,8 @@ class Budgets:
             )
         self.budgets.append(Budget(tokens=whole, masks=every_mask, sequences=self.examples + batch_size))
         self._sizes = [one.tokens for one in self.budgets]
+        self.usual = self.budgets[: bisect_left(self._sizes, whole if most is None else min(most, whole)) + 1]
+        """The budgets of all micro-batches but a few: without those larger than the data need."""
 
     def find(self, tokens: int, masks: int, count: int) -> Budget:
         """The smallest budget for ``count`` examples of so many tokens and masked slots."""
@@ -98,18 +101,19 @@ def find_budgets(
     shares: micro-batches among which examples are dealt so that all have near equal tokens. bins: length
     bins that a micro-batch's examples are drawn from, here of as many examples each.
     """
-    if token_budget is None:
-        in_bins = np.array_split(np.sort(examples.lengths), min(bins, len(examples.lengths)))
-        draws = [_draw_totals(lengths, batch_size, shares, len(in_bins)) for lengths in in_bins]
-        totals = np.concatenate(draws)
-        least, chosen = int(totals.min()), _choose_sizes(totals)
-        if least < _NEARLY_WHOLE * chosen[0]:  # rarely used: for micro-batches shorter than those drawn
-            chosen, least = [_round_up(least, 8), *chosen], 0
-        return Budgets(chosen, examples, layout, batch_size, least=least)
-    if token_budget <= 0:
+    if token_budget is not None and token_budget <= 0:
         raise SettingsError(f"token_budget is {token_budget}, expected a number of tokens above 0")
-    sizes = range(token_budget, batch_size * layout.max_seq_length, token_budget)
-    return Budgets(sizes, examples, layout, batch_size)
+    in_bins = np.array_split(np.sort(examples.lengths), min(bins, len(examples.lengths)))
+    draws = [_draw_totals(lengths, batch_size, shares, len(in_bins)) for lengths in in_bins]
+    totals = np.concatenate(draws)
+    least, most = int(totals.min()), int(totals.max())
+    if token_budget is not None:
+        sizes = range(token_budget, batch_size * layout.max_seq_length, token_budget)
+        return Budgets(sizes, examples, layout, batch_size, most=most)
+    chosen = _choose_sizes(totals)
+    if least < _NEARLY_WHOLE * chosen[0]:  # rarely used: for micro-batches shorter than those drawn
+        chosen, least = [_round_up(least, 8), *chosen], 0
+    return Budgets(chosen, examples, layout, batch_size, least=least, most=most)
 
 
 def _draw_totals(lengths: Array, batch_size: int, shares: int, bins: int) -> Array:

@@ -35,7 +35,7 @@ class Form(Protocol[Made]):
         ...
 
     def blanks(self) -> Iterator[Made]:
-        """A batch of missing examples of each shape; none where all batches have the same shape."""
+        """A batch of missing examples of each usual shape; none where all batches have the same shape."""
         ...
 
     @property
@@ -103,7 +103,7 @@ class FlatForm:
             yield prepare(flatten(gathered.cut(start, start + size), self.budgets))
 
     def blanks(self) -> Iterator[FlatBatch]:
-        for budget in self.budgets.budgets:
+        for budget in reversed(self.budgets.usual):  # the largest first: its memory serves the others
             yield flatten(gather([], 0, self.budgets.layout), self.budgets, budget)
 
     @property

@@ -207,15 +207,15 @@ def owes_evaluation(runtime: Runtime, state: State, plan: UpdatePlan) -> bool:
 
 
 def compile_shapes(runtime: Runtime, training: Training, data: OpenedDataset, plan: UpdatePlan) -> Training:
-    """Compile for every shape of a micro-batch, without training."""
+    """Compile for every usual shape of a micro-batch, without training."""
     form = runtime.form(data, plan.batch_size, runtime.copies * plan.accumulation)
     runtime.log("compiling")
-    with closing(make_loader(runtime, data, plan, form, training.state)) as loader:
-        batches = [next(loader).batches for _ in range(runtime.device.updates_per_call)]
     blanks = [[blank] for blank in form.blanks()]
     for micro_batches in blanks:
         training.compile([micro_batches])
     if not blanks:
+        with closing(make_loader(runtime, data, plan, form, training.state)) as loader:
+            batches = [next(loader).batches for _ in range(runtime.device.updates_per_call)]
         training.compile(batches)
     kind = "packed rows" if plan.examples_per_row > 1 else "examples"
     shapes = f"micro-batches of {plan.batch_size} {kind}, {form.describe()}"

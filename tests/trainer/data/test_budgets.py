@@ -84,6 +84,23 @@ def test_micro_batches_of_equal_shares_need_fewer_budgets():
     assert len(shared) < len(alone)
 
 
+@pytest.mark.parametrize("token_budget", [None, 2048])
+def test_usual_budgets_are_those_that_batches_take(token_budget):
+    layout = PHASES["512/80"]
+    budgets = find_budgets(sizes_of(layout, 0.5), layout, 64, token_budget=token_budget)
+    largest = max(one.tokens for one in budgets.usual)
+    assert largest < 0.75 * 64 * 512 == 0.75 * budgets.budgets[-1].tokens
+    assert len(budgets.usual) < len(budgets.budgets) - 1
+    sizes = {len(batch.input_ids) for batch in flat_batches(layout, 0.5, budgets)}
+    assert sizes <= {one.tokens for one in budgets.usual}
+
+
+def test_full_sequences_have_one_usual_budget():
+    layout = PHASES["128/20"]
+    budgets = find_budgets(sizes_of(layout, 1), layout, 16)
+    assert budgets.usual == budgets.budgets[:1]
+
+
 def test_a_given_budget_is_the_step_of_all():
     layout = PHASES["128/20"]
     budgets = find_budgets(sizes_of(layout, 0.5), layout, 8, token_budget=300)

@@ -1,11 +1,13 @@
 """Short runs on a real GPU, compared with the processor: ``pytest -m gpu``; left out where there is none."""
 
+import sys
 from pathlib import Path
 
 import pytest
 import torch
 
-from benchmarks import gpu
+from benchmarks.gpu.__main__ import main as check
+from benchmarks.gpu.figures import read_figures
 from tests.support.launching import ROOT, launch
 from tests.support.training_runs import losses, tensors
 from trainer.run.checkpoint import find_checkpoints
@@ -35,7 +37,9 @@ def train(training_set, tmp_path, monkeypatch):
         words = ["pretrain", "--device=cuda", *SIZES, *RUN, f"--train-data={training_set}", *more]
         place = tmp_path / name
         module = ROOT / "tests" / "support" / "trainer_worker.py"
-        outcome = launch(launcher, workers, module, *words, f"--output-dir={place}", seconds=300)
+        outcome = launch(
+            launcher, workers, module, *words, f"--output-dir={place}", seconds=150, python=sys.executable
+        )
         assert outcome.status == 0, outcome.err
         (tmp_path / f"{name}.err").write_text(outcome.err)
         return place
@@ -143,7 +147,13 @@ def test_two_workers_learn_what_one_learns(train):
     assert word_losses(two) == pytest.approx(word_losses(one), abs=EXACT)
 
 
-def test_the_benchmark_has_a_figure_for_each_option(capsys):
-    assert gpu.main(["--updates=2", "--batch-sizes", "8", "2", "--only=as it is,cuda_graphs"]) == 0
-    rows = capsys.readouterr().out.strip().splitlines()[-2:]
-    assert all(row.split(" | ")[1].isdigit() and row.split(" | ")[4].isdigit() for row in rows), rows
+def test_steps_of_the_check_write_their_figures(tmp_path):
+    words = ["smoke", "options", "--small", f"--output={tmp_path}"]
+    assert check([*words, "--only=ceiling;bandwidth;phase1 eager;phase1 attention math"]) == 0
+    found = {
+        (line["step"], line["name"]): line["value"] for line in read_figures(tmp_path) if "value" in line
+    }
+    for step in ("phase1 eager", "phase1 attention math"):
+        for name in ("sequences", "real tokens", "share of the measured ceiling", "peak memory"):
+            assert found[step, name] > 0
+    assert 0 < found["phase1 eager", "real share of the tokens fed"] <= 1

@@ -1,0 +1,94 @@
+"""Prove the trainer on a GPU and measure it: ``python -m benchmarks.gpu [STAGE ...]``.
+
+Each figure is a line of JSON in FOLDER/figures.jsonl as soon as it is known; FOLDER/logs holds the whole
+output of each step. docs/devices.md describes the stages.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from benchmarks.gpu.figures import file_size, read_figures
+from benchmarks.gpu.runner import run_stage
+from benchmarks.gpu.stages import STAGES, USUAL, Plan, find_stage, step_names
+from benchmarks.gpu.summary import summarise
+from benchmarks.kills import ROOT
+
+CONTEXT_SECONDS = 120.0
+"""The limit for finding the device."""
+
+
+def main(words: list[str] | None = None) -> int:
+    """Run the stages; 0 if each step was done, 1 if one failed, 2 for wrong usage or no such device."""
+    given = _parser().parse_args(words)
+    names = given.stages or list(USUAL)
+    folder = Path(given.output).resolve()
+    plan = Plan(
+        folder=folder,
+        device=given.device,
+        small=given.small or given.device == "cpu",
+        processes=given.processes,
+    )
+    only = [name for name in given.only.split(";") if name]
+    if fault := find_fault(names, only, plan):
+        print(f"benchmarks.gpu: {fault}", file=sys.stderr)
+        return 2
+    folder.mkdir(parents=True, exist_ok=True)
+    start = file_size(folder)
+    context = find_context(given.device)
+    if isinstance(context, str):
+        print(f"{context}; python -m trainer doctor says more", file=sys.stderr)
+        return 2
+    plan = replace(plan, context=context)
+    sound = [run_stage(find_stage(name, plan, only), folder, context) for name in names]
+    print(f"{context['device']}; torch {context['torch']}")
+    print("\n".join(summarise(read_figures(folder, start))))
+    print(f"all steps done: {'yes' if all(sound) else 'no'}; figures: {folder / 'figures.jsonl'}")
+    return 0 if all(sound) else 1
+
+
+def find_fault(stages: list[str], only: list[str], plan: Plan) -> str | None:
+    """The fault of the command's names, or None."""
+    for name in stages:
+        if name not in STAGES:
+            return f"there is no stage {name!r}; the stages are {', '.join(STAGES)}"
+    known = [step for name in stages for step in step_names(name, plan)]
+    for name in only:
+        if name not in known:
+            return f"--only: {', '.join(stages)} has no step {name!r}; the steps are {'; '.join(known)}"
+    return None
+
+
+def find_context(device: str) -> dict[str, str] | str:
+    """The device and torch's version; a string is the error. Found in another process, which may hang."""
+    command = [sys.executable, "-m", "benchmarks.gpu.context", device]
+    try:
+        done = subprocess.run(
+            command, cwd=ROOT, capture_output=True, text=True, timeout=CONTEXT_SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return f"benchmarks.gpu: device {device!r} was not found within {CONTEXT_SECONDS:.0f} s"
+    if done.returncode:
+        return done.stderr.strip()
+    context: dict[str, str] = json.loads(done.stdout.strip().splitlines()[-1])
+    return context
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu", description=__doc__)
+    parser.add_argument(
+        "stages", nargs="*", metavar="STAGE", help=f"{', '.join(STAGES)}; default: all but options"
+    )
+    parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda", help="cpu: a rehearsal")
+    parser.add_argument("--output", default="gpu-output", metavar="FOLDER")
+    parser.add_argument("--only", default="", metavar="STEP;STEP", help="steps of the stages to run")
+    parser.add_argument("--small", action="store_true", help="tiny sizes on a GPU too")
+    parser.add_argument("--processes", type=int, default=4, help="those that run the tests")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

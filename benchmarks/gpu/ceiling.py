@@ -1,0 +1,82 @@
+"""The device's own limits: copy bandwidth, and matrix products of the model's shapes in bf16 and fp8."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from benchmarks.gpu.clock import seconds_each
+from benchmarks.gpu.figures import NOT_HERE, Figures
+from benchmarks.gpu.sizes import Sizes
+
+Product = Callable[[Tensor, Tensor, Tensor], object]
+"""A product of inputs x (T, I), weights w (O, I) and the gradient g (T, O) of its outputs."""
+
+FORWARD: Product = lambda x, w, g: x @ w.T  # noqa: E731
+BACKWARD: dict[str, Product] = {"to inputs": lambda x, w, g: g @ w, "to weights": lambda x, w, g: g.T @ x}
+
+
+def bandwidth(figures: Figures, sizes: Sizes) -> None:
+    """Gigabytes a second that a copy within the device's memory reads and writes."""
+    source = torch.ones(sizes.copy_bytes, dtype=torch.uint8, device=sizes.device)
+    target = torch.empty_like(source)
+    seconds = seconds_each(lambda: target.copy_(source), sizes.device, sizes.seconds)
+    figures.add("copy", 2 * sizes.copy_bytes / seconds / 1e9, "GB/s")
+
+
+def products(figures: Figures, sizes: Sizes) -> None:
+    """TFLOP/s of each shape of product, forward and backward, and over all that an update makes."""
+    operations, total = 0.0, 0.0
+    for name, shape, times in _shapes(sizes):
+        x, w, g = _operands(shape, sizes.device)
+        once = 2.0 * shape[0] * shape[1] * shape[2]
+        seconds = seconds_each(lambda: FORWARD(x, w, g), sizes.device, sizes.seconds)  # noqa: B023
+        figures.add(f"{name} forward", once / seconds / 1e12, "TFLOP/s")
+        back = sum(
+            seconds_each(lambda: each(x, w, g), sizes.device, sizes.seconds)  # noqa: B023
+            for each in BACKWARD.values()
+        )
+        figures.add(f"{name} backward", 2 * once / back / 1e12, "TFLOP/s")
+        operations += times * 3 * once
+        total += times * (seconds + back)
+    figures.add("ceiling", operations / total / 1e12, "TFLOP/s")
+
+
+def eight_bits(figures: Figures, sizes: Sizes) -> None:
+    """TFLOP/s of the forward products in fp8 beside bf16, operands converted beforehand."""
+    for name, shape, _ in _shapes(sizes)[:-1]:
+        if sizes.device == "cpu":
+            figures.absent(f"{name} fp8", NOT_HERE)
+            continue
+        x, w, g = _operands(shape, sizes.device)
+        once = 2.0 * shape[0] * shape[1] * shape[2]
+        plain = seconds_each(lambda: FORWARD(x, w, g), sizes.device, sizes.seconds)  # noqa: B023
+        eights = [each.to(torch.float8_e4m3fn) for each in (x, w)]
+        one = torch.ones((), device=sizes.device)
+
+        def multiply(x: Tensor, w: Tensor, one: Tensor = one) -> Tensor:
+            product: Tensor = torch._scaled_mm(
+                x, w.T, scale_a=one, scale_b=one, out_dtype=torch.bfloat16, use_fast_accum=True
+            )
+            return product
+
+        seconds = seconds_each(lambda: multiply(*eights), sizes.device, sizes.seconds)  # noqa: B023
+        figures.add(f"{name} fp8", once / seconds / 1e12, "TFLOP/s", times_as_fast_as_bf16=plain / seconds)
+
+
+def _shapes(sizes: Sizes) -> list[tuple[str, tuple[int, int, int], int]]:
+    """Name, (rows, inputs, outputs) and times in a pass of each product; the vocabulary's comes last."""
+    layer = [
+        (f"{inputs} to {outputs}", (sizes.tokens, inputs, outputs), sizes.layers)
+        for inputs, outputs in sizes.products
+    ]
+    return [*layer, ("vocabulary", (sizes.masks, *sizes.head), 1)]
+
+
+def _operands(shape: tuple[int, int, int], device: str) -> tuple[Tensor, Tensor, Tensor]:
+    rows, inputs, outputs = shape
+    made = [
+        torch.randn(*size, device=device) for size in ((rows, inputs), (outputs, inputs), (rows, outputs))
+    ]
+    x, w, g = (each.to(torch.bfloat16) for each in made)
+    return x, w, g

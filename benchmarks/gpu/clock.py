@@ -1,0 +1,44 @@
+"""Clocks that wait for the GPU, and its peak memory."""
+
+import time
+from collections.abc import Callable
+
+import torch
+
+from benchmarks.gpu.figures import NOT_HERE, Figures
+
+
+def wait(device: str) -> None:
+    """Wait until the GPU has done all that it was given."""
+    if device == "cuda":
+        torch.cuda.synchronize()
+
+
+def seconds_of(function: Callable[[], object], device: str) -> float:
+    """Seconds of one call, with what it starts on the GPU."""
+    wait(device)
+    start = time.perf_counter()
+    function()
+    wait(device)
+    return time.perf_counter() - start
+
+
+def seconds_each(function: Callable[[], object], device: str, seconds: float) -> float:
+    """Seconds of a call on average, over about so many seconds of calls; the first three do not count."""
+    for _ in range(3):
+        once = seconds_of(function, device)
+    count = max(3, round(seconds / max(once, 1e-6)))
+
+    def repeat() -> None:
+        for _ in range(count):
+            function()
+
+    return seconds_of(repeat, device) / count
+
+
+def add_peak_memory(figures: Figures, device: str) -> None:
+    """Write the most memory that PyTorch has used on the GPU."""
+    if device == "cuda":
+        figures.add("peak memory", torch.cuda.max_memory_allocated() / 2**30, "GiB")
+    else:
+        figures.absent("peak memory", NOT_HERE)

@@ -1,0 +1,22 @@
+"""The trainer's ``--compile-only`` with a preset: its time and memory."""
+
+from benchmarks.gpu.clock import add_peak_memory, seconds_of
+from benchmarks.gpu.figures import Figures
+from benchmarks.gpu.sizes import Sizes
+from benchmarks.gpu.updates import phase_data
+from trainer.run.checkpoint import new_state
+from trainer.run.phase import UpdatePlan, compile_shapes
+from trainer.run.runtime import begin, find_model_config, make_model
+from trainer.run.training import Training
+
+
+def compile_only(figures: Figures, sizes: Sizes, phase: str) -> None:
+    """Seconds and peak memory, on data of the phase's fill."""
+    config = sizes.config(phase, compile_only=True)
+    data = phase_data(config, sizes.phases[phase].fill)
+    runtime, shape = begin(config), find_model_config(config, data)
+    training = Training(runtime, make_model(runtime, shape), new_state(config, shape, data.digest))
+    plan = UpdatePlan.of(runtime, 0, 1.0)
+    seconds = seconds_of(lambda: compile_shapes(runtime, training, data, plan), sizes.device)
+    figures.add("compile-only", seconds, "s")
+    add_peak_memory(figures, sizes.device)

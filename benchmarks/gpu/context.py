@@ -1,0 +1,26 @@
+"""The device by name and torch's version, as JSON: ``python -m benchmarks.gpu.context DEVICE``."""
+
+import json
+import sys
+
+from bertdata.errors import BertDataError
+
+
+def main(device: str) -> int:
+    """Print both; the exit status is 2 where the device is not there."""
+    try:
+        import torch
+
+        from trainer.config.settings import Config
+        from trainer.devices.registry import find_device
+
+        about = find_device(Config.of(device=device)).describe()
+    except (BertDataError, ImportError) as error:
+        print(f"benchmarks.gpu: {error}", file=sys.stderr)
+        return 2
+    print(json.dumps({"device": about, "torch": torch.__version__}))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

@@ -1,0 +1,46 @@
+"""The end of an update alone: clipping and LAMB over all weights of the model, fused or compiled."""
+
+import torch
+from torch import nn
+
+from benchmarks.gpu.clock import seconds_each, seconds_of
+from benchmarks.gpu.figures import Figures
+from benchmarks.gpu.sizes import Sizes
+from benchmarks.gpu.updates import phase_data
+from trainer.config.settings import Config
+from trainer.devices.device import Device
+from trainer.optim import find_preset, group_parameters
+from trainer.run.runtime import begin, find_model_config, make_model
+from trainer.strategies.optimiser import make_scale, optimiser_settings
+from trainer.strategies.step import Step, make_step
+
+
+def optimiser(figures: Figures, sizes: Sizes, phase: str, fused: bool) -> None:
+    """Seconds of the first step, which compiles, and of the following ones."""
+    config = sizes.config(phase, compile=not fused)
+    runtime = begin(config)
+    runtime.device.compiles = not fused
+    model = make_model(runtime, find_model_config(config, phase_data(config, sizes.phases[phase].fill)))
+    for weight in model.parameters():
+        weight.grad = torch.randn_like(weight)
+    gradients = [weight.grad for weight in model.parameters() if weight.grad is not None]
+    step = make_end(config, runtime.device, model, fused)
+    made = 0
+
+    def take() -> None:
+        nonlocal made
+        made += 1
+        step.take(gradients, 1e-4, made)
+
+    figures.add("first step", seconds_of(take, sizes.device), "s", weights=len(gradients))
+    figures.add(
+        "step", seconds_each(take, sizes.device, 2 * sizes.seconds) * 1e3, "ms", weights=len(gradients)
+    )
+
+
+def make_end(config: Config, device: Device, model: nn.Module, fused: bool) -> Step:
+    """The trainer's clipping and optimiser for the model's weights, fused or compiled."""
+    device.fused_step = fused
+    preset = find_preset(config.update.optimiser, **optimiser_settings(config))
+    optimiser = device.optimiser(preset, group_parameters(preset, model.named_parameters()))
+    return make_step(config, device, optimiser, make_scale(config, device))

@@ -1,0 +1,122 @@
+"""The peer: transformers' BertForPreTraining, compiled, on padded rows of the same examples.
+
+It has scaled-dot-product attention, bf16 autocast, dropout, and this trainer's clipping and fused LAMB. As
+published it computes the vocabulary's logits at every position; ``masked_only`` computes them at masked
+positions, to show the rest of the difference.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+
+import torch
+import transformers
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from benchmarks.gpu.clock import add_peak_memory, wait
+from benchmarks.gpu.figures import Figures
+from benchmarks.gpu.optimiser import make_end
+from benchmarks.gpu.sizes import Sizes
+from benchmarks.gpu.updates import WARM_UP, Work, add_speed, draw, phase_data, time_updates
+from trainer.data.batches import Batch, RowBatch
+from trainer.data.loader import Update
+from trainer.run.runtime import Runtime, begin, find_model_config
+
+MOST_DIVISION = 8
+"""Micro-batches are made so many times smaller at most, until they fit into memory."""
+
+
+def peer(figures: Figures, sizes: Sizes, phase: str, masked_only: bool = False, divide: int = 1) -> None:
+    """Speed and memory of the peer's updates; divide: as in ``updates``, more where memory runs out."""
+    while True:
+        try:
+            return measure(figures, sizes, phase, masked_only, divide)
+        except torch.OutOfMemoryError:
+            if divide == MOST_DIVISION:
+                raise
+        divide *= 2
+        torch.compiler.reset()
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+
+
+def measure(figures: Figures, sizes: Sizes, phase: str, masked_only: bool, divide: int) -> None:
+    """Speed and memory with micro-batches that are so many times smaller."""
+    config = sizes.config(phase, rows=True)
+    size = (config.update.batch_size or 1) // divide
+    accumulation = sizes.accumulation * divide
+    runtime = begin(config.changed(batch_size=size))
+    data = phase_data(runtime.config, sizes.phases[phase].fill)
+    shape = find_model_config(runtime.config, data)
+    drawn = draw(
+        data, runtime.form(data, size, accumulation), runtime, size, accumulation, WARM_UP + sizes.updates
+    )
+    names = transformers.BertConfig().to_dict()
+    given = {name: value for name, value in shape.as_json().items() if name in names}
+    make = Peer(runtime, transformers.BertConfig(**given, attn_implementation="sdpa"), masked_only)
+    wait(sizes.device)
+    start = time.perf_counter()
+    make(Update(drawn[0].batches[:1], drawn[0].position))
+    wait(sizes.device)
+    figures.add("first micro-batch of a shape", time.perf_counter() - start, "s", batch_size=size)
+    timed = drawn[WARM_UP:]
+    seconds = time_updates(make, drawn[:WARM_UP], timed, sizes.device)
+    work = Work.of([batch for update in timed for batch in update.batches], shape)
+    add_speed(figures, sizes, work, seconds, len(timed))
+    add_peak_memory(figures, sizes.device)
+
+
+class Peer:
+    """Updates of the peer's model."""
+
+    def __init__(self, runtime: Runtime, config: transformers.BertConfig, masked_only: bool) -> None:
+        self._device, self._config = runtime.device, runtime.config
+        self._device.seed(1)
+        self._model = transformers.BertForPreTraining(config).to(runtime.device.torch_device).train()
+        loss = masked_loss if masked_only else published_loss
+        self._loss: Callable[[nn.Module, RowBatch], Tensor] = torch.compile(loss, dynamic=False)
+        self._step = make_end(self._config, self._device, self._model, fused=True)
+        self._made = 0
+
+    def __call__(self, update: Update[Batch]) -> None:
+        for batch in update.batches:
+            assert isinstance(batch, RowBatch)
+            with self._device.autocast(self._config.update.precision):
+                loss = self._loss(self._model, self._device.move(batch))
+            (loss / len(update.batches)).backward()  # type: ignore[no-untyped-call]
+        gradients = [weight.grad for weight in self._model.parameters() if weight.grad is not None]
+        self._made += 1
+        self._step.take(gradients, 1e-4, self._made)
+        for weight in self._model.parameters():
+            weight.grad = None
+
+
+def published_loss(model: nn.Module, batch: RowBatch) -> Tensor:
+    """The peer's own loss, with labels at every position."""
+    size, length = batch.input_ids.shape
+    labels = torch.full((size, length + 1), -100, device=batch.input_ids.device)
+    unused = batch.masked_lm_weights == 0
+    places = batch.masked_lm_positions.long().masked_fill(unused, length)  # a column that is cut off
+    labels = labels.scatter(1, places, batch.masked_lm_ids.long())[:, :length].contiguous()
+    following = batch.next_sentence_labels.long()
+    loss: Tensor = model(**inputs(batch), labels=labels, next_sentence_label=following).loss
+    return loss
+
+
+def masked_loss(model: nn.Module, batch: RowBatch) -> Tensor:
+    """The same loss with the head on masked positions only."""
+    hidden, pooled = model.bert(**inputs(batch))[:2]
+    places = batch.masked_lm_positions.long()[:, :, None].expand(-1, -1, hidden.shape[-1])
+    words, pairs = model.cls(hidden.gather(1, places), pooled)
+    losses = F.cross_entropy(
+        words.flatten(0, 1).float(), batch.masked_lm_ids.long().flatten(), reduction="none"
+    )
+    weights = batch.masked_lm_weights.flatten()
+    following = F.cross_entropy(pairs.float(), batch.next_sentence_labels.long())
+    return (losses * weights).sum() / weights.sum() + following
+
+
+def inputs(batch: RowBatch) -> dict[str, Tensor]:
+    """The model's inputs by transformers' names."""
+    names: Sequence[str] = ("input_ids", "token_type_ids", "attention_mask")
+    return {name: getattr(batch, name).long() for name in names}

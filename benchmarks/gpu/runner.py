@@ -1,0 +1,147 @@
+"""Run the steps of a stage: each is a process with a time limit, and its output is kept as files."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import groupby
+from pathlib import Path
+
+from benchmarks.gpu.figures import Figures
+from benchmarks.kills import descendants
+
+AT_ONCE = 4
+"""Processes of steps that run together."""
+
+TAIL_LINES = 6
+"""Lines of a failed step's error output that its figure line and the summary show."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Step:
+    """One process of a stage.
+
+    seconds: its limit. needs: it is left out where the stage has less time left. together: it may run beside
+    its neighbours, because nothing is timed.
+    """
+
+    name: str
+    command: Sequence[str]
+    seconds: float
+    needs: float = 5.0
+    together: bool = False
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Stage:
+    """Steps in their order, and the seconds that they have together.
+
+    absent: (step, reason) of steps that this device cannot run.
+    """
+
+    name: str
+    seconds: float
+    steps: Sequence[Step]
+    absent: Sequence[tuple[str, str]] = ()
+
+
+ERROR = re.compile(r"[\w.]*(Error|Exception)\b")
+"""The start of the line in which Python names an error; torch's compiler prints more after it."""
+
+
+def run_stage(stage: Stage, folder: Path, context: dict[str, str]) -> bool:
+    """Run all steps, whatever fails; False if one failed, ran too long, or was left out for want of time."""
+    deadline = time.monotonic() + stage.seconds
+
+    def run(step: Step) -> bool:
+        return run_step(step, Figures(folder=folder, stage=stage.name, step=step.name, context=context),
+                        deadline - time.monotonic())  # fmt: skip
+
+    outcomes: list[bool] = []
+    for together, steps in groupby(stage.steps, lambda step: step.together):
+        if together:
+            with ThreadPoolExecutor(AT_ONCE) as pool:
+                outcomes += pool.map(run, steps)
+        else:
+            outcomes += map(run, steps)
+    for name, reason in stage.absent:
+        Figures(folder=folder, stage=stage.name, step=name, context=context).absent(name, reason)
+    return all(outcomes)
+
+
+def run_step(step: Step, figures: Figures, left: float) -> bool:
+    """Run the step, write its end and say it in one line; left: the seconds that the stage has."""
+    title = f"{figures.stage}: {step.name}"
+    if left < step.needs:
+        _say(f"{title}: left out")
+        why = f"needs {step.needs:.0f} s, the stage has {max(left, 0):.0f} s left"
+        figures.ended("left out", 0.0, error=why)
+        return False
+    logs = figures.folder / "logs"
+    logs.mkdir(parents=True, exist_ok=True)
+    log = logs / f"{figures.stage}-{step.name.replace(' ', '-').replace('/', '-')}"
+    limit, start = min(step.seconds, left), time.monotonic()
+    status, code = run_process(step, log, limit)
+    seconds = time.monotonic() - start
+    _say(f"{title}: {status} in {seconds:.0f} s")
+    if status == "done":
+        figures.ended(status, seconds, log=log.name)
+        return True
+    limits = f" (limit {limit:.0f} s)" if status == "timed out" else ""
+    figures.ended(status, seconds, log=log.name, exit_status=code, error=f"{_tail(log)}{limits}")
+    return False
+
+
+def run_process(step: Step, log: Path, limit: float) -> tuple[str, int]:
+    """Run the command with its output in LOG.out and LOG.err; its status in a word, and its exit status.
+
+    At the limit it is killed with all its children.
+    """
+    with open(f"{log}.out", "wb") as out, open(f"{log}.err", "wb") as err:
+        process = subprocess.Popen(
+            list(step.command),
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=err,
+            env={**os.environ, **step.environment},
+            start_new_session=True,
+        )
+        try:
+            code = process.wait(limit)
+            return ("failed" if code else "done"), code
+        except subprocess.TimeoutExpired:
+            return "timed out", -signal.SIGKILL
+        finally:
+            kill_tree(process)
+
+
+def kill_tree(process: "subprocess.Popen[bytes]") -> None:
+    """Kill the process, if it runs, with its group and with children that have groups of their own."""
+    children = list(descendants(process.pid))
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    for child in children:
+        with suppress(ProcessLookupError):
+            os.kill(child, signal.SIGKILL)
+    process.wait()
+
+
+def _tail(log: Path) -> str:
+    """The last lines of the error output, after the one that names the error; else of the other output."""
+    for kind in ("err", "out"):
+        text = Path(f"{log}.{kind}").read_text(encoding="utf-8", errors="replace")
+        if lines := [line for line in text.splitlines() if line.strip()]:
+            errors = [line for line in lines[:-TAIL_LINES] if ERROR.match(line)]
+            return "\n".join([*errors[-1:], *lines[-TAIL_LINES:]])
+    return "no output"
+
+
+def _say(line: str) -> None:
+    print(f"benchmarks.gpu: {line}", file=sys.stderr, flush=True)

@@ -1,0 +1,105 @@
+"""Sizes of what is measured: as the H100 presets train on a GPU, or tiny ones for a rehearsal."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from trainer.config.flags import make_config
+from trainer.config.settings import Config
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Phase:
+    """A shipped configuration with generated data.
+
+    fill: tokens of the data over those of full sequences. keys: in place of the configuration's.
+    """
+
+    config: str
+    fill: float
+    keys: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sizes:
+    """Sizes of all stages on one device.
+
+    updates: timed ones, of ``accumulation`` micro-batches. seconds: those for which one product or copy is
+    repeated. tokens, masks: of a micro-batch. products: inputs and outputs of a layer's matrix products.
+    head: of the vocabulary's. peak: the device's dense bf16 limit in TFLOP/s, where it is known.
+    """
+
+    device: str
+    phases: Mapping[str, Phase]
+    accumulation: int
+    updates: int
+    seconds: float
+    copy_bytes: int
+    tokens: int
+    masks: int
+    products: tuple[tuple[int, int], ...]
+    head: tuple[int, int]
+    layers: int
+    peak: float | None = None
+
+    def config(self, phase: str, **more: Any) -> Config:
+        """The configuration of the phase on this device; ``more`` keys win."""
+        found = self.phases[phase]
+        keys: dict[str, Any] = {"device": self.device, "generated_data": True, **found.keys, **more}
+        return make_config(["--config", found.config]).changed(**keys)
+
+
+FULL = Sizes(
+    device="cuda",
+    phases={
+        "phase1": Phase(config="bert_large_phase1_h100", fill=0.9),
+        "phase2": Phase(config="bert_large_phase2_h100", fill=0.5),
+    },
+    accumulation=8,
+    updates=12,
+    seconds=0.4,
+    copy_bytes=2**31,
+    tokens=29_696,
+    masks=4_424,
+    products=((1024, 1024), (1024, 3072), (1024, 4096), (4096, 1024)),
+    head=(1024, 30_528),
+    layers=24,
+    peak=989.0,
+)
+"""BERT-Large on an H100; the limit is that of the SXM cards, of an H200 too."""
+
+_TINY = {
+    "hidden_size": 64,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "intermediate_size": 128,
+    "vocab_size": 1000,
+    "max_position_embeddings": 64,
+    "batch_size": 8,
+    "global_batch_size": 64,
+    "max_seq_length": 32,
+    "max_predictions_per_seq": 5,
+    "token_budget": 10_000,  # one shape to compile, the same in both phases
+}
+SMALL = Sizes(
+    device="cpu",
+    phases={
+        "phase1": Phase(config="bert_large_phase1_h100", fill=0.9, keys=_TINY),
+        "phase2": Phase(config="bert_large_phase2_h100", fill=0.5, keys=_TINY),
+    },
+    accumulation=8,
+    updates=2,
+    seconds=0.01,
+    copy_bytes=2**20,
+    tokens=256,
+    masks=32,
+    products=((64, 64), (64, 192), (64, 128), (128, 64)),
+    head=(64, 1008),
+    layers=1,
+)
+"""A rehearsal: every figure, none of any worth."""
+
+
+def find_sizes(device: str, small: bool) -> Sizes:
+    """Full or small sizes on the device."""
+    return replace(SMALL if small else FULL, device=device)

@@ -1,0 +1,189 @@
+"""The stages: their steps in order of worth, each with its limit, all under ten minutes."""
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from benchmarks.gpu.figures import NOT_HERE
+from benchmarks.gpu.runner import Stage, Step
+
+CUDNN = {"device_options": {"attention": "cudnn"}, "attention_probs_dropout_prob": 0.125}
+"""cuDNN refuses dropout that is not a multiple of 1/16, and so BERT's 0.1."""
+
+OPTIONS: dict[str, dict[str, Any]] = {
+    "as shipped": {},
+    "eager": {"compile": False},
+    "CUDA graphs": {"device_options": {"cuda_graphs": True}},
+    "attention efficient": {"device_options": {"attention": "efficient"}},
+    "attention cudnn": CUDNN,
+    "attention math": {"device_options": {"attention": "math"}},
+    "eager rows": {"compile": False, "rows": True},
+    "eager deterministic": {"compile": False, "deterministic": True},
+    "eager fp16": {"compile": False, "precision": "fp16"},
+    "eager fp32": {"compile": False, "precision": "fp32"},
+}
+"""Keys in place of the presets', for the stage ``options``; those of a GPU alone name device_options."""
+
+TINY: dict[str, list[str]] = {
+    "fp32": [],
+    "bf16": ["--precision=bf16"],
+    "fp16": ["--precision=fp16"],
+    "compiled": ["--precision=bf16", "--compile"],
+}
+TINY_ON_A_GPU: dict[str, list[str]] = {
+    "CUDA graphs": ["--precision=bf16", "--cuda-graphs"],
+    "attention flash": ["--precision=bf16", "--attention=flash", "--attention-probs-dropout-prob=0.1"],
+    "attention efficient": ["--attention=efficient", "--attention-probs-dropout-prob=0.1"],
+    "attention cudnn": ["--precision=bf16", "--attention=cudnn", "--attention-probs-dropout-prob=0.125"],
+    "attention math": ["--precision=bf16", "--attention=math", "--attention-probs-dropout-prob=0.1"],
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Plan:
+    """What all steps are started with. folder: of the output. processes: those that run the tests."""
+
+    folder: Path
+    device: str
+    small: bool
+    processes: int = 4
+    context: dict[str, str] = field(default_factory=dict)
+
+    def call(
+        self, stage: str, step: str, function: str, seconds: float, needs: float = 10.0, *,
+        together: bool = False, environment: dict[str, str] | None = None, **options: Any,
+    ) -> Step:  # fmt: skip
+        """A step that calls a function of this package, named MODULE.FUNCTION, with the options."""
+        about = {"stage": stage, "step": step, "context": self.context}
+        given = {"folder": str(self.folder), "device": self.device, "small": self.small}
+        text = json.dumps({**given, "about": about, "options": options})
+        return Step(
+            name=step,
+            command=[sys.executable, "-m", "benchmarks.gpu.step", function, text],
+            seconds=seconds,
+            needs=needs,
+            together=together,
+            environment=environment or {},
+        )
+
+    @property
+    def on_processor(self) -> bool:
+        return self.device == "cpu"
+
+
+def smoke(plan: Plan) -> Stage:
+    """Is the device there, what are its limits, does each precision and kernel train?"""
+    name = "smoke"
+    doctor = Step(name="doctor", command=[sys.executable, "-m", "trainer", "doctor"], seconds=60)
+    steps = [
+        doctor,
+        plan.call(name, "bandwidth", "ceiling.bandwidth", 45),
+        plan.call(name, "ceiling", "ceiling.products", 60),
+        plan.call(name, "losses", "tiny.processor_beside", 90, environment={"NVIDIA_TF32_OVERRIDE": "0"}),
+    ]
+    tried = TINY | ({} if plan.on_processor else TINY_ON_A_GPU)
+    for step, flags in tried.items():
+        steps.append(plan.call(name, step, "tiny.three_updates", 120, together=True, flags=flags))
+    absent = [(step, NOT_HERE) for step in TINY_ON_A_GPU if plan.on_processor]
+    return Stage(name=name, seconds=240, steps=steps, absent=absent)
+
+
+def phase1(plan: Plan) -> Stage:
+    """BERT-Large as the preset of phase 1 trains it, the peer, and LAMB alone, the same in both phases."""
+
+    def optimiser(step: str, seconds: float, fused: bool) -> Step:
+        return plan.call("phase1", step, "optimiser.optimiser", seconds, 20, phase="phase1", fused=fused)
+
+    *most, last = _phase(plan, "phase1", smaller=1)
+    steps = [*most, optimiser("LAMB fused", 45, True), last, optimiser("LAMB compiled", 200, False)]
+    return Stage(name="phase1", seconds=420, steps=steps)
+
+
+def phase2(plan: Plan) -> Stage:
+    """BERT-Large as the preset of phase 2 trains it; rows and the peer need smaller micro-batches."""
+    return Stage(name="phase2", seconds=420, steps=_phase(plan, "phase2", smaller=1 if plan.small else 2))
+
+
+def _phase(plan: Plan, name: str, smaller: int) -> list[Step]:
+    def updates(step: str, seconds: float, needs: float = 30.0, **options: Any) -> Step:
+        return plan.call(name, step, "updates.updates", seconds, needs, phase=name, **options)
+
+    def peer(step: str, **options: Any) -> Step:
+        return plan.call(name, step, "peer.peer", 110, 30, phase=name, divide=smaller, **options)
+
+    return [
+        plan.call(name, "ceiling", "ceiling.products", 60),
+        updates("as shipped", 200, profile=True),
+        peer("peer"),
+        updates("eager", 60, keys={"compile": False}),
+        updates("rows", 90, keys={"rows": True}, divide=smaller),
+        peer("peer, head on masked words", masked_only=True),
+    ]
+
+
+def tests(plan: Plan) -> Stage:
+    """The tests marked gpu; in a rehearsal those of the devices."""
+    step = plan.call("tests", "pytest", "pytests.tests", 480, 30, processes=plan.processes)
+    return Stage(name="tests", seconds=480, steps=[step])
+
+
+def extra(plan: Plan) -> Stage:
+    """A run that is killed and resumed, the memory of --compile-only, products in fp8."""
+    steps = [
+        plan.call("extra", "fp8", "ceiling.eight_bits", 60),
+        plan.call("extra", "killed and resumed", "resumed.killed_and_resumed", 240, 60),
+        *(
+            plan.call("extra", f"compile-only {phase}", "compile_only.compile_only", 200, 40, phase=phase)
+            for phase in ("phase1", "phase2")
+        ),
+    ]
+    return Stage(name="extra", seconds=540, steps=steps)
+
+
+def options(plan: Plan) -> Stage:
+    """Other keys than the presets', in both phases; --only chooses some of them."""
+    steps, absent = [], []
+    for phase in ("phase1", "phase2"):
+        for option, keys in OPTIONS.items():
+            step = f"{phase} {option}"
+            if plan.on_processor and "device_options" in keys:
+                absent.append((step, NOT_HERE))
+                continue
+            smaller = 2 if phase == "phase2" and keys.get("rows") and not plan.small else 1
+            given = {"phase": phase, "keys": keys, "divide": smaller}
+            steps.append(plan.call("options", step, "updates.updates", 120, 30, **given))
+    return Stage(name="options", seconds=570, steps=steps, absent=absent)
+
+
+STAGES: dict[str, Callable[[Plan], Stage]] = {
+    made.__name__: made for made in (smoke, phase1, phase2, tests, extra, options)
+}
+_REHEARSAL_SECONDS = 590.0
+"""The limit of each step on a processor, which other work may slow down, and half that of a stage."""
+
+USUAL: Sequence[str] = ("smoke", "phase1", "phase2", "tests", "extra")
+"""The stages that run where none is named."""
+
+
+def find_stage(name: str, plan: Plan, only: Sequence[str] = ()) -> Stage:
+    """The stage; only: of its steps those of these names. A busy processor has more time."""
+    stage = STAGES[name](plan)
+    if plan.on_processor:
+        steps = [replace(step, seconds=_REHEARSAL_SECONDS) for step in stage.steps]
+        stage = replace(stage, seconds=2 * _REHEARSAL_SECONDS, steps=steps)
+    if not only:
+        return stage
+    return replace(
+        stage,
+        steps=[step for step in stage.steps if step.name in only],
+        absent=[(step, reason) for step, reason in stage.absent if step in only],
+    )
+
+
+def step_names(name: str, plan: Plan) -> list[str]:
+    """The names of all steps of the stage, those that the device cannot run included."""
+    stage = STAGES[name](plan)
+    return [*(step.name for step in stage.steps), *(step for step, _ in stage.absent)]

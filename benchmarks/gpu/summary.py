@@ -1,0 +1,35 @@
+"""The lines of a run in a few words, for a terminal or the tail of a log."""
+
+from collections.abc import Iterable
+from itertools import groupby
+from typing import Any
+
+
+def summarise(lines: Iterable[dict[str, Any]]) -> list[str]:
+    """A heading for each step, then its figures, those that are absent, and its error if it had one."""
+    shown = []
+    ordered = sorted(lines, key=lambda line: (line["stage"], line["step"]))
+    for (stage, step), found in groupby(ordered, key=lambda line: (line["stage"], line["step"])):
+        about = list(found)
+        ends = [line for line in about if "status" in line]
+        shown.append(f"{stage}: {step}{''.join(f', {_end(line)}' for line in ends)}")
+        shown += [
+            f"    {line['name']}: {_number(line['value'])} {line['unit']}"
+            for line in about
+            if "value" in line
+        ]
+        absent = [line for line in about if "absent" in line]
+        shown += [f"    {line.get('name', '')}: {line['absent']}" for line in absent]
+        errors = [line["error"] for line in ends if "error" in line]
+        shown += [f"    ! {part[:200]}" for error in errors for part in error.splitlines()]
+    return shown
+
+
+def _end(line: dict[str, Any]) -> str:
+    return f"{line['status']} in {line['seconds']:.0f} s"
+
+
+def _number(value: float) -> str:
+    if value >= 1000 or value == int(value):
+        return f"{value:,.0f}"
+    return f"{value:.4g}"

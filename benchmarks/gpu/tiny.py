@@ -1,0 +1,52 @@
+"""Short runs of the trainer's command with a tiny model: does each precision and kernel train here?"""
+
+import csv
+from pathlib import Path
+
+from benchmarks.gpu.figures import Figures
+from benchmarks.gpu.sizes import Sizes
+from trainer.__main__ import main
+
+COMPARED = 5
+"""Updates whose losses are compared."""
+
+
+def three_updates(figures: Figures, sizes: Sizes, flags: list[str]) -> None:
+    """The loss after three updates with the flags."""
+    rows = train(figures.folder / "runs" / figures.step, 3, [f"--device={sizes.device}", *flags])
+    figures.add("loss of update 3", rows[-1], "nats")
+
+
+def processor_beside(figures: Figures, sizes: Sizes) -> None:
+    """Losses of the processor and of the device, and their largest difference; in fp32, without dropout.
+
+    In a rehearsal the second run is one on padded rows.
+    """
+    place = figures.folder / "runs"
+    flags = [f"--device={sizes.device}", *["--rows"] * (sizes.device == "cpu")]
+    there = train(
+        place / "losses on the processor", COMPARED, ["--device=cpu"]
+    )  # first: CUDA changes how it multiplies
+    here = train(place / "losses there", COMPARED, flags)
+    pairs = list(zip(there, here, strict=True))
+    for number, (processor, device) in enumerate(pairs, start=1):
+        figures.add(f"loss of update {number}", device, "nats", on_the_processor=processor)
+    figures.add("largest difference", max(abs(one - other) for one, other in pairs), "nats")
+
+
+def train(place: Path, steps: int, flags: list[str]) -> list[float]:
+    """Train ``tiny`` on generated data, in this process; the loss of each update."""
+    words = [
+        "--config=tiny",
+        "--generated-data",
+        f"--steps={steps}",
+        "--warmup=0",
+        "--log-every=1",
+        "--vocab-size=1000",
+    ]
+    words += ["--seed=1", "--no-progress-bar", f"--output-dir={place}", *flags]
+    if status := main(["pretrain", *words]):
+        raise SystemExit(status)
+    with (place / "training.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    return [float(row["mlm_loss"]) + float(row["nsp_loss"]) for row in rows]

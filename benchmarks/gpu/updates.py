@@ -1,0 +1,177 @@
+"""Updates of the trainer itself, timed: as a preset trains, or with other keys."""
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from benchmarks.gpu.clock import add_peak_memory, seconds_of
+from benchmarks.gpu.figures import NOT_HERE, Figures, find_value
+from benchmarks.gpu.kernels import KINDS, times_by_kind
+from benchmarks.gpu.operations import lengths_of, operations_of
+from benchmarks.gpu.sizes import Sizes
+from bertdata.dataset.reader import OpenedDataset
+from bertdata.records import ShardLayout
+from trainer.config.model import ModelConfig
+from trainer.config.settings import Config
+from trainer.data.batches import Batch
+from trainer.data.forms import Form
+from trainer.data.generated import generated_data
+from trainer.data.loader import Loader, Update
+from trainer.run.checkpoint import new_state
+from trainer.run.runtime import Runtime, begin, find_model_config, make_model
+from trainer.run.training import Training
+
+WARM_UP = 2
+"""Whole updates before the clock starts, after one micro-batch of each shape."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Work:
+    """Counts over the timed updates, without padding; fed: tokens with padding."""
+
+    sequences: int
+    tokens: int
+    fed: int
+    operations: float
+
+    @classmethod
+    def of(cls, batches: Sequence[Batch], shape: ModelConfig) -> "Work":
+        lengths = [length for batch in batches for length in lengths_of(batch)]
+        return cls(
+            sequences=len(lengths),
+            tokens=sum(lengths),
+            fed=sum(batch.input_ids.numel() for batch in batches),
+            operations=sum(operations_of(batch, shape) for batch in batches),
+        )
+
+
+def updates(
+    figures: Figures,
+    sizes: Sizes,
+    phase: str,
+    keys: dict[str, Any] | None = None,
+    divide: int = 1,
+    profile: bool = False,
+) -> None:
+    """Speed, share of the ceiling and memory of a phase's updates.
+
+    divide: micro-batches are so many times smaller, and as many more. profile: a table of kernels too.
+    """
+    config = sizes.config(phase, **keys or {})
+    size = (config.update.batch_size or 1) // divide
+    accumulation = sizes.accumulation * divide
+    config = config.changed(batch_size=size)
+    runtime = begin(config)
+    data = phase_data(config, sizes.phases[phase].fill)
+    shape = find_model_config(config, data)
+    training = Training(runtime, make_model(runtime, shape), new_state(config, shape, data.digest))
+    form = runtime.form(data, size, accumulation)
+    drawn = draw(data, form, runtime, size, accumulation, WARM_UP + sizes.updates + 1)
+
+    def make(update: Update[Batch]) -> None:
+        training.update([update])
+        training.advance(update.position, size * len(update.batches))
+
+    first = {batch.input_ids.shape: batch for update in drawn for batch in update.batches}
+    for batch in first.values():
+        seconds = seconds_of(lambda: make(Update([batch], drawn[0].position)), sizes.device)  # noqa: B023
+        figures.add("first micro-batch of a shape", seconds, "s", tokens=batch.input_ids.numel())
+    *timed, last = drawn[WARM_UP:]
+    seconds = time_updates(make, drawn[:WARM_UP], timed, sizes.device)
+    work = Work.of([batch for update in timed for batch in update.batches], shape)
+    add_speed(figures, sizes, work, seconds, len(timed))
+    figures.add("real share of the tokens fed", work.tokens / work.fed, "of 1")
+    add_peak_memory(figures, sizes.device)
+    if profile:
+        add_kernels(figures, sizes.device, lambda: make(last))
+
+
+def phase_data(config: Config, fill: float) -> OpenedDataset:
+    """Generated examples in the configuration's layout."""
+    length, masks = config.data.max_seq_length, config.data.max_predictions_per_seq
+    assert length is not None
+    assert masks is not None
+    layout = ShardLayout(max_seq_length=length, max_predictions_per_seq=masks)
+    return generated_data(layout, vocabulary_size=config.model.settings()["vocab_size"], fill=fill)
+
+
+def draw(
+    data: OpenedDataset, form: Form[Batch], runtime: Runtime, size: int, accumulation: int, count: int
+) -> list[Update[Batch]]:
+    """So many updates of the data, ready for the device."""
+    loader = Loader(
+        data,
+        form=form,
+        batch_size=size,
+        accumulation=accumulation,
+        seed=runtime.config.data.seed,
+        prepare=runtime.device.prepare,
+    )
+    try:
+        return [next(loader) for _ in range(count)]
+    finally:
+        loader.close()
+
+
+def time_updates(
+    make: Callable[[Update[Batch]], None],
+    before: Sequence[Update[Batch]],
+    timed: Sequence[Update[Batch]],
+    device: str,
+) -> float:
+    """Seconds of the timed updates, after those before."""
+
+    def all_of(several: Sequence[Update[Batch]]) -> None:
+        for update in several:
+            make(update)
+
+    seconds_of(lambda: all_of(before), device)
+    return seconds_of(lambda: all_of(timed), device)
+
+
+def add_speed(figures: Figures, sizes: Sizes, work: Work, seconds: float, count: int) -> None:
+    """Write the speed: sequences, real tokens, operations and their shares of the limits."""
+    done = work.operations / seconds / 1e12
+    figures.add("sequences", work.sequences / seconds, "a second")
+    figures.add("real tokens", work.tokens / seconds, "a second")
+    figures.add("operations", done, "TFLOP/s")
+    ceiling = find_value(figures.folder, "ceiling", "ceiling")
+    for name, limit in (("measured ceiling", ceiling), ("peak", sizes.peak)):
+        if limit:
+            figures.add(f"share of the {name}", done / limit, "of 1", limit=limit)
+        else:
+            figures.absent(f"share of the {name}", "not measured" if sizes.device == "cuda" else NOT_HERE)
+    figures.add("update", seconds / count, "s", sequences=work.sequences // count)
+
+
+def add_kernels(figures: Figures, device: str, update: Callable[[], None]) -> None:
+    """Write the time of an update's CUDA kernels by kind, and their share of all."""
+    if device != "cuda":
+        update()
+        for kind in KINDS:
+            figures.absent(f"kernels: {kind}", NOT_HERE)
+        return
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
+        start = time.perf_counter()
+        update()
+        torch.cuda.synchronize()
+        seconds = time.perf_counter() - start
+    found = kernel_times(profile.key_averages())
+    total = sum(milliseconds for _, milliseconds in found)
+    for kind, milliseconds in times_by_kind(found).items():
+        figures.add(f"kernels: {kind}", milliseconds, "ms an update", share=milliseconds / total)
+    figures.add("kernels: all", total, "ms an update", of_seconds=seconds)
+    longest = sorted(found, key=lambda one: -one[1])[:12]
+    print("\n".join(f"{milliseconds:9.3f} ms  {name[:150]}" for name, milliseconds in longest))
+
+
+def kernel_times(events: Iterable[Any]) -> list[tuple[str, float]]:
+    """Name and milliseconds of what ran on the GPU, of a profile's averages, without ranges."""
+    return [
+        (event.key, event.self_device_time_total / 1e3)
+        for event in events
+        if event.self_device_time_total > 0 and not event.is_user_annotation
+    ]
