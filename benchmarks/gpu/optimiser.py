@@ -12,14 +12,13 @@ from trainer.devices.device import Device
 from trainer.optim import find_preset, group_parameters
 from trainer.run.runtime import begin, find_model_config, make_model
 from trainer.strategies.optimiser import make_scale, optimiser_settings
-from trainer.strategies.step import Step, make_step
+from trainer.strategies.step import FunctionStep, clip_and_step
 
 
 def optimiser(figures: Figures, sizes: Sizes, phase: str, fused: bool) -> None:
     """Seconds of the first step, which compiles, and of the following ones."""
-    config = sizes.config(phase, compile=not fused)
+    config = sizes.config(phase, compile=False)
     runtime = begin(config)
-    runtime.device.compiles = not fused
     model = make_model(runtime, find_model_config(config, phase_data(config, sizes.phases[phase].fill)))
     for weight in model.parameters():
         weight.grad = torch.randn_like(weight)
@@ -38,9 +37,10 @@ def optimiser(figures: Figures, sizes: Sizes, phase: str, fused: bool) -> None:
     )
 
 
-def make_end(config: Config, device: Device, model: nn.Module, fused: bool) -> Step:
+def make_end(config: Config, device: Device, model: nn.Module, fused: bool) -> FunctionStep:
     """The trainer's clipping and optimiser for the model's weights, fused or compiled."""
     device.fused_step = fused
+    function = clip_and_step if fused else torch.compile(clip_and_step, fullgraph=True, dynamic=False)
     preset = find_preset(config.update.optimiser, **optimiser_settings(config))
     optimiser = device.optimiser(preset, group_parameters(preset, model.named_parameters()))
-    return make_step(config, device, optimiser, make_scale(config, device))
+    return FunctionStep(config, device, optimiser, make_scale(config, device), function)

@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 
 from benchmarks.gpu.clock import add_peak_memory, seconds_of
 from benchmarks.gpu.figures import NOT_HERE, Figures, find_value
 from benchmarks.gpu.kernels import KINDS, times_by_kind
-from benchmarks.gpu.operations import lengths_of, operations_of
 from benchmarks.gpu.sizes import Sizes
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.records import ShardLayout
@@ -20,6 +20,7 @@ from trainer.data.batches import Batch
 from trainer.data.forms import Form
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader, Update
+from trainer.model.operations import count, lengths_of
 from trainer.run.checkpoint import new_state
 from trainer.run.runtime import Runtime, begin, find_model_config, make_model
 from trainer.run.training import Training
@@ -39,12 +40,12 @@ class Work:
 
     @classmethod
     def of(cls, batches: Sequence[Batch], shape: ModelConfig) -> "Work":
-        lengths = [length for batch in batches for length in lengths_of(batch)]
+        counted = count(batches, shape)
         return cls(
-            sequences=len(lengths),
-            tokens=sum(lengths),
+            sequences=sum(np.count_nonzero(lengths_of(batch)) for batch in batches),
+            tokens=counted.tokens,
             fed=sum(batch.input_ids.numel() for batch in batches),
-            operations=sum(operations_of(batch, shape) for batch in batches),
+            operations=counted.operations,
         )
 
 
