@@ -42,7 +42,7 @@ class Work:
     def of(cls, batches: Sequence[Batch], shape: ModelConfig) -> "Work":
         counted = count(batches, shape)
         return cls(
-            sequences=sum(np.count_nonzero(lengths_of(batch)) for batch in batches),
+            sequences=sum(int(np.count_nonzero(lengths_of(batch))) for batch in batches),
             tokens=counted.tokens,
             fed=sum(batch.input_ids.numel() for batch in batches),
             operations=counted.operations,
