@@ -1,6 +1,7 @@
 """Short runs of the trainer's command with a tiny model: does each precision and kernel train here?"""
 
 import csv
+import shutil
 from pathlib import Path
 
 from benchmarks.gpu.figures import Figures
@@ -35,7 +36,7 @@ def processor_beside(figures: Figures, sizes: Sizes) -> None:
 
 
 def train(place: Path, steps: int, flags: list[str]) -> list[float]:
-    """Train ``tiny`` on generated data, in this process; the loss of each update."""
+    """Train ``tiny`` on generated data, in this process, not compiled; the loss of each update."""
     words = [
         "--config=tiny",
         "--generated-data",
@@ -44,7 +45,8 @@ def train(place: Path, steps: int, flags: list[str]) -> list[float]:
         "--log-every=1",
         "--vocab-size=1000",
     ]
-    words += ["--seed=1", "--no-progress-bar", f"--output-dir={place}", *flags]
+    words += ["--seed=1", "--no-compile", "--no-progress-bar", f"--output-dir={place}", *flags]
+    shutil.rmtree(place, ignore_errors=True)  # of the stages before, in the same folder
     if status := main(["pretrain", *words]):
         raise SystemExit(status)
     with (place / "training.csv").open(encoding="utf-8") as file:

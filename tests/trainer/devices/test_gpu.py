@@ -21,6 +21,7 @@ RUN = (
     "--warmup=2",
     "--log-every=1",
     "--no-progress-bar",
+    "--no-compile",
 )
 NO_DROPOUT = ("--hidden-dropout-prob=0", "--attention-probs-dropout-prob=0")
 EXACT = 2e-4  # sums in another order
