@@ -18,7 +18,7 @@ _LARGE = 1 << 20
 
 
 class Cpu(Device):
-    """A processor. Its step is not compiled: PyTorch's fused kernels are faster than the compiled form."""
+    """A processor."""
 
     name = "cpu"
     process_group = "gloo"
