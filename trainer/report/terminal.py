@@ -6,11 +6,17 @@ from trainer.report.columns import Columns
 from trainer.report.log_records import EvaluationRecord, Logger, Values
 
 _BAR_WIDTH = 10
+_LEAST_WAIT = 0.01
+"""The share of the time, waited for data, from which on it is shown."""
+
 _TIME_WIDTH = 8
 """Columns of the bar's time left, h:mm:ss."""
 
-_IN_A_LINE = ("loss", "shown", "learning rate", "sequences", "tokens", "peak", "left")
-_BESIDE_THE_BAR = ("loss", "shown", "tokens", "peak", "sequences", "memory", "learning rate", "norm")
+_IN_A_LINE = (
+    *("loss", "shown", "learning rate", "norm"),
+    *("sequences", "tokens", "peak", "memory", "wait", "left"),
+)
+_BESIDE_THE_BAR = ("loss", "shown", "tokens", "peak", "sequences", "memory", "learning rate", "norm", "wait")
 """Names of the numbers, in the order in which they are shown."""
 
 
@@ -98,6 +104,8 @@ def _speed(rates: Values) -> dict[str, str]:
         words["tokens"] = f"{rates['tokens_per_second']:,.0f} tokens/s"
     if "peak_share" in rates:
         words["peak"] = f"{rates['peak_share']:.0%} of peak"
+    if rates.get("data_wait_share", 0.0) >= _LEAST_WAIT:
+        words["wait"] = f"waiting for data {rates['data_wait_share']:.0%}"
     return words
 
 

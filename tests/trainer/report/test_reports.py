@@ -204,13 +204,16 @@ def test_the_gradient_norm_of_a_row_is_that_of_its_last_update():
     assert "gradient_norm" not in recorder.rows[1]
 
 
-def test_plain_lines_tell_the_share_of_the_peak_and_the_time_left(tmp_path, capsys):
+def test_plain_lines_tell_norm_speed_memory_waiting_and_the_time_left(tmp_path, capsys):
     config = Config.of(output_dir=str(tmp_path), steps=1447, log_every=7, no_logs=True)
     reporter = make_reporter(config, COLUMNS, rank=0, hardware=Hardware(devices=1, peak=8e12), clock=Clock())
     for step in range(1, 8):
         reporter.step(record(step))
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.endswith("64.0 sequences/s  6,400 tokens/s  50% of peak  12 min left")
+    assert line.endswith(
+        "gradient norm 0.750  64.0 sequences/s  6,400 tokens/s  50% of peak  2.5 GiB  "
+        "waiting for data 10%  12 min left"
+    )
 
 
 @pytest.mark.parametrize(
@@ -420,7 +423,8 @@ def test_plain_lines_are_printed_where_there_is_no_terminal(tmp_path, capsys):
     reporter.evaluation(evaluation(7))
     reporter.close()
     assert capsys.readouterr().err.splitlines() == [
-        "step 7/7  loss 4.0000  mlm accuracy 0.2500  lr 7.00e-03  64.0 sequences/s  6,400 tokens/s",
+        "step 7/7  loss 4.0000  mlm accuracy 0.2500  lr 7.00e-03  gradient norm 0.750  "
+        "64.0 sequences/s  6,400 tokens/s  2.5 GiB  waiting for data 10%",
         "step 7: evaluated 100 examples: masked_lm_accuracy 0.25000 "
         "(always guessing the most frequent token: 0.12500), masked_lm_loss 6.0000, "
         "next_sentence_accuracy 0.50000",
