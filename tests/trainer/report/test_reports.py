@@ -428,7 +428,7 @@ def test_plain_lines_are_printed_where_there_is_no_terminal(tmp_path, capsys):
         "step 7: evaluated 100 examples: masked_lm_accuracy 0.25000 "
         "(always guessing the most frequent token: 0.12500), masked_lm_loss 6.0000, "
         "next_sentence_accuracy 0.50000",
-        "success after 0.0 s, 64.0 sequences/s, 6,400 tokens/s, 2.5 GiB",
+        "success after 0.0 s, 64.0 sequences/s, 6,400 tokens/s, waiting for data 10%, 2.5 GiB",
     ]
 
 
