@@ -16,6 +16,7 @@ from trainer.devices.programs import LossAndSums, Programs
 from trainer.model.attention import FlatAttention, padded_attention
 from trainer.model.bert import Bert, HeadedBert, host_memory
 from trainer.optim import Preset, build_optimiser, clip_
+from trainer.optim.optimiser import CHUNK
 
 Result = TypeVar("Result")
 RowLosses = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
@@ -46,6 +47,7 @@ class Device:
     clips_in_step: the optimiser clips gradients itself, once an update.
     own_step: the optimiser's ``step`` is called, with the rate as a number of the host.
     fused_step: an update ends in PyTorch's fused kernels, else in plain operations.
+    step_chunk: about as many weights change at a time at the end of an update, each with 4 more bytes.
     casts_once: copies of the weights in 16 bits are made once an update, not in each micro-batch.
     compile_mode: torch.compile's mode, where it is used.
     compiles_always: the device compiles whatever it runs, without torch.compile.
@@ -67,6 +69,7 @@ class Device:
     clips_in_step = False
     own_step = False
     fused_step = False
+    step_chunk = CHUNK
     casts_once = False
     compile_mode: str | None = None
     compiles_always = False
@@ -144,7 +147,7 @@ class Device:
     def optimiser(self, preset: Preset, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
         """The optimiser over groups that each hold params, weight_decay and trust."""
         made = build_optimiser(preset, groups)
-        made.fuses = self.fused_step
+        made.fuses, made.chunk = self.fused_step, self.step_chunk
         return made
 
     def clip_(self, gradients: Sequence[Tensor], max_norm: float | Tensor) -> Tensor:

@@ -11,7 +11,7 @@ from torch import Tensor
 from trainer.optim.norms import LOCAL_NORMS, Norms
 
 CHUNK = 2**22
-"""Elements changed at a time: large enough to keep a GPU busy, small enough for little temporary memory."""
+"""Elements changed at a time, unless the device has another number: they need little temporary memory."""
 
 
 class Numbers(NamedTuple):

@@ -23,6 +23,7 @@ from trainer.data.loader import Loader
 from trainer.devices.cuda import _NAMES, Cuda
 from trainer.devices.cuda_attention import KERNELS
 from trainer.devices.cuda_losses import cross_entropy
+from trainer.devices.device import Device
 from trainer.model.bert import BertForPreTraining
 from trainer.strategies.split.fit import can_split
 from trainer.tasks.pretraining import Pretraining, pretraining_loss
@@ -308,6 +309,7 @@ def test_the_end_of_an_update_is_fused_and_weights_are_cast_once_but_for_graphs(
     assert device(compile=True).casts_once
     assert not device(cuda_graphs=True).casts_once
     assert device().row_losses is cross_entropy
+    assert device().step_chunk > Device.step_chunk
 
 
 def test_compile_keeps_shapes_and_says_so(calls):
