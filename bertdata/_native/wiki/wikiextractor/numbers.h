@@ -22,6 +22,13 @@ struct Integer {
 
   std::string text() const { return negative && digits != "0" ? "-" + digits : digits; }
 
+  // True if the value is at most so many, given by its digits: as a count for a function of Python's str, whose
+  // counts have 64 bits, or OverflowError.
+  bool is_count(std::string_view most) const {
+    const std::string_view bound = negative ? "9223372036854775808" : most;
+    return digits.size() < bound.size() || (digits.size() == bound.size() && digits <= bound);
+  }
+
   // The value, or the nearest one within 2**62.
   int64_t clamped() const {
     constexpr int64_t kMost = int64_t{1} << 62;

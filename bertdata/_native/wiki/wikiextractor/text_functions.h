@@ -194,6 +194,7 @@ inline Result count(std::string_view text, Rest rest) {
 inline Result replace(std::string_view text, Rest rest, Work& work) {
   if (rest[0].empty()) return std::string(text);
   const auto limit = read_integer(rest[2]);
+  if (limit && !limit->is_count("9223372036854775807")) return std::nullopt;
   int64_t left = limit ? limit->clamped() : -1;
   std::string out;
   size_t behind = 0;
@@ -213,6 +214,7 @@ inline Result explode(std::string_view text, Rest rest) {
   if (mark.empty()) return std::nullopt;
   const auto limit = read_integer(rest[2]);
   const bool is_limited = limit && limit->clamped() > 0;
+  if (is_limited && !limit->is_count("9223372036854775808")) return std::nullopt;  // one less is the count
   const uint64_t most = is_limited ? static_cast<uint64_t>(limit->clamped()) : std::numeric_limits<uint64_t>::max();
   std::vector<std::string_view> pieces;
   size_t behind = 0;

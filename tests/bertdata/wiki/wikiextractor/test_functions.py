@@ -44,6 +44,13 @@ def test_functions_of_any_texts_are_the_packages(pair: PackagePair, name: str, a
     pair.check_pages(page("X", f"x{{{{{name}:{'|'.join(arguments)}}}}}x", number=1).encode())
 
 
+@pytest.mark.parametrize("name", ["#replace", "#explode"])
+@pytest.mark.parametrize("limit", [2**63 - 1, 2**63, 2**63 + 1, 10**30, -(2**63), -(2**63) - 1, -(10**30)])
+def test_limits_beyond_64_bits_are_the_packages(pair: PackagePair, name: str, limit: int) -> None:
+    for arguments in (f"1,21|,|1|{limit}", f"121|2|3|{limit}"):
+        pair.check_pages(page("X", f"x{{{{{name}:{arguments}}}}}x", number=1).encode())
+
+
 @given(st.lists(st.sampled_from(f"{OPERANDS} {OPERATORS}".split()), max_size=8), st.sampled_from(["", " "]))
 def test_sums_of_any_words_are_the_packages(pair: PackagePair, words: list[str], space: str) -> None:
     formula = space.join(words)
