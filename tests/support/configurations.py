@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from bertdata.errors import SettingsError
-from schemas import load_schema
 from tests.support.paths import ROOT
 from trainer.config.flags import make_config
+from trainer.config.schema import properties
 from trainer.config.settings import Config
 
 CONFIGS = ROOT / "trainer" / "config" / "shipped"
-OWN_KEYS = set(load_schema("trainer")["properties"])
+OWN_KEYS = set(properties())
 
 
 def config_file(folder: Path, **keys: Any) -> str:

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, fields
 from functools import cache
 from typing import Any
 
+from bertdata.config.declared import setting
 from bertdata.config.value_check import check_names, check_values, read_object
 from bertdata.errors import SettingsError
 from schemas import load_schema
@@ -18,27 +19,66 @@ TRAINED_ACT = "trained_hidden_act"
 class ModelSection(Section):
     """A file that describes the model, and keys that override the file's; None: the file's value."""
 
-    model_config: str | None = None  # path of a bert_config.json
-    vocab_size: int | None = None
-    hidden_size: int | None = None
-    num_hidden_layers: int | None = None
-    num_attention_heads: int | None = None
-    intermediate_size: int | None = None  # None: four times hidden_size where that is given
-    hidden_act: str | None = None
-    gelu: str | None = None  # exact or tanh; None: exact
-    hidden_dropout_prob: float | None = None
-    attention_probs_dropout_prob: float | None = None
-    max_position_embeddings: int | None = None
-    type_vocab_size: int | None = None
-    initializer_range: float | None = None
-    megatron_residual_connection: bool | None = None
-    scale_query_key: bool | None = None
-    deep_weight_init: bool | None = None
-    layer_norm_eps: float | None = None
-    use_qkv_bias: bool | None = None
-    use_attention_projection_bias: bool | None = None
-    use_cls_layer: bool | None = None
-    use_prediction_bias: bool | None = None
+    model_config: str | None = setting(
+        None, "bert_config.json of the model; inline keys override it", common=True
+    )
+    vocab_size: int | None = setting(
+        None, "size of the vocabulary (default: model_config's, else the dataset's)", least=5
+    )
+    hidden_size: int | None = setting(None, "width of the encoder (default: model_config's)", least=1)
+    num_hidden_layers: int | None = setting(
+        None, "number of layers of the encoder (default: model_config's)", least=1
+    )
+    num_attention_heads: int | None = setting(
+        None, "attention heads in a layer (default: model_config's)", least=1
+    )
+    intermediate_size: int | None = setting(
+        None, "width of the feed-forward part (default: four times hidden_size)", least=1
+    )
+    hidden_act: str | None = setting(None, "activation function (default: model_config's)")
+    gelu: str | None = setting(
+        None,
+        "form of the activation gelu: exact, by the error function, or tanh, the approximation of "
+        "Google's programs (default: exact)",
+        ("exact", "tanh"),
+    )
+    hidden_dropout_prob: float | None = setting(
+        None, "dropout probability of embeddings and projections (default: model_config's)", least=0, below=1
+    )
+    attention_probs_dropout_prob: float | None = setting(
+        None, "dropout probability of attention (default: model_config's)", least=0, below=1
+    )
+    max_position_embeddings: int | None = setting(
+        None, "length of the longest sequence that the model takes (default: model_config's)", least=5
+    )
+    type_vocab_size: int | None = setting(None, "number of segment types (default: model_config's)", least=1)
+    initializer_range: float | None = setting(
+        None, "standard deviation of the initial weights (default: model_config's)", above=0
+    )
+    megatron_residual_connection: bool | None = setting(
+        None, "layer norm before each block, as in Megatron-LM (default: model_config's)"
+    )
+    scale_query_key: bool | None = setting(
+        None, "scale queries and keys instead of their product (default: model_config's)"
+    )
+    deep_weight_init: bool | None = setting(
+        None, "smaller initial weights in deeper models (default: model_config's)"
+    )
+    layer_norm_eps: float | None = setting(
+        None, "number that layer norms add to the variance (default: model_config's, else 1e-12)", above=0
+    )
+    use_qkv_bias: bool | None = setting(
+        None, "query, key and value have biases (default: model_config's, else true)"
+    )
+    use_attention_projection_bias: bool | None = setting(
+        None, "the output projection of the attention has a bias (default: model_config's, else true)"
+    )
+    use_cls_layer: bool | None = setting(
+        None, "a dense layer and a norm come before the word logits (default: model_config's, else true)"
+    )
+    use_prediction_bias: bool | None = setting(
+        None, "the word logits have a bias (default: model_config's, else true)"
+    )
 
     def settings(self) -> dict[str, Any]:
         """The keys of a ModelConfig: those of the model_config file, overridden by inline keys."""

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from trainer.config.section import Section, check
+from bertdata.config.declared import setting
+from trainer.config.section import BY_UPDATE, Section, check
 
 ENDS_IN_WARMUP = ("habana-tf",)
 """Schedules whose program prints commands for trial runs that end before the warm-up does."""
@@ -13,16 +14,49 @@ ENDS_IN_WARMUP = ("habana-tf",)
 class ScheduleSection(Section):
     """The learning rate as a function of the update; None: the schedule's own value."""
 
-    steps: int = 1000  # updates of the whole schedule
-    num_train_epochs: float | None = None  # gives steps once the data are known; None: steps are given
-    lr_schedule: str | None = None  # None: the optimiser's usual one, see Config.schedule_name
-    base_learning_rate: float = 0.001  # after warm-up
-    warmup: int | float = 0  # an integer: updates; else a share of steps, 0 <= x < 1
-    start_warmup_step: int = 0  # may be negative
-    power: float | None = None
-    decay_steps: int | None = None  # updates
-    decay_rate: float | None = None
-    lr_schedule_by_step: Mapping[str, float] | None = None  # rates by first update
+    steps: int = setting(1000, "number of updates of the schedule", least=1, common=True, by_phase=True)
+    num_train_epochs: float | None = setting(
+        None,
+        "passes over the training data; gives the number of updates, unless steps are given (default: steps)",
+        above=0,
+        common=True,
+    )
+    lr_schedule: str | None = setting(
+        None,
+        "name of the learning-rate schedule (default: the optimiser's usual one)",
+        (
+            "mlperf",
+            "nvidia-poly",
+            "nvidia-linear",
+            "habana-tf",
+            "polynomial_decay",
+            "natural_exponential",
+            "custom",
+        ),
+        common=True,
+    )
+    base_learning_rate: float = setting(
+        0.001, "learning rate after warm-up", above=0, common=True, by_phase=True
+    )
+    warmup: int | float = setting(
+        0,
+        "warm-up: an integer number of updates, or a share of steps (0 <= x < 1)",
+        least=0,
+        common=True,
+        by_phase=True,
+    )
+    start_warmup_step: int = setting(
+        0, "update at which warm-up starts, for mlperf; may be negative", by_phase=True
+    )
+    power: float | None = setting(None, "exponent of a polynomial decay (default: the schedule's)", above=0)
+    decay_steps: int | None = setting(None, "updates between two decays, for natural_exponential", least=1)
+    decay_rate: float | None = setting(None, "rate of the decay, for natural_exponential", least=0)
+    lr_schedule_by_step: Mapping[str, float] | None = setting(
+        None,
+        'learning rates by update, for custom: {"0": 1e-4, "100": 1e-5}',
+        least=0,
+        keywords={"required": ["0"]} | BY_UPDATE,
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
