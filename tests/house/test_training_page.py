@@ -1,12 +1,14 @@
-"""docs/training.md and docs/devices.md against the code: table of flags, commands, configurations, links."""
+"""docs/training.md and docs/devices.md against the code: schema, commands, configurations, links."""
 
+import json
 import re
 import shlex
 
 import pytest
 
+from schemas.faults import faults
 from tests.support.paths import ROOT
-from tools.program_pages import FOLDER, pages
+from tools.program_pages import FOLDER, SCHEMA, pages, trainer_schema
 from trainer.config.flags import make_config, make_configs, shipped_configs
 from trainer.config.settings import Config
 
@@ -27,6 +29,12 @@ COMMANDS = commands(TEXT)
 def test_the_pages_of_other_programs_are_their_tables():
     written = {path.name: path.read_text(encoding="utf-8") for path in FOLDER.glob("*.md")}
     assert written == pages(), "python -m tools.program_pages writes them anew"
+
+
+def test_the_published_schema_is_what_the_sections_declare():
+    written = SCHEMA.read_text(encoding="utf-8")
+    assert written == trainer_schema(), "python -m tools.program_pages writes it anew"
+    assert not list(faults(Config.of(mode="lazy").as_json(), json.loads(written)))
 
 
 def words(command: str) -> list[str]:
