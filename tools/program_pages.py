@@ -1,7 +1,7 @@
 """Write what is made of tables: ``python -m tools.program_pages``; tests compare the files with it.
 
 A page for each program of ``python -m trainer like``, made of its table and its published commands, and
-``schemas/trainer.json``, made of the declarations in ``trainer/config/``.
+``schemas/trainer.json`` and ``schemas/model.json``, made of the declarations in ``trainer/config/``.
 """
 
 import json
@@ -14,6 +14,7 @@ from shlex import split
 from typing import Any
 
 from bertdata.cli.common.program_flags import SWITCH, Flag
+from trainer.config.model import config_keys
 from trainer.config.schema import properties
 from trainer.like.program import DOOR, Meaning, Program
 from trainer.like.registry import PROGRAMS, find_program
@@ -21,7 +22,7 @@ from trainer.like.registry import PROGRAMS, find_program
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "docs" / "programs"
 TESTS = ROOT / "tests" / "trainer" / "like"
-SCHEMA = ROOT / "schemas" / "trainer.json"
+SCHEMAS = ROOT / "schemas"
 
 
 def pages() -> dict[str, str]:
@@ -168,22 +169,33 @@ def _shown(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def trainer_schema() -> str:
-    """The text of ``schemas/trainer.json``: section, meaning, type and range of each key of the trainer."""
+def schemas() -> dict[str, str]:
+    """The text of each schema that follows from declarations, by its file's name."""
+    trainer = "Configuration of the trainer: section, meaning, type and range of each key"
+    model = "The model: the keys of bert_config.json and of Hugging Face's config.json"
+    made = "Made by python -m tools.program_pages from trainer/config/"
+    ignored = "Keys without a description are written by other programs and change nothing here."
+    return {
+        "trainer.json": _schema(trainer, f"{made}.", properties()),
+        "model.json": _schema(model, f"{made}model.py. {ignored}", config_keys()),
+    }
+
+
+def _schema(title: str, comment: str, keys: Mapping[str, Any]) -> str:
     schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "Configuration of the trainer: section, meaning, type and range of each key",
-        "$comment": "Made by python -m tools.program_pages from the sections in trainer/config/.",
+        "title": title,
+        "$comment": comment,
         "type": "object",
         "additionalProperties": False,
-        "properties": properties(),
+        "properties": keys,
     }
     return _laid_out(schema, "") + "\n"
 
 
-def _laid_out(schema: Mapping[str, Any], indent: str) -> str:
+def _laid_out(schema: Any, indent: str) -> str:
     """The schema as JSON: a line a property, or several for one that has properties of its own."""
-    if "properties" not in schema:
+    if schema is True or "properties" not in schema:
         return json.dumps(schema)
     inner = f"{indent}  "
     lines = {keyword: json.dumps(value) for keyword, value in schema.items()}
@@ -199,7 +211,8 @@ def _braced(lines: Mapping[str, str], indent: str) -> str:
 
 
 def main() -> None:
-    SCHEMA.write_text(trainer_schema(), encoding="utf-8")
+    for name, text in schemas().items():
+        (SCHEMAS / name).write_text(text, encoding="utf-8")
     FOLDER.mkdir(exist_ok=True)
     for name, text in pages().items():
         (FOLDER / name).write_text(text, encoding="utf-8")
