@@ -20,16 +20,13 @@ from trainer.config.model import ModelSection
 from trainer.config.optimisers import PRESETS
 from trainer.config.reports import ReportsSection
 from trainer.config.run import RunSection
-from trainer.config.schedule import ScheduleSection
+from trainer.config.schedule import SCHEDULES, Schedule, ScheduleKind, ScheduleSection, Warmup
 from trainer.config.section import Section, check
 from trainer.config.split import SplitSection
 from trainer.config.update import UpdateSection
 
 DEVICE_OPTIONS = "device_options"
 """The key that holds, in JSON, the keys that have an effect on some devices only."""
-
-_NEEDED = {"custom": ("lr_schedule_by_step",), "natural_exponential": ("decay_steps", "decay_rate")}
-"""The keys that a schedule has no values of its own for."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,9 +48,11 @@ class Config:
     xla: XlaSection = field(default_factory=XlaSection)
 
     def __post_init__(self) -> None:
-        for name in _NEEDED.get(self.schedule_name, ()):
+        for name in self.schedule_kind.needed:
             given = getattr(self.schedule, name) is not None
             check(given, f"lr_schedule {self.schedule_name} needs {name}")
+        if self.schedule.num_train_epochs is None:  # else the data give the number of updates
+            self.find_warmup(self.schedule.steps)
 
     @classmethod
     def of(cls, **given: Any) -> "Config":
@@ -92,9 +91,22 @@ class Config:
         """True if the gradients of a replica's micro-batches are added up, not averaged."""
         return self.ipu.reduction_type == "sum"
 
-    def learning_rate(self, workers: int) -> float:
-        """The base learning rate; habana-tf's is that of one worker, multiplied by their number."""
-        return self.schedule.base_learning_rate * (workers if self.schedule_name == "habana-tf" else 1)
+    @property
+    def schedule_kind(self) -> ScheduleKind:
+        """The learning-rate schedule's formula, and how it reads the settings."""
+        return SCHEDULES[self.schedule_name]
+
+    def find_warmup(self, steps: int) -> Warmup:
+        """The warm-up of a training of so many updates; SettingsError where it does not end in them."""
+        return self.schedule_kind.find_warmup(self.schedule.warmup, steps)
+
+    def make_schedule(self, workers: int) -> Schedule:
+        """The learning rate as a function of the update, counted from 0."""
+        kind, steps = self.schedule_kind, self.schedule.steps
+        rate = self.schedule.base_learning_rate * (workers if kind.rate_of_one_worker else 1)
+        values = self.schedule.values() | {"adam": self.update.optimiser.startswith("adam")}
+        given = {name: values[name] for name in kind.defaults if values[name] is not None}
+        return kind.formula(rate, steps, self.find_warmup(steps), **given)
 
     def evaluation_interval(self, workers: int, examples_per_row: float = 1.0) -> int:
         """Examples trained between two evaluations, by eval_every or MLPerf's rule; 0: only at the end."""

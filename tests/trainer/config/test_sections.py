@@ -149,18 +149,6 @@ def test_evaluation_is_as_frequent_as_mlperfs(batch, examples):
     assert Config.of(eval_every=0).evaluation_interval(1) == 0
 
 
-def test_only_habanas_schedule_multiplies_the_rate_by_the_workers():
-    assert Config.of(optimiser="lamb-habana-tf", base_learning_rate=0.5).learning_rate(8) == 4.0
-    assert Config.of(optimiser="lamb-nvidia", base_learning_rate=0.5).learning_rate(8) == 0.5
-
-
-@pytest.mark.parametrize(
-    ("warmup", "updates"), [(0, 0), (10, 10), (0.0, 0), (0.29, 29), (0.5, 50), (0.999, 99), (1, 1)]
-)
-def test_warmup_is_updates_or_a_share(warmup, updates):
-    assert Config.of(steps=100, warmup=warmup).schedule.warmup_steps == updates
-
-
 def test_model_settings_are_the_files_under_the_inline_keys(tmp_path):
     path = tmp_path / "bert_config.json"
     path.write_text('{"hidden_size": 768, "intermediate_size": 3072, "vocab_size": 30522}', encoding="utf-8")
