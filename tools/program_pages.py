@@ -1,8 +1,10 @@
-"""Write a page for each program of ``python -m trainer like``: ``python -m tools.program_pages``.
+"""Write what is made of tables: ``python -m tools.program_pages``; tests compare the files with it.
 
-A page is made of the program's table and its published commands; a test compares the pages with it.
+A page for each program of ``python -m trainer like``, made of its table and its published commands, and
+``schemas/trainer.json`` and ``schemas/model.json``, made of the declarations in ``trainer/config/``.
 """
 
+import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,11 +14,15 @@ from shlex import split
 from typing import Any
 
 from bertdata.cli.common.program_flags import SWITCH, Flag
+from trainer.config.model import config_keys
+from trainer.config.schema import properties
 from trainer.like.program import DOOR, Meaning, Program
 from trainer.like.registry import PROGRAMS, find_program
 
-FOLDER = Path(__file__).parent.parent / "docs" / "programs"
-TESTS = Path(__file__).parent.parent / "tests" / "trainer" / "like"
+ROOT = Path(__file__).parent.parent
+FOLDER = ROOT / "docs" / "programs"
+TESTS = ROOT / "tests" / "trainer" / "like"
+SCHEMAS = ROOT / "schemas"
 
 
 def pages() -> dict[str, str]:
@@ -163,7 +169,50 @@ def _shown(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
+def schemas() -> dict[str, str]:
+    """The text of each schema that follows from declarations, by its file's name."""
+    trainer = "Configuration of the trainer: section, meaning, type and range of each key"
+    model = "The model: the keys of bert_config.json and of Hugging Face's config.json"
+    made = "Made by python -m tools.program_pages from trainer/config/"
+    ignored = "Keys without a description are written by other programs and change nothing here."
+    return {
+        "trainer.json": _schema(trainer, f"{made}.", properties()),
+        "model.json": _schema(model, f"{made}model.py. {ignored}", config_keys()),
+    }
+
+
+def _schema(title: str, comment: str, keys: Mapping[str, Any]) -> str:
+    schema = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": title,
+        "$comment": comment,
+        "type": "object",
+        "additionalProperties": False,
+        "properties": keys,
+    }
+    return _laid_out(schema, "") + "\n"
+
+
+def _laid_out(schema: Any, indent: str) -> str:
+    """The schema as JSON: a line a property, or several for one that has properties of its own."""
+    if schema is True or "properties" not in schema:
+        return json.dumps(schema)
+    inner = f"{indent}  "
+    lines = {keyword: json.dumps(value) for keyword, value in schema.items()}
+    inside = {name: _laid_out(item, f"{inner}  ") for name, item in schema["properties"].items()}
+    lines["properties"] = _braced(inside, inner)
+    return _braced(lines, indent)
+
+
+def _braced(lines: Mapping[str, str], indent: str) -> str:
+    """A JSON object of values that are JSON already, one a line."""
+    body = ",\n".join(f"{indent}  {json.dumps(name)}: {text}" for name, text in lines.items())
+    return f"{{\n{body}\n{indent}}}"
+
+
 def main() -> None:
+    for name, text in schemas().items():
+        (SCHEMAS / name).write_text(text, encoding="utf-8")
     FOLDER.mkdir(exist_ok=True)
     for name, text in pages().items():
         (FOLDER / name).write_text(text, encoding="utf-8")

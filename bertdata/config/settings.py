@@ -1,8 +1,9 @@
 """Settings that every objective's examples have; an objective derives a class with its own."""
 
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, TypeVar, get_type_hints
 
+from bertdata.config.declared import setting
 from bertdata.config.dialects import DIALECTS, Dialect, find_dialect
 from bertdata.errors import SettingsError
 from bertdata.records import ShardLayout
@@ -11,11 +12,6 @@ FORMATS = ("tfrecord", "hdf5", "parquet")
 LONGEST_SEQUENCE = 65_535
 
 SettingsKind = TypeVar("SettingsKind", bound="ExampleSettings")
-
-
-def setting(default: Any, help: str, choices: tuple[str, ...] = ()) -> Any:
-    """A field of settings, with the help text and the choices of its flag."""
-    return field(default=default, metadata={"help": help, "choices": choices})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, fields
 from typing import Any
 
-from bertdata.config.settings import setting
+from bertdata.config.declared import setting
 from bertdata.errors import SettingsError
 from bertdata.text.punkt.variants import ALIASES, VARIANTS, variant_named
 

@@ -1,13 +1,16 @@
-"""docs/training.md and docs/devices.md against the code: table of flags, commands, configurations, links."""
+"""docs/training.md and docs/devices.md against the code: schema, commands, configurations, links."""
 
+import json
 import re
 import shlex
 
 import pytest
 
+from schemas.faults import faults
 from tests.support.paths import ROOT
-from tools.program_pages import FOLDER, pages
+from tools.program_pages import FOLDER, SCHEMAS, pages, schemas
 from trainer.config.flags import make_config, make_configs, shipped_configs
+from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 
 PAGE = ROOT / "docs" / "training.md"
@@ -27,6 +30,14 @@ COMMANDS = commands(TEXT)
 def test_the_pages_of_other_programs_are_their_tables():
     written = {path.name: path.read_text(encoding="utf-8") for path in FOLDER.glob("*.md")}
     assert written == pages(), "python -m tools.program_pages writes them anew"
+
+
+def test_the_published_schemas_are_what_the_code_declares():
+    written = {name: (SCHEMAS / name).read_text(encoding="utf-8") for name in schemas()}
+    assert written == schemas(), "python -m tools.program_pages writes them anew"
+    config, model = Config.of(mode="lazy").as_json(), ModelConfig().as_json()
+    assert not list(faults(config, json.loads(written["trainer.json"])))
+    assert not list(faults(model, json.loads(written["model.json"])))
 
 
 def words(command: str) -> list[str]:

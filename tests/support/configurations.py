@@ -7,13 +7,14 @@ from typing import Any
 import pytest
 
 from bertdata.errors import SettingsError
-from schemas import load_schema
 from tests.support.paths import ROOT
 from trainer.config.flags import make_config
+from trainer.config.schedule import Warmup
+from trainer.config.schema import properties
 from trainer.config.settings import Config
 
 CONFIGS = ROOT / "trainer" / "config" / "shipped"
-OWN_KEYS = set(load_schema("trainer")["properties"])
+OWN_KEYS = set(properties())
 
 
 def config_file(folder: Path, **keys: Any) -> str:
@@ -29,8 +30,12 @@ def refusal(arguments: list[str]) -> str:
     return str(caught.value)
 
 
+def warmup_updates(config: Config) -> int:
+    return Warmup.of(config.schedule.warmup, config.schedule.steps).updates
+
+
 def assert_keys(config: Config, **wanted: Any) -> None:
     keys = config.as_json()
     keys |= {"schedule": config.schedule_name, "clipping_point": config.update.clipping_point}
-    keys |= {"warmup_steps": config.schedule.warmup_steps}
+    keys |= {"warmup_updates": warmup_updates(config)}
     assert {name: keys[name] for name in wanted} == wanted

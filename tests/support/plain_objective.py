@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from itertools import pairwise
 
-from bertdata.config.settings import ExampleSettings, setting
+from bertdata.config.declared import setting
+from bertdata.config.settings import ExampleSettings
 from bertdata.examples.objective import Objective
 from bertdata.records import Documents, ExampleBatch, ExampleSource, Vocabulary
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from bertdata.config.declared import setting
 from trainer.config.section import Section, check
 
 
@@ -9,20 +10,73 @@ from trainer.config.section import Section, check
 class DataSection(Section):
     """Datasets to train and to evaluate on, and the order and form of their examples."""
 
-    train_data: str | None = None  # paths, separated by commas
-    eval_data: str | None = None
-    unverified: bool = False  # accept data without a manifest
-    generated_data: bool = False
-    max_seq_length: int | None = None  # ids; None: the dataset's
-    max_predictions_per_seq: int | None = None  # masked slots; None: the dataset's
-    open_files: int = 8  # the order of the examples depends on it
-    token_budget: int | None = None  # tokens
-    rows: bool = False
-    bins: int | None = None
-    pack_on_load: bool = False
-    pack_window: int = 8192  # examples
-    sequences_per_row: int = 16
-    seed: int = 42  # of initial weights, dropout and order
+    train_data: str | None = setting(
+        None,
+        "dataset directories, or files, to train on; several are united: A+B, or the flag repeated",
+        common=True,
+        phases=True,
+    )
+    eval_data: str | None = setting(
+        None,
+        "dataset directories, or files, to evaluate on; several are united: A+B, or the flag repeated",
+        common=True,
+        phases=True,
+    )
+    unverified: bool = setting(False, "accept data without a manifest, as other tools write it")
+    generated_data: bool = setting(False, "train on random examples that the host generates", common=True)
+    max_seq_length: int | None = setting(
+        None, "length of an example in ids (default: the dataset's)", least=5, most=65535, by_phase=True
+    )
+    max_predictions_per_seq: int | None = setting(
+        None,
+        "largest number of masked positions in an example (default: the dataset's)",
+        least=1,
+        by_phase=True,
+    )
+    open_files: int = setting(
+        8,
+        "files read at the same time; the order of the examples depends on it",
+        least=1,
+        older_names=["lanes"],
+    )
+    token_budget: int | None = setting(
+        None,
+        "tokens that a flat micro-batch is padded to a multiple of (default: from batch_size and the "
+        "lengths of the data)",
+        least=1,
+        common=True,
+        by_phase=True,
+    )
+    rows: bool = setting(
+        False, "batches of padded rows, one example or pack a row, instead of flat batches", common=True
+    )
+    bins: int | None = setting(
+        None,
+        "length bins: neighbouring micro-batches come from one of at most so many, cut where rows are "
+        "padded least (default: none)",
+        least=2,
+        most=65535,
+        common=True,
+        by_phase=True,
+    )
+    pack_on_load: bool = setting(
+        False,
+        "fill each row of max_seq_length tokens with several examples while they are loaded: the next "
+        "pack_window examples of the order, by best fit",
+        common=True,
+        by_phase=True,
+    )
+    pack_window: int = setting(8192, "examples that pack_on_load packs together", least=1, most=1048576)
+    sequences_per_row: int = setting(
+        16, "largest number of examples in a row of pack_on_load", least=1, most=255
+    )
+    seed: int = setting(
+        42,
+        "seed of initial weights, dropout and the order of the examples",
+        least=0,
+        most=4294967295,
+        common=True,
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -195,9 +195,6 @@ def _steps_or_epochs(below: dict[str, Any], above: dict[str, Any]) -> dict[str, 
     if "steps" in above or ("steps" in below and above.get("num_train_epochs") is None):
         return keys | {"num_train_epochs": None}
     keys.pop("steps", None)
-    warmup = keys.get("warmup")
-    if isinstance(warmup, int) and warmup:
-        keys["steps"] = 1000 + warmup  # any number above: the right one follows from the data
     return keys
 
 

@@ -2,12 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from functools import cache
 from typing import Any
 
+from bertdata.config.declared import schema_of, setting
 from bertdata.config.value_check import check_names, check_values, read_object
 from bertdata.errors import SettingsError
-from schemas import load_schema
 from trainer.config.section import Section
 
 TRAINED_ACT = "trained_hidden_act"
@@ -18,27 +17,66 @@ TRAINED_ACT = "trained_hidden_act"
 class ModelSection(Section):
     """A file that describes the model, and keys that override the file's; None: the file's value."""
 
-    model_config: str | None = None  # path of a bert_config.json
-    vocab_size: int | None = None
-    hidden_size: int | None = None
-    num_hidden_layers: int | None = None
-    num_attention_heads: int | None = None
-    intermediate_size: int | None = None  # None: four times hidden_size where that is given
-    hidden_act: str | None = None
-    gelu: str | None = None  # exact or tanh; None: exact
-    hidden_dropout_prob: float | None = None
-    attention_probs_dropout_prob: float | None = None
-    max_position_embeddings: int | None = None
-    type_vocab_size: int | None = None
-    initializer_range: float | None = None
-    megatron_residual_connection: bool | None = None
-    scale_query_key: bool | None = None
-    deep_weight_init: bool | None = None
-    layer_norm_eps: float | None = None
-    use_qkv_bias: bool | None = None
-    use_attention_projection_bias: bool | None = None
-    use_cls_layer: bool | None = None
-    use_prediction_bias: bool | None = None
+    model_config: str | None = setting(
+        None, "bert_config.json of the model; inline keys override it", common=True
+    )
+    vocab_size: int | None = setting(
+        None, "size of the vocabulary (default: model_config's, else the dataset's)", least=5
+    )
+    hidden_size: int | None = setting(None, "width of the encoder (default: model_config's)", least=1)
+    num_hidden_layers: int | None = setting(
+        None, "number of layers of the encoder (default: model_config's)", least=1
+    )
+    num_attention_heads: int | None = setting(
+        None, "attention heads in a layer (default: model_config's)", least=1
+    )
+    intermediate_size: int | None = setting(
+        None, "width of the feed-forward part (default: four times hidden_size)", least=1
+    )
+    hidden_act: str | None = setting(None, "activation function (default: model_config's)")
+    gelu: str | None = setting(
+        None,
+        "form of the activation gelu: exact, by the error function, or tanh, the approximation of "
+        "Google's programs (default: exact)",
+        ("exact", "tanh"),
+    )
+    hidden_dropout_prob: float | None = setting(
+        None, "dropout probability of embeddings and projections (default: model_config's)", least=0, below=1
+    )
+    attention_probs_dropout_prob: float | None = setting(
+        None, "dropout probability of attention (default: model_config's)", least=0, below=1
+    )
+    max_position_embeddings: int | None = setting(
+        None, "length of the longest sequence that the model takes (default: model_config's)", least=5
+    )
+    type_vocab_size: int | None = setting(None, "number of segment types (default: model_config's)", least=1)
+    initializer_range: float | None = setting(
+        None, "standard deviation of the initial weights (default: model_config's)", above=0
+    )
+    megatron_residual_connection: bool | None = setting(
+        None, "layer norm before each block, as in Megatron-LM (default: model_config's)"
+    )
+    scale_query_key: bool | None = setting(
+        None, "scale queries and keys instead of their product (default: model_config's)"
+    )
+    deep_weight_init: bool | None = setting(
+        None, "smaller initial weights in deeper models (default: model_config's)"
+    )
+    layer_norm_eps: float | None = setting(
+        None, "number that layer norms add to the variance (default: model_config's, else 1e-12)", above=0
+    )
+    use_qkv_bias: bool | None = setting(
+        None, "query, key and value have biases (default: model_config's, else true)"
+    )
+    use_attention_projection_bias: bool | None = setting(
+        None, "the output projection of the attention has a bias (default: model_config's, else true)"
+    )
+    use_cls_layer: bool | None = setting(
+        None, "a dense layer and a norm come before the word logits (default: model_config's, else true)"
+    )
+    use_prediction_bias: bool | None = setting(
+        None, "the word logits have a bias (default: model_config's, else true)"
+    )
 
     def settings(self) -> dict[str, Any]:
         """The keys of a ModelConfig: those of the model_config file, overridden by inline keys."""
@@ -64,7 +102,7 @@ class ModelSection(Section):
 class ModelConfig:
     """The shape of a BERT: the keys of Google's bert_config.json, then those of other programs.
 
-    Types and ranges are those of ``schemas/model.json``. Three keys are RaNNC's, after Megatron-LM:
+    Three keys are RaNNC's, after Megatron-LM:
 
     - ``megatron_residual_connection``: attention and feed-forward part read layer-normed input, and the
       residual is taken before the norm. No parameter is added: each norm keeps its name and is applied
@@ -82,28 +120,30 @@ class ModelConfig:
     bias of the word logits. A model without a bias computes what one with zeros there computes.
     """
 
-    vocab_size: int = 30522  # tokens of the vocabulary
-    hidden_size: int = 768  # width of a token's vector
-    num_hidden_layers: int = 12
-    num_attention_heads: int = 12  # must divide hidden_size
-    intermediate_size: int = 3072  # width of the feed-forward part
-    hidden_act: str = "gelu"
-    hidden_dropout_prob: float = 0.1  # of embeddings and projections
-    attention_probs_dropout_prob: float = 0.1
-    max_position_embeddings: int = 512  # longest sequence
-    type_vocab_size: int = 2  # segments
-    initializer_range: float = 0.02  # standard deviation of weights at the start
-    layer_norm_eps: float = 1e-12  # added to the variance
-    megatron_residual_connection: bool = False
-    scale_query_key: bool = False
-    deep_weight_init: bool = False
-    use_qkv_bias: bool = True
-    use_attention_projection_bias: bool = True
-    use_cls_layer: bool = True
-    use_prediction_bias: bool = True
+    vocab_size: int = setting(30522, "tokens of the vocabulary", least=1, most=2097152)
+    hidden_size: int = setting(768, "width of a token's vector", least=1, most=262144)
+    num_hidden_layers: int = setting(12, "layers of the encoder", least=1, most=4096)
+    num_attention_heads: int = setting(12, "attention heads; must divide hidden_size", least=1, most=262144)
+    intermediate_size: int = setting(3072, "width of the feed-forward part", least=1, most=1048576)
+    hidden_act: str = setting(
+        "gelu", "activation function", ("gelu", "gelu_new", "gelu_pytorch_tanh", "relu", "silu")
+    )
+    hidden_dropout_prob: float = setting(0.1, "dropout of embeddings and projections", least=0, below=1)
+    attention_probs_dropout_prob: float = setting(0.1, "dropout of attention", least=0, below=1)
+    max_position_embeddings: int = setting(512, "ids of the longest sequence", least=1, most=1048576)
+    type_vocab_size: int = setting(2, "segment types", least=1, most=65536)
+    initializer_range: float = setting(0.02, "standard deviation of the initial weights")
+    layer_norm_eps: float = setting(1e-12, "number that layer norms add to the variance")
+    megatron_residual_connection: bool = setting(False, "layer norm before each block, as in Megatron-LM")
+    scale_query_key: bool = setting(False, "scale queries and keys instead of their product")
+    deep_weight_init: bool = setting(False, "smaller initial weights in deeper models")
+    use_qkv_bias: bool = setting(True, "query, key and value have biases")
+    use_attention_projection_bias: bool = setting(True, "the attention's output projection has a bias")
+    use_cls_layer: bool = setting(True, "a dense layer and a norm come before the word logits")
+    use_prediction_bias: bool = setting(True, "the word logits have a bias")
 
     def __post_init__(self) -> None:
-        check_values(asdict(self), _keys())
+        check_values(asdict(self), schema_of(type(self)))
         width, heads = self.hidden_size, self.num_attention_heads
         if width % heads:
             raise SettingsError(f"hidden_size is {width}, no multiple of num_attention_heads ({heads})")
@@ -117,8 +157,8 @@ class ModelConfig:
     def from_dict(cls, values: Mapping[str, Any], where: str = "model configuration") -> "ModelConfig":
         """The configuration of a bert_config.json or config.json; SettingsError names a foreign key."""
         try:
-            check_names(values, _keys())
-            check_values(values, _keys())
+            check_names(values, config_keys())
+            check_values(values, config_keys())
             kinds: dict[str, type[Any]] = {item.name: type(item.default) for item in fields(cls)}
             return cls(**{name: kinds[name](value) for name, value in values.items() if name in kinds})
         except SettingsError as error:
@@ -139,7 +179,24 @@ class ModelConfig:
         return embeddings + self.num_hidden_layers * layer + dense + heads
 
 
-@cache
-def _keys() -> dict[str, Any]:
-    """The schema of each key, and of other programs' keys that change nothing here."""
-    return dict(load_schema("model")["properties"])
+_FOREIGN = {
+    "model_type": {"const": "bert"},
+    "position_embedding_type": {"const": "absolute"},
+    "is_decoder": {"const": False},
+    **dict.fromkeys(
+        (
+            *("_name_or_path", "add_cross_attention", "architectures", "bos_token_id", "classifier_dropout"),
+            *("directionality", "dtype", "eos_token_id", "gradient_checkpointing", "id2label", "label2id"),
+            *("output_all_encoded_layers", "pad_token_id", "pooler_fc_size", "pooler_num_attention_heads"),
+            *("pooler_num_fc_layers", "pooler_size_per_head", "pooler_type", "tie_word_embeddings"),
+            *("torch_dtype", "transformers_version", "use_cache"),
+        ),
+        True,
+    ),
+}
+"""The schema of each key that other programs write and that changes nothing here."""
+
+
+def config_keys() -> dict[str, Any]:
+    """The schema of each key of a bert_config.json or config.json, those of other programs included."""
+    return {**schema_of(ModelConfig), **_FOREIGN}

@@ -26,7 +26,7 @@ class Preset:
     trust: the parameters with a trust ratio: "all", "none", those that decay_skips does not match
     ("named"), those whose decay is not 0 ("decayed"), or all but biases ("weights").
 
-    The authors' schedule and clipping are the configuration's: ``trainer.config.schema.usual``.
+    schedule, clipping: what the optimiser's authors use with it, where a configuration names none.
     """
 
     kind: str = "lamb"
@@ -38,6 +38,8 @@ class Preset:
     trust: str = "all"
     debias: bool = True
     momentum: float = 0.0
+    schedule: str = "polynomial_decay"
+    clipping: str = "none"
 
     def decays(self, name: str) -> bool:
         return not any(part in name for part in self.decay_skips)
@@ -51,13 +53,21 @@ class Preset:
 
 
 PRESETS = {
-    "lamb-mlperf": Preset(decay_skips=_TENSORFLOW, trust="named"),
-    "lamb-nvidia": Preset(decay_skips=_NVIDIA, trust="decayed"),
-    "lamb-nvlamb": Preset(decay_skips=_NVIDIA),
-    "lamb-habana-tf": Preset(decay_skips=_TENSORFLOW),
+    "lamb-mlperf": Preset(
+        decay_skips=_TENSORFLOW, trust="named", schedule="mlperf", clipping="per_micro_batch"
+    ),
+    "lamb-nvidia": Preset(
+        decay_skips=_NVIDIA, trust="decayed", schedule="nvidia-poly", clipping="per_update"
+    ),
+    "lamb-nvlamb": Preset(decay_skips=_NVIDIA, schedule="nvidia-poly", clipping="per_update"),
+    "lamb-habana-tf": Preset(
+        decay_skips=_TENSORFLOW, schedule="habana-tf", clipping="per_micro_batch_divided"
+    ),
     "lamb-graphcore": Preset(debias=False),
     "lamb-graphcore-pytorch": Preset(decay_skips=("bias", "LayerNorm"), trust="weights"),
-    "adamw-bert": Preset(decay_skips=_TENSORFLOW, trust="none", debias=False),
+    "adamw-bert": Preset(
+        decay_skips=_TENSORFLOW, trust="none", debias=False, schedule="mlperf", clipping="per_micro_batch"
+    ),
     # PyTorch's defaults in all else.
     "adamw": Preset(kind="adamw", eps=1e-8, trust="none"),
     "momentum": Preset(kind="sgd", weight_decay=0.0, momentum=0.9, trust="none"),
@@ -68,7 +78,8 @@ PRESETS = {
 def find_preset(name: str, **settings: Any) -> Preset:
     """The preset of that name with the given settings changed."""
     check_names([name], PRESETS, "optimiser ")
-    check_names(settings, {item.name for item in fields(Preset)} - {"kind"}, f"optimiser {name}: ")
+    changeable = {item.name for item in fields(Preset)} - {"kind", "schedule", "clipping"}
+    check_names(settings, changeable, f"optimiser {name}: ")
     preset = replace(PRESETS[name], **settings)
     beta1, beta2 = preset.betas
     check_values(asdict(preset) | {"beta1": beta1, "beta2": beta2}, _RANGES, f"optimiser {name}: ")

@@ -8,8 +8,6 @@ from bertdata.io.terminal import say_text
 from trainer.config.optimisers import PRESETS
 from trainer.config.settings import Config
 
-_USUAL_POWERS = {"mlperf": 1.0, "nvidia-poly": 0.5}
-
 
 def print_config(program: str, phases: Sequence[Config], **others: Any) -> None:
     """Print the phases, and what a command does beside them (evaluate, convert)."""
@@ -33,7 +31,7 @@ def resolved(config: Config) -> dict[str, Any]:
         "weight_decay": preset.weight_decay,
         "use_debiasing": preset.debias,
         "momentum": preset.momentum or None,
-        "power": _USUAL_POWERS.get(config.schedule_name),
+        **config.schedule_kind.defaults,
         **config.model.described(),
     }
     keys |= {name: value for name, value in usual.items() if name in keys and keys[name] is None}

@@ -1,39 +1,205 @@
-"""Section of the learning rate: number of updates, schedule, warm-up."""
+"""The learning rate: its warm-up, the schedules by name, and the section of their keys.
 
-from collections.abc import Mapping
+A new schedule is a formula here and a line of ``SCHEDULES``.
+"""
+
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from inspect import Parameter, signature
+from typing import Any
 
-from trainer.config.section import Section, check
+from bertdata.config.declared import setting
+from trainer.config.section import BY_UPDATE, Section, check
 
-ENDS_IN_WARMUP = ("habana-tf",)
-"""Schedules whose program prints commands for trial runs that end before the warm-up does."""
+Schedule = Callable[[int], float]
+"""The learning rate as a function of the update, counted from 0."""
+
+_LEAST = 1e-7
+
+
+@dataclass(frozen=True, slots=True)
+class Warmup:
+    """Warm-up of the learning rate: its updates, and their share of all updates."""
+
+    updates: int
+    share: float
+
+    @classmethod
+    def of(cls, warmup: int | float, steps: int) -> "Warmup":
+        """An integer is a number of updates, any other number a share of ``steps``, rounded down.
+
+        A product within 1e-6 below an integer counts as that integer: 0.29 * 100 is a little below 29.
+        """
+        if isinstance(warmup, int):
+            return cls(warmup, warmup / steps)
+        return cls(math.floor(warmup * steps + 1e-6), warmup)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ScheduleKind:
+    """A schedule's formula and how its program reads the settings.
+
+    formula: makes the schedule of base rate, number of updates and warm-up; its keyword arguments are the
+    keys that it reads. may_end_in_warmup: the program prints commands for trial runs that end before the
+    warm-up does. rate_of_one_worker: the base rate is multiplied by the number of workers.
+    """
+
+    formula: Callable[..., Schedule]
+    may_end_in_warmup: bool = False
+    rate_of_one_worker: bool = False
+
+    @property
+    def defaults(self) -> dict[str, Any]:
+        """The keys that the formula reads with their defaults, ``Parameter.empty`` where it has none."""
+        parameters = signature(self.formula).parameters.values()
+        return {each.name: each.default for each in parameters if each.kind is Parameter.KEYWORD_ONLY}
+
+    @property
+    def needed(self) -> list[str]:
+        """The keys that must be given."""
+        return [name for name, default in self.defaults.items() if default is Parameter.empty]
+
+    def find_warmup(self, warmup: int | float, steps: int) -> Warmup:
+        """The warm-up; SettingsError unless it ends before the schedule does."""
+        found = Warmup.of(warmup, steps)
+        wanted = f"expected fewer than steps ({steps}); for a short trial run give steps_this_run"
+        ends = found.updates < steps or self.may_end_in_warmup
+        check(ends, f"warmup is {found.updates} updates, {wanted}")
+        return found
+
+
+def mlperf(
+    rate: float, steps: int, warmup: Warmup, *, start_warmup_step: int = 0, power: float = 1.0
+) -> Schedule:
+    """Warm-up counted from start_warmup_step, which may be negative; the decay ignores the warm-up."""
+    return _warmed_up(rate, warmup.updates, _decay(rate, steps, power), start_warmup_step)
+
+
+def nvidia_poly(rate: float, steps: int, warmup: Warmup, *, power: float = 0.5) -> Schedule:
+    """NVIDIA's schedule: progress includes the current step, and the rate jumps where warm-up ends."""
+    share = warmup.share
+    after = _decay(rate, steps, power)
+
+    def rate_at(step: int) -> float:
+        progress = (step + 1) / steps
+        return rate * progress / share if progress < share else after(step + 1)
+
+    return rate_at
+
+
+def nvidia_linear(rate: float, steps: int, warmup: Warmup) -> Schedule:
+    """NVIDIA's fine-tuning: linear to 0 at the last step, from the full rate where warm-up ends.
+
+    Progress x = (step + 1) / steps includes the current step: rate * x / w below the share w of warm-up,
+    then rate * (1 - x) / (1 - w).
+    """
+    share = warmup.share
+    falling = max(1 - share, 1 / steps)
+
+    def rate_at(step: int) -> float:
+        progress = (step + 1) / steps
+        return rate * (progress / share if progress < share else max(0.0, 1 - progress) / falling)
+
+    return rate_at
+
+
+def habana_tf(rate: float, steps: int, warmup: Warmup, *, adam: bool = False) -> Schedule:
+    """Habana's schedule: with LAMB a square root that jumps after warm-up, with Adam linear without a jump.
+
+    A warm-up of more updates than steps is cut off by the end.
+    """
+    start = rate / (1 - warmup.updates / steps) if adam and warmup.updates < steps else rate
+    return _warmed_up(rate, warmup.updates, _decay(start, steps, 1.0 if adam else 0.5))
+
+
+def polynomial_decay(rate: float, steps: int, warmup: Warmup) -> Schedule:
+    """Linear warm-up to the rate, then linear decay to 1e-7."""
+    falling = steps - warmup.updates
+    return _warmed_up(rate, warmup.updates, lambda step: max(_LEAST, rate * (steps - step) / falling))
+
+
+def natural_exponential(
+    rate: float, steps: int, warmup: Warmup, *, decay_steps: int, decay_rate: float
+) -> Schedule:
+    """Decay in stairs: every decay_steps the rate is multiplied by exp(-decay_rate)."""
+
+    def stairs(step: int) -> float:
+        return rate * math.exp(-decay_rate * ((step - warmup.updates) // decay_steps))
+
+    return _warmed_up(rate, warmup.updates, stairs)
+
+
+def custom(rate: float, steps: int, warmup: Warmup, *, lr_schedule_by_step: Mapping[str, float]) -> Schedule:
+    """Rates from a table {first step, as text: rate}; the other settings are ignored."""
+    table = sorted((int(step), float(value)) for step, value in lr_schedule_by_step.items())
+    return lambda step: max((since, value) for since, value in table if since <= step)[1]
+
+
+SCHEDULES = {
+    "mlperf": ScheduleKind(formula=mlperf),
+    "nvidia-poly": ScheduleKind(formula=nvidia_poly),
+    "nvidia-linear": ScheduleKind(formula=nvidia_linear),
+    "habana-tf": ScheduleKind(formula=habana_tf, may_end_in_warmup=True, rate_of_one_worker=True),
+    "polynomial_decay": ScheduleKind(formula=polynomial_decay),
+    "natural_exponential": ScheduleKind(formula=natural_exponential),
+    "custom": ScheduleKind(formula=custom),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScheduleSection(Section):
     """The learning rate as a function of the update; None: the schedule's own value."""
 
-    steps: int = 1000  # updates of the whole schedule
-    num_train_epochs: float | None = None  # gives steps once the data are known; None: steps are given
-    lr_schedule: str | None = None  # None: the optimiser's usual one, see Config.schedule_name
-    base_learning_rate: float = 0.001  # after warm-up
-    warmup: int | float = 0  # an integer: updates; else a share of steps, 0 <= x < 1
-    start_warmup_step: int = 0  # may be negative
-    power: float | None = None
-    decay_steps: int | None = None  # updates
-    decay_rate: float | None = None
-    lr_schedule_by_step: Mapping[str, float] | None = None  # rates by first update
+    steps: int = setting(1000, "number of updates of the schedule", least=1, common=True, by_phase=True)
+    num_train_epochs: float | None = setting(
+        None,
+        "passes over the training data; gives the number of updates, unless steps are given (default: steps)",
+        above=0,
+        common=True,
+    )
+    lr_schedule: str | None = setting(
+        None,
+        "name of the learning-rate schedule (default: the optimiser's usual one)",
+        tuple(SCHEDULES),
+        common=True,
+    )
+    base_learning_rate: float = setting(
+        0.001, "learning rate after warm-up", above=0, common=True, by_phase=True
+    )
+    warmup: int | float = setting(
+        0,
+        "warm-up: an integer number of updates, or a share of steps (0 <= x < 1)",
+        least=0,
+        common=True,
+        by_phase=True,
+    )
+    start_warmup_step: int = setting(
+        0, "update at which warm-up starts, for mlperf; may be negative", by_phase=True
+    )
+    power: float | None = setting(None, "exponent of a polynomial decay (default: the schedule's)", above=0)
+    decay_steps: int | None = setting(None, "updates between two decays, for natural_exponential", least=1)
+    decay_rate: float | None = setting(None, "rate of the decay, for natural_exponential", least=0)
+    lr_schedule_by_step: Mapping[str, float] | None = setting(
+        None,
+        'learning rates by update, for custom: {"0": 1e-4, "100": 1e-5}',
+        least=0,
+        keywords={"required": ["0"]} | BY_UPDATE,
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
         wanted = "expected an integer (updates) or a share of steps, 0 <= x < 1"
         check(isinstance(self.warmup, int) or self.warmup < 1, f"warmup is {self.warmup}, {wanted}")
-        wanted = f"expected fewer than steps ({self.steps}); for a short trial run give steps_this_run"
-        ends_in_warmup = self.lr_schedule in ENDS_IN_WARMUP and isinstance(self.warmup, int)
-        rises = self.warmup_steps < self.steps or ends_in_warmup
-        check(rises, f"warmup is {self.warmup_steps} updates, {wanted}")
 
-    @property
-    def warmup_steps(self) -> int:
-        """Warm-up in updates."""
-        return self.warmup if isinstance(self.warmup, int) else int(self.warmup * self.steps + 1e-9)
+
+def _warmed_up(rate: float, rising: int, after: Schedule, start: int = 0) -> Schedule:
+    """Linear warm-up from 0 at step ``start`` to the rate after ``rising`` steps, then ``after``."""
+    if rising == 0:  # whatever the start
+        return after
+    return lambda step: rate * (step - start) / rising if step - start < rising else after(step)
+
+
+def _decay(rate: float, steps: int, power: float) -> Schedule:
+    """Polynomial decay from the rate at step 0 to 0 at the last step."""
+    return lambda step: rate * math.pow(max(0.0, 1 - step / steps), power)

@@ -1,24 +1,39 @@
-"""The trainer's schema: ``schemas/trainer.json``, where type, range and meaning of each key are declared."""
+"""The schema of each key by name, made of the sections' declarations."""
 
 from functools import cache
 from typing import Any
 
-from schemas import load_schema
-
-DEVICE_OPTIONS = "device_options"
-"""The key that holds, in JSON, the keys that have an effect on some devices only."""
+from bertdata.config.declared import schema_of
+from trainer.config.settings import DEVICE_OPTIONS, DEVICE_SECTIONS, SECTIONS
 
 
 @cache
 def properties() -> dict[str, dict[str, Any]]:
     """The schema of each key."""
-    return dict(load_schema("trainer")["properties"])
+    own = {
+        name: {"section": section, **item}
+        for section, kind in SECTIONS.items()
+        for name, item in schema_of(kind).items()
+    }
+    options = {
+        "description": "keys of other trainers that have an effect on some devices only",
+        "default": {},
+        "type": "object",
+        "additionalProperties": False,
+        "properties": device_option_properties(),
+    }
+    return own | {DEVICE_OPTIONS: options}
 
 
 @cache
 def device_option_properties() -> dict[str, dict[str, Any]]:
     """The schema of each key that has an effect on some devices only."""
-    return dict(properties()[DEVICE_OPTIONS]["properties"])
+    found: dict[str, dict[str, Any]] = {}
+    for device, kind in DEVICE_SECTIONS.items():
+        for name, item in schema_of(kind).items():
+            devices = found[name]["devices"] if name in found else []
+            found[name] = {**item, "devices": [*devices, device]}
+    return found
 
 
 @cache
@@ -44,10 +59,4 @@ def phase_names() -> dict[str, tuple[str, int]]:
 
 def section_keys(section: str) -> list[str]:
     """The keys of a section; those of a device's section are the keys that have an effect on it."""
-    own = [name for name, item in properties().items() if item.get("section") == section]
-    return own + [name for name, item in device_option_properties().items() if section in item["devices"]]
-
-
-def usual(optimiser: str, kind: str) -> str:
-    """The "schedule" or "clipping" that the optimiser's authors use with it."""
-    return str(properties()["optimiser"]["habits"][optimiser][kind])
+    return list(schema_of((SECTIONS | DEVICE_SECTIONS)[section]))

@@ -3,24 +3,35 @@
 from dataclasses import dataclass, fields
 from typing import Any
 
+from bertdata.config.declared import schema_of
 from bertdata.config.value_check import check_values
 from bertdata.errors import SettingsError
-from trainer.config.schema import device_option_properties, properties
+
+BY_UPDATE = {"propertyNames": {"pattern": "^(0|[1-9][0-9]*)$"}}
+"""JSON Schema's keywords of an object whose names are the updates from which its values hold."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
-    """Keys of one subject, checked against their schema; the meaning of None is in a key's description."""
+    """Keys of one subject, checked against their schema; the meaning of None is in a key's description.
+
+    Each key is declared once, by ``setting``. Its marks: ``common`` keys are in the short help, ``by_phase``
+    keys may have two values, ``phases`` keys name data of each phase (``--train-data-phase1``),
+    ``older_names`` are names that this trainer used before, ``everywhere``: of the keys of some devices, one
+    that has an effect on all.
+    """
 
     def __post_init__(self) -> None:
         """SettingsError for the first value of a wrong type or out of its range."""
-        check_values(self.values(), properties())
-        given = {name: value for name, value in self.values().items() if value is not None}
-        check_values(given, device_option_properties())
+        check_values(self.given(), schema_of(type(self)))
 
     def values(self) -> dict[str, Any]:
         """The values by key."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def given(self) -> dict[str, Any]:
+        """The values to check, by key."""
+        return self.values()
 
 
 def check(holds: bool, message: str) -> None:

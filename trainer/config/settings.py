@@ -1,46 +1,32 @@
 """The trainer's configuration: one frozen object of sections.
 
-Types, ranges, meanings and defaults of the keys are declared in ``schemas/trainer.json``; a test
-holds that the sections' fields agree with it. A JSON file and the checkpoint have all keys side by side.
+Each key is a field of its section, which declares type, range, meaning and default. A JSON file and the
+checkpoint have all keys side by side, in the order of the sections and of their fields.
 Precedence: command line, JSON file (both read by ``trainer.config.flags``), defaults.
 """
 
 from collections.abc import Iterable
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
+from bertdata.config.declared import schema_of
 from bertdata.config.value_check import check_names
 from trainer.config.data import DataSection
-from trainer.config.devices import CudaSection, HpuSection, IpuSection, XlaSection
+from trainer.config.devices import CudaSection, DeviceSection, HpuSection, IpuSection, XlaSection
 from trainer.config.finetuning import FinetuningSection
 from trainer.config.masking import MaskingSection
 from trainer.config.model import ModelSection
+from trainer.config.optimisers import PRESETS
 from trainer.config.reports import ReportsSection
 from trainer.config.run import RunSection
-from trainer.config.schedule import ScheduleSection
-from trainer.config.schema import DEVICE_OPTIONS, device_option_properties, properties, section_keys, usual
+from trainer.config.schedule import SCHEDULES, Schedule, ScheduleKind, ScheduleSection, Warmup
 from trainer.config.section import Section, check
 from trainer.config.split import SplitSection
 from trainer.config.update import UpdateSection
 
-SECTIONS: dict[str, type[Section]] = {
-    "run": RunSection,
-    "data": DataSection,
-    "masking": MaskingSection,
-    "model": ModelSection,
-    "update": UpdateSection,
-    "split": SplitSection,
-    "schedule": ScheduleSection,
-    "reports": ReportsSection,
-    "finetuning": FinetuningSection,
-}
-DEVICE_SECTIONS: dict[str, type[Section]] = {
-    "cuda": CudaSection,
-    "hpu": HpuSection,
-    "ipu": IpuSection,
-    "xla": XlaSection,
-}
+DEVICE_OPTIONS = "device_options"
+"""The key that holds, in JSON, the keys that have an effect on some devices only."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,19 +48,22 @@ class Config:
     xla: XlaSection = field(default_factory=XlaSection)
 
     def __post_init__(self) -> None:
-        for name in properties()["lr_schedule"]["needs"].get(self.schedule_name, ()):
+        for name in self.schedule_kind.needed:
             given = getattr(self.schedule, name) is not None
             check(given, f"lr_schedule {self.schedule_name} needs {name}")
+        if self.schedule.num_train_epochs is None:  # else the data give the number of updates
+            self.find_warmup(self.schedule.steps)
 
     @classmethod
     def of(cls, **given: Any) -> "Config":
         """The configuration with the given keys, side by side as in a JSON file; the rest are defaults."""
         keys = deepcopy(given)
         keys |= keys.pop(DEVICE_OPTIONS, {})
-        check_names(keys, {*properties(), *device_option_properties()})
+        sections = SECTIONS | DEVICE_SECTIONS
+        check_names(keys, {DEVICE_OPTIONS}.union(*map(schema_of, sections.values())))
         parts: dict[str, Any] = {
-            section: kind(**{name: keys[name] for name in section_keys(section) if name in keys})
-            for section, kind in (SECTIONS | DEVICE_SECTIONS).items()
+            section: kind(**{name: keys[name] for name in schema_of(kind) if name in keys})
+            for section, kind in sections.items()
         }
         return cls(**parts)
 
@@ -89,23 +78,35 @@ class Config:
             keys |= getattr(self, section).values()
         options: dict[str, Any] = {}
         for section in DEVICE_SECTIONS:
-            values: dict[str, Any] = getattr(self, section).values()
-            options |= {name: value for name, value in values.items() if value is not None}
+            options |= getattr(self, section).given()
         return deepcopy(keys | {DEVICE_OPTIONS: options})
 
     @property
     def schedule_name(self) -> str:
         """The name of the learning-rate schedule; by default the optimiser's usual one."""
-        return self.schedule.lr_schedule or usual(self.update.optimiser, "schedule")
+        return self.schedule.lr_schedule or PRESETS[self.update.optimiser].schedule
 
     @property
     def sums_micro_batches(self) -> bool:
         """True if the gradients of a replica's micro-batches are added up, not averaged."""
         return self.ipu.reduction_type == "sum"
 
-    def learning_rate(self, workers: int) -> float:
-        """The base learning rate; habana-tf's is that of one worker, multiplied by their number."""
-        return self.schedule.base_learning_rate * (workers if self.schedule_name == "habana-tf" else 1)
+    @property
+    def schedule_kind(self) -> ScheduleKind:
+        """The learning-rate schedule's formula, and how it reads the settings."""
+        return SCHEDULES[self.schedule_name]
+
+    def find_warmup(self, steps: int) -> Warmup:
+        """The warm-up of a training of so many updates; SettingsError where it does not end in them."""
+        return self.schedule_kind.find_warmup(self.schedule.warmup, steps)
+
+    def make_schedule(self, workers: int) -> Schedule:
+        """The learning rate as a function of the update, counted from 0."""
+        kind, steps = self.schedule_kind, self.schedule.steps
+        rate = self.schedule.base_learning_rate * (workers if kind.rate_of_one_worker else 1)
+        values = self.schedule.values() | {"adam": self.update.optimiser.startswith("adam")}
+        given = {name: values[name] for name in kind.defaults if values[name] is not None}
+        return kind.formula(rate, steps, self.find_warmup(steps), **given)
 
     def evaluation_interval(self, workers: int, examples_per_row: float = 1.0) -> int:
         """Examples trained between two evaluations, by eval_every or MLPerf's rule; 0: only at the end."""
@@ -119,11 +120,15 @@ class Config:
 
         idle_there: keys that have an effect on other devices only.
         """
-        keys = self.as_json()
-        with_effect = section_keys(device)
-        everywhere = [name for name, item in device_option_properties().items() if item.get("everywhere")]
-        idle = [name for name in keys[DEVICE_OPTIONS] if name not in (*with_effect, *everywhere)]
-        idle += [name for name in idle_there if keys[name] != properties()[name].get("default")]
+        keys, usual = self.as_json(), Config().as_json()
+        with_effect = {
+            name
+            for kind, section in DEVICE_SECTIONS.items()
+            for name, item in schema_of(section).items()
+            if kind == device or "everywhere" in item
+        }
+        idle = [name for name in keys[DEVICE_OPTIONS] if name not in with_effect]
+        idle += [name for name in idle_there if keys[name] != usual[name]]
         return sorted(idle + ["train_data"] * bool(self.data.generated_data and self.data.train_data))
 
     def require(self, *names: str) -> None:
@@ -131,3 +136,12 @@ class Config:
         keys = self.as_json()
         for name in names:
             check(keys[name] is not None, f"{name} is missing: give --{name.replace('_', '-')}")
+
+
+_KINDS: dict[str, Any] = {item.name: item.type for item in fields(Config)}
+SECTIONS: dict[str, type[Section]] = {
+    name: kind for name, kind in _KINDS.items() if not issubclass(kind, DeviceSection)
+}
+DEVICE_SECTIONS: dict[str, type[DeviceSection]] = {
+    name: kind for name, kind in _KINDS.items() if issubclass(kind, DeviceSection)
+}

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from bertdata.config.declared import setting
 from trainer.config.section import Section, check
 
 
@@ -9,18 +10,40 @@ from trainer.config.section import Section, check
 class SplitSection(Section):
     """Keys of the strategies that divide a model: sharded, pipelined, and the choice of auto."""
 
-    plan: str | None = None  # path; None: a plan is made at the start
-    save_plan: str | None = None  # path
-    device_memory: float | None = None  # GB of 10^9 bytes; None: the device's
-    memory_margin: float = 0.1  # share of the memory that stays free
-    min_micro_batches: int = 1  # of an update
-    max_micro_batches: int = 32
-    power_of_two: bool = True  # numbers of stages, copies and micro-batches
-    bandwidth: float | None = None  # GB/s each way between two devices; None: measured
-    stages: int | None = None  # None: the planner's choice
-    copies: int | None = None
-    profile_layers: bool = False
-    recompute: str = "auto"
+    plan: str | None = setting(
+        None,
+        "plan of python -m trainer split to train by (default: made at the start)",
+        common=True,
+        by_phase=True,
+    )
+    save_plan: str | None = setting(None, "file to write the plan to", by_phase=True)
+    device_memory: float | None = setting(
+        None, "memory of a device in GB of 10^9 bytes (default: the device's)", above=0
+    )
+    memory_margin: float = setting(0.1, "share of the memory that a plan leaves free", least=0, below=1)
+    min_micro_batches: int = setting(1, "fewest micro-batches of an update in a pipeline", least=1)
+    max_micro_batches: int = setting(32, "most micro-batches of an update in a pipeline", least=1)
+    power_of_two: bool = setting(
+        True, "only powers of two as number of stages, of copies and of micro-batches"
+    )
+    bandwidth: float | None = setting(
+        None,
+        "bandwidth between two devices in GB/s, each way (default: measured, or the hardware's)",
+        above=0,
+    )
+    stages: int | None = setting(
+        None, "number of stages (default: the plan that takes the least time)", least=1
+    )
+    copies: int | None = setting(None, "number of copies of each stage (default: devices / stages)", least=1)
+    profile_layers: bool = setting(
+        False, "time the layers on the device before the plan is made, instead of computing their times"
+    )
+    recompute: str = setting(
+        "auto",
+        "activations of a stage: kept (never), computed again in the backward pass (always), or auto: "
+        "kept where the memory holds them",
+        ("auto", "always", "never"),
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()

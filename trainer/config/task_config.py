@@ -63,9 +63,6 @@ def task_defaults(given: Mapping[str, Any]) -> dict[str, Any]:
         found |= _OPTIMISER
     if "steps" not in given:
         found["num_train_epochs"] = _USUAL_EPOCHS
-        warmup = given.get("warmup")
-        if isinstance(warmup, int) and warmup:  # the number of updates follows from the epochs
-            found["steps"] = 1000 + warmup
     return found
 
 

@@ -4,7 +4,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from trainer.config.schema import usual
+from bertdata.config.declared import setting
+from trainer.config.optimisers import PRESETS
 from trainer.config.section import Section, check
 
 _DEFAULT_BATCH_SIZE = 32
@@ -15,29 +16,74 @@ _NEARLY_WHOLE = 0.05  # of a micro-batch: rows that are spread over the others
 class UpdateSection(Section):
     """The way from examples to changed weights; None: the optimiser's own value, unless said otherwise."""
 
-    batch_size: int | None = None  # examples of a micro-batch; None: 32, or from the global batch
-    accumulation: int | None = None  # micro-batches of a worker; None: 1, or from the global batch
-    packed_accumulation: str = "sequences"
-    replicas: int | None = None  # workers assumed by the two above; None: the actual number
-    global_batch_size: int | None = None  # examples over all workers
-    precision: str = "fp32"
-    loss_scaling: float = 0.0  # 0: adjusted within the three bounds that follow
-    init_loss_scale: float = 65536.0
-    min_loss_scale: float = 1.0
-    max_loss_scale: float = 16777216.0
-    optimiser: str = "lamb-nvidia"
-    beta1: float | None = None
-    beta2: float | None = None
-    optimiser_epsilon: float | None = None
-    weight_decay: float | None = None
-    decay_skips: Sequence[str] | None = None
-    use_debiasing: bool | None = None
-    momentum: float | None = None
-    clipping: str = "usual"
-    max_grad_norm: float = 1.0
-    allreduce_post_accumulation: bool = True
-    allreduce_post_accumulation_fp16: bool = False
-    force_weight_sync: bool = False
+    batch_size: int | None = setting(
+        None, "examples of one micro-batch on one worker (default: 32)", least=1, common=True, by_phase=True
+    )
+    accumulation: int | None = setting(
+        None,
+        "micro-batches of one worker in an update (default: 1, or from the global batch)",
+        least=1,
+        common=True,
+        by_phase=True,
+    )
+    packed_accumulation: str = setting(
+        "sequences",
+        "with packed rows an update has as many sequences as batch_size and accumulation ask for, in "
+        "fewer rows (sequences), or as many rows (rows)",
+        ("sequences", "rows"),
+        common=True,
+    )
+    replicas: int | None = setting(
+        None,
+        "number of workers that batch_size and accumulation assume (default: the actual number)",
+        least=1,
+    )
+    global_batch_size: int | None = setting(
+        None, "examples of one update over all workers", least=1, common=True, by_phase=True
+    )
+    precision: str = setting(
+        "fp32",
+        "precision of matrix products: fp32, bf16 or fp16; weights stay in fp32",
+        ("fp32", "bf16", "fp16"),
+        common=True,
+    )
+    loss_scaling: float = setting(0.0, "fixed loss scale for fp16; 0: adjusted during training", least=0)
+    init_loss_scale: float = setting(65536.0, "initial value of an adjusted loss scale", above=0)
+    min_loss_scale: float = setting(1.0, "lower bound of an adjusted loss scale", above=0)
+    max_loss_scale: float = setting(16777216.0, "upper bound of an adjusted loss scale", above=0)
+    optimiser: str = setting("lamb-nvidia", "name of the optimiser", tuple(PRESETS), common=True)
+    beta1: float | None = setting(
+        None, "decay rate of the gradient's average (default: the optimiser's)", least=0, below=1
+    )
+    beta2: float | None = setting(
+        None, "decay rate of the squared gradient's average (default: the optimiser's)", least=0, below=1
+    )
+    optimiser_epsilon: float | None = setting(
+        None, "small number that is added to denominators (default: the optimiser's)", above=0
+    )
+    weight_decay: float | None = setting(
+        None, "weight decay (default: the optimiser's)", least=0, common=True
+    )
+    decay_skips: Sequence[str] | None = setting(
+        None, "parts of the names of weights that do not decay: A,B or a JSON list (default: the optimiser's)"
+    )
+    use_debiasing: bool | None = setting(
+        None, "bias correction, for lamb-graphcore (default: the optimiser's)"
+    )
+    momentum: float | None = setting(
+        None, "momentum, for the optimiser momentum (default: the optimiser's)", least=0, below=1
+    )
+    clipping: str = setting(
+        "usual",
+        "clipping of gradients: none, per_micro_batch (of the micro-batch's own loss), "
+        "per_micro_batch_divided (of its loss divided by the number of micro-batches), per_update "
+        "(after the all-reduce), or usual: the optimiser's",
+        ("usual", "none", "per_micro_batch", "per_micro_batch_divided", "per_update"),
+    )
+    max_grad_norm: float = setting(1.0, "global norm that gradients are clipped to", above=0)
+    allreduce_post_accumulation: bool = setting(True, "all-reduce once an update, not once a micro-batch")
+    allreduce_post_accumulation_fp16: bool = setting(False, "all-reduce in 16 bits")
+    force_weight_sync: bool = setting(False, "average the weights over the workers before each update")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -50,7 +96,7 @@ class UpdateSection(Section):
     @property
     def clipping_point(self) -> str:
         """The point at which gradients are clipped; by default the optimiser's usual one."""
-        return usual(self.optimiser, "clipping") if self.clipping == "usual" else self.clipping
+        return PRESETS[self.optimiser].clipping if self.clipping == "usual" else self.clipping
 
     def micro_batch_clip_norm(self, divisor: float) -> float | None:
         """Norm to clip the gradient of a micro-batch's loss / divisor to; None: not clipped there.

@@ -1,4 +1,4 @@
-"""Optimisers and learning-rate schedules by name, each with the behaviour of its original program."""
+"""Optimisers by name, each with the behaviour of its original program."""
 
 from trainer.config.optimisers import PRESETS, Preset, find_preset
 from trainer.optim.clipping import clip_
@@ -6,7 +6,6 @@ from trainer.optim.lamb import Lamb
 from trainer.optim.norms import LOCAL_NORMS, Norms
 from trainer.optim.optimiser import Numbers, Optimiser, Rule, Tensors
 from trainer.optim.presets import build_optimiser, group_parameters, make_optimiser
-from trainer.optim.schedules import Schedule, make_schedule
 
 __all__ = [
     "LOCAL_NORMS",
@@ -17,12 +16,10 @@ __all__ = [
     "Optimiser",
     "Preset",
     "Rule",
-    "Schedule",
     "Tensors",
     "build_optimiser",
     "clip_",
     "find_preset",
     "group_parameters",
     "make_optimiser",
-    "make_schedule",
 ]

@@ -171,12 +171,17 @@ def _source(config: Config) -> str:
 
 
 def _schedule(config: Config, examples: int, update_examples: int) -> dict[str, Any]:
-    """The number of updates of the epochs asked for; an evaluation after each unless said otherwise."""
+    """The number of updates of the epochs asked for; an evaluation after each unless said otherwise.
+
+    SettingsError where the warm-up is longer.
+    """
     epochs = config.schedule.num_train_epochs
     if epochs is None:
         return {}
     each = max(1, round(examples / update_examples))
-    keys: dict[str, Any] = {"steps": max(1, math.ceil(examples * epochs / update_examples))}
+    steps = max(1, math.ceil(examples * epochs / update_examples))
+    config.find_warmup(steps)
+    keys: dict[str, Any] = {"steps": steps}
     if config.run.eval_every is None:
         keys["eval_every"] = each
     return keys

@@ -54,7 +54,10 @@ def lock_outputs(phases: Sequence[Config], locks: ExitStack) -> None:
 
 
 def count_updates(runtime: Runtime, config: Config, data: OpenedDataset) -> Config:
-    """The configuration with the number of updates of its epochs, if it has any."""
+    """The configuration with the number of updates of its epochs, if it has any.
+
+    SettingsError where the warm-up is longer.
+    """
     epochs, update = config.schedule.num_train_epochs, config.update
     if epochs is None:
         return config
@@ -68,20 +71,19 @@ def count_updates(runtime: Runtime, config: Config, data: OpenedDataset) -> Conf
     steps = max(1, math.ceil(data.examples * epochs / examples))
     passes = "1 epoch" if epochs == 1 else f"{epochs:g} epochs"
     runtime.log(f"{passes} of {data.examples} examples: {steps} updates, each of {examples} examples")
+    config.find_warmup(steps)
     return config.changed(steps=steps)
 
 
 def train_phases(runtime: Runtime, phases: Sequence[Config]) -> None:
     """Train the phases that are not over yet, until one ends early."""
     runtime.log("opening the data")
-    datasets = [
-        for_training(
-            config,
-            runtime.task.open(config, None if config.data.generated_data else config.data.train_data),
-        )
+    opened = [
+        runtime.task.open(config, None if config.data.generated_data else config.data.train_data)
         for config in phases
     ]
-    phases = [count_updates(runtime, one, data) for one, data in zip(phases, datasets, strict=True)]
+    phases = [count_updates(runtime, one, data) for one, data in zip(phases, opened, strict=True)]
+    datasets = [for_training(config, data) for config, data in zip(phases, opened, strict=True)]
     runtime = replace(runtime, config=phases[0])
     warnings = list[str]()
     if runtime.workers.rank == 0:

@@ -9,13 +9,11 @@ from torch import Tensor
 from bertdata.errors import BertDataError, StorageError
 from bertdata.io.terminal import say_error
 from trainer.config.model import ModelConfig
-from trainer.config.settings import Config
 from trainer.data.batches import Batch
 from trainer.data.loader import Update
 from trainer.data.order import Position
 from trainer.errors import NotFiniteError, WorkerLost
 from trainer.model.bert import HeadedBert
-from trainer.optim import Schedule, make_schedule
 from trainer.run.checkpoint import State, clean_up, find_checkpoints, read_state
 from trainer.run.checkpoint_writer import CheckpointWriter
 from trainer.run.kept_tokenizer import keep_tokenizer
@@ -27,13 +25,6 @@ from trainer.strategies.registry import find_strategy
 from trainer.strategies.strategy import SplitStrategy, Strategy
 
 _LOST_SECONDS = 3.0  # for a save after a worker was lost: the launcher will soon end this one
-
-_SCHEDULE_SETTINGS = {
-    "mlperf": ("start_warmup_step", "power"),
-    "nvidia-poly": ("power",),
-    "natural_exponential": ("decay_rate", "decay_steps"),
-    "custom": ("lr_schedule_by_step",),
-}
 
 
 class Training:
@@ -51,7 +42,7 @@ class Training:
         self._runtime = runtime
         self._model = model
         self._config = runtime.config
-        self._schedule = find_schedule(runtime.config, runtime.copies)
+        self._schedule = runtime.config.make_schedule(runtime.copies)
         self.strategy = find_strategy(runtime.worker(model))
         self._tensors = find_tensors(runtime, model, self.strategy)
         self._writer = CheckpointWriter(on_failure=runtime.workers.stopping.request)
@@ -171,13 +162,3 @@ def find_tensors(runtime: Runtime, model: HeadedBert, strategy: Strategy) -> Mod
     if isinstance(strategy, SplitStrategy):
         return SplitTensors(runtime, model.config, strategy)
     return WholeTensors(runtime, model, strategy)
-
-
-def find_schedule(config: Config, workers: int) -> Schedule:
-    """The learning rate as a function of the update, counted from 0."""
-    names = _SCHEDULE_SETTINGS.get(config.schedule_name, ())
-    settings = {name: value for name in names if (value := getattr(config.schedule, name)) is not None}
-    if config.schedule_name == "habana-tf":
-        settings["adam"] = config.update.optimiser.startswith("adam")
-    settings |= {"learning_rate": config.learning_rate(workers), "warmup": config.schedule.warmup}
-    return make_schedule(config.schedule_name, steps=config.schedule.steps, **settings)

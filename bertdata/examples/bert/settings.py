@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from bertdata.config.settings import ExampleSettings, check, setting
+from bertdata.config.declared import setting
+from bertdata.config.settings import ExampleSettings, check
 from bertdata.records import ShardLayout
 
 

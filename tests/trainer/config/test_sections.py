@@ -1,16 +1,12 @@
 """Sections of the configuration: fields, checks, and what follows from them."""
 
 import json
-from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from types import UnionType
-from typing import Any, get_args, get_origin, get_type_hints
 
 import pytest
 
-from bertdata.config.value_check import types_of
+from bertdata.config.declared import schema_of
 from bertdata.errors import SettingsError
-from schemas import load_schema
 from tests.support.configurations import (
     OWN_KEYS,
 )
@@ -18,44 +14,42 @@ from trainer.config.flags import make_config
 from trainer.config.schema import device_option_properties, properties, section_keys
 from trainer.config.settings import DEVICE_SECTIONS, SECTIONS, Config
 
-JSON_TYPES = {
-    "integer": {int},
-    "number": {int, float},
-    "boolean": {bool},
-    "string": {str},
-    "null": {type(None)},
-    "object": {Mapping},
-    "array": {Sequence},
+MARKS = {"section", "common", "by_phase", "phases", "older_names"}
+STANDARD = {
+    *("description", "default", "type", "enum", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"),
+    *("minLength", "minItems", "items", "required", "propertyNames", "properties", "additionalProperties"),
 }
+KINDS = [*SECTIONS.values(), *DEVICE_SECTIONS.values()]
 
 
-def python_types(annotation: Any) -> set[Any]:
-    """The types of a field without what its containers hold; float takes whole numbers too."""
-    parts = get_args(annotation) if isinstance(annotation, UnionType) else (annotation,)
-    plain = {get_origin(part) or part for part in parts}
-    return plain | ({int} if float in plain else set())
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_field_of_a_section_is_declared(kind):
+    assert list(schema_of(kind)) == [field.name for field in fields(kind)]
+    assert all(item["description"] for item in schema_of(kind).values())
 
 
-@pytest.mark.parametrize(("section", "kind"), [*SECTIONS.items(), *DEVICE_SECTIONS.items()])
-def test_the_fields_of_a_section_are_the_schemas_keys_in_name_type_and_default(section, kind):
-    schema = properties() | device_option_properties()
-    hints = get_type_hints(kind)
-    assert sorted(hints) == sorted(section_keys(section))
-    for name, default in kind().values().items():
-        item = schema[name]
-        kinds = {*types_of(item)} | ({"null"} if section in DEVICE_SECTIONS else set())
-        assert python_types(hints[name]) == set().union(*(JSON_TYPES[kind] for kind in kinds)), name
-        assert default == item.get("default"), name
-        assert type(default) is type(item.get("default")), name
-        assert item["description"]
+def test_a_key_has_no_mark_that_nobody_reads():
+    for name, item in properties().items():
+        assert set(item) <= MARKS | STANDARD, name
+    for name, item in device_option_properties().items():
+        assert set(item) <= {"devices", "everywhere"} | STANDARD, name
 
 
-def test_every_key_is_in_a_section():
+def test_a_key_is_in_one_section_or_in_those_of_several_devices_alike():
     own = [name for section in SECTIONS for name in section_keys(section)]
     assert sorted([*own, "device_options"]) == sorted(OWN_KEYS)
-    options = {name for section in DEVICE_SECTIONS for name in section_keys(section)}
-    assert options == set(device_option_properties())
+    assert OWN_KEYS.isdisjoint(device_option_properties())
+    options = device_option_properties()
+    for kind in DEVICE_SECTIONS.values():
+        for name, item in schema_of(kind).items():
+            assert {**item, "devices": options[name]["devices"]} == options[name]
+    assert options["executable_cache_dir"]["devices"] == ["ipu", "xla"]
+
+
+def test_the_sections_are_those_of_the_configuration_in_its_order():
     assert [field.name for field in fields(Config)] == [*SECTIONS, *DEVICE_SECTIONS]
+    names = [name for kind in SECTIONS.values() for name in schema_of(kind)]
+    assert list(Config.of(mode="lazy").as_json()) == [*names, "device_options"]
 
 
 def test_a_configuration_never_changes():
@@ -66,13 +60,14 @@ def test_a_configuration_never_changes():
     assert config == Config.of()
 
 
-def test_defaults_are_valid_and_every_optimiser_has_habits():
+def test_defaults_are_valid_and_every_optimiser_has_a_schedule_and_clipping():
     config = Config.of()
-    optimisers = load_schema("trainer")["properties"]["optimiser"]
-    assert set(optimisers["habits"]) == set(optimisers["enum"])
+    keys = properties()
     assert (config.schedule_name, config.update.clipping_point) == ("nvidia-poly", "per_update")
-    for optimiser in optimisers["enum"]:
-        assert Config.of(optimiser=optimiser).schedule_name
+    for optimiser in keys["optimiser"]["enum"]:
+        config = Config.of(optimiser=optimiser)
+        assert config.schedule_name in keys["lr_schedule"]["enum"]
+        assert config.update.clipping_point in keys["clipping"]["enum"]
         config = Config.of(optimiser=optimiser, lr_schedule="mlperf", clipping="none")
         assert (config.schedule_name, config.update.clipping_point) == ("mlperf", "none")
 
@@ -152,18 +147,6 @@ def test_evaluation_is_as_frequent_as_mlperfs(batch, examples):
     assert Config.of(global_batch_size=batch).evaluation_interval(1) == examples
     assert Config.of(global_batch_size=batch, eval_every=10).evaluation_interval(2) == 10 * batch
     assert Config.of(eval_every=0).evaluation_interval(1) == 0
-
-
-def test_only_habanas_schedule_multiplies_the_rate_by_the_workers():
-    assert Config.of(optimiser="lamb-habana-tf", base_learning_rate=0.5).learning_rate(8) == 4.0
-    assert Config.of(optimiser="lamb-nvidia", base_learning_rate=0.5).learning_rate(8) == 0.5
-
-
-@pytest.mark.parametrize(
-    ("warmup", "updates"), [(0, 0), (10, 10), (0.0, 0), (0.29, 29), (0.5, 50), (0.999, 99), (1, 1)]
-)
-def test_warmup_is_updates_or_a_share(warmup, updates):
-    assert Config.of(steps=100, warmup=warmup).schedule.warmup_steps == updates
 
 
 def test_model_settings_are_the_files_under_the_inline_keys(tmp_path):

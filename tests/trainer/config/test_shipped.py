@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.support.configurations import CONFIGS, assert_keys
+from tests.support.configurations import CONFIGS, assert_keys, warmup_updates
 from trainer.config.flags import make_config, shipped_configs
 from trainer.config.model import ModelConfig
 
@@ -46,7 +46,7 @@ def test_shipped_configs_have_the_published_numbers(preset, batch, steps, warmup
     config = make_config(["--config", preset])
     workers = 4 if preset.startswith("graphcore") and "tiny" not in preset else 2
     assert config.update.examples(1 if "tiny_128" in preset else workers) == batch
-    assert (config.schedule.steps, config.schedule.warmup_steps, config.schedule.base_learning_rate) == (
+    assert (config.schedule.steps, warmup_updates(config), config.schedule.base_learning_rate) == (
         steps,
         warmup,
         rate,

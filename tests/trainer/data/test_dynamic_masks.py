@@ -33,6 +33,7 @@ from trainer.data.loader import Loader
 from trainer.data.mask_rate import MaskRate
 from trainer.data.opening import for_training, open_configured
 from trainer.data.sizes import sample_sizes
+from trainer.run.checkpoint import find_checkpoints
 
 LENGTH, PREDICTIONS, SEED = 64, 10, 42
 Masked = tuple[bytes, bytes, bytes]
@@ -360,3 +361,18 @@ def test_the_trainer_learns_with_dynamic_masks_and_resumes_exactly(datasets, tra
     assert trainer(*words(data, parts, *flags, *schedule, "--resume")).status == 0
     assert losses(parts) == losses(whole)
     assert tensors(parts, 10) == tensors(whole, 10)
+
+
+@pytest.mark.thorough
+@pytest.mark.usefixtures("one_thread")
+def test_a_changing_rate_reaches_its_end_with_the_last_update_of_the_epochs(datasets, trainer, tmp_path):
+    flags = ("--masking=dynamic", "--max-predictions-per-seq=20", "--masked-lm-prob=0.3")
+    flags += ("--masked-lm-prob-end=0.1", "--masked-lm-prob-schedule=linear", "--batch-size=40")
+    counted, given = tmp_path / "counted", tmp_path / "given"
+    data = datasets["tfrecord-unmasked"]
+    arguments = [word for word in words(data, counted, *flags) if not word.startswith("--steps=")]
+    assert trainer(*arguments, "--num-train-epochs=1").status == 0
+    (steps,) = find_checkpoints(str(counted))
+    assert steps > 3
+    assert trainer(*words(data, given, *flags, f"--steps={steps}")).status == 0
+    assert losses(counted) == losses(given)

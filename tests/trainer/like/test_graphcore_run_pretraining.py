@@ -11,7 +11,6 @@ from trainer.config.settings import Config
 from trainer.like.graphcore.config_file import own_copies
 from trainer.like.graphcore.run_pretraining import PROGRAM
 from trainer.like.program import Meaning
-from trainer.optim.schedules import make_schedule
 
 NAME = "graphcore/run_pretraining.py"
 PUBLISHED = {one["id"]: one for one in commands("graphcore run_pretraining.py")}
@@ -182,9 +181,8 @@ def test_generated_data_have_ten_million_examples():
 def test_a_run_shorter_than_the_warm_up_has_the_programs_rates():
     found = tiny("--steps=4")
     assert (found["steps"], found["warmup"]) == (4, 3)
-    schedule = make_schedule(
-        found["lr_schedule"], learning_rate=found["base_learning_rate"], steps=4, warmup=found["warmup"]
-    )
+    names = ("lr_schedule", "base_learning_rate", "steps", "warmup")
+    schedule = Config.of(**{name: found[name] for name in names}).make_schedule(1)
     assert [schedule(step) for step in range(4)] == pytest.approx([0.001 * step / 10 for step in range(4)])
     assert tiny("--steps=1")["base_learning_rate"] == 1e-7
 

@@ -13,11 +13,12 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 from torch.nn import functional as F
 
+from bertdata.config.declared import schema_of
+from bertdata.config.value_check import types_of
 from bertdata.errors import AssetError, DataError, MissingInputError, SettingsError
 from bertdata.io.assets import Asset, AssetSource, obtain
-from schemas import load_schema
 from tests.support.flat import flatten
-from trainer.config.model import ModelConfig
+from trainer.config.model import ModelConfig, ModelSection
 from trainer.data.batches import RowBatch
 from trainer.devices.cpu_attention import cpu_attention
 from trainer.model.activations import ACTIVATIONS
@@ -435,18 +436,15 @@ def test_whole_numbers_are_whole_however_json_writes_them():
     assert config == ModelConfig(**SMALL, hidden_dropout_prob=0.0)
 
 
-def test_the_models_schema_has_its_keys_and_the_trainers_allows_no_more():
-    schema = load_schema("model")["properties"]
-    assert [name for name, item in schema.items() if item is not True and "const" not in item] == [
-        item.name for item in fields(ModelConfig)
-    ]
+def test_activations_are_those_declared_and_the_trainers_keys_allow_no_more_than_the_models():
+    schema = schema_of(ModelConfig)
     assert schema["hidden_act"]["enum"] == list(ACTIVATIONS)
-    for name, item in load_schema("trainer")["properties"].items():
-        if item.get("model"):
-            types = {*([item["type"]] if isinstance(item["type"], str) else item["type"])} - {"null"}
-            assert types == {schema[name].get("type", "string")}, name
-            assert item.get("minimum", 0) >= schema[name].get("minimum", 0), name
-            assert item.get("exclusiveMaximum") == schema[name].get("exclusiveMaximum"), name
+    own = schema_of(ModelSection)
+    assert set(own) - set(schema) == {"model_config", "gelu"}
+    for name in set(own) & set(schema):
+        assert {*types_of(own[name])} - {"null"} == {schema[name].get("type", "string")}, name
+        assert own[name].get("minimum", 0) >= schema[name].get("minimum", 0), name
+        assert own[name].get("exclusiveMaximum") == schema[name].get("exclusiveMaximum"), name
 
 
 # Hugging Face form

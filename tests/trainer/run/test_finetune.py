@@ -150,6 +150,12 @@ def test_wrong_input_is_one_line(finetune, trainer, tmp_path):
     )
 
 
+def test_a_warm_up_that_the_updates_of_the_epochs_do_not_end_is_refused(finetune, tmp_path):
+    given = ("--train-file", table(tmp_path / "t.tsv", 24), "--batch-size=24", "--num-train-epochs=3")
+    outcome = finetune("classification", *given, "--warmup=3")
+    refuse(outcome, 2, "warmup is 3 updates, expected fewer than steps (3)")
+
+
 STILL = ("--hidden-dropout-prob=0", "--attention-probs-dropout-prob=0", "--log-every=1", "--eval-every=0")
 
 

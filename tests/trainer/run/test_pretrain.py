@@ -40,7 +40,7 @@ from trainer.model.bert import BertForPreTraining
 from trainer.run.checkpoint import State, find_checkpoints, read_state
 from trainer.run.pretrain import count_updates
 from trainer.run.runtime import Runtime, make_model
-from trainer.run.training import Training, find_schedule
+from trainer.run.training import Training
 from trainer.strategies.division import Division
 from trainer.tasks.pretraining import Pretraining, pretraining_loss
 
@@ -514,9 +514,8 @@ def test_a_bf16_run_ends_after_many_skipped_updates_in_a_row(trainer, training_s
 
 def test_schedules_take_their_settings_from_the_configuration():
     def rate(step: int, workers: int = 1, **settings: object) -> float:
-        return find_schedule(Config.of(**{"steps": 100, "base_learning_rate": 1.0, **settings}), workers)(
-            step
-        )
+        config = Config.of(**{"steps": 100, "base_learning_rate": 1.0, **settings})
+        return config.make_schedule(workers)(step)
 
     assert rate(5, optimiser="lamb-mlperf", warmup=10, start_warmup_step=-5) == pytest.approx(0.95)
     assert rate(50, optimiser="lamb-mlperf", power=2.0) == pytest.approx(0.25)
@@ -1037,6 +1036,14 @@ def test_epochs_give_the_number_of_updates(trainer, training_set, tmp_path, flag
     assert list(find_checkpoints(str(tmp_path / "run"))) == [steps]
     told = f"1.5 epochs of {examples} examples: {steps} updates, each of {batch} examples\n"
     assert (told in outcome.err) == (steps == 6)
+
+
+def test_a_warm_up_that_the_updates_of_the_epochs_do_not_end_is_refused(trainer, training_set, tmp_path):
+    examples = sum(shard.examples for shard in open_dataset(str(training_set)).shards)
+    words = ["pretrain", *MODEL, f"--train-data={training_set}", f"--output-dir={tmp_path / 'run'}"]
+    outcome = trainer(*words, f"--batch-size={examples}", "--num-train-epochs=3", "--warmup=3", "--no-logs")
+    refuse(outcome, 2, "warmup is 3 updates, expected fewer than steps (3)")
+    assert "building the model" not in outcome.err
 
 
 def test_epochs_need_the_size_of_an_update_where_a_plan_chooses_it(training_set):

@@ -14,6 +14,7 @@ import torch
 from bertdata.errors import SettingsError
 from tests.support import commands
 from tests.support.commands import Outcome
+from tests.support.configurations import warmup_updates
 from tests.support.fork_server import forking_python, program_behind
 from tests.support.launching import HOROVODRUN, ROOT, launch
 from tests.support.training_runs import MODEL, WORKER, errors, losses, refuse, tensors
@@ -88,7 +89,7 @@ def test_habanas_command_is_understood():
             c.data.max_seq_length,
             c.data.max_predictions_per_seq,
             c.schedule.steps,
-            c.schedule.warmup_steps,
+            warmup_updates(c),
         ]
         for c in (first, second)
     ]

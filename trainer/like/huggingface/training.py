@@ -32,8 +32,6 @@ _REFUSED = {
 }
 """Flags that would change the result in a way that this trainer cannot, with their defaults."""
 
-_NO_UPDATES = 1000  # any number above the warm-up: the right one follows from the epochs
-
 
 def read_booleans(given: Given, table: Sequence[Flag]) -> Given:
     """The command line with booleans that stand alone as true, and those of ``--no_`` forms as false."""
@@ -117,8 +115,6 @@ def _schedule(given: Given) -> dict[str, Any]:
     keys: dict[str, Any] = {"warmup": given["warmup_steps"] or given["warmup_ratio"] or 0}
     if given["max_steps"] > 0:
         keys |= {"steps": given["max_steps"], "num_train_epochs": None}
-    elif isinstance(keys["warmup"], int) and keys["warmup"]:
-        keys["steps"] = _NO_UPDATES + keys["warmup"]
     kind = given["lr_scheduler_type"]
     if kind == "constant" or (kind == "constant_with_warmup" and not keys["warmup"]):
         rates = {"0": given["learning_rate"]}

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from bertdata.config.settings import ExampleSettings, setting
+from bertdata.config.declared import setting
+from bertdata.config.settings import ExampleSettings
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

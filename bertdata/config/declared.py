@@ -1,0 +1,90 @@
+"""Settings declared once: a dataclass's field, and the JSON Schema of its values made from it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import Field, field, fields
+from functools import cache
+from types import NoneType, UnionType
+from typing import Any, get_args, get_origin, get_type_hints
+
+_TYPES = {
+    int: "integer",
+    float: "number",
+    bool: "boolean",
+    str: "string",
+    NoneType: "null",
+    Sequence: "array",
+    Mapping: "object",
+}
+
+
+def setting(
+    default: Any,
+    help: str,
+    choices: Sequence[str] = (),
+    *,
+    least: float | None = None,
+    most: float | None = None,
+    above: float | None = None,
+    below: float | None = None,
+    keywords: Mapping[str, Any] | None = None,
+    optional: bool = False,
+    **marks: Any,
+) -> Any:
+    """A field of settings, with the help text and the choices of its flag.
+
+    least, most, above, below: bounds of a number, or of each number in a list or an object.
+    keywords: keywords of JSON Schema that have no argument here. optional: None stands for a setting that is
+    not given, and is no value. marks: further entries of the schema, for the readers of these settings.
+    """
+    bounds = {"minimum": least, "maximum": most, "exclusiveMinimum": above, "exclusiveMaximum": below}
+    facts = {
+        "help": help,
+        "choices": choices,
+        "bounds": {keyword: bound for keyword, bound in bounds.items() if bound is not None},
+        "keywords": keywords or {},
+        "optional": optional,
+        "marks": marks,
+    }
+    return field(default=default, metadata=facts)
+
+
+def schema_of(kind: Any) -> Mapping[str, dict[str, Any]]:
+    """The JSON Schema of each field that ``setting`` declares in the dataclass, by name."""
+    return _schema_of(kind)
+
+
+@cache
+def _schema_of(kind: Any) -> dict[str, dict[str, Any]]:
+    hints = get_type_hints(kind)
+    return {item.name: _property(item, hints[item.name]) for item in fields(kind) if "help" in item.metadata}
+
+
+def _property(item: Field[Any], hint: Any) -> dict[str, Any]:
+    facts = item.metadata
+    kinds = [kind for kind in _kinds(hint) if not (facts["optional"] and kind is NoneType)]
+    if facts["choices"]:
+        values = {"enum": [*([None] if NoneType in kinds else []), *facts["choices"]]}
+    else:
+        values = _values(kinds, facts["bounds"])
+    default = {} if item.default is None else {"default": item.default}
+    return {**facts["marks"], "description": facts["help"], **default, **facts["keywords"], **values}
+
+
+def _kinds(hint: Any) -> list[Any]:
+    """The types that a type hint allows; float allows whole numbers too."""
+    kinds = list(get_args(hint)) if isinstance(hint, UnionType) else [hint]
+    return [kind for kind in kinds if not (kind is int and float in kinds)]
+
+
+def _values(kinds: Sequence[Any], bounds: Mapping[str, float]) -> dict[str, Any]:
+    """The JSON Schema of values of these types."""
+    names = [_TYPES[get_origin(kind) or kind] for kind in kinds]
+    found: dict[str, Any] = {"type": names[0] if len(names) == 1 else names}
+    if not {"integer", "number"}.isdisjoint(names):
+        found |= bounds
+    for kind in kinds:
+        if get_origin(kind) is Sequence:
+            found["items"] = _values(_kinds(get_args(kind)[0]), bounds)
+        elif get_origin(kind) is Mapping:
+            found["additionalProperties"] = _values(_kinds(get_args(kind)[1]), bounds)
+    return found
