@@ -28,7 +28,7 @@ from bertdata.shards.packed.packs import PackBatch
 from trainer.data.batches import Batch, FlatBatch
 from trainer.data.forms import make_form
 from trainer.data.generated import GeneratedData, generated_data
-from trainer.data.load_packing import LoadPacking
+from trainer.extensions.loading.load_packing import LoadPacking
 from trainer.data.loader import Loader
 from trainer.data.order import numbers
 

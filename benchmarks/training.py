@@ -23,8 +23,9 @@ from trainer.data.batches import Batch, RowBatch
 from trainer.data.forms import RowForm, make_form
 from trainer.data.loader import Loader, Update
 from trainer.data.order import Position
-from trainer.optim import clip_, make_optimiser
-from trainer.run.checkpoint import State
+from trainer.optim.clipping import clip_
+from trainer.optim.presets import make_optimiser
+from trainer.checkpoint.state import State
 from trainer.run.runtime import begin, make_model
 from trainer.run.training import Training
 

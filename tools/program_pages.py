@@ -12,8 +12,8 @@ from shlex import split
 from typing import Any
 
 from bertdata.cli.common.program_flags import SWITCH, Flag
-from trainer.like.program import DOOR, Meaning, Program
-from trainer.like.registry import PROGRAMS, find_program
+from trainer.extensions.like.program import DOOR, Meaning, Program
+from trainer.extensions.like.registry import PROGRAMS, find_program
 
 FOLDER = Path(__file__).parent.parent / "docs" / "programs"
 TESTS = Path(__file__).parent.parent / "tests" / "trainer" / "like"
@@ -42,9 +42,9 @@ meaning that it has there. `--print-config` prints the configuration that is und
 else. Flags of this trainer may follow after `--` and go before all others: `-- --device cpu` where the
 program's device is not there.
 
-These pages are made by `python -m tools.program_pages` from the tables in `trainer/like/`.
+These pages are made by `python -m tools.program_pages` from the tables in `trainer/extensions/like/`.
 
-| program | purpose | tests, in `tests/trainer/like/` |
+| program | purpose | tests, in `tests/trainer/extensions/like/` |
 |---|---|---|
 {rows}"""
 

@@ -8,12 +8,12 @@ from bertdata.cli.common.dispatch import choose_command, end
 from bertdata.cli.common.door_words import take_print_config
 from bertdata.cli.common.parser import Parser
 from bertdata.io.terminal import say, say_error
-from trainer.collectives.launch import as_worker, launched
+from trainer.extensions.launchers.launch import as_worker, launched
 from trainer.collectives.launchers import EXAMPLES, find_rank
 from trainer.config.flags import make_configs
 from trainer.config.printed import print_config
 from trainer.config.settings import Config
-from trainer.config.task_config import make_task_config
+from trainer.extensions.finetuning.task_config import make_task_config
 from trainer.errors import naming_extra
 from trainer.run.path_check import check_paths
 from trainer.run.tokenizer_flags import add_tokenizer
@@ -75,7 +75,7 @@ def finetune(arguments: list[str]) -> None:
     if launched(config, "finetune", *arguments):
         return
     _announce_torch()
-    from trainer.run.finetune import finetune
+    from trainer.extensions.finetuning.finetune import finetune
 
     finetune(config)
 
@@ -99,7 +99,7 @@ run is evaluated by its own task, on the file that it was evaluated on or on --e
     if launched(make_task_config(rest, parser.prog), "evaluate", *arguments):
         return
     _announce_torch()
-    from trainer.run.evaluate_run import evaluate_run
+    from trainer.extensions.finetuning.evaluate_run import evaluate_run
 
     evaluate_run(rest, parser.prog, poll=given.poll, timeout=given.poll_timeout)
 
@@ -122,7 +122,7 @@ Converts a checkpoint, or a run's newest: weights, moments and number of updates
                         help="leave out the optimiser's moments, two thirds of a checkpoint")  # fmt: skip
     add_tokenizer(parser)
     given = parser.parse_args(arguments)
-    from trainer.run.convert import convert
+    from trainer.extensions.formats.convert import convert
 
     say(
         convert(
@@ -148,28 +148,28 @@ def predict(arguments: list[str]) -> None:
 
 def features(arguments: list[str]) -> None:
     """write the features of a file to fine-tune on as text, for audits"""
-    from trainer.run.features_command import run
+    from trainer.extensions.finetuning.features_command import run
 
     run(arguments)
 
 
 def score(arguments: list[str]) -> None:
     """compare predictions with the right answers by a task's official metrics"""
-    from trainer.run.score_command import run
+    from trainer.extensions.finetuning.score_command import run
 
     run(arguments)
 
 
 def split(arguments: list[str]) -> None:
     """plan how to divide a model over devices that cannot hold it alone; print and draw the plan"""
-    from trainer.run.split.command import run
+    from trainer.extensions.splitting.show.command import run
 
     run(arguments)
 
 
 def like(arguments: list[str]) -> None:
     """run another program's command line with the meaning that it has there"""
-    from trainer.like.command import run
+    from trainer.extensions.like.command import run
 
     run(arguments)
 

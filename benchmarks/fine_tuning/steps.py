@@ -20,9 +20,9 @@ from trainer.data.forms import RowForm, make_form
 from trainer.data.loader import Loader, Update
 from trainer.data.order import Position
 from trainer.run import runtime
-from trainer.run.checkpoint import new_state
-from trainer.run.checkpoint_source import open_checkpoint
-from trainer.run.task_files import make_features
+from trainer.checkpoint.state import new_state
+from trainer.checkpoint.source import open_checkpoint
+from trainer.extensions.finetuning.task_files import make_features
 from trainer.run.training import Training
 
 STEPS = 20

@@ -13,8 +13,8 @@ from benchmarks.fine_tuning.article_split import split_articles, write_split
 from benchmarks.fine_tuning.peer_answers import Span, answer_texts, best_answer
 from benchmarks.fine_tuning.task import MRPC, TASKS, TaskData
 from trainer.config.settings import Config
-from trainer.config.task_config import make_task_config
-from trainer.optim import make_schedule
+from trainer.extensions.finetuning.task_config import make_task_config
+from trainer.optim.schedules import make_schedule
 from trainer.run.training import find_schedule
 
 CONTEXT = "The mill burned twice. A clock stands there now."

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from trainer.data.batches import RowBatch
 from trainer.model.bert import BertForPreTraining
-from trainer.model.checkpoints.checkpoint import Checkpoint
-from trainer.model.checkpoints.filling import fill_model
+from trainer.checkpoint.stored import Checkpoint
+from trainer.checkpoint.filling import fill_model
 
 
 def filled(checkpoint: Checkpoint) -> tuple[BertForPreTraining, list[str]]:

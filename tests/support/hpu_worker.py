@@ -40,7 +40,7 @@ from trainer.data.batches import Batch, RowBatch  # noqa: E402
 from trainer.data.forms import RowForm  # noqa: E402
 from trainer.data.generated import generated_data  # noqa: E402
 from trainer.data.loader import Loader  # noqa: E402
-from trainer.devices import hpu as adapter  # noqa: E402
+from trainer.extensions.vendors import hpu as adapter  # noqa: E402
 from trainer.devices.device import Device  # noqa: E402
 from trainer.devices.registry import find_device  # noqa: E402
 from trainer.model.bert import BertForPreTraining  # noqa: E402
@@ -48,7 +48,7 @@ from trainer.report import curves  # noqa: E402
 from trainer.run.evaluate import Evaluation  # noqa: E402
 from trainer.run.training import Training  # noqa: E402
 from trainer.strategies.step import OptimiserStep  # noqa: E402
-from trainer.tasks.pretraining import Pretraining  # noqa: E402
+from trainer.model.pretraining import Pretraining  # noqa: E402
 
 Hpu = adapter.Hpu
 

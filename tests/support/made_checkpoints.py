@@ -6,8 +6,8 @@ import torch
 
 from trainer.config.model import ModelConfig
 from trainer.model.bert import BertForPreTraining
-from trainer.model.checkpoints.checkpoint import Checkpoint, StoredTensor
-from trainer.model.checkpoints.filling import checkpoint_of
+from trainer.checkpoint.stored import Checkpoint, StoredTensor
+from trainer.checkpoint.filling import checkpoint_of
 
 CONFIG = {
     "hidden_size": 32,

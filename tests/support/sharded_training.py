@@ -19,14 +19,14 @@ from trainer.data.forms import make_form
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
 from trainer.devices.cpu import Cpu
-from trainer.run.divide import divide
+from trainer.extensions.splitting.divide import divide
 from trainer.run.runtime import Runtime, make_model
 from trainer.strategies.division import whole
-from trainer.strategies.parts import Part
+from trainer.extensions.splitting.parts import Part
 from trainer.strategies.registry import find_strategy
 from trainer.strategies.replicated import Replicated
 from trainer.strategies.strategy import SplitStrategy, UpdateNumber
-from trainer.tasks.registry import find_task
+from trainer.model.tasks import find_task
 
 BATCH_SIZE = 2
 MICRO_BATCHES = 6

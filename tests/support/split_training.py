@@ -24,9 +24,9 @@ from trainer.devices.cpu import Cpu
 from trainer.strategies.division import Division, by_plan, whole
 from trainer.strategies.registry import build_model, find_strategy
 from trainer.strategies.replicated import Replicated
-from trainer.strategies.split.plan import Memory, Plan, StagePlan
+from trainer.extensions.splitting.plan.plan import Memory, Plan, StagePlan
 from trainer.strategies.strategy import UpdateNumber, Worker
-from trainer.tasks.registry import find_task
+from trainer.model.tasks import find_task
 
 LAYERS = 4
 BATCH_SIZE = 4

@@ -27,8 +27,8 @@ from trainer.data.batches import Batch
 from trainer.data.loader import Update
 from trainer.devices.cpu import Cpu
 from trainer.report import curves
-from trainer.run import checkpoint
-from trainer.run.checkpoint import find_checkpoints
+from trainer.checkpoint import state as checkpoint
+from trainer.checkpoint.state import find_checkpoints
 from trainer.run.training import Training
 
 WAIT_SECONDS = 60

@@ -23,7 +23,7 @@ sys.path.append(str(Path(__file__).parent))
 from recording import call, mark
 
 from trainer.__main__ import main
-from trainer.devices.xla import Xla
+from trainer.extensions.vendors.xla import Xla
 from trainer.model.bert import BertForPreTraining
 from trainer.report import curves
 from trainer.run.evaluate import Evaluation

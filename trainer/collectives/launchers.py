@@ -2,7 +2,7 @@
 
 import os
 
-from trainer.collectives.job_launchers import find_place
+from trainer.extensions.launchers.job_launchers import find_place
 
 EXAMPLES = """\
   python -m trainer pretrain --config tiny --train-data shards/phase1 --output-dir run

@@ -5,7 +5,7 @@ from importlib import import_module
 
 from bertdata.errors import SettingsError
 from trainer.collectives.collective import Collective
-from trainer.collectives.job_launchers import join_environment, refuse_unknown_launchers
+from trainer.extensions.launchers.job_launchers import join_environment, refuse_unknown_launchers
 from trainer.collectives.launchers import LAUNCHERS, VARIABLES, find_launcher
 from trainer.devices.device import Device
 

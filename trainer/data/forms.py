@@ -6,14 +6,14 @@ from typing import Protocol, TypeVar
 
 from bertdata.dataset.reader import OpenedDataset
 from trainer.data.batches import AnyBatch, Batch, FlatBatch, RowBatch
-from trainer.data.bin_edges import WIDTH_STEP
+from trainer.extensions.loading.bin_edges import WIDTH_STEP
 from trainer.data.budgets import Budgets, find_budgets
 from trainer.data.compact import GatheredExamples, gather, unpacked
 from trainer.data.deal import group_size
 from trainer.data.flat import flatten
-from trainer.data.load_packing import LoadPacking
-from trainer.data.packed_rows import pack_rows
-from trainer.data.rows import pad_rows
+from trainer.extensions.loading.load_packing import LoadPacking
+from trainer.extensions.loading.packed_rows import pack_rows
+from trainer.extensions.loading.rows import pad_rows
 from trainer.data.sizes import mask_slots, sample_row_sizes, sample_sizes
 
 _MOST_LISTED = 8  # budgets named in the log

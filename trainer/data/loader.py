@@ -7,13 +7,13 @@ from typing import Generic
 
 from bertdata.dataset.reader import OpenedDataset, Shard
 from bertdata.errors import DatasetError
-from trainer.data.bins import UpdateShape, bin_order
+from trainer.extensions.loading.bins import UpdateShape, bin_order
 from trainer.data.compact import GatheredExamples, expand_rows, gather
 from trainer.data.deal import Deal
 from trainer.data.decoder import Decoder
-from trainer.data.dynamic_masks import DynamicMasks, UnmaskedData
+from trainer.extensions.loading.dynamic_masks import DynamicMasks, UnmaskedData
 from trainer.data.forms import Form, Made, Prepare
-from trainer.data.load_packing import LoadPacking, PackedShares
+from trainer.extensions.loading.load_packing import LoadPacking, PackedShares
 from trainer.data.order import Order, Position
 from trainer.data.prefetcher import Prefetcher
 from trainer.data.shares import DealtShares, Share, Shares
@@ -42,7 +42,8 @@ class Loader(Generic[Made]):
     lengths they are all open files; of many workers, those of a group of micro-batches. The next file of a
     queue is decoded when about a quarter of the current one is left, so memory holds up to twice as many.
 
-    packing: rows are packed at load (``trainer.data.load_packing``), and each worker decodes all open files.
+    packing: rows are packed at load (``trainer.extensions.loading.load_packing``), and each worker decodes
+    all open files.
     Where masks are drawn at load, their rate is that of the update, the first of which is ``first_update``.
     ``prepare`` gets the batches in the thread, rows many micro-batches at once; it may pin their memory.
     """

@@ -13,9 +13,9 @@ from bertdata.examples.dynamic_masking.masker import make_masker
 from bertdata.records import ShardLayout, Vocabulary
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
-from trainer.data.dynamic_masks import Masking, UnmaskedData, unmasked_data
+from trainer.extensions.loading.dynamic_masks import Masking, UnmaskedData, unmasked_data
 from trainer.data.generated import generated_data
-from trainer.data.mask_rate import MaskRate
+from trainer.extensions.loading.mask_rate import MaskRate
 from trainer.data.paths import split_paths
 
 _OBJECTIVE = "bert"

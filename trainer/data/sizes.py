@@ -10,9 +10,9 @@ from bertdata.examples.bert.batch import BertBatch
 from bertdata.examples.columns import Array, lengths
 from bertdata.records import ShardLayout
 from bertdata.shards.packed.layouts import LAYOUTS
-from trainer.data.best_fit import pack_best_fit
-from trainer.data.dynamic_masks import UnmaskedData
-from trainer.data.load_packing import LoadPacking
+from trainer.extensions.loading.best_fit import pack_best_fit
+from trainer.extensions.loading.dynamic_masks import UnmaskedData
+from trainer.extensions.loading.load_packing import LoadPacking
 
 _EXAMPLES = 4096
 _LENGTHS = 1 << 17

@@ -12,14 +12,15 @@ from bertdata.errors import SettingsError
 from trainer.config.settings import Config
 from trainer.data.batches import AnyBatch, Batch
 from trainer.devices.loss_scale import LossScale
-from trainer.devices.programs import LossAndSums, Programs
+from trainer.extensions.vendors.programs import LossAndSums, Programs
 from trainer.model.attention import FlatAttention, padded_attention
+from trainer.model.task import RowLosses
 from trainer.model.bert import Bert, HeadedBert, host_memory
-from trainer.optim import Preset, build_optimiser, clip_
+from trainer.config.optimisers import Preset
+from trainer.optim.presets import build_optimiser
+from trainer.optim.clipping import clip_
 
 Result = TypeVar("Result")
-RowLosses = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
-"""From (rows, classes) logits and the label of each row: its loss, and 1.0 where it is guessed right."""
 
 HOST = torch.device("cpu")
 

@@ -11,12 +11,12 @@ from typing import Any
 from bertdata.errors import SettingsError
 from bertdata.io.storage import is_remote, make_directory
 from trainer.config.settings import Config
-from trainer.report.columns import Columns
+from trainer.model.task import Columns
 from trainer.report.dllogger import Dllogger
 from trainer.report.log_records import EvaluationRecord, Logger, StepRecord, Values
-from trainer.report.mllog import Mllog
+from trainer.extensions.loggers.mllog import Mllog
 from trainer.report.pace import Hardware, Pace
-from trainer.report.scalars import TensorBoard, WeightsAndBiases
+from trainer.extensions.loggers.scalars import TensorBoard, WeightsAndBiases
 from trainer.report.tables import EvaluationResults, Tables
 from trainer.report.terminal import Terminal
 

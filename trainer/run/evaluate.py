@@ -22,15 +22,15 @@ from trainer.report.log_records import EvaluationRecord, Logger
 from trainer.report.reporter import Reporter
 from trainer.report.tables import EvaluationResults
 from trainer.report.terminal import Terminal
-from trainer.run.checkpoint import STATE, State, choose_checkpoint, find_checkpoints, read_state
-from trainer.run.checkpoint_source import find_own, open_checkpoint, read_weights_into
-from trainer.run.divide import divide
+from trainer.checkpoint.state import STATE, State, choose_checkpoint, find_checkpoints, read_state
+from trainer.checkpoint.source import find_own, open_checkpoint, read_weights_into
+from trainer.extensions.splitting.divide import divide
 from trainer.run.evaluation_warnings import warnings_of_model
 from trainer.run.runtime import Runtime, begin, find_model_config, make_model
-from trainer.run.split_tensors import read_split_weights
+from trainer.extensions.splitting.split_tensors import read_split_weights
 from trainer.strategies.registry import find_inference
 from trainer.strategies.strategy import Inference, Strategy
-from trainer.tasks.task import Task, TaskEvaluation
+from trainer.model.task import Task, TaskEvaluation
 
 _PAUSE_SECONDS = 2.0
 

@@ -10,10 +10,10 @@ from torch import Tensor
 
 from trainer.errors import CheckpointError
 from trainer.model.bert import HeadedBert
-from trainer.model.checkpoints.filling import fill_model, read_moments
-from trainer.run.checkpoint import MOMENTS, State, read_tensors, save_checkpoint
-from trainer.run.checkpoint_source import open_checkpoint, read_weights_into
-from trainer.run.checkpoint_writer import CheckpointWriter
+from trainer.checkpoint.filling import fill_model, read_moments
+from trainer.checkpoint.state import MOMENTS, State, read_tensors, save_checkpoint
+from trainer.checkpoint.source import open_checkpoint, read_weights_into
+from trainer.checkpoint.writer import CheckpointWriter
 from trainer.run.runtime import Runtime
 from trainer.strategies.strategy import Strategy
 

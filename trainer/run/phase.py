@@ -20,9 +20,9 @@ from trainer.errors import StopRequested, WorkerLost
 from trainer.report.pace import Hardware
 from trainer.report.reporter import Reporter, make_reporter
 from trainer.report.tables import is_evaluated
-from trainer.run.checkpoint import State, new_state
+from trainer.checkpoint.state import State, new_state
 from trainer.run.compile_times import CompileTimes
-from trainer.run.divide import divide
+from trainer.extensions.splitting.divide import divide
 from trainer.run.evaluate import Evaluation, reached
 from trainer.run.pending_updates import PendingUpdates
 from trainer.run.runtime import Runtime, find_model_config, make_model, profiled

@@ -11,7 +11,7 @@ from bertdata.tokens.vocabulary import WordPieceVocabulary
 from bertdata.tokens.wordpiece import WordPieceTokenizer
 from trainer.data.single import single_sequence
 from trainer.model.bert import BertForPreTraining, new_model
-from trainer.model.checkpoints.filling import fill_model
+from trainer.checkpoint.filling import fill_model
 from trainer.run.trained import Trained
 
 MASK = "[MASK]"

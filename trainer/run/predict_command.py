@@ -7,9 +7,9 @@ from bertdata.cli.common.parser import Parser
 from bertdata.errors import UsageError
 from bertdata.io.terminal import say, say_error
 from trainer.config.finetuning import PRETRAINING
-from trainer.run.task_flags import SQUAD, refuse
+from trainer.extensions.finetuning.task_flags import SQUAD, refuse
 from trainer.run.tokenizer_flags import add_tokenizer
-from trainer.tasks.classification.presets import TASKS, find_classification
+from trainer.extensions.finetuning.classification.presets import TASKS, find_classification
 
 if TYPE_CHECKING:
     from trainer.run.trained import Trained
@@ -90,7 +90,7 @@ def _print_words(given: Namespace, opened: "Trained") -> None:
 
 def _print_answer(given: Namespace, opened: "Trained") -> None:
     """Print the answer; an empty line, and a message, where the text holds none."""
-    from trainer.run.answer import THE_TEXT, answer_line, find_context
+    from trainer.extensions.finetuning.answer import THE_TEXT, answer_line, find_context
 
     refuse(given, ("num", "labels"))
     question = _single(given)
@@ -108,7 +108,7 @@ def _print_answer(given: Namespace, opened: "Trained") -> None:
 
 
 def _print_label(given: Namespace, opened: "Trained") -> None:
-    from trainer.run.label import label_line
+    from trainer.extensions.finetuning.label import label_line
 
     refuse(given, ("num", "context"))
     labels = given.labels.split(",") if given.labels else None

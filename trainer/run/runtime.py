@@ -16,9 +16,9 @@ from trainer.collectives.registry import find_collective
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
-from trainer.data.bins import check_bins
+from trainer.extensions.loading.bins import check_bins
 from trainer.data.forms import Form, make_evaluation_form, make_form
-from trainer.data.load_packing import LoadPacking
+from trainer.extensions.loading.load_packing import LoadPacking
 from trainer.devices.choice import Choice, choose_device, on_device
 from trainer.devices.device import Device
 from trainer.devices.registry import find_device
@@ -27,8 +27,8 @@ from trainer.model.bert import HeadedBert
 from trainer.strategies.division import Division, whole
 from trainer.strategies.registry import build_model
 from trainer.strategies.strategy import Worker
-from trainer.tasks.registry import find_task
-from trainer.tasks.task import Task
+from trainer.model.tasks import find_task
+from trainer.model.task import Task
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

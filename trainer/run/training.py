@@ -15,14 +15,15 @@ from trainer.data.loader import Update
 from trainer.data.order import Position
 from trainer.errors import NotFiniteError, WorkerLost
 from trainer.model.bert import HeadedBert
-from trainer.optim import Schedule, make_schedule
-from trainer.run.checkpoint import State, clean_up, find_checkpoints, read_state
-from trainer.run.checkpoint_writer import CheckpointWriter
+from trainer.optim.schedules import Schedule
+from trainer.optim.schedules import make_schedule
+from trainer.checkpoint.state import State, clean_up, find_checkpoints, read_state
+from trainer.checkpoint.writer import CheckpointWriter
 from trainer.run.kept_tokenizer import keep_tokenizer
 from trainer.run.model_tensors import ModelTensors, WholeTensors
-from trainer.run.resume_check import changed_settings
+from trainer.checkpoint.resume_check import changed_settings
 from trainer.run.runtime import Runtime
-from trainer.run.split_tensors import SplitTensors
+from trainer.extensions.splitting.split_tensors import SplitTensors
 from trainer.strategies.registry import find_strategy
 from trainer.strategies.strategy import SplitStrategy, Strategy
 

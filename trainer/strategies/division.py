@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from trainer.collectives.collective import Collective
-from trainer.strategies.split.plan import Plan
+from trainer.extensions.splitting.plan.plan import Plan
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -9,7 +9,7 @@ from torch.func import functional_call
 from trainer.data.batches import Batch
 from trainer.devices.device import HALVES
 from trainer.strategies.strategy import Learner, Worker
-from trainer.tasks.task import Outcome
+from trainer.model.task import Outcome
 
 
 class HalfWeights:

@@ -8,11 +8,11 @@ from trainer.collectives.collective import Collective
 from trainer.devices.device import HOST, Device
 from trainer.model.bert import HeadedBert, check_memory
 from trainer.strategies.division import Division
-from trainer.strategies.pipelined import Pipelined, PipelinedInference, build_stage
+from trainer.extensions.splitting.pipelined import Pipelined, PipelinedInference, build_stage
 from trainer.strategies.replicated import Replicated
-from trainer.strategies.sharded import Sharded, ShardedInference, build_sharded
+from trainer.extensions.splitting.sharded import Sharded, ShardedInference, build_sharded
 from trainer.strategies.strategy import Inference, Strategy, Worker
-from trainer.strategies.whole_updates import ProgramInference, WholeUpdates
+from trainer.extensions.vendors.whole_updates import ProgramInference, WholeUpdates
 
 Build = Callable[[HeadedBert, Device, Collective, Division], HeadedBert]
 

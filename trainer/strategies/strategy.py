@@ -16,9 +16,9 @@ from trainer.devices.device import Device
 from trainer.devices.loss_scale import LossScale
 from trainer.model.bert import HeadedBert
 from trainer.strategies.division import Division
-from trainer.strategies.parts import Part
+from trainer.extensions.splitting.parts import Part
 from trainer.strategies.step import Step
-from trainer.tasks.task import Outcome, Task
+from trainer.model.task import Outcome, Task
 
 
 class UpdateNumber(NamedTuple):

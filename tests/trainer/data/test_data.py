@@ -40,7 +40,7 @@ from trainer.data.opening import describe_phase, for_training, open_for_training
 from trainer.data.order import Order, Position, numbers
 from trainer.data.paths import split_paths
 from trainer.data.prefetcher import Prefetcher
-from trainer.tasks.pretraining import Pretraining
+from trainer.model.pretraining import Pretraining
 
 LENGTH, PREDICTIONS = 64, 10
 CONTAINERS = ("tfrecord", "hdf5", "parquet")

@@ -20,7 +20,7 @@ from trainer.data.flat import flatten
 from trainer.data.forms import FlatForm, RowForm, make_form
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
-from trainer.data.rows import pad_rows
+from trainer.extensions.loading.rows import pad_rows
 from trainer.data.sizes import example_sizes
 
 S, P = 12, 3

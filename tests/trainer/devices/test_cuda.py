@@ -24,9 +24,9 @@ from trainer.devices.cuda import _NAMES, Cuda
 from trainer.devices.cuda_attention import KERNELS
 from trainer.devices.cuda_losses import cross_entropy
 from trainer.model.bert import BertForPreTraining
-from trainer.strategies.split.fit import can_split
-from trainer.tasks.pretraining import Pretraining, pretraining_loss
-from trainer.tasks.task import Outcome
+from trainer.extensions.splitting.plan.fit import can_split
+from trainer.model.pretraining import Pretraining, pretraining_loss
+from trainer.model.task import Outcome
 
 SHAPE = ModelConfig(
     vocab_size=100,

@@ -6,7 +6,7 @@ from fractions import Fraction as F
 import pytest
 
 from bertdata.errors import SettingsError
-from trainer.optim import make_schedule
+from trainer.optim.schedules import make_schedule
 
 # N = 1000 steps, W = 100 of warm-up, L = 1/1024 (exact in binary) unless stated.
 L = F(1, 1024)

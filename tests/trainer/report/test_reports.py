@@ -23,7 +23,7 @@ from trainer.report.log_records import EvaluationRecord, Logger, StepRecord, Val
 from trainer.report.pace import Hardware
 from trainer.report.reporter import Reporter, make_reporter
 from trainer.report.terminal import in_words
-from trainer.tasks.pretraining import Pretraining, PretrainingEvaluation
+from trainer.model.pretraining import Pretraining, PretrainingEvaluation
 
 COLUMNS = Pretraining.columns
 
@@ -540,7 +540,7 @@ def test_tensorboard_imports_no_tensorflow_which_would_print_lines(tmp_path):
     script = f"""
 from trainer.config.settings import Config
 from trainer.report.reporter import make_reporter
-from trainer.tasks.pretraining import Pretraining
+from trainer.model.pretraining import Pretraining
 
 config = Config.of(output_dir={str(tmp_path / "run")!r}, tensorboard=True)
 make_reporter(config, Pretraining.columns, rank=0).close()

@@ -23,12 +23,12 @@ from trainer.devices.registry import find_device
 from trainer.model.bert import BertForPreTraining
 from trainer.report.log_records import EvaluationRecord
 from trainer.run import evaluate
-from trainer.run.checkpoint import find_checkpoints
+from trainer.checkpoint.state import find_checkpoints
 from trainer.run.evaluate import Evaluation
 from trainer.run.runtime import Runtime, make_model
 from trainer.strategies.division import Division
 from trainer.strategies.registry import find_inference
-from trainer.tasks.pretraining import Pretraining
+from trainer.model.pretraining import Pretraining
 
 SHAPE = ModelConfig(
     vocab_size=2000, hidden_size=32, num_hidden_layers=1, num_attention_heads=2, intermediate_size=64

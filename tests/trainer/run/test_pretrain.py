@@ -37,12 +37,12 @@ from trainer.devices.cpu import Cpu
 from trainer.devices.loss_scale import LossScale
 from trainer.devices.registry import find_device
 from trainer.model.bert import BertForPreTraining
-from trainer.run.checkpoint import State, find_checkpoints, read_state
+from trainer.checkpoint.state import State, find_checkpoints, read_state
 from trainer.run.pretrain import count_updates
 from trainer.run.runtime import Runtime, make_model
 from trainer.run.training import Training, find_schedule
 from trainer.strategies.division import Division
-from trainer.tasks.pretraining import Pretraining, pretraining_loss
+from trainer.model.pretraining import Pretraining, pretraining_loss
 
 LAUNCHERS = ("torchrun", HOROVODRUN)
 GENERATED = ("--generated-data", "--vocab-size=100", "--max-seq-length=16", "--max-predictions-per-seq=2")

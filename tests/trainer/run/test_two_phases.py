@@ -19,7 +19,7 @@ from tests.support.launching import HOROVODRUN, ROOT, launch
 from tests.support.training_runs import MODEL, WORKER, errors, losses, refuse, tensors
 from trainer.collectives.launchers import find_launcher
 from trainer.config.flags import make_configs
-from trainer.run.checkpoint import find_checkpoints, read_state
+from trainer.checkpoint.state import find_checkpoints, read_state
 from trainer.run.training import Training
 
 HABANA = split(

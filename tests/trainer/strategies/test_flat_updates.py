@@ -31,7 +31,7 @@ from trainer.model.bert import BertForPreTraining
 from trainer.strategies.division import Division
 from trainer.strategies.replicated import Replicated
 from trainer.strategies.strategy import UpdateNumber, Worker
-from trainer.tasks.pretraining import Pretraining
+from trainer.model.pretraining import Pretraining
 
 SHAPE = ModelConfig(
     vocab_size=203,
