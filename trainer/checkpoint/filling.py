@@ -7,12 +7,10 @@ import torch
 from torch import Tensor
 
 from bertdata.errors import DataError
-from trainer.config.model import ModelConfig
-from trainer.extensions.formats.absent_parts import check_transform, remedy, without_zero_biases
+from trainer.checkpoint.absent_parts import check_transform, remedy, without_zero_biases
 from trainer.checkpoint.stored import OPTIONAL, Checkpoint, Stored, StoredTensor
-from trainer.extensions.formats.huggingface import write_huggingface
-from trainer.extensions.formats.kinds import read_checkpoint
 from trainer.checkpoint.vocabulary_rows import padded
+from trainer.config.model import ModelConfig
 
 
 class Configured(Protocol):
@@ -21,11 +19,6 @@ class Configured(Protocol):
     config: ModelConfig
 
     def state_dict(self) -> dict[str, Tensor]: ...
-
-
-def import_weights(model: Configured, path: str) -> list[str]:
-    """Fill the model from any checkpoint of another program; returns the heads' tensors that it lacks."""
-    return fill_model(model, read_checkpoint(path))
 
 
 @torch.no_grad()
@@ -93,8 +86,3 @@ def checkpoint_of(model: Configured) -> Checkpoint:
     """The model's weights as a checkpoint."""
     weights = {name: StoredTensor.of(tensor) for name, tensor in model.state_dict().items()}
     return Checkpoint(kind="model", path="model", config=model.config, weights=weights)
-
-
-def export_model(model: Configured, directory: str) -> None:
-    """Write config.json and model.safetensors for transformers' from_pretrained."""
-    write_huggingface(checkpoint_of(model), directory)

@@ -4,10 +4,10 @@ from pathlib import Path
 from typing import Any
 
 from bertdata.errors import SettingsError
+from trainer.checkpoint.state import State
 from trainer.config.schema import properties, section_keys
 from trainer.config.settings import Config
 from trainer.errors import CheckpointError
-from trainer.checkpoint.state import State
 
 CHANGEABLE = ("hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range")
 """Settings of a model that may differ from those in its checkpoint."""

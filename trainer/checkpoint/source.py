@@ -4,10 +4,7 @@ import re
 from pathlib import Path
 
 from bertdata.errors import SettingsError
-from trainer.config.model import ModelConfig
-from trainer.checkpoint.stored import MEAN, SQUARE, Checkpoint, StoredTensor
 from trainer.checkpoint.filling import Configured, fill_model
-from trainer.extensions.formats.kinds import is_recognised, read_checkpoint
 from trainer.checkpoint.safetensors_files import read_safetensors
 from trainer.checkpoint.state import (
     MOMENTS,
@@ -20,6 +17,9 @@ from trainer.checkpoint.state import (
     read_state,
     tensor_files,
 )
+from trainer.checkpoint.stored import MEAN, SQUARE, Checkpoint, StoredTensor
+from trainer.config.model import ModelConfig
+from trainer.registry import find
 
 OURS = "bertdata"
 """The kind of this trainer's own checkpoints."""
@@ -34,13 +34,15 @@ def open_checkpoint(
     """The checkpoint at a path, its tensors not read yet; kind: None for what the files look like.
 
     path: a run of this trainer (its newest checkpoint), one of its checkpoints, or what
-    ``read_checkpoint`` takes. model_config: a file in place of the one beside another program's weights.
+    ``trainer.extensions.formats.kinds`` reads. model_config: a file in place of the one beside another
+    program's weights.
     with_moments: False leaves out a run's moments, whose md5 takes time.
     """
     if (own := find_own(path)) is None:
         if kind == OURS:
             raise SettingsError(f"{path}: is no checkpoint of this trainer: found no {STATE}")
-        return read_checkpoint(path, kind, model_config)
+        foreign: Checkpoint = find("checkpoint", "of another program")(path, kind, model_config)
+        return foreign
     if kind not in (None, OURS):
         raise SettingsError(f"{path}: is a checkpoint of kind {OURS}, not {kind}")
     return _open_own(own, with_moments)
@@ -65,7 +67,7 @@ def find_own(path: str) -> Path | None:
 
 def is_checkpoint(path: str) -> bool:
     """True if a checkpoint of any kind is at the path; nothing is read."""
-    return find_own(path) is not None or is_recognised(path)
+    return find_own(path) is not None or bool(find("checkpoint", "of any program")(path))
 
 
 def _open_own(path: Path, with_moments: bool) -> Checkpoint:

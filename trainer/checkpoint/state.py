@@ -33,12 +33,12 @@ from bertdata.io.file_check import file_md5
 from bertdata.io.json_text import parse_json_text
 from bertdata.io.whole_directory import open_directory, remove_directory, sweep_directories
 from schemas import load_schema
+from trainer.checkpoint.safetensors_files import save_file
+from trainer.checkpoint.stored import StoredTensor
 from trainer.config.model import ModelConfig
 from trainer.config.schema import properties
 from trainer.config.settings import Config
 from trainer.errors import CheckpointError
-from trainer.checkpoint.stored import StoredTensor
-from trainer.checkpoint.safetensors_files import save_file
 from trainer.strategies.strategy import UpdateNumber
 
 FORMAT = "bertdata checkpoint 1"

@@ -2,8 +2,8 @@
 
 from torch.nn import functional as F
 
-from trainer.config.model import ModelConfig
 from trainer.checkpoint.stored import VOCABULARY, Stored, StoredTensor
+from trainer.config.model import ModelConfig
 
 
 def padded(tensors: Stored, config: ModelConfig) -> dict[str, StoredTensor]:

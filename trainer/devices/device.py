@@ -9,16 +9,15 @@ from torch import Tensor, nn
 from torch.profiler import ProfilerActivity
 
 from bertdata.errors import SettingsError
+from trainer.config.optimisers import Preset
 from trainer.config.settings import Config
 from trainer.data.batches import AnyBatch, Batch
 from trainer.devices.loss_scale import LossScale
-from trainer.extensions.vendors.programs import LossAndSums, Programs
 from trainer.model.attention import FlatAttention, padded_attention
-from trainer.model.task import RowLosses
 from trainer.model.bert import Bert, HeadedBert, host_memory
-from trainer.config.optimisers import Preset
-from trainer.optim.presets import build_optimiser
+from trainer.model.task import RowLosses
 from trainer.optim.clipping import clip_
+from trainer.optim.presets import build_optimiser
 
 Result = TypeVar("Result")
 
@@ -137,10 +136,6 @@ class Device:
 
     def check_training(self, workers: int) -> None:
         """SettingsError for settings that this device cannot train with, on so many workers."""
-
-    def programs(self, model: nn.Module, loss_and_sums: LossAndSums, width: int) -> Programs:
-        """The programs of a device that makes whole updates itself; width: the number of sums."""
-        raise AssertionError(f"device {self.name!r} has no programs of its own")
 
     def optimiser(self, preset: Preset, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
         """The optimiser over groups that each hold params, weight_decay and trust."""

@@ -13,12 +13,10 @@ from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
 from trainer.data.opening import left_out_words, open_configured
-from trainer.model.task import RowLosses
 from trainer.model.bert import BertForPreTraining
 from trainer.model.heads import Logits
-from trainer.model.task import Columns
 from trainer.model.losses import cross_entropy
-from trainer.model.task import Model, Outcome, Task, TaskEvaluation, Totals
+from trainer.model.task import Columns, Model, Outcome, RowLosses, Task, TaskEvaluation, Totals
 
 _SURVEYED_EXAMPLES = 20_000
 

@@ -2,17 +2,15 @@
 
 from trainer.config.finetuning import PRETRAINING, SQUAD
 from trainer.config.settings import Config
-from trainer.devices.device import Device
-from trainer.extensions.finetuning.classification.task import Classification
 from trainer.model.pretraining import Pretraining
-from trainer.extensions.finetuning.squad.task import Squad
-from trainer.model.task import Task
+from trainer.model.task import RowLosses, Task
+from trainer.registry import find
 
 
-def find_task(config: Config, device: Device) -> Task:
-    """The configured task, with the device's own losses where it has some."""
-    if config.finetuning.task == PRETRAINING:
-        return Pretraining(device.row_losses)
-    if config.finetuning.task == SQUAD:
-        return Squad(config)
-    return Classification(config)
+def find_task(config: Config, row_losses: RowLosses | None = None) -> Task:
+    """The configured task; row_losses: the device's own losses, where it has some."""
+    name = config.finetuning.task
+    if name == PRETRAINING:
+        return Pretraining(row_losses)
+    task: Task = find("task", SQUAD if name == SQUAD else "classification")(config)
+    return task

@@ -13,24 +13,24 @@ import torch
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import BertDataError
 from bertdata.io import storage
+from trainer.checkpoint.source import find_own, open_checkpoint, read_weights_into
+from trainer.checkpoint.state import STATE, State, choose_checkpoint, find_checkpoints, read_state
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.evaluation import evaluation_batches
 from trainer.errors import StopRequested
 from trainer.model.bert import HeadedBert
+from trainer.model.task import Task, TaskEvaluation
+from trainer.registry import find
 from trainer.report.log_records import EvaluationRecord, Logger
 from trainer.report.reporter import Reporter
 from trainer.report.tables import EvaluationResults
 from trainer.report.terminal import Terminal
-from trainer.checkpoint.state import STATE, State, choose_checkpoint, find_checkpoints, read_state
-from trainer.checkpoint.source import find_own, open_checkpoint, read_weights_into
-from trainer.extensions.splitting.divide import divide
+from trainer.run.division import divide
 from trainer.run.evaluation_warnings import warnings_of_model
 from trainer.run.runtime import Runtime, begin, find_model_config, make_model
-from trainer.extensions.splitting.split_tensors import read_split_weights
-from trainer.strategies.registry import find_inference
+from trainer.strategies.kinds import find_inference
 from trainer.strategies.strategy import Inference, Strategy
-from trainer.model.task import Task, TaskEvaluation
 
 _PAUSE_SECONDS = 2.0
 
@@ -216,7 +216,8 @@ def give_weights(
 ) -> bool:
     """Fill the model of every worker with the weights at the path; False where they are gone (``read``)."""
     if runtime.division.is_split:
-        return read_split_weights(runtime, model.config, inference.weight_parts(), path, read)
+        fill = find("split model", "weights to evaluate")
+        return bool(fill(runtime, model.config, inference, path, read))
     if runtime.share(partial(read, read_trained_weights, runtime.task, model, path)) is None:
         return False
     runtime.workers.broadcast(model.state_dict().values())

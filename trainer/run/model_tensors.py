@@ -8,12 +8,12 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from trainer.checkpoint.filling import fill_model, read_moments
+from trainer.checkpoint.source import open_checkpoint, read_weights_into
+from trainer.checkpoint.state import MOMENTS, State, read_tensors, save_checkpoint
+from trainer.checkpoint.writer import CheckpointWriter
 from trainer.errors import CheckpointError
 from trainer.model.bert import HeadedBert
-from trainer.checkpoint.filling import fill_model, read_moments
-from trainer.checkpoint.state import MOMENTS, State, read_tensors, save_checkpoint
-from trainer.checkpoint.source import open_checkpoint, read_weights_into
-from trainer.checkpoint.writer import CheckpointWriter
 from trainer.run.runtime import Runtime
 from trainer.strategies.strategy import Strategy
 

@@ -8,6 +8,7 @@ from functools import partial
 
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import SettingsError
+from trainer.checkpoint.state import State, new_state
 from trainer.collectives.collective import Collective
 from trainer.config.model import ModelConfig
 from trainer.data.batches import Batch
@@ -20,9 +21,8 @@ from trainer.errors import StopRequested, WorkerLost
 from trainer.report.pace import Hardware
 from trainer.report.reporter import Reporter, make_reporter
 from trainer.report.tables import is_evaluated
-from trainer.checkpoint.state import State, new_state
 from trainer.run.compile_times import CompileTimes
-from trainer.extensions.splitting.divide import divide
+from trainer.run.division import divide
 from trainer.run.evaluate import Evaluation, reached
 from trainer.run.pending_updates import PendingUpdates
 from trainer.run.runtime import Runtime, find_model_config, make_model, profiled

@@ -3,11 +3,11 @@
 from typing import Any
 
 from bertdata.errors import DatasetError, MissingInputError, SettingsError
-from trainer.config.settings import Config
-from trainer.checkpoint.state import State, choose_checkpoint, find_checkpoints, read_state
-from trainer.checkpoint.source import open_checkpoint
-from trainer.run.path_check import find_used, in_use
 from trainer.checkpoint.resume_check import check_fits, check_position
+from trainer.checkpoint.source import open_checkpoint
+from trainer.checkpoint.state import State, choose_checkpoint, find_checkpoints, read_state
+from trainer.config.settings import Config
+from trainer.run.path_check import find_used, in_use
 
 
 def find_start_point(config: Config, fresh: State) -> tuple[str, str]:

@@ -8,6 +8,9 @@ from torch import Tensor
 
 from bertdata.errors import BertDataError, StorageError
 from bertdata.io.terminal import say_error
+from trainer.checkpoint.resume_check import changed_settings
+from trainer.checkpoint.state import State, clean_up, find_checkpoints, read_state
+from trainer.checkpoint.writer import CheckpointWriter
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
@@ -15,17 +18,13 @@ from trainer.data.loader import Update
 from trainer.data.order import Position
 from trainer.errors import NotFiniteError, WorkerLost
 from trainer.model.bert import HeadedBert
-from trainer.optim.schedules import Schedule
-from trainer.optim.schedules import make_schedule
-from trainer.checkpoint.state import State, clean_up, find_checkpoints, read_state
-from trainer.checkpoint.writer import CheckpointWriter
+from trainer.optim.schedules import Schedule, make_schedule
+from trainer.registry import find
 from trainer.run.kept_tokenizer import keep_tokenizer
 from trainer.run.model_tensors import ModelTensors, WholeTensors
-from trainer.checkpoint.resume_check import changed_settings
 from trainer.run.runtime import Runtime
-from trainer.extensions.splitting.split_tensors import SplitTensors
-from trainer.strategies.registry import find_strategy
-from trainer.strategies.strategy import SplitStrategy, Strategy
+from trainer.strategies.kinds import find_strategy
+from trainer.strategies.strategy import Strategy
 
 _LOST_SECONDS = 3.0  # for a save after a worker was lost: the launcher will soon end this one
 
@@ -169,8 +168,9 @@ class Training:
 
 def find_tensors(runtime: Runtime, model: HeadedBert, strategy: Strategy) -> ModelTensors:
     """The tensors of the training, as the strategy divides them."""
-    if isinstance(strategy, SplitStrategy):
-        return SplitTensors(runtime, model.config, strategy)
+    if runtime.division.is_split:
+        tensors: ModelTensors = find("split model", "tensors")(runtime, model.config, strategy)
+        return tensors
     return WholeTensors(runtime, model, strategy)
 
 

@@ -7,10 +7,10 @@ import torch
 from torch import Tensor
 
 from trainer.collectives.collective import force_weight_sync
+from trainer.config.optimisers import find_preset
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
 from trainer.errors import StopRequested
-from trainer.config.optimisers import find_preset
 from trainer.optim.presets import group_parameters
 from trainer.strategies.dropout import seed_micro_batch
 from trainer.strategies.gradient_buckets import GradientBuckets

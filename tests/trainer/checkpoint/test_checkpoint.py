@@ -16,7 +16,6 @@ from benchmarks import hostile_checkpoints
 from bertdata.errors import MissingInputError, StorageError
 from bertdata.io.file_check import file_md5
 from schemas import load_schema
-from trainer.errors import CheckpointError
 from trainer.checkpoint import state as checkpoint
 from trainer.checkpoint.state import (
     MOMENTS,
@@ -30,6 +29,7 @@ from trainer.checkpoint.state import (
     read_tensors,
     save_checkpoint,
 )
+from trainer.errors import CheckpointError
 
 SOUND = State(
     step=3,

@@ -11,10 +11,10 @@ import pytest
 from tests.support.fork_server import forking_python
 from tests.support.paths import ROOT
 from tests.support.training_runs import WORKER, losses, refuse, tensors, words
-from trainer.run import phase, training
 from trainer.checkpoint import state as checkpoint
 from trainer.checkpoint.state import MOMENTS, WEIGHTS, find_checkpoints, read_state, read_tensors
 from trainer.checkpoint.writer import CheckpointWriter
+from trainer.run import phase, training
 from trainer.run.model_tensors import WholeTensors
 from trainer.run.training import Training
 

@@ -9,8 +9,6 @@ from safetensors.torch import load_file
 from safetensors.torch import save_file as save_by_library
 
 from bertdata.errors import DataError
-from trainer.checkpoint.stored import StoredTensor
-from trainer.extensions.formats.huggingface import read_huggingface
 from trainer.checkpoint.safetensors_files import (
     create_empty,
     index_text,
@@ -21,6 +19,8 @@ from trainer.checkpoint.safetensors_files import (
     save_file,
     write_rows,
 )
+from trainer.checkpoint.stored import StoredTensor
+from trainer.extensions.formats.huggingface import read_huggingface
 
 TENSORS = {
     "matrix": torch.arange(35.0).view(7, 5),

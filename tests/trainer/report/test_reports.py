@@ -17,13 +17,13 @@ from bertdata.errors import MissingExtraError, MissingInputError, SettingsError,
 from tests.support.fork_server import forking_python
 from tests.support.paths import ROOT
 from trainer.config.settings import Config
+from trainer.model.pretraining import Pretraining, PretrainingEvaluation
 from trainer.report import reporter as reporter_module
 from trainer.report.curves import draw_curves
 from trainer.report.log_records import EvaluationRecord, Logger, StepRecord, Values
 from trainer.report.pace import Hardware
 from trainer.report.reporter import Reporter, make_reporter
 from trainer.report.terminal import in_words
-from trainer.model.pretraining import Pretraining, PretrainingEvaluation
 
 COLUMNS = Pretraining.columns
 

@@ -10,17 +10,17 @@ from bertdata.config.dialects import find_dialect
 from bertdata.errors import DataError, InputError, MissingInputError
 from bertdata.io import storage
 from bertdata.tokens.wordpiece import WordPieceTokenizer
+from trainer.checkpoint.filling import fill_model
 from trainer.config.finetuning import SQUAD
 from trainer.data.single import single_sequence
-from trainer.checkpoint.filling import fill_model
-from trainer.extensions.finetuning.models import BertForQuestionAnswering
-from trainer.extensions.finetuning.task_files import feature_length
-from trainer.run.trained import Trained
 from trainer.extensions.finetuning.labelled_text import decode_text
+from trainer.extensions.finetuning.models import BertForQuestionAnswering
 from trainer.extensions.finetuning.squad.answers import predict_answers
 from trainer.extensions.finetuning.squad.features import make_features
 from trainer.extensions.finetuning.squad.reading import parse_squad
 from trainer.extensions.finetuning.squad.task import answer_settings, squad_settings
+from trainer.extensions.finetuning.task_files import feature_length
+from trainer.run.trained import Trained
 
 _DIALECT = "google"
 _HEAD = "qa_outputs."

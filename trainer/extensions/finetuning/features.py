@@ -11,7 +11,13 @@ from bertdata.tokens.wordpiece import WordPieceTokenizer
 from trainer.extensions.finetuning.classification import features as pair_features
 from trainer.extensions.finetuning.classification.dataset import make_pair_set, settings_of
 from trainer.extensions.finetuning.classification.presets import ClassificationTask
-from trainer.extensions.finetuning.classification.reading import Pairs, label_ids, parse_pairs, read_pairs, with_labels
+from trainer.extensions.finetuning.classification.reading import (
+    Pairs,
+    label_ids,
+    parse_pairs,
+    read_pairs,
+    with_labels,
+)
 from trainer.extensions.finetuning.feature_set import FeatureSet, read_source
 from trainer.extensions.finetuning.squad import features as squad_features
 from trainer.extensions.finetuning.squad.dataset import make_squad_set

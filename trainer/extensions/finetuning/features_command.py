@@ -6,6 +6,7 @@ from typing import Any
 from bertdata.cli.common.parser import Parser, positive
 from bertdata.config.settings import FORMATS
 from bertdata.io.terminal import say, say_error
+from trainer.extensions.finetuning.classification.settings import ClassificationSettings
 from trainer.extensions.finetuning.features import (
     Written,
     make_pair_dataset,
@@ -13,9 +14,15 @@ from trainer.extensions.finetuning.features import (
     write_pair_features,
     write_squad_features,
 )
-from trainer.extensions.finetuning.task_flags import SQUAD, TABLE_FLAGS, add_columns, add_task, classification_of, refuse
-from trainer.extensions.finetuning.classification.settings import ClassificationSettings
 from trainer.extensions.finetuning.squad.settings import SquadSettings
+from trainer.extensions.finetuning.task_flags import (
+    SQUAD,
+    TABLE_FLAGS,
+    add_columns,
+    add_task,
+    classification_of,
+)
+from trainer.run.predict_command import refuse
 
 _EXAMPLE = """\
   python -m trainer features --task squad train-v1.1.json --training --vocab vocab.txt --output features.jsonl

@@ -7,17 +7,11 @@ from typing import Any
 
 from bertdata.errors import MissingInputError, SettingsError
 from bertdata.io import storage
+from trainer.checkpoint.source import is_checkpoint, open_checkpoint
+from trainer.checkpoint.state import choose_checkpoint, find_checkpoints
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.sizes import examples_per_row
-from trainer.extensions.formats.hub_cache import find_pretrained
-from trainer.checkpoint.state import choose_checkpoint, find_checkpoints
-from trainer.checkpoint.source import is_checkpoint, open_checkpoint
-from trainer.extensions.splitting.divide import divide
-from trainer.run.evaluate import Evaluation, evaluate_checkpoints, give_weights
-from trainer.run.phase import train_phase
-from trainer.run.pretrain import lock_outputs
-from trainer.run.runtime import Runtime, begin, make_model
 from trainer.extensions.finetuning.task_files import (
     check_evaluation,
     feature_length,
@@ -26,8 +20,14 @@ from trainer.extensions.finetuning.task_files import (
     make_features,
     names_looked_for,
 )
+from trainer.extensions.formats.hub_cache import find_pretrained
+from trainer.run.division import divide
+from trainer.run.evaluate import Evaluation, evaluate_checkpoints, give_weights
+from trainer.run.phase import train_phase
+from trainer.run.pretrain import lock_outputs
+from trainer.run.runtime import Runtime, begin, make_model
 from trainer.run.tokenizer import find_tokenizer
-from trainer.strategies.registry import find_inference
+from trainer.strategies.kinds import find_inference
 
 _PREDICTED = "predict"
 """The folder of output_dir for predictions of a file without answers."""

@@ -8,14 +8,14 @@ import torch
 from bertdata.config.dialects import find_dialect
 from bertdata.errors import DataError, UsageError
 from bertdata.tokens.wordpiece import WordPieceTokenizer
-from trainer.data.single import single_sequence
 from trainer.checkpoint.filling import fill_model
-from trainer.extensions.finetuning.task_files import feature_length
-from trainer.run.trained import Trained
+from trainer.data.single import single_sequence
 from trainer.extensions.finetuning.classification.features import make_features
 from trainer.extensions.finetuning.classification.presets import OWN_TABLE, ClassificationTask
 from trainer.extensions.finetuning.classification.reading import TextPair
 from trainer.extensions.finetuning.classification.task import Classification
+from trainer.extensions.finetuning.task_files import feature_length
+from trainer.run.trained import Trained
 
 _DIALECT = "google"
 

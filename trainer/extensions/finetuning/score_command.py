@@ -6,7 +6,14 @@ from bertdata.cli.common.parser import Parser
 from bertdata.errors import UsageError
 from bertdata.io.terminal import say, say_error
 from trainer.extensions.finetuning.score import score_pairs, score_squad
-from trainer.extensions.finetuning.task_flags import SQUAD, TABLE_FLAGS, add_columns, add_task, classification_of, refuse
+from trainer.extensions.finetuning.task_flags import (
+    SQUAD,
+    TABLE_FLAGS,
+    add_columns,
+    add_task,
+    classification_of,
+)
+from trainer.run.predict_command import refuse
 
 _EXAMPLE = """\
   python -m trainer score --task squad dev-v1.1.json predictions.json

@@ -5,16 +5,9 @@ from typing import Any
 
 from trainer.config.flags import Habits, make_config
 from trainer.config.settings import Config
+from trainer.config.task_names import task_flags
 
 FINETUNE = "python -m trainer finetune"
-
-_NAMES = {
-    "data-dir": "task-dir",
-    "train-file": "task-train-file",
-    "eval-file": "task-eval-file",
-    "predict-file": "task-predict-file",
-}
-"""Names that the commands of tasks have for keys."""
 
 _OPTIMISER = {
     "optimiser": "adamw-bert",
@@ -42,18 +35,6 @@ def make_task_config(
     below = dict(known or {})
     habits = Habits(adapt=_adapted, defaults=lambda keys: task_defaults({**below, **keys}) | below)
     return make_config(task_flags(arguments), prog, habits)
-
-
-def task_flags(arguments: Sequence[str]) -> list[str]:
-    """The arguments under the names of the configuration's keys."""
-    found = []
-    for argument in arguments:
-        name, equals, value = argument.partition("=")
-        if argument.startswith("--"):
-            plain = name[2:].replace("_", "-")
-            name = f"--{_NAMES.get(plain, plain)}"
-        found.append(f"{name}{equals}{value}")
-    return found
 
 
 def task_defaults(given: Mapping[str, Any]) -> dict[str, Any]:

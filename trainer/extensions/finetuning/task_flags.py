@@ -1,12 +1,15 @@
 """Flags of commands that read a task's data: the task, and the columns and labels of a table."""
 
 from argparse import Namespace
-from collections.abc import Iterable
 from dataclasses import replace
 
 from bertdata.cli.common.parser import Parser
-from bertdata.errors import UsageError
-from trainer.extensions.finetuning.classification.presets import TASKS, ClassificationTask, Columns, find_classification
+from trainer.extensions.finetuning.classification.presets import (
+    TASKS,
+    ClassificationTask,
+    Columns,
+    find_classification,
+)
 
 SQUAD = "squad"
 
@@ -39,13 +42,6 @@ def add_columns(parser: Parser) -> None:
 
 
 TABLE_FLAGS = ("text_column", "second_text_column", "label_column", "labels", "scores", "no_heading")
-
-
-def refuse(given: Namespace, names: Iterable[str]) -> None:
-    """UsageError for a flag that the task does not have."""
-    for name in names:
-        if getattr(given, name, None) not in (None, False):
-            raise UsageError(f"--{name.replace('_', '-')}: the task {given.task} has no such setting")
 
 
 def classification_of(given: Namespace) -> ClassificationTask:

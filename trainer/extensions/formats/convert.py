@@ -11,16 +11,16 @@ from torch import Tensor
 from bertdata.errors import DatasetError, MissingInputError, StorageError
 from bertdata.io import storage
 from bertdata.io.whole_directory import open_directory
+from trainer.checkpoint.filling import match_moments, match_weights
+from trainer.checkpoint.source import OURS, find_own, open_checkpoint
+from trainer.checkpoint.state import STATE, new_state, write_checkpoint
+from trainer.checkpoint.stored import HEADS, Checkpoint, StoredTensor
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
-from trainer.model.bert import BertForPreTraining
 from trainer.extensions.formats.absent_parts import told
-from trainer.checkpoint.stored import HEADS, Checkpoint, StoredTensor
-from trainer.checkpoint.filling import match_moments, match_weights
 from trainer.extensions.formats.kinds import WRITERS, is_recognised
 from trainer.extensions.formats.tokenizer_files import export_tokenizer
-from trainer.checkpoint.state import STATE, new_state, write_checkpoint
-from trainer.checkpoint.source import OURS, find_own, open_checkpoint
+from trainer.model.bert import BertForPreTraining
 from trainer.run.kept_tokenizer import write_vocabulary
 from trainer.run.tokenizer import find_tokenizer
 

@@ -5,11 +5,11 @@ import torch
 from bertdata.errors import DatasetError, MissingInputError
 from bertdata.io import storage
 from trainer.errors import CheckpointError
-from trainer.extensions.formats.tensorflow1 import ACCUMULATOR, write_state_file
 from trainer.extensions.formats.tensor_bundle.object_graph import GRAPH_KEY
 from trainer.extensions.formats.tensor_bundle.prefix import find_prefix
 from trainer.extensions.formats.tensor_bundle.reader import Bundle
 from trainer.extensions.formats.tensor_bundle.writer import write_bundle
+from trainer.extensions.formats.tensorflow1 import ACCUMULATOR, write_state_file
 
 _WRITTEN = (torch.float32, torch.int64)
 

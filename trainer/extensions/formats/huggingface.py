@@ -4,18 +4,19 @@ import json
 from typing import Any
 
 from bertdata.io import storage
-from trainer.extensions.formats.absent_parts import completed
-from trainer.checkpoint.stored import Checkpoint, Stored
-from trainer.extensions.formats.config_file import read_config
-from trainer.extensions.formats.nvidia import from_pytorch_names
-from trainer.extensions.formats.pytorch_file import read_torch, tensors_of
+from trainer.checkpoint.filling import Configured, checkpoint_of
 from trainer.checkpoint.safetensors_files import (
     INDEX,
     read_indexed,
     read_safetensors,
     write_safetensors,
 )
+from trainer.checkpoint.stored import Checkpoint, Stored
 from trainer.checkpoint.vocabulary_rows import unpadded
+from trainer.extensions.formats.absent_parts import completed
+from trainer.extensions.formats.config_file import read_config
+from trainer.extensions.formats.nvidia import from_pytorch_names
+from trainer.extensions.formats.pytorch_file import read_torch, tensors_of
 
 WEIGHT_FILES = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin")
 """Names of a directory's file of weights, in order of preference."""
@@ -76,3 +77,8 @@ def write_huggingface(checkpoint: Checkpoint, directory: str) -> str:
     with storage.open_output(storage.join(directory, WEIGHT_FILES[0])) as file:
         write_safetensors(file, weights)
     return directory
+
+
+def export_model(model: Configured, directory: str) -> None:
+    """Write config.json and model.safetensors for transformers' from_pretrained."""
+    write_huggingface(checkpoint_of(model), directory)

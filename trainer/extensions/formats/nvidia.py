@@ -8,7 +8,6 @@ from torch import Tensor
 
 from bertdata.errors import DataError, StorageError
 from bertdata.io import storage
-from trainer.extensions.formats.absent_parts import completed
 from trainer.checkpoint.stored import (
     HEADS,
     MEAN,
@@ -19,11 +18,12 @@ from trainer.checkpoint.stored import (
     Stored,
     StoredTensor,
 )
+from trainer.checkpoint.vocabulary_rows import padded
+from trainer.extensions.formats.absent_parts import completed
 from trainer.extensions.formats.config_file import read_config, write_bert_config
 from trainer.extensions.formats.graphcore import joined
 from trainer.extensions.formats.names import from_pytorch, to_nvidia
 from trainer.extensions.formats.pytorch_file import check_plain, read_torch, tensors_of
-from trainer.checkpoint.vocabulary_rows import padded
 
 _NO_DECAY = ("bias", "gamma", "beta", "LayerNorm")
 _DECAY = 0.01

@@ -5,9 +5,10 @@ from collections.abc import Iterator
 import torch
 
 from bertdata.io import storage
+from trainer.checkpoint.stored import MEAN, Checkpoint, StoredTensor
+from trainer.checkpoint.vocabulary_rows import unpadded
 from trainer.errors import CheckpointError
 from trainer.extensions.formats.absent_parts import completed
-from trainer.checkpoint.stored import MEAN, Checkpoint, StoredTensor
 from trainer.extensions.formats.config_file import read_config, write_bert_config
 from trainer.extensions.formats.graphcore_tensorflow import google_names, third
 from trainer.extensions.formats.names import (
@@ -16,7 +17,6 @@ from trainer.extensions.formats.names import (
     from_tensorflow,
     to_tensorflow,
 )
-from trainer.checkpoint.vocabulary_rows import unpadded
 from trainer.extensions.formats.tensor_bundle.reader import Bundle
 from trainer.extensions.formats.tensor_bundle.writer import BundleWriter, write_bundle
 

@@ -6,14 +6,13 @@ import torch
 from torch import Tensor
 
 from bertdata.io import storage
+from trainer.checkpoint.stored import HEADS, MEAN, SQUARE, Checkpoint, StoredTensor
+from trainer.checkpoint.vocabulary_rows import unpadded
 from trainer.config.model import ModelConfig
 from trainer.errors import CheckpointError
 from trainer.extensions.formats.absent_parts import completed
-from trainer.checkpoint.stored import HEADS, MEAN, SQUARE, Checkpoint, StoredTensor
 from trainer.extensions.formats.config_file import read_config, write_bert_config
 from trainer.extensions.formats.model_garden import Objects, find_variables, place_variables
-from trainer.extensions.formats.tensorflow1 import write_state_file
-from trainer.checkpoint.vocabulary_rows import unpadded
 from trainer.extensions.formats.tensor_bundle.object_graph import (
     GRAPH_KEY,
     Node,
@@ -27,6 +26,7 @@ from trainer.extensions.formats.tensor_bundle.object_graph import (
 from trainer.extensions.formats.tensor_bundle.reader import Bundle
 from trainer.extensions.formats.tensor_bundle.wire import WireError
 from trainer.extensions.formats.tensor_bundle.writer import BundleWriter, write_bundle
+from trainer.extensions.formats.tensorflow1 import write_state_file
 
 _SLOTS = {"m": MEAN, "v": SQUARE}
 _HEADS_THERE = "cls."

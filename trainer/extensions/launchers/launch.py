@@ -15,24 +15,19 @@ from threading import Thread
 
 from bertdata.errors import BertDataError, SettingsError
 from bertdata.io.process_pool import available_cores
-from trainer.collectives.launchers import find_launcher
+from trainer.collectives.launchers import LAUNCHED
 from trainer.config.settings import Config
 from trainer.errors import ReportedError, WorkerLost
-
-_LAUNCHED = "BERTDATA_LAUNCHED"
-"""In a worker's environment: the launcher's process id, and the file that marks a reported error."""
 
 _GRACE_SECONDS = 15.0  # for the other workers to end after one has failed
 
 
 def launched(config: Config, *words: str) -> bool:
-    """Run the trainer's command in world_size workers; False where that is not asked for, or done already.
+    """Run the trainer's command in world_size workers; True when all are done.
 
     SIGTERM and Ctrl-C are forwarded to each worker. ReportedError when a worker failed and printed why,
     WorkerLost when one failed without.
     """
-    if not config.run.dist or config.run.world_size == 1 or find_launcher() != "single":
-        return False
     size = config.run.world_size
     if size is None:
         raise SettingsError("world_size is missing: give --world-size")
@@ -48,7 +43,7 @@ def launched(config: Config, *words: str) -> bool:
 
         signal.signal(signal.SIGTERM, forward)
         signal.signal(signal.SIGINT, forward)
-        common = _environment(size) | {_LAUNCHED: f"{os.getpid()} {reported}"}
+        common = _environment(size) | {LAUNCHED: f"{os.getpid()} {reported}"}
         for rank in map(str, range(size)):
             own = common | {"RANK": rank, "LOCAL_RANK": rank}
             # In its own session, so that a terminal's Ctrl-C arrives once; a second one interrupts at once.
@@ -90,15 +85,10 @@ def _wait(workers: list[Popen[bytes]]) -> list[int]:
     return [worker.returncode for worker in workers]
 
 
-def is_started_here() -> bool:
-    """True in a worker that the command itself has started: the launcher has said what there is to say."""
-    return _LAUNCHED in os.environ
-
-
 @contextmanager
 def as_worker() -> Iterator[None]:
     """Context of a worker started here: it ends with its launcher, and only one worker reports its error."""
-    launcher, _, reported = os.environ.get(_LAUNCHED, "").partition(" ")
+    launcher, _, reported = os.environ.get(LAUNCHED, "").partition(" ")
     if launcher:
         Thread(target=_end_after, args=[int(launcher)], daemon=True).start()
     try:

@@ -8,12 +8,11 @@ from bertdata.cli.common.door_words import divide, take_print_config
 from bertdata.errors import MissingInputError, SettingsError
 from bertdata.io.storage import is_remote
 from bertdata.io.terminal import say_error, say_text
-from trainer.extensions.launchers.launch import is_started_here, launched
-from trainer.collectives.launchers import find_rank
+from trainer.collectives.launchers import find_rank, is_started_here, launched
 from trainer.config.flags import override
 from trainer.config.printed import print_config
 from trainer.config.settings import Config
-from trainer.extensions.finetuning.task_config import task_flags
+from trainer.config.task_names import task_flags
 from trainer.devices.choice import AUTO, look_for
 from trainer.extensions.like.program import DOOR, Meaning
 from trainer.extensions.like.registry import PROGRAMS, find_program

@@ -8,8 +8,8 @@ nothing and are left out: of 64 bins at 512 there are as many as widths.
 import numpy as np
 
 from bertdata.examples.columns import Array
+from trainer.data.rows import WIDTH_STEP
 
-WIDTH_STEP = 8  # tokens, as matrix units and LDDL's loader have it
 _NOT_POSSIBLE = 1 << 62
 
 

@@ -22,9 +22,9 @@ import numpy as np
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import DatasetError, SettingsError
 from bertdata.examples.columns import Array
-from trainer.extensions.loading.bin_edges import bin_edges
 from trainer.data.deal import group_size
 from trainer.data.order import FileRows, Order, Position, numbers
+from trainer.extensions.loading.bin_edges import bin_edges
 
 LEAST_WINDOW = 8192  # examples
 _UNITS_OF_A_BIN = 2  # so that few units have examples of two padded widths
@@ -174,12 +174,15 @@ def bin_order(
     order: Order,
     start: Position,
     bins: int,
-    shape: UpdateShape,
+    *,
+    micro_batches: int,
+    batch_size: int,
     lengths: Callable[[int], Array],
     seed: int,
 ) -> BinnedOrder:
     """The order from bins, for a dataset that has lengths; DatasetError where it has no such position."""
     check_bins(data)
+    shape = UpdateShape.of(micro_batches, batch_size)
     found = BinnedOrder(order, bins=bins, shape=shape, lengths=lengths, seed=seed)
     if start.rows % shape.rows or start.rows >= found.size(start.examples):
         raise DatasetError(f"{data.name}: examples from length bins have no position {tuple(start)}")

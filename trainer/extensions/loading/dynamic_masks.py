@@ -5,17 +5,23 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from bertdata.dataset.discover import find_datasets
 from bertdata.dataset.masked_data import MaskedData, masked_data, masked_layout
 from bertdata.dataset.reader import OpenedDataset, Shard
+from bertdata.dataset.vocabulary import known_vocabulary
+from bertdata.errors import SettingsError
 from bertdata.examples.bert.batch import BertBatch
 from bertdata.examples.columns import Array
 from bertdata.examples.dynamic_masking.counter_stream import shard_key
-from bertdata.examples.dynamic_masking.masker import Draws, Masker, unmask
-from bertdata.records import Buffer, ExampleBatch
+from bertdata.examples.dynamic_masking.masker import Draws, Masker, make_masker, unmask
+from bertdata.records import Buffer, ExampleBatch, Vocabulary
 from bertdata.shards.packed.packs import PackBatch
+from trainer.config.settings import Config
+from trainer.data.at_load import MaskedAtLoad
 from trainer.data.compact import GatheredExamples, Piece
-from trainer.extensions.loading.mask_rate import MaskRate
 from trainer.data.order import FileRows
+from trainer.data.paths import split_paths
+from trainer.extensions.loading.mask_rate import MaskRate
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -28,7 +34,7 @@ class Masking:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class UnmaskedData(OpenedDataset):
+class UnmaskedData(MaskedAtLoad):
     """A dataset to train on: its own masks are taken off, others are drawn for each epoch by the loader.
 
     layout: that of the masks to draw.
@@ -61,6 +67,49 @@ class UnmaskedData(OpenedDataset):
         """The same examples with as many masks as the largest rate draws."""
         masking = self.masking
         return masked_data(self.source, masking.masker, seed=masking.seed, rate=masking.rate.largest)
+
+    @property
+    def mask_counts_vary(self) -> bool:
+        """True if an example may have more masks than the rate says."""
+        return self.masking.masker.settings.mask_counts == "drawn"
+
+    def masks(self, *, update_rows: int, first_update: int) -> "DynamicMasks":
+        """The drawing of masks for a loader."""
+        return DynamicMasks(self, update_rows=update_rows, first_update=first_update)
+
+
+def mask_at_load(config: Config, data: OpenedDataset) -> UnmaskedData:
+    """The opened training data with masks to be drawn by the loader."""
+    source = data.source if isinstance(data, MaskedData) else data
+    return unmasked_data(source, make_masking(config, source, str(config.data.train_data)))
+
+
+def mask_once(config: Config, data: OpenedDataset, paths: str) -> MaskedData:
+    """The dataset at the paths, whose examples have no masks, with masks that are the same in each epoch."""
+    masking = make_masking(config, data, paths)
+    return masked_data(data, masking.masker, seed=masking.seed)
+
+
+def make_masking(config: Config, data: OpenedDataset, paths: str) -> Masking:
+    """The configured dynamic masks of a dataset; SettingsError where its vocabulary is not at hand."""
+    most = config.data.max_predictions_per_seq or data.layout.max_predictions_per_seq
+    settings = config.masking.settings(most)
+    return Masking(
+        masker=make_masker(_vocabulary(config, data, paths), settings),
+        seed=config.data.seed,
+        rate=MaskRate.of(config.masking, config.schedule.steps),
+    )
+
+
+def _vocabulary(config: Config, data: OpenedDataset, paths: str) -> Vocabulary:
+    """The given vocabulary, else the copy beside the data."""
+    dataset = find_datasets(split_paths(paths)[0])[0]
+    vocabulary = known_vocabulary(config.masking.vocab, dataset)
+    if vocabulary is None:
+        raise SettingsError(
+            f"{data.name}: masking dynamic needs its vocabulary, which is not beside the data; give --vocab"
+        )
+    return vocabulary
 
 
 def unmasked_data(source: OpenedDataset, masking: Masking) -> UnmaskedData:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import groupby
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,10 +18,10 @@ from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import DatasetError, SettingsError
 from bertdata.examples.columns import Array
 from bertdata.records import ShardLayout
-from trainer.extensions.loading.best_fit import pack_best_fit
 from trainer.data.compact import expand
 from trainer.data.order import FileRows, Order, Position, numbers
 from trainer.data.shares import Share
+from trainer.extensions.loading.best_fit import pack_best_fit
 
 ROW_LAYOUT = "load"
 """The name, in a ShardLayout, of rows that are packed at load."""
@@ -42,6 +42,19 @@ class LoadPacking:
                 "pack_on_load needs a dataset of single examples"
             )
         return replace(data.layout, packing=ROW_LAYOUT, sequences_per_row=self.sequences_per_row)
+
+    def rows_of(self, lengths: Array, longest: int) -> Array:
+        """The row of each of some examples, as windows of them would be packed."""
+        rows, before = list[Array](), 0
+        for start in range(0, len(lengths), self.window):
+            window = lengths[start : start + self.window]
+            rows.append(before + pack_best_fit(window, longest, self.sequences_per_row))
+            before = int(rows[-1].max()) + 1
+        return np.concatenate(rows)
+
+    def shares(self, data: OpenedDataset, order: Order, **place: Any) -> "PackedShares":
+        """A worker's shares of the rows; place: the keywords of PackedShares."""
+        return PackedShares(data, order, self, **place)
 
 
 class Window:

@@ -8,20 +8,12 @@ import torch
 from torch import Tensor
 
 from trainer.collectives.collective import Collective, force_weight_sync
+from trainer.config.optimisers import Preset, find_preset
 from trainer.data.batches import Batch
-from trainer.extensions.splitting.same_length import with_same_length
 from trainer.devices.device import Device
-from trainer.model.bert import HeadedBert
 from trainer.extensions.splitting.pieces import keep_layers
-from trainer.optim.norms import LOCAL_NORMS
-from trainer.optim.optimiser import Optimiser
-from trainer.config.optimisers import Preset
-from trainer.config.optimisers import find_preset
-from trainer.optim.presets import group_parameters
-from trainer.strategies.division import Division
-from trainer.strategies.optimiser import make_scale, optimiser_settings
-from trainer.extensions.splitting.parts import Part
-from trainer.strategies.replicated import sum_type
+from trainer.extensions.splitting.plan.plan import Plan
+from trainer.extensions.splitting.same_length import with_same_length
 from trainer.extensions.splitting.sharding import (
     Held,
     ShardNorms,
@@ -30,11 +22,20 @@ from trainer.extensions.splitting.sharding import (
     gather_no_more,
     shard_,
 )
+from trainer.extensions.splitting.split_strategy import Part, SplitInference, SplitStrategy
 from trainer.extensions.splitting.stage import Pipeline, Stage
 from trainer.extensions.splitting.stage_groups import StageGroups
 from trainer.extensions.splitting.stage_norms import StageNorms
+from trainer.model.bert import HeadedBert
+from trainer.optim.norms import LOCAL_NORMS
+from trainer.optim.optimiser import Optimiser
+from trainer.optim.presets import group_parameters
+from trainer.strategies.division import Division
+from trainer.strategies.kinds import Kind
+from trainer.strategies.optimiser import make_scale, optimiser_settings
+from trainer.strategies.replicated import sum_type
 from trainer.strategies.step import make_step
-from trainer.strategies.strategy import Inference, Measured, SplitStrategy, UpdateNumber, Worker
+from trainer.strategies.strategy import Measured, UpdateNumber, Worker
 
 TIED = "bert.embeddings.word_embeddings.weight"
 """The weight that the first and the last stage both have, where the heads use it."""
@@ -46,6 +47,7 @@ def build_stage(model: HeadedBert, device: Device, workers: Collective, division
     The weights are drawn one after the other and have the bits that they have in one process.
     """
     assert division.plan is not None
+    assert isinstance(division.plan, Plan)
     stage, whole = division.plan.stages[division.stage], deepcopy(model)
     keep_layers(model, stage.layers)
     if any(one.sharded for one in division.plan.stages):
@@ -86,7 +88,7 @@ def _is_second(name: str, model: HeadedBert, division: Division) -> bool:
     return name == TIED and model.ties_words and division.stage > 0
 
 
-class PipelinedInference(Inference):
+class PipelinedInference(SplitInference):
     """Metrics by all stages of a copy, which pass the batches on; only the last stage has results."""
 
     exchanges = True
@@ -230,3 +232,6 @@ def _names_by_group(preset: Preset, model: HeadedBert) -> list[str]:
         for group in group_parameters(preset, model.named_parameters())
         for weight in group["params"]
     ]
+
+
+PIPELINED = Kind(Pipelined, PipelinedInference, build_stage)

@@ -5,9 +5,6 @@ from dataclasses import replace
 from bertdata.errors import SettingsError
 from trainer.config.model import ModelConfig
 from trainer.devices.device import HOST, Device
-from trainer.run.runtime import Runtime
-from trainer.extensions.splitting.show.table import plan_lines
-from trainer.strategies.replicated import sum_type
 from trainer.extensions.splitting.plan.bandwidth import measure_bandwidth, measure_sharding
 from trainer.extensions.splitting.plan.configured import request_of
 from trainer.extensions.splitting.plan.costs import Costs
@@ -19,12 +16,14 @@ from trainer.extensions.splitting.plan.planner import make_plan
 from trainer.extensions.splitting.plan.profile import profiled_costs
 from trainer.extensions.splitting.plan.rates import SHEETS, DeviceRate, sheet_rate
 from trainer.extensions.splitting.plan.request import PlanRequest
+from trainer.extensions.splitting.show.table import plan_lines
+from trainer.run.division import device_memory
+from trainer.run.runtime import Runtime
+from trainer.strategies.replicated import sum_type
 
 _USUAL = "a100"  # rates of a GPU that is not in SHEETS
 _PROCESSOR = DeviceRate(flops=5e10, bytes=1e10, name="a core of a processor")
 _ALONE = 1e9  # bandwidth of one worker, which no plan depends on
-_BYTES_A_WEIGHT = 16  # weight, gradient and two moments in fp32
-_CERTAIN = 0.25  # share of the memory that weights may take where the whole model fits without a doubt
 
 
 def plan_run(runtime: Runtime, shape: ModelConfig, sequence_length: int) -> Plan | None:
@@ -34,9 +33,6 @@ def plan_run(runtime: Runtime, shape: ModelConfig, sequence_length: int) -> Plan
     """
     split = runtime.config.split
     memory = device_memory(runtime)
-    is_certain = _BYTES_A_WEIGHT * shape.parameters < _CERTAIN * memory
-    if runtime.config.run.strategy == "auto" and is_certain:
-        return None
     request = _request(runtime, shape, sequence_length, memory)
     if runtime.share(lambda: runtime.config.run.strategy == "auto" and fits_as_configured(request)):
         return None
@@ -48,16 +44,6 @@ def plan_run(runtime: Runtime, shape: ModelConfig, sequence_length: int) -> Plan
         costs = profiled_costs(request, runtime.device, runtime.workers)
     found = runtime.share(lambda: _plan(runtime, request, costs))
     return None if found is None else parse_plan(found, "the plan")
-
-
-def device_memory(runtime: Runtime) -> int:
-    """Bytes of a worker's device, the smallest of all; a machine's processors share its memory."""
-    if (given := runtime.config.split.memory_bytes) is not None:
-        return given
-    workers = runtime.workers
-    machines = sum(rank == 0 for rank in workers.gather(workers.local_rank))
-    neighbours = -(-workers.size // machines)
-    return int(min(workers.gather(runtime.device.memory(neighbours))))
 
 
 def with_bandwidths(request: PlanRequest, runtime: Runtime) -> PlanRequest:

@@ -7,8 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from trainer.data.batches import Batch, FlatBatch, RowBatch
-from trainer.data.forms import Prepare
+from trainer.data.batches import Batch, FlatBatch, Prepare, RowBatch
 
 
 def token_rows(batch: Batch) -> int:

@@ -7,18 +7,9 @@ import torch
 from torch import Tensor
 
 from trainer.collectives.collective import Collective
+from trainer.config.optimisers import find_preset
 from trainer.data.batches import Batch
 from trainer.devices.device import Device
-from trainer.model.bert import HeadedBert
-from trainer.optim.optimiser import Optimiser
-from trainer.config.optimisers import find_preset
-from trainer.optim.presets import group_parameters
-from trainer.strategies.division import Division
-from trainer.strategies.dropout import seed_micro_batch
-from trainer.strategies.optimiser import make_scale, optimiser_settings
-from trainer.extensions.splitting.parts import Part
-from trainer.strategies.reduction import loss_divisor
-from trainer.strategies.replicated import sum_type
 from trainer.extensions.splitting.sharding import (
     Held,
     ShardNorms,
@@ -27,12 +18,20 @@ from trainer.extensions.splitting.sharding import (
     gather_no_more,
     shard_,
 )
+from trainer.extensions.splitting.split_strategy import Part, SplitInference, SplitStrategy
+from trainer.model.bert import HeadedBert
+from trainer.optim.optimiser import Optimiser
+from trainer.optim.presets import group_parameters
+from trainer.strategies.division import Division
+from trainer.strategies.dropout import seed_micro_batch
+from trainer.strategies.kinds import Kind
+from trainer.strategies.optimiser import make_scale, optimiser_settings
+from trainer.strategies.reduction import loss_divisor
+from trainer.strategies.replicated import sum_type
 from trainer.strategies.step import make_step
 from trainer.strategies.strategy import (
-    Inference,
     Learner,
     Measured,
-    SplitStrategy,
     UpdateNumber,
     Worker,
     loss_and_sums,
@@ -51,7 +50,7 @@ def build_sharded(model: HeadedBert, device: Device, workers: Collective, divisi
     return device.place(model)
 
 
-class ShardedInference(Inference):
+class ShardedInference(SplitInference):
     """Metrics by a model that all workers gather together, layer by layer: each measures as many batches."""
 
     exchanges = True
@@ -139,3 +138,6 @@ class Sharded(SplitStrategy):
         self._step.applied = applied
         for group in self.optimiser.param_groups:
             group["step"] = applied
+
+
+SHARDED = Kind(Sharded, ShardedInference, build_sharded)

@@ -14,11 +14,11 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from trainer.devices.device import Device
+from trainer.extensions.splitting.split_strategy import Part
 from trainer.model.bert import HeadedBert
 from trainer.model.layers import Absent, Norm
 from trainer.optim.optimiser import Optimiser
 from trainer.strategies.division import Division
-from trainer.extensions.splitting.parts import Part
 
 Mesh = Any
 """torch.distributed.DeviceMesh of one dimension; imported only where it is used."""

@@ -16,9 +16,6 @@ from torch import Tensor
 
 from bertdata.errors import BertDataError, SettingsError, StorageError
 from bertdata.io.file_check import file_md5
-from trainer.config.model import ModelConfig
-from trainer.errors import CheckpointError
-from trainer.checkpoint.stored import Checkpoint, Stored
 from trainer.checkpoint.filling import match_moments, match_weights
 from trainer.checkpoint.safetensors_files import (
     INDEX,
@@ -30,6 +27,7 @@ from trainer.checkpoint.safetensors_files import (
     read_rows,
     write_rows,
 )
+from trainer.checkpoint.source import open_checkpoint
 from trainer.checkpoint.state import (
     MOMENTS,
     WEIGHTS,
@@ -41,11 +39,12 @@ from trainer.checkpoint.state import (
     tensor_files,
     write_state,
 )
-from trainer.checkpoint.source import open_checkpoint
+from trainer.checkpoint.stored import Checkpoint, Stored
 from trainer.checkpoint.writer import CheckpointWriter
+from trainer.config.model import ModelConfig
+from trainer.errors import CheckpointError
+from trainer.extensions.splitting.split_strategy import Part, SplitInference, SplitStrategy
 from trainer.run.runtime import Runtime
-from trainer.extensions.splitting.parts import Part
-from trainer.strategies.strategy import SplitStrategy
 
 Shapes = Mapping[str, tuple[int, ...]]
 
@@ -197,7 +196,7 @@ class SplitTensors:
 
 
 def read_split_weights(
-    runtime: Runtime, shape: ModelConfig, parts: Sequence[Part], path: str, read: Callable[..., Any]
+    runtime: Runtime, shape: ModelConfig, inference: SplitInference, path: str, read: Callable[..., Any]
 ) -> bool:
     """Fill every worker's parts of a model to be evaluated; DataError where its task's head is missing.
 
@@ -205,7 +204,8 @@ def read_split_weights(
     """
 
     def fill() -> bool:
-        missing = fill_parts(runtime, shape, parts, open_checkpoint(path, with_moments=False))
+        checkpoint = open_checkpoint(path, with_moments=False)
+        missing = fill_parts(runtime, shape, inference.weight_parts(), checkpoint)
         runtime.task.check_head(missing, path)
         return True
 

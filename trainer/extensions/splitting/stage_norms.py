@@ -6,8 +6,7 @@ import torch
 from torch import Tensor
 
 from trainer.extensions.splitting.subgroups import Subgroup
-from trainer.optim.norms import LOCAL_NORMS
-from trainer.optim.norms import Norms
+from trainer.optim.norms import LOCAL_NORMS, Norms
 
 
 class StageNorms:

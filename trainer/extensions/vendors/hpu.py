@@ -17,11 +17,11 @@ from torch.profiler import ProfilerActivity
 
 from bertdata.errors import SettingsError
 from trainer.config.devices import HpuSection
+from trainer.config.optimisers import Preset
 from trainer.config.settings import Config
 from trainer.data.batches import Batch, RowBatch
 from trainer.devices.availability import Availability
 from trainer.devices.device import Device
-from trainer.config.optimisers import Preset
 
 VARIABLE = "PT_HPU_LAZY_MODE"
 MODES = {"graph": "0", "eager": "0", "lazy": "1"}

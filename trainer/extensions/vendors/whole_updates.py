@@ -2,13 +2,15 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from torch import Tensor
 
+from trainer.config.optimisers import find_preset
 from trainer.data.batches import Batch
 from trainer.extensions.vendors.programs import Programs
-from trainer.config.optimisers import find_preset
 from trainer.optim.presets import group_parameters
+from trainer.strategies.kinds import Kind
 from trainer.strategies.optimiser import make_scale, optimiser_settings
 from trainer.strategies.reduction import replica_count
 from trainer.strategies.strategy import (
@@ -35,7 +37,9 @@ def make_programs(worker: Worker) -> Programs:
         outcome = learner(batch)
         return outcome.loss / divisor if divisor > 1 else outcome.loss, loss_and_sums(outcome)
 
-    return worker.device.programs(worker.model, compute, 2 * (1 + len(worker.task.metrics)))
+    device: Any = worker.device  # one that has programs: its strategy is this one
+    programs: Programs = device.programs(worker.model, compute, 2 * (1 + len(worker.task.metrics)))
+    return programs
 
 
 class ProgramInference(Inference):
@@ -91,3 +95,6 @@ class WholeUpdates(Strategy):
     def load_moments(self, moments: dict[str, Tensor], applied: int) -> None:
         self._applied = applied
         self._programs.load_moments(moments, applied)
+
+
+WHOLE_UPDATES = Kind(WholeUpdates, ProgramInference)

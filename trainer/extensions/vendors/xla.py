@@ -14,12 +14,12 @@ import torch
 from torch import nn
 
 from bertdata.errors import BertDataError, MissingExtraError, SettingsError
+from trainer.config.optimisers import Preset
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
 from trainer.devices.availability import Availability
 from trainer.devices.device import Device
 from trainer.model.bert import HeadedBert
-from trainer.config.optimisers import Preset
 
 PROFILE_PORT = 9012
 """The port of torch_xla's profiler under --profile."""

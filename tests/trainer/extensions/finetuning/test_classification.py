@@ -17,7 +17,12 @@ from trainer.extensions.finetuning.classification.features import feature_lines,
 from trainer.extensions.finetuning.classification.metrics import score_labels
 from trainer.extensions.finetuning.classification.prediction_file import parse_predictions, predictions_text
 from trainer.extensions.finetuning.classification.presets import TASKS, Columns, find_classification
-from trainer.extensions.finetuning.classification.reading import label_ids, parse_pairs, read_pairs, with_labels
+from trainer.extensions.finetuning.classification.reading import (
+    label_ids,
+    parse_pairs,
+    read_pairs,
+    with_labels,
+)
 from trainer.extensions.finetuning.classification.tables import parse_rows
 
 MRPC = find_classification("mrpc")

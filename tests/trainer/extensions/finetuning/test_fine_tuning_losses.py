@@ -19,7 +19,7 @@ from trainer.config.settings import Config
 from trainer.data.budgets import Budgets
 from trainer.data.compact import CompactExamples, gather
 from trainer.data.flat import flatten
-from trainer.extensions.loading.rows import pad_rows
+from trainer.data.rows import pad_rows
 from trainer.data.sizes import example_sizes
 from trainer.extensions.finetuning.classification.task import Classification
 from trainer.extensions.finetuning.squad.task import Squad, best_logits, sequence_logits, spread_logits

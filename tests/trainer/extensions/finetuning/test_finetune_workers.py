@@ -12,8 +12,8 @@ from tests.support.commands import contents
 from tests.support.fine_tuning import evaluations, finetune_words, squad_file, table
 from tests.support.launching import HOROVODRUN
 from tests.support.training_runs import errors, refuse, start_workers, tensors
-from trainer.extensions.finetuning.models import BertForSequenceClassification
 from trainer.checkpoint.state import find_checkpoints
+from trainer.extensions.finetuning.models import BertForSequenceClassification
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

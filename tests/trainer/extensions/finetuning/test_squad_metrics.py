@@ -4,7 +4,13 @@ import json
 
 import pytest
 
-from trainer.extensions.finetuning.squad.metrics import exact, f1, normalize, score_answers, score_answers_or_none
+from trainer.extensions.finetuning.squad.metrics import (
+    exact,
+    f1,
+    normalize,
+    score_answers,
+    score_answers_or_none,
+)
 from trainer.extensions.finetuning.squad.reading import parse_squad, read_squad
 
 

@@ -5,7 +5,8 @@ import pytest
 from bertdata.errors import SettingsError
 from tests.support.configurations import assert_keys
 from trainer.config.settings import Config
-from trainer.extensions.finetuning.task_config import make_task_config, task_flags
+from trainer.config.task_names import task_flags
+from trainer.extensions.finetuning.task_config import make_task_config
 
 ADAMW = {
     "optimiser": "adamw-bert",

@@ -8,13 +8,13 @@ import torch
 from bertdata.errors import DataError, SettingsError
 from tests.support.made_checkpoints import CONFIG, made
 from tests.support.training_runs import refuse, tensors
+from trainer.checkpoint.filling import checkpoint_of, fill_model
+from trainer.checkpoint.state import read_state
+from trainer.checkpoint.stored import Checkpoint
 from trainer.config.model import ModelConfig
 from trainer.data.batches import RowBatch
-from trainer.model.bert import BertForPreTraining
-from trainer.checkpoint.stored import Checkpoint
-from trainer.checkpoint.filling import checkpoint_of, fill_model
 from trainer.extensions.formats.kinds import WRITERS, read_checkpoint
-from trainer.checkpoint.state import read_state
+from trainer.model.bert import BertForPreTraining
 
 KEYS = ("use_qkv_bias", "use_attention_projection_bias", "use_cls_layer", "use_prediction_bias")
 BIASES = ("use_qkv_bias", "use_attention_projection_bias", "use_prediction_bias")

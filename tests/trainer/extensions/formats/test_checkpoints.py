@@ -12,15 +12,15 @@ from torch import Tensor
 from bertdata.errors import DataError, MissingInputError, SettingsError
 from tests.support.checkpoint_outputs import filled, largest_differences, with_snappy_blocks
 from tests.support.made_checkpoints import CONFIG, made
+from trainer.checkpoint.filling import fill_model
+from trainer.checkpoint.stored import Checkpoint, StoredTensor
 from trainer.config.model import ModelConfig
 from trainer.errors import CheckpointError
-from trainer.model.bert import BertForPreTraining
-from trainer.checkpoint.stored import Checkpoint, StoredTensor
-from trainer.checkpoint.filling import fill_model
 from trainer.extensions.formats.kinds import WRITERS, read_checkpoint
 from trainer.extensions.formats.tensor_bundle.object_graph import GRAPH_KEY, encode_graph, parse_graph
 from trainer.extensions.formats.tensor_bundle.reader import Bundle
 from trainer.extensions.formats.tensor_bundle.writer import write_bundle
+from trainer.model.bert import BertForPreTraining
 
 SEQUENCE, POOLED = "sequence_output_last", "pooled_output"
 WORDS, PAIRS = "masked_lm_log_probs", "next_sentence_log_probs"

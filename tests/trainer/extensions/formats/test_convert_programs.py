@@ -13,10 +13,10 @@ from tests.support.checkpoint_outputs import filled, largest_differences, with_s
 from tests.support.made_checkpoints import made
 from tests.support.training_runs import MODEL, refuse, words
 from trainer.__main__ import main
+from trainer.checkpoint.source import open_checkpoint
+from trainer.checkpoint.state import find_checkpoints, read_state
 from trainer.checkpoint.stored import StoredTensor
 from trainer.extensions.formats.kinds import WRITERS, read_checkpoint
-from trainer.checkpoint.state import find_checkpoints, read_state
-from trainer.checkpoint.source import open_checkpoint
 
 WAY = ("tf1", "tf2", "nvidia", "huggingface", "bertdata")
 STILL = ("--base-learning-rate=1e-30", "--optimiser=lamb-mlperf", "--steps=1", "--warmup=0")

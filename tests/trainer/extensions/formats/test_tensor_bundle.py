@@ -18,8 +18,7 @@ from bertdata.shards.crc32c import masked_crc32c
 from tests.support.checkpoint_outputs import with_snappy_blocks
 from trainer.errors import CheckpointError
 from trainer.extensions.formats.kinds import read_checkpoint
-from trainer.extensions.formats.tensor_bundle import table
-from trainer.extensions.formats.tensor_bundle import wire
+from trainer.extensions.formats.tensor_bundle import table, wire
 from trainer.extensions.formats.tensor_bundle.entries import Entry, parse_header
 from trainer.extensions.formats.tensor_bundle.object_graph import GRAPH_KEY, encode_graph, parse_graph
 from trainer.extensions.formats.tensor_bundle.reader import Bundle

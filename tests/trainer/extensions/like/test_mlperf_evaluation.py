@@ -10,8 +10,8 @@ import pytest
 
 from tests.support.training_runs import refuse
 from trainer.__main__ import main
-from trainer.run import evaluate
 from trainer.checkpoint.state import find_checkpoints, read_state
+from trainer.run import evaluate
 
 PROGRAM = "mlperf/run_pretraining.py"
 SIZES = ("--max_seq_length=64", "--max_predictions_per_seq=10")

@@ -6,8 +6,7 @@ import pytest
 
 from bertdata.errors import UsageError
 from tests.support.published_commands import assert_equal, understood
-from trainer.extensions.like.nvidia import run_glue
-from trainer.extensions.like.nvidia import run_squad
+from trainer.extensions.like.nvidia import run_glue, run_squad
 from trainer.extensions.like.program import Program
 
 SQUAD, GLUE = run_squad.PROGRAM, run_glue.PROGRAM

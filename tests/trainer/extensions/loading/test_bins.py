@@ -18,13 +18,14 @@ from bertdata.records import ShardLayout
 from tests.support.training_runs import Trainer, losses, refuse, tensors, words
 from trainer.config.settings import Config
 from trainer.data.batches import RowBatch
-from trainer.extensions.loading.bin_edges import bin_edges
-from trainer.extensions.loading.bins import BinnedOrder, UpdateShape, bin_order, check_bins, sort_into_bins
 from trainer.data.deal import Deal
-from trainer.data.forms import RowForm, make_form, width_step
+from trainer.data.forms import make_form
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
 from trainer.data.order import Order, Position, numbers
+from trainer.data.rows import RowForm, width_step
+from trainer.extensions.loading.bin_edges import bin_edges
+from trainer.extensions.loading.bins import BinnedOrder, UpdateShape, bin_order, check_bins, sort_into_bins
 
 LAYOUT = ShardLayout(max_seq_length=64, max_predictions_per_seq=10)
 BINS = 4

@@ -25,14 +25,15 @@ from tests.support.training_runs import Trainer, errors, losses, tensors, words
 from trainer.config.masking import MaskingSection
 from trainer.config.settings import Config
 from trainer.data.batches import FlatBatch, RowBatch
-from trainer.extensions.loading.dynamic_masks import UnmaskedData
 from trainer.data.evaluation import evaluation_batches
-from trainer.data.forms import RowForm, make_form
-from trainer.extensions.loading.load_packing import LoadPacking
+from trainer.data.forms import make_form
 from trainer.data.loader import Loader
-from trainer.extensions.loading.mask_rate import MaskRate
 from trainer.data.opening import for_training, open_configured
+from trainer.data.rows import RowForm
 from trainer.data.sizes import sample_sizes
+from trainer.extensions.loading.dynamic_masks import UnmaskedData
+from trainer.extensions.loading.load_packing import LoadPacking
+from trainer.extensions.loading.mask_rate import MaskRate
 
 LENGTH, PREDICTIONS, SEED = 64, 10, 42
 Masked = tuple[bytes, bytes, bytes]

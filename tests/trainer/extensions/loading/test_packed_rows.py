@@ -14,12 +14,13 @@ from bertdata.records import ShardLayout
 from tests.support.packed_data import pack_in_turn
 from trainer.data.batches import Batch, FlatBatch, RowBatch
 from trainer.data.evaluation import evaluation_batches
-from trainer.data.forms import RowForm, make_evaluation_form, make_form
+from trainer.data.forms import make_evaluation_form, make_form
 from trainer.data.generated import generated_data
-from trainer.extensions.loading.load_packing import LoadPacking
 from trainer.data.loader import Loader
 from trainer.data.order import Position
+from trainer.data.rows import RowForm
 from trainer.data.sizes import examples_per_row
+from trainer.extensions.loading.load_packing import LoadPacking
 
 S, P = 32, 5
 LAYOUT = ShardLayout(max_seq_length=S, max_predictions_per_seq=P)

@@ -9,8 +9,8 @@ import pytest
 from tests.support.fine_tuning import evaluations, finetune_words, squad_file
 from tests.support.split_training import even_plan
 from tests.support.training_runs import errors, losses, refuse, start_workers, words
-from trainer.config.model import ModelConfig
 from trainer.checkpoint.state import find_checkpoints
+from trainer.config.model import ModelConfig
 from trainer.extensions.splitting.plan.plan_file import read_plan
 from trainer.extensions.splitting.plan.planner import least_memory
 from trainer.extensions.splitting.plan.rates import DeviceRate

@@ -11,9 +11,6 @@ from trainer.config.settings import Config
 from trainer.devices.cpu import Cpu
 from trainer.errors import ReportedError
 from trainer.extensions.splitting.divide import divide, find_plan
-from trainer.extensions.splitting.planning import device_memory, find_rate, fits_as_configured
-from trainer.run.runtime import Runtime
-from trainer.strategies.division import whole
 from trainer.extensions.splitting.plan import fit
 from trainer.extensions.splitting.plan.costs import analytic_costs
 from trainer.extensions.splitting.plan.meshes import meshes_of
@@ -21,7 +18,11 @@ from trainer.extensions.splitting.plan.plan import Plan
 from trainer.extensions.splitting.plan.planner import least_memory, make_plan
 from trainer.extensions.splitting.plan.rates import DeviceRate, ShardingRate
 from trainer.extensions.splitting.plan.request import PlanRequest
+from trainer.extensions.splitting.planning import find_rate, fits_as_configured
 from trainer.model.pretraining import Pretraining
+from trainer.run.division import device_memory
+from trainer.run.runtime import Runtime
+from trainer.strategies.division import whole
 
 SHAPE = ModelConfig(
     vocab_size=1000, hidden_size=64, num_hidden_layers=4, num_attention_heads=2, intermediate_size=256

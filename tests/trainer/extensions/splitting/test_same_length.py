@@ -8,10 +8,11 @@ from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Batch, FlatBatch
 from trainer.data.evaluation import evaluation_batches
-from trainer.data.forms import RowForm, make_form
+from trainer.data.forms import make_form
 from trainer.data.generated import generated_data
-from trainer.extensions.splitting.same_length import token_rows, with_same_length
+from trainer.data.rows import RowForm
 from trainer.devices.cpu import Cpu
+from trainer.extensions.splitting.same_length import token_rows, with_same_length
 from trainer.model.bert import BertForPreTraining
 
 SHAPE = ModelConfig(

@@ -12,10 +12,10 @@ from tests.support.sharded_training import SHAPE, Result, Trial, distance, joine
 from tests.support.split_training import even_plan
 from tests.support.training_runs import errors, losses, refuse, start_workers, tensors, words
 from tests.support.trials import run_trials
+from trainer.checkpoint.state import find_checkpoints
 from trainer.collectives.single import Single
 from trainer.config.settings import Config
 from trainer.devices.cpu import Cpu
-from trainer.checkpoint.state import find_checkpoints
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

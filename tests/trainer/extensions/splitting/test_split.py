@@ -12,14 +12,14 @@ from tests.support.plans import make_plan, make_stage
 from trainer.__main__ import main
 from trainer.collectives.collective import Collective
 from trainer.devices.device import Device
-from trainer.extensions.splitting.show.picture import draw_schedule
-from trainer.extensions.splitting.show.table import plan_lines
 from trainer.extensions.splitting.plan.costs import Costs, analytic_costs
 from trainer.extensions.splitting.plan.meshes import meshes_of
 from trainer.extensions.splitting.plan.plan import Plan
 from trainer.extensions.splitting.plan.plan_file import read_plan, write_plan
 from trainer.extensions.splitting.plan.rates import DeviceRate
 from trainer.extensions.splitting.plan.request import PlanRequest
+from trainer.extensions.splitting.show.picture import draw_schedule
+from trainer.extensions.splitting.show.table import plan_lines
 
 SVG = "{http://www.w3.org/2000/svg}"
 SMALL = {

@@ -10,18 +10,18 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from trainer.checkpoint.source import open_checkpoint
+from trainer.checkpoint.state import MOMENTS, WEIGHTS, checkpoint_path, new_state, read_state, read_tensors
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.devices.cpu import Cpu
 from trainer.errors import ReportedError
-from trainer.model.bert import BertForPreTraining
-from trainer.extensions.splitting.pieces import keep_layers
-from trainer.checkpoint.state import MOMENTS, WEIGHTS, checkpoint_path, new_state, read_state, read_tensors
-from trainer.checkpoint.source import open_checkpoint
 from trainer.extensions.formats.convert import convert
+from trainer.extensions.splitting.pieces import keep_layers
+from trainer.extensions.splitting.split_strategy import Part
 from trainer.extensions.splitting.split_tensors import SplitTensors, read_split_weights
+from trainer.model.bert import BertForPreTraining
 from trainer.strategies.division import Division
-from trainer.extensions.splitting.parts import Part
 
 SHAPE = ModelConfig(
     vocab_size=61,
@@ -277,7 +277,7 @@ def test_a_checkpoint_that_is_gone_for_one_worker_is_read_by_none(tmp_path, gone
         def unless_gone(read):
             return None if division.stage in gone else read()
 
-        found = read_split_weights(runtime, SHAPE, held.weight_parts(), path, unless_gone)
+        found = read_split_weights(runtime, SHAPE, held, path, unless_gone)
         values = Held(division, sharded=False, values=True).weights
         filled = all(torch.equal(one.rows, two.rows) for one, two in zip(held.weights, values, strict=True))
         return found, filled

@@ -23,6 +23,7 @@ from tests.support.fork_server import forking_python
 from tests.support.launching import ROOT
 from tests.support.training_runs import Trainer, losses, refuse, tensors
 from trainer.__main__ import main
+from trainer.checkpoint.state import find_checkpoints
 from trainer.collectives.launchers import find_launcher, find_local_rank, find_rank
 from trainer.collectives.single import Single
 from trainer.config.devices import IpuSection
@@ -30,19 +31,16 @@ from trainer.config.flags import make_config, shipped_configs
 from trainer.config.model import ModelConfig
 from trainer.config.schema import device_option_properties
 from trainer.config.settings import Config
-from trainer.extensions.vendors.ipu import device as ipu
-from trainer.extensions.vendors.ipu import options
-from trainer.extensions.vendors.ipu import programs
-from trainer.extensions.vendors.ipu import stages
 from trainer.devices.registry import find_device
+from trainer.extensions.vendors.ipu import device as ipu
+from trainer.extensions.vendors.ipu import options, programs, stages
 from trainer.model.bert import BertForPreTraining
-from trainer.checkpoint.state import find_checkpoints
+from trainer.model.tasks import find_task
 from trainer.run.evaluate import Evaluation
 from trainer.run.training import Training
 from trainer.strategies.division import whole
-from trainer.strategies.registry import find_strategy
+from trainer.strategies.kinds import find_strategy
 from trainer.strategies.strategy import Worker
-from trainer.model.tasks import find_task
 
 STAND_INS = ROOT / "tests" / "support" / "stand_ins"
 PACKAGES = ("poptorch", "popdist", "recording")
@@ -636,7 +634,7 @@ def test_workers_that_poptorch_knows_nothing_of_are_refused():
     device = find_device(config)
     workers = Single(device)
     workers.size = 2
-    model, task = device.place(BertForPreTraining(SHAPE)), find_task(Config.of(), device)
+    model, task = device.place(BertForPreTraining(SHAPE)), find_task(Config.of(), device.row_losses)
     with pytest.raises(SettingsError, match="2 processes that poprun did not start; .* start by poprun"):
         find_strategy(
             Worker(

@@ -14,10 +14,10 @@ from tests.support.device_records import compare
 from tests.support.fork_server import forking_python
 from tests.support.launching import ROOT
 from tests.support.training_runs import losses, tensors
-from trainer.config.settings import Config
-from trainer.extensions.vendors import xla
-from trainer.devices.registry import find_device
 from trainer.checkpoint.state import find_checkpoints, read_state
+from trainer.config.settings import Config
+from trainer.devices.registry import find_device
+from trainer.extensions.vendors import xla
 
 TINY = (
     *("--num-hidden-layers=1", "--hidden-size=32", "--num-attention-heads=2", "--intermediate-size=64"),

@@ -15,7 +15,12 @@ from trainer.extensions.finetuning.classification.features import PairFeature, m
 from trainer.extensions.finetuning.classification.presets import ClassificationTask
 from trainer.extensions.finetuning.classification.reading import label_ids, parse_pairs
 from trainer.extensions.finetuning.classification.settings import ClassificationSettings
-from trainer.extensions.finetuning.feature_set import FeatureSet, FeatureSource, MadeExamples, make_feature_set
+from trainer.extensions.finetuning.feature_set import (
+    FeatureSet,
+    FeatureSource,
+    MadeExamples,
+    make_feature_set,
+)
 
 
 def settings_of(

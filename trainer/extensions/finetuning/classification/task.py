@@ -16,13 +16,12 @@ from bertdata.examples.columns import Array
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
-from trainer.extensions.finetuning.models import BertForSequenceClassification
-from trainer.model.task import Columns
 from trainer.extensions.finetuning.classification.metrics import score_labels
 from trainer.extensions.finetuning.classification.prediction_file import predictions_text
 from trainer.extensions.finetuning.classification.presets import ClassificationTask, find_classification
 from trainer.extensions.finetuning.fine_tuning import FineTuning, is_there, mean_of, sums_of, target_of
-from trainer.model.task import Model, Outcome, TaskEvaluation, Totals
+from trainer.extensions.finetuning.models import BertForSequenceClassification
+from trainer.model.task import Columns, Model, Outcome, TaskEvaluation, Totals
 
 METRIC_NAMES = {
     "accuracy": ("acc",),

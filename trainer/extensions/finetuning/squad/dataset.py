@@ -2,7 +2,12 @@
 
 from bertdata.examples.squad.batch import SquadBatch, SquadExample
 from bertdata.tokens.wordpiece import WordPieceTokenizer
-from trainer.extensions.finetuning.feature_set import FeatureSet, FeatureSource, MadeExamples, make_feature_set
+from trainer.extensions.finetuning.feature_set import (
+    FeatureSet,
+    FeatureSource,
+    MadeExamples,
+    make_feature_set,
+)
 from trainer.extensions.finetuning.squad.features import make_features
 from trainer.extensions.finetuning.squad.reading import parse_squad
 from trainer.extensions.finetuning.squad.settings import SquadSettings

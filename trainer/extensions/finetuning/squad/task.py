@@ -14,10 +14,8 @@ from bertdata.tokens.wordpiece import WordPieceTokenizer
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Batch, FlatBatch, RowBatch
-from trainer.extensions.finetuning.models import BertForQuestionAnswering
-from trainer.model.token_rows import first_rows
-from trainer.model.task import Columns
 from trainer.extensions.finetuning.fine_tuning import FineTuning, is_there, mean_of, sums_of, target_of
+from trainer.extensions.finetuning.models import BertForQuestionAnswering
 from trainer.extensions.finetuning.squad.answers import AnswerSettings, Prediction, predict_answers
 from trainer.extensions.finetuning.squad.candidates import best_positions
 from trainer.extensions.finetuning.squad.features import Feature, make_features
@@ -25,8 +23,9 @@ from trainer.extensions.finetuning.squad.metrics import score_answers, score_ans
 from trainer.extensions.finetuning.squad.prediction_files import n_best_json, null_odds_json, predictions_json
 from trainer.extensions.finetuning.squad.reading import Question, read_squad
 from trainer.extensions.finetuning.squad.settings import SquadSettings
-from trainer.model.task import Model, Outcome, TaskEvaluation, Totals
 from trainer.extensions.finetuning.tokenizers import configured_tokenizer
+from trainer.model.task import Columns, Model, Outcome, TaskEvaluation, Totals
+from trainer.model.token_rows import first_rows
 
 Array = npt.NDArray[Any]
 

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from bertdata.io import storage
 from bertdata.shards.checksum import masked
-from trainer.errors import CheckpointError
 from trainer.checkpoint.stored import MOST_UPDATES
+from trainer.errors import CheckpointError
 from trainer.extensions.formats.tensor_bundle.entries import STRING, Entry, parse_header
 from trainer.extensions.formats.tensor_bundle.table import read_table
 from trainer.extensions.formats.tensor_bundle.wire import WireError, read_bytes, read_varint

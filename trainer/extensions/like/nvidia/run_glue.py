@@ -6,7 +6,12 @@ In 16 bits the program clips nothing; BertAdam, in 32, clips the gradient of eac
 from bertdata.cli.common.program_flags import SWITCH, Flag, Given
 from bertdata.errors import UsageError
 from bertdata.io import storage
-from trainer.extensions.like.nvidia.finetuning import COMMON_FLAGS, tuning_keys, tuning_summary, tuning_warnings
+from trainer.extensions.like.nvidia.finetuning import (
+    COMMON_FLAGS,
+    tuning_keys,
+    tuning_summary,
+    tuning_warnings,
+)
 from trainer.extensions.like.nvidia.run_pretraining import check_accumulation
 from trainer.extensions.like.program import Meaning, Program, phase_keys
 

@@ -6,7 +6,12 @@ of which there are some more; the rate of the last updates is 0 there, small her
 
 from bertdata.cli.common.program_flags import SWITCH, Flag, Given
 from bertdata.errors import UsageError
-from trainer.extensions.like.nvidia.finetuning import COMMON_FLAGS, tuning_keys, tuning_summary, tuning_warnings
+from trainer.extensions.like.nvidia.finetuning import (
+    COMMON_FLAGS,
+    tuning_keys,
+    tuning_summary,
+    tuning_warnings,
+)
 from trainer.extensions.like.nvidia.run_pretraining import check_accumulation
 from trainer.extensions.like.program import Meaning, Program, phase_keys
 

@@ -1,6 +1,7 @@
 """Memory and traffic of the optimisers."""
 
 from dataclasses import dataclass
+
 from trainer.config.optimisers import find_preset
 from trainer.optim.optimiser import CHUNK
 

@@ -10,10 +10,10 @@ from torch.nn import functional as F
 from trainer.config.model import ModelConfig
 from trainer.data.batches import RowBatch
 from trainer.extensions.splitting.counting import host_attention
+from trainer.extensions.splitting.plan.request import PlanRequest
 from trainer.model.attention import FlatAttention, FlatSequences, PaddedSequences, Sequences
 from trainer.model.heads import Heads, Logits
 from trainer.model.layers import Dense, Embeddings, Layer
-from trainer.extensions.splitting.plan.request import PlanRequest
 from trainer.model.pretraining import pretraining_loss
 
 Tensors = tuple[Tensor, ...]

@@ -8,13 +8,21 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from trainer.devices.device import Device
 from trainer.config.optimisers import find_preset
+from trainer.devices.device import Device
+from trainer.extensions.splitting.plan.parts import (
+    NAMES,
+    EmbeddingsPart,
+    HeadsPart,
+    Part,
+    Shape,
+    Tensors,
+    make_part,
+)
+from trainer.extensions.splitting.plan.request import PlanRequest
 from trainer.optim.presets import group_parameters
 from trainer.strategies.dropout import part_seeds
 from trainer.strategies.optimiser import make_scale, optimiser_settings
-from trainer.extensions.splitting.plan.parts import NAMES, EmbeddingsPart, HeadsPart, Part, Shape, Tensors, make_part
-from trainer.extensions.splitting.plan.request import PlanRequest
 from trainer.strategies.step import make_step
 from trainer.strategies.strategy import UpdateNumber
 

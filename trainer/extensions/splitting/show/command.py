@@ -12,13 +12,13 @@ from bertdata.io.terminal import say, say_text
 from trainer.config.flags import make_config
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
-from trainer.extensions.splitting.show.hardware import DEFAULT, Hardware, find_hardware
-from trainer.extensions.splitting.show.picture import draw_schedule
-from trainer.extensions.splitting.show.table import plan_lines
 from trainer.extensions.splitting.plan.configured import request_of
 from trainer.extensions.splitting.plan.plan import Plan
 from trainer.extensions.splitting.plan.plan_file import read_plan, write_plan
 from trainer.extensions.splitting.plan.rates import SHEETS
+from trainer.extensions.splitting.show.hardware import DEFAULT, Hardware, find_hardware
+from trainer.extensions.splitting.show.picture import draw_schedule
+from trainer.extensions.splitting.show.table import plan_lines
 
 PROG = "python -m trainer split"
 _EXAMPLE = f"""\
@@ -110,8 +110,8 @@ def _model(config: Config) -> ModelConfig | None:
 
 
 def _make(config: Config, devices: int | None, hardware: Hardware) -> Plan:
-    from trainer.extensions.splitting.show.profiling import profile  # imports torch, as the planner does
     from trainer.extensions.splitting.plan.planner import make_plan
+    from trainer.extensions.splitting.show.profiling import profile  # imports torch, as the planner does
 
     model = _model(config)
     if model is None:

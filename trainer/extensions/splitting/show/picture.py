@@ -3,8 +3,6 @@
 from collections.abc import Collection, Iterator, Sequence
 from xml.sax.saxutils import escape, quoteattr
 
-from trainer.extensions.splitting.show.axis import Axis, make_axis
-from trainer.extensions.splitting.show.words import devices_of, four_digits, layers_of
 from trainer.extensions.splitting.plan.plan import Plan
 from trainer.extensions.splitting.plan.timeline import (
     ALL_REDUCE,
@@ -17,6 +15,8 @@ from trainer.extensions.splitting.plan.timeline import (
     idle_share,
     simulate,
 )
+from trainer.extensions.splitting.show.axis import Axis, make_axis
+from trainer.extensions.splitting.show.words import devices_of, four_digits, layers_of
 
 _COLOURS = {
     FORWARD: ("#4a7fb5", "#6c9bc9"),

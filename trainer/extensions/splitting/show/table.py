@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 
 from trainer.config.model import ModelConfig
-from trainer.extensions.splitting.show.words import devices_of, four_digits, layers_of
 from trainer.extensions.splitting.plan.plan import Plan, StagePlan
+from trainer.extensions.splitting.show.words import devices_of, four_digits, layers_of
 
 _BYTES = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 

@@ -9,9 +9,11 @@ import torch
 from torch import Tensor, nn
 
 from bertdata.errors import SettingsError
+from trainer.config.optimisers import Preset
 from trainer.config.settings import Config
 from trainer.devices.availability import Availability
 from trainer.devices.device import Device
+from trainer.devices.loss_scale import LossScale
 from trainer.extensions.vendors.ipu.losses import cross_entropy
 from trainer.extensions.vendors.ipu.options import check_training, loss_scale, make_optimiser
 from trainer.extensions.vendors.ipu.programs import IpuPrograms, Setup
@@ -22,10 +24,8 @@ from trainer.extensions.vendors.ipu.stages import (
     plan_pipeline,
     serialize_projection,
 )
-from trainer.devices.loss_scale import LossScale
 from trainer.extensions.vendors.programs import LossAndSums
 from trainer.model.bert import BertForPreTraining, HeadedBert
-from trainer.config.optimisers import Preset
 
 _SDK = "source the Poplar SDK's enable scripts and install its PopTorch wheel"
 _NO_IPU = "see gc-info --list-devices and IPUOF_VIPU_API_PARTITION_ID"

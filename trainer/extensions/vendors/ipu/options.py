@@ -7,9 +7,9 @@ import torch
 
 from bertdata.errors import SettingsError
 from trainer.config.devices import IpuSection
+from trainer.config.optimisers import Preset
 from trainer.config.settings import Config
 from trainer.extensions.vendors.ipu.stages import Pipeline
-from trainer.config.optimisers import Preset
 
 _STRATEGIES = {"Grouped": "PipelinedExecution", "Sequential": "ShardedExecution"}
 _TYPES = {"half": torch.half, "float": torch.float}

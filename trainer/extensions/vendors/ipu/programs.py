@@ -11,10 +11,10 @@ from torch import Tensor, nn
 
 from trainer.config.settings import Config
 from trainer.data.batches import Batch, RowBatch
+from trainer.errors import CheckpointError
 from trainer.extensions.vendors.ipu.options import inference_options, loss_scale, training_options
 from trainer.extensions.vendors.ipu.stages import Pipeline
 from trainer.extensions.vendors.programs import LossAndSums
-from trainer.errors import CheckpointError
 
 TENSORS = tuple(field.name for field in fields(RowBatch) if field.default is field.default_factory is MISSING)
 PACKED_TENSORS = (*TENSORS, "position_ids", "next_sentence_positions")

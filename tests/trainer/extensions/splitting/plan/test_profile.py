@@ -9,8 +9,6 @@ from trainer.collectives.single import Single
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.devices.cpu import Cpu
-from trainer.optim.lamb import Lamb
-from trainer.strategies.dropout import part_seeds
 from trainer.extensions.splitting.plan import profile
 from trainer.extensions.splitting.plan.costs import PassTimes
 from trainer.extensions.splitting.plan.live_bytes import LiveBytes
@@ -18,6 +16,8 @@ from trainer.extensions.splitting.plan.profile import REPETITIONS, Profile, prof
 from trainer.extensions.splitting.plan.rates import DeviceRate
 from trainer.extensions.splitting.plan.request import PlanRequest
 from trainer.extensions.splitting.plan.timed_updates import LAYERS, TimedUpdates, UpdateTimes
+from trainer.optim.lamb import Lamb
+from trainer.strategies.dropout import part_seeds
 from trainer.strategies.strategy import UpdateNumber
 
 SMALL = {"vocab_size": 104, "hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 32}

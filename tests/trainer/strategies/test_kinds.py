@@ -8,11 +8,11 @@ from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.devices.cpu import Cpu
 from trainer.model.bert import BertForPreTraining
+from trainer.model.pretraining import Pretraining
 from trainer.strategies.division import Division
-from trainer.strategies.registry import check_strategy, find_strategy
+from trainer.strategies.kinds import check_strategy, find_strategy
 from trainer.strategies.replicated import Replicated
 from trainer.strategies.strategy import Worker
-from trainer.model.pretraining import Pretraining
 
 SHAPE = ModelConfig(vocab_size=100, hidden_size=16, num_hidden_layers=1, num_attention_heads=2)
 
