@@ -116,7 +116,7 @@ def find_module(kind: str, name: str) -> ModuleType:
         if ".".join(missing[:2]) != EXTENSIONS:
             raise
         folder = "/".join(missing[:3])
-        raise SettingsError(f"{kind} {name}: {folder} is not there; install bertdata with it") from None
+        raise SettingsError(f"{kind} {name}: {folder} is not there; install the whole of bertdata") from None
 
 
 def check_name(kind: str, name: str) -> None:

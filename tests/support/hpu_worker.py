@@ -46,7 +46,7 @@ from trainer.extensions.vendors import hpu as adapter  # noqa: E402
 from trainer.model.bert import BertForPreTraining  # noqa: E402
 from trainer.model.pretraining import Pretraining  # noqa: E402
 from trainer.report import curves  # noqa: E402
-from trainer.run.evaluate import Evaluation  # noqa: E402
+from trainer.run.evaluation import Evaluation  # noqa: E402
 from trainer.run.training import Training  # noqa: E402
 from trainer.strategies.step import OptimiserStep  # noqa: E402
 

@@ -26,7 +26,7 @@ from trainer.__main__ import main
 from trainer.extensions.vendors.xla import Xla
 from trainer.model.bert import BertForPreTraining
 from trainer.report import curves
-from trainer.run.evaluate import Evaluation
+from trainer.run.evaluation import Evaluation
 from trainer.run.training import Training
 
 TINY = ("--num-hidden-layers=1", "--hidden-size=32", "--num-attention-heads=2", "--intermediate-size=64")

@@ -12,7 +12,6 @@ from bertdata.records import ShardLayout
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.at_load import MaskedAtLoad
-from trainer.data.generated import generated_data
 from trainer.data.paths import split_paths
 from trainer.registry import find
 
@@ -38,6 +37,8 @@ def open_configured(
             raise SettingsError("masking dynamic needs a dataset: generated examples have no vocabulary")
         layout = ShardLayout(max_seq_length=length or 128, max_predictions_per_seq=masks or 20)
         size = vocabulary_size or ModelConfig().vocab_size
+        from trainer.data.generated import generated_data
+
         return generated_data(layout, vocabulary_size=size, seed=config.data.seed)
     longest = model.get("max_position_embeddings", ModelConfig().max_position_embeddings)
     data = open_for_training(

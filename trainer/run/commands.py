@@ -9,7 +9,6 @@ from bertdata.cli.common.parser import Parser
 from bertdata.io.terminal import say_error
 from trainer.collectives.launchers import find_rank, launched
 from trainer.config.flags import make_config, make_configs
-from trainer.config.printed import print_config
 from trainer.config.settings import Config
 from trainer.config.task_names import task_flags
 from trainer.run.path_check import check_paths
@@ -71,6 +70,8 @@ def doctor(arguments: list[str]) -> None:
 def print_phases(program: str, phases: Sequence[Config]) -> None:
     """Print the configuration once, whatever launcher started how many workers."""
     if find_rank()[0] == 0:
+        from trainer.config.printed import print_config
+
         print_config(program, phases)
 
 

@@ -8,8 +8,6 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from trainer.checkpoint.filling import fill_model, read_moments
-from trainer.checkpoint.source import open_checkpoint, read_weights_into
 from trainer.checkpoint.state import MOMENTS, State, read_tensors, save_checkpoint
 from trainer.checkpoint.writer import CheckpointWriter
 from trainer.errors import CheckpointError
@@ -49,12 +47,17 @@ class WholeTensors:
         self._runtime, self._model, self._strategy = runtime, model, strategy
 
     def read_weights(self, path: str) -> None:
+        from trainer.checkpoint.source import read_weights_into
+
         if not self._runtime.config.run.start_moments:
             self._runtime.share(lambda: read_weights_into(self._model, path))
         else:
             self._read_with_moments(path)
 
     def _read_with_moments(self, path: str) -> None:
+        from trainer.checkpoint.filling import fill_model, read_moments
+        from trainer.checkpoint.source import open_checkpoint
+
         moments: dict[str, Tensor] = {}
 
         def read() -> tuple[list[str], int]:

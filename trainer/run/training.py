@@ -8,7 +8,6 @@ from torch import Tensor
 
 from bertdata.errors import BertDataError, StorageError
 from bertdata.io.terminal import say_error
-from trainer.checkpoint.resume_check import changed_settings
 from trainer.checkpoint.state import State, clean_up, find_checkpoints, read_state
 from trainer.checkpoint.writer import CheckpointWriter
 from trainer.config.model import ModelConfig
@@ -74,6 +73,8 @@ class Training:
         elif kind != "new":
             saved = State(**runtime.share(lambda: asdict(read_state(Path(path)))))
             if kind == "resumed":
+                from trainer.checkpoint.resume_check import changed_settings
+
                 self.state = replace(saved, position=Position(*saved.position), config=self._config.as_json())
                 self.strategy.scale.load_state_dict(saved.loss_scale)
                 number = saved.number

@@ -25,7 +25,7 @@ from trainer.model.bert import BertForPreTraining
 from trainer.model.pretraining import Pretraining
 from trainer.report.log_records import EvaluationRecord
 from trainer.run import evaluate
-from trainer.run.evaluate import Evaluation
+from trainer.run.evaluation import Evaluation
 from trainer.run.runtime import Runtime, make_model
 from trainer.strategies.division import Division
 from trainer.strategies.kinds import find_inference

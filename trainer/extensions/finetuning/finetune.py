@@ -22,7 +22,8 @@ from trainer.extensions.finetuning.task_files import (
 )
 from trainer.extensions.formats.hub_cache import find_pretrained
 from trainer.run.division import divide
-from trainer.run.evaluate import Evaluation, evaluate_checkpoints, give_weights
+from trainer.run.evaluate import evaluate_checkpoints, give_weights
+from trainer.run.evaluation import Evaluation
 from trainer.run.phase import train_phase
 from trainer.run.pretrain import lock_outputs
 from trainer.run.runtime import Runtime, begin, make_model

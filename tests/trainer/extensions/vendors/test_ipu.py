@@ -36,7 +36,7 @@ from trainer.extensions.vendors.ipu import device as ipu
 from trainer.extensions.vendors.ipu import options, programs, stages
 from trainer.model.bert import BertForPreTraining
 from trainer.model.tasks import find_task
-from trainer.run.evaluate import Evaluation
+from trainer.run.evaluation import Evaluation
 from trainer.run.training import Training
 from trainer.strategies.division import whole
 from trainer.strategies.kinds import find_strategy
