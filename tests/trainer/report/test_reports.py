@@ -17,6 +17,7 @@ from bertdata.errors import MissingExtraError, MissingInputError, SettingsError,
 from tests.support.fork_server import forking_python
 from tests.support.paths import ROOT
 from trainer.config.settings import Config
+from trainer.extensions.loggers import mllog, scalars
 from trainer.model.pretraining import Pretraining, PretrainingEvaluation
 from trainer.report import reporter as reporter_module
 from trainer.report.curves import draw_curves
@@ -556,13 +557,19 @@ make_reporter(config, Pretraining.columns, rank=0).close()
 
 def test_the_bar_starts_after_the_packages_are_imported(tmp_path, monkeypatch):
     started = []
-    for name in ("TensorBoard", "WeightsAndBiases", "Mllog", "Terminal"):
+    places = {
+        "TensorBoard": scalars,
+        "WeightsAndBiases": scalars,
+        "Mllog": mllog,
+        "Terminal": reporter_module,
+    }
+    for name, place in places.items():
 
         def note(*_, name=name, **__):
             started.append(name)
             return Recorder()
 
-        monkeypatch.setattr(reporter_module, name, note)
+        monkeypatch.setattr(place, name, note)
     config = Config.of(output_dir=str(tmp_path), tensorboard=True, wandb=True, mllog=True)
     make_reporter(config, COLUMNS, rank=0)
     assert started == ["Mllog", "TensorBoard", "WeightsAndBiases", "Terminal"]

@@ -297,7 +297,16 @@ def test_a_position_of_other_updates_is_refused(position):
     data = small()
     order = Order([(shard.name, shard.examples) for shard in data.shards], seed=7, open_files=3)
     with pytest.raises(DatasetError, match="examples from length bins have no position"):
-        bin_order(data, order, Position(*position), 4, UpdateShape.of(2, 4), lambda file: np.zeros(1), 7)
+        bin_order(
+            data,
+            order,
+            Position(*position),
+            4,
+            micro_batches=2,
+            batch_size=4,
+            lengths=lambda file: np.zeros(1),
+            seed=7,
+        )
 
 
 @pytest.fixture(scope="module")
