@@ -14,7 +14,8 @@ from tests.support.training_runs import WORKER, losses, refuse, tensors, words
 from trainer.checkpoint import state as checkpoint
 from trainer.checkpoint.state import MOMENTS, WEIGHTS, find_checkpoints, read_state, read_tensors
 from trainer.checkpoint.writer import CheckpointWriter
-from trainer.run.evaluation import Evaluation, training
+from trainer.run import training
+from trainer.run.evaluation import Evaluation
 from trainer.run.model_tensors import WholeTensors
 from trainer.run.training import Training
 
