@@ -3,6 +3,7 @@
 import sys
 
 from bertdata.cli.common.dispatch import choose_command, end
+from bertdata.errors import SettingsError
 from trainer.collectives.launchers import EXAMPLES, as_worker, find_rank
 from trainer.errors import naming_extra
 from trainer.registry import find
@@ -34,10 +35,8 @@ COMMANDS = {
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; returns the exit status: 0 done, 1 data or training at fault, 2 wrong usage."""
     words = sys.argv[1:] if arguments is None else arguments
-    rank, size = find_rank()
-    place = f"rank {rank} of {size}: " if size > 1 else ""
     interrupted = "interrupted; --resume continues from the last checkpoint"
-    return end("trainer", lambda: _run(words), interrupted=interrupted, place=place)
+    return end("trainer", lambda: _run(words), interrupted=interrupted, place=_place())
 
 
 def _run(words: list[str]) -> int:
@@ -47,6 +46,15 @@ def _run(words: list[str]) -> int:
     with as_worker(), naming_extra("torch", "train"):
         find("command", name)(words[1:])
     return 0
+
+
+def _place() -> str:
+    """This worker among several, for errors."""
+    try:
+        rank, size = find_rank()
+    except SettingsError:  # which the command raises too
+        return ""
+    return f"rank {rank} of {size}: " if size > 1 else ""
 
 
 if __name__ == "__main__":

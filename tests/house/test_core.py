@@ -98,6 +98,16 @@ def test_a_setting_whose_extension_is_left_out_gives_one_line(runs, name):
     assert f"trainer/extensions/{name} is not there; install the whole of bertdata" in errors[0]
 
 
+def test_a_launcher_whose_extension_is_left_out_gives_one_line(monkeypatch):
+    monkeypatch.setenv("PMI_RANK", "0")
+    (ended,) = run_commands((["launchers"], ("pretrain", "--generated-data", "--output-dir=none")))
+    assert ended.status == 2
+    found = (
+        "launcher mpirun or srun: trainer/extensions/launchers is not there; install the whole of bertdata"
+    )
+    assert ended.errors.splitlines() == [f"trainer: error: {found}"]
+
+
 def test_every_extension_has_a_setting_that_needs_it():
     assert sorted(NEEDED) == extensions()
 

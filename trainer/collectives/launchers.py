@@ -24,7 +24,6 @@ VARIABLES = {
 LAUNCHERS = {"horovod": "horovodrun", "torch_distributed": "torchrun", "poprun": "poprun"}
 """The launcher of each collective."""
 
-
 LAUNCHED = "BERTDATA_LAUNCHED"
 """In the environment of a worker of --dist: its launcher's process id, and the file of a reported error."""
 

@@ -17,6 +17,8 @@ def examine_device(name: str) -> Availability:
         return without_torch(name)
     try:
         finding: Availability = find_module(name).examine()
+    except SettingsError as error:
+        return Availability(name, False, str(error))
     except Exception as error:  # a fault in one device's packages must not hide the other devices
         return Availability(name, False, f"{type(error).__name__}: {str(error).partition(chr(10))[0]}")
     return finding
