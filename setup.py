@@ -107,7 +107,7 @@ setup(
         "bertdata": ["py.typed"],
         "schemas": ["*.json"],
         "trainer.config": ["shipped/*.json"],
-        "trainer.like.graphcore": ["configs/*.json"],
+        "trainer.extensions.like.graphcore": ["configs/*.json"],
         "bertdata.dataset.published": ["*.tsv", "*.tsv.xz"],
         "bertdata._native": ["**/*.h", "**/*.cpp"],
     },

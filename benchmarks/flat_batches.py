@@ -14,9 +14,10 @@ import torch
 from benchmarks.training import cpu_seconds, ours
 from bertdata.records import ShardLayout
 from trainer.data.batches import Batch, FlatBatch
-from trainer.data.forms import RowForm, make_form
+from trainer.data.forms import make_form
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
+from trainer.data.rows import RowForm
 
 PHASES = {"128/20": (32, 0.9), "512/80": (16, 0.5)}
 """Batch size and fill, by the layout."""

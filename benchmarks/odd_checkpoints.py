@@ -17,14 +17,14 @@ import torch
 from torch import Tensor
 
 from bertdata.shards.checksum import masked
+from trainer.checkpoint.stored import StoredTensor
 from trainer.config.model import ModelConfig
+from trainer.extensions.formats.nvidia import split_by_decay
+from trainer.extensions.formats.tensor_bundle.entries import Entry, encode_header
+from trainer.extensions.formats.tensor_bundle.object_graph import GRAPH_KEY, Node, encode_graph
+from trainer.extensions.formats.tensor_bundle.wire import varint
+from trainer.extensions.formats.tensor_bundle.writer import write_bundle
 from trainer.model.bert import BertForPreTraining
-from trainer.model.checkpoints.checkpoint import StoredTensor
-from trainer.model.checkpoints.nvidia import split_by_decay
-from trainer.model.tensor_bundle.entries import Entry, encode_header
-from trainer.model.tensor_bundle.object_graph import GRAPH_KEY, Node, encode_graph
-from trainer.model.tensor_bundle.wire import varint
-from trainer.model.tensor_bundle.writer import write_bundle
 
 SHAPE = ModelConfig(
     vocab_size=16,

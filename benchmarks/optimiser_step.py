@@ -13,10 +13,12 @@ from collections.abc import Callable
 import torch
 
 from trainer.config.model import ModelConfig
+from trainer.config.optimisers import find_preset
 from trainer.config.settings import Config
 from trainer.devices.cpu import Cpu
 from trainer.model.bert import BertForPreTraining
-from trainer.optim import clip_, find_preset, group_parameters
+from trainer.optim.clipping import clip_
+from trainer.optim.presets import group_parameters
 from trainer.strategies.optimiser import make_scale
 from trainer.strategies.step import FunctionStep, clip_and_step
 

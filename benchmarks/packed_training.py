@@ -28,9 +28,9 @@ from bertdata.shards.packed.packs import PackBatch
 from trainer.data.batches import Batch, FlatBatch
 from trainer.data.forms import make_form
 from trainer.data.generated import GeneratedData, generated_data
-from trainer.data.load_packing import LoadPacking
 from trainer.data.loader import Loader
 from trainer.data.order import numbers
+from trainer.extensions.loading.load_packing import LoadPacking
 
 LAYOUT = ShardLayout(max_seq_length=512, max_predictions_per_seq=80)
 FILES, EXAMPLES = 8, 2048

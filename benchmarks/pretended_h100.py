@@ -36,11 +36,10 @@ from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
 from trainer.devices import cuda_losses
 from trainer.devices.cuda_attention import flash_attention
-from trainer.devices.device import RowLosses
+from trainer.model import losses
 from trainer.model.bert import BertForPreTraining
-from trainer.tasks import losses
-from trainer.tasks.pretraining import pretraining_loss
-from trainer.tasks.task import Outcome
+from trainer.model.pretraining import pretraining_loss
+from trainer.model.task import Outcome, RowLosses
 
 LAYERS = 24
 LIMIT, MEMORY = 989e12, 3.35e12

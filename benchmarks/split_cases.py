@@ -4,8 +4,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from trainer.config.model import ModelConfig
-from trainer.strategies.split.rates import DeviceRate
-from trainer.strategies.split.request import PlanRequest
+from trainer.extensions.splitting.plan.rates import DeviceRate
+from trainer.extensions.splitting.plan.request import PlanRequest
 
 LENGTH, MASKED = 128, 20
 

@@ -32,15 +32,15 @@ from trainer.data.batches import Batch
 from trainer.data.forms import make_form
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
-from trainer.run.planning import with_bandwidths
+from trainer.extensions.splitting.divide import by_plan
+from trainer.extensions.splitting.plan.live_bytes import LiveBytes
+from trainer.extensions.splitting.plan.plan import Plan, parse_plan
+from trainer.extensions.splitting.plan.planner import make_plan
+from trainer.extensions.splitting.plan.profile import profiled_costs
+from trainer.extensions.splitting.plan.request import PlanRequest
+from trainer.extensions.splitting.planning import with_bandwidths
 from trainer.run.runtime import Runtime, begin, make_model
-from trainer.strategies.division import by_plan
-from trainer.strategies.registry import find_strategy
-from trainer.strategies.split.live_bytes import LiveBytes
-from trainer.strategies.split.plan import Plan, parse_plan
-from trainer.strategies.split.planner import make_plan
-from trainer.strategies.split.profile import profiled_costs
-from trainer.strategies.split.request import PlanRequest
+from trainer.strategies.kinds import find_strategy
 from trainer.strategies.strategy import UpdateNumber
 
 ROUNDS = 3

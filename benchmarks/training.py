@@ -17,14 +17,16 @@ import transformers
 
 from benchmarks import corpus, measure
 from bertdata.dataset.reader import open_dataset
+from trainer.checkpoint.state import State
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Batch, RowBatch
-from trainer.data.forms import RowForm, make_form
+from trainer.data.forms import make_form
 from trainer.data.loader import Loader, Update
 from trainer.data.order import Position
-from trainer.optim import clip_, make_optimiser
-from trainer.run.checkpoint import State
+from trainer.data.rows import RowForm
+from trainer.optim.clipping import clip_
+from trainer.optim.presets import make_optimiser
 from trainer.run.runtime import begin, make_model
 from trainer.run.training import Training
 

@@ -16,12 +16,12 @@ from typing import Any
 from bertdata.cli.common.program_flags import SWITCH, Flag
 from trainer.config.model import config_keys
 from trainer.config.schema import properties
-from trainer.like.program import DOOR, Meaning, Program
-from trainer.like.registry import PROGRAMS, find_program
+from trainer.extensions.like.program import DOOR, Meaning, Program
+from trainer.extensions.like.registry import PROGRAMS, find_program
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "docs" / "programs"
-TESTS = ROOT / "tests" / "trainer" / "like"
+TESTS = ROOT / "tests" / "trainer" / "extensions" / "like"
 SCHEMAS = ROOT / "schemas"
 
 
@@ -48,9 +48,9 @@ meaning that it has there. `--print-config` prints the configuration that is und
 else. Flags of this trainer may follow after `--` and go before all others: `-- --device cpu` where the
 program's device is not there.
 
-These pages are made by `python -m tools.program_pages` from the tables in `trainer/like/`.
+These pages are made by `python -m tools.program_pages` from the tables in `trainer/extensions/like/`.
 
-| program | purpose | tests, in `tests/trainer/like/` |
+| program | purpose | tests, in `tests/trainer/extensions/like/` |
 |---|---|---|
 {rows}"""
 

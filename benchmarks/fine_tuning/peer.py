@@ -16,8 +16,8 @@ import transformers
 
 from benchmarks.fine_tuning.peer_answers import answer_texts, squad_features
 from benchmarks.fine_tuning.task import TASKS, BenchmarkTask, TaskData
-from trainer.tasks.classification.presets import find_classification
-from trainer.tasks.classification.reading import label_ids, read_pairs
+from trainer.extensions.finetuning.classification.presets import find_classification
+from trainer.extensions.finetuning.classification.reading import label_ids, read_pairs
 
 EVALUATED = 32  # examples of a batch
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from benchmarks import measure
 from benchmarks.fine_tuning.task import BenchmarkTask, TaskData
-from trainer.run.score import score_pairs, score_squad
-from trainer.tasks.classification.presets import find_classification
+from trainer.extensions.finetuning.classification.presets import find_classification
+from trainer.extensions.finetuning.score import score_pairs, score_squad
 
 OURS, PEER = "bertdata", "transformers"
 PROGRAMS = (OURS, PEER)

@@ -14,15 +14,16 @@ import transformers
 from benchmarks.fine_tuning.peer import make_model, make_trainer
 from benchmarks.fine_tuning.task import BenchmarkTask, TaskData
 from bertdata.dataset.reader import OpenedDataset, open_dataset
+from trainer.checkpoint.source import open_checkpoint
+from trainer.checkpoint.state import new_state
 from trainer.config.settings import Config
 from trainer.data.batches import Batch, RowBatch
-from trainer.data.forms import RowForm, make_form
+from trainer.data.forms import make_form
 from trainer.data.loader import Loader, Update
 from trainer.data.order import Position
+from trainer.data.rows import RowForm
+from trainer.extensions.finetuning.task_files import make_features
 from trainer.run import runtime
-from trainer.run.checkpoint import new_state
-from trainer.run.checkpoint_source import open_checkpoint
-from trainer.run.task_files import make_features
 from trainer.run.training import Training
 
 STEPS = 20

@@ -14,6 +14,7 @@ from benchmarks.gpu.kernels import KINDS, times_by_kind
 from benchmarks.gpu.sizes import Sizes
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.records import ShardLayout
+from trainer.checkpoint.state import new_state
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
@@ -21,7 +22,6 @@ from trainer.data.forms import Form
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader, Update
 from trainer.model.operations import count, lengths_of
-from trainer.run.checkpoint import new_state
 from trainer.run.runtime import Runtime, begin, find_model_config, make_model
 from trainer.run.training import Training
 

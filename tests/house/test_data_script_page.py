@@ -15,7 +15,7 @@ from bertdata.cli.main import main
 from bertdata.config.recipes import RECIPES
 from tests.support.paths import DUMP, GOLDEN, ROOT
 from tests.support.published_commands import commands
-from trainer.tasks.classification.presets import TASKS
+from trainer.extensions.finetuning.classification.presets import TASKS
 
 TEXT = (ROOT / "docs" / "from_nvidia_and_habana_data.md").read_text(encoding="utf-8")
 BLOCKS = [

@@ -14,13 +14,13 @@ NAMES = {
     *("horovod", "horovodrun", "torchrun", "poprun"),
     *("popdist", "poptorch", "habana_frameworks", "torch_xla"),
 }
-PLACES = {"devices", "collectives", "like"}
-# The default device, and the sections that hold each device's own keys.
-CONFIGURATION = {f"config/{name}.py" for name in ("run", "devices", "settings")}
+PLACES = {"devices", "collectives", *(f"extensions/{name}" for name in ("vendors", "launchers", "like"))}
+# The registry, the default device, and the sections that hold each device's own keys.
+CONFIGURATION = {"registry.py", *(f"config/{name}.py" for name in ("run", "devices", "settings"))}
 TOLD = [
     path
     for path in sorted(TRAINER.rglob("*.py"))
-    if not PLACES & set(path.relative_to(TRAINER).parts)
+    if not PLACES & {parent.as_posix() for parent in path.relative_to(TRAINER).parents}
     and path.relative_to(TRAINER).as_posix() not in CONFIGURATION
 ]
 

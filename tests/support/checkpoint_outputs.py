@@ -8,10 +8,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from trainer.checkpoint.filling import fill_model
+from trainer.checkpoint.stored import Checkpoint
 from trainer.data.batches import RowBatch
 from trainer.model.bert import BertForPreTraining
-from trainer.model.checkpoints.checkpoint import Checkpoint
-from trainer.model.checkpoints.filling import fill_model
 
 
 def filled(checkpoint: Checkpoint) -> tuple[BertForPreTraining, list[str]]:

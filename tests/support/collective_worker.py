@@ -15,8 +15,8 @@ from trainer.collectives.registry import find_collective
 from trainer.config.settings import Config
 from trainer.devices.registry import find_device
 from trainer.errors import TrainerError
+from trainer.extensions.splitting.plan.bandwidth import measure_bandwidth, measure_sharding
 from trainer.strategies.gradient_buckets import GradientBuckets
-from trainer.strategies.split.bandwidth import measure_bandwidth, measure_sharding
 
 MEGABYTES = 1
 """The size of a bucket: the model of ``buckets`` takes two."""

@@ -181,7 +181,11 @@ def load_trainer(place: Path) -> None:
 
     import trainer.collectives.torch_distributed  # noqa: F401
     from trainer.__main__ import main
+    from trainer.registry import NAMES, find
 
+    for kind, names in NAMES.items():
+        for name in names:
+            find(kind, name)
     with suppress(ImportError):  # where Horovod could not be built, its tests are left out
         import horovod.torch  # noqa: F401
 

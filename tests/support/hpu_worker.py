@@ -37,18 +37,18 @@ from trainer.__main__ import main  # noqa: E402
 from trainer.config.model import ModelConfig  # noqa: E402
 from trainer.config.settings import Config  # noqa: E402
 from trainer.data.batches import Batch, RowBatch  # noqa: E402
-from trainer.data.forms import RowForm  # noqa: E402
 from trainer.data.generated import generated_data  # noqa: E402
 from trainer.data.loader import Loader  # noqa: E402
-from trainer.devices import hpu as adapter  # noqa: E402
+from trainer.data.rows import RowForm  # noqa: E402
 from trainer.devices.device import Device  # noqa: E402
 from trainer.devices.registry import find_device  # noqa: E402
+from trainer.extensions.vendors import hpu as adapter  # noqa: E402
 from trainer.model.bert import BertForPreTraining  # noqa: E402
+from trainer.model.pretraining import Pretraining  # noqa: E402
 from trainer.report import curves  # noqa: E402
-from trainer.run.evaluate import Evaluation  # noqa: E402
+from trainer.run.evaluation import Evaluation  # noqa: E402
 from trainer.run.training import Training  # noqa: E402
 from trainer.strategies.step import OptimiserStep  # noqa: E402
-from trainer.tasks.pretraining import Pretraining  # noqa: E402
 
 Hpu = adapter.Hpu
 

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import torch
 
+from trainer.checkpoint.filling import checkpoint_of
+from trainer.checkpoint.stored import Checkpoint, StoredTensor
 from trainer.config.model import ModelConfig
 from trainer.model.bert import BertForPreTraining
-from trainer.model.checkpoints.checkpoint import Checkpoint, StoredTensor
-from trainer.model.checkpoints.filling import checkpoint_of
 
 CONFIG = {
     "hidden_size": 32,

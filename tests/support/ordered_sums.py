@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 
 from trainer.data.batches import Batch
-from trainer.data.same_length import with_same_length
+from trainer.extensions.splitting.pipelined import TIED
+from trainer.extensions.splitting.same_length import with_same_length
 from trainer.strategies.dropout import seed_micro_batch
-from trainer.strategies.pipelined import TIED
 from trainer.strategies.replicated import Replicated
 from trainer.strategies.step import make_step
 from trainer.strategies.strategy import UpdateNumber, Worker, loss_and_sums

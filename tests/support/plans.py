@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from trainer.config.model import ModelConfig
-from trainer.strategies.split.plan import Memory, Plan, StagePlan
+from trainer.extensions.splitting.plan.plan import Memory, Plan, StagePlan
 
 MEMORY = Memory(weights=4_000_000, gradients=4_000_000, moments=8_000_000, activations=1_000_000)
 

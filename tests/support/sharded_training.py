@@ -19,14 +19,14 @@ from trainer.data.forms import make_form
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
 from trainer.devices.cpu import Cpu
-from trainer.run.divide import divide
+from trainer.extensions.splitting.divide import divide
+from trainer.extensions.splitting.split_strategy import Part, SplitStrategy
+from trainer.model.tasks import find_task
 from trainer.run.runtime import Runtime, make_model
 from trainer.strategies.division import whole
-from trainer.strategies.parts import Part
-from trainer.strategies.registry import find_strategy
+from trainer.strategies.kinds import find_strategy
 from trainer.strategies.replicated import Replicated
-from trainer.strategies.strategy import SplitStrategy, UpdateNumber
-from trainer.tasks.registry import find_task
+from trainer.strategies.strategy import UpdateNumber
 
 BATCH_SIZE = 2
 MICRO_BATCHES = 6
@@ -86,7 +86,7 @@ def train(trial: Trial, workers: Collective, *, copies: int | None = None) -> Re
     of_several = "auto" if "plan" in trial.settings else "sharded"
     config = trial.config(of_several if workers.size > 1 else "replicated")
     device = Cpu(config)
-    task = find_task(config, device)
+    task = find_task(config, device.row_losses)
     runtime = Runtime(config=config, device=device, workers=workers, division=whole(workers), task=task)
     runtime = divide(runtime, trial.shape, 32)
     model = make_model(runtime, trial.shape)

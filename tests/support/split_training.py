@@ -21,12 +21,13 @@ from trainer.data.forms import make_evaluation_form, make_form
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
 from trainer.devices.cpu import Cpu
-from trainer.strategies.division import Division, by_plan, whole
-from trainer.strategies.registry import build_model, find_strategy
+from trainer.extensions.splitting.divide import by_plan
+from trainer.extensions.splitting.plan.plan import Memory, Plan, StagePlan
+from trainer.model.tasks import find_task
+from trainer.strategies.division import Division, whole
+from trainer.strategies.kinds import build_model, find_strategy
 from trainer.strategies.replicated import Replicated
-from trainer.strategies.split.plan import Memory, Plan, StagePlan
 from trainer.strategies.strategy import UpdateNumber, Worker
-from trainer.tasks.registry import find_task
 
 LAYERS = 4
 BATCH_SIZE = 4
@@ -107,7 +108,7 @@ def train(trial: Trial, workers: Collective, *, in_order: bool = False) -> Resul
     """
     config, shape = trial.config(), trial.shape()
     device = Cpu(config)
-    task = find_task(config, device)
+    task = find_task(config, device.row_losses)
     division = whole(workers)
     if trial.stages > 1 and not in_order:
         plan = even_plan(shape, trial.stages, trial.copies, recomputes=trial.recomputes)

@@ -11,9 +11,9 @@ import numpy as np
 
 from bertdata.tokens.load import load_tokenizer
 from bertdata.tokens.wordpiece import WordPieceTokenizer
-from trainer.tasks.squad.features import Feature, make_features
-from trainer.tasks.squad.reading import Question, read_squad
-from trainer.tasks.squad.settings import SquadSettings
+from trainer.extensions.finetuning.squad.features import Feature, make_features
+from trainer.extensions.finetuning.squad.reading import Question, read_squad
+from trainer.extensions.finetuning.squad.settings import SquadSettings
 
 
 class Case(NamedTuple):

@@ -21,14 +21,14 @@ import torch
 
 from tests.support.flat import examples_of
 from trainer.__main__ import main
+from trainer.checkpoint import state as checkpoint
+from trainer.checkpoint.state import find_checkpoints
 from trainer.collectives.collective import Collective
 from trainer.collectives.launchers import find_rank
 from trainer.data.batches import Batch
 from trainer.data.loader import Update
 from trainer.devices.cpu import Cpu
 from trainer.report import curves
-from trainer.run import checkpoint
-from trainer.run.checkpoint import find_checkpoints
 from trainer.run.training import Training
 
 WAIT_SECONDS = 60

@@ -23,10 +23,10 @@ sys.path.append(str(Path(__file__).parent))
 from recording import call, mark
 
 from trainer.__main__ import main
-from trainer.devices.xla import Xla
+from trainer.extensions.vendors.xla import Xla
 from trainer.model.bert import BertForPreTraining
 from trainer.report import curves
-from trainer.run.evaluate import Evaluation
+from trainer.run.evaluation import Evaluation
 from trainer.run.training import Training
 
 TINY = ("--num-hidden-layers=1", "--hidden-size=32", "--num-attention-heads=2", "--intermediate-size=64")

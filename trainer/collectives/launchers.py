@@ -1,8 +1,11 @@
 """Detection of the launcher that started this process, from its environment variables."""
 
 import os
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
 
-from trainer.collectives.job_launchers import find_place
+from trainer.config.settings import Config
+from trainer.registry import find
 
 EXAMPLES = """\
   python -m trainer pretrain --config tiny --train-data shards/phase1 --output-dir run
@@ -21,6 +24,12 @@ VARIABLES = {
 LAUNCHERS = {"horovod": "horovodrun", "torch_distributed": "torchrun", "poprun": "poprun"}
 """The launcher of each collective."""
 
+LAUNCHED = "BERTDATA_LAUNCHED"
+"""In the environment of a worker of --dist: its launcher's process id, and the file of a reported error."""
+
+_JOB_RANKS = ("OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID")
+"""The ranks that mpirun, mpiexec and srun set."""
+
 
 def find_launcher() -> str:
     """The collective of the launcher that started this process; single without one.
@@ -28,7 +37,7 @@ def find_launcher() -> str:
     Workers of mpirun and srun join by torch.distributed.
     """
     started = (name for name, variables in VARIABLES.items() if all(one in os.environ for one in variables))
-    return next(started, "torch_distributed" if find_place() else "single")
+    return next(started, "torch_distributed" if _find_place() else "single")
 
 
 def find_rank() -> tuple[int, int]:
@@ -36,7 +45,7 @@ def find_rank() -> tuple[int, int]:
     variables = VARIABLES.get(find_launcher())
     if variables and variables[0] in os.environ:
         return int(os.environ[variables[0]]), int(os.environ[variables[1]])
-    place = find_place()
+    place = _find_place()
     return (place.rank, place.size) if place else (0, 1)
 
 
@@ -46,5 +55,49 @@ def find_local_rank() -> int:
     given = next((os.environ[name] for name in names if os.environ.get(name)), None)
     if given is not None:
         return int(given)
-    place = find_place()
+    place = _find_place()
     return place.local_rank if place else 0
+
+
+def join_job() -> None:
+    """Set torch.distributed's variables from those of mpirun or srun, if one of them started this worker."""
+    if _is_in_job():
+        find("launcher", "environment of mpirun or srun")()
+
+
+def refuse_unknown_launchers() -> None:
+    """SettingsError under a launcher that does not tell all that a worker needs to know."""
+    if _is_in_job():
+        find("launcher", "unknown")()
+
+
+def launched(config: Config, *words: str) -> bool:
+    """Run the trainer's command in world_size workers; False where that is not asked for, or done already.
+
+    ReportedError when a worker failed and printed why, WorkerLost when one failed without.
+    """
+    if not config.run.dist or config.run.world_size == 1 or find_launcher() != "single":
+        return False
+    return bool(find("launcher", "--dist")(config, *words))
+
+
+def is_started_here() -> bool:
+    """True in a worker of --dist: the process that launched it has said what there is to say."""
+    return LAUNCHED in os.environ
+
+
+def as_worker() -> AbstractContextManager[None]:
+    """The context of a command, which in a worker of --dist ends with its launcher."""
+    if not is_started_here():
+        return nullcontext()
+    context: AbstractContextManager[None] = find("launcher", "worker of --dist")()
+    return context
+
+
+def _is_in_job() -> bool:
+    return any(name in os.environ for name in _JOB_RANKS)
+
+
+def _find_place() -> Any:
+    """This worker's rank, size and local rank, where mpirun or srun started several; else None."""
+    return find("launcher", "mpirun or srun")() if _is_in_job() else None

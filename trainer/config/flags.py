@@ -108,7 +108,7 @@ def _check_known(name: str, known: Collection[str], where: str = "") -> None:
     """SettingsError for an unknown name, with the programs that have it, else with the nearest known one."""
     if name in known:
         return
-    programs = import_module("trainer.like.registry").programs_with(name)
+    programs = import_module("trainer.extensions.like.registry").programs_with(name)
     if programs:
         theirs = f"{', '.join(programs)} {'has' if len(programs) == 1 else 'have'} it"
         door = f"python -m trainer like {programs[0]} ... runs such a command line"

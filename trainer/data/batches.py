@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import torch
 
@@ -92,3 +92,9 @@ def _mapped(
 
 Batch = RowBatch | FlatBatch
 AnyBatch = TypeVar("AnyBatch", RowBatch, FlatBatch)
+
+
+class Prepare(Protocol):
+    """The device's preparation of a batch in the loader's thread, as pinning its memory."""
+
+    def __call__(self, batch: AnyBatch, /) -> AnyBatch: ...

@@ -5,26 +5,17 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from bertdata.dataset.reader import OpenedDataset
-from trainer.data.batches import AnyBatch, Batch, FlatBatch, RowBatch
-from trainer.data.bin_edges import WIDTH_STEP
+from trainer.data.at_load import Packing
+from trainer.data.batches import Batch, FlatBatch, Prepare
 from trainer.data.budgets import Budgets, find_budgets
 from trainer.data.compact import GatheredExamples, gather, unpacked
 from trainer.data.deal import group_size
 from trainer.data.flat import flatten
-from trainer.data.load_packing import LoadPacking
-from trainer.data.packed_rows import pack_rows
-from trainer.data.rows import pad_rows
 from trainer.data.sizes import mask_slots, sample_row_sizes, sample_sizes
 
 _MOST_LISTED = 8  # budgets named in the log
 
 Made = TypeVar("Made", bound=Batch, covariant=True)
-
-
-class Prepare(Protocol):
-    """The device's preparation of a batch in the loader's thread, as pinning its memory."""
-
-    def __call__(self, batch: AnyBatch, /) -> AnyBatch: ...
 
 
 class Form(Protocol[Made]):
@@ -46,48 +37,6 @@ class Form(Protocol[Made]):
     def describe(self) -> str:
         """The form in a few words, for the log."""
         ...
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RowForm:
-    """Rows of S ids, for devices that need rows; one example with P masked slots each, or a pack of several.
-
-    slots: masked slots of a packed row; None: the rows are not packed. width_step: rows are padded to the
-    longest of the micro-batch, rounded up to a multiple of this; None: to S.
-    """
-
-    slots: int | None = None
-    width_step: int | None = None
-
-    def batches(self, gathered: GatheredExamples, size: int, prepare: Prepare) -> Iterator[RowBatch]:
-        """The gathered examples, ``size`` rows to a batch; prepared all at once."""
-        if self.width_step is not None:
-            for start in range(0, max(gathered.rows, 1), size):
-                own = gathered.cut(start, start + size)
-                yield prepare(pad_rows(own.narrowed(self._width(own)), size))
-            return
-        count = max(-(-gathered.rows // size), 1) * size
-        slots = self.slots
-        batch = prepare(pad_rows(gathered, count) if slots is None else pack_rows(gathered, count, slots))
-        for start in range(0, count, size):
-            yield batch.cut(start, min(start + size, count))
-
-    def blanks(self) -> Iterator[RowBatch]:
-        return iter(())
-
-    @property
-    def has_lengths(self) -> bool:
-        return self.width_step is not None
-
-    def describe(self) -> str:
-        if self.width_step is not None:
-            return f"rows padded to the longest of a micro-batch, to a multiple of {self.width_step} tokens"
-        return "padded rows" if self.slots is None else f"packed rows with {self.slots} masked slots"
-
-    def _width(self, gathered: GatheredExamples) -> int:
-        assert self.width_step is not None
-        longest = int(gathered.lengths.max(initial=1))
-        return min(-(-longest // self.width_step) * self.width_step, gathered.layout.max_seq_length)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +74,7 @@ def make_form(
     rows: bool,
     token_budget: int | None = None,
     micro_batches: int = 1,
-    packing: LoadPacking | None = None,
+    packing: Packing | None = None,
     bins: int | None = None,
     few_widths: bool = False,
 ) -> Form[Batch]:
@@ -138,6 +87,8 @@ def make_form(
     layout = data.layout if packing is None else packing.layout(data)
     if layout.packing is None:
         if rows:
+            from trainer.data.rows import RowForm, width_step
+
             return RowForm(
                 width_step=bins and width_step(layout.max_seq_length, bins if few_widths else None)
             )
@@ -148,13 +99,10 @@ def make_form(
         )
     sizes = sample_row_sizes(data, packing)
     if rows:
+        from trainer.data.rows import RowForm
+
         return RowForm(slots=mask_slots(data, layout, sizes))
     return FlatForm(find_budgets(sizes, layout, batch_size, token_budget=token_budget))
-
-
-def width_step(longest: int, widths: int | None) -> int:
-    """The step between the widths of rows: the least multiple of 8 that makes at most so many widths."""
-    return WIDTH_STEP if widths is None else -(-longest // (widths * WIDTH_STEP)) * WIDTH_STEP
 
 
 def make_evaluation_form(
@@ -162,6 +110,8 @@ def make_evaluation_form(
 ) -> Form[Batch]:
     """The form of ``evaluation_batches``: single examples, also of packed rows."""
     if rows:
+        from trainer.data.rows import RowForm
+
         return RowForm()
     budgets = find_budgets(sample_sizes(data), unpacked(data.layout), batch_size, token_budget=token_budget)
     return FlatForm(budgets)

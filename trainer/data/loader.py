@@ -7,16 +7,16 @@ from typing import Generic
 
 from bertdata.dataset.reader import OpenedDataset, Shard
 from bertdata.errors import DatasetError
-from trainer.data.bins import UpdateShape, bin_order
+from trainer.data.at_load import MaskedAtLoad, Packing
+from trainer.data.batches import Prepare
 from trainer.data.compact import GatheredExamples, expand_rows, gather
 from trainer.data.deal import Deal
 from trainer.data.decoder import Decoder
-from trainer.data.dynamic_masks import DynamicMasks, UnmaskedData
-from trainer.data.forms import Form, Made, Prepare
-from trainer.data.load_packing import LoadPacking, PackedShares
+from trainer.data.forms import Form, Made
 from trainer.data.order import Order, Position
 from trainer.data.prefetcher import Prefetcher
-from trainer.data.shares import DealtShares, Share, Shares
+from trainer.data.shares import DealtShares, RowOrder, Share, Shares
+from trainer.registry import find
 
 _ROWS_AT_ONCE = 1024  # small updates are gathered several at a time: a NumPy call costs a microsecond
 _PREFETCHED_UPDATES = 2
@@ -42,7 +42,8 @@ class Loader(Generic[Made]):
     lengths they are all open files; of many workers, those of a group of micro-batches. The next file of a
     queue is decoded when about a quarter of the current one is left, so memory holds up to twice as many.
 
-    packing: rows are packed at load (``trainer.data.load_packing``), and each worker decodes all open files.
+    packing: rows are packed at load (``trainer.extensions.loading.load_packing``), and each worker decodes
+    all open files.
     Where masks are drawn at load, their rate is that of the update, the first of which is ``first_update``.
     ``prepare`` gets the batches in the thread, rows many micro-batches at once; it may pin their memory.
     """
@@ -60,7 +61,7 @@ class Loader(Generic[Made]):
         open_files: int = 8,
         position: tuple[int, ...] = (0, 0),
         first_update: int = 0,
-        packing: LoadPacking | None = None,
+        packing: Packing | None = None,
         bins: int | None = None,
         prepare: Prepare = lambda batch: batch,
         warn: Callable[[str], None] = lambda message: None,
@@ -77,8 +78,8 @@ class Loader(Generic[Made]):
         self._data, self._form, self._prepare = data, form, prepare
         self._batch_size, self._accumulation = batch_size, accumulation
         self._masks = (
-            DynamicMasks(data, update_rows=accumulation * batch_size, first_update=first_update)
-            if isinstance(data, UnmaskedData)
+            data.masks(update_rows=accumulation * batch_size, first_update=first_update)
+            if isinstance(data, MaskedAtLoad)
             else None
         )
         self._layout = data.layout if packing is None else packing.layout(data)
@@ -92,17 +93,21 @@ class Loader(Generic[Made]):
             by_lengths=by_lengths,
         )
         lengths = self._decoder.lengths
-        shape = UpdateShape.of(workers * accumulation, batch_size)
+        update_rows = workers * accumulation * batch_size
         rows_at_once = min(max(_ROWS_AT_ONCE, 2 * open_files), rows // workers)
         ahead = min(open_files, files) * (rows // files) // 4
+        rows_order: RowOrder = order
+        if bins is not None:
+            find_order = find("rows", "from length bins")
+            shape = {"micro_batches": workers * accumulation, "batch_size": batch_size}
+            rows_order = find_order(data, order, start, bins, lengths=lengths, seed=seed, **shape)
         shares: Shares
         if packing is not None:
-            shares = PackedShares(
+            shares = packing.shares(
                 data,
                 order,
-                packing,
                 offsets=deal.offsets.ravel(),
-                update_rows=shape.rows,
+                update_rows=update_rows,
                 lengths=lengths,
                 seed=seed,
                 rows_at_once=rows_at_once,
@@ -110,9 +115,9 @@ class Loader(Generic[Made]):
             )
         else:
             shares = DealtShares(
-                order if bins is None else bin_order(data, order, start, bins, shape, lengths, seed),
+                rows_order,
                 deal,
-                update_rows=shape.rows,
+                update_rows=update_rows,
                 lengths=lengths if by_lengths else None,
                 rows_at_once=rows_at_once,
                 ahead=ahead,

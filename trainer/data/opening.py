@@ -4,19 +4,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from bertdata.dataset.discover import find_datasets
-from bertdata.dataset.masked_data import MaskedData, masked_data
 from bertdata.dataset.reader import OpenedDataset, Split, open_dataset
-from bertdata.dataset.vocabulary import fit_warnings, known_vocabulary
+from bertdata.dataset.vocabulary import fit_warnings
 from bertdata.errors import SettingsError
 from bertdata.examples.bert.batch import BertBatch
-from bertdata.examples.dynamic_masking.masker import make_masker
-from bertdata.records import ShardLayout, Vocabulary
+from bertdata.records import ShardLayout
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
-from trainer.data.dynamic_masks import Masking, UnmaskedData, unmasked_data
-from trainer.data.generated import generated_data
-from trainer.data.mask_rate import MaskRate
+from trainer.data.at_load import MaskedAtLoad
 from trainer.data.paths import split_paths
+from trainer.registry import find
 
 _OBJECTIVE = "bert"
 PADDING_TOKENS = 127  # a model's vocabulary may be rounded up to a multiple of 128
@@ -40,6 +37,8 @@ def open_configured(
             raise SettingsError("masking dynamic needs a dataset: generated examples have no vocabulary")
         layout = ShardLayout(max_seq_length=length or 128, max_predictions_per_seq=masks or 20)
         size = vocabulary_size or ModelConfig().vocab_size
+        from trainer.data.generated import generated_data
+
         return generated_data(layout, vocabulary_size=size, seed=config.data.seed)
     longest = model.get("max_position_embeddings", ModelConfig().max_position_embeddings)
     data = open_for_training(
@@ -55,38 +54,16 @@ def open_configured(
         return data
     if not is_dynamic:
         raise SettingsError(f"{data.name}: its examples have no masks; --masking dynamic draws them")
-    masking = make_masking(config, data, paths)
-    return masked_data(data, masking.masker, seed=masking.seed)
+    masked: OpenedDataset = find("masks", "drawn once")(config, data, paths)
+    return masked
 
 
 def for_training(config: Config, data: OpenedDataset) -> OpenedDataset:
     """The opened training data as the loader takes it: without masks where they are drawn at load."""
     if not config.masking.is_dynamic:
         return data
-    source = data.source if isinstance(data, MaskedData) else data
-    return unmasked_data(source, make_masking(config, source, str(config.data.train_data)))
-
-
-def make_masking(config: Config, data: OpenedDataset, paths: str) -> Masking:
-    """The configured dynamic masks of a dataset; SettingsError where its vocabulary is not at hand."""
-    most = config.data.max_predictions_per_seq or data.layout.max_predictions_per_seq
-    settings = config.masking.settings(most)
-    return Masking(
-        masker=make_masker(_vocabulary(config, data, paths), settings),
-        seed=config.data.seed,
-        rate=MaskRate.of(config.masking, config.schedule.steps),
-    )
-
-
-def _vocabulary(config: Config, data: OpenedDataset, paths: str) -> Vocabulary:
-    """The given vocabulary, else the copy beside the data."""
-    dataset = find_datasets(split_paths(paths)[0])[0]
-    vocabulary = known_vocabulary(config.masking.vocab, dataset)
-    if vocabulary is None:
-        raise SettingsError(
-            f"{data.name}: masking dynamic needs its vocabulary, which is not beside the data; give --vocab"
-        )
-    return vocabulary
+    unmasked: OpenedDataset = find("masks", "dynamic")(config, data)
+    return unmasked
 
 
 def has_masks(data: OpenedDataset) -> bool:
@@ -108,7 +85,7 @@ def describe_phase(config: Config, data: OpenedDataset, held_out: OpenedDataset 
     )
     if (rows := sum(shard.rows or 0 for shard in data.shards)) and layout.packing is not None:
         line += f" in {rows} packed rows (layout {layout.packing})"
-    if isinstance(data, UnmaskedData):
+    if isinstance(data, MaskedAtLoad):
         line += ", masked anew in each epoch"
     line += left_out_words(data, "test")
     if held_out is None:

@@ -1,13 +1,72 @@
-"""Row batches from gathered examples: each example padded to S ids and P masked slots."""
+"""Row batches, for devices that need rows: each example padded to S ids and P masked slots."""
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 
 from bertdata.examples.columns import Array
-from trainer.data.batches import RowBatch
+from trainer.data.batches import Prepare, RowBatch
 from trainer.data.compact import GatheredExamples
+from trainer.registry import find
+
+WIDTH_STEP = 8  # tokens, as matrix units and LDDL's loader have it
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RowForm:
+    """Rows of S ids, for devices that need rows; one example with P masked slots each, or a pack of several.
+
+    slots: masked slots of a packed row; None: the rows are not packed. width_step: rows are padded to the
+    longest of the micro-batch, rounded up to a multiple of this; None: to S.
+    """
+
+    slots: int | None = None
+    width_step: int | None = None
+
+    def batches(self, gathered: GatheredExamples, size: int, prepare: Prepare) -> Iterator[RowBatch]:
+        """The gathered examples, ``size`` rows to a batch; prepared all at once."""
+        if self.width_step is not None:
+            for start in range(0, max(gathered.rows, 1), size):
+                own = gathered.cut(start, start + size)
+                yield prepare(pad_rows(own.narrowed(self._width(own)), size))
+            return
+        count = max(-(-gathered.rows // size), 1) * size
+        batch = prepare(_make_rows(gathered, count, self.slots))
+        for start in range(0, count, size):
+            yield batch.cut(start, min(start + size, count))
+
+    def blanks(self) -> Iterator[RowBatch]:
+        return iter(())
+
+    @property
+    def has_lengths(self) -> bool:
+        return self.width_step is not None
+
+    def describe(self) -> str:
+        if self.width_step is not None:
+            return f"rows padded to the longest of a micro-batch, to a multiple of {self.width_step} tokens"
+        return "padded rows" if self.slots is None else f"packed rows with {self.slots} masked slots"
+
+    def _width(self, gathered: GatheredExamples) -> int:
+        assert self.width_step is not None
+        longest = int(gathered.lengths.max(initial=1))
+        return min(-(-longest // self.width_step) * self.width_step, gathered.layout.max_seq_length)
+
+
+def width_step(longest: int, widths: int | None) -> int:
+    """The step between the widths of rows: the least multiple of 8 that makes at most so many widths."""
+    return WIDTH_STEP if widths is None else -(-longest // (widths * WIDTH_STEP)) * WIDTH_STEP
+
+
+def _make_rows(gathered: GatheredExamples, count: int, slots: int | None) -> RowBatch:
+    """``count`` rows; slots: masked slots of a row of several examples, None: each row is an example."""
+    if slots is None:
+        return pad_rows(gathered, count)
+    packed: RowBatch = find("rows", "of packs")(gathered, count, slots)
+    return packed
 
 
 def pad_rows(gathered: GatheredExamples, count: int) -> RowBatch:

@@ -10,9 +10,7 @@ from bertdata.examples.bert.batch import BertBatch
 from bertdata.examples.columns import Array, lengths
 from bertdata.records import ShardLayout
 from bertdata.shards.packed.layouts import LAYOUTS
-from trainer.data.best_fit import pack_best_fit
-from trainer.data.dynamic_masks import UnmaskedData
-from trainer.data.load_packing import LoadPacking
+from trainer.data.at_load import MaskedAtLoad, Packing
 
 _EXAMPLES = 4096
 _LENGTHS = 1 << 17
@@ -47,7 +45,7 @@ def sample_sizes(data: OpenedDataset) -> ExampleSizes:
     return replace(found, lengths=_spread_lengths(data)) if data.has_lengths else found
 
 
-def sample_row_sizes(data: OpenedDataset, packing: LoadPacking | None = None) -> ExampleSizes:
+def sample_row_sizes(data: OpenedDataset, packing: Packing | None = None) -> ExampleSizes:
     """The sizes of a sample of the rows of the training: examples, packed rows, or rows packed at load."""
     if data.layout.packing is not None:
         tokens, masks = _first_examples(data)
@@ -59,20 +57,20 @@ def sample_row_sizes(data: OpenedDataset, packing: LoadPacking | None = None) ->
     found = sample_sizes(data)
     if packing is None:
         return found
-    rows = _pack(found.lengths, data.layout, packing)
+    rows = packing.rows_of(found.lengths, data.layout.max_seq_length)
     each = len(rows) / (rows.max() + 1)
     return replace(
         found, lengths=np.bincount(rows, found.lengths), deviation=found.deviation * math.sqrt(each)
     )
 
 
-def examples_per_row(data: OpenedDataset, packing: LoadPacking | None = None) -> float:
+def examples_per_row(data: OpenedDataset, packing: Packing | None = None) -> float:
     """The examples of a row on average; of rows packed at load, those of a sample."""
     if data.layout.packing is not None:
         return data.examples / sum(shard.rows or 0 for shard in data.shards)
     if packing is None:
         return 1.0
-    rows = _pack(sample_sizes(data).lengths, data.layout, packing)
+    rows = packing.rows_of(sample_sizes(data).lengths, data.layout.max_seq_length)
     return len(rows) / int(rows.max() + 1)
 
 
@@ -82,31 +80,21 @@ def mask_slots(data: OpenedDataset, layout: ShardLayout, sizes: ExampleSizes) ->
     Masks that are drawn at load need not fit into the layout's.
     """
     known = LAYOUTS.get(layout.packing or "")
-    room = known.mask_room(layout) if known and not isinstance(data, UnmaskedData) else None
+    room = known.mask_room(layout) if known and not isinstance(data, MaskedAtLoad) else None
     if room is not None:
         return room
     if not sizes.masks_per_token:
         return 0
     mean = sizes.mask_rate * layout.max_seq_length
     by_rate = math.ceil(mean + layout.sequences_per_row / 2) + 1
-    if isinstance(data, UnmaskedData) and data.masking.masker.settings.mask_counts == "drawn":
+    if isinstance(data, MaskedAtLoad) and data.mask_counts_vary:
         by_rate += math.ceil(_DEVIATIONS * math.sqrt(mean))
     return min(layout.sequences_per_row * layout.max_predictions_per_seq, by_rate)
 
 
-def _pack(lengths: Array, layout: ShardLayout, packing: LoadPacking) -> Array:
-    """The row of each of some examples, as windows of them would be packed."""
-    rows, before = list[Array](), 0
-    for start in range(0, len(lengths), packing.window):
-        window = lengths[start : start + packing.window]
-        rows.append(before + pack_best_fit(window, layout.max_seq_length, packing.sequences_per_row))
-        before = int(rows[-1].max()) + 1
-    return np.concatenate(rows)
-
-
 def _first_examples(data: OpenedDataset) -> tuple[Array, Array]:
     """Tokens and masked slots of the first examples, decoded."""
-    if isinstance(data, UnmaskedData):
+    if isinstance(data, MaskedAtLoad):
         data = data.sample()
     tokens, masks, seen = list[Array](), list[Array](), 0
     for batch in (batch for shard in data.shards for batch in data.batches(shard)):

@@ -9,18 +9,18 @@ from torch import Tensor, nn
 from torch.profiler import ProfilerActivity
 
 from bertdata.errors import SettingsError
+from trainer.config.optimisers import Preset
 from trainer.config.settings import Config
 from trainer.data.batches import AnyBatch, Batch
 from trainer.devices.loss_scale import LossScale
-from trainer.devices.programs import LossAndSums, Programs
 from trainer.model.attention import FlatAttention, padded_attention
 from trainer.model.bert import Bert, HeadedBert, host_memory
-from trainer.optim import Preset, build_optimiser, clip_
+from trainer.model.task import RowLosses
+from trainer.optim.clipping import clip_
 from trainer.optim.optimiser import CHUNK
+from trainer.optim.presets import build_optimiser
 
 Result = TypeVar("Result")
-RowLosses = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
-"""From (rows, classes) logits and the label of each row: its loss, and 1.0 where it is guessed right."""
 
 HOST = torch.device("cpu")
 
@@ -139,10 +139,6 @@ class Device:
 
     def check_training(self, workers: int) -> None:
         """SettingsError for settings that this device cannot train with, on so many workers."""
-
-    def programs(self, model: nn.Module, loss_and_sums: LossAndSums, width: int) -> Programs:
-        """The programs of a device that makes whole updates itself; width: the number of sums."""
-        raise AssertionError(f"device {self.name!r} has no programs of its own")
 
     def optimiser(self, preset: Preset, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
         """The optimiser over groups that each hold params, weight_decay and trust."""

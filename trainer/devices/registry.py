@@ -3,7 +3,8 @@
 from trainer.config.settings import Config
 from trainer.devices.choice import choose_device, on_device
 from trainer.devices.device import Device
-from trainer.devices.examine import DEVICES, find_module
+from trainer.devices.examine import find_module
+from trainer.registry import find
 
 
 def find_device(config: Config, local_rank: int = 0) -> Device:
@@ -12,6 +13,6 @@ def find_device(config: Config, local_rank: int = 0) -> Device:
     Its configuration names it, where the given one says "auto". SettingsError where it is not there.
     """
     config = on_device(config, choose_device(config).name)
-    kind = getattr(find_module(config.run.device), DEVICES[config.run.device][1])
-    device: Device = kind(config, local_rank)
+    find_module(config.run.device)  # its error is about the device
+    device: Device = find("device", config.run.device)(config, local_rank)
     return device

@@ -26,10 +26,10 @@ from trainer.model.token_rows import first_rows, masked_rows, positions_of
 class Bert(nn.Module):
     """The encoder: from ids to a vector for each token and one for each sequence.
 
-    It may hold some of the layers only, next to one another (``trainer.model.pieces``). seeds: called with
-    the number of each part before it draws its dropout: 0 the embeddings, 1 the first layer, and after the
-    last one the heads; None: nothing is seeded. recomputes: layers keep their input alone for the backward
-    pass, which computes the rest again.
+    It may hold some of the layers only, next to one another (``trainer.extensions.splitting.pieces``).
+    seeds: called with the number of each part before it draws its dropout: 0 the embeddings, 1 the first
+    layer, and after the last one the heads; None: nothing is seeded. recomputes: layers keep their input
+    alone for the backward pass, which computes the rest again.
     """
 
     def __init__(self, config: ModelConfig) -> None:

@@ -1,20 +1,16 @@
 """Optimisers by name, made of their presets in the configuration."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 from torch import nn
 
 from trainer.config.optimisers import Preset, find_preset
-from trainer.optim.lamb import Lamb
 from trainer.optim.optimiser import Optimiser
-from trainer.optim.sgd import Sgd
+from trainer.registry import find
 
-_KINDS: dict[str, tuple[Callable[..., Optimiser], tuple[str, ...]]] = {
-    "lamb": (Lamb, ("betas", "eps", "debias")),
-    "adamw": (Lamb, ("betas", "eps")),  # PyTorch's AdamW: no group has trust ratios
-    "sgd": (Sgd, ("momentum",)),
-}
+_SETTINGS = {"lamb": ("betas", "eps", "debias"), "adamw": ("betas", "eps"), "sgd": ("momentum",)}
+"""The fields of a preset that its kind of optimiser takes."""
 
 
 def make_optimiser(
@@ -41,5 +37,6 @@ def group_parameters(
 
 def build_optimiser(preset: Preset, groups: list[dict[str, Any]]) -> Optimiser:
     """The preset's optimiser over the groups."""
-    make, names = _KINDS[preset.kind]
-    return make(groups, lr=preset.lr, **{name: getattr(preset, name) for name in names})
+    settings = {name: getattr(preset, name) for name in _SETTINGS[preset.kind]}
+    optimiser: Optimiser = find("optimiser", preset.kind)(groups, lr=preset.lr, **settings)
+    return optimiser

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from bertdata.io import storage
 from trainer.errors import naming_extra
-from trainer.report.columns import Columns
+from trainer.model.task import Columns
 
 
 def read_table(path: Path) -> list[dict[str, str]]:

@@ -11,12 +11,11 @@ from typing import Any
 from bertdata.errors import SettingsError
 from bertdata.io.storage import is_remote, make_directory
 from trainer.config.settings import Config
-from trainer.report.columns import Columns
+from trainer.model.task import Columns
+from trainer.registry import find
 from trainer.report.dllogger import Dllogger
 from trainer.report.log_records import EvaluationRecord, Logger, StepRecord, Values
-from trainer.report.mllog import Mllog
 from trainer.report.pace import Hardware, Pace
-from trainer.report.scalars import TensorBoard, WeightsAndBiases
 from trainer.report.tables import EvaluationResults, Tables
 from trainer.report.terminal import Terminal
 
@@ -159,11 +158,11 @@ def make_reporter(
     folder = Path(output_dir.removeprefix("file://"))
     wanted: list[Logger] = []
     if config.reports.mllog:
-        wanted.append(Mllog(folder / "mllog.txt", columns))
+        wanted.append(find("log", "mllog")(folder / "mllog.txt", columns))
     if config.reports.tensorboard:
-        wanted.append(TensorBoard(folder / "tensorboard", resume_step))
+        wanted.append(find("log", "tensorboard")(folder / "tensorboard", resume_step))
     if config.reports.wandb or config.reports.wandb_offline:
-        wanted.append(WeightsAndBiases(folder, config, resumes=resume_step is not None))
+        wanted.append(find("log", "wandb")(folder, config, resumes=resume_step is not None))
     if not config.reports.no_logs:  # the tables last: drawing their picture may fail
         wanted.append(Dllogger(Path(config.reports.json_summary or folder / "dllogger.json"), clock()))
         wanted += [EvaluationResults(folder), Tables(folder, columns, resume_step)]

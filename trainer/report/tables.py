@@ -7,8 +7,8 @@ from typing import Any
 from bertdata.errors import MissingExtraError
 from bertdata.io import storage
 from bertdata.io.terminal import say_error
+from trainer.model.task import Columns
 from trainer.report import curves
-from trainer.report.columns import Columns
 from trainer.report.log_records import EvaluationRecord, Logger, Values
 
 _BEFORE_METRICS = {"step": "step", "iteration": "step", "epoch": "epoch", "lr": "learning_rate"}

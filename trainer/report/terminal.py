@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from trainer.report.columns import Columns
+from trainer.model.task import Columns
 from trainer.report.log_records import EvaluationRecord, Logger, Values
 
 _BAR_WIDTH = 10

@@ -8,12 +8,10 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from trainer.checkpoint.state import MOMENTS, State, read_tensors, save_checkpoint
+from trainer.checkpoint.writer import CheckpointWriter
 from trainer.errors import CheckpointError
 from trainer.model.bert import HeadedBert
-from trainer.model.checkpoints.filling import fill_model, read_moments
-from trainer.run.checkpoint import MOMENTS, State, read_tensors, save_checkpoint
-from trainer.run.checkpoint_source import open_checkpoint, read_weights_into
-from trainer.run.checkpoint_writer import CheckpointWriter
 from trainer.run.runtime import Runtime
 from trainer.strategies.strategy import Strategy
 
@@ -49,12 +47,17 @@ class WholeTensors:
         self._runtime, self._model, self._strategy = runtime, model, strategy
 
     def read_weights(self, path: str) -> None:
+        from trainer.checkpoint.source import read_weights_into
+
         if not self._runtime.config.run.start_moments:
             self._runtime.share(lambda: read_weights_into(self._model, path))
         else:
             self._read_with_moments(path)
 
     def _read_with_moments(self, path: str) -> None:
+        from trainer.checkpoint.filling import fill_model, read_moments
+        from trainer.checkpoint.source import open_checkpoint
+
         moments: dict[str, Tensor] = {}
 
         def read() -> tuple[list[str], int]:

@@ -5,9 +5,11 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import SettingsError
+from trainer.checkpoint.state import State, new_state
 from trainer.collectives.collective import Collective
 from trainer.config.model import ModelConfig
 from trainer.data.batches import Batch
@@ -20,14 +22,15 @@ from trainer.errors import StopRequested, WorkerLost
 from trainer.report.pace import Hardware
 from trainer.report.reporter import Reporter, make_reporter
 from trainer.report.tables import is_evaluated
-from trainer.run.checkpoint import State, new_state
 from trainer.run.compile_times import CompileTimes
-from trainer.run.divide import divide
-from trainer.run.evaluate import Evaluation, reached
+from trainer.run.division import divide
 from trainer.run.pending_updates import PendingUpdates
 from trainer.run.runtime import Runtime, find_model_config, make_model, profiled
 from trainer.run.start_point import find_start_point, find_start_shape
 from trainer.run.training import Training
+
+if TYPE_CHECKING:
+    from trainer.run.evaluation import Evaluation
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -127,7 +130,7 @@ def make_updates(
     runtime: Runtime,
     training: Training,
     loader: Loader[Batch],
-    evaluation: Evaluation | None,
+    evaluation: "Evaluation | None",
     report: Reporter,
     plan: UpdatePlan,
     count_update: Callable[[], None],
@@ -182,12 +185,12 @@ def make_updates(
     return stopped
 
 
-def evaluate_update(runtime: Runtime, training: Training, evaluation: Evaluation, report: Reporter) -> bool:
+def evaluate_update(runtime: Runtime, training: Training, evaluation: "Evaluation", report: Reporter) -> bool:
     """Evaluate and report the update that was made last; True if the target accuracy is reached."""
     report.begin_evaluation()
     record = evaluation.measure(training.strategy, step=training.state.step, trained=training.state.trained)
     report.evaluation(record)
-    if not reached(runtime, record):
+    if not evaluation.reached(record):
         return False
     runtime.log(f"the target accuracy {runtime.config.run.target_accuracy} is reached")
     return True
@@ -224,11 +227,13 @@ def compile_shapes(runtime: Runtime, training: Training, data: OpenedDataset, pl
     return training
 
 
-def make_evaluation(runtime: Runtime, data: OpenedDataset, shape: ModelConfig) -> Evaluation | None:
+def make_evaluation(runtime: Runtime, data: OpenedDataset, shape: ModelConfig) -> "Evaluation | None":
     """The evaluation on the configured dataset, if there is one; data: the training set."""
     config = runtime.config
     if config.data.eval_data is None:
         return None
+    from trainer.run.evaluation import Evaluation
+
     held_out = runtime.task.open(config, config.data.eval_data, shape.vocab_size, held_out=True)
     return Evaluation.of(runtime, held_out, data)
 

@@ -9,9 +9,9 @@ from bertdata.config.dialects import find_dialect
 from bertdata.errors import DataError, SettingsError, UsageError
 from bertdata.tokens.vocabulary import WordPieceVocabulary
 from bertdata.tokens.wordpiece import WordPieceTokenizer
+from trainer.checkpoint.filling import fill_model
 from trainer.data.single import single_sequence
 from trainer.model.bert import BertForPreTraining, new_model
-from trainer.model.checkpoints.filling import fill_model
 from trainer.run.trained import Trained
 
 MASK = "[MASK]"

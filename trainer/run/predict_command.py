@@ -1,15 +1,15 @@
 """The command line of ``python -m trainer predict``."""
 
 from argparse import Namespace
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from bertdata.cli.common.parser import Parser
 from bertdata.errors import UsageError
-from bertdata.io.terminal import say, say_error
+from bertdata.io.terminal import say
 from trainer.config.finetuning import PRETRAINING
-from trainer.run.task_flags import SQUAD, refuse
+from trainer.registry import find
 from trainer.run.tokenizer_flags import add_tokenizer
-from trainer.tasks.classification.presets import TASKS, find_classification
 
 if TYPE_CHECKING:
     from trainer.run.trained import Trained
@@ -34,13 +34,13 @@ def run(arguments: list[str]) -> None:
     opened = open_trained(
         given.model, vocabulary=given.vocab, train_data=given.train_data, lower_case=given.lower_case
     )
-    given.task = _task(given.task, opened.config.finetuning.task)
-    if given.task == _WORDS:
+    own = opened.config.finetuning.task
+    task = given.task or (_WORDS if own == PRETRAINING else own)
+    if task.lower() == _WORDS:
+        given.task = _WORDS
         _print_words(given, opened)
-    elif given.task == SQUAD:
-        _print_answer(given, opened)
     else:
-        _print_label(given, opened)
+        find("fine-tuned model", "prediction")(given, opened, task)
 
 
 def _parser() -> Parser:
@@ -55,7 +55,7 @@ def _parser() -> Parser:
     parser.add_argument(
         "--task",
         metavar="NAME",
-        help=f"{_WORDS}, {SQUAD}, {', '.join(TASKS)} (default: the run's own; another program's "
+        help=f"{_WORDS}, or a task of finetune by its name (default: the run's own; another program's "
         f"checkpoint: {_WORDS})",
     )
     parser.add_argument(
@@ -73,51 +73,24 @@ def _parser() -> Parser:
     return parser
 
 
-def _task(name: str | None, own: str) -> str:
-    """The named task, else the run's own; words for a model that was not fine-tuned."""
-    if name is None:
-        return _WORDS if own == PRETRAINING else own
-    return name.lower() if name.lower() in (_WORDS, SQUAD) else find_classification(name).name
-
-
 def _print_words(given: Namespace, opened: "Trained") -> None:
     from trainer.run.predict import predict_lines
 
     refuse(given, ("context", "labels"))
     count = 5 if given.num is None else given.num
-    say(*predict_lines(opened, _single(given), count=count, as_json=given.json))
+    say(*predict_lines(opened, single_text(given), count=count, as_json=given.json))
 
 
-def _print_answer(given: Namespace, opened: "Trained") -> None:
-    """Print the answer; an empty line, and a message, where the text holds none."""
-    from trainer.run.answer import THE_TEXT, answer_line, find_context
-
-    refuse(given, ("num", "labels"))
-    question = _single(given)
-    if given.context is None:
-        raise UsageError(
-            f"{given.model}: the task squad answers from a text: give it, or its file, by --context"
-        )
-    context = find_context(given.context)
-    if context.name == THE_TEXT:
-        say_error("trainer: --context names no file: it is taken as the text itself")
-    line = answer_line(opened, question, context, as_json=given.json)
-    say(line)
-    if not line:
-        say_error(f"trainer: {context.name}: holds no answer to the question")
-
-
-def _print_label(given: Namespace, opened: "Trained") -> None:
-    from trainer.run.label import label_line
-
-    refuse(given, ("num", "context"))
-    labels = given.labels.split(",") if given.labels else None
-    say(label_line(opened, given.task, given.text, labels=labels, as_json=given.json))
-
-
-def _single(given: Namespace) -> str:
+def single_text(given: Namespace) -> str:
     """The text of a task that takes only one."""
     if len(given.text) > 1:
         raise UsageError(f"the task {given.task} takes one text, found {len(given.text)}; put it into quotes")
     text: str = given.text[0]
     return text
+
+
+def refuse(given: Namespace, names: Iterable[str]) -> None:
+    """UsageError for a flag that the task does not have."""
+    for name in names:
+        if getattr(given, name, None) not in (None, False):
+            raise UsageError(f"--{name.replace('_', '-')}: the task {given.task} has no such setting")

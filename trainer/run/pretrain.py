@@ -18,8 +18,6 @@ from trainer.data.opening import data_warnings, describe_phase, for_training
 from trainer.data.sizes import examples_per_row
 from trainer.devices.choice import on_device
 from trainer.devices.registry import find_device
-from trainer.run.evaluate import evaluate
-from trainer.run.evaluation_warnings import warnings_of_training
 from trainer.run.path_check import require_paths
 from trainer.run.phase import count_calls, train_phase
 from trainer.run.runtime import Runtime, begin
@@ -37,6 +35,8 @@ def pretrain(phases: Sequence[Config]) -> None:
     if (task := phases[0].finetuning.task) != PRETRAINING:
         raise SettingsError(f"task is {task}: that is learned by python -m trainer finetune")
     if not phases[0].run.do_train:
+        from trainer.run.evaluate import evaluate
+
         return evaluate(phases[-1])
     require_paths(phases)
     runtime = begin(phases[0])
@@ -88,7 +88,7 @@ def train_phases(runtime: Runtime, phases: Sequence[Config]) -> None:
     warnings = list[str]()
     if runtime.workers.rank == 0:
         for config in phases:
-            warnings += [*data_warnings(config), *warnings_of_training(config)]
+            warnings += [*data_warnings(config), *_evaluation_warnings(config)]
         for warning in dict.fromkeys(warnings):
             runtime.log(f"warning: {warning}")
     about = list[str]()
@@ -117,3 +117,12 @@ def train_phases(runtime: Runtime, phases: Sequence[Config]) -> None:
         training = train_phase(runtime, data)
         if not training.is_over:
             break
+
+
+def _evaluation_warnings(config: Config) -> list[str]:
+    """Warnings about the evaluation data, if there are any."""
+    if config.data.eval_data is None:
+        return []
+    from trainer.run.evaluation_warnings import warnings_of_training
+
+    return warnings_of_training(config)

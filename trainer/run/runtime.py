@@ -15,20 +15,20 @@ from trainer.collectives.launchers import find_local_rank, find_rank
 from trainer.collectives.registry import find_collective
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
+from trainer.data.at_load import Packing
 from trainer.data.batches import Batch
-from trainer.data.bins import check_bins
 from trainer.data.forms import Form, make_evaluation_form, make_form
-from trainer.data.load_packing import LoadPacking
 from trainer.devices.choice import Choice, choose_device, on_device
 from trainer.devices.device import Device
 from trainer.devices.registry import find_device
 from trainer.errors import ReportedError
 from trainer.model.bert import HeadedBert
+from trainer.model.task import Task
+from trainer.model.tasks import find_task
+from trainer.registry import find
 from trainer.strategies.division import Division, whole
-from trainer.strategies.registry import build_model
+from trainer.strategies.kinds import build_model
 from trainer.strategies.strategy import Worker
-from trainer.tasks.registry import find_task
-from trainer.tasks.task import Task
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -63,19 +63,21 @@ class Runtime:
             return self.task.new_model(shape)
 
     @property
-    def packing(self) -> LoadPacking | None:
+    def packing(self) -> Packing | None:
         """The configured packing at load."""
         keys = self.config.data
         if not keys.pack_on_load:
             return None
-        return LoadPacking(window=keys.pack_window, sequences_per_row=keys.sequences_per_row)
+        make = find("rows", "packed at load")
+        packing: Packing = make(window=keys.pack_window, sequences_per_row=keys.sequences_per_row)
+        return packing
 
     def check_rows(self, data: OpenedDataset) -> None:
         """SettingsError where packing at load is configured and the training data are packed already."""
         if self.packing is not None:
             self.packing.layout(data)
         if self.config.data.bins is not None:
-            check_bins(data)
+            find("rows", "fit for length bins")(data)
             if self.device.strategy == "whole_updates":
                 raise SettingsError(f"bins make rows of several widths; device {self.device.name} takes one")
 
@@ -117,7 +119,7 @@ class Runtime:
     def changed(self, config: Config) -> "Runtime":
         """The runtime with another configuration, and its task."""
         config = on_device(config, self.device.name)
-        return replace(self, config=config, task=find_task(config, self.device))
+        return replace(self, config=config, task=find_task(config, self.device.row_losses))
 
     def log(self, message: str) -> None:
         """One line on standard error, from rank 0."""
@@ -166,7 +168,7 @@ def connect(config: Config) -> Runtime:
     if rank == 0 and size > 1:
         say_error(f"trainer: connecting {size} workers")
     workers = find_collective(config.run.collective, device)
-    task = find_task(config, device)
+    task = find_task(config, device.row_losses)
     runtime = Runtime(config=config, device=device, workers=workers, division=whole(workers), task=task)
     if (wanted := config.run.world_size or workers.size) != workers.size:
         found = f"world_size is {wanted}, found {workers.size}"

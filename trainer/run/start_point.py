@@ -3,11 +3,9 @@
 from typing import Any
 
 from bertdata.errors import DatasetError, MissingInputError, SettingsError
+from trainer.checkpoint.state import State, choose_checkpoint, find_checkpoints, read_state
 from trainer.config.settings import Config
-from trainer.run.checkpoint import State, choose_checkpoint, find_checkpoints, read_state
-from trainer.run.checkpoint_source import open_checkpoint
 from trainer.run.path_check import find_used, in_use
-from trainer.run.resume_check import check_fits, check_position
 
 
 def find_start_point(config: Config, fresh: State) -> tuple[str, str]:
@@ -24,6 +22,8 @@ def find_start_point(config: Config, fresh: State) -> tuple[str, str]:
         path = choose_checkpoint(output_dir, config.run.resume_step)
         state = read_state(path)
         if state.phase == fresh.phase:
+            from trainer.checkpoint.resume_check import check_fits, check_position
+
             check_fits(path, state, fresh, "data", "order", "seed", "open_files", "optimiser")
             check_position(path, state, config)
             return "resumed", str(path)
@@ -37,6 +37,8 @@ def find_start_point(config: Config, fresh: State) -> tuple[str, str]:
         state = read_state(path)
         if state.phase != 1:
             raise DatasetError(f"{path}: is in use: phase 2 has begun; give --resume to continue it")
+        from trainer.checkpoint.resume_check import check_fits
+
         check_fits(path, state, fresh, "optimiser")
         return "phase 2", str(path)
     follows = bool(config.run.phase2 and there) and read_state(there[max(there)]).phase == 1
@@ -61,6 +63,8 @@ def find_start_shape(config: Config) -> dict[str, Any] | None:
         return last.model if began_elsewhere else None
     if run.start_from_ckpt is None:
         return None
+    from trainer.checkpoint.source import open_checkpoint
+
     found = open_checkpoint(run.start_from_ckpt, with_moments=False).config
     return found.as_json() if found else None
 

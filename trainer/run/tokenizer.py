@@ -10,11 +10,11 @@ from bertdata.io.assets import find_vocabulary
 from bertdata.records import Vocabulary
 from bertdata.tokens.fit import casing_warnings
 from bertdata.tokens.load import load_vocabulary
+from trainer.checkpoint.source import OURS
+from trainer.checkpoint.state import read_state
+from trainer.checkpoint.stored import Checkpoint
 from trainer.config.model import ModelConfig
 from trainer.data.opening import PADDING_TOKENS
-from trainer.model.checkpoints.checkpoint import Checkpoint
-from trainer.run.checkpoint import read_state
-from trainer.run.checkpoint_source import OURS
 from trainer.run.kept_tokenizer import CASING, VOCABULARY, casing_of, find_training_data, run_of
 
 _DIALECT = "google"

@@ -5,13 +5,13 @@ from pathlib import Path
 
 from bertdata.errors import MissingInputError, SettingsError
 from bertdata.tokens.vocabulary import WordPieceVocabulary
+from trainer.checkpoint.source import OURS, is_checkpoint, open_checkpoint
+from trainer.checkpoint.state import STATE, read_state
+from trainer.checkpoint.stored import Checkpoint
 from trainer.config.model import ModelConfig
 from trainer.config.schema import section_keys
 from trainer.config.settings import Config
 from trainer.errors import CheckpointError
-from trainer.model.checkpoints.checkpoint import Checkpoint
-from trainer.run.checkpoint import STATE, read_state
-from trainer.run.checkpoint_source import OURS, is_checkpoint, open_checkpoint
 from trainer.run.tokenizer import find_tokenizer
 
 

@@ -8,21 +8,20 @@ from torch import Tensor
 
 from bertdata.errors import BertDataError, StorageError
 from bertdata.io.terminal import say_error
+from trainer.checkpoint.state import State, clean_up, find_checkpoints, read_state
+from trainer.checkpoint.writer import CheckpointWriter
 from trainer.config.model import ModelConfig
 from trainer.data.batches import Batch
 from trainer.data.loader import Update
 from trainer.data.order import Position
 from trainer.errors import NotFiniteError, WorkerLost
 from trainer.model.bert import HeadedBert
-from trainer.run.checkpoint import State, clean_up, find_checkpoints, read_state
-from trainer.run.checkpoint_writer import CheckpointWriter
+from trainer.registry import find
 from trainer.run.kept_tokenizer import keep_tokenizer
 from trainer.run.model_tensors import ModelTensors, WholeTensors
-from trainer.run.resume_check import changed_settings
 from trainer.run.runtime import Runtime
-from trainer.run.split_tensors import SplitTensors
-from trainer.strategies.registry import find_strategy
-from trainer.strategies.strategy import SplitStrategy, Strategy
+from trainer.strategies.kinds import find_strategy
+from trainer.strategies.strategy import Strategy
 
 _LOST_SECONDS = 3.0  # for a save after a worker was lost: the launcher will soon end this one
 
@@ -65,6 +64,8 @@ class Training:
         elif kind != "new":
             saved = State(**runtime.share(lambda: asdict(read_state(Path(path)))))
             if kind == "resumed":
+                from trainer.checkpoint.resume_check import changed_settings
+
                 self.state = replace(saved, position=Position(*saved.position), config=self._config.as_json())
                 self.strategy.scale.load_state_dict(saved.loss_scale)
                 number = saved.number
@@ -159,6 +160,7 @@ class Training:
 
 def find_tensors(runtime: Runtime, model: HeadedBert, strategy: Strategy) -> ModelTensors:
     """The tensors of the training, as the strategy divides them."""
-    if isinstance(strategy, SplitStrategy):
-        return SplitTensors(runtime, model.config, strategy)
+    if runtime.division.is_split:
+        tensors: ModelTensors = find("split model", "tensors")(runtime, model.config, strategy)
+        return tensors
     return WholeTensors(runtime, model, strategy)

@@ -1,9 +1,30 @@
 """The place of a worker among all: its stage of the model and its copy of that stage."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from trainer.collectives.collective import Collective
-from trainer.strategies.split.plan import Plan
+
+
+class StagePlan(Protocol):
+    """A stage of a plan: whether its layers compute their activations again, and its weights are divided."""
+
+    @property
+    def recomputes(self) -> bool: ...
+
+    @property
+    def sharded(self) -> bool: ...
+
+
+class SplitPlan(Protocol):
+    """A plan as the core sees it: its strategy, and its stages in order."""
+
+    @property
+    def strategy(self) -> str: ...
+
+    @property
+    def stages(self) -> Sequence[StagePlan]: ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -17,7 +38,7 @@ class Division:
     rank: int
     copies: int
     stages: int = 1
-    plan: Plan | None = None
+    plan: SplitPlan | None = None
 
     @property
     def stage(self) -> int:
@@ -46,8 +67,3 @@ class Division:
 def whole(workers: Collective) -> Division:
     """The division of a model that each worker has as a whole."""
     return Division(rank=workers.rank, copies=workers.size)
-
-
-def by_plan(workers: Collective, plan: Plan) -> Division:
-    """The division of a plan for so many workers."""
-    return Division(rank=workers.rank, copies=plan.copies, stages=len(plan.stages), plan=plan)

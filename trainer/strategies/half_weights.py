@@ -8,8 +8,8 @@ from torch.func import functional_call
 
 from trainer.data.batches import Batch
 from trainer.devices.device import HALVES
+from trainer.model.task import Outcome
 from trainer.strategies.strategy import Learner, Worker
-from trainer.tasks.task import Outcome
 
 
 class HalfWeights:

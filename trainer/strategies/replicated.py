@@ -2,22 +2,26 @@
 
 from collections.abc import Sequence
 from contextlib import nullcontext
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from trainer.collectives.collective import force_weight_sync
+from trainer.config.optimisers import find_preset
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
 from trainer.errors import StopRequested
-from trainer.optim import find_preset, group_parameters
+from trainer.optim.presets import group_parameters
 from trainer.strategies.dropout import seed_micro_batch
-from trainer.strategies.gradient_buckets import GradientBuckets
 from trainer.strategies.half_weights import make_half_weights
 from trainer.strategies.optimiser import make_scale, optimiser_settings
 from trainer.strategies.reduction import loss_divisor
 from trainer.strategies.step import make_step
 from trainer.strategies.strategy import Inference, Learner, Strategy, UpdateNumber, Worker, loss_and_sums
+
+if TYPE_CHECKING:
+    from trainer.strategies.gradient_buckets import GradientBuckets
 
 
 class Replicated(Strategy):
@@ -40,11 +44,13 @@ class Replicated(Strategy):
         self._step = make_step(config, worker.device, self.optimiser, self.scale)
         self._weights: list[Tensor] = [weight for weight in model.parameters() if weight.requires_grad]
         self._sum_type = sum_type(config)
-        self._buckets: GradientBuckets | None = None
-        if averages_in_backward(worker):
-            megabytes = worker.device.bucket_mb
-            leaves = self._half_weights.leaves(self._weights) if self._half_weights else None
-            self._buckets = GradientBuckets(self._weights, worker.workers, megabytes, self._sum_type, leaves)
+        self._buckets = self._make_buckets() if averages_in_backward(worker) else None
+
+    def _make_buckets(self) -> "GradientBuckets":
+        from trainer.strategies.gradient_buckets import GradientBuckets
+
+        leaves = self._half_weights.leaves(self._weights) if self._half_weights else None
+        return GradientBuckets(self._weights, self._workers, self._device.bucket_mb, self._sum_type, leaves)
 
     @property
     def applied(self) -> int:

@@ -15,7 +15,8 @@ from trainer.config.settings import Config
 from trainer.devices.device import Device
 from trainer.devices.loss_scale import LossScale
 from trainer.errors import NotFiniteError
-from trainer.optim import Norms, Numbers, Optimiser, Rule, Tensors
+from trainer.optim.norms import Norms
+from trainer.optim.optimiser import Numbers, Optimiser, Rule, Tensors
 
 MOST_IN_A_ROW = 20
 """Updates that may be skipped in a row without a loss scale, which could end such a row."""

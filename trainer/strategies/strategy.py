@@ -15,10 +15,8 @@ from trainer.data.batches import Batch
 from trainer.devices.device import Device
 from trainer.devices.loss_scale import LossScale
 from trainer.model.bert import HeadedBert
+from trainer.model.task import Outcome, Task
 from trainer.strategies.division import Division
-from trainer.strategies.parts import Part
-from trainer.strategies.step import Step
-from trainer.tasks.task import Outcome, Task
 
 
 class UpdateNumber(NamedTuple):
@@ -90,10 +88,6 @@ class Inference:
             yield measure
         model.train()
 
-    def weight_parts(self) -> Sequence[Part]:
-        """The weights that this worker holds, of a model that none has as a whole."""
-        raise AssertionError("the worker has the whole model")
-
     def release(self) -> None:
         """Free the device for the next phase."""
 
@@ -154,41 +148,6 @@ class Strategy(ABC):
     def release(self) -> None:
         """Free the device for the next phase; no update may follow."""
         self.inference.release()
-
-
-class SplitStrategy(Strategy):
-    """A strategy for a model that no worker has as a whole."""
-
-    _step: Step
-
-    @property
-    def applied(self) -> int:
-        return self._step.applied
-
-    def read_skipped(self) -> int:
-        return self._step.read_skipped()
-
-    @property
-    def gradient_norm(self) -> Tensor | None:
-        return self._step.gradient_norm
-
-    @abstractmethod
-    def weight_parts(self) -> Sequence[Part]:
-        """The weights that this worker holds, in the order of the model."""
-
-    @abstractmethod
-    def moment_parts(self) -> Sequence[Part]:
-        """The optimiser's tensors that this worker holds; zeros before the first update."""
-
-    @abstractmethod
-    def set_applied(self, applied: int) -> None:
-        """Set the count of updates that changed the weights, of the phase and of the optimiser."""
-
-    def moments(self) -> dict[str, Tensor]:
-        raise AssertionError("no worker has all moments of a split model")
-
-    def load_moments(self, moments: dict[str, Tensor], applied: int) -> None:
-        raise AssertionError("no worker has all moments of a split model")
 
 
 def loss_and_sums(outcome: Outcome) -> Tensor:

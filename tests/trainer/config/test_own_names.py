@@ -10,7 +10,7 @@ import pytest
 from tests.support.configurations import CONFIGS, config_file, refusal
 from tests.support.paths import ROOT
 from trainer.config.flags import make_config
-from trainer.like.registry import find_program, programs_with
+from trainer.extensions.like.registry import find_program, programs_with
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_a_command_of_its_own_loads_no_other_programs_table():
     program = (
         "import sys; from trainer.__main__ import main; "
         "main(['pretrain', '--print-config']); "
-        "sys.exit(any(name.startswith('trainer.like') or name == 'torch' for name in sys.modules))"
+        "sys.exit(any(name.startswith('trainer.extensions.like') or name == 'torch' for name in sys.modules))"
     )
     found = subprocess.run(
         [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False

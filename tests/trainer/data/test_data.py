@@ -33,14 +33,14 @@ from tests.support.plain_objective import NAME as PLAIN
 from trainer.config.settings import Config
 from trainer.data.batches import RowBatch
 from trainer.data.evaluation import evaluation_batches
-from trainer.data.forms import RowForm
 from trainer.data.generated import GeneratedData, generated_data
 from trainer.data.loader import Loader
 from trainer.data.opening import describe_phase, for_training, open_for_training
 from trainer.data.order import Order, Position, numbers
 from trainer.data.paths import split_paths
 from trainer.data.prefetcher import Prefetcher
-from trainer.tasks.pretraining import Pretraining
+from trainer.data.rows import RowForm
+from trainer.model.pretraining import Pretraining
 
 LENGTH, PREDICTIONS = 64, 10
 CONTAINERS = ("tfrecord", "hdf5", "parquet")

@@ -9,9 +9,9 @@ from bertdata.dataset.reader import OpenedDataset
 from bertdata.records import ShardLayout
 from trainer.data.batches import RowBatch
 from trainer.data.deal import Deal, deal_evenly, group_size
-from trainer.data.forms import RowForm
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
+from trainer.data.rows import RowForm
 
 REAL = ShardLayout(max_seq_length=512, max_predictions_per_seq=80)
 SMALL = ShardLayout(max_seq_length=24, max_predictions_per_seq=3)

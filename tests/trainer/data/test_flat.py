@@ -17,10 +17,10 @@ from trainer.data.budgets import Budgets, find_budgets
 from trainer.data.compact import CompactExamples, GatheredExamples, gather
 from trainer.data.evaluation import evaluation_batches
 from trainer.data.flat import flatten
-from trainer.data.forms import FlatForm, RowForm, make_form
+from trainer.data.forms import FlatForm, make_form
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
-from trainer.data.rows import pad_rows
+from trainer.data.rows import RowForm, pad_rows
 from trainer.data.sizes import example_sizes
 
 S, P = 12, 3

@@ -11,8 +11,9 @@ from bertdata.dataset.reader import OpenedDataset, open_dataset
 from bertdata.examples.columns import lengths
 from bertdata.records import ShardLayout
 from tests.support.commands import SMALL
-from trainer.data.forms import FlatForm, RowForm, make_form
+from trainer.data.forms import FlatForm, make_form
 from trainer.data.generated import generated_data
+from trainer.data.rows import RowForm
 from trainer.data.sizes import example_sizes, sample_sizes
 
 LAYOUT = ShardLayout(max_seq_length=128, max_predictions_per_seq=20)

@@ -15,7 +15,7 @@ from trainer.devices.availability import Availability
 from trainer.devices.choice import ACCELERATORS, choose_device
 from trainer.devices.examine import DEVICES
 from trainer.devices.registry import find_device
-from trainer.run.split.command import run as split
+from trainer.extensions.splitting.show.command import run as split
 
 
 @pytest.fixture
@@ -100,7 +100,7 @@ def test_packages_that_fail_hide_no_other_accelerator(monkeypatch):
 
 
 def test_the_processor_in_place_of_a_tpu_is_not_chosen(monkeypatch):
-    xla = pytest.importorskip("trainer.devices.xla")
+    xla = pytest.importorskip("trainer.extensions.vendors.xla")
     there = Availability("xla", True, "TPU")
     monkeypatch.setattr(xla, "examine", lambda: there)
     monkeypatch.setenv("PJRT_DEVICE", "TPU")

@@ -17,17 +17,17 @@ from bertdata.records import ShardLayout
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import RowBatch
-from trainer.data.forms import RowForm
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
+from trainer.data.rows import RowForm
 from trainer.devices.cuda import _NAMES, Cuda
 from trainer.devices.cuda_attention import KERNELS
 from trainer.devices.cuda_losses import cross_entropy
 from trainer.devices.device import Device
+from trainer.extensions.splitting.plan.fit import can_split
 from trainer.model.bert import BertForPreTraining
-from trainer.strategies.split.fit import can_split
-from trainer.tasks.pretraining import Pretraining, pretraining_loss
-from trainer.tasks.task import Outcome
+from trainer.model.pretraining import Pretraining, pretraining_loss
+from trainer.model.task import Outcome
 
 SHAPE = ModelConfig(
     vocab_size=100,

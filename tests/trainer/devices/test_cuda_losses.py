@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from trainer.devices import cuda_losses
-from trainer.tasks import losses
+from trainer.model import losses
 
 TOLERANCE = {torch.float32: 1e-6, torch.bfloat16: 8e-3}
 

@@ -1,19 +1,20 @@
 """The devices of this machine, and the loss scale's bounds."""
 
 import dataclasses
-import importlib
 
 import pytest
 import torch
 
 from bertdata.errors import SettingsError
+from trainer import registry
 from trainer.collectives.launchers import find_local_rank
 from trainer.config.settings import Config
 from trainer.data.batches import RowBatch
-from trainer.devices import examine, loss_scale
+from trainer.devices import loss_scale
 from trainer.devices.examine import DEVICES, examine_device
 from trainer.devices.loss_scale import LossScale
 from trainer.devices.registry import find_device
+from trainer.registry import find
 
 FINE, OVERFLOW = torch.tensor(False), torch.tensor(True)
 BOUNDS = {"initial": 2.0**16, "floor": 1.0, "ceiling": 2.0**24}
@@ -34,8 +35,7 @@ FACTS = ["name", "process_group", "bucket_mb", "needs_rows"]
 
 @pytest.mark.parametrize("name", DEVICES)
 def test_every_device_offers_the_whole_protocol(name):
-    module, kind_name = DEVICES[name]
-    kind = getattr(importlib.import_module(f"trainer.devices.{module}"), kind_name)
+    kind = find("device", name)
     assert all(hasattr(kind, member) for member in PROTOCOL + FACTS)
     assert kind.name == name
 
@@ -55,7 +55,7 @@ def test_a_device_that_this_torch_is_too_old_for_is_refused_in_one_line(monkeypa
     def older(name: str) -> None:
         raise error
 
-    monkeypatch.setattr(examine, "import_module", older)
+    monkeypatch.setattr(registry, "import_module", older)
     with pytest.raises(SettingsError, match=f"'cuda' needs a part that torch .* lacks .{error}.; install a"):
         find_device(Config.of(device="cuda"), find_local_rank())
     assert not examine_device("cuda").there

@@ -1,6 +1,5 @@
 """The report of doctor, on this machine and on pretended ones."""
 
-import importlib
 import json
 import os
 import re
@@ -20,6 +19,7 @@ from trainer.collectives.examine import examine_launchers
 from trainer.devices.availability import Availability
 from trainer.devices.choice import Choice
 from trainer.devices.examine import DEVICES, examine_device
+from trainer.registry import find_module
 from trainer.run import doctor
 
 
@@ -57,7 +57,7 @@ def test_the_table_tells_of_devices_launchers_logs_and_machine_in_80_columns(tra
 
 def test_json_says_the_same(trainer):
     found = json.loads(trainer("doctor", "--json").out)
-    assert [one["name"] for one in found["device"]] == list(DEVICES)
+    assert [one["name"] for one in found["device"]] == [*DEVICES]
     assert found["device"][0]["there"] is True
     assert (found["default"], found["best"]) == ("auto", "cpu")
     for group in ("device", "launcher", "log", "machine"):
@@ -101,7 +101,7 @@ def test_one_device_alone(trainer, monkeypatch):
 
 @pytest.mark.parametrize("name", DEVICES)
 def test_every_device_can_be_examined(name):
-    finding = importlib.import_module(f"trainer.devices.{DEVICES[name][0]}").examine()
+    finding = find_module("device", name).examine()
     assert finding.name == name
     assert finding.found
     assert finding.there or finding.missing

@@ -3,7 +3,7 @@
 import pytest
 
 from trainer.devices.peaks import find_peak
-from trainer.strategies.split.rates import SHEETS
+from trainer.extensions.splitting.plan.rates import SHEETS
 
 
 @pytest.mark.parametrize(

@@ -21,14 +21,15 @@ from tests.support.flat import flatten
 from trainer.config.model import ModelConfig, ModelSection
 from trainer.data.batches import RowBatch
 from trainer.devices.cpu_attention import cpu_attention
+from trainer.extensions.formats.config_file import read_config
+from trainer.extensions.formats.huggingface import export_model
+from trainer.extensions.formats.kinds import import_weights
 from trainer.model.activations import ACTIVATIONS
 from trainer.model.attention import padded_attention
 from trainer.model.bert import BertForPreTraining, new_model
-from trainer.model.checkpoints.config_file import read_config
-from trainer.model.checkpoints.filling import export_model, import_weights
 from trainer.model.layers import SelfAttention
-from trainer.tasks.losses import cross_entropy
-from trainer.tasks.pretraining import pretraining_loss
+from trainer.model.losses import cross_entropy
+from trainer.model.pretraining import pretraining_loss
 
 SMALL = {
     "vocab_size": 99,

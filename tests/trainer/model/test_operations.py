@@ -15,7 +15,7 @@ from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
 from trainer.model.bert import BertForPreTraining
 from trainer.model.operations import PASSES, count, forward_operations, lengths_of
-from trainer.tasks.pretraining import Pretraining
+from trainer.model.pretraining import Pretraining
 
 SHAPE = ModelConfig(
     vocab_size=50, hidden_size=8, num_hidden_layers=3, num_attention_heads=2, intermediate_size=16

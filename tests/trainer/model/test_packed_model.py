@@ -15,12 +15,12 @@ from trainer.data.batches import Batch, FlatBatch, RowBatch
 from trainer.data.evaluation import evaluation_batches
 from trainer.data.forms import make_evaluation_form, make_form
 from trainer.data.generated import generated_data
-from trainer.data.load_packing import LoadPacking
 from trainer.data.loader import Loader
 from trainer.devices.cpu_attention import cpu_attention
+from trainer.extensions.formats.kinds import import_weights
+from trainer.extensions.loading.load_packing import LoadPacking
 from trainer.model.bert import BertForPreTraining
-from trainer.model.checkpoints.filling import import_weights
-from trainer.tasks.pretraining import pretraining_loss
+from trainer.model.pretraining import pretraining_loss
 
 
 @pytest.fixture(scope="module")

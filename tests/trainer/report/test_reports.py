@@ -17,13 +17,14 @@ from bertdata.errors import MissingExtraError, MissingInputError, SettingsError,
 from tests.support.fork_server import forking_python
 from tests.support.paths import ROOT
 from trainer.config.settings import Config
+from trainer.extensions.loggers import mllog, scalars
+from trainer.model.pretraining import Pretraining, PretrainingEvaluation
 from trainer.report import reporter as reporter_module
 from trainer.report.curves import draw_curves
 from trainer.report.log_records import EvaluationRecord, Logger, StepRecord, Values
 from trainer.report.pace import Hardware
 from trainer.report.reporter import Reporter, make_reporter
 from trainer.report.terminal import in_words
-from trainer.tasks.pretraining import Pretraining, PretrainingEvaluation
 
 COLUMNS = Pretraining.columns
 
@@ -544,7 +545,7 @@ def test_tensorboard_imports_no_tensorflow_which_would_print_lines(tmp_path):
     script = f"""
 from trainer.config.settings import Config
 from trainer.report.reporter import make_reporter
-from trainer.tasks.pretraining import Pretraining
+from trainer.model.pretraining import Pretraining
 
 config = Config.of(output_dir={str(tmp_path / "run")!r}, tensorboard=True)
 make_reporter(config, Pretraining.columns, rank=0).close()
@@ -560,13 +561,19 @@ make_reporter(config, Pretraining.columns, rank=0).close()
 
 def test_the_bar_starts_after_the_packages_are_imported(tmp_path, monkeypatch):
     started = []
-    for name in ("TensorBoard", "WeightsAndBiases", "Mllog", "Terminal"):
+    places = {
+        "TensorBoard": scalars,
+        "WeightsAndBiases": scalars,
+        "Mllog": mllog,
+        "Terminal": reporter_module,
+    }
+    for name, place in places.items():
 
         def note(*_, name=name, **__):
             started.append(name)
             return Recorder()
 
-        monkeypatch.setattr(reporter_module, name, note)
+        monkeypatch.setattr(place, name, note)
     config = Config.of(output_dir=str(tmp_path), tensorboard=True, wandb=True, mllog=True)
     make_reporter(config, COLUMNS, rank=0)
     assert started == ["Mllog", "TensorBoard", "WeightsAndBiases", "Terminal"]

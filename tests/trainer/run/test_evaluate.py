@@ -13,22 +13,22 @@ import torch
 
 from bertdata.dataset.reader import open_dataset
 from tests.support.training_runs import refuse, start_workers, words
+from trainer.checkpoint.state import find_checkpoints
 from trainer.collectives.single import Single
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import RowBatch
-from trainer.data.forms import RowForm
 from trainer.data.loader import Loader
+from trainer.data.rows import RowForm
 from trainer.devices.registry import find_device
 from trainer.model.bert import BertForPreTraining
+from trainer.model.pretraining import Pretraining
 from trainer.report.log_records import EvaluationRecord
 from trainer.run import evaluate
-from trainer.run.checkpoint import find_checkpoints
-from trainer.run.evaluate import Evaluation
+from trainer.run.evaluation import Evaluation
 from trainer.run.runtime import Runtime, make_model
 from trainer.strategies.division import Division
-from trainer.strategies.registry import find_inference
-from trainer.tasks.pretraining import Pretraining
+from trainer.strategies.kinds import find_inference
 
 SHAPE = ModelConfig(
     vocab_size=2000, hidden_size=32, num_hidden_layers=1, num_attention_heads=2, intermediate_size=64

@@ -24,25 +24,25 @@ from tests.support.flat import examples_of
 from tests.support.launching import HOROVODRUN, ROOT
 from tests.support.lock_holder import holder
 from tests.support.training_runs import MODEL, errors, losses, refuse, start_workers, tensors, words
+from trainer.checkpoint.state import State, find_checkpoints, read_state
 from trainer.collectives.launchers import find_rank
 from trainer.collectives.single import Single
 from trainer.collectives.stopping import StopAgreement
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import RowBatch
-from trainer.data.forms import RowForm
 from trainer.data.loader import Loader, Update
 from trainer.data.order import Position
+from trainer.data.rows import RowForm
 from trainer.devices.cpu import Cpu
 from trainer.devices.loss_scale import LossScale
 from trainer.devices.registry import find_device
 from trainer.model.bert import BertForPreTraining
-from trainer.run.checkpoint import State, find_checkpoints, read_state
+from trainer.model.pretraining import Pretraining, pretraining_loss
 from trainer.run.pretrain import count_updates
 from trainer.run.runtime import Runtime, make_model
 from trainer.run.training import Training
 from trainer.strategies.division import Division
-from trainer.tasks.pretraining import Pretraining, pretraining_loss
 
 LAUNCHERS = ("torchrun", HOROVODRUN)
 GENERATED = ("--generated-data", "--vocab-size=100", "--max-seq-length=16", "--max-predictions-per-seq=2")

@@ -28,10 +28,10 @@ from trainer.devices.cpu import Cpu
 from trainer.devices.cuda_attention import flash_attention
 from trainer.devices.device import Device
 from trainer.model.bert import BertForPreTraining
+from trainer.model.pretraining import Pretraining
 from trainer.strategies.division import Division
 from trainer.strategies.replicated import Replicated
 from trainer.strategies.strategy import UpdateNumber, Worker
-from trainer.tasks.pretraining import Pretraining
 
 SHAPE = ModelConfig(
     vocab_size=203,

@@ -8,11 +8,13 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from tests.support.operations import Operations
+from trainer.config.optimisers import find_preset
 from trainer.config.settings import Config
 from trainer.devices.cpu import Cpu
 from trainer.devices.device import Device
 from trainer.errors import NotFiniteError
-from trainer.optim import clip_, find_preset, group_parameters, make_optimiser
+from trainer.optim.clipping import clip_
+from trainer.optim.presets import group_parameters, make_optimiser
 from trainer.strategies.optimiser import make_scale
 from trainer.strategies.step import MOST_IN_A_ROW, make_step
 

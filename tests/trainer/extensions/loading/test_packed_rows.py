@@ -1,0 +1,298 @@
+"""Packed rows in training: batches hold the examples of their rows, in the order, once an epoch."""
+
+import dataclasses
+from collections import Counter
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from bertdata.dataset.reader import OpenedDataset
+from bertdata.errors import DatasetError, SettingsError, ShardError
+from bertdata.examples import columns
+from bertdata.records import ShardLayout
+from tests.support.packed_data import pack_in_turn
+from trainer.data.batches import Batch, FlatBatch, RowBatch
+from trainer.data.evaluation import evaluation_batches
+from trainer.data.forms import make_evaluation_form, make_form
+from trainer.data.generated import generated_data
+from trainer.data.loader import Loader
+from trainer.data.order import Position
+from trainer.data.rows import RowForm
+from trainer.data.sizes import examples_per_row
+from trainer.extensions.loading.load_packing import LoadPacking
+
+S, P = 32, 5
+LAYOUT = ShardLayout(max_seq_length=S, max_predictions_per_seq=P)
+PLAIN = generated_data(LAYOUT, vocabulary_size=60_000, fill=0.4, files=4, examples=60)
+PACKED = pack_in_turn(PLAIN)
+AT_LOAD = LoadPacking(window=50, sequences_per_row=6)
+KINDS = {"packed": (PACKED, None), "at load": (PLAIN, AT_LOAD)}
+
+Found = tuple[list[int], ...]
+
+
+def examples_of(batch: Batch) -> list[list[Found]]:
+    """(ids, segments, masked places, labels, pair's label) of each example, row by row; flat: of one row."""
+    return list(_in_rows(batch) if isinstance(batch, RowBatch) else [list(_flat(batch))])
+
+
+def _in_rows(batch: RowBatch) -> Iterator[list[Found]]:
+    for i in range(len(batch)):
+        row, numbers = [], batch.attention_mask[i]
+        for number in range(1, int(numbers.max()) + 1):
+            own = numbers == number
+            start = int(batch.next_sentence_positions[i, number - 1])
+            assert own.nonzero()[0, 0] == start
+            assert batch.position_ids[i][own].tolist() == list(range(int(own.sum())))
+            places = batch.masked_lm_positions[i][batch.masked_lm_weights[i] > 0] - start
+            labels = batch.masked_lm_ids[i][batch.masked_lm_weights[i] > 0]
+            masks = (places >= 0) & (places < int(own.sum()))
+            row.append((
+                batch.input_ids[i][own].tolist(), batch.token_type_ids[i][own].tolist(),
+                places[masks].tolist(), labels[masks].tolist(),
+                [int(batch.next_sentence_labels[i, number - 1])],
+            ))  # fmt: skip
+        assert (batch.next_sentence_labels[i, len(row) :] == -1).all()
+        yield row
+
+
+def _flat(batch: FlatBatch) -> Iterator[Found]:
+    used = batch.masked_lm_weights > 0
+    rows, labels = batch.masked_lm_rows[used], batch.masked_lm_ids[used]
+    for i in range(int((batch.next_sentence_labels >= 0).sum())):
+        start, end = batch.ends[i : i + 2].tolist()
+        assert batch.first_rows[i] == start
+        own = (rows >= start) & (rows < end)
+        yield (
+            batch.input_ids[start:end].tolist(), batch.token_type_ids[start:end].tolist(),
+            (rows[own] - start).tolist(), labels[own].tolist(), [int(batch.next_sentence_labels[i])],
+        )  # fmt: skip
+
+
+def as_found(data: OpenedDataset) -> list[Found]:
+    """The examples of a dataset, in the order of the files."""
+    found = []
+    for shard in data.shards:
+        for batch in data.batches(shard):
+            for one in batch.examples():
+                types = [0] * one.first_length + [1] * (len(one.ids) - one.first_length)
+                found.append((one.ids, types, one.positions, one.labels, [one.next_label]))
+    return found
+
+
+def load(kind: str, count: int, **settings: object) -> list[list[Batch]]:
+    """The micro-batches of the first updates, of all workers, in their order."""
+    data, packing = KINDS[kind]
+    workers = settings.pop("workers", 1)
+    rows = settings.pop("rows", True)
+    settings = {"batch_size": 2, "open_files": 3, "packing": packing} | settings
+    form = make_form(data, batch_size=settings["batch_size"], rows=rows, packing=packing)
+    loaders = [Loader(data, form=form, workers=workers, rank=rank, **settings) for rank in range(workers)]
+    updates = []
+    for _ in range(count):
+        turns = zip(*(next(loader).batches for loader in loaders), strict=True)
+        updates.append([batch for turn in turns for batch in turn])
+    for loader in loaders:
+        loader.close()
+    return updates
+
+
+def consumed(updates: list[list[Batch]]) -> list[list[Found]]:
+    """The rows of updates of row batches in the order in which they are dealt: to micro-batches in turn."""
+    found = []
+    for batches in updates:
+        by_batch = [examples_of(batch) for batch in batches]
+        found += [rows[i] for i in range(len(by_batch[0])) for rows in by_batch]
+    return found
+
+
+def epoch_rows(kind: str) -> int:
+    """The rows of the first epoch."""
+    data, packing = KINDS[kind]
+    if packing is None:
+        return sum(shard.rows for shard in data.shards)
+    loader = Loader(data, form=RowForm(slots=30), batch_size=1, open_files=3, packing=packing)
+    count = next(i for i, update in enumerate(loader, 1) if update.position.epoch)
+    loader.close()
+    return count
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_epoch_holds_every_example_once_in_rows_that_fit(kind):
+    rows = consumed(load(kind, epoch_rows(kind), batch_size=1))
+    assert Counter(map(str, (one for row in rows for one in row))) == Counter(map(str, as_found(PLAIN)))
+    assert max(sum(len(one[0]) for one in row) for row in rows) <= S
+    assert max(map(len, rows)) > 1
+
+
+def test_the_rows_of_a_packed_dataset_stay_together():
+    wanted = Counter()
+    for shard in PACKED.shards:
+        for packs in PACKED.packs(shard):
+            start = 0
+            for end in packs.ends.tolist():
+                part = columns.cut(packs.examples, start, end)
+                wanted[str([one.ids for one in part.examples()])] += 1
+                start = end
+    rows = consumed(load("packed", epoch_rows("packed"), batch_size=1))
+    assert Counter(str([one[0] for one in row]) for row in rows) == wanted
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_flat_batches_hold_the_examples_of_the_rows(kind):
+    rows, flat = (load(kind, 30, rows=rows, accumulation=2) for rows in (True, False))
+    for in_rows, in_flat in zip(rows, flat, strict=True):
+        for one, other in zip(in_rows, in_flat, strict=True):
+            assert [example for row in examples_of(one) for example in row] == examples_of(other)[0]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_update_has_the_same_rows_on_any_number_of_workers(kind):
+    alone = consumed(load(kind, 20, accumulation=4))
+    assert consumed(load(kind, 20, accumulation=2, workers=2)) == alone
+    assert consumed(load(kind, 20, workers=4)) == alone
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("rows", [True, False])
+def test_twenty_random_stops_are_resumed_bit_for_bit_by_any_number_of_workers(kind, rows):
+    data, packing = KINDS[kind]
+    count = 60
+    wanted = load(kind, count, rows=rows, accumulation=4)
+    form = make_form(data, batch_size=2, rows=rows, packing=packing)
+    with_positions = Loader(data, form=form, batch_size=2, accumulation=4, open_files=3, packing=packing)
+    positions = [tuple(next(with_positions).position) for _ in range(count)]
+    with_positions.close()
+    assert len({position[0] for position in positions}) > 1, "epochs change between the stops"
+    stops = np.random.default_rng(0).choice(count - 2, 20, replace=False)
+    for number, stop in enumerate(stops.tolist()):
+        workers = (1, 2, 4)[number % 3]
+        position = positions[stop]
+        found = load(kind, 2, rows=rows, accumulation=4 // workers, workers=workers, position=position)
+        for batches, others in zip(found, wanted[stop + 1 : stop + 3], strict=True):
+            assert list(map(bits, batches)) == list(map(bits, others))
+
+
+def bits(batch: Batch) -> list[object]:
+    """Every tensor of a batch as bytes, and its numbers."""
+    values = [getattr(batch, field.name) for field in dataclasses.fields(batch)]
+    return [value.numpy().tobytes() if hasattr(value, "numpy") else value for value in values]
+
+
+def test_another_seed_packs_other_rows():
+    assert consumed(load("at load", 5, seed=1)) != consumed(load("at load", 5))
+
+
+def test_a_resume_packs_one_window_and_lists_no_file_before_it(monkeypatch):
+    """No replay: the work to resume does not grow with the position."""
+    data = generated_data(LAYOUT, vocabulary_size=100, fill=0.4, files=500, examples=1000)
+    counted = Counter()
+
+    class Counting(type(data)):
+        def lengths(self, shard):
+            counted[shard.name] += 1
+            return super().lengths(shard)
+
+    fields = {field.name: getattr(data, field.name) for field in dataclasses.fields(data)}
+    packing = LoadPacking(window=64)
+    form = make_form(data, batch_size=2, rows=False, packing=packing)
+    loader = Loader(
+        Counting(**fields),
+        form=form,
+        batch_size=2,
+        open_files=4,
+        packing=packing,
+        position=(70, 64 * 5000, 3),
+    )
+    assert next(loader).position == Position(70, 64 * 5000, 5)
+    loader.close()
+    assert len(counted) <= 8  # the open files, and those that may follow within the windows read ahead
+
+
+def test_evaluation_on_packed_data_sees_every_example_once():
+    for rows in (True, False):
+        form = make_evaluation_form(PACKED, batch_size=7, rows=rows)
+        plain = make_form(PLAIN, batch_size=7, rows=rows)
+        for rank in range(2):
+            share = [
+                bits(batch)
+                for data, way in ((PACKED, form), (PLAIN, plain))
+                for batch in evaluation_batches(data, form=way, batch_size=7, workers=2, rank=rank)
+            ]
+            assert share[: len(share) // 2] == share[len(share) // 2 :]
+
+
+def test_the_examples_of_a_row_are_counted_from_the_dataset_or_from_packed_lengths():
+    assert examples_per_row(PLAIN) == 1
+    assert examples_per_row(PACKED) == 240 / sum(shard.rows for shard in PACKED.shards)
+    rows = -(-sum(PLAIN.lengths(shard).sum() for shard in PLAIN.shards) // S)
+    assert 1.5 < examples_per_row(PLAIN, LoadPacking(window=240)) <= 240 / rows
+
+
+# --- bad input
+
+
+def test_data_that_are_packed_already_are_not_packed_at_load():
+    with pytest.raises(SettingsError, match=r"its rows are packed already \(layout flat\); pack_on_load"):
+        Loader(PACKED, form=RowForm(slots=9), batch_size=1, packing=AT_LOAD)
+
+
+def test_a_position_that_is_not_there_is_refused():
+    with pytest.raises(DatasetError, match=r"holds \d+ packed rows, no position \(0, 240\)"):
+        Loader(PACKED, form=RowForm(slots=9), batch_size=1, position=(0, 240))
+    loader = Loader(PLAIN, form=RowForm(slots=30), batch_size=1, packing=AT_LOAD, position=(0, 50, 48))
+    with pytest.raises(DatasetError, match=r"rows packed at load have no position \(0, 50, 48\)"):
+        next(loader)
+    loader.close()
+
+
+class Listed(type(PLAIN)):
+    """Generated data whose lengths file says something else of its fourth example."""
+
+    length = 0
+
+    def lengths(self, shard):
+        found = np.array(super().lengths(shard))
+        found[3] = self.length
+        return found
+
+
+@pytest.mark.parametrize(
+    ("length", "message"),
+    [
+        (S + 1, rf"record 3: {S + 1} tokens, expected 1 to {S}$"),
+        (0, rf"record 3: 0 tokens, expected 1 to {S}$"),
+        (1, r"record 3: \d+ tokens, but 1 in "),
+    ],
+)
+def test_lengths_that_do_not_fit_are_refused(length, message):
+    kind = type("Wrong", (Listed,), {"length": length, "__slots__": ()})
+    data = kind(**{field.name: getattr(PLAIN, field.name) for field in dataclasses.fields(PLAIN)})
+    loader = Loader(data, form=RowForm(slots=40), batch_size=1, packing=AT_LOAD)
+    with pytest.raises(ShardError, match=message):
+        next(loader)
+    loader.close()
+
+
+def test_data_without_lengths_are_packed_by_their_decoded_examples():
+    class Bare(type(PLAIN)):
+        has_lengths = False
+
+        def lengths(self, shard):
+            raise AssertionError("there are none")
+
+    bare = Bare(**{field.name: getattr(PLAIN, field.name) for field in dataclasses.fields(PLAIN)})
+    found = []
+    for data in (PLAIN, bare):
+        loader = Loader(data, form=RowForm(slots=40), batch_size=4, open_files=3, packing=AT_LOAD)
+        found.append([bits(batch) for _ in range(40) for batch in next(loader).batches])
+        loader.close()
+    assert found[0] == found[1]
+
+
+def test_a_row_with_more_masked_words_than_slots_is_refused():
+    loader = Loader(PACKED, form=RowForm(slots=2), batch_size=4)
+    with pytest.raises(ShardError, match=r"a packed row holds \d+ masked words, at most 2 fit in a row"):
+        next(loader)
+    loader.close()

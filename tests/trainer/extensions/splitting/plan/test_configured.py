@@ -1,0 +1,85 @@
+"""The request for a plan that a configuration makes."""
+
+from typing import Any
+
+import pytest
+
+from bertdata.errors import SettingsError
+from trainer.config.model import ModelConfig
+from trainer.config.settings import Config
+from trainer.extensions.splitting.plan.configured import request_of
+from trainer.extensions.splitting.plan.rates import DeviceRate
+from trainer.extensions.splitting.plan.request import PlanRequest
+
+MODEL = ModelConfig(hidden_size=32, num_attention_heads=2, num_hidden_layers=4)
+HARDWARE: dict[str, Any] = {"memory": 10**9, "bandwidth": 1e9, "rate": DeviceRate(flops=1e12, bytes=1e11)}
+
+
+def requested(devices: int = 8, **keys: Any) -> PlanRequest:
+    return request_of(Config.of(**keys), MODEL, devices=devices, sequence_length=128, **HARDWARE)
+
+
+@pytest.mark.parametrize(
+    ("keys", "examples", "batch_size"),
+    [
+        ({}, 8 * 32, None),
+        ({"batch_size": 4, "accumulation": 3}, 8 * 4 * 3, 4),
+        ({"batch_size": 4, "accumulation": 3, "replicas": 2}, 2 * 4 * 3, 4),
+        ({"global_batch_size": 6, "batch_size": 3}, 6, 3),  # fewer than a micro-batch for each device
+    ],
+)
+def test_an_update_has_the_configured_examples(keys, examples, batch_size):
+    request = requested(**keys)
+    assert (request.examples, request.batch_size) == (examples, batch_size)
+
+
+def test_every_key_of_the_section_is_in_the_request():
+    request = requested(
+        memory_margin=0.2,
+        min_micro_batches=2,
+        max_micro_batches=6,
+        power_of_two=False,
+        stages=2,
+        copies=4,
+        strategy="pipelined",
+        precision="bf16",
+        optimiser="adamw",
+        max_predictions_per_seq=7,
+    )
+    assert (request.memory_margin, request.power_of_two) == (0.2, False)
+    assert (request.least_micro_batches, request.most_micro_batches) == (2, 6)
+    assert (request.stages, request.copies, request.strategy) == (2, 4, "pipelined")
+    assert (request.precision, request.optimiser, request.masked) == ("bf16", "adamw", 7)
+    assert request.head == "pretraining"
+
+
+@pytest.mark.parametrize(
+    ("recompute", "may", "must"), [("auto", True, False), ("always", True, True), ("never", False, False)]
+)
+def test_recompute_allows_or_demands(recompute, may, must):
+    request = requested(recompute=recompute)
+    assert (request.may_recompute, request.must_recompute) == (may, must)
+
+
+def test_fine_tuning_has_its_own_head_and_no_masks():
+    request = requested(task="squad", max_predictions_per_seq=7)
+    assert (request.head, request.masked) == ("squad", None)
+
+
+def test_auto_leaves_the_strategy_to_the_planner():
+    assert requested().strategy is None
+
+
+@pytest.mark.parametrize(
+    ("keys", "words"),
+    [
+        ({"stages": 3}, "stages is 3, expected a divisor of the number of devices (8)"),
+        ({"copies": 16}, "copies is 16, expected a divisor of the number of devices (8)"),
+        ({"stages": 2, "copies": 2}, "stages x copies is 2 x 2, expected 8 (devices)"),
+        ({"stages": 8}, "stages is 8, expected at most num_hidden_layers (4)"),
+    ],
+)
+def test_stages_and_copies_that_cannot_be_are_refused(keys, words):
+    with pytest.raises(SettingsError) as caught:
+        requested(**keys)
+    assert str(caught.value).startswith(words)

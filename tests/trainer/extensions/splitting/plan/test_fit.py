@@ -1,0 +1,71 @@
+"""A plan fits the run that trains by it, or the first difference is named."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from bertdata.errors import SettingsError
+from tests.support.plans import make_plan
+from trainer.config.model import ModelConfig
+from trainer.extensions.splitting.plan.fit import FREE, check_fits
+
+PLAN = make_plan()
+RUN: dict[str, Any] = {
+    "model": ModelConfig.from_dict(PLAN.model),
+    "devices": 8,
+    "sequence_length": 128,
+    "precision": "bf16",
+    "optimiser": "lamb-nvidia",
+}
+
+
+def test_the_run_that_a_plan_is_made_for_fits():
+    check_fits(PLAN, **RUN, where="plan.json")
+
+
+def test_shorter_sequences_fit():
+    check_fits(PLAN, **RUN | {"sequence_length": 64}, where="plan.json")
+
+
+def test_an_optimiser_with_moments_of_the_same_size_fits():
+    check_fits(PLAN, **RUN | {"optimiser": "adamw"}, where="plan.json")
+
+
+@pytest.mark.parametrize("name", FREE)
+def test_what_no_plan_depends_on_may_differ(name):
+    other = replace(RUN["model"], **{name: 0.25 if name != "deep_weight_init" else True})
+    assert other != RUN["model"]
+    check_fits(PLAN, **RUN | {"model": other}, where="plan.json")
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"devices": 4}, "is a plan for 8 devices = 4 (stages) * 2 (copies), found 4"),
+        ({"sequence_length": 129}, "is a plan for sequences of 128 ids, this run's have up to 129"),
+        ({"precision": "fp32"}, "is a plan for precision bf16, this run's is fp32"),
+        (
+            {"optimiser": "sgd"},
+            "is a plan for optimiser lamb-nvidia, whose moments take 8 bytes a weight; "
+            "those of sgd, this run's, take 0",
+        ),
+        (
+            {"model": replace(RUN["model"], hidden_size=64)},
+            "is a plan for another model: its hidden_size is 32, this run's 64",
+        ),
+        (
+            {"model": replace(RUN["model"], megatron_residual_connection=True)},
+            "its megatron_residual_connection is False, this run's True",
+        ),
+    ],
+)
+def test_the_first_difference_is_named(changes, words):
+    with pytest.raises(SettingsError) as caught:
+        check_fits(PLAN, **RUN | changes, where="plan.json")
+    assert str(caught.value) == (
+        f"plan.json: {words}; make a plan for this run with python -m trainer split"
+        if words.startswith("is ")
+        else f"plan.json: is a plan for another model: {words}; make a plan for this run with python -m "
+        "trainer split"
+    )

@@ -1,0 +1,53 @@
+"""Footprints of fake tensors beside those of real ones, and counts by hand."""
+
+import pytest
+import torch
+
+from trainer.config.model import ModelConfig
+from trainer.extensions.splitting.plan.footprint import measure_footprints, measure_part
+from trainer.extensions.splitting.plan.live_bytes import LiveBytes
+from trainer.extensions.splitting.plan.parts import NAMES, Shape, make_part
+
+MODEL = {"vocab_size": 96, "hidden_size": 16, "num_hidden_layers": 3, "num_attention_heads": 2}
+
+
+def config(pre_norm=False):
+    return ModelConfig(**MODEL, intermediate_size=64, megatron_residual_connection=pre_norm)
+
+
+@pytest.mark.parametrize("pre_norm", [False, True])
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("attention", ["scores", "flat"])
+def test_fake_tensors_count_as_real_ones_do(attention, precision, pre_norm):
+    shape = Shape(rows=2, length=8, masked=2, attention=attention)
+    counted = measure_footprints(config(pre_norm), shape, precision, "pretraining")
+    for name in NAMES:
+        part = make_part(name, config(pre_norm), shape, "pretraining")
+        assert measure_part(part, shape, precision) == counted[name], name
+
+
+def test_the_parts_have_all_parameters_of_the_model():
+    shape = Shape(rows=1, length=8, masked=2, attention="fused")
+    parts = measure_footprints(config(), shape, "fp32", "pretraining")
+    layers = config().num_hidden_layers * parts["layer"].parameters
+    whole = parts["embeddings"].parameters + layers + parts["heads"].parameters
+    assert whole == config().parameters
+    assert parts["heads"].tied == 96 * 16
+
+
+@pytest.mark.parametrize("pre_norm", [False, True])
+def test_a_layer_hands_over_one_tensor_or_two(pre_norm):
+    shape = Shape(rows=2, length=8, masked=2, attention="fused")
+    parts = measure_footprints(config(pre_norm), shape, "fp32", "pretraining")
+    assert parts["layer"].handed == (1 + pre_norm) * 2 * 8 * 16 * 4
+
+
+def test_live_bytes_follow_tensors():
+    with LiveBytes() as live:
+        first = torch.ones(100)
+        second = first + first
+        del first
+    assert (live.now, live.peak) == (400, 800)
+    assert live.moved == 400 + 3 * 400
+    del second
+    assert live.now == 0

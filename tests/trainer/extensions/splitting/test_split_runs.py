@@ -1,0 +1,130 @@
+"""Runs of split models by processes: from the command to the saved checkpoint, killed and gone on with."""
+
+import json
+import shutil
+
+import pytest
+import torch
+
+from tests.support.launching import ROOT, launch
+from tests.support.training_runs import WORKER
+from trainer.checkpoint.state import find_checkpoints, read_state, read_tensors
+
+RANNC = (  # RaNNC's model of 4.9 billion parameters, with its 96 layers, made narrow
+    *(
+        "--config=rannc_4.9b",
+        "--device=cpu",
+        "--precision=fp32",
+        "--hidden-size=64",
+        "--intermediate-size=256",
+    ),
+    *(
+        "--vocab-size=100",
+        "--num-attention-heads=2",
+        "--optimiser=lamb-nvidia",
+        "--generated-data",
+        "--max-seq-length=128",
+    ),
+    *("--global-batch-size=8", "--batch-size=2", "--steps=4", "--warmup=0", "--base-learning-rate=1e-3"),
+    *("--log-every=1", "--no-progress-bar", "--checkpoint-every=2"),
+)
+PIPELINED = ("--strategy=pipelined", "--device-memory=2", "--bandwidth=10")
+
+
+def weights(run):
+    path = find_checkpoints(str(run))[4]
+    return read_tensors(path, read_state(path))
+
+
+def distance(one, other):
+    """The largest difference of two models' weights, relative to each weight's largest value."""
+    assert one.keys() == other.keys()
+    return max(
+        float((one[name] - other[name]).abs().max() / other[name].abs().max().clamp(min=1e-3)) for name in one
+    )
+
+
+def trained(outcome):
+    assert outcome.status == 0, outcome.err
+    return outcome
+
+
+@pytest.mark.thorough
+def test_a_stage_is_killed_and_any_other_split_goes_on(tmp_path, monkeypatch):
+    """RaNNC's shape from the very command; 4 stages, then 2 stages, shards, one process."""
+    given = ("pretrain", *RANNC, f"--output-dir={tmp_path / 'run'}")
+    monkeypatch.setenv("TRAINER_ACCIDENT", json.dumps({"what": "kill", "rank": 2, "update": 4}))
+    killed = launch("torchrun", 4, WORKER, *given, *PIPELINED, "--stages=4", seconds=240)
+    assert killed.status != 0
+    assert "worker 2 of 4 was lost" in killed.err
+    assert "96 layers" in killed.err  # the plan is shown
+    monkeypatch.delenv("TRAINER_ACCIDENT")
+    assert list(find_checkpoints(str(tmp_path / "run"))) == [2]
+    rests = {
+        "four": (4, *PIPELINED, "--stages=4"),
+        "two": (2, *PIPELINED, "--stages=2"),
+        "shards": (2, "--strategy=sharded"),
+        "one": (1,),
+    }
+    found = {}
+    for name, (workers, *more) in rests.items():
+        shutil.copytree(tmp_path / "run", tmp_path / name)
+        launcher = "torchrun" if workers > 1 else "alone"
+        more = [*more, f"--output-dir={tmp_path / name}", "--resume"]
+        trained(launch(launcher, workers, WORKER, *given, *more, seconds=240))
+        found[name] = weights(tmp_path / name)
+    whole = (*given[:-1], f"--output-dir={tmp_path / 'whole'}")
+    trained(launch("alone", 1, WORKER, *whole, seconds=240))
+    wanted = weights(tmp_path / "whole")
+    assert {name: distance(one, wanted) < 1e-5 for name, one in found.items()} == dict.fromkeys(rests, True)
+    uninterrupted = (*given[:-1], f"--output-dir={tmp_path / 'again'}", *PIPELINED, "--stages=4")
+    trained(launch("torchrun", 4, WORKER, *uninterrupted, seconds=240))
+    again = weights(tmp_path / "again")
+    assert all(torch.equal(tensor, again[name]) for name, tensor in found["four"].items())
+
+
+@pytest.mark.thorough
+def test_each_stage_takes_its_share_of_memory_until_the_checkpoint_is_saved(trainer, tmp_path):
+    sizes = (
+        *("--vocab-size=8000", "--hidden-size=512", "--num-hidden-layers=16", "--num-attention-heads=8"),
+        *("--batch-size=2", "--global-batch-size=8"),
+    )
+    plan, notes = tmp_path / "plan.json", tmp_path / "notes"
+    notes.mkdir()
+    split = ("split", *sizes, "--devices=4", "--memory=8", "--max-seq-length=128", "--stages=4")
+    assert trainer(*split, f"--output={plan}").status == 0
+    run = ("--generated-data", *sizes, "--steps=2", "--warmup=0", f"--output-dir={tmp_path / 'run'}")
+    worker = ROOT / "tests" / "support" / "measured_worker.py"
+    given = ("pretrain", *run, "--strategy=pipelined", f"--plan={plan}", "--no-progress-bar")
+    trained(launch("torchrun", 4, worker, notes, *given, seconds=240))
+    assert list(find_checkpoints(str(tmp_path / "run"))) == [2]
+    stages = json.loads(plan.read_text())["stages"]
+    for rank, stage in enumerate(stages):
+        noted = json.loads((notes / f"{rank}.json").read_text())
+        share = sum(stage["memory"].values())
+        assert noted["peak"] - noted["before"] <= 1.15 * share + 100e6, (rank, noted, share)
+
+
+@pytest.mark.thorough
+def test_two_workers_time_layers_and_bandwidth_together_and_train_by_the_plan(tmp_path):
+    run = ("pretrain", *RANNC, f"--output-dir={tmp_path / 'run'}", "--num-hidden-layers=3")
+    more = ("--strategy=pipelined", "--profile-layers", "--precision=bf16")
+    outcome = trained(launch("torchrun", 2, WORKER, *run, *more, seconds=240))
+    assert outcome.err.count("timing the model's layers on device cpu") == 1
+    assert outcome.err.count("layers measured on device cpu") == 1
+    assert list(find_checkpoints(str(tmp_path / "run"))) == [2, 4]
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--strategy=pipelined", "--stages=2"], "start the workers with torchrun"),
+        (["--strategy=sharded"], "start the workers with torchrun"),
+        (["--strategy=pipelined", "--plan=no-such.json"], "no-such.json"),
+    ],
+)
+def test_what_cannot_be_split_is_one_line(trainer, tmp_path, more, message):
+    outcome = trainer("pretrain", *RANNC, f"--output-dir={tmp_path / 'run'}", *more)
+    assert outcome.status != 0
+    assert message in outcome.err
+    assert len([line for line in outcome.err.splitlines() if "error" in line]) == 1

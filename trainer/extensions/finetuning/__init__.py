@@ -1,0 +1,1 @@
+"""Tasks learned from a pre-trained model."""

@@ -1,0 +1,124 @@
+"""Texts and pairs of texts with their labels, from a table."""
+
+import math
+from dataclasses import dataclass, replace
+
+from bertdata.errors import InputError
+from bertdata.io import storage
+from trainer.extensions.finetuning.classification.presets import ClassificationTask, Columns
+from trainer.extensions.finetuning.classification.tables import Row, parse_rows, table_kind
+
+
+@dataclass(frozen=True, slots=True)
+class TextPair:
+    """One or two texts; label: as the table has it, None where it is not read."""
+
+    first: str
+    second: str | None
+    label: str | None
+    where: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Pairs:
+    """The examples of a table in its order; skipped: rows that were left out for lack of columns."""
+
+    name: str
+    pairs: list[TextPair]
+    skipped: list[str]
+
+    def warnings(self) -> list[str]:
+        """A warning about rows that are left out."""
+        if not self.skipped:
+            return []
+        return [
+            f"{self.skipped[0]}: lacks columns, and so do {len(self.skipped) - 1} other rows; they are left "
+            "out"
+        ]
+
+
+def read_pairs(path: str, task: ClassificationTask, *, labelled: bool = True) -> Pairs:
+    """The examples of the table at the path; see parse_pairs."""
+    return parse_pairs(storage.read_bytes(path), path, task, labelled=labelled)
+
+
+def parse_pairs(data: bytes, name: str, task: ClassificationTask, *, labelled: bool = True) -> Pairs:
+    """The examples of a table, whose kind is that of the name's ending.
+
+    labelled: False for a table without labels, or whose labels are not to be read. InputError names a row
+    that lacks a column.
+    """
+    columns, heading = task.columns, task.heading
+    if not labelled and task.test is not None:
+        columns, heading = task.test, True
+    pairs: list[TextPair] = []
+    skipped: list[str] = []
+    for where, row in parse_rows(data, name, table_kind(name), heading=heading):
+        missing = _missing(columns, row, labelled)
+        if missing is None:
+            pairs.append(_pair(row, columns, where, labelled))
+        elif task.skips_short and pairs:
+            skipped.append(where)
+        else:
+            hint = "" if pairs else f"; --{missing}-column names another"
+            name_of_it = getattr(columns, missing)
+            raise InputError(f"{where}: lacks the column {name_of_it}; it has {_listed(row)}{hint}")
+    if not pairs:
+        raise InputError(f"{name}: holds no examples")
+    return Pairs(name=name, pairs=pairs, skipped=skipped)
+
+
+def _missing(columns: Columns, row: Row, labelled: bool) -> str | None:
+    """The first column that the row lacks: first, second or label."""
+    wanted = {"first": columns.first, "second": columns.second, "label": columns.label if labelled else None}
+    return next((kind for kind, name in wanted.items() if name is not None and name not in row), None)
+
+
+def _listed(row: Row) -> str:
+    """The row's columns in words."""
+    named = [name for name in row if not name.isdecimal()]
+    return ", ".join(named) if named else f"{len(row)} columns, numbered from 0"
+
+
+def _pair(row: Row, columns: Columns, where: str, labelled: bool) -> TextPair:
+    second = None if columns.second is None else row[columns.second]
+    return TextPair(row[columns.first], second, row[columns.label] if labelled else None, where)
+
+
+def with_labels(task: ClassificationTask, training: Pairs) -> ClassificationTask:
+    """The task with its labels: those of the training examples, sorted, where it has none of its own."""
+    if task.labels is not None or task.regression:
+        return task
+    found = sorted({pair.label for pair in training.pairs if pair.label is not None})
+    if len(found) < 2:
+        raise InputError(
+            f"{training.name}: has the labels {', '.join(map(repr, found)) or 'none'}, expected two or more"
+        )
+    return replace(task, labels=tuple(found))
+
+
+def label_ids(pairs: list[TextPair], task: ClassificationTask) -> list[int] | list[float]:
+    """The number of each example's label, or its score; 0 where the label was not read.
+
+    InputError for a label that is not the task's, or a score that is no number.
+    """
+    if task.regression:
+        return [0.0 if pair.label is None else _score(pair.label, pair.where) for pair in pairs]
+    assert task.labels is not None, task.name
+    numbers = {label: number for number, label in enumerate(task.labels)}
+    for pair in pairs:
+        if pair.label is not None and pair.label not in numbers:
+            raise InputError(
+                f"{pair.where}: has the label {pair.label!r}, expected one of {', '.join(task.labels)}"
+            )
+    return [0 if pair.label is None else numbers[pair.label] for pair in pairs]
+
+
+def _score(text: str, where: str) -> float:
+    try:
+        score = float(text)
+    except ValueError:
+        score = math.nan
+    if not math.isfinite(score):
+        raise InputError(f"{where}: has the score {text!r}, expected a number")
+    return score

@@ -1,0 +1,153 @@
+"""Classification of texts and pairs, or a score for each: loss, metrics, predictions."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from bertdata.dataset.reader import OpenedDataset
+from bertdata.errors import SettingsError
+from bertdata.examples.columns import Array
+from trainer.config.model import ModelConfig
+from trainer.config.settings import Config
+from trainer.data.batches import Batch
+from trainer.extensions.finetuning.classification.metrics import score_labels
+from trainer.extensions.finetuning.classification.prediction_file import predictions_text
+from trainer.extensions.finetuning.classification.presets import ClassificationTask, find_classification
+from trainer.extensions.finetuning.fine_tuning import FineTuning, is_there, mean_of, sums_of, target_of
+from trainer.extensions.finetuning.models import BertForSequenceClassification
+from trainer.model.task import Columns, Model, Outcome, TaskEvaluation, Totals
+
+METRIC_NAMES = {
+    "accuracy": ("acc",),
+    "accuracy_and_f1": ("acc", "f1", "acc_and_f1"),
+    "matthews": ("mcc",),
+    "correlation": ("pearson", "spearmanr", "corr"),
+}
+"""The metrics that ``score_labels`` gives, by the task's name for them."""
+
+PREDICTIONS = "predictions.tsv"
+
+
+def configured_task(config: Config) -> ClassificationTask:
+    """The configured task: its preset with the columns and labels that are given."""
+    given = config.finetuning
+    task = find_classification(given.task)
+    names = {"first": given.first_column, "second": given.second_column, "label": given.label_column}
+    chosen = {name: value for name, value in names.items() if value is not None}
+    labels = task.labels if given.labels is None else tuple(given.labels)
+    regression = task.regression or given.regression
+    return replace(
+        task,
+        columns=replace(task.columns, **chosen),
+        labels=None if regression else labels,
+        regression=regression,
+        metrics="correlation" if regression else task.metrics,
+    )
+
+
+class Classification(FineTuning):
+    """Cross entropy of the label, or the squared error of a score."""
+
+    head = "classifier."
+
+    def __init__(self, config: Config) -> None:
+        self.task = configured_task(config)
+        self.name = self.task.name
+        self.objective = "regression" if self.task.regression else "classification"
+        first = METRIC_NAMES[self.task.metrics]
+        if self.task.regression:
+            self.metrics: tuple[str, ...] = ("score_loss",)
+            training, shown = {"score_loss": "score_loss"}, "score_loss"
+        else:
+            self.metrics = ("label_loss", "label_accuracy")
+            training = {"label_loss": "label_loss", "label_acc": "label_accuracy"}
+            shown = "label_accuracy"
+        kind = "score" if self.task.regression else "label"
+        self.columns = Columns(
+            training=training,
+            evaluation=("loss", *self.metrics, *first),
+            shown=shown,
+            target=first[-1],
+            curves={f"{kind}s": (kind, kind)},
+        )
+
+    def new_model(self, shape: ModelConfig) -> BertForSequenceClassification:
+        """The model; SettingsError where the labels are not known yet."""
+        if self.task.regression:
+            return BertForSequenceClassification(shape, 1)
+        if self.task.labels is None:
+            raise SettingsError(f"task {self.name}: its labels are not known; give --labels")
+        return BertForSequenceClassification(shape, len(self.task.labels))
+
+    def outcome(self, model: Model, batch: Batch) -> Outcome:
+        logits, weights = model(batch).float(), is_there(batch)
+        outputs = None if model.training else logits
+        if self.task.regression:
+            loss, sums = mean_of((logits[:, 0] - scores_of(batch)) ** 2, weights)
+            return Outcome(loss, sums_of(sums), outputs)
+        labels = target_of(batch, "label_ids").long()
+        loss, loss_sums = mean_of(F.cross_entropy(logits, labels, reduction="none"), weights)
+        _, right_sums = mean_of((logits.argmax(1) == labels).float(), weights)
+        return Outcome(loss, sums_of(loss_sums, right_sums), outputs)
+
+    def evaluation(
+        self, data: OpenedDataset, survey: Any, training: OpenedDataset | None
+    ) -> "ClassificationEvaluation":
+        return ClassificationEvaluation(self.task, data)
+
+    def prediction(self, data: OpenedDataset) -> "ClassificationEvaluation":
+        return ClassificationEvaluation(self.task, data, scored=False)
+
+
+def scores_of(batch: Batch) -> Tensor:
+    """(examples,) float32: the scores, whose bits come as two halves."""
+    return (target_of(batch, "score_highs") << 16 | target_of(batch, "score_lows")).view(torch.float32)
+
+
+class ClassificationEvaluation(TaskEvaluation):
+    """The task's official metrics, and its predictions in a file."""
+
+    def __init__(self, task: ClassificationTask, data: OpenedDataset, *, scored: bool = True) -> None:
+        """scored: False for a table without labels, which has predictions only."""
+        self._task = task
+        self._scored = scored
+        self._kept: list[list[float]] = []
+        self._predicted: npt.NDArray[Any] = np.zeros(0)
+        self.note = f"{'evaluating on' if scored else 'predicting'} {data.examples} examples of {data.name}"
+
+    def begin(self) -> None:
+        self._kept = []
+
+    def add(self, batch: Batch, outputs: Tensor) -> None:
+        there = is_there(batch).bool()
+        gold = scores_of(batch) if self._task.regression else target_of(batch, "label_ids")
+        guessed = outputs[:, 0] if self._task.regression else outputs.argmax(1)
+        self._kept += torch.stack([guessed[there].double(), gold[there].double()], 1).tolist()
+
+    def kept(self) -> list[list[float]]:
+        return self._kept
+
+    def results(self, totals: Totals, kept: Sequence[Any]) -> dict[str, float]:
+        found: Array = np.array([row for worker in kept for row in worker]).reshape(-1, 2)
+        means = {name: total / max(weight, 1e-5) for name, (total, weight) in totals.items()}
+        kind: type[Any] = float if self._task.regression else int
+        self._predicted = found[:, 0].astype(kind)
+        names = METRIC_NAMES[self._task.metrics]
+        scores = dict.fromkeys(names, 0.0)
+        if self._scored:
+            scores = score_labels(self._task.metrics, self._predicted, found[:, 1].astype(kind))
+        first = next(iter(means))
+        return {"loss": means[first], **means, **scores}
+
+    def describe(self, results: Mapping[str, float]) -> str:
+        names = (*METRIC_NAMES[self._task.metrics], "loss")
+        return ", ".join(f"{name} {results[name]:.4f}" for name in names)
+
+    def files(self) -> Mapping[str, str]:
+        return {PREDICTIONS: predictions_text(self._predicted.tolist(), self._task)}

@@ -1,0 +1,57 @@
+"""Base of the tasks of fine-tuning: datasets of features, and means over the examples that are there."""
+
+import torch
+from torch import Tensor
+
+from bertdata.dataset.reader import OpenedDataset
+from trainer.config.settings import Config
+from trainer.data.batches import Batch
+from trainer.data.opening import open_for_training
+from trainer.model.task import Task
+
+
+class FineTuning(Task):
+    """A task on a dataset of features; objective: the one that its examples must have."""
+
+    objective: str
+
+    def open(
+        self,
+        config: Config,
+        paths: str | None,
+        model_vocabulary_size: int | None = None,
+        *,
+        held_out: bool = False,
+    ) -> OpenedDataset:
+        """The features in one directory; SettingsError where they are another task's."""
+        assert paths is not None, "features are made before they are opened"
+        return open_for_training(
+            paths,
+            objective=self.objective,
+            max_position_embeddings=config.model.max_position_embeddings,
+            vocabulary_size=model_vocabulary_size,
+        )
+
+    def survey(self, data: OpenedDataset) -> None:
+        """Nothing: evaluation asks nothing of the training data."""
+
+
+def is_there(batch: Batch) -> Tensor:
+    """(examples,) float32: 1 for an example, 0 for a missing one that fills the batch, or a pack."""
+    return (batch.next_sentence_labels >= 0).float().reshape(-1)
+
+
+def target_of(batch: Batch, name: str) -> Tensor:
+    """(examples,) int32: a task's own column."""
+    return batch.targets[name].reshape(-1)
+
+
+def mean_of(values: Tensor, weights: Tensor) -> tuple[Tensor, list[Tensor]]:
+    """The weighted mean, with gradients; sum of the weighted values and of the weights, without."""
+    total, weight = (values * weights).sum(), weights.sum()
+    return total / weight.clamp(min=1e-5), [total.detach(), weight]
+
+
+def sums_of(*pairs: list[Tensor]) -> Tensor:
+    """Outcome.sums of some (sum, weight)."""
+    return torch.stack([value for pair in pairs for value in pair]).float()

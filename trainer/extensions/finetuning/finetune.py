@@ -1,0 +1,212 @@
+"""Fine-tuning: features are made once, then the loop of pre-training learns the task from them."""
+
+import math
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+from bertdata.errors import MissingInputError, SettingsError
+from bertdata.io import storage
+from trainer.checkpoint.source import is_checkpoint, open_checkpoint
+from trainer.checkpoint.state import choose_checkpoint, find_checkpoints
+from trainer.config.model import ModelConfig
+from trainer.config.settings import Config
+from trainer.data.sizes import examples_per_row
+from trainer.extensions.finetuning.task_files import (
+    check_evaluation,
+    feature_length,
+    find_files,
+    find_labels,
+    make_features,
+    names_looked_for,
+)
+from trainer.extensions.formats.hub_cache import find_pretrained
+from trainer.run.division import divide
+from trainer.run.evaluate import evaluate_checkpoints, give_weights
+from trainer.run.evaluation import Evaluation
+from trainer.run.phase import train_phase
+from trainer.run.pretrain import lock_outputs
+from trainer.run.runtime import Runtime, begin, make_model
+from trainer.run.tokenizer import find_tokenizer
+from trainer.strategies.kinds import find_inference
+
+_PREDICTED = "predict"
+"""The folder of output_dir for predictions of a file without answers."""
+
+
+def finetune(config: Config) -> None:
+    """Train the configured task from a checkpoint, evaluate it, and predict.
+
+    The output directory has all that a run of pre-training has, the task's predictions and, in
+    ``features/``, the datasets that training and evaluation read.
+    """
+    if not config.finetuning.is_finetuning:
+        raise SettingsError("task is missing: give --task squad, or a classification by its name")
+    config.require("output_dir")
+    runtime = begin(config)
+    with ExitStack() as locks:
+        runtime.share(lambda: lock_outputs([config], locks))
+        if config.run.do_train:
+            _train(prepare(runtime))
+        else:
+            runtime.log("do_train is false: nothing is trained")
+            _evaluate(prepare(runtime))
+    runtime.workers.close()
+
+
+def evaluate_task(runtime: Runtime, *, poll: bool = False, timeout: float = math.inf) -> None:
+    """Evaluate checkpoints of a fine-tuned model as ``evaluate`` does those of pre-training, and predict.
+
+    Features, metrics and predictions are written to output_dir.
+    """
+    _evaluate(prepare(runtime), poll=poll, timeout=timeout)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Prepared:
+    """A worker that knows the model's shape and all files; predicted: the features to predict, if any."""
+
+    runtime: Runtime
+    shape: ModelConfig
+    predicted: str | None
+
+
+def prepare(runtime: Runtime) -> Prepared:
+    """The runtime with the task's files found and made into features, by rank 0."""
+    shape, keys, predicted = runtime.share(lambda: _prepare(runtime))
+    runtime = runtime.changed(runtime.config.changed(**keys))
+    return Prepared(runtime=runtime, shape=ModelConfig.from_dict(shape), predicted=predicted)
+
+
+def _train(prepared: Prepared) -> None:
+    """Train with evaluations; predict at the end."""
+    runtime, config = prepared.runtime, prepared.runtime.config
+    data = runtime.task.open(config, config.data.train_data, prepared.shape.vocab_size)
+    runtime.check_rows(data)
+    training = train_phase(runtime, data, prepared.shape)
+    if training.is_over:
+        _predict(prepared)
+
+
+def _evaluate(prepared: Prepared, *, poll: bool = False, timeout: float = math.inf) -> None:
+    """Evaluate and predict with checkpoints that are there, or appear."""
+    if prepared.runtime.config.data.eval_data is not None:
+        evaluate_checkpoints(prepared.runtime, poll=poll, timeout=timeout)
+    _predict(prepared)
+
+
+def _prepare(runtime: Runtime) -> tuple[dict[str, Any], dict[str, Any], str | None]:
+    """Model shape, changed keys of the configuration, features to predict; done on rank 0.
+
+    The shape is the checkpoint's but for the keys that are configured.
+    """
+    config = runtime.config
+    source = _source(config)
+    keys: dict[str, Any] = {}
+    if config.run.start_from_ckpt is not None and source != config.run.output_dir:
+        keys["start_from_ckpt"] = source
+    checkpoint = open_checkpoint(source, model_config=config.model.model_config, with_moments=False)
+    shape = checkpoint.expect_config()
+    found = find_tokenizer(checkpoint, shape, config.masking.vocab, None, config.finetuning.lower_case)
+    if found is None:
+        raise MissingInputError(f"{source}: its vocabulary is not at hand; give --vocab")
+    vocabulary, lower_case = found
+    _check_length(config, shape)
+    files = find_files(config)
+    if files.evaluation is None and config.finetuning.do_eval and config.finetuning.task_dir is not None:
+        looked_for = names_looked_for(config, 1)
+        runtime.log(f"{config.finetuning.task_dir}: holds no {looked_for}: nothing is evaluated")
+    check_evaluation(config, files)
+    keys |= {"vocab": vocabulary.name, "lower_case": lower_case}
+    config = config.changed(**keys)
+    keys["labels"] = find_labels(config, files)
+    config = config.changed(**keys)
+    if files.train is not None and config.run.do_train:
+        made = make_features(config, files.train, training=True, labelled=True, tell=runtime.log)
+        keys["train_data"] = made.directory
+        examples = sum(shard.examples for shard in made.manifest.shards)
+        data = runtime.task.open(config, made.directory)
+        per_row = examples_per_row(data, runtime.packing)
+        keys |= _schedule(config, examples, config.update.examples(runtime.copies, per_row))
+    if files.evaluation is not None:
+        made = make_features(config, files.evaluation, training=False, labelled=True, tell=runtime.log)
+        keys |= {"eval_data": made.directory, "task_eval_file": files.evaluation}
+    predicted = None
+    if config.finetuning.do_predict and files.prediction is not None:
+        made = make_features(config, files.prediction, training=False, labelled=False, tell=runtime.log)
+        predicted = made.directory
+        keys["task_predict_file"] = files.prediction
+    return {**shape.as_json(), **_model_keys(config)}, keys, predicted
+
+
+def _model_keys(config: Config) -> dict[str, Any]:
+    """The configured keys of the model; of a file's hidden_act gelu tells the form, else the checkpoint."""
+    given = config.model.settings()
+    if config.model.hidden_act is None and config.model.gelu is None:
+        given.pop("hidden_act", None)
+    return given
+
+
+def _check_length(config: Config, shape: ModelConfig) -> None:
+    """SettingsError for features that are longer than the model's longest sequence."""
+    length, longest = feature_length(config), shape.max_position_embeddings
+    if length > longest:
+        raise SettingsError(
+            f"max_seq_length is {length}, the model has max_position_embeddings {longest}; "
+            f"give --max-seq-length {longest} or less"
+        )
+
+
+def _source(config: Config) -> str:
+    """The checkpoint that tells model and tokeniser: the given one, or the run's own newest."""
+    run = config.run
+    there = bool(find_checkpoints(str(run.output_dir)))
+    if run.start_from_ckpt is not None:
+        resumes = there and (run.resume or run.resume_step is not None)
+        if resumes and not is_checkpoint(run.start_from_ckpt):
+            return str(run.output_dir)  # the run goes on without the model that it began with
+        return find_pretrained(run.start_from_ckpt)
+    if there:
+        return str(run.output_dir)
+    raise SettingsError("start_from_ckpt is missing: fine-tuning starts from a pre-trained model")
+
+
+def _schedule(config: Config, examples: int, update_examples: int) -> dict[str, Any]:
+    """The number of updates of the epochs asked for; an evaluation after each unless said otherwise.
+
+    SettingsError where the warm-up is longer.
+    """
+    epochs = config.schedule.num_train_epochs
+    if epochs is None:
+        return {}
+    each = max(1, round(examples / update_examples))
+    steps = max(1, math.ceil(examples * epochs / update_examples))
+    config.find_warmup(steps)
+    keys: dict[str, Any] = {"steps": steps}
+    if config.run.eval_every is None:
+        keys["eval_every"] = each
+    return keys
+
+
+def _predict(prepared: Prepared) -> None:
+    """Write the predictions of the file without answers, by the newest checkpoint or the given one."""
+    if prepared.predicted is None:
+        return
+    runtime, shape, config = prepared.runtime, prepared.shape, prepared.runtime.config
+    output_dir = str(config.run.output_dir)
+
+    def choose() -> str:
+        if config.run.start_from_ckpt is not None and not config.run.do_train:
+            return config.run.start_from_ckpt
+        return str(choose_checkpoint(output_dir, config.run.resume_step))
+
+    path = runtime.share(choose)
+    data = runtime.task.open(config, prepared.predicted, shape.vocab_size)
+    runtime = divide(runtime, shape, data.layout.max_seq_length)
+    model = make_model(runtime, shape)
+    inference = find_inference(runtime.worker(model))
+    give_weights(runtime, model, inference, path)
+    folder = storage.join(output_dir, _PREDICTED)
+    prediction = Evaluation(runtime, data, runtime.task.prediction(data), folder)
+    prediction.measure(inference, step=0, trained=0)
+    runtime.log(f"predictions by {path}: {folder}")

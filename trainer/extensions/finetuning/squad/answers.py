@@ -1,0 +1,221 @@
+"""Answers from logits: the n best of each question, as Google's and as NVIDIA's run_squad.py find them."""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bertdata.config.dialects import find_dialect
+from bertdata.config.settings import check
+from bertdata.records import Vocabulary
+from trainer.extensions.finetuning.squad.alignment import answer_text
+from trainer.extensions.finetuning.squad.candidates import Candidates, best_positions, find_candidates
+from trainer.extensions.finetuning.squad.features import Feature
+from trainer.extensions.finetuning.squad.reading import Question
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AnswerSettings:
+    """Settings of predictions.
+
+    n_best_size: answers that are kept, and starts and ends that are looked at. max_answer_length: in tokens.
+    negatives: a question may have no answer (version 2.0); it has none where the score of position 0 is
+    more than null_score_diff_threshold above the best answer's.
+    """
+
+    n_best_size: int = 20
+    max_answer_length: int = 30
+    negatives: bool = False
+    null_score_diff_threshold: float = 0.0
+    dialect: str = "google"
+    lower_case: bool = True
+
+    def __post_init__(self) -> None:
+        for name in ("n_best_size", "max_answer_length"):
+            check(getattr(self, name) >= 1, f"{name} is {getattr(self, name)}, expected 1 or more")
+        find_dialect(self.dialect)
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """A text with its logits; empty: no answer."""
+
+    text: str
+    start_logit: float
+    end_logit: float
+
+    @property
+    def score(self) -> float:
+        return self.start_logit + self.end_logit
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """A question's answer, its n best with their probabilities, and with negatives the odds of none."""
+
+    answer: str
+    n_best: list[tuple[Scored, float]]
+    null_odds: float | None = None
+
+
+def predict_answers(
+    questions: Sequence[Question],
+    features: Sequence[Feature],
+    start_logits: Array,
+    end_logits: Array,
+    vocabulary: Vocabulary,
+    settings: AnswerSettings,
+) -> dict[str, Prediction]:
+    """The prediction of each question by its id.
+
+    start_logits, end_logits: (features, S), float32, rows in the order of the features. A question without a
+    feature gets the text ``empty`` in Google's way, and is left out in NVIDIA's.
+    """
+    best = best_positions(start_logits, end_logits, settings.n_best_size)
+    candidates = [
+        find_candidates(feature, starts, ends, start_row, end_row, settings.max_answer_length)
+        for feature, starts, ends, start_row, end_row in zip(
+            features, best.starts, best.ends, start_logits, end_logits, strict=True
+        )
+    ]
+    groups = _by_example(features, len(questions))
+    nulls = [_null(rows, start_logits, end_logits) if settings.negatives else None for rows in groups]
+    find_texts = _Texts(features, questions, vocabulary, settings)
+    if settings.dialect != "nvidia":
+        return {
+            question.id: _finish(_google_best(rows, candidates, find_texts, null), null, settings)
+            for question, rows, null in zip(questions, groups, nulls, strict=True)
+        }
+    last = next((null for null in reversed(nulls) if null is not None), None)
+    return {
+        question.id: _finish(_nvidia_best(rows, candidates, find_texts, last), null, settings)
+        for question, rows, null in zip(questions, groups, nulls, strict=True)
+        if rows
+    }
+
+
+def _by_example(features: Sequence[Feature], questions: int) -> list[list[int]]:
+    """The numbers of each question's features."""
+    groups: list[list[int]] = [[] for _ in range(questions)]
+    for number, feature in enumerate(features):
+        groups[feature.example].append(number)
+    return groups
+
+
+def _null(rows: Iterable[int], start_logits: Array, end_logits: Array) -> Scored | None:
+    """No answer, with the logits of position 0 in the feature where their sum is smallest."""
+    scored = [Scored("", float(start_logits[row, 0]), float(end_logits[row, 0])) for row in rows]
+    return min(scored, key=attrgetter("score"), default=None)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Texts:
+    """Texts of candidates."""
+
+    features: Sequence[Feature]
+    questions: Sequence[Question]
+    vocabulary: Vocabulary
+    settings: AnswerSettings
+
+    def __call__(self, row: int, start: int, end: int) -> str:
+        """The text of the answer from position start to end of the feature."""
+        feature = self.features[row]
+        offset = feature.span.first - feature.document
+        ids = feature.context.ids[start + offset : end + offset + 1]
+        words = self.questions[feature.example].context.words
+        return answer_text(
+            [self.vocabulary.words[token] for token in ids],
+            words[feature.word(start) : feature.word(end) + 1],
+            find_dialect(self.settings.dialect),
+            self.settings.lower_case,
+        )
+
+
+def _google_best(
+    rows: list[int], candidates: list[Candidates], find_text: _Texts, null: Scored | None
+) -> list[Scored]:
+    """The n best texts over all features of a question, without duplicates; the null one in its place.
+
+    One that is not among them is added at the end.
+    """
+    found: dict[str, Scored] = {}
+    for _, scored in _by_score(rows, candidates, find_text, null):
+        if len(found) == find_text.settings.n_best_size:
+            break
+        found.setdefault(scored.text, scored)
+    if null is not None:
+        found.setdefault("", null)
+    return list(found.values())
+
+
+def _nvidia_best(
+    rows: list[int], candidates: list[Candidates], find_text: _Texts, null: Scored | None
+) -> list[Scored]:
+    """The n best texts of each feature without duplicates, merged and cut to n: a text may occur twice.
+
+    null: that of the last question of the file stands for each question's, and may be cut off.
+    """
+    found: dict[tuple[int, str], Scored] = {}
+    for row, scored in _by_score(rows, candidates, find_text, null):
+        if len(found) == find_text.settings.n_best_size:
+            break
+        found.setdefault((row, scored.text), scored)
+    return list(found.values())
+
+
+def _by_score(
+    rows: list[int], candidates: list[Candidates], find_text: _Texts, null: Scored | None
+) -> Iterator[tuple[int, Scored]]:
+    """Row and text of each candidate, best first, equal ones in their order; null comes behind its equals.
+
+    The row of null is -1. Texts are found one by one, as few of them are asked for.
+    """
+    if not rows:
+        return
+    each = [candidates[row] for row in rows]
+    owners = np.concatenate([np.full(len(one.starts), row) for row, one in zip(rows, each, strict=True)])
+    starts, ends, start_logits, end_logits = (
+        np.concatenate([getattr(one, name) for one in each])
+        for name in ("starts", "ends", "start_logits", "end_logits")
+    )
+    scores = start_logits + end_logits
+    if null is not None:
+        scores = np.append(scores, null.score)
+    for place in np.argsort(-scores, kind="stable").tolist():
+        if place == len(starts):
+            assert null is not None
+            yield -1, null
+        else:
+            row = int(owners[place])
+            text = find_text(row, int(starts[place]), int(ends[place]))
+            yield row, Scored(text, float(start_logits[place]), float(end_logits[place]))
+
+
+def _finish(found: list[Scored], null: Scored | None, settings: AnswerSettings) -> Prediction:
+    """The prediction of the n best; ``empty`` stands where there is none."""
+    found = found or [Scored("empty", 0.0, 0.0)]
+    n_best = list(zip(found, _softmax([one.score for one in found]), strict=True))
+    if not settings.negatives:
+        return Prediction(found[0].text, n_best)
+    best = next((one for one in found if one.text), None)
+    if best is None:
+        return Prediction("", n_best, 0.0)
+    odds = (null.score if null else _NO_SCORE) - best.start_logit - best.end_logit
+    return Prediction("" if odds > settings.null_score_diff_threshold else best.text, n_best, odds)
+
+
+_NO_SCORE = 1_000_000.0
+"""Google's score of no answer for a question without features."""
+
+
+def _softmax(scores: list[float]) -> list[float]:
+    largest = max(scores)
+    exponentials = [math.exp(score - largest) for score in scores]
+    total = sum(exponentials)
+    return [value / total for value in exponentials]

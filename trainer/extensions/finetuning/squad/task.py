@@ -1,0 +1,226 @@
+"""Finding answers in a context (SQuAD): loss, metrics, predictions."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from bertdata.dataset.reader import OpenedDataset
+from bertdata.records import Vocabulary
+from bertdata.tokens.wordpiece import WordPieceTokenizer
+from trainer.config.model import ModelConfig
+from trainer.config.settings import Config
+from trainer.data.batches import Batch, FlatBatch, RowBatch
+from trainer.extensions.finetuning.fine_tuning import FineTuning, is_there, mean_of, sums_of, target_of
+from trainer.extensions.finetuning.models import BertForQuestionAnswering
+from trainer.extensions.finetuning.squad.answers import AnswerSettings, Prediction, predict_answers
+from trainer.extensions.finetuning.squad.candidates import best_positions
+from trainer.extensions.finetuning.squad.features import Feature, make_features
+from trainer.extensions.finetuning.squad.metrics import score_answers, score_answers_or_none
+from trainer.extensions.finetuning.squad.prediction_files import n_best_json, null_odds_json, predictions_json
+from trainer.extensions.finetuning.squad.reading import Question, read_squad
+from trainer.extensions.finetuning.squad.settings import SquadSettings
+from trainer.extensions.finetuning.tokenizers import configured_tokenizer
+from trainer.model.task import Columns, Model, Outcome, TaskEvaluation, Totals
+from trainer.model.token_rows import first_rows
+
+Array = npt.NDArray[Any]
+
+
+class Squad(FineTuning):
+    """Cross entropy of the answer's first and of its last token over the tokens of the sequence, halved.
+
+    The original's is over padding too, which flat batches do not have.
+    """
+
+    name = "squad"
+    objective = "squad"
+    metrics = ("answer_loss", "answer_accuracy")
+    head = "qa_outputs."
+    columns = Columns(
+        training={"answer_loss": "answer_loss", "answer_acc": "answer_accuracy"},
+        evaluation=("exact_match", "f1"),
+        shown="answer_accuracy",
+        target="f1",
+        whole=100.0,
+        curves={"answers": ("answer", "answer")},
+    )
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+
+    def new_model(self, shape: ModelConfig) -> BertForQuestionAnswering:
+        return BertForQuestionAnswering(shape)
+
+    def outcome(self, model: Model, batch: Batch) -> Outcome:
+        logits = sequence_logits(model(batch).float(), batch)
+        logs = logits.log_softmax(1)
+        places = torch.stack([target_of(batch, "answer_starts"), target_of(batch, "answer_ends")], 1).long()
+        losses = -logs.gather(1, places[:, None]).squeeze(1).mean(1)
+        right = (logits.argmax(1) == places).all(1).float()
+        weights = is_there(batch)
+        loss, loss_sums = mean_of(losses, weights)
+        _, right_sums = mean_of(right, weights)
+        return Outcome(loss, sums_of(loss_sums, right_sums), None if model.training else logits)
+
+    def evaluation(
+        self, data: OpenedDataset, survey: Any, training: OpenedDataset | None
+    ) -> "SquadEvaluation":
+        return SquadEvaluation(self._config, str(self._config.finetuning.task_eval_file), data)
+
+    def prediction(self, data: OpenedDataset) -> "SquadEvaluation":
+        path = str(self._config.finetuning.task_predict_file)
+        return SquadEvaluation(self._config, path, data, scored=False)
+
+
+def sequence_logits(logits: Tensor, batch: Batch) -> Tensor:
+    """(sequences, longest, 2) logits of each sequence, -inf behind its end, from (tokens, 2) of the batch.
+
+    A missing sequence has one position, because an empty softmax would not be finite.
+    """
+    if isinstance(batch, FlatBatch):
+        count = len(batch)
+        lengths = batch.ends[1 : count + 1] - batch.ends[:count]
+        used, found = _cut_out(logits, batch.first_rows, lengths, batch.longest)
+    elif batch.next_sentence_positions is not None:
+        lengths = _pack_lengths(batch, batch.next_sentence_positions)
+        used, found = _cut_out(logits, first_rows(batch), lengths, batch.input_ids.shape[1])
+    else:
+        used, found = batch.attention_mask.bool(), logits.view(*batch.input_ids.shape, 2)
+    first = torch.arange(used.shape[1], device=used.device) == 0
+    return found.masked_fill(~(used | first)[:, :, None], -torch.inf)
+
+
+def _cut_out(logits: Tensor, starts: Tensor, lengths: Tensor, longest: int) -> tuple[Tensor, Tensor]:
+    """(sequences, longest) true at the tokens of each, and the logits from its first token on."""
+    places = torch.arange(longest, dtype=lengths.dtype, device=lengths.device)
+    rows = (starts[:, None] + places).clamp(max=len(logits) - 1)
+    return places < lengths[:, None], logits[rows]
+
+
+def _pack_lengths(batch: RowBatch, positions: Tensor) -> Tensor:
+    """(B * K,): the tokens of each sequence of packed rows, whose attention mask numbers them from 1."""
+    numbers = torch.arange(
+        1, positions.shape[1] + 1, dtype=batch.attention_mask.dtype, device=positions.device
+    )
+    return (batch.attention_mask[:, None, :] == numbers[:, None]).sum(2).reshape(-1)
+
+
+class SquadEvaluation(TaskEvaluation):
+    """Exact match and F1 of a file's questions, and its predictions in files.
+
+    There is no loss: a question has several answers, and windows of its text that hold none of them.
+    Of each feature only the best positions are kept, and position 0: that is all that answers need.
+    """
+
+    def __init__(self, config: Config, path: str, data: OpenedDataset, *, scored: bool = True) -> None:
+        """scored: False for a file without answers, which has predictions only."""
+        self._settings = answer_settings(config)
+        tokenizer = configured_tokenizer(config)
+        settings = squad_settings(config, data.layout.max_seq_length, training=False)
+        self._vocabulary: Vocabulary = tokenizer.vocabulary
+        self._questions, self._features = read_features(path, tokenizer, settings)
+        self._length = settings.max_seq_length
+        self._scored = scored
+        self._best: list[Array] = []
+        self._predictions: dict[str, Prediction] = {}
+        verb = "evaluating on" if scored else "predicting"
+        self.note = f"{verb} {len(self._questions)} questions of {path}, {data.examples} features"
+
+    def begin(self) -> None:
+        self._best = []
+
+    def add(self, batch: Batch, outputs: Tensor) -> None:
+        there = is_there(batch).bool()
+        self._best.append(best_logits(outputs[there].numpy(), self._settings.n_best_size))
+
+    def kept(self) -> list[list[list[float]]]:
+        rows: list[list[list[float]]] = [row for block in self._best for row in block.tolist()]
+        return rows
+
+    def results(self, totals: Totals, kept: Sequence[Any]) -> dict[str, float]:
+        rows = [row for worker in kept for row in worker]
+        logits = spread_logits(np.array(rows, np.float64), self._length)
+        features = self._features[: len(rows)]
+        self._predictions = predict_answers(
+            self._questions, features, logits[:, 0], logits[:, 1], self._vocabulary, self._settings
+        )
+        scores = {"exact_match": 0.0, "f1": 0.0}
+        answers = {name: one.answer for name, one in self._predictions.items()}
+        if self._scored and self._settings.negatives:
+            found = score_answers_or_none(self._questions, answers)
+            scores = {"exact_match": found["exact"], "f1": found["f1"]}
+        elif self._scored:
+            scores = score_answers(self._questions, answers)
+        return scores
+
+    def describe(self, results: Mapping[str, float]) -> str:
+        return "exact_match {exact_match:.2f}, f1 {f1:.2f}".format(**results)
+
+    def files(self) -> Mapping[str, str]:
+        found = {
+            "predictions.json": predictions_json(self._predictions),
+            "nbest_predictions.json": n_best_json(self._predictions),
+        }
+        if self._settings.negatives:
+            found["null_odds.json"] = null_odds_json(self._predictions)
+        return found
+
+
+def best_logits(logits: Array, count: int) -> Array:
+    """(features, 2 x 2, count + 1): places and logits of the best starts, then of the best ends.
+
+    logits: (features, S, 2). The last column is position 0.
+    """
+    best = best_positions(logits[:, :, 0], logits[:, :, 1], count)
+    parts = []
+    for side, places in enumerate((best.starts, best.ends)):
+        places = np.concatenate([places, np.zeros((len(logits), 1), places.dtype)], axis=1)
+        parts += [places, np.take_along_axis(logits[:, :, side], places, axis=1)]
+    # -inf is no JSON; no logit of a model comes near
+    return np.maximum(np.stack(parts, axis=1).astype(np.float64), np.finfo(np.float32).min)
+
+
+def spread_logits(best: Array, length: int) -> Array:
+    """(features, 2, S) float32 logits from what best_logits gives; all others are the lowest number."""
+    logits = np.full((len(best), 2, length), np.finfo(np.float32).min, np.float32)
+    for side in range(2 if len(best) else 0):
+        places = best[:, 2 * side].astype(np.int64)
+        np.put_along_axis(logits[:, side], places, best[:, 2 * side + 1].astype(np.float32), axis=1)
+    return logits
+
+
+def answer_settings(config: Config) -> AnswerSettings:
+    """The settings of the predictions that the configuration asks for."""
+    given = config.finetuning
+    return AnswerSettings(
+        n_best_size=given.n_best_size,
+        max_answer_length=given.max_answer_length,
+        negatives=given.version_2_with_negative,
+        null_score_diff_threshold=given.null_score_diff_threshold,
+        lower_case=given.lower_case is not False,
+    )
+
+
+def squad_settings(config: Config, length: int, *, training: bool) -> SquadSettings:
+    """The settings of the features, of so many ids, that the configuration asks for."""
+    given = config.finetuning
+    return SquadSettings(
+        max_seq_length=length,
+        lower_case=given.lower_case is not False,
+        doc_stride=given.doc_stride,
+        max_query_length=given.max_query_length,
+        training=training,
+        version_2_with_negative=given.version_2_with_negative,
+    )
+
+
+def read_features(
+    path: str, tokenizer: WordPieceTokenizer, settings: SquadSettings
+) -> tuple[list[Question], list[Feature]]:
+    """The questions of a file to predict, and their features, in order."""
+    questions = read_squad(path, negatives=settings.version_2_with_negative).questions
+    return questions, make_features(questions, tokenizer, settings)

@@ -1,0 +1,180 @@
+"""The files of a task of fine-tuning, and the datasets of their features."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from bertdata.errors import BertDataError, InputError, MissingInputError, SettingsError
+from bertdata.io import storage
+from trainer.config.finetuning import SQUAD
+from trainer.config.settings import Config
+from trainer.extensions.finetuning.classification.dataset import make_pair_set, settings_of
+from trainer.extensions.finetuning.classification.presets import FileNames
+from trainer.extensions.finetuning.classification.reading import parse_pairs, with_labels
+from trainer.extensions.finetuning.classification.settings import ClassificationSettings
+from trainer.extensions.finetuning.classification.task import configured_task
+from trainer.extensions.finetuning.feature_set import FeatureSet, feature_set_name, read_source
+from trainer.extensions.finetuning.squad.dataset import make_squad_set
+from trainer.extensions.finetuning.squad.reading import check_scorable, read_squad
+from trainer.extensions.finetuning.squad.settings import SquadSettings
+from trainer.extensions.finetuning.squad.task import squad_settings
+from trainer.extensions.finetuning.tokenizers import configured_tokenizer
+
+_SQUAD_NAMES = ("train-v1.1.json", "dev-v1.1.json", "dev-v1.1.json")
+_SQUAD_2_NAMES = ("train-v2.0.json", "dev-v2.0.json", "dev-v2.0.json")
+_KEYS = ("task_train_file", "task_eval_file", "task_predict_file")
+_FLAGS = ("train-file", "eval-file", "predict-file")
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TaskFiles:
+    """Paths of the files to train, to evaluate and to predict; None for one that is not there."""
+
+    train: str | None
+    evaluation: str | None
+    prediction: str | None
+
+
+def find_files(config: Config) -> TaskFiles:
+    """The given files, else those in task_dir under their usual names.
+
+    SettingsError where neither is given, MissingInputError where a file that is asked for is not there.
+    """
+    given = config.finetuning
+    names = _names_there(config)
+    paths: list[str | None] = []
+    needed = (config.run.do_train, given.do_eval, given.do_predict)
+    for key, name, asked_for in zip(_KEYS, names, needed, strict=True):
+        path = getattr(given, key)
+        if path is not None and given.task_dir is not None and not storage.exists(path):
+            inside = storage.join(given.task_dir, path)
+            path = inside if storage.exists(inside) else path
+        if path is not None and asked_for and not storage.exists(path):
+            raise MissingInputError(f"{path}: no such file or directory")
+        if path is None and given.task_dir is not None:
+            usual = storage.join(given.task_dir, name)
+            path = usual if storage.exists(usual) else None
+        paths.append(path)
+    train, evaluation, prediction = paths
+    if config.run.do_train and train is None:
+        raise _missing(config, 0, f"task {given.task}: no file to train on; give --data-dir or --train-file")
+    if given.do_predict and prediction is None:
+        raise _missing(config, 2, "do_predict: no file to predict; give --predict-file")
+    evaluation = evaluation if given.do_eval else None
+    if not config.run.do_train and evaluation is None and prediction is None:
+        raise _missing(config, 1, "nothing to evaluate or to predict: give --eval-file, or --predict-file")
+    return TaskFiles(train=train, evaluation=evaluation, prediction=prediction)
+
+
+def _missing(config: Config, kind: int, said: str) -> BertDataError:
+    """The error for a file that is not there; it names all names that were looked for in task_dir.
+
+    kind: 0 to train on, 1 to evaluate on, 2 to predict. said: the error where there is no task_dir.
+    """
+    folder = config.finetuning.task_dir
+    if folder is None or (kind == 1 and not config.finetuning.do_eval):
+        return SettingsError(said)
+    if not storage.is_directory(folder):
+        return MissingInputError(f"{folder}: no such directory")
+    return MissingInputError(f"{folder}: holds no {names_looked_for(config, kind)}; give --{_FLAGS[kind]}")
+
+
+def names_looked_for(config: Config, kind: int) -> str:
+    """All usual names of a file, in words; kind: as of _missing."""
+    return " and no ".join(names[kind] for names in _usual_names(config))
+
+
+def _names_there(config: Config) -> FileNames:
+    """The usual names that the files in task_dir have.
+
+    All are of one distribution, because another's files to evaluate may hold examples to train on: of the
+    first whose file to train on is there, else of the first that has any file there.
+    """
+    usual, folder = _usual_names(config), config.finetuning.task_dir
+    if folder is None or len(usual) == 1:
+        return usual[0]
+    there = [[storage.exists(storage.join(folder, name)) for name in names] for names in usual]
+    found = [names for names, (train, *_) in zip(usual, there, strict=True) if train]
+    found += [names for names, any_of in zip(usual, there, strict=True) if any(any_of)]
+    return found[0] if found else usual[0]
+
+
+def _usual_names(config: Config) -> list[FileNames]:
+    """The usual names of the task's files, of each distribution."""
+    if config.finetuning.task == SQUAD:
+        return [_SQUAD_2_NAMES if config.finetuning.version_2_with_negative else _SQUAD_NAMES]
+    task = configured_task(config)
+    return [task.files] if task.other_files is None else [task.files, task.other_files]
+
+
+def check_evaluation(config: Config, files: TaskFiles) -> None:
+    """InputError for a file to evaluate on that cannot be scored; nothing has been written yet.
+
+    By the rules of SQuAD 1.1 each question needs an answer; those of 2.0 take questions without one. The
+    table of a classification is checked when its features are made.
+    """
+    given = config.finetuning
+    if given.task == SQUAD and files.evaluation is not None and not given.version_2_with_negative:
+        check_scorable(read_squad(files.evaluation))
+
+
+def find_labels(config: Config, files: TaskFiles) -> list[str] | None:
+    """The labels of a classification in the order of their numbers: given, the task's, or the file's."""
+    if config.finetuning.task == SQUAD:
+        return None
+    task = configured_task(config)
+    if task.regression:
+        return None
+    if task.labels is None:
+        if files.train is None:
+            raise SettingsError(
+                f"task {task.name}: its labels are not known without a training file; give --labels"
+            )
+        source = read_source(files.train)
+        task = with_labels(task, parse_pairs(source.data, source.path, task))
+    assert task.labels is not None
+    return list(task.labels)
+
+
+def feature_length(config: Config) -> int:
+    """The ids in a feature: as configured, else the task's usual number."""
+    if config.data.max_seq_length is not None:
+        return config.data.max_seq_length
+    kind = SquadSettings if config.finetuning.task == SQUAD else ClassificationSettings
+    return kind().max_seq_length
+
+
+def make_features(config: Config, path: str, *, training: bool, labelled: bool, tell: Tell) -> FeatureSet:
+    """The dataset of a file's features, below output_dir; one that is there is verified and kept.
+
+    labelled: of a classification, whether its labels are read. tell: gets warnings, and a line.
+    """
+    source, tokenizer = read_source(path), configured_tokenizer(config)
+    if config.finetuning.task == SQUAD:
+        settings = squad_settings(config, feature_length(config), training=training)
+        directory = _directory(config, feature_set_name(source, tokenizer.vocabulary, settings))
+        made = make_squad_set(directory, source, tokenizer, settings)
+    else:
+        task = configured_task(config)
+        pair_settings = settings_of(
+            task,
+            labelled=labelled,
+            dialect="google",
+            lower_case=config.finetuning.lower_case is not False,
+            max_seq_length=feature_length(config),
+            format="tfrecord",
+        )
+        directory = _directory(config, feature_set_name(source, tokenizer.vocabulary, pair_settings))
+        made = make_pair_set(directory, source, tokenizer, task, pair_settings)
+    for warning in made.warnings:
+        tell(f"warning: {warning}")
+    examples = sum(shard.examples for shard in made.manifest.shards)
+    if not examples:
+        raise InputError(f"{path}: gives no features")
+    tell(f"{path}: {examples} features {'kept' if made.kept else 'made'} in {made.directory}")
+    return made
+
+
+def _directory(config: Config, name: str) -> str:
+    return storage.join(str(config.run.output_dir), f"features/{name}")

@@ -1,0 +1,1 @@
+"""Other programs' checkpoints, one module a kind."""

@@ -1,0 +1,155 @@
+"""Conversion of checkpoints between this trainer's form and other programs'."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from bertdata.errors import DatasetError, MissingInputError, StorageError
+from bertdata.io import storage
+from bertdata.io.whole_directory import open_directory
+from trainer.checkpoint.filling import match_moments, match_weights
+from trainer.checkpoint.source import OURS, find_own, open_checkpoint
+from trainer.checkpoint.state import STATE, new_state, write_checkpoint
+from trainer.checkpoint.stored import HEADS, Checkpoint, StoredTensor
+from trainer.config.model import ModelConfig
+from trainer.config.settings import Config
+from trainer.extensions.formats.absent_parts import told
+from trainer.extensions.formats.kinds import WRITERS, is_recognised
+from trainer.extensions.formats.tokenizer_files import export_tokenizer
+from trainer.model.bert import BertForPreTraining
+from trainer.run.kept_tokenizer import write_vocabulary
+from trainer.run.tokenizer import find_tokenizer
+
+_REMEDY = "give --vocab, and --train-data where the data has moved"
+_ANSWER_OUTPUTS = 2  # start and end
+_MOST_LABELS = 1 << 24  # of a classification; a file may claim any number
+_FORMS = {
+    "huggingface": "Hugging Face form",
+    "tf1": "TensorFlow 1's form",
+    "tf2": "TensorFlow 2's form",
+    "nvidia": "NVIDIA's form",
+}
+
+
+def convert(
+    source: str,
+    target: str,
+    *,
+    kind: str | None = None,
+    to: str | None = None,
+    model_config: str | None = None,
+    vocabulary: str | None = None,
+    train_data: str | None = None,
+    lower_case: bool | None = None,
+    moments: bool = True,
+) -> str:
+    """Convert a checkpoint of any program, or a run's newest, to another form; returns a message.
+
+    kind: the source's; None: what its files look like. to: the form to write; None: Hugging Face's for
+    this trainer's checkpoints, this trainer's for all others. model_config: the description of the model,
+    where none lies beside the weights. moments: False leaves out the optimiser's.
+
+    The vocabulary goes along, in Hugging Face form as a tokeniser: the given one (a file or a name), else
+    the one beside the weights or the copy beside the run's training data, else a known one with its md5.
+    Its casing is the given one, else that of the training data. train_data: where that is now; None: where
+    it was.
+    """
+    if Path(target).exists() and any(Path(target).iterdir()):
+        raise DatasetError(f"{target}: is in use; name a directory that does not exist yet")
+    if not Path(source).exists() and not is_recognised(source):
+        raise MissingInputError(f"{source}: no such file or directory")
+    if kind is None and find_own(source) is None and not is_recognised(source):
+        others = "a TensorFlow index, a .pt file nor model.safetensors"
+        raise MissingInputError(f"{source}: holds neither {STATE} (a checkpoint) nor config.json, {others}")
+    checkpoint = open_checkpoint(source, kind, model_config, with_moments=moments)
+    if not moments:
+        checkpoint = replace(checkpoint, moments={})
+    shape = checkpoint.expect_config()
+    to = to or ("huggingface" if checkpoint.kind == OURS else OURS)
+    if to == OURS:
+        return _write_own(checkpoint, shape, target)
+    found = find_tokenizer(checkpoint, shape, vocabulary, train_data, lower_case)
+    checkpoint = _held(checkpoint, shape)
+    what = "weights" if checkpoint.updates is None else f"update {checkpoint.updates}"
+    kept = " with moments" if checkpoint.moments and to != "huggingface" else ""
+    lacks = f", without a tokeniser: the vocabulary is not at hand; {_REMEDY}"
+    with _open_target(target) as directory:
+        WRITERS[to](checkpoint, directory)
+        if found is not None:
+            words, lower = found
+            if to == "huggingface":
+                longest = shape.max_position_embeddings
+                export_tokenizer(words, directory, lower_case=lower, longest=longest)
+            else:
+                write_vocabulary(words, directory)
+            lacks = ""
+    return f"{target}: {what}{kept} in {_FORMS[to]}{told(checkpoint)}{lacks}"
+
+
+@contextmanager
+def _open_target(target: str) -> Iterator[str]:
+    """The directory to write to, which appears whole under the target's name; a remote one grows in place."""
+    if storage.is_remote(target):
+        yield target
+        return
+    with open_directory(Path(target.removeprefix("file://"))) as growing:
+        try:
+            yield str(growing)
+        except StorageError as error:  # of a file there, which will be gone when the message is read
+            raise StorageError(str(error).replace(str(growing), target)) from None
+
+
+def _own_shapes(checkpoint: Checkpoint, shape: ModelConfig) -> dict[str, Tensor]:
+    """The tensors of a model of this shape and of the checkpoint's other heads, all without values."""
+    outputs = {HEADS[1]: _ANSWER_OUTPUTS}  # a classification has as many as it says
+    with torch.device("meta"):
+        own = dict(BertForPreTraining(shape).state_dict())
+        for name, tensor in checkpoint.weights.items():
+            head = next((head for head in HEADS[1:] if name.startswith(head)), None)
+            if head is None:
+                continue
+            count = outputs.setdefault(head, min(tensor.shape[0] if tensor.shape else 1, _MOST_LABELS))
+            sizes = {f"{head}weight": (count, shape.hidden_size), f"{head}bias": (count,)}
+            if name in sizes:
+                own[name] = torch.empty(sizes[name])
+    return own
+
+
+def _held(checkpoint: Checkpoint, shape: ModelConfig) -> Checkpoint:
+    """The checkpoint with the tensors that its model has; DataError where they are not those of its shape."""
+    own = _own_shapes(checkpoint, shape)
+    weights, _ = match_weights(own, shape, checkpoint)
+    moments = match_moments(own, shape, checkpoint)
+    return replace(
+        checkpoint,
+        weights={name: tensor for name, tensor in checkpoint.weights.items() if name in weights},
+        moments={key: tensor for key, tensor in checkpoint.moments.items() if key in moments},
+    )
+
+
+def _write_own(checkpoint: Checkpoint, shape: ModelConfig, target: str) -> str:
+    """Write a checkpoint of this trainer; heads of pre-training that are missing get random values."""
+    own = _own_shapes(checkpoint, shape)
+    weights, missing = match_weights(own, shape, checkpoint)
+    weights = {name: weights[name] for name in own if name in weights}
+    has_other_head = any(name.startswith(HEADS[1:]) for name in weights)
+    if missing and not has_other_head:
+        with torch.device("meta"):
+            model = BertForPreTraining(shape)
+        weights |= {
+            name: StoredTensor.of(values) for name, values in model.first_weights() if name in missing
+        }
+    moments = match_moments(own, shape, checkpoint)
+    updates = checkpoint.updates or 0
+    state = new_state(Config.of(), shape)
+    state = replace(state, step=updates, applied=updates, optimiser=checkpoint.optimiser or state.optimiser)
+    write_checkpoint(Path(target), state, weights, moments)
+    lacks = ""
+    if missing and not has_other_head:
+        lacks = f", without {len(missing)} tensors of the heads, which keep random values"
+    what = f"weights and moments of update {updates}" if moments else "weights"
+    return f"{target}: {what} to start from (--start-from-ckpt){lacks}"

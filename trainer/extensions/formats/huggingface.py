@@ -1,0 +1,84 @@
+"""Hugging Face's form, and Graphcore's: a directory with config.json and model.safetensors, or a file."""
+
+import json
+from typing import Any
+
+from bertdata.io import storage
+from trainer.checkpoint.filling import Configured, checkpoint_of
+from trainer.checkpoint.safetensors_files import (
+    INDEX,
+    read_indexed,
+    read_safetensors,
+    write_safetensors,
+)
+from trainer.checkpoint.stored import Checkpoint, Stored
+from trainer.checkpoint.vocabulary_rows import unpadded
+from trainer.extensions.formats.absent_parts import completed
+from trainer.extensions.formats.config_file import read_config
+from trainer.extensions.formats.nvidia import from_pytorch_names
+from trainer.extensions.formats.pytorch_file import read_torch, tensors_of
+
+WEIGHT_FILES = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin")
+"""Names of a directory's file of weights, in order of preference."""
+
+_ARCHITECTURES = {
+    "qa_outputs.": "BertForQuestionAnswering",
+    "classifier.": "BertForSequenceClassification",
+    "cls.seq_relationship.": "BertForPreTraining",
+    "cls.": "BertForMaskedLM",
+    "": "BertModel",
+}
+"""transformers' classes by a head that they have; the first that fits."""
+
+
+def read_huggingface(path: str, model_config: str | None = None, kind: str = "huggingface") -> Checkpoint:
+    """The checkpoint of a directory or of a file of weights; kind: "huggingface" or "graphcore".
+
+    model_config: a file in place of the config.json beside the weights.
+    """
+    directory, file = path, path
+    if storage.is_directory(path):
+        paths = [storage.join(path, name) for name in WEIGHT_FILES]
+        file = next((one for one in paths if storage.exists(one)), paths[0])
+    else:
+        directory = storage.parent(path)
+    return Checkpoint(
+        kind=kind,
+        path=path,
+        config=read_config(directory, model_config),
+        weights=from_pytorch_names(_tensors(file), file),
+    )
+
+
+def _tensors(file: str) -> Stored:
+    """The tensors of a file of weights."""
+    if file.endswith(INDEX):
+        return read_indexed(file)
+    if file.endswith(".safetensors"):
+        return read_safetensors(file)
+    values = read_torch(file)
+    return tensors_of(values["model"] if isinstance(values, dict) and "model" in values else values, file)
+
+
+def write_huggingface(checkpoint: Checkpoint, directory: str) -> str:
+    """Write config.json and model.safetensors for transformers' from_pretrained; returns the directory."""
+    checkpoint = completed(checkpoint, "transformers")
+    config = checkpoint.expect_config()
+    weights = unpadded(checkpoint.weights, config)
+    architecture = next(
+        name
+        for beginning, name in _ARCHITECTURES.items()
+        if any(weight.startswith(beginning) for weight in weights)
+    )
+    values: dict[str, Any] = {"architectures": [architecture], "model_type": "bert", **config.as_json()}
+    storage.make_directory(directory)
+    with storage.open_output(storage.join(directory, "config.json")) as file:
+        file.write(json.dumps(values, indent=2).encode() + b"\n")
+    with storage.open_output(storage.join(directory, WEIGHT_FILES[0])) as file:
+        write_safetensors(file, weights)
+    return directory
+
+
+def export_model(model: Configured, directory: str) -> None:
+    """Write config.json and model.safetensors for transformers' from_pretrained."""
+    write_huggingface(checkpoint_of(model), directory)

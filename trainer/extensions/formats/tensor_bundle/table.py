@@ -1,0 +1,185 @@
+"""TensorFlow's table of sorted keys (LevelDB's format): blocks with shared prefixes, an index, a footer.
+
+block      entries, their restart points, compression (1 byte), masked CRC-32C (4 bytes)
+entry      bytes shared with the key before, other bytes of the key, bytes of the value; key; value
+footer     (offset, size) of the metaindex block and of the index block, zeros up to 40 bytes, magic
+"""
+
+import struct
+from collections.abc import Iterable, Iterator
+from typing import BinaryIO
+
+from bertdata.errors import MissingExtraError, install_extra
+from bertdata.shards.checksum import masked
+from trainer.errors import CheckpointError
+from trainer.extensions.formats.tensor_bundle.wire import WireError, read_bytes, read_varint, varint
+
+_FOOTER_BYTES = 48
+_TRAILER_BYTES = 5
+_MAGIC = 0xDB4775248B80FB57
+_PLAIN, _SNAPPY = 0, 1
+_BLOCK_BYTES = 1 << 18
+_ENTRIES_A_RESTART = 16
+_SNAPPY_RATIO = 22
+"""The format's copies give 64 bytes for 3: no block can be larger than so many times its compressed form."""
+
+_KEY_RATIO = 64
+"""Bytes of all keys, at most, for a byte of the file; an entry has 15 bytes or more beside its name."""
+
+
+class _KeyBudget:
+    """Bytes of keys that a table may still have, and the last key: they grow, in the whole table.
+
+    A key is stored as what differs from the one before, so that a small file could name terabytes.
+    """
+
+    def __init__(self, file_bytes: int) -> None:
+        self._left = _KEY_RATIO * file_bytes
+        self._last: bytes | None = None
+
+    def count(self, size: int) -> None:
+        """Count a key before it is made."""
+        self._left -= size
+        if self._left < 0:
+            raise WireError(f"its keys have more than {_KEY_RATIO} bytes for each byte of the file")
+
+    def follow(self, key: bytes) -> None:
+        """WireError for a key that is not larger than the one before: a block that is used twice."""
+        if self._last is not None and key <= self._last:
+            raise WireError("its keys are not in order")
+        self._last = key
+
+
+def read_table(data: bytes, name: str) -> Iterator[tuple[bytes, bytes]]:
+    """(key, value) of each entry, in order; CheckpointError names the file where it is damaged."""
+    if len(data) < _FOOTER_BYTES or struct.unpack("<Q", data[-8:])[0] != _MAGIC:
+        raise CheckpointError(f"{name}: no TensorFlow index, or a truncated one: its last 8 bytes differ")
+    try:
+        footer = data[-_FOOTER_BYTES:-8]
+        place, handles = 0, []
+        for _ in range(2):
+            offset, place = read_varint(footer, place)
+            size, place = read_varint(footer, place)
+            handles.append((offset, size))
+        shortest = b"".join(varint(number) for handle in handles for number in handle)
+        if footer != shortest.ljust(len(footer), b"\0"):  # a longer form of a number has the same value
+            raise WireError("its footer is damaged")
+        blocks = data[:-_FOOTER_BYTES]
+        metaindex, index = (_read_block(blocks, handle, name) for handle in handles)
+        for _ in _read_entries(metaindex, _KeyBudget(len(data))):
+            pass
+        keys = _KeyBudget(len(data))
+        end = 0
+        for _, value in _read_entries(index, _KeyBudget(len(data))):
+            offset, place = read_varint(value, 0)
+            size, _ = read_varint(value, place)
+            if offset < end:
+                raise WireError("its blocks overlap")
+            end = offset + size
+            yield from _read_entries(_read_block(blocks, (offset, size), name), keys)
+    except WireError as error:
+        raise CheckpointError(f"{name}: is damaged: {error}") from None
+
+
+def _read_block(blocks: bytes, handle: tuple[int, int], name: str) -> bytes:
+    """The entries and restart points of a block, decompressed, its checksum checked."""
+    offset, size = handle
+    block = read_bytes(blocks, offset, size + _TRAILER_BYTES)
+    body, kind = block[:size], block[size]
+    if masked(block[:-4]) != struct.unpack("<I", block[-4:])[0]:
+        raise WireError(f"the checksum of the block at byte {offset} does not fit")
+    if kind not in (_PLAIN, _SNAPPY):
+        raise WireError(f"the block at byte {offset} has compression {kind}, expected 0 or 1")
+    return body if kind == _PLAIN else _decompress(body, name)
+
+
+def _decompress(body: bytes, name: str) -> bytes:
+    """A block compressed with Snappy."""
+    try:
+        import cramjam
+    except ImportError:
+        raise MissingExtraError(
+            f"{name}: is compressed with Snappy, and cramjam is not installed; {install_extra('train')}"
+        ) from None
+    if (claimed := read_varint(body, 0)[0]) > _SNAPPY_RATIO * len(body):
+        raise WireError(f"a compressed block of {len(body)} bytes that claims {claimed}")
+    try:
+        return bytes(cramjam.snappy.decompress_raw(body))
+    except cramjam.DecompressionError as error:
+        raise WireError(f"a block that Snappy cannot decompress ({error})") from None
+
+
+def _read_entries(block: bytes, keys: _KeyBudget) -> Iterator[tuple[bytes, bytes]]:
+    """(key, value) of each entry of a block."""
+    restarts = struct.unpack("<I", read_bytes(block, len(block) - 4, 4))[0] if len(block) >= 4 else None
+    if restarts is None or (end := len(block) - 4 - 4 * restarts) < 0:
+        raise WireError("a block without its restart points")
+    key, place = b"", 0
+    while place < end:
+        shared, place = read_varint(block, place)
+        rest, place = read_varint(block, place)
+        size, place = read_varint(block, place)
+        if shared > len(key) or place + rest + size > end:
+            raise WireError("an entry that is longer than its block")
+        keys.count(shared + rest)
+        key = key[:shared] + block[place : place + rest]
+        keys.follow(key)
+        place += rest
+        yield key, block[place : place + size]
+        place += size
+
+
+def write_table(file: BinaryIO, entries: Iterable[tuple[bytes, bytes]]) -> None:
+    """Write a table without compression; the keys must be sorted and all different."""
+    index, block, last = _Block(), _Block(), b""
+    offset = 0
+    for key, value in entries:
+        if len(block) >= _BLOCK_BYTES:
+            offset = _write_block(file, offset, block, index, last)
+            block = _Block()
+        block.add(key, value)
+        last = key
+    offset = _write_block(file, offset, block, index, last)
+    handles = _Block()
+    offset = _write_block(file, offset, _Block(), handles, b"1 metaindex")
+    _write_block(file, offset, index, handles, b"2 index")
+    footer = b"".join(value for _, value in _read_entries(handles.finish(), _KeyBudget(_FOOTER_BYTES)))
+    file.write(footer.ljust(_FOOTER_BYTES - 8, b"\0") + struct.pack("<Q", _MAGIC))
+
+
+def _write_block(file: BinaryIO, offset: int, block: "_Block", index: "_Block", key: bytes) -> int:
+    """Write the block and add its place under the key to the index; returns the offset after it."""
+    body = block.finish()
+    file.write(body)
+    file.write(bytes([_PLAIN]) + struct.pack("<I", masked(body + bytes([_PLAIN]))))
+    index.add(key, varint(offset) + varint(len(body)))
+    return offset + len(body) + _TRAILER_BYTES
+
+
+class _Block:
+    """A block that grows; every 16th key is written whole, and is a restart point."""
+
+    def __init__(self) -> None:
+        self._data = bytearray()
+        self._restarts: list[int] = []
+        self._count = 0
+        self._last = b""
+
+    def __len__(self) -> int:
+        return len(self._data)
+
+    def add(self, key: bytes, value: bytes) -> None:
+        shared = 0
+        if self._count % _ENTRIES_A_RESTART == 0:
+            self._restarts.append(len(self._data))
+        else:
+            while shared < min(len(key), len(self._last)) and key[shared] == self._last[shared]:
+                shared += 1
+        self._data += varint(shared) + varint(len(key) - shared) + varint(len(value)) + key[shared:] + value
+        self._last = key
+        self._count += 1
+
+    def finish(self) -> bytes:
+        """The entries with their restart points."""
+        restarts = self._restarts or [0]
+        return bytes(self._data) + struct.pack(f"<{len(restarts) + 1}I", *restarts, len(restarts))

@@ -1,0 +1,105 @@
+"""TensorFlow 1's checkpoints of Google's, MLPerf's and Graphcore's programs: variables by name."""
+
+from collections.abc import Iterator
+
+import torch
+
+from bertdata.io import storage
+from trainer.checkpoint.stored import MEAN, Checkpoint, StoredTensor
+from trainer.checkpoint.vocabulary_rows import unpadded
+from trainer.errors import CheckpointError
+from trainer.extensions.formats.absent_parts import completed
+from trainer.extensions.formats.config_file import read_config, write_bert_config
+from trainer.extensions.formats.graphcore_tensorflow import google_names, third
+from trainer.extensions.formats.names import (
+    TENSORFLOW,
+    TENSORFLOW_MOMENTS,
+    from_tensorflow,
+    to_tensorflow,
+)
+from trainer.extensions.formats.tensor_bundle.reader import Bundle
+from trainer.extensions.formats.tensor_bundle.writer import BundleWriter, write_bundle
+
+ACCUMULATOR = "/GradientAccumulator"
+"""The end of the names that MLPerf's conversion adds beside each variable."""
+
+_STEP = "global_step"
+_POWERS = ("beta1_power", "beta2_power")
+_OURS = {name: ours for ours, name in TENSORFLOW.items()}
+_OPTIMISERS = {"LAMB": "lamb-mlperf", "adam": "adamw-bert", "lamb": "lamb-graphcore"}
+"""The optimisers by the beginnings of their slots' names."""
+
+
+def read_tensorflow1(bundle: Bundle, model_config: str | None = None) -> Checkpoint:
+    """The checkpoint of a bundle; model_config: a file in place of the bert_config.json beside it."""
+    weights, moments = dict[str, StoredTensor](), dict[str, StoredTensor]()
+    optimiser = None
+    for name in bundle.entries:
+        variable, _, slot = name.rpartition("/")
+        if name.endswith(ACCUMULATOR):
+            continue
+        if slot in TENSORFLOW_MOMENTS:
+            for ours, moment in _stored(bundle, name, variable):
+                moments[f"{TENSORFLOW_MOMENTS[slot]}/{ours}"] = moment
+                optimiser = _OPTIMISERS[slot.partition("_")[0]]
+        else:
+            weights |= _stored(bundle, name, name)
+    if not weights:
+        some = f"{len(bundle.entries)} variables, the first {next(iter(bundle.entries), 'none')}"
+        raise CheckpointError(f"{bundle.index}: no BERT: found {some}")
+    return Checkpoint(
+        kind="tf1",
+        path=bundle.prefix,
+        config=read_config(storage.parent(bundle.prefix), model_config, tanh=True),
+        weights=weights,
+        moments=moments,
+        updates=bundle.read_count(_STEP) if _STEP in bundle.entries else None,
+        optimiser=optimiser,
+    )
+
+
+def _stored(bundle: Bundle, name: str, variable: str) -> Iterator[tuple[str, StoredTensor]]:
+    """(this model's name, tensor) of each part of an entry of the variable; none for another's."""
+    whole = StoredTensor(bundle.entries[name].shape, lambda: bundle.read(name))
+    names = google_names(variable)
+    for number, googles in enumerate(names):
+        if found := from_tensorflow(googles, _OURS):
+            stored = third(whole, number) if len(names) > 1 else whole
+            yield found[0], stored.transposed() if found[1] else stored
+
+
+def write_tensorflow1(checkpoint: Checkpoint, directory: str) -> str:
+    """Write model.ckpt-N, ``checkpoint`` and bert_config.json; returns the prefix."""
+    checkpoint = completed(checkpoint, "TensorFlow's BERT")
+    config = checkpoint.expect_config()
+    name = f"model.ckpt-{checkpoint.updates or 0}"
+    prefix = storage.join(directory, name)
+    storage.make_directory(directory)
+    with write_bundle(prefix) as bundle:
+        for ours, tensor in unpadded(checkpoint.weights, config).items():
+            _write(bundle, ours, "", tensor)
+        is_lamb = (checkpoint.optimiser or "").startswith("lamb")
+        slots = ("LAMB", "LAMB_1") if is_lamb else ("adam_m", "adam_v")
+        for key, tensor in unpadded(checkpoint.moments, config).items():
+            kind, _, ours = key.partition("/")
+            _write(bundle, ours, f"/{slots[kind != MEAN]}", tensor)
+        if checkpoint.updates is not None:
+            bundle.add(_STEP, torch.tensor(checkpoint.updates))
+            if is_lamb and checkpoint.moments:
+                for power, beta in zip(_POWERS, checkpoint.betas, strict=True):
+                    bundle.add(power, torch.tensor(beta ** (checkpoint.updates + 1)))
+    write_bert_config(config, directory)
+    write_state_file(directory, name)
+    return prefix
+
+
+def _write(bundle: BundleWriter, ours: str, ending: str, tensor: StoredTensor) -> None:
+    name, is_transposed = to_tensorflow(ours)
+    bundle.add(f"{name}{ending}", (tensor.transposed() if is_transposed else tensor).read())
+
+
+def write_state_file(directory: str, name: str) -> None:
+    """Write the file ``checkpoint``, which names the newest checkpoint of a directory."""
+    with storage.open_output(storage.join(directory, "checkpoint")) as file:
+        keys = ("model_checkpoint_path", "all_model_checkpoint_paths")
+        file.write("".join(f'{key}: "{name}"\n' for key in keys).encode())

@@ -1,0 +1,1 @@
+"""Launchers other than torchrun and horovodrun."""

@@ -1,0 +1,77 @@
+"""Checkpoints that a run starts from or continues, asked or unasked."""
+
+from typing import Any
+
+from bertdata.cli.common.program_flags import Given
+from bertdata.io import storage
+
+
+def last_checkpoint(output_dir: str) -> int:
+    """The number of the last checkpoint in a run's directory, over both phases; 0 where there is none."""
+    if not storage.is_directory(storage.join(output_dir, "checkpoints")):
+        return 0
+    from trainer.checkpoint.state import find_checkpoints  # imports torch
+
+    return max(find_checkpoints(output_dir), default=0)
+
+
+def continued(
+    output_dir: str, *, phase1_end_step: int | None, resume_step: int | None = None, until: int = -1
+) -> dict[str, Any]:
+    """The keys of --resume_from_checkpoint alone: what is in output_dir is continued.
+
+    phase1_end_step: of phase 2, whose first checkpoint comes after that one; None for phase 1.
+    resume_step: the checkpoint to continue; None: the last. until: the update of the phase to stop at.
+    """
+    last = last_checkpoint(output_dir) if resume_step is None else resume_step
+    keys: dict[str, Any]
+    if phase1_end_step is None:
+        done = last
+        keys = {"phase2": False, "resume": True, "resume_step": resume_step}
+    elif last > phase1_end_step:
+        done = last - phase1_end_step
+        keys = {
+            "phase2": True,
+            "phase1_end_step": phase1_end_step,
+            "resume": True,
+            "resume_step": resume_step,
+        }
+    else:
+        done = 0
+        start = phase1_end_step if resume_step is None else resume_step
+        keys = {"phase2": True, "phase1_end_step": start, "resume": False}
+    return keys | {"steps_this_run": max(1, until - done) if until >= 0 else None}
+
+
+def started(*, start: str | None = None, phase2: bool = False, until: int = -1) -> dict[str, Any]:
+    """The keys of a phase that begins at update 0, from random weights or a checkpoint with its moments."""
+    return {
+        "phase2": phase2 and start is not None,
+        "resume": False,
+        "start_from_ckpt": start,
+        "start_moments": start is not None,
+        "steps_this_run": max(1, until) if until >= 0 else None,
+    }
+
+
+def start_of_phase(given: Given, warnings: list[str]) -> dict[str, Any]:
+    """The start that NVIDIA's run_pretraining.py and Habana's give a phase by the same flags.
+
+    Without --resume_from_checkpoint there is none.
+    """
+    until, start = given["steps_this_run"], given["init_checkpoint"]
+    if not given["resume_from_checkpoint"]:
+        ignored = [name for name in ("init_checkpoint", "resume_step", "phase2") if name in given]
+        warnings += [
+            f"--{name} acts only with --resume_from_checkpoint: ignored, as by the program"
+            for name in ignored
+        ]
+        return started(until=until)
+    if start:
+        return started(start=start, phase2=given["phase2"], until=until)
+    return continued(
+        given["output_dir"],
+        phase1_end_step=given["phase1_end_step"] if given["phase2"] else None,
+        resume_step=None if given["resume_step"] == -1 else given["resume_step"],
+        until=until,
+    )

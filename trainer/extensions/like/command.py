@@ -1,0 +1,177 @@
+"""``python -m trainer like PROGRAM ARGUMENTS ... [-- FLAGS]``: another program's command with its meaning."""
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from bertdata.cli.common.door_words import divide, take_print_config
+from bertdata.errors import MissingInputError, SettingsError
+from bertdata.io.storage import is_remote
+from bertdata.io.terminal import say_error, say_text
+from trainer.collectives.launchers import find_rank, is_started_here, launched
+from trainer.config.flags import override
+from trainer.config.printed import print_config
+from trainer.config.settings import Config
+from trainer.config.task_names import task_flags
+from trainer.devices.choice import AUTO, look_for
+from trainer.extensions.like.program import DOOR, Meaning
+from trainer.extensions.like.registry import PROGRAMS, find_program
+from trainer.extensions.like.shapes import with_shapes
+from trainer.run.path_check import check_paths
+
+USAGE = f"""\
+Example:
+  {DOOR} nvidia/run_squad.py --do_train --train_file train-v1.1.json ...
+
+Runs the command line of another program, as its authors print it, with the meaning that it has there: its
+defaults, its batch arithmetic, its optimiser, its device. Flags of this trainer may follow after --, and go
+before all others; --print-config prints the configuration that is understood and does nothing else.
+
+usage: {DOOR} PROGRAM ARGUMENTS ... [-- FLAGS]    ({DOOR} PROGRAM --help lists its flags)
+
+"""
+
+_OF_EVALUATION = (
+    "device",
+    "eval_data",
+    "output_dir",
+    "eval_examples",
+    "max_seq_length",
+    "max_predictions_per_seq",
+)
+"""Keys of the configuration that are settings of an evaluation too: flags of this trainer may change them."""
+
+
+def run(arguments: Sequence[str]) -> None:
+    """Run the program's command line, or print what it means."""
+    words, printing = take_print_config(arguments)
+    if not words or words[0] in ("-h", "--help"):
+        width = max(map(len, PROGRAMS)) + 2
+        say_text(USAGE + "".join(f"  {name:<{width}}{what}\n" for name, what in PROGRAMS.items()))
+        return
+    name, _, version = words[0].partition("@")
+    program = find_program(name)
+    theirs, ours = divide(words[1:])
+    given = program.read(theirs, version)
+    meaning = program.resolve(given)
+    keys, missing, warnings = with_shapes(_changed(meaning, ours, f"{DOOR} {name} ... --"))
+    phases = [Config.of(**of_phase) for of_phase in keys]
+    if not printing:
+        _check_files([*meaning.missing, *missing], phases)
+    if find_rank()[0] == 0 and not is_started_here():
+        changed = f"; with {' '.join(ours)}" if ours else ""
+        say_error(f"{program.title}: {meaning.summary}{changed}")
+        for warning in dict.fromkeys([*given.warnings, *meaning.warnings, *warnings]):
+            say_error(f"trainer: warning: {warning}")
+    if printing:
+        if find_rank()[0] == 0:
+            _print(words[0], meaning, phases)
+    elif meaning.convert is not None:
+        _convert(meaning.convert)
+    elif meaning.evaluate is not None:
+        _evaluate(meaning.evaluate, phases[0], arguments)
+    else:
+        _train(phases, arguments)
+
+
+def _changed(meaning: Meaning, ours: Sequence[str], prog: str) -> list[dict[str, Any]]:
+    """The keys of each phase, with this trainer's flags before the program's."""
+    tuned = any(keys.get("task") for keys in meaning.phases)
+    flags = task_flags(ours) if tuned else list(ours)
+    return override(meaning.phases, flags, prog)
+
+
+def _check_files(missing: Sequence[str], phases: Sequence[Config]) -> None:
+    """An error for an input file that is not there, and for an output directory on another machine."""
+    for path in missing:
+        raise MissingInputError(f"{path}: is not on this machine; name a file that is")
+    for output_dir in [config.run.output_dir for config in phases]:
+        if output_dir is not None and is_remote(output_dir):
+            wanted = "checkpoints are written to a directory of this machine"
+            raise SettingsError(f"{output_dir}: {wanted}; append -- --output-dir DIR")
+
+
+def _print(program: str, meaning: Meaning, phases: Sequence[Config]) -> None:
+    """Print the configuration, and what the command does instead of training."""
+    if meaning.convert is not None:
+        print_config(program, [], convert=meaning.convert)
+    elif meaning.evaluate is not None:
+        keys = phases[0].as_json()
+        changed = {name: keys[name] for name in _OF_EVALUATION}
+        print_config(program, [], world_size=keys["world_size"], evaluate=meaning.evaluate | changed)
+    else:
+        print_config(program, phases)
+
+
+def _train(phases: Sequence[Config], arguments: Sequence[str]) -> None:
+    """Pre-train or fine-tune; the workers that the program starts are started here."""
+    _check_device(phases[0])
+    check_paths(phases)
+    if not _begins_here(phases[0], arguments):
+        return
+    if phases[0].finetuning.is_finetuning:
+        from trainer.extensions.finetuning.finetune import finetune
+
+        finetune(phases[0])
+    else:
+        from trainer.run.pretrain import pretrain
+
+        pretrain([_verified_where_listed(config) for config in phases])
+
+
+def _verified_where_listed(config: Config) -> Config:
+    """The configuration with its data verified where a manifest lists them; else a warning says so."""
+    from bertdata.dataset.discover import find_datasets
+    from trainer.data.paths import split_paths
+
+    data = None if config.data.generated_data else config.data.train_data
+    paths = [path for named in (data, config.data.eval_data) if named for path in split_paths(named)]
+    plain = [path for path in paths if any(found.manifest is None for found in find_datasets(path))]
+    if find_rank()[0] == 0:
+        for path in plain:
+            say_error(f"trainer: warning: {path}: no manifest lists its files; they are taken as they are")
+    return config.changed(unverified=bool(plain))
+
+
+def _evaluate(settings: Mapping[str, Any], config: Config, arguments: Sequence[str]) -> None:
+    """Evaluate checkpoints of pre-training, as the program does."""
+    _check_device(config)
+    if not _begins_here(config, arguments):
+        return
+    from trainer.run.evaluate import evaluate
+
+    evaluate(_verified_where_listed(config), poll=settings["poll"], until_step=settings.get("until_step"))
+
+
+def _begins_here(config: Config, arguments: Sequence[str]) -> bool:
+    """True in a process that does the work itself; False where it started the workers, which have ended."""
+    if launched(config, "like", *arguments):
+        return False
+    if "torch" not in sys.modules and find_rank()[0] == 0:
+        say_error("trainer: importing torch")
+    return True
+
+
+def _check_device(config: Config) -> None:
+    """SettingsError, with the way around it, where the program's device is not there."""
+    name = config.run.device
+    if name == AUTO:  # a flag of ours
+        return
+    finding = look_for(name, config)
+    if not finding.there:
+        found = "; ".join(filter(None, (finding.found, finding.missing)))
+        remedy = "a device of another kind is ours to choose: append -- --device cpu"
+        raise SettingsError(f"the program runs on {name}, which is not there ({found}); {remedy}")
+
+
+def _convert(settings: Mapping[str, Any]) -> None:
+    """Convert a checkpoint; ``added`` stands in the settings of the conversion that adds accumulators."""
+    if "added" in settings:
+        from trainer.extensions.formats.gradient_accumulators import add_accumulators
+
+        say_error(add_accumulators(settings["source"], settings["target"]))
+        return
+    from trainer.extensions.formats.convert import convert
+
+    work: Callable[..., str] = convert
+    say_error(work(**settings))

@@ -1,0 +1,137 @@
+"""The flags of Graphcore's run_pretraining.py, each with hyphens or underscores as its source has it."""
+
+from bertdata.cli.common.program_flags import SWITCH, Flag
+from trainer.extensions.like.graphcore.config_file import FileKeys
+from trainer.extensions.like.graphcore.values import any_text
+
+_MAIN = [
+    Flag("--task", values=("pretraining",), meaning="the program has this task only"),
+    Flag("--config", required=True, meaning="JSON file with values for flags; the command line goes first"),
+    Flag("--restore_path", meaning="continue from this checkpoint, or the newest in this directory"),
+    Flag("--start-from-ckpt", key="start_from_ckpt", meaning="checkpoint to take the model's weights from"),
+]  # fmt: skip
+
+_DATA = [
+    Flag("--train-file", meaning="TFRecord files or patterns, by commas"),
+    Flag("--test-file", idle=True, meaning="the program does not evaluate"),
+    Flag("--sequence-length --seq-length", int, 128, "ids of an example", key="max_seq_length"),
+    Flag("--max-predictions-per-seq --max_predictions_per_seq", int, 20,
+         "largest number of masked positions in an example", key="max_predictions_per_seq"),
+    Flag("--parallell-io-threads", int, 4, idle=True, meaning="this trainer has threads of its own"),
+    Flag("--generated-data", SWITCH, key="generated_data",
+         meaning="train on random examples from the host; goes before --train-file"),
+]  # fmt: skip
+
+_TRAINING = [
+    Flag("--batch-size", int, meaning="examples of a micro-batch of one replica", key="batch_size"),
+    Flag("--base-learning-rate", float, 2e-5, "learning rate after warm-up"),
+    Flag("--epochs", float, 300.0, "passes over the examples but for duplicates, without --steps"),
+    Flag("--steps", int, 0, "steps, each of batches_per_step updates; 0: those of the epochs"),
+    Flag("--loss-scaling", float, 1.0, "fixed loss scale", key="loss_scaling"),
+    Flag("--steps-per-ckpts", int, 10, "steps between two checkpoints"),
+    Flag("--replicas", int, 1, "copies of the model", key="replicas"),
+    Flag("--pipeline-depth", int, 1, "micro-batches of a replica in an update, above 1", key="accumulation"),
+    Flag("--pipeline-schedule", default="Grouped", values=("Grouped", "Interleaved", "Sequential"),
+         meaning="order of the stages' work on IPUs"),
+    Flag("--recomputation-mode", default="RecomputeAndBackpropagateInterleaved", idle=True,
+         values=("Auto", "RecomputeThenBackpropagate", "RecomputeAndBackpropagateInterleaved"),
+         meaning="memory of IPUs; it changes no result"),
+    Flag("--optimiser", default="SGD", values=("SGD", "momentum", "lamb", "adamw"), meaning="optimiser"),
+    Flag("--momentum", float, 0.984375, "momentum of the optimiser momentum"),
+    Flag("--lr-schedule", default="natural_exponential",
+         values=("custom", "polynomial_decay", "natural_exponential"), meaning="learning-rate schedule",
+         key="lr_schedule"),
+    Flag("--warmup", float, 0.0, "warm-up: a whole number of steps, or a share of them below 1"),
+    Flag("--offload-weight-update-variables", any_text, True, idle=True,
+         meaning="memory of IPUs; it changes no result"),
+    Flag("--partials-type", default="half", values=("float", "half"), meaning="type of partial sums on IPUs"),
+    Flag("--optimiser-epsilon", float, 1e-4, "number added to denominators, of lamb and adamw"),
+    Flag("--increase-optimiser-precision", SWITCH, idle=True, meaning="weights are updated in fp32 anyway"),
+    Flag("--optimiser_beta1", float, 0.9, "decay rate of the gradient's average, of lamb and adamw"),
+    Flag("--optimiser_beta2", float, 0.999, "decay rate of the squared gradient's, of lamb and adamw"),
+    Flag("--use-nvlamb", SWITCH, meaning="lamb: divide gradients by their global norm where it is above 1"),
+    Flag("--use-debiasing", SWITCH, meaning="lamb: bias correction"),
+    Flag("--wandb", SWITCH, key="wandb", meaning="report to Weights & Biases"),
+    Flag("--seed", int, key="seed", meaning="seed of weights, dropout and order (default: drawn; here 42)"),
+    Flag("--do_train", any_text, True, "train; any word is true, only a file can say false", key="do_train"),
+    Flag("--duplication_factor", int, 5, "examples of the same text in the data; an epoch counts one"),
+    Flag("--ckpt-model-only", SWITCH, idle=True, meaning="checkpoints always have the moments too"),
+    Flag("--restore-optimiser-from-ckpt", SWITCH, meaning="take the moments of the checkpoint too"),
+]  # fmt: skip
+
+_IPU = [
+    Flag("--precision", int, 16, "bits of weights and products", values=(16, 32)),
+    Flag("--batches-per-step --batches_per_step", int, 1, "updates of a step"),
+    Flag("--available_memory_proportion", float, 0.23, "share of the IPUs' memory for products",
+         count="+"),
+    Flag("--disable_graph_outlining", SWITCH, meaning="repeat code on IPUs instead of calling it"),
+    Flag("--embeddings_placement", default="two_ipus", meaning="IPUs of the embeddings",
+         values=("two_ipus", "same_ipu", "same_as_hidden_layers")),
+    Flag("--outline_hidden_layers", SWITCH, True, idle=True, meaning="code size on IPUs"),
+    Flag("--stochastic_rounding", SWITCH, True, "round stochastically on IPUs"),
+    Flag("--fp_exceptions", SWITCH, meaning="stop IPUs at a floating-point exception"),
+    Flag("--xla_recompute", SWITCH, True, idle=True, meaning="memory of IPUs; it changes no result"),
+    Flag("--max-cross-replica-sum-buffer-size", int, 10 * 1024 * 1024, idle=True, meaning="memory of IPUs"),
+    Flag("--scheduler", default="", idle=True, meaning="order of instructions on IPUs",
+         values=("Clustering", "PostOrder", "LookAhead", "ShortestPath")),
+    Flag("--compile-only", SWITCH, key="compile_only", meaning="compile for IPUs and stop"),
+    Flag("--logits_matmul_serialization_factor", int, 4, idle=True, meaning="memory of IPUs"),
+    Flag("--reduction-type", default="sum", values=("sum", "mean"),
+         meaning="gradients of an update's micro-batches are added up, or averaged; over replicas averaged"),
+    Flag("--weight-norm-clip", float, 0.0, idle=True, meaning="the program reads it and clips nothing"),
+    Flag("--fix_synth_seed", SWITCH, idle=True, meaning="generated data depend on --seed alone"),
+    Flag("--best-ckpt-min-steps", int, 0, idle=True, meaning="no checkpoint is kept for its loss"),
+]  # fmt: skip
+
+_LOGS = [
+    Flag("--log-dir", default="./logs/", idle=True, meaning="logs go to the checkpoints' directory"),
+    Flag("--name-suffix", idle=True, meaning="runs have no directories by name and time here"),
+    Flag("--steps-per-logs", int, 1, "steps between two log lines"),
+]
+
+_MODEL = [
+    Flag("--vocab_size", int, 31528, "size of the vocabulary", key="vocab_size"),
+    Flag("--hidden_size", int, 768, "width of the encoder; the feed-forward part has four times that",
+         key="hidden_size"),
+    Flag("--num_hidden_layers", int, 12, "layers of the encoder", key="num_hidden_layers"),
+    Flag("--num_attention_heads", int, 12, "attention heads of a layer", key="num_attention_heads"),
+    Flag("--hidden_act", default="gelu", meaning="activation before the word logits; the encoder's is gelu"),
+    Flag("--hidden_dropout_prob", float, 0.1, "dropout of embeddings and projections",
+         key="hidden_dropout_prob"),
+    Flag("--attention_probs_dropout_prob", float, 0.1, "dropout of the attention",
+         key="attention_probs_dropout_prob"),
+    Flag("--max_position_embeddings", int, 512, "longest sequence", key="max_position_embeddings"),
+    Flag("--type_vocab_size", int, 16, "segment types", key="type_vocab_size"),
+    Flag("--initializer_range", float, 0.02, "standard deviation of the first weights",
+         key="initializer_range"),
+    Flag("--hidden_layers_per_stage", int, 1, "layers of a stage of IPUs"),
+    Flag("--use_attention_projection_bias", any_text, False,
+         "a bias in the attention's projection; any word is true", key="use_attention_projection_bias"),
+    Flag("--use_cls_layer", any_text, False, "a dense layer before the word logits; any word is true",
+         key="use_cls_layer"),
+    Flag("--use_qkv_bias", any_text, False, "biases of query, key and value; any word is true",
+         key="use_qkv_bias"),
+]  # fmt: skip
+
+TABLE = [*_MAIN, *_DATA, *_TRAINING, *_IPU, *_LOGS, *_MODEL]
+PRINTED = {"--sequence-length": "--seq-length", "--batches-per-step": "--batches_per_step"}
+"""Flags that the README prints and the program refuses, with those that it means."""
+
+ANY_WORD = ("do_train", "use_attention_projection_bias", "use_cls_layer", "use_qkv_bias")
+FILE_KEYS = FileKeys(
+    used=("checkpoint_path", "weight_decay", "decay_steps", "decay_rate", "lr_schedule_by_step"),
+    idle=(
+        *("best_checkpoint_start_epoch", "best_loss", "checkpoint_model", "do_validation"),
+        *(
+            "embedding_cut_num",
+            "grad_scale",
+            "init_checkpoint",
+            "intermediate_size",
+            "ipu_function",
+            "no_logs",
+        ),
+        *("no_outlining", "profile_execution", "profiling", "report_directory", "restore_dir", "restoring"),
+        *("variable_filter", "variable_offloading"),
+    ),
+)
+"""Keys of published files that are no flags; the program looks up the used ones only."""

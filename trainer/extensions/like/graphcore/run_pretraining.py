@@ -1,0 +1,238 @@
+"""Graphcore's run_pretraining.py: one phase of pre-training on IPUs, by a JSON file and flags."""
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from bertdata.cli.common.program_flags import Given
+from bertdata.errors import UsageError
+from trainer.extensions.like.constants import product
+from trainer.extensions.like.graphcore.config_file import layered
+from trainer.extensions.like.graphcore.pretraining_flags import ANY_WORD, FILE_KEYS, PRINTED, TABLE
+from trainer.extensions.like.graphcore.values import NORM_EPSILON, capped, one_or_each, said_no, warmup_of
+from trainer.extensions.like.program import Meaning, Program, phase_keys
+
+SOURCE = "graphcore/examples 553b90b5"
+_KEPT = 5
+_GENERATED = 10_000_000  # examples that the program counts in generated data
+_LEAST_RATE = 1e-7
+_NO_DATA = "Neither generated-data nor train-file was passed, set at least one of them to run the code."
+
+
+class _Pretraining(Program):
+    """The program, with its README's flags that it refuses itself."""
+
+    def read(self, arguments: Sequence[str], version: str = "") -> Given:
+        given = super().read(arguments, version)
+        words = {word.partition("=")[0] for word in arguments}
+        printed = [
+            f"{word}: the README prints it, but the program refuses it; taken as {meant}"
+            for word, meant in PRINTED.items()
+            if word in words
+        ]
+        return replace(given, warnings=[*given.warnings, *printed, *said_no(arguments, ANY_WORD)])
+
+
+def resolve(given: Given) -> Meaning:
+    """The phase that the command line and its file ask for."""
+    opts = layered(given, TABLE, FILE_KEYS, SOURCE)
+    _check(opts)
+    warnings = list(opts.warnings)
+    keys = phase_keys(opts, TABLE) | _usual(opts) | _model(opts, warnings) | _optimiser(opts)
+    keys |= _schedule(opts, warnings) | _data(opts, warnings) | _start(opts, warnings)
+    if opts["compile_only"]:
+        warnings.append("--compile-only: on IPUs give a directory too: -- --executable-cache-dir DIR")
+    if opts["seed"] is None:
+        warnings.append("no seed is given: the program draws one, here it is 42")
+    return Meaning(summary=_summary(opts, keys), phases=[keys], warnings=warnings)
+
+
+def _check(opts: Given) -> None:
+    """UsageError for what the program stops at, in its words where it has some."""
+    if not opts["batch_size"]:
+        raise UsageError(f"{opts['config']}: batch_size is missing; give --batch-size")
+    if opts["pipeline_depth"] <= 1:
+        said = "Single-stage pipeline not supported by BERT pretraining."
+        raise UsageError(f"{said} pipeline_depth is {opts['pipeline_depth']}, expected 2 or more")
+
+
+def _usual(opts: Given) -> dict[str, Any]:
+    """Keys that no flag sets as it is."""
+    # A string is never equal to 32 in the program, so that "precision": "32" in a file is 16.
+    return {
+        "device": "ipu",
+        "precision": "fp32" if opts["precision"] == 32 else "fp16",
+        "output_dir": opts["checkpoint_path"],
+        "keep_checkpoints": _KEPT,
+        "unverified": True,
+        **({"wandb_project": "tf-bert"} if opts["wandb"] else {}),
+        "device_options": _ipu_options(opts),
+    }
+
+
+def _ipu_options(opts: Given) -> dict[str, Any]:
+    names = (
+        *("reduction_type", "batches_per_step", "pipeline_schedule", "available_memory_proportion"),
+        *("embeddings_placement", "hidden_layers_per_stage", "disable_graph_outlining"),
+        *("stochastic_rounding", "fp_exceptions", "partials_type"),
+    )
+    return {name: one_or_each(opts[name]) for name in names}
+
+
+def _model(opts: Given, warnings: list[str]) -> dict[str, Any]:
+    """Keys of the model: the program has no bias of the word logits, and norms with an epsilon of its own."""
+    if opts["hidden_act"] != "gelu":
+        if opts["use_cls_layer"]:
+            found = f"hidden_act is {opts['hidden_act']!r} before the word logits"
+            raise UsageError(f"{found} and gelu in the encoder: this trainer has one for both")
+        warnings.append(f"hidden_act {opts['hidden_act']}: the program's encoder has gelu whatever it says")
+    return {
+        "hidden_act": "gelu",
+        "gelu": "tanh",
+        "intermediate_size": 4 * opts["hidden_size"],
+        "layer_norm_eps": NORM_EPSILON,
+        "use_prediction_bias": False,
+    }
+
+
+def _optimiser(opts: Given) -> dict[str, Any]:
+    name = str(opts["optimiser"]).lower()
+    if name not in ("lamb", "adamw"):
+        own = {"momentum": {"momentum": opts["momentum"]}, "sgd": {}}
+        if name not in own:
+            raise UsageError(f"Optimizer {opts['optimiser']} not recognised")
+        return {"optimiser": name, "clipping": "none", **own[name]}
+    moments = {
+        "beta1": opts["optimiser_beta1"],
+        "beta2": opts["optimiser_beta2"],
+        "optimiser_epsilon": opts["optimiser_epsilon"],
+    }
+    if name == "adamw":  # the program gives it no weight_decay: its own is 0.01
+        return {"optimiser": "adamw-bert", "weight_decay": 0.01, "clipping": "none", **moments}
+    if opts["weight_decay"] is None:
+        raise UsageError(f"{opts['config']}: weight_decay is missing, which lamb needs and no flag gives")
+    return {
+        "optimiser": "lamb-graphcore",
+        "weight_decay": opts["weight_decay"],
+        "use_debiasing": opts["use_debiasing"],
+        "clipping": "per_update" if opts["use_nvlamb"] else "none",
+        "max_grad_norm": 1.0,
+        **moments,
+    }
+
+
+def _schedule(opts: Given, warnings: list[str]) -> dict[str, Any]:
+    """Keys of the learning rate and of intervals: the program's steps as updates."""
+    each, name = opts["batches_per_step"], opts["lr_schedule"]
+    if each > 1 and name != "custom":
+        warnings.append(f"a step has {each} updates: on other devices than IPUs the rate changes within it")
+    keys: dict[str, Any] = {
+        "checkpoint_every": opts["steps_per_ckpts"] * each,
+        "log_every": opts["steps_per_logs"] * each,
+    }
+    updates = _updates(opts)
+    if updates is None:
+        keys["num_train_epochs"] = opts["epochs"] / opts["duplication_factor"]
+        warnings.append("updates of epochs are counted in the data and rounded up; the program rounds down")
+    else:
+        keys["steps"] = updates
+    rate, warmup = opts["base_learning_rate"], 0 if name == "custom" else warmup_of(opts["warmup"], each)
+    if updates is not None and isinstance(warmup, int) and warmup >= updates:
+        found = f"{updates} updates end within the warm-up of {warmup}"
+        rate, warmup = capped(rate, warmup, updates, _LEAST_RATE)
+        warnings.append(f"{found}: the rate goes up to {rate:g}")
+    keys |= {"base_learning_rate": rate, "warmup": warmup}
+    if name == "custom":
+        table = opts["lr_schedule_by_step"] or {}
+        keys["lr_schedule_by_step"] = {str(int(step) * each): value for step, value in table.items()}
+    if name == "natural_exponential":
+        stairs = opts["decay_steps"]
+        keys |= {"decay_steps": stairs and stairs * each, "decay_rate": opts["decay_rate"]}
+    return keys
+
+
+def _updates(opts: Given) -> int | None:
+    """The number of updates; None where only the data tell how many an epoch has."""
+    each: int = opts["batches_per_step"]
+    if opts["steps"]:
+        return int(opts["steps"]) * each
+    if not opts["generated_data"]:
+        return None
+    examples = each * opts["batch_size"] * opts["pipeline_depth"] * opts["replicas"]
+    steps: int = max(1, math.ceil(opts["epochs"] * (_GENERATED // examples)))
+    return steps * each
+
+
+def _data(opts: Given, warnings: list[str]) -> dict[str, Any]:
+    files = opts["train_file"]
+    if opts["generated_data"]:
+        if files:
+            warnings.append("generated-data flag passed: train_file is left out")
+        return {"train_data": None}
+    if not files:
+        warnings.append(_NO_DATA)
+        return {"train_data": None}
+    return {"train_data": "+".join(name for name in files.split(",") if name)}
+
+
+def _start(opts: Given, warnings: list[str]) -> dict[str, Any]:
+    """Keys of the checkpoint that the training starts from, or goes on from."""
+    if opts["restore_path"] and opts["start_from_ckpt"]:
+        raise UsageError("--restore_path continues a run, --start-from-ckpt begins one: give one of them")
+    if opts["start_from_ckpt"]:
+        return {"start_moments": opts["restore_optimiser_from_ckpt"]}
+    if not opts["restore_path"]:
+        return {}
+    folder, step = _restored(opts["restore_path"])
+    keys: dict[str, Any] = {"resume": True}
+    if step is not None:
+        keys["resume_step"] = step * opts["batches_per_step"]
+    own = opts["checkpoint_path"]
+    if own is None or not _is_within(folder, own):
+        warnings.append(f"the run in {folder} goes on, and writes its checkpoints there")
+        keys["output_dir"] = folder
+    if not opts["restore_optimiser_from_ckpt"]:
+        warnings.append("a run goes on with its moments, also without --restore-optimiser-from-ckpt")
+    return keys
+
+
+def _restored(path: str) -> tuple[str, int | None]:
+    """(directory, step) of a checkpoint to continue from; None: the newest there."""
+    if found := re.fullmatch(r"(.*)/ckpt[^/]*-([0-9]+)", path):
+        return found[1], int(found[2])
+    return path, None
+
+
+def _is_within(path: str, folder: str) -> bool:
+    """True if the path is the folder or below it."""
+    path, folder = (name.removeprefix("./").rstrip("/") for name in (path, folder))
+    return path == folder or path.startswith(f"{folder}/")
+
+
+def _summary(opts: Given, keys: dict[str, Any]) -> str:
+    size = product(opts["replicas"], opts["batch_size"], opts["pipeline_depth"])
+    length = f"{keys['steps']:,} updates" if "steps" in keys else f"{opts['epochs']:g} epochs"
+    summed = ", gradients of micro-batches added up" if opts["reduction_type"] == "sum" else ""
+    return f"{length}, {size} examples each, {keys['precision']}, {opts['optimiser']}{summed}, ipu"
+
+
+PROGRAM = _Pretraining(
+    name="graphcore/run_pretraining.py",
+    title="Graphcore run_pretraining.py",
+    source=f"{SOURCE}, applications/tensorflow/bert/run_pretraining.py",
+    commands={"": TABLE},
+    resolve=resolve,
+    published=(
+        "--config configs/pretrain_tiny_128_lamb.json --train-file ./Datasets/sample.tfrecord",
+        "--config configs/pretrain_large_384_phase2.json --start-from-ckpt phase1 --wandb",
+    ),
+    also_published=(
+        "--config configs/pretrain_tiny_128_lamb.json --train-file ./Dataset/sample.tfrecord --wandb",
+        "--config configs/pretrain_large_128_phase1.json --wandb",
+        "--config configs/pretrain_tiny_128_lamb.json --sequence-length 384",
+        "--config configs/pretrain_tiny_128_lamb.json --compile-only --generated-data",
+        "--config configs/pretrain_large_128_phase1.json --steps 1 --batches-per-step 1 --pipeline-depth 10",
+    ),
+)

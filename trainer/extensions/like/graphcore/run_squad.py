@@ -1,0 +1,155 @@
+"""Graphcore's run_squad.py: fine-tuning on SQuAD, predictions and their score, by a JSON file and flags."""
+
+from typing import Any
+
+from bertdata.cli.common.program_flags import Given
+from bertdata.errors import UsageError
+from trainer.extensions.like.constants import product
+from trainer.extensions.like.graphcore.config_file import layered
+from trainer.extensions.like.graphcore.squad_flags import FILE_KEYS, TABLE
+from trainer.extensions.like.graphcore.values import NORM_EPSILON, capped, one_or_each, warmup_of
+from trainer.extensions.like.program import Meaning, Program, phase_keys
+
+SOURCE = "graphcore/examples 09b7c672"
+_KEPT = 5
+_LEAST_RATE = 1e-7
+
+
+def resolve(given: Given) -> Meaning:
+    """The fine-tuning, the predictions or both, that the command line and its file ask for."""
+    opts = layered(given, TABLE, FILE_KEYS, SOURCE)
+    _check(opts)
+    warnings = list(opts.warnings)
+    keys = phase_keys(opts, TABLE) | _usual(opts) | _optimiser(opts, warnings)
+    keys |= _updates(opts) if opts["do_training"] else {}
+    keys |= _places(opts, warnings)
+    if opts["reduction_type"] == "sum":  # over the replicas too: they are micro-batches of one
+        keys |= {"accumulation": opts["gradient_accumulation_count"] * opts["replicas"], "replicas": 1}
+    if opts["seed"] is None:
+        warnings.append("no seed is given: the program draws one, here it is 42")
+    return Meaning(summary=_summary(opts, keys), phases=[keys], warnings=warnings)
+
+
+def _check(opts: Given) -> None:
+    """UsageError for what the program stops at, or this trainer cannot do."""
+    for name in ("micro_batch_size", "gradient_accumulation_count"):
+        if not opts[name]:
+            raise UsageError(f"{opts['config']}: {name} is missing; give --{name.replace('_', '-')}")
+    if opts["groupbert"]:
+        raise UsageError("groupbert: this trainer has no GroupBERT")
+    if not (opts["do_training"] or opts["do_predict"]):
+        raise UsageError("nothing to do: give --do-training, --do-predict or both")
+    if opts["do_training"] and not (opts["num_train_steps"] or opts["epochs"]):
+        raise UsageError(
+            "One between epochs and num_train_step must be set: give --epochs or --num-train-steps"
+        )
+
+
+def _usual(opts: Given) -> dict[str, Any]:
+    """Keys that no flag sets as it is."""
+    names = (
+        *("reduction_type", "pipeline_schedule", "available_memory_proportion", "partials_type"),
+        *("stochastic_rounding", "fp_exceptions", "no_outlining", "variable_offloading"),
+        *("min_remote_tensor_size", "replicated_tensor_sharding", "enable_recomputation"),
+        "matmul_serialize_factor",
+    )
+    options = {name: one_or_each(opts[name]) for name in names}
+    return {
+        "task": "squad",
+        "device": "ipu",
+        "device_options": {"batches_per_step": opts["device_iterations"], **options},
+        "hidden_act": "gelu",
+        "gelu": "tanh",
+        "layer_norm_eps": NORM_EPSILON,
+        "keep_checkpoints": _KEPT,
+        "checkpoint_every": opts["steps_per_ckpts"] * opts["device_iterations"],
+        "log_every": opts["steps_per_logs"] * opts["device_iterations"],
+        "eval_every": 0,
+        **({"wandb_project": "tf-bert"} if opts["wandb"] else {}),
+    }
+
+
+def _optimiser(opts: Given, warnings: list[str]) -> dict[str, Any]:
+    name = str(opts["optimizer"]).lower().removeprefix("mp")
+    if name in ("momentum", "sgd"):
+        momentum = {"momentum": opts["momentum"]} if name == "momentum" else {}
+        return {"optimiser": name, "clipping": "none", **momentum}
+    if name not in ("adamw", "lamb"):
+        raise UsageError(f"Optimizer {opts['optimizer']} not recognised")
+    keys: dict[str, Any] = {
+        "beta1": opts["beta1"],
+        "beta2": opts["beta2"],
+        "optimiser_epsilon": opts["epsilon"],
+        "weight_decay": opts["weight_decay_rate"],
+        "use_debiasing": opts["use_debiasing"],
+    }
+    if name == "adamw":
+        # The norm that the program clips to is that of the replicas' mean, multiplied by their number.
+        clipping = {"clipping": "per_update", "max_grad_norm": float(opts["replicas"])}
+        return keys | clipping | {"optimiser": "adamw-bert"}
+    warnings.append("lamb: the program has no trust ratio for the weights of norms, here they have one")
+    clips = opts["use_nvlamb"] or opts["use_mpclip"]
+    norm = 1.0 if opts["use_nvlamb"] else float(opts["replicas"])
+    return keys | {
+        "optimiser": "lamb-graphcore-pytorch",
+        "decay_skips": ["bias"],
+        "clipping": "per_update" if clips else "none",
+        "max_grad_norm": norm,
+    }
+
+
+def _updates(opts: Given) -> dict[str, Any]:
+    """Keys of the number of updates and of the learning rate."""
+    name = {"polynomial_decay": "polynomial_decay"}.get(opts["lr_schedule"])
+    if name is None or opts["lr_power"] not in (1, [1]):
+        found = f"lr_schedule {opts['lr_schedule']}, lr_power {opts['lr_power']}"
+        raise UsageError(f"{found}: of run_squad.py polynomial_decay with lr_power 1 is offered, in the file")
+    rate, warmup = opts["base_learning_rate"], warmup_of(opts["warmup"], 1)
+    keys: dict[str, Any] = {"lr_schedule": name}
+    if opts["num_train_steps"]:
+        keys["steps"] = opts["num_train_steps"] * opts["device_iterations"]
+        rate, warmup = capped(rate, warmup, keys["steps"], _LEAST_RATE)
+    else:
+        keys["num_train_epochs"] = float(opts["epochs"])
+    return keys | {"base_learning_rate": rate, "warmup": warmup}
+
+
+def _places(opts: Given, warnings: list[str]) -> dict[str, Any]:
+    """Keys of files and directories: checkpoints and predictions have one directory here."""
+    trains = opts["do_training"]
+    keys: dict[str, Any] = {
+        "start_from_ckpt": opts["init_checkpoint"] or None,
+        "output_dir": opts["save_path"] if trains else opts["output_dir"] or opts["save_path"],
+        "task_eval_file": opts["predict_file"],
+        "task_predict_file": opts["predict_file"],
+        "do_eval": bool(opts["do_predict"] and opts["do_evaluation"]),
+    }
+    if trains and opts["do_predict"] and opts["output_dir"] not in (None, opts["save_path"]):
+        warnings.append(f"predictions go beside the checkpoints, to {opts['save_path']}, not to output_dir")
+    if opts["do_evaluation"] and not opts["do_predict"]:
+        warnings.append("--do-evaluation: the program scores nothing without --do-predict")
+    if opts["restore_dir"]:
+        warnings.append(f"the run in {opts['restore_dir']} goes on, and writes its checkpoints there")
+        keys |= {"resume": True, "output_dir": opts["restore_dir"]}
+    return keys
+
+
+def _summary(opts: Given, keys: dict[str, Any]) -> str:
+    if not opts["do_training"]:
+        return f"SQuAD, predictions for {opts['predict_file']}, {keys['precision']}, ipu"
+    size = product(opts["replicas"], opts["micro_batch_size"], opts["gradient_accumulation_count"])
+    length = f"{keys['steps']:,} updates" if "steps" in keys else f"{opts['epochs']:g} epochs"
+    return f"SQuAD, {length}, {size} features each, {keys['precision']}, {opts['optimizer']}, ipu"
+
+
+PROGRAM = Program(
+    name="graphcore/run_squad.py",
+    title="Graphcore run_squad.py",
+    source=f"{SOURCE} (SDK 2.6), nlp/bert/tensorflow1/run_squad.py",
+    commands={"": TABLE},
+    resolve=resolve,
+    published=(
+        "--config configs/squad_large.json --do-training --do-predict --do-evaluation "
+        "--init-checkpoint phase2/model.ckpt",
+    ),
+)

@@ -1,0 +1,210 @@
+"""Habana's demo_bert.py: both phases of pre-training one after the other, or fine-tuning, on Gaudi."""
+
+from typing import Any
+
+from bertdata.cli.common.program_flags import Given
+from bertdata.errors import UsageError
+from bertdata.io import storage
+from trainer.extensions.like.checkpoints import continued, started
+from trainer.extensions.like.constants import BERT_LARGE, PRETRAINED, TRANSFORMERS_ADAMW, product
+from trainer.extensions.like.habana.demo_bert_commands import printed_commands
+from trainer.extensions.like.habana.demo_bert_flags import FIRST, LATER
+from trainer.extensions.like.habana.pretraining import ALWAYS, count_packs, micro_batch
+from trainer.extensions.like.program import Meaning, Program, phase_keys
+
+_MOST_PREDICTIONS = (20, 80)
+_DATA = (
+    "/software/data/pytorch/bert_pretraining/hdf5_lower_case_1_seq_len_{}_max_pred_{}_masked_lm_prob_0.15_{}"
+)
+_USUAL_DATA = [
+    _DATA.format(length, most, "random_seed_12345_dupe_factor_5/books_wiki_en_corpus")
+    for length, most in ((128, 20), (512, 80))
+]
+_SHARED_BY_VERSION = ("1.1.0", "1.4.1")
+"""Versions whose train_batch_size is that of all cards."""
+
+
+def resolve(given: Given) -> Meaning:
+    """The phases, or the fine-tuning, that the command line asks for."""
+    if given["model_name_or_path"] not in PRETRAINED:
+        name = given["model_name_or_path"]
+        raise UsageError(
+            f"{PROGRAM.name}: {name} is no BERT; this trainer has base and large of --model_name_or_path"
+        )
+    return _pretraining(given) if given.command == "pretraining" else _finetuning(given)
+
+
+def _common(given: Given, cards: int, warnings: list[str]) -> dict[str, Any]:
+    device = "hpu" if given["device"] == "hpu" else "cpu"
+    on_one_host = given.values.get("process_per_node") or cards
+    if cards > on_one_host:
+        warnings.append(
+            f"world_size {cards}: start {on_one_host} workers on each host, by mpirun or torchrun"
+        )
+    return {
+        "device": device,
+        "device_options": {"mode": _mode(given)} if device == "hpu" else {},
+        "world_size": cards,
+        "dist": 1 < cards <= on_one_host,
+        "unverified": True,
+    }
+
+
+def _mode(given: Given) -> str:
+    """The mode of the card, as far as the version has it: from 1.0.0 on there is no graph mode."""
+    mode: str = given["mode"] or ("lazy" if given["model_name_or_path"] == "large" else "eager")
+    if mode == "graph" and given.version:
+        is_lazy = given.version == "1.4.1" and given.command == "pretraining"
+        return "lazy" if is_lazy else "eager"
+    return mode
+
+
+# --- pre-training -------------------------------------------------------------------------------
+
+
+def _pretraining(given: Given) -> Meaning:
+    numbers = [given["phase"] - 1] if given["phase"] else [0, 1]
+    warnings = list[str]()
+    phases = [_phase(given, number, warnings) for number in numbers]
+    until, steps = given["steps_this_run"][0], given["max_steps"][0]
+    if len(phases) == 2 and 0 <= until < steps:
+        warnings.append(f"phase 1 stops at update {until} of {steps}, so phase 2 does not begin")
+    which = "both phases" if len(phases) == 2 else f"phase {given['phase']}"
+    sizes = ", then ".join(
+        product(keys["world_size"], keys["batch_size"], keys["accumulation"]) for keys in phases
+    )
+    rows = "packed rows" if given.values.get("enable_packed_data_mode") else "examples"
+    return Meaning(
+        summary=f"{which}, {sizes} {rows} an update, {given['data_type']}, lamb, {phases[0]['device']}",
+        phases=phases,
+        warnings=warnings,
+    )
+
+
+def _phase(given: Given, number: int, warnings: list[str]) -> dict[str, Any]:
+    """The keys of a phase, counted from 0."""
+    keys = BERT_LARGE | ALWAYS | _common(given, given["world_size"], warnings)
+    keys |= phase_keys(given, PROGRAM.flags("pretraining", given.version).table, number)
+    if given["config_file"]:
+        keys = {name: value for name, value in keys.items() if name not in BERT_LARGE}
+        keys["model_config"] = given["config_file"]
+    keys |= {
+        "train_data": (given["data_dir"] or _USUAL_DATA)[number],
+        "max_predictions_per_seq": _MOST_PREDICTIONS[number],
+        "output_dir": storage.join(given["output_dir"], "results/checkpoints"),
+        "json_summary": storage.join(given["output_dir"], "results/dllogger.json"),
+        "log_every": 1,
+        **_batches(given, number, warnings),
+    }
+    return keys | _start(given, number, keys["output_dir"])
+
+
+def _batches(given: Given, number: int, warnings: list[str]) -> dict[str, Any]:
+    """Micro-batches of one card in an update."""
+    update: int = given["train_batch_size"][number]
+    if given.version in _SHARED_BY_VERSION:
+        update //= given["world_size"]
+    count = update // given["batch_size"][number] if given["accumulate_gradients"] else 1
+    keys: dict[str, Any] = {"batch_size": micro_batch(update, count), "accumulation": count}
+    if given.values.get("enable_packed_data_mode"):
+        mean = given["avg_seq_per_pack"][number]
+        keys |= {"accumulation": count_packs(count, mean, warnings), "packed_accumulation": "rows"}
+    return keys
+
+
+def _start(given: Given, number: int, output_dir: str) -> dict[str, Any]:
+    """The checkpoint that a phase starts from."""
+    until = given["steps_this_run"][number]
+    start = given["init_checkpoint"] and given["init_checkpoint"][number]
+    if start and start != "None":
+        return started(start=start, phase2=number == 1, until=until)
+    if number == 1:
+        return continued(output_dir, phase1_end_step=given["max_steps"][0], until=until)
+    if given.values.get("resume_from_checkpoint"):
+        return continued(output_dir, phase1_end_step=None, until=until)
+    return started(until=until)
+
+
+# --- fine-tuning --------------------------------------------------------------------------------
+
+
+def _finetuning(given: Given) -> Meaning:
+    cards = 8 if given["dist"] and given["world_size"] == 1 else given["world_size"]
+    task, steps = given["task_name"], given["max_steps"] or 0
+    warnings = list[str]()
+    keys = TRANSFORMERS_ADAMW | _common(given, cards, warnings)
+    keys |= phase_keys(given, PROGRAM.flags("finetuning", given.version).table) | _files(given, warnings)
+    keys |= {
+        "start_from_ckpt": PRETRAINED[given["model_name_or_path"]],
+        "gelu": "exact",
+        "accumulation": 1,
+        "checkpoint_every": given["save_steps"] or 500,
+        "eval_every": 0,
+        "output_dir": storage.join(given["output_dir"], task),
+        "lower_case": True,
+    }
+    if steps > 0:  # the program makes one update more, whose rate is 0
+        keys |= {"steps": steps, "num_train_epochs": None}
+    epochs = given["num_train_epochs"]
+    length = f"{steps} updates" if steps > 0 else "1 epoch" if epochs == 1 else f"{epochs} epochs"
+    warnings += _differences(given, steps)
+    return Meaning(
+        summary=f"{task}, {length}, {product(cards, given['batch_size'])} features an update, "
+        f"{given['data_type']}, adamw, {keys['device']}",
+        phases=[keys],
+        warnings=warnings,
+    )
+
+
+def _files(given: Given, warnings: list[str]) -> dict[str, Any]:
+    """The task's files; from 1.0.0 on the program downloads a data set by its name."""
+    task = given["task_name"]
+    if given.version:
+        if task == "squad" and given["dataset_name"] != "squad":
+            found = given["dataset_name"]
+            raise UsageError(
+                f"{PROGRAM.name}: task squad reads the data set {found!r}; give --dataset_name squad"
+            )
+        warnings.append("the program downloads its data; give their directory here: -- --data-dir DIR")
+        return {}
+    names = ("train.tsv", "dev.tsv") if task == "mrpc" else (given["train_file"], given["predict_file"])
+    return {
+        "task_train_file": storage.join(given["data_dir"], names[0]),
+        "task_eval_file": storage.join(given["data_dir"], names[1]),
+    }
+
+
+def _differences(given: Given, steps: int) -> list[str]:
+    """Lines for a person on what the original does otherwise."""
+    found = []
+    if (
+        given["task_name"] == "mrpc"
+        and not given.version
+        and _mode(given) == "lazy"
+        and given["device"] == "hpu"
+    ):
+        found.append("MRPC in lazy mode: the original stops here, as its run_glue.py has no --use_lazy_mode")
+    if steps <= 0 and given["task_name"] == "squad" and not given.version:
+        found.append("the original drops the last partial batch of an epoch, here the next epoch fills it")
+    if given.values.get("model_type", "bert") != "bert":
+        found.append(f"model_type {given['model_type']}: the model trained here is BERT")
+    return found
+
+
+PROGRAM = Program(
+    name="habana/demo_bert.py",
+    title="Habana demo_bert.py",
+    source="HabanaAI/Model-References 9d1b913c (0.15.4), PyTorch/nlp/bert/demo_bert.py",
+    commands=FIRST,
+    versions=LATER,
+    resolve=resolve,
+    published=(
+        "pretraining --model_name_or_path large --mode graph --data_type bf16 --world_size 8 "
+        "--batch_size 64 8 --accumulate_gradients --allreduce_post_accumulation "
+        "--allreduce_post_accumulation_fp16 --dist --data_dir phase1 phase2",
+        "finetuning --model_name_or_path large --task_name squad --mode graph --data_type bf16 "
+        "--num_train_epochs 2 --batch_size 24 --max_seq_length 384 --learning_rate 3e-5 --do_eval "
+        "--data_dir Squad",
+    ),
+    also_published=printed_commands(),
+)

@@ -1,0 +1,139 @@
+"""Habana's run_pretraining.py for TensorFlow: one phase of pre-training, under Horovod on several cards.
+
+--train_batch_size is a micro-batch of one worker, --num_train_steps counts updates. The rate is multiplied
+by the workers. Precision is no flag: TF_BF16_CONVERSION or --bf16_config_path asks for bf16.
+"""
+
+import os
+from typing import Any
+
+from bertdata.cli.common.absl_flags import integer
+from bertdata.cli.common.program_flags import ABSL, SWITCH, Flag, Given
+from bertdata.errors import UsageError
+from trainer.collectives.launchers import find_rank
+from trainer.extensions.like.checkpoints import last_checkpoint
+from trainer.extensions.like.constants import product
+from trainer.extensions.like.habana_tf.constants import LAMB
+from trainer.extensions.like.nvidia_tf.common_flags import COMMON
+from trainer.extensions.like.program import Meaning, Program, phase_keys
+
+_FLAGS = [
+    Flag("--bert_config_file", required=True, key="model_config", meaning="bert_config.json of the model"),
+    Flag("--input_files_dir", required=True, key="train_data", meaning="directories of TFRecords, by commas"),
+    Flag("--eval_files_dir", meaning="directories of TFRecords to evaluate on, by commas"),
+    Flag("--output_dir", required=True, key="output_dir",
+         meaning="directory for checkpoints, which are continued"),
+    Flag("--dllog_path", default="/results/bert_dllog.json", key="json_summary",
+         meaning="file of dllogger's lines"),
+    Flag("--init_checkpoint", meaning="checkpoint to take the first weights from"),
+    Flag("--optimizer_type", default="lamb", meaning="lamb, else AdamWeightDecay"),
+    *COMMON,
+    Flag("--save_summary_steps", integer, 1, idle=True),
+    Flag("--manual_fp16", SWITCH, meaning="16 bits by casts, which the program refuses"),
+    Flag("--amp", SWITCH, True, idle=True, meaning="on Gaudi it casts nothing: see TF_BF16_CONVERSION"),
+    Flag("--use_xla", SWITCH, True, idle=True, meaning="the card compiles anyway"),
+    Flag("--init_loss_scale", integer, 2**32, idle=True, meaning="fp32 and bf16 need no loss scale"),
+    Flag("--deterministic_run", SWITCH, meaning="seed 1, no dropout"),
+    Flag("--enable_scoped_allocator", SWITCH, idle=True),
+    Flag("--horovod_hierarchical_allreduce", SWITCH, idle=True),
+    Flag("--bf16_config_path", meaning="list of the operations in bf16: bf16"),
+]  # fmt: skip
+
+_VARIABLES = ("TF_BF16_CONVERSION", "TF_ENABLE_BF16_CONVERSION")
+"""Environment variables that ask for bf16, by version."""
+
+
+def resolve(given: Given) -> Meaning:
+    """The training, the evaluation, or both."""
+    _check(given)
+    workers, count = find_rank()[1] if given["horovod"] else 1, given["num_accumulation_steps"]
+    warnings = list[str]()
+    keys = LAMB | phase_keys(given, _FLAGS) | _optimiser(given, workers, warnings)
+    keys |= {
+        "device": "hpu",
+        "world_size": workers,
+        "precision": "bf16" if _is_bf16(given) else "fp32",
+        "phase2": False,
+        **_checkpoints(given),
+    }
+    if count == 1 and workers > 1:
+        keys["clipping"] = "per_update"  # without accumulation Horovod sums before the clipping
+    if count > 1 and workers > 1 and not given["allreduce_post_accumulation"]:
+        warnings.append("each worker clips its micro-batches; the program clips them after their all-reduce")
+    if given["do_eval"]:
+        most = given["max_eval_steps"] * given["eval_batch_size"]
+        keys |= {"eval_data": given["eval_files_dir"], "eval_examples": most}
+    if given["deterministic_run"]:
+        keys |= {"seed": 1, "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    does = " and ".join(verb for verb in ("train", "eval") if given[f"do_{verb}"])
+    return Meaning(
+        summary=f"{does}, {product(workers, given['train_batch_size'], count)} examples an update, "
+        f"{keys['precision']}, {keys['optimiser']}, hpu",
+        phases=[keys],
+        warnings=warnings,
+    )
+
+
+def _check(given: Given) -> None:
+    """UsageError, in the program's words where it has some, for what it refuses."""
+    if not given["do_train"] and not given["do_eval"]:
+        raise UsageError("At least one of `do_train` or `do_eval` must be True.")
+    if given["do_eval"] and given["eval_files_dir"] is None:
+        raise UsageError(
+            "flag --eval_files_dir=None: Flag --eval_files_dir must have a value other than None."
+        )
+    if given["manual_fp16"] and given["amp"]:
+        raise UsageError("AMP and Manual Mixed Precision Training are both activated! Error")
+    if given["manual_fp16"]:
+        raise UsageError("--manual_fp16: the program has no loss scaling for it in TensorFlow 2")
+    if given["num_accumulation_steps"] < 1:
+        raise UsageError(f"--num_accumulation_steps is {given['num_accumulation_steps']}, expected 1 or more")
+    if not given["horovod"] and find_rank()[1] > 1:
+        raise UsageError(
+            f"{find_rank()[1]} workers were started: without --horovod each would train on its own"
+        )
+
+
+def _optimiser(given: Given, workers: int, warnings: list[str]) -> dict[str, Any]:
+    """LAMB by that very word; any other is Adam, whose decay is linear by the word adam only."""
+    name = given["optimizer_type"]
+    if name == "lamb":
+        return {}
+    if name == "adam":
+        return {"optimiser": "adamw-bert"}
+    warnings.append(f"optimizer_type {name}: the program takes lamb for LAMB and any other word for Adam")
+    rate = given["learning_rate"] * workers
+    return {"optimiser": "adamw-bert", "lr_schedule": "mlperf", "power": 0.5, "base_learning_rate": rate}
+
+
+def _checkpoints(given: Given) -> dict[str, Any]:
+    """The start: a checkpoint in output_dir goes before --init_checkpoint and is continued unasked."""
+    there = last_checkpoint(given["output_dir"]) > 0
+    starts = not there or given["do_train"]
+    return {
+        "resume": there and given["do_train"],
+        "start_from_ckpt": given["init_checkpoint"] if starts else None,
+        "start_moments": False,
+    }
+
+
+def _is_bf16(given: Given) -> bool:
+    asked = (os.environ.get(name, "0") not in ("", "0") for name in _VARIABLES)
+    return given["bf16_config_path"] is not None or any(asked)
+
+
+PROGRAM = Program(
+    name="habana-tf/run_pretraining.py",
+    title="Habana run_pretraining.py for TensorFlow",
+    source="HabanaAI/Model-References 5cbd40c5, 9d1b913c (0.13, 0.15.4), TensorFlow/nlp/bert",
+    commands={"": _FLAGS},
+    resolve=resolve,
+    syntax=ABSL,
+    published=(
+        "--input_files_dir=training --eval_files_dir=test --output_dir=phase_1 --do_train=True "
+        "--bert_config_file=bert_config.json --train_batch_size=32 --max_seq_length=128 "
+        "--max_predictions_per_seq=20 --num_train_steps=7038 --num_accumulation_steps=256 "
+        "--num_warmup_steps=2000 --learning_rate=7.5e-4 --horovod --noamp --nouse_xla "
+        "--allreduce_post_accumulation=True",
+    ),
+)

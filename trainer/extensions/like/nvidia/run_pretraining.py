@@ -1,0 +1,165 @@
+"""NVIDIA's run_pretraining.py for PyTorch: one phase of pre-training on GPUs.
+
+A launcher starts a process for each GPU; --train_batch_size is what one of them trains in an update. The
+flags of the commit, and --amp and --steps_this_run of later ones, are read. The program adds the local
+rank, -1 without a launcher, to its seed; here each worker derives its own from the same seed.
+"""
+
+import math
+
+from bertdata.cli.common.program_flags import SWITCH, Flag, Given
+from bertdata.errors import UsageError
+from trainer.collectives.launchers import find_rank
+from trainer.extensions.like.checkpoints import start_of_phase
+from trainer.extensions.like.constants import APEX_DECAY_SKIPS, NVLAMB, product
+from trainer.extensions.like.program import Meaning, Program, phase_keys
+
+_NAME = "nvidia/run_pretraining.py"
+_LARGEST_SCALE = 2.0**24
+"""The loss scale that apex does not raise its own above."""
+
+FLAGS = [
+    Flag("--input_dir", required=True, key="train_data", meaning='.hdf5 files with "training" in the name'),
+    Flag("--config_file", required=True, key="model_config", meaning="bert_config.json, the model's shape"),
+    Flag("--bert_model", default="bert-large-uncased", idle=True, meaning="--config_file gives the shape"),
+    Flag("--output_dir", required=True, key="output_dir", meaning="directory for checkpoints"),
+    Flag("--init_checkpoint", meaning="with --resume_from_checkpoint: weights and moments to start with"),
+    Flag("--max_seq_length", int, 512, "ids of an example", key="max_seq_length"),
+    Flag("--max_predictions_per_seq", int, 80, "masked ids of an example", key="max_predictions_per_seq"),
+    Flag("--train_batch_size", int, 32, "examples of an update of one GPU"),
+    Flag("--learning_rate", float, 5e-5, "learning rate", key="base_learning_rate"),
+    Flag("--num_train_epochs", float, 3.0, idle=True, meaning="--max_steps gives the length"),
+    Flag("--max_steps", float, 1000, "updates"),
+    Flag("--warmup_proportion", float, 0.01, "warm-up as a share of the updates", key="warmup"),
+    Flag("--local_rank", int, -1, idle=True, meaning="the launcher's environment tells it"),
+    Flag("--seed", int, 42, "seed of weights, dropout and order", key="seed"),
+    Flag("--gradient_accumulation_steps", int, 1, "micro-batches that train_batch_size is divided into"),
+    Flag("--fp16", SWITCH, meaning="16 bits (apex O2), else fp32"),
+    Flag("--amp", SWITCH, meaning="the same as --fp16"),
+    Flag("--loss_scale", float, 0.0, "fixed loss scale; 0: adjusted", key="loss_scaling"),
+    Flag("--init_loss_scale", int, 2**20, "initial value of an adjusted loss scale"),
+    Flag("--log_freq", float, 1.0, "updates between two log lines"),
+    Flag("--checkpoint_activations", SWITCH,
+         meaning="compute activations again in the backward pass, where a plan divides the model"),
+    Flag("--resume_from_checkpoint", SWITCH, meaning="continue from the newest checkpoint in output_dir"),
+    Flag("--resume_step", int, -1, "update to resume at; -1: the newest checkpoint's"),
+    Flag("--num_steps_per_checkpoint", int, 100, "updates between two checkpoints", key="checkpoint_every"),
+    Flag("--skip_checkpoint", SWITCH, meaning="save no checkpoints; here: only at the end"),
+    Flag("--phase2", SWITCH, meaning="with --resume_from_checkpoint: updates count from phase1_end_step"),
+    Flag("--allreduce_post_accumulation", SWITCH, key="allreduce_post_accumulation",
+         meaning="all-reduce once an update, not once a micro-batch"),
+    Flag("--allreduce_post_accumulation_fp16", SWITCH, meaning="that all-reduce in 16 bits"),
+    Flag("--phase1_end_step", int, 7038, "updates of phase 1"),
+    Flag("--do_train", SWITCH, meaning="train; the program refuses to do nothing"),
+    Flag("--json-summary", str, "results/dllogger.json", "file for the dllogger lines", key="json_summary"),
+    Flag("--use_env", SWITCH, idle=True, meaning="the rank is always the environment's"),
+    Flag("--disable_progress_bar", SWITCH, key="no_progress_bar", meaning="print plain lines"),
+    Flag("--steps_this_run", int, -1, "stop at this update; negative: at max_steps"),
+]  # fmt: skip
+
+
+_LATER = "a9e2c1d5"
+LATER_FLAGS = [
+    *FLAGS,
+    Flag("--vocab_file", required=True, key="vocab", meaning="vocabulary"),
+    Flag("--profile", SWITCH, key="profile", meaning="record a profile"),
+    Flag("--profile-start", int, 0, idle=True, meaning="a profile is of the first updates"),
+    Flag("--num_workers", int, 4, idle=True, meaning="processes that read the data"),
+    Flag("--no_dense_sequence_output", SWITCH, idle=True, meaning="only masked positions have scores"),
+    Flag("--disable_jit_fusions", SWITCH, idle=True),
+    Flag("--cuda_graphs", SWITCH, meaning="compile the model and run it as CUDA graphs"),
+]  # fmt: skip
+"""The flags of a later commit, whose data are LDDL's."""
+
+
+def resolve(given: Given) -> Meaning:
+    """The phase that the command line trains."""
+    _check(given)
+    warnings = list[str]()
+    start = start_of_phase(given, warnings)
+    count, cards = given["gradient_accumulation_steps"], find_rank()[1]
+    size = given["train_batch_size"] // count
+    fp16 = given["fp16"] or given["amp"]
+    post = given["allreduce_post_accumulation"]
+    keys = NVLAMB | phase_keys(given, LATER_FLAGS if given.version else FLAGS) | start
+    keys |= {
+        "decay_skips": APEX_DECAY_SKIPS,
+        "device": "cuda",
+        "gelu": "tanh",
+        "precision": "fp16" if fp16 else "fp32",
+        "init_loss_scale": float(given["init_loss_scale"]),
+        "max_loss_scale": max(_LARGEST_SCALE, float(given["init_loss_scale"])),
+        "steps": math.ceil(given["max_steps"]),
+        "batch_size": size,
+        "accumulation": count,
+        "world_size": cards,
+        "allreduce_post_accumulation_fp16": post and given["allreduce_post_accumulation_fp16"],
+        "recompute": "always" if given["checkpoint_activations"] else "auto",
+        "keep_checkpoints": 3,
+        "log_every": max(1, int(given["log_freq"])),
+        "unverified": True,
+    }
+    if given.version and given["cuda_graphs"]:
+        keys["device_options"] = {"cuda_graphs": True}
+    if given["skip_checkpoint"]:
+        keys["checkpoint_every"] = 0
+        warnings.append("--skip_checkpoint: one checkpoint is saved all the same, at the end")
+    return Meaning(
+        summary=f"phase {2 if keys.get('phase2') else 1}, {product(cards, size, count)} examples an update, "
+        f"{keys['precision']}, lamb, cuda",
+        phases=[keys],
+        warnings=[*warnings, *_other_warnings(given, cards)],
+    )
+
+
+def check_accumulation(given: Given, *, divides: bool) -> None:
+    """UsageError, in NVIDIA's words, for a wrong --gradient_accumulation_steps."""
+    count, size = given["gradient_accumulation_steps"], given["train_batch_size"]
+    said = f"Invalid gradient_accumulation_steps parameter: {count}, "
+    if count < 1:
+        raise UsageError(f"{said}should be >= 1")
+    if divides and size % count:
+        raise UsageError(f"{said}batch size {size} should be divisible")
+
+
+def _check(given: Given) -> None:
+    """UsageError, in the program's words, for what it refuses."""
+    check_accumulation(given, divides=True)
+    if not given["do_train"]:
+        raise UsageError("`do_train` must be True.")
+
+
+def _other_warnings(given: Given, cards: int) -> list[str]:
+    warnings = list[str]()
+    if cards == 1 and not given.version:
+        warnings.append(
+            "without a launcher the program uses all visible GPUs, here one: torchrun starts more"
+        )
+    if given["loss_scale"] and not given.version:
+        warnings.append("--loss_scale is kept; the program overwrites it with --init_loss_scale")
+    return warnings
+
+
+PROGRAM = Program(
+    name=_NAME,
+    title="NVIDIA run_pretraining.py",
+    source="NVIDIA/DeepLearningExamples 65211bd9, PyTorch/LanguageModeling/BERT/run_pretraining.py",
+    commands={"": FLAGS},
+    versions={_LATER: {"": LATER_FLAGS}},
+    resolve=resolve,
+    published=(
+        "--input_dir phase1 --output_dir results/checkpoints --config_file bert_config.json "
+        "--bert_model bert-large-uncased --train_batch_size 8192 --max_seq_length 128 "
+        "--max_predictions_per_seq 20 --max_steps 7038 --warmup_proportion 0.2843 "
+        "--num_steps_per_checkpoint 200 --learning_rate 6e-3 --seed 42 --fp16 "
+        "--gradient_accumulation_steps 128 --allreduce_post_accumulation "
+        "--allreduce_post_accumulation_fp16 --do_train",
+        "--input_dir phase2 --output_dir results/checkpoints --config_file bert_config.json "
+        "--bert_model bert-large-uncased --train_batch_size 4096 --max_seq_length 512 "
+        "--max_predictions_per_seq 80 --max_steps 1563 --warmup_proportion 0.128 "
+        "--num_steps_per_checkpoint 200 --learning_rate 4e-3 --seed 42 --fp16 "
+        "--gradient_accumulation_steps 512 --allreduce_post_accumulation "
+        "--allreduce_post_accumulation_fp16 --do_train --phase2 --resume_from_checkpoint "
+        "--phase1_end_step 7038",
+    ),
+)

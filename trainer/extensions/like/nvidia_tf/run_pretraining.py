@@ -1,0 +1,143 @@
+"""NVIDIA's run_pretraining.py for TensorFlow: one phase of pre-training on GPUs, under Horovod on several.
+
+--train_batch_size is a micro-batch of one worker; --num_train_steps and the like count updates. The rate
+is multiplied by the number of workers. Flags of two versions are read: automatic mixed precision is
+--use_fp16, and --amp in the later one, whose default is true; here either must be given.
+"""
+
+from typing import Any
+
+from bertdata.cli.common.absl_flags import integer
+from bertdata.cli.common.program_flags import ABSL, SWITCH, Flag, Given
+from bertdata.errors import UsageError
+from bertdata.io import storage
+from trainer.collectives.launchers import find_rank
+from trainer.extensions.like.constants import product
+from trainer.extensions.like.nvidia_tf.common_flags import COMMON
+from trainer.extensions.like.program import Meaning, Program, phase_keys
+
+FLAGS = [
+    Flag("--bert_config_file", required=True, key="model_config", meaning="bert_config.json: the shape"),
+    Flag("--input_files_dir", required=True, meaning="directories to train on, with commas"),
+    Flag("--eval_files_dir", meaning="directories to evaluate on, with commas"),
+    Flag("--output_dir", required=True, key="output_dir", meaning="for checkpoints; the newest is continued"),
+    Flag("--dllog_path", key="json_summary", meaning="file for the dllogger lines (default: dllogger.json in "
+         "output_dir; the program's is /results/bert_dllog.json)"),
+    Flag("--init_checkpoint", key="start_from_ckpt", meaning="checkpoint to take the first weights from"),
+    Flag("--optimizer_type", default="lamb", key="optimiser",
+         values={"lamb": "lamb-habana-tf", "adam": "adamw-bert"}, meaning="lamb or adam"),
+    *COMMON,
+    Flag("--manual_fp16", SWITCH, meaning="16 bits by casts"),
+    Flag("--use_xla", SWITCH, key="compile", meaning="compile the model"),
+    Flag("--use_fp16", SWITCH, meaning="16 bits by automatic mixed precision, else fp32"),
+    Flag("--amp", SWITCH, meaning="the same as --use_fp16"),
+    Flag("--init_loss_scale", integer, 2**32, "initial value of the loss scale"),
+]  # fmt: skip
+
+_OPTIMISER: dict[str, Any] = {
+    "beta1": 0.9,
+    "beta2": 0.999,
+    "optimiser_epsilon": 1e-6,
+    "weight_decay": 0.01,
+    "decay_skips": ["LayerNorm", "layer_norm", "bias"],
+    "lr_schedule": "habana-tf",
+    "max_grad_norm": 1.0,
+}
+_KEPT = 5
+"""Checkpoints that TensorFlow's Estimator keeps."""
+
+
+def resolve(given: Given) -> Meaning:
+    """The training, the evaluation, or both."""
+    _check(given)
+    workers = find_rank()[1] if given["horovod"] else 1
+    count = given["num_accumulation_steps"]
+    keys = _OPTIMISER | phase_keys(given, FLAGS) | _precision(given)
+    keys |= {
+        "train_data": _united(given["input_files_dir"]),
+        "device": "cuda",
+        "gelu": "tanh",
+        "clipping": _clipping(given, workers),
+        "world_size": workers,
+        "keep_checkpoints": _KEPT,
+        "resume": True,
+        "eval_every": 0,
+        "unverified": True,
+    }
+    if not given["do_train"] and storage.exists(storage.join(given["output_dir"], "checkpoints")):
+        keys.pop("start_from_ckpt", None)  # a checkpoint in output_dir goes before it
+    if given["do_eval"]:
+        keys |= {
+            "eval_data": _united(given["eval_files_dir"]),
+            "eval_examples": given["max_eval_steps"] * given["eval_batch_size"],
+        }
+    does = " and ".join(
+        verb for verb, asked in (("trains", given["do_train"]), ("evaluates", given["do_eval"])) if asked
+    )
+    sizes = product(workers, given["train_batch_size"], count)
+    return Meaning(
+        summary=f"{does}, {sizes} examples an update, {keys['precision']}, {given['optimizer_type']}, cuda",
+        phases=[keys],
+        warnings=_warnings(given),
+    )
+
+
+def _check(given: Given) -> None:
+    """UsageError, in the program's words, for what it refuses."""
+    if given["do_eval"] and given["eval_files_dir"] is None:
+        raise UsageError(
+            "flag --eval_files_dir=None: Flag --eval_files_dir must have a value other than None."
+        )
+    if not given["do_train"] and not given["do_eval"]:
+        raise UsageError("At least one of `do_train` or `do_eval` must be True.")
+    if (given["use_fp16"] or given["amp"]) and given["manual_fp16"]:
+        raise UsageError("AMP and Manual Mixed Precision Training are both activated! Error")
+
+
+def _precision(given: Given) -> dict[str, Any]:
+    """Precision and loss scale, which the program does not bound from above."""
+    fp16 = given["use_fp16"] or given["amp"] or given["manual_fp16"]
+    scale = float(given["init_loss_scale"])
+    return {
+        "precision": "fp16" if fp16 else "fp32",
+        "init_loss_scale": scale,
+        "max_loss_scale": max(2.0**32, scale),
+    }
+
+
+def _clipping(given: Given, workers: int) -> str:
+    """The point of clipping: of a micro-batch's loss / n, or, where n is 1, after the all-reduce."""
+    whole = given["num_accumulation_steps"] == 1 and workers > 1
+    return "per_update" if whole else "per_micro_batch_divided"
+
+
+def _united(directories: str) -> str:
+    return "+".join(directories.split(","))
+
+
+def _warnings(given: Given) -> list[str]:
+    warnings = list[str]()
+    if given["num_accumulation_steps"] > 1 and given["horovod"] and not given["allreduce_post_accumulation"]:
+        warnings.append("each worker clips its micro-batches; the program clips them after their all-reduce")
+    if find_rank()[1] > 1 and not given["horovod"]:
+        warnings.append(
+            "without --horovod each process trains on its own in the program; here it is an error"
+        )
+    return warnings
+
+
+PROGRAM = Program(
+    name="nvidia-tf/run_pretraining.py",
+    title="NVIDIA run_pretraining.py for TensorFlow",
+    source="NVIDIA/DeepLearningExamples 65211bd9, TensorFlow/LanguageModeling/BERT/run_pretraining.py",
+    commands={"": FLAGS},
+    resolve=resolve,
+    syntax=ABSL,
+    published=(
+        "--input_files_dir=tfrecord/training --eval_files_dir=tfrecord/test --output_dir=results/phase_1 "
+        "--bert_config_file=bert_config.json --do_train=True --do_eval=True --train_batch_size=64 "
+        "--eval_batch_size=8 --max_seq_length=128 --max_predictions_per_seq=20 --num_train_steps=7038 "
+        "--num_accumulation_steps=128 --num_warmup_steps=2000 --save_checkpoints_steps=100 "
+        "--learning_rate=7.5e-4 --horovod --use_fp16 --allreduce_post_accumulation=True",
+    ),
+)

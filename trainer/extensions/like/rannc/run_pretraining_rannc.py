@@ -1,0 +1,210 @@
+"""RaNNC's run_pretraining_rannc.sh: both phases of a model that is divided among the GPUs of a machine.
+
+The script takes its settings from environment variables. It runs NVIDIA's run_pretraining.py, changed to
+apex FusedAdam and a division of the model; the GELU of its modeling.py is the exact one.
+"""
+
+import os
+from typing import Any
+
+from bertdata.cli.common.program_flags import Given
+from bertdata.config.value_check import read_object
+from bertdata.errors import UsageError
+from bertdata.io import storage
+from trainer.extensions.like.constants import APEX_DECAY_SKIPS, BERT_BASE, product
+from trainer.extensions.like.program import Meaning, Program
+
+_PUBLISHED_CONFIG = "my_bert_config.json"
+_PUBLISHED_SHAPE: dict[str, Any] = BERT_BASE | {
+    "hidden_size": 2048,
+    "num_hidden_layers": 96,
+    "num_attention_heads": 32,
+    "intermediate_size": 8192,
+    "megatron_residual_connection": True,
+    "scale_query_key": True,
+    "deep_weight_init": True,
+}
+"""The file that README prints, of 4.9 billion parameters."""
+
+_DATA = (
+    "hdf5_lower_case_1_seq_len_{}_max_pred_{}_masked_lm_prob_0.15_random_seed_12345_dupe_factor_5/"
+    "books_wiki_en_corpus/"
+)
+_SIZES = ((128, 20), (512, 80))
+"""Ids and masked ids of an example, of each phase."""
+
+_DEFAULTS = {
+    "NP": "8",
+    "TRAIN_STEPS_P1": "1000000",
+    "TRAIN_STEPS_P2": "100000",
+    "BATCH_SIZE_PROC_P1": "8",
+    "BATCH_SIZE_PROC_P2": "4",
+    "ACC_STEPS_P1": "1",
+    "ACC_STEPS_P2": "1",
+    "LR": "1e-4",
+    "PREC": "fp16",
+    "PHASE1_ONLY": "0",
+    "PHASE2_ONLY": "0",
+    "MIN_PIPELINE": "1",
+    "MAX_PIPELINE": "32",
+    "MEM_MARGIN": "0.1",
+    "SAVE_DEPLOYMENT": "true",
+    "LOAD_DEPLOYMENT": "false",
+    "BERT_CONFIG": "bert_config.json",
+}
+_PLACES = {"CODEDIR": ".", "BERT_PREP_WORKING_DIR": "data/prep"}
+"""Directories in which README runs the script; its own defaults are places on the authors' machine."""
+
+_RESIDUALS = {
+    True: "with megatron_residual_connection the original has no norm after the last layer; here it has one",
+    False: "without megatron_residual_connection the original adds the residual of the feed-forward part "
+    "after the norm; here it is before it, as in BERT",
+}
+"""Differences of the original's modeling.py, by megatron_residual_connection."""
+
+
+def resolve(_: Given) -> Meaning:
+    """The phases that the environment asks for."""
+    settings, unset = _settings()
+    if settings["PREC"] not in ("fp16", "fp32"):
+        raise UsageError(f"Unknown <precision> argument: PREC is {settings['PREC']!r}, expected fp16 or fp32")
+    only = [settings[f"PHASE{number}_ONLY"] != "0" for number in (1, 2)]
+    if all(only):
+        raise UsageError("PHASE1_ONLY and PHASE2_ONLY: the script skips both phases")
+    numbers = [1] if only[0] else [2] if only[1] else [1, 2]
+    shape, warnings = _shape(settings["BERT_CONFIG"])
+    phases = [shape | _phase(settings, number, alone=only[1]) for number in numbers]
+    sizes = ", then ".join(
+        product(keys["world_size"], keys["batch_size"], keys["accumulation"]) for keys in phases
+    )
+    return Meaning(
+        summary=f"{len(phases)} of 2 phases, {sizes} examples an update, {settings['PREC']}, adam, cuda",
+        phases=phases,
+        warnings=[*unset, *warnings],
+    )
+
+
+def _settings() -> tuple[dict[str, str], list[str]]:
+    """The variables, and warnings; an empty one is as good as none, as in the script."""
+    every = _DEFAULTS | _PLACES
+    warnings = [
+        f"{name} is not set; taken as {place}, as in the directory that README runs the script in"
+        for name, place in _PLACES.items()
+        if not os.environ.get(name)
+    ]
+    return {name: os.environ.get(name) or default for name, default in every.items()}, warnings
+
+
+def _shape(path: str) -> tuple[dict[str, Any], list[str]]:
+    """The model's keys, and warnings; the published file's where that is not at hand."""
+    if storage.exists(path):
+        return {"model_config": path}, [
+            _RESIDUALS[read_object(path).get("megatron_residual_connection") is True]
+        ]
+    if storage.base_name(path) != _PUBLISHED_CONFIG:
+        return {"model_config": path}, []
+    missing = f"{path}: no such file; taken as the one that README prints, of 4.9 billion parameters"
+    return dict(_PUBLISHED_SHAPE), [missing, _RESIDUALS[True]]
+
+
+def _phase(settings: dict[str, str], number: int, *, alone: bool) -> dict[str, Any]:
+    """The keys of a phase; alone: phase 2 without phase 1, which starts with new weights."""
+    size, count = (_integer(settings, f"{name}_P{number}") for name in ("BATCH_SIZE_PROC", "ACC_STEPS"))
+    if count < 1 or size % count:
+        raise UsageError(
+            f"Invalid gradient_accumulation_steps parameter: {count}, "
+            + ("should be >= 1" if count < 1 else f"batch size {size} should be divisible")
+        )
+    length, masks = _SIZES[number - 1]
+    workers, results = _integer(settings, "NP"), storage.join(settings["CODEDIR"], "results")
+    keys: dict[str, Any] = {
+        "train_data": storage.join(settings["BERT_PREP_WORKING_DIR"], _DATA.format(length, masks)),
+        "max_seq_length": length,
+        "max_predictions_per_seq": masks,
+        "steps": _integer(settings, f"TRAIN_STEPS_P{number}"),
+        "batch_size": size // count,
+        "accumulation": count,
+        "world_size": workers,
+        "dist": workers > 1,
+        "output_dir": storage.join(results, f"rannc_{_name(settings)}/checkpoints"),
+        "json_summary": storage.join(results, "dllogger.json"),
+        "precision": settings["PREC"],
+        "base_learning_rate": _number(settings, "LR"),
+        "memory_margin": _number(settings, "MEM_MARGIN"),
+        "min_micro_batches": _integer(settings, "MIN_PIPELINE"),
+        "max_micro_batches": _integer(settings, "MAX_PIPELINE"),
+    }
+    if number == 2 and not alone:
+        keys |= {"phase2": True, "phase1_end_step": _integer(settings, "TRAIN_STEPS_P1")}
+    return _FIXED | keys | _plans(settings)
+
+
+_FIXED: dict[str, Any] = {
+    "device": "cuda",
+    "strategy": "auto",
+    "gelu": "exact",
+    "optimiser": "adamw",
+    "beta1": 0.9,
+    "beta2": 0.999,
+    "optimiser_epsilon": 1e-8,
+    "weight_decay": 0.01,
+    "decay_skips": APEX_DECAY_SKIPS,
+    "clipping": "per_update",
+    "max_grad_norm": 1.0,
+    "lr_schedule": "nvidia-poly",
+    "power": 0.5,
+    "warmup": 0.01,
+    "init_loss_scale": float(2**20),
+    "checkpoint_every": 10000,
+    "keep_checkpoints": 3,
+    "log_every": 10,
+    "seed": 42,
+    "unverified": True,
+}
+"""The keys that no variable changes."""
+
+
+def _name(settings: dict[str, str]) -> str:
+    """The settings in the name of the directory of results."""
+    phases = (
+        f"P{number}BS{settings[f'BATCH_SIZE_PROC_P{number}']}_P{number}ACC{settings[f'ACC_STEPS_P{number}']}_"
+        f"P{number}STEPS{settings[f'TRAIN_STEPS_P{number}']}"
+        for number in (1, 2)
+    )
+    return f"NP{settings['NP']}_{'_'.join(phases)}_PREC{settings['PREC']}"
+
+
+def _plans(settings: dict[str, str]) -> dict[str, Any]:
+    """The files of the division: DEPLOYMENT_FILE where a variable is "true", else the variable's own."""
+    keys = dict[str, Any]()
+    for name, key in (("SAVE_DEPLOYMENT", "save_plan"), ("LOAD_DEPLOYMENT", "plan")):
+        file = settings[name] if settings[name] != "true" else os.environ.get("DEPLOYMENT_FILE")
+        if file and file != "false":
+            keys[key] = file
+    return keys
+
+
+def _integer(settings: dict[str, str], name: str) -> int:
+    try:
+        return int(settings[name])
+    except ValueError:
+        raise UsageError(f"{name} is {settings[name]!r}, expected an integer") from None
+
+
+def _number(settings: dict[str, str], name: str) -> float:
+    try:
+        return float(settings[name])
+    except ValueError:
+        raise UsageError(f"{name} is {settings[name]!r}, expected a number") from None
+
+
+PROGRAM = Program(
+    name="rannc/run_pretraining_rannc.sh",
+    title="RaNNC run_pretraining_rannc.sh",
+    source="nict-wisdom/rannc-examples 03bf8d14, bert/run_pretraining_rannc.sh; reads "
+    f"{', '.join((*_PLACES, *_DEFAULTS, 'DEPLOYMENT_FILE'))} from the environment",
+    commands={"": []},
+    resolve=resolve,
+    published=("BERT_CONFIG=my_bert_config.json CODEDIR=. BERT_PREP_WORKING_DIR=data/prep",),
+    environment=True,
+)

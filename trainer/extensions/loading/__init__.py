@@ -1,0 +1,1 @@
+"""Rows made when examples are loaded: length bins, packing, padded rows, masks."""

@@ -1,0 +1,189 @@
+"""Length bins: an order of the examples in which neighbouring micro-batches have near equal lengths.
+
+The examples of a group of micro-batches (``trainer.data.deal``) make a unit: of small updates the whole
+update. A window is some whole updates of an epoch: at least 8,192 examples, and two units a bin, where the
+epoch has as many. Its examples are sorted by length (of equal ones the earlier first) and cut into bins of
+whole units, where that leaves the least padding (``trainer.extensions.loading.bin_edges``); within a bin
+they come in an order by key, which makes its units. The units of all bins come in an order by key too, so
+that one is drawn from a bin as likely as it has units left. The update that begins in one epoch and ends in
+the next is a window of its own, and keeps its order.
+
+So the order is a function of the order of the examples, the number of bins, and the micro-batches of an
+update and their size, whatever the workers. A position is the window's first example and the examples of it
+that are consumed.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from bertdata.dataset.reader import OpenedDataset
+from bertdata.errors import DatasetError, SettingsError
+from bertdata.examples.columns import Array
+from trainer.data.deal import group_size
+from trainer.data.order import FileRows, Order, Position, numbers
+from trainer.extensions.loading.bin_edges import bin_edges
+
+LEAST_WINDOW = 8192  # examples
+_UNITS_OF_A_BIN = 2  # so that few units have examples of two padded widths
+_KEPT_WINDOWS = 4
+
+
+def sort_into_bins(lengths: Array, unit_rows: int, bins: int, *key: object) -> Array:
+    """The examples of a window, whole units of them, in the order in which bins give them.
+
+    key: of the random numbers.
+    """
+    units = len(lengths) // unit_rows
+    drawn = numbers(len(lengths) + units, *key)
+    by_length = np.argsort(lengths, kind="stable")
+    longest = lengths[by_length].reshape(units, unit_rows)[:, -1]
+    edges = bin_edges(longest, bins) * unit_rows
+    in_bins = np.concatenate(
+        [own[np.argsort(drawn[own], kind="stable")] for own in np.split(by_length, edges[1:-1])]
+    )
+    turns = np.argsort(drawn[len(lengths) :], kind="stable")
+    order: Array = in_bins.reshape(units, unit_rows)[turns].ravel()
+    return order
+
+
+class Window:
+    """The examples of a window in the order of its bins; parts: as the order of the examples gives them."""
+
+    def __init__(self, parts: list[FileRows], order: Array) -> None:
+        part, place = np.empty((2, len(order)), np.int64)
+        for number, one in enumerate(parts):
+            part[one.targets], place[one.targets] = number, one.rows
+        self._parts = parts
+        self._part, self._place = part[order], place[order]
+
+    def find(self, index: Array, targets: Array) -> Iterator[FileRows]:
+        """The examples at the index, for the targets; none of a file too, as others of it are needed soon."""
+        own, place = self._part[index], self._place[index]
+        for number, part in enumerate(self._parts):
+            here = np.flatnonzero(own == number)
+            yield FileRows(part.file, place[here], targets[here], part.epoch)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class UpdateShape:
+    """An update of all workers: its micro-batches, their examples, and the micro-batches of a group."""
+
+    micro_batches: int
+    batch_size: int
+    group: int
+
+    @classmethod
+    def of(cls, micro_batches: int, batch_size: int) -> "UpdateShape":
+        group = group_size(micro_batches, batch_size)
+        return cls(micro_batches=micro_batches, batch_size=batch_size, group=group)
+
+    @property
+    def rows(self) -> int:
+        return self.micro_batches * self.batch_size
+
+    @property
+    def unit_rows(self) -> int:
+        return self.group * self.batch_size
+
+    def in_units(self, index: Array) -> Array:
+        """The place of each example of some updates when the units of an update lie one behind the other.
+
+        Example i of an update goes to micro-batch i modulo their number.
+        """
+        update, beside = np.divmod(index, self.rows)
+        turn, micro_batch = np.divmod(beside, self.micro_batches)
+        unit, own = np.divmod(micro_batch, self.group)
+        places: Array = update * self.rows + unit * self.unit_rows + turn * self.group + own
+        return places
+
+
+class BinnedOrder:
+    """The order of the examples with the units of each window drawn from bins; stands for an Order.
+
+    lengths: from a file to the tokens of its examples.
+    """
+
+    def __init__(
+        self, order: Order, *, bins: int, shape: UpdateShape, lengths: Callable[[int], Array], seed: int
+    ) -> None:
+        self._order, self._lengths, self._seed = order, lengths, seed
+        self._bins, self._shape = bins, shape
+        window = max(LEAST_WINDOW, _UNITS_OF_A_BIN * bins * shape.unit_rows)
+        self._most_updates = -(-window // shape.rows)
+        self._window = lru_cache(maxsize=_KEPT_WINDOWS)(self._sort)
+
+    @property
+    def examples(self) -> int:
+        return self._order.examples
+
+    def size(self, start: int) -> int:
+        """The examples of the window that begins at that example of an epoch."""
+        updates = (self._order.examples - start) // self._shape.rows
+        windows = max(updates // self._most_updates, 1)
+        return max(-(-updates // windows), 1) * self._shape.rows
+
+    def advance(self, position: Position, examples: int) -> Position:
+        """The position after that many more examples."""
+        rest = position.rows + examples
+        start = Position(position.epoch, position.examples)
+        while rest >= (size := self.size(start.examples)):
+            rest -= size
+            start = self._order.advance(start, size)
+        return start._replace(rows=rest)
+
+    def find(self, position: Position, offsets: Array) -> Iterator[FileRows]:
+        """The examples at the offsets from the position, window by window and file by file."""
+        wanted, before, last = position.rows + offsets, 0, position.rows + int(offsets.max())
+        start = Position(position.epoch, position.examples)
+        while before <= last:
+            size = self.size(start.examples)
+            targets = np.flatnonzero((before <= wanted) & (wanted < before + size))
+            if len(targets):
+                window = self._window(start.epoch, start.examples)
+                yield from window.find(self._shape.in_units(wanted[targets] - before), targets)
+            before += size
+            start = self._order.advance(start, size)
+
+    def _sort(self, epoch: int, start: int) -> Window:
+        """The window that begins at an example of an epoch."""
+        size = self.size(start)
+        parts = list(self._order.find(Position(epoch, start), np.arange(size)))
+        if start + size > self._order.examples:
+            return Window(parts, np.arange(size))
+        lengths = np.empty(size, np.int64)
+        for part in parts:
+            lengths[part.targets] = self._lengths(part.file)[part.rows]
+        key = (self._seed, epoch, "length bins", start)
+        return Window(parts, sort_into_bins(lengths, self._shape.unit_rows, self._bins, *key))
+
+
+def check_bins(data: OpenedDataset) -> None:
+    """SettingsError where the dataset has no lengths, or packed rows."""
+    if data.layout.packing is not None:
+        layout = f"layout {data.layout.packing}"
+        raise SettingsError(f"{data.name}: its rows are packed ({layout}); bins need single examples")
+    if not data.has_lengths:
+        raise SettingsError(f"{data.name}: bins need the lengths of its examples, and it has none")
+
+
+def bin_order(
+    data: OpenedDataset,
+    order: Order,
+    start: Position,
+    bins: int,
+    *,
+    micro_batches: int,
+    batch_size: int,
+    lengths: Callable[[int], Array],
+    seed: int,
+) -> BinnedOrder:
+    """The order from bins, for a dataset that has lengths; DatasetError where it has no such position."""
+    check_bins(data)
+    shape = UpdateShape.of(micro_batches, batch_size)
+    found = BinnedOrder(order, bins=bins, shape=shape, lengths=lengths, seed=seed)
+    if start.rows % shape.rows or start.rows >= found.size(start.examples):
+        raise DatasetError(f"{data.name}: examples from length bins have no position {tuple(start)}")
+    return found

@@ -1,0 +1,1 @@
+"""Logs of other packages: TensorBoard, Weights & Biases, MLPerf's."""

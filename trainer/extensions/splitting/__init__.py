@@ -1,0 +1,1 @@
+"""Division of a model over devices that cannot hold it alone."""

@@ -1,0 +1,237 @@
+"""Pipelined training: each worker has some layers, and micro-batches pass from stage to stage."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from copy import deepcopy
+
+import torch
+from torch import Tensor
+
+from trainer.collectives.collective import Collective, force_weight_sync
+from trainer.config.optimisers import Preset, find_preset
+from trainer.data.batches import Batch
+from trainer.devices.device import Device
+from trainer.extensions.splitting.pieces import keep_layers
+from trainer.extensions.splitting.plan.plan import Plan
+from trainer.extensions.splitting.same_length import with_same_length
+from trainer.extensions.splitting.sharding import (
+    Held,
+    ShardNorms,
+    copies_mesh,
+    fill_shards,
+    gather_no_more,
+    shard_,
+)
+from trainer.extensions.splitting.split_strategy import Part, SplitInference, SplitStrategy
+from trainer.extensions.splitting.stage import Pipeline, Stage
+from trainer.extensions.splitting.stage_groups import StageGroups
+from trainer.extensions.splitting.stage_norms import StageNorms
+from trainer.model.bert import HeadedBert
+from trainer.optim.norms import LOCAL_NORMS
+from trainer.optim.optimiser import Optimiser
+from trainer.optim.presets import group_parameters
+from trainer.strategies.division import Division
+from trainer.strategies.kinds import Kind
+from trainer.strategies.optimiser import make_scale, optimiser_settings
+from trainer.strategies.replicated import sum_type
+from trainer.strategies.step import make_step
+from trainer.strategies.strategy import Measured, UpdateNumber, Worker
+
+TIED = "bert.embeddings.word_embeddings.weight"
+"""The weight that the first and the last stage both have, where the heads use it."""
+
+
+def build_stage(model: HeadedBert, device: Device, workers: Collective, division: Division) -> HeadedBert:
+    """The stage of this worker on the device, with first weights, of a model on the meta device.
+
+    The weights are drawn one after the other and have the bits that they have in one process.
+    """
+    assert division.plan is not None
+    assert isinstance(division.plan, Plan)
+    stage, whole = division.plan.stages[division.stage], deepcopy(model)
+    keep_layers(model, stage.layers)
+    if any(one.sharded for one in division.plan.stages):
+        with workers.naming_lost_workers():
+            mesh = copies_mesh(device, division)
+        if stage.sharded:
+            shard_(model, mesh, device.config.update.precision, sum_type(device.config))
+    model.to_empty(device=device.torch_device)
+    if stage.sharded:
+        fill_shards(model, whole.first_weights())
+    else:
+        own = dict(model.named_parameters())
+        for name, values in whole.first_weights():
+            if name in own:
+                own[name].detach().copy_(values)
+    model.bert.recomputes = stage.recomputes
+    return device.place(model)
+
+
+def weight_parts(model: HeadedBert, division: Division) -> list[Part]:
+    """The stage's weights; its copies take turns in writing them, or each has rows of its own."""
+    if division.is_sharded:
+        return [_written_once(part, model, division) for part in Held(model).weight_parts()]
+    parts = list[Part]()
+    for number, (name, weight) in enumerate(model.named_parameters()):
+        writes = number % division.copies == division.copy and not _is_second(name, model, division)
+        parts.append(Part(name, tuple(weight.shape), 0, weight.detach(), writes))
+    return parts
+
+
+def _written_once(part: Part, model: HeadedBert, division: Division) -> Part:
+    """The part of a shard, which the last stage does not write where the first one does."""
+    return part._replace(writes=not _is_second(part.name.rpartition("/")[2], model, division))
+
+
+def _is_second(name: str, model: HeadedBert, division: Division) -> bool:
+    """True for the tied weight where it is the last stage's."""
+    return name == TIED and model.ties_words and division.stage > 0
+
+
+class PipelinedInference(SplitInference):
+    """Metrics by all stages of a copy, which pass the batches on; only the last stage has results."""
+
+    exchanges = True
+
+    def __init__(self, worker: Worker, groups: StageGroups | None = None) -> None:
+        """groups: those of the training, or None for new ones."""
+        self._worker = worker
+        self._groups = groups or StageGroups(worker)
+        self._stage = Stage(worker)
+
+    @contextmanager
+    def evaluating(self) -> Iterator[Callable[[Batch], Measured]]:
+        model = self._worker.model
+        model.eval()
+        with torch.no_grad():
+            yield self._measure
+        model.train()
+        gather_no_more(model)
+
+    def _measure(self, batch: Batch) -> Measured:
+        worker, stage, pipeline = self._worker, self._stage, self._groups.pipeline
+        place = worker.division.stage
+        received = () if stage.is_first else stage.blanks(batch, worker.device.torch_device)
+        for tensor in received:
+            pipeline.receive(tensor, place - 1)
+        if stage.is_last:
+            outcome = worker.device.forward(lambda moved: stage.outcome(received, moved), batch)
+            return Measured(outcome.sums, outcome.outputs)
+        for tensor in worker.device.forward(lambda moved: stage.encode(received, moved), batch):
+            pipeline.send(tensor.contiguous(), place + 1)
+        return Measured(torch.zeros(2 * len(worker.task.metrics)), None)
+
+    def weight_parts(self) -> Sequence[Part]:
+        """The weights that this worker holds."""
+        return weight_parts(self._worker.model, self._worker.division)
+
+    def release(self) -> None:
+        self._groups.close()
+
+
+class Pipelined(SplitStrategy):
+    """Updates by torch.distributed.pipelining; the copies of a stage average their gradients.
+
+    The optimiser changes the stage's own weights. Word embeddings that the heads use are on the first and
+    on the last stage: both have the sum of their gradients, and so make the same steps.
+    """
+
+    def __init__(self, worker: Worker) -> None:
+        config, device = worker.config, worker.device
+        self._worker = worker
+        self._groups = StageGroups(worker)
+        self.inference = PipelinedInference(worker, self._groups)
+        self.scale = make_scale(config, device)
+        self._pipeline = Pipeline(worker, self._groups.pipeline, self.scale)
+        preset = find_preset(config.update.optimiser, **optimiser_settings(config))
+        self._held = Held(worker.model) if worker.division.is_sharded else None
+        own = self._held or worker.model
+        self._own = dict(own.named_parameters())
+        made = device.optimiser(preset, group_parameters(preset, self._own.items()))
+        assert isinstance(made, Optimiser)
+        self.optimiser = made
+        self.optimiser.norms = find_norms(worker, preset, self._groups, self._held)
+        self.optimiser.sizes = self._held.sizes() if self._held else {}
+        self._step = make_step(config, device, self.optimiser, self.scale)
+        self._weights = [weight for weight in self._own.values() if weight.requires_grad]
+        self._sum_type = sum_type(config)
+
+    def update(
+        self, updates: Sequence[Sequence[Batch]], learning_rate: float, first: UpdateNumber
+    ) -> list[Tensor]:
+        (batches,) = updates
+        worker = self._worker
+        with worker.workers.naming_lost_workers():
+            values = self._pipeline.run(with_same_length(batches, worker.device.prepare), first)
+            worker.device.after_backward()
+            gradients = self._average()
+            if not self._held:
+                force_weight_sync(self._groups.copies, self._weights, worker.config.update.force_weight_sync)
+            self._step.take(gradients, learning_rate, first.step + 1)
+        worker.device.after_step()
+        if self._held:
+            self._held.drop_gradients()
+        self.optimiser.zero_grad()
+        none = torch.zeros(2 + 2 * len(worker.task.metrics), device=worker.device.torch_device)
+        return [torch.stack(values).sum(0) if values else none]
+
+    def _average(self) -> list[Tensor]:
+        """The gradients, averaged over the copies; that of the tied weight is the sum of both stages'.
+
+        Two summands in either order have one sum, so that both stages have the same bits.
+        """
+        if self._held:  # each micro-batch's gradients were averaged in its backward pass
+            gradients = self._held.take_gradients()
+        else:
+            gradients = [weight.grad for weight in self._weights if weight.grad is not None]
+            self._groups.copies.average(gradients, self._sum_type)
+        if self._groups.tied.size:
+            tied = self._own[TIED].grad
+            assert tied is not None
+            self._groups.tied.sum(tied)
+        return gradients
+
+    def compile(self, updates: Sequence[Sequence[Batch]], first: UpdateNumber) -> None:
+        raise AssertionError("a pipelined model is not compiled")
+
+    def weight_parts(self) -> Sequence[Part]:
+        return weight_parts(self._worker.model, self._worker.division)
+
+    def moment_parts(self) -> Sequence[Part]:
+        if self._held:
+            model, division = self._worker.model, self._worker.division
+            return [_written_once(part, model, division) for part in self._held.moment_parts(self.optimiser)]
+        parts = {part.name: part for part in self.weight_parts()}
+        names: dict[Tensor, str] = {weight: name for name, weight in self._worker.model.named_parameters()}
+        return [
+            parts[names[weight]]._replace(name=f"{kind}/{names[weight]}", rows=moment)
+            for weight, kind, moment in self.optimiser.moments()
+        ]
+
+    def set_applied(self, applied: int) -> None:
+        self._step.applied = applied
+        for group in self.optimiser.param_groups:
+            group["step"] = applied
+
+
+def find_norms(worker: Worker, preset: Preset, groups: StageGroups, held: Held | None) -> StageNorms:
+    """The norms of the whole model for an optimiser of this stage."""
+    with torch.device("meta"):
+        whole = worker.task.new_model(worker.model.config)
+    model, division = worker.model, worker.division
+    names = ["" if _is_second(name, model, division) else name for name in _names_by_group(preset, model)]
+    of_weights = LOCAL_NORMS if held is None else ShardNorms(held.group)
+    return StageNorms(groups.pipeline, _names_by_group(preset, whole), names, of_weights)
+
+
+def _names_by_group(preset: Preset, model: HeadedBert) -> list[str]:
+    """Names of the trained weights in the order of the optimiser's groups."""
+    names = {weight: name for name, weight in model.named_parameters()}
+    return [
+        names[weight]
+        for group in group_parameters(preset, model.named_parameters())
+        for weight in group["params"]
+    ]
+
+
+PIPELINED = Kind(Pipelined, PipelinedInference, build_stage)

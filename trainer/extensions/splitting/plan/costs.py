@@ -1,0 +1,143 @@
+"""Costs of the model's parts on one device, by the rows of a micro-batch."""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple
+
+from trainer.extensions.splitting.plan.footprint import Footprint, measure_footprints
+from trainer.extensions.splitting.plan.optimiser_costs import optimiser_costs
+from trainer.extensions.splitting.plan.parts import shape_of
+from trainer.extensions.splitting.plan.request import PlanRequest
+
+
+class PassTimes(NamedTuple):
+    """Seconds of a part's passes; recompute: of both more, where only its input is kept between them."""
+
+    forward: float
+    backward: float
+    recompute: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PartCosts:
+    """One part's costs on a micro-batch: its PassTimes, and the memory of its Footprint, bytes."""
+
+    parameters: int
+    tied: int
+    kept: int
+    handed: int
+    working: int
+    cast: int
+    forward: float
+    backward: float
+    recompute: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ModelCosts:
+    """The costs of all parts for one size of micro-batches; step: the optimiser's, seconds for one value."""
+
+    embeddings: PartCosts
+    layers: tuple[PartCosts, ...]
+    heads: PartCosts
+    step: float
+
+    @property
+    def seconds(self) -> float:
+        """Forward and backward pass of a micro-batch on one device."""
+        parts = (self.embeddings, *self.layers, self.heads)
+        return sum(part.forward + part.backward for part in parts)
+
+
+Costs = Callable[[int], ModelCosts]
+"""The costs of micro-batches of so many rows."""
+
+Seconds = Mapping[str, PassTimes]
+"""The times of each part of parts.NAMES."""
+
+
+def analytic_costs(request: PlanRequest, rows: Collection[int]) -> Costs:
+    """Costs counted on the model's modules, with times by the request's rate.
+
+    rows: the sizes of micro-batches that will be asked for.
+    """
+    rate = request.rate
+
+    def seconds(size: int) -> Seconds:
+        times = {}
+        for name, one in footprints(request, size).items():
+            forward = rate.seconds(one.forward_flops, one.forward_moved)
+            backward = rate.seconds(one.backward_flops, one.backward_moved)
+            times[name] = PassTimes(forward, backward, recompute=forward)
+        return times
+
+    step = optimiser_costs(request.optimiser).moved / rate.bytes
+    return costs_between(request, rows, seconds, step)
+
+
+def costs_between(
+    request: PlanRequest, rows: Collection[int], seconds: Callable[[int], Seconds], step: float
+) -> Costs:
+    """Costs on the line between those of the smallest and the largest number of rows.
+
+    seconds: the times for a number of rows. step: ModelCosts.step. Operations and kept bytes are linear; the
+    memory of the busiest moment is convex, so that the line is not below it.
+    """
+    least, most = min(rows), max(rows)
+    low, high = (_part_costs(footprints(request, size), seconds(size)) for size in (least, most))
+
+    @cache
+    def costs(size: int) -> ModelCosts:
+        share = (size - least) / max(1, most - least)
+        parts = {name: _between(low[name], high[name], share) for name in low}
+        layers = (parts["layer"],) * request.model.num_hidden_layers
+        return ModelCosts(embeddings=parts["embeddings"], layers=layers, heads=parts["heads"], step=step)
+
+    return costs
+
+
+def footprints(request: PlanRequest, rows: int) -> Mapping[str, Footprint]:
+    """The footprints of the request's parts on micro-batches of so many rows."""
+    return measure_footprints(request.model, shape_of(request, rows), request.precision, request.head)
+
+
+def _part_costs(prints: Mapping[str, Footprint], seconds: Seconds) -> Mapping[str, PartCosts]:
+    return {
+        name: PartCosts(
+            parameters=one.parameters,
+            tied=one.tied,
+            kept=one.kept,
+            handed=one.handed,
+            working=one.working,
+            cast=one.cast,
+            **seconds[name]._asdict(),
+        )
+        for name, one in prints.items()
+    }
+
+
+def _between(low: PartCosts, high: PartCosts, share: float) -> PartCosts:
+    """The costs at a share of the way from low to high."""
+
+    def whole(name: str) -> int:
+        first: int = getattr(low, name)
+        last: int = getattr(high, name)
+        return round(first + share * (last - first))
+
+    def time(name: str) -> float:
+        first: float = getattr(low, name)
+        last: float = getattr(high, name)
+        return first + share * (last - first)
+
+    return PartCosts(
+        parameters=low.parameters,
+        tied=low.tied,
+        kept=whole("kept"),
+        handed=whole("handed"),
+        working=whole("working"),
+        cast=low.cast,
+        forward=time("forward"),
+        backward=time("backward"),
+        recompute=time("recompute"),
+    )

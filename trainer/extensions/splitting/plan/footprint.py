@@ -1,0 +1,89 @@
+"""Footprints: operations and memory of the model's parts, counted on the real modules without their data.
+
+Tensors are PyTorch's fake ones, which have shapes and no contents, so that a layer of any size is counted
+in a fraction of a second.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+
+import torch
+from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from trainer.config.model import ModelConfig
+from trainer.extensions.splitting.counting import HOST, flop_counter, host_autocast
+from trainer.extensions.splitting.plan.live_bytes import LiveBytes
+from trainer.extensions.splitting.plan.parts import NAMES, HeadsPart, Part, Shape, make_part
+
+TYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+"""The type of matrix products at each precision."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Footprint:
+    """Work and memory of a part of the model on one micro-batch; memory in bytes.
+
+    parameters: the part's own values. tied: values of the word embeddings, where the part reads those of
+    the embeddings. kept: from the forward to the backward pass, with what is handed over to the next part
+    (handed). working: at the busiest moment of both passes on top of kept, new gradients of weights
+    included, sums of gradients not. cast: copies of the weights in 16 bits, which kept has too. forward and
+    backward: operations, and bytes read and written.
+    """
+
+    parameters: int
+    tied: int
+    kept: int
+    handed: int
+    working: int
+    cast: int
+    forward_flops: int
+    backward_flops: int
+    forward_moved: int
+    backward_moved: int
+
+
+@cache
+def measure_footprints(
+    config: ModelConfig, shape: Shape, precision: str, head: str
+) -> Mapping[str, Footprint]:
+    """The footprint of each part (parts.NAMES) for micro-batches of that shape; all layers have the same."""
+    if shape.attention == "fused":  # the host has a fused kernel too, but without dropout
+        config = replace(config, attention_probs_dropout_prob=0.0)
+    with FakeTensorMode(), HOST:
+        parts = {name: make_part(name, config, shape, head) for name in NAMES}
+        return {name: measure_part(part, shape, precision) for name, part in parts.items()}
+
+
+def measure_part(part: Part, shape: Shape, precision: str) -> Footprint:
+    """The footprint of one part, whose tensors may be fake or real."""
+    for weight in part.parameters():  # as in all micro-batches but an update's first
+        weight.grad = torch.zeros_like(weight)
+    dtype = TYPES[precision]
+    given = tuple(tensor.requires_grad_() for tensor in part.given(dtype))
+    live = LiveBytes(byte_masks=shape.attention == "fused")
+    with live, flop_counter(shape.length) as forward, host_autocast(dtype):
+        handed = part(*given)
+    kept, moved = live.now, live.moved
+    with live, flop_counter(shape.length) as backward:
+        torch.autograd.backward(handed, [torch.ones_like(one) for one in handed])
+    tied = part.words.numel() if isinstance(part, HeadsPart) else 0
+    return Footprint(
+        parameters=sum(weight.numel() for weight in part.parameters()) - tied,
+        tied=tied,
+        kept=kept,
+        handed=sum(one.numel() * one.element_size() for one in handed),
+        working=live.peak - kept,
+        cast=2 * (_linear_values(part) + tied) if dtype != torch.float32 else 0,
+        forward_flops=forward.get_total_flops(),
+        backward_flops=backward.get_total_flops(),
+        forward_moved=moved,
+        backward_moved=live.moved - moved,
+    )
+
+
+def _linear_values(part: Part) -> int:
+    """Weights that autocast copies."""
+    layers = (module for module in part.modules() if isinstance(module, nn.Linear))
+    return sum(weight.numel() for layer in layers for weight in layer.parameters())

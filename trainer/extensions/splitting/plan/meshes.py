@@ -1,0 +1,79 @@
+"""Meshes: ways to divide devices into stages and copies, and an update into micro-batches."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from bertdata.errors import SettingsError
+from trainer.extensions.splitting.plan.request import PlanRequest
+
+
+class Mesh(NamedTuple):
+    """Devices as stages x copies, and the micro-batches of a copy in an update."""
+
+    stages: int
+    copies: int
+    micro_batches: int
+    rows: int  # of a micro-batch
+
+    def in_flight(self, left: int) -> int:
+        """Micro-batches under way at once in a stage that is so many stages from the end (the last: 1).
+
+        Fewer micro-batches than stages all go forward before the first goes backward.
+        """
+        return min(left, self.micro_batches) if self.micro_batches >= self.stages else self.micro_batches
+
+
+def meshes_of(request: PlanRequest) -> list[Mesh]:
+    """All meshes of the request's devices, those with few stages and few micro-batches first.
+
+    Every device is used and every copy has the same micro-batches. The limits of micro-batches and powers of
+    two are for pipelines. SettingsError where there is no such mesh.
+    """
+    meshes = [mesh for stages in _divisors(request.devices) for mesh in _with_stages(request, stages)]
+    if meshes:
+        return meshes
+    most = min(request.devices, request.model.num_hidden_layers)
+    wanted = f"{request.examples} examples of an update" + (
+        f" in micro-batches of {request.batch_size} rows" if request.batch_size else ""
+    )
+    raise SettingsError(
+        f"plan: {request.devices} devices cannot share {wanted} in 1 to {most} stages with "
+        f"{request.least_micro_batches} to {request.most_micro_batches} micro-batches"
+        + (", powers of two" if request.power_of_two else "")
+        + "; change the batch size, the number of devices or these limits"
+    )
+
+
+def _with_stages(request: PlanRequest, stages: int) -> Iterator[Mesh]:
+    copies = request.devices // stages
+    asked = (request.stages or stages, request.copies or copies)
+    is_kind = request.strategy is None or (request.strategy == "pipelined") == (stages > 1)
+    if asked != (stages, copies) or not is_kind or stages > request.model.num_hidden_layers:
+        return
+    if stages > 1 and request.power_of_two and not (_is_power(stages) and _is_power(copies)):
+        return
+    if request.examples % copies:
+        return
+    rows = request.examples // copies
+    for micro_batches in _divisors(rows):
+        if request.batch_size in (None, rows // micro_batches) and _is_allowed(
+            request, stages, micro_batches
+        ):
+            yield Mesh(stages, copies, micro_batches, rows // micro_batches)
+
+
+def _is_allowed(request: PlanRequest, stages: int, micro_batches: int) -> bool:
+    """False where the limits of pipelines exclude the number of micro-batches."""
+    if stages == 1:
+        return True
+    if request.power_of_two and request.batch_size is None and not _is_power(micro_batches):
+        return False
+    return request.least_micro_batches <= micro_batches <= request.most_micro_batches
+
+
+def _divisors(number: int) -> list[int]:
+    return [divisor for divisor in range(1, number + 1) if number % divisor == 0]
+
+
+def _is_power(number: int) -> bool:
+    return number & (number - 1) == 0

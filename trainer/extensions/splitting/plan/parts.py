@@ -1,0 +1,176 @@
+"""The parts of the model that a plan divides: embeddings, a layer, pooler and heads, each to be run alone."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from trainer.config.model import ModelConfig
+from trainer.data.batches import RowBatch
+from trainer.extensions.splitting.counting import host_attention
+from trainer.extensions.splitting.plan.request import PlanRequest
+from trainer.model.attention import FlatAttention, FlatSequences, PaddedSequences, Sequences
+from trainer.model.heads import Heads, Logits
+from trainer.model.layers import Dense, Embeddings, Layer
+from trainer.model.pretraining import pretraining_loss
+
+Tensors = tuple[Tensor, ...]
+"""The tensors that a part hands over: (tokens, hidden) rows, and their normed form if norms come first."""
+
+NAMES = ("embeddings", "layer", "heads")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Shape:
+    """The shape of a micro-batch, and its attention: a name of request.ATTENTION.
+
+    flat_attention: that of flat sequences.
+    """
+
+    rows: int
+    length: int
+    masked: int  # slots of a row
+    attention: str
+    flat_attention: FlatAttention = host_attention
+
+
+def shape_of(request: PlanRequest, rows: int) -> Shape:
+    """The shape of micro-batches of so many rows."""
+    return Shape(
+        rows=rows,
+        length=request.sequence_length,
+        masked=request.masked_slots,
+        attention=request.attention,
+    )
+
+
+class Part(nn.Module, ABC):
+    """A part of the model with its input; ``forward`` takes what the part before hands over."""
+
+    @abstractmethod
+    def given(self, dtype: torch.dtype) -> Tensors:
+        """Tensors in place of the output of the part before, of the type that products have."""
+
+    @abstractmethod
+    def forward(self, *given: Tensor) -> Tensors:
+        """The part's output on these."""
+
+
+class EmbeddingsPart(Part):
+    """The embeddings with their norm and dropout."""
+
+    def __init__(self, config: ModelConfig, shape: Shape) -> None:
+        super().__init__()
+        self.embeddings = Embeddings(config)
+        self._config = config
+        tokens = torch.arange(shape.rows * shape.length, dtype=torch.int32)
+        self._words = tokens % config.vocab_size  # as good as all different: repeated rows are in a cache
+        self._positions, self._types = tokens % shape.length, torch.zeros_like(tokens)
+
+    def given(self, dtype: torch.dtype) -> Tensors:
+        return ()
+
+    def forward(self, *given: Tensor) -> Tensors:
+        rows = self.embeddings(self._words, self._types, self._positions)
+        dropout = self._config.hidden_dropout_prob
+        if self._config.megatron_residual_connection:
+            rows = F.dropout(rows, dropout, self.training)
+            return rows, self.embeddings.LayerNorm(rows)
+        return (F.dropout(self.embeddings.LayerNorm(rows), dropout, self.training),)
+
+
+class LayerPart(Part):
+    """One layer of the encoder."""
+
+    def __init__(self, config: ModelConfig, shape: Shape) -> None:
+        super().__init__()
+        self.layer = Layer(config)
+        self._config = config
+        self._size = (shape.rows * shape.length, config.hidden_size)
+        self._sequences = _sequences(shape)
+
+    def given(self, dtype: torch.dtype) -> Tensors:
+        return tuple(torch.randn(self._size, dtype=dtype) for _ in range(handed_tensors(self._config)))
+
+    def forward(self, *given: Tensor) -> Tensors:
+        rows, normed = self.layer(given[0], given[-1], self._sequences)
+        return (rows, normed) if len(given) > 1 else (normed,)
+
+
+class HeadsPart(Part):
+    """Pooler, heads and loss of pre-training; words: the word embeddings."""
+
+    def __init__(self, config: ModelConfig, shape: Shape) -> None:
+        super().__init__()
+        self.pooler = Dense(config.hidden_size, config.hidden_size)
+        self.heads = Heads(config)
+        self.words = nn.Parameter(torch.zeros(config.padded_vocab_size, config.hidden_size))
+        self._size = (shape.rows * shape.length, config.hidden_size)
+        self._first = torch.arange(shape.rows) * shape.length
+        self._masked = (self._first[:, None] + torch.arange(shape.masked)).reshape(-1)
+        self._batch = _labels(shape)
+
+    def given(self, dtype: torch.dtype) -> Tensors:
+        return (torch.randn(self._size, dtype=dtype),)
+
+    def forward(self, *given: Tensor) -> Tensors:
+        normed = given[-1]
+        pooled = torch.tanh(self.pooler.dense(normed.index_select(0, self._first)))
+        words = self.heads.predictions(normed.index_select(0, self._masked), self.words)
+        labels, weights = self._batch.masked_lm_ids, self._batch.masked_lm_weights
+        logits = Logits(words, self.heads.seq_relationship(pooled), labels.reshape(-1), weights.reshape(-1))
+        return (pretraining_loss(logits, self._batch).loss,)
+
+
+class LinearPart(Part):
+    """Pooler and one linear layer with two outputs a token, in place of the small head of a task."""
+
+    def __init__(self, config: ModelConfig, shape: Shape) -> None:
+        super().__init__()
+        self.pooler = Dense(config.hidden_size, config.hidden_size)
+        self.output = nn.Linear(config.hidden_size, 2)
+        self._size = (shape.rows * shape.length, config.hidden_size)
+
+    def given(self, dtype: torch.dtype) -> Tensors:
+        return (torch.randn(self._size, dtype=dtype),)
+
+    def forward(self, *given: Tensor) -> Tensors:
+        return (self.output(given[-1]).float().logsumexp(-1).mean(),)
+
+
+def make_part(name: str, config: ModelConfig, shape: Shape, head: str) -> Part:
+    """The part of that name of NAMES, on torch's default device."""
+    if name == "embeddings":
+        return EmbeddingsPart(config, shape)
+    if name == "layer":
+        return LayerPart(config, shape)
+    return (HeadsPart if head == "pretraining" else LinearPart)(config, shape)
+
+
+def handed_tensors(config: ModelConfig) -> int:
+    """Tensors that a layer hands over to the next one."""
+    return 2 if config.megatron_residual_connection else 1
+
+
+def _sequences(shape: Shape) -> Sequences:
+    if shape.attention == "flat":
+        ends = torch.arange(shape.rows + 1, dtype=torch.int32) * shape.length
+        return FlatSequences(ends, shape.length, shape.flat_attention)
+    return PaddedSequences(torch.ones(shape.rows, shape.length, dtype=torch.int32))
+
+
+def _labels(shape: Shape) -> RowBatch:
+    """A batch without ids, of which the loss reads the labels."""
+    ids = torch.zeros(shape.rows, 1, dtype=torch.int32)
+    masked = torch.zeros(shape.rows, shape.masked, dtype=torch.int64)
+    return RowBatch(
+        input_ids=ids,
+        token_type_ids=ids,
+        attention_mask=ids,
+        masked_lm_positions=masked,
+        masked_lm_ids=masked,
+        masked_lm_weights=torch.ones(shape.rows, shape.masked),
+        next_sentence_labels=torch.zeros(shape.rows, dtype=torch.int32),
+    )

@@ -1,0 +1,225 @@
+"""Planning: from a request to the fastest plan that fits into the devices' memory."""
+
+import math
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertdata.errors import SettingsError
+from trainer.extensions.splitting.plan.costs import Costs, analytic_costs
+from trainer.extensions.splitting.plan.intervals import Intervals, Real, Whole
+from trainer.extensions.splitting.plan.kinds import KINDS, is_allowed, may_shard
+from trainer.extensions.splitting.plan.memory import StageMemory
+from trainer.extensions.splitting.plan.meshes import Mesh, meshes_of
+from trainer.extensions.splitting.plan.optimiser_costs import optimiser_costs
+from trainer.extensions.splitting.plan.plan import Plan, StagePlan
+from trainer.extensions.splitting.plan.rates import ShardingRate
+from trainer.extensions.splitting.plan.request import PlanRequest
+from trainer.extensions.splitting.plan.search import FAR, Choice, Division, Search, least_maximum
+from trainer.extensions.splitting.plan.times import StageTimes
+
+NANOSECOND = 1e-9
+_LARGEST = 2.0**40
+"""Upper limit of times in units of the search: those of longer models are counted in longer units."""
+
+
+def make_plan(request: PlanRequest, costs: Costs | None = None) -> Plan:
+    """The fastest plan of all; of equally fast ones that with the fewest stages, then micro-batches.
+
+    Pipelines with sharded stages count only where no other plan fits. costs: of the request's parts,
+    measured; None: counted, with times by the request's rate. SettingsError where no plan fits: by how much,
+    and what would.
+    """
+    planner = Planner(replace(request, may_shard_stages=False), costs)
+    plan = planner.fastest_plan()
+    if plan is None and request.may_shard_stages:
+        planner = Planner(request, planner.costs)
+        plan = planner.fastest_plan()
+    if plan is None:
+        raise SettingsError(_why_none_fits(planner))
+    return plan
+
+
+def least_memory(request: PlanRequest, costs: Costs | None = None) -> int:
+    """Bytes that each device must have free for any plan, without the margin."""
+    return Planner(request, costs).least_memory()[0]
+
+
+class Planner:
+    """The tables of one request, made when they are asked for."""
+
+    def __init__(self, request: PlanRequest, costs: Costs | None = None) -> None:
+        self.request = request
+        self.meshes = meshes_of(request)
+        rows = {mesh.rows for mesh in self.meshes}
+        self.costs = costs or analytic_costs(request, rows)
+        self._optimiser = optimiser_costs(request.optimiser)
+        seconds = 8 * self.costs(max(rows)).seconds
+        self._unit = NANOSECOND * max(1.0, seconds / NANOSECOND / _LARGEST)
+        self._tables = cache(self._make_tables)
+
+    def fastest_plan(self) -> Plan | None:
+        """The fastest plan that fits; None: there is none."""
+        best: tuple[Mesh, Division] | None = None
+        below = FAR
+        for mesh in self.meshes:
+            for ends in self._ends(mesh):
+                if (found := self._fastest(mesh, ends, below)) is not None:
+                    best, below = (mesh, found), found.passes(mesh.micro_batches) + found.end
+        return None if best is None else self._plan(*best)
+
+    def _fastest(self, mesh: Mesh, ends: bool, below: int) -> Division | None:
+        """The fastest division on the mesh that fits and is below the bound, in units; ends: see _ends."""
+        passes = self.costs(mesh.rows).seconds / self._unit * (1 + (mesh.micro_batches - 1) / mesh.stages)
+        if passes - mesh.stages * mesh.micro_batches >= below:  # rounding of a stage's time is less
+            return None
+        times, memory = self._tables(mesh.rows, mesh.copies)
+        usable = self.request.usable_memory
+
+        @cache
+        def fits(in_flight: int) -> NDArray[np.bool_]:
+            return memory.peaks(in_flight, mesh.micro_batches) <= usable
+
+        search = Search(
+            self._units(times.busy()),
+            self._units(times.end()),
+            lambda left: self._allowed(mesh, ends, left) & fits(mesh.in_flight(left)),
+            mesh.stages,
+            mesh.micro_batches,
+        )
+        return search.best(below)
+
+    def _plan(self, mesh: Mesh, division: Division) -> Plan:
+        """The record of a division on the mesh."""
+        request = self.request
+        return Plan(
+            model=request.model.as_json(),
+            sequence_length=request.sequence_length,
+            precision=request.precision,
+            optimiser=request.optimiser,
+            copies=mesh.copies,
+            batch_size=mesh.rows,
+            micro_batches=mesh.micro_batches,
+            stages=tuple(
+                self._stage(mesh, choice, mesh.stages - number)
+                for number, choice in enumerate(division.choices)
+            ),
+        )
+
+    def least_memory(self) -> tuple[int, Mesh]:
+        """Bytes that each device must have free for any plan, and the mesh of the plan that needs no more."""
+        least: tuple[int, Mesh] | None = None
+        for mesh in self.meshes:
+            for ends in self._ends(mesh):
+                needed = least_maximum(self._allowed_peaks(mesh, ends))
+                if needed is not None and (least is None or needed < least[0]):
+                    least = needed, mesh
+        assert least is not None
+        return least
+
+    def _allowed_peaks(self, mesh: Mesh, ends: bool) -> list[Whole]:
+        """The most bytes of each stage from the last one on; FAR where the request excludes it."""
+        _, memory = self._tables(mesh.rows, mesh.copies)
+        peaks = cache(lambda in_flight: memory.peaks(in_flight, mesh.micro_batches))
+        return [
+            np.where(self._allowed(mesh, ends, left), peaks(mesh.in_flight(left)), FAR)
+            for left in range(1, mesh.stages + 1)
+        ]
+
+    def _ends(self, mesh: Mesh) -> tuple[bool, ...]:
+        """Whether the first and the last stage are sharded: both or neither.
+
+        Both have the word embeddings, where the heads use them, and add up their gradients.
+        """
+        shards = may_shard(self.request, mesh.stages, mesh.copies) or self.request.strategy == "sharded"
+        return (False, True) if shards else (False,)
+
+    def _stage(self, mesh: Mesh, choice: Choice, left: int) -> StagePlan:
+        times, memory = self._tables(mesh.rows, mesh.copies)
+        kind, at = KINDS[choice.kind], (choice.first, choice.last)
+        return StagePlan(
+            first=choice.first,
+            last=choice.last,
+            recomputes=kind.recomputes,
+            sharded=kind.sharded,
+            forward=float(times.forward(kind)[at]),
+            backward=float(times.backward(kind)[at]),
+            transfer=float(times.transfer[at]),
+            all_reduce=float(times.all_reduce(kind)[at]),
+            memory=memory.at(kind, *at, mesh.in_flight(left), mesh.micro_batches),
+            step=float(times.step(kind)[at]),
+        )
+
+    def _make_tables(self, rows: int, copies: int) -> tuple[StageTimes, StageMemory]:
+        costs = self.costs(rows)
+        intervals = Intervals(costs)
+        is_whole = self.request.devices == copies
+        clips = is_whole and self.request.clips_micro_batches
+        in_buckets = is_whole and copies > 1 and not clips
+        memory = StageMemory(intervals, copies, self._optimiser, in_buckets, clips)
+        bandwidth = self.request.bandwidth
+        sharding = self.request.sharding or ShardingRate(bandwidth, bandwidth)
+        return StageTimes(intervals, copies, bandwidth, sharding, costs.step), memory
+
+    def _allowed(self, mesh: Mesh, ends: bool, left: int) -> NDArray[np.bool_]:
+        """The kinds and layers that the request allows, without regard to memory.
+
+        left: the stage's number from the end (the last: 1). ends: the first and the last one are sharded.
+        """
+        layers, is_end = self.request.model.num_hidden_layers, left in (1, mesh.stages)
+        kinds = [
+            is_allowed(kind, self.request, mesh.stages, mesh.copies) and (kind.sharded == ends or not is_end)
+            for kind in KINDS
+        ]
+        is_stage = np.triu(np.ones((layers + 1, layers + 1), dtype=np.bool_), 1)
+        return np.array(kinds)[:, None, None] & is_stage
+
+    def _units(self, seconds: Real) -> Whole:
+        return np.rint(seconds / self._unit).astype(np.int64)
+
+
+def _why_none_fits(planner: Planner) -> str:
+    """By how much the plan that needs the least memory exceeds the devices', and what would fit."""
+    request = planner.request
+    needed, mesh = planner.least_memory()
+    usable = request.usable_memory
+    margin = request.memory_margin
+    more = _devices_that_fit(planner)
+    return (
+        f"plan: a device needs at least {_gb(needed)} ({_described(mesh)}), {_gb(needed - usable)} more "
+        f"than the {_gb(usable)} that memory_margin {margin:g} leaves of {_gb(request.memory)}; it would "
+        f"fit into {_gb(_rounded_up(needed / (1 - margin)))} a device"
+        + (f", or on {more} devices of this memory" if more else "")
+    )
+
+
+def _devices_that_fit(planner: Planner) -> int | None:
+    """The least of 2, 4, ... 64 times the devices for which a plan fits; None: none of them."""
+    for power in range(1, 7):
+        devices = planner.request.devices << power
+        request = replace(planner.request, devices=devices, stages=None, copies=None)
+        try:
+            other = Planner(request, planner.costs)
+        except SettingsError:
+            continue
+        if other.least_memory()[0] <= request.usable_memory:
+            return request.devices
+    return None
+
+
+def _described(mesh: Mesh) -> str:
+    return (
+        f"stages: {mesh.stages}, copies: {mesh.copies}, micro-batches: {mesh.micro_batches}, "
+        f"rows of each: {mesh.rows}"
+    )
+
+
+def _rounded_up(size: float) -> float:
+    """The size in full hundredths of a GB, so that the printed number is enough."""
+    return math.ceil(size / 1e7) * 1e7
+
+
+def _gb(size: float) -> str:
+    return f"{size / 1e9:,.2f} GB"

@@ -1,0 +1,96 @@
+"""Profiles: times of the model's parts, measured on the devices of a run."""
+
+import time
+from collections.abc import Collection
+from typing import Any, NamedTuple
+
+from trainer.collectives.collective import Collective
+from trainer.devices.device import Device
+from trainer.extensions.splitting.plan.costs import Costs, PassTimes, Seconds, costs_between
+from trainer.extensions.splitting.plan.meshes import meshes_of
+from trainer.extensions.splitting.plan.parts import NAMES
+from trainer.extensions.splitting.plan.request import PlanRequest
+from trainer.extensions.splitting.plan.timed_updates import Clock, TimedUpdates, UpdateTimes
+
+MOST_TOKENS = 8192
+"""Tokens of the largest micro-batch that is run; times of larger ones lie on the line through two."""
+
+REPETITIONS = 5
+"""Updates that count, after one that does not; the least of each time is taken: other work adds to it."""
+
+
+def profiled_costs(
+    request: PlanRequest, device: Device, workers: Collective, clock: Clock = time.perf_counter
+) -> Costs:
+    """The costs of the request's parts with times measured on the device, in some seconds.
+
+    All workers call this together, because those of one machine share caches and memory, and have the same
+    costs: those of the slowest one, for which an update waits. Updates are made on micro-batches of two
+    sizes: of those that a plan may have the smallest and the largest, with at most MOST_TOKENS tokens.
+    """
+    rows = sorted({mesh.rows for mesh in meshes_of(request)})
+    runnable = [size for size in rows if size * request.sequence_length <= MOST_TOKENS] or rows[:1]
+    least, most = runnable[0], runnable[-1]
+    device.return_memory()  # as models that are split have it, which costs processors time
+    workers.barrier()
+    low = high = measure_updates(request, device, least, clock)
+    if most > least:
+        high = measure_updates(request, device, most, clock)
+    found = [
+        (_from_json(one), _from_json(two)) for one, two in workers.gather([low._asdict(), high._asdict()])
+    ]
+    low, high = max(found, key=lambda pair: _total(pair[1], request.model.num_hidden_layers))
+
+    def seconds(size: int) -> Seconds:
+        share = (size - least) / max(1, most - least)
+        return {name: _between(low.passes[name], high.passes[name], share) for name in NAMES}
+
+    return costs_between(request, rows, seconds, high.step)
+
+
+class Profile(NamedTuple):
+    """Times of the parts, and of clipping and the optimiser's step for one value, seconds."""
+
+    passes: Seconds
+    step: float
+
+
+def measure_updates(request: PlanRequest, device: Device, rows: int, clock: Clock) -> Profile:
+    """The least times of some updates on micro-batches of so many rows.
+
+    Where a plan may recompute, so do as many updates, in turn with the others.
+    """
+    updates = TimedUpdates(request, device, rows, clock)
+    updates.run()  # makes moments, and loads kernels
+    plain, recomputed = [], []
+    for _ in range(REPETITIONS):
+        plain.append(updates.run())
+        if request.may_recompute:
+            recomputed.append(updates.run(recomputes=True))
+    passes = {name: _least_times(plain, recomputed if name == "layer" else (), name) for name in NAMES}
+    return Profile(passes, step=min(one.step for one in plain))
+
+
+def _least_times(plain: Collection[UpdateTimes], recomputed: Collection[UpdateTimes], name: str) -> PassTimes:
+    """The least times of a part of that name; recomputed: updates in which it was, if any."""
+    forward, backward = (min(one.passes[name][number] for one in plain) for number in (0, 1))
+    if not recomputed:
+        return PassTimes(forward, backward, recompute=0.0)
+    both = sum(min(one.passes[name][number] for one in recomputed) for number in (0, 1))
+    return PassTimes(forward, backward, recompute=max(0.0, both - forward - backward))
+
+
+def _total(profile: Profile, layers: int) -> float:
+    """Seconds of the passes through a model of so many layers."""
+    return sum(
+        (times.forward + times.backward) * (layers if name == "layer" else 1)
+        for name, times in profile.passes.items()
+    )
+
+
+def _between(low: PassTimes, high: PassTimes, share: float) -> PassTimes:
+    return PassTimes(*(first + share * (last - first) for first, last in zip(low, high, strict=True)))
+
+
+def _from_json(values: dict[str, Any]) -> Profile:
+    return Profile({name: PassTimes(*times) for name, times in values["passes"].items()}, values["step"])

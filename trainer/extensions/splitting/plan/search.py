@@ -1,0 +1,147 @@
+"""Search of the fastest division of layers into stages, exact for every cost of every possible stage.
+
+A division takes ``sum of t + (m - 1) * max t + max e`` over its stages, with m micro-batches, t the time that
+one keeps the stage busy and e the stage's time after the last one. Dynamic programming over (stages left,
+first layer) gives the least sum of t under upper limits of t and e. Lowering the limits from solution to
+solution, until no lower ones can pay, gives the least total. Times are whole numbers, so that all processes
+find the same division.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trainer.extensions.splitting.plan.intervals import Whole
+
+FAR = 2**61
+"""A time beyond all others; twice its value is still a number of 64 bits."""
+
+Fits = Callable[[int], NDArray[np.bool_]]
+"""For a stage that is so many stages from the end (the last: 1), which (kind, first, last) are allowed."""
+
+
+class Choice(NamedTuple):
+    """A stage: its kind's number and its layers first to last - 1."""
+
+    kind: int
+    first: int
+    last: int
+
+
+class Division(NamedTuple):
+    """Stages with the sum of their times, the longest time and the longest end."""
+
+    choices: tuple[Choice, ...]
+    total: int
+    longest: int
+    end: int
+
+    def passes(self, micro_batches: int) -> int:
+        """The time of all forward and backward passes."""
+        return self.total + (micro_batches - 1) * self.longest
+
+
+class Search:
+    """The search of one number of stages and of micro-batches.
+
+    busy, end: (kinds, L + 1, L + 1) whole numbers, t and e of each stage; times all sums of which are below
+    2^60 / (L^2 + 1). solutions: the number of dynamic programs solved.
+    """
+
+    def __init__(self, busy: Whole, end: Whole, fits: Fits, stages: int, micro_batches: int) -> None:
+        self._busy, self._end, self._stages, self._micro_batches = busy, end, stages, micro_batches
+        self._fits = [fits(left) for left in range(1, stages + 1)]
+        layers = busy.shape[-1] - 1
+        # Among equal sums of times, the least sum of squared lengths: the most even division.
+        places = np.arange(layers + 1)
+        self._scale = layers**2 + 1
+        self._keys = busy * self._scale + np.minimum((places[None, :] - places[:, None]) ** 2, layers**2)
+        self.solutions = 0
+
+    def best(self, below: int = FAR) -> Division | None:
+        """The fastest division whose time is below the bound; None: there is none."""
+        least_end = self.bottleneck(self._end, FAR)
+        if least_end is None:
+            return None
+        best: Division | None = None
+        end_limit = FAR
+        while (found := self._fastest_passes(end_limit, below - least_end)) is not None:
+            passes = found.passes(self._micro_batches)
+            if passes + found.end < below:
+                best, below = found, passes + found.end
+            if passes + least_end >= below:
+                break
+            end_limit = found.end - 1  # with ends as long as these, no passes are faster
+        return best and self._solve(best.longest, best.end)
+
+    def bottleneck(self, values: Whole, end_limit: int) -> int | None:
+        """The least possible maximum of the stages' values; None: no division is allowed."""
+        is_allowed = self._end <= end_limit
+        return least_maximum([np.where(fits & is_allowed, values, FAR) for fits in self._fits])
+
+    def _fastest_passes(self, end_limit: int, below: int) -> Division | None:
+        """The division whose passes are fastest, and below the bound."""
+        shortest = self.bottleneck(self._busy, end_limit)
+        if shortest is None:
+            return None
+        quickest = self._solve(FAR, end_limit)  # has the least sum of times
+        repeats = self._micro_batches - 1
+        assert quickest is not None
+        if quickest.total + repeats * shortest >= below:
+            return None
+        best: Division | None = None
+        found: Division | None = quickest
+        if repeats:
+            found = self._solve(shortest, end_limit)
+        limit = FAR
+        while found is not None:
+            if (passes := found.passes(self._micro_batches)) < below:
+                best, below = found, passes
+            # A longer longest time than this would not be made good by the least sum.
+            limit = min(limit, (below - 1 - quickest.total) // repeats) if repeats else shortest
+            if limit <= shortest:
+                break
+            found = self._solve(limit, end_limit)
+            limit = found.longest - 1 if found else shortest
+        return best
+
+    def _solve(self, busy_limit: int, end_limit: int) -> Division | None:
+        """The division with the least sum of times, then the most even one, under the limits."""
+        self.solutions += 1
+        is_allowed = (self._busy <= busy_limit) & (self._end <= end_limit)
+        keys = [np.where(fits & is_allowed, self._keys, FAR) for fits in self._fits]
+        least = [key.min(axis=0) for key in keys]
+        best = [least[0][:, -1]]
+        for one in least[1:]:
+            best.append(np.minimum((one + best[-1][None, :]).min(axis=1), FAR))
+        if best[-1][0] >= FAR:
+            return None
+        return self._division(self._choices(keys, least, best))
+
+    def _choices(self, keys: list[Whole], least: list[Whole], best: list[Whole]) -> tuple[Choice, ...]:
+        """The stages that the tables of a dynamic program lead to, the first among equals."""
+        layers = self._busy.shape[-1] - 1
+        choices, first = [], 0
+        for left in range(self._stages - 1, -1, -1):
+            last = int((least[left][first] + best[left - 1]).argmin()) if left else layers
+            choices.append(Choice(int(keys[left][:, first, last].argmin()), first, last))
+            first = last
+        return tuple(choices)
+
+    def _division(self, choices: tuple[Choice, ...]) -> Division:
+        times = [int(self._busy[choice]) for choice in choices]
+        return Division(choices, sum(times), max(times), max(int(self._end[choice]) for choice in choices))
+
+
+def least_maximum(values: Sequence[Whole]) -> int | None:
+    """The least possible maximum over the stages of a division; None: all have a FAR one.
+
+    values: of each stage from the last one on, (kinds, L + 1, L + 1).
+    """
+    best: Whole | None = None
+    for value in values:
+        least = value.min(axis=0)
+        best = least[:, -1] if best is None else np.maximum(least, best[None, :]).min(axis=1)
+    return None if best is None or best[0] >= FAR else int(best[0])

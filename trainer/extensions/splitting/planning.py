@@ -1,0 +1,126 @@
+"""The plan of a run: how its workers divide the model, made before the model is there."""
+
+from dataclasses import replace
+
+from bertdata.errors import SettingsError
+from trainer.config.model import ModelConfig
+from trainer.devices.device import HOST, Device
+from trainer.extensions.splitting.plan.bandwidth import measure_bandwidth, measure_sharding
+from trainer.extensions.splitting.plan.configured import request_of
+from trainer.extensions.splitting.plan.costs import Costs
+from trainer.extensions.splitting.plan.fit import can_shard
+from trainer.extensions.splitting.plan.meshes import meshes_of
+from trainer.extensions.splitting.plan.plan import Plan, parse_plan
+from trainer.extensions.splitting.plan.plan_file import write_plan
+from trainer.extensions.splitting.plan.planner import make_plan
+from trainer.extensions.splitting.plan.profile import profiled_costs
+from trainer.extensions.splitting.plan.rates import SHEETS, DeviceRate, sheet_rate
+from trainer.extensions.splitting.plan.request import PlanRequest
+from trainer.extensions.splitting.show.table import plan_lines
+from trainer.run.division import device_memory
+from trainer.run.runtime import Runtime
+from trainer.strategies.replicated import sum_type
+
+_USUAL = "a100"  # rates of a GPU that is not in SHEETS
+_PROCESSOR = DeviceRate(flops=5e10, bytes=1e10, name="a core of a processor")
+_ALONE = 1e9  # bandwidth of one worker, which no plan depends on
+
+
+def plan_run(runtime: Runtime, shape: ModelConfig, sequence_length: int) -> Plan | None:
+    """The plan of the configured strategy, the same on all workers; None: replicated, as without a plan.
+
+    It is logged, and written to save_plan. SettingsError where the model fits the devices in no way.
+    """
+    split = runtime.config.split
+    memory = device_memory(runtime)
+    request = _request(runtime, shape, sequence_length, memory)
+    if runtime.share(lambda: runtime.config.run.strategy == "auto" and fits_as_configured(request)):
+        return None
+    if split.bandwidth is None and runtime.workers.size > 1:
+        request = with_bandwidths(request, runtime)
+    costs = None
+    if split.profile_layers and runtime.share(lambda: _has_meshes(request)):
+        runtime.log(f"timing the model's layers on device {runtime.device.name}")
+        costs = profiled_costs(request, runtime.device, runtime.workers)
+    found = runtime.share(lambda: _plan(runtime, request, costs))
+    return None if found is None else parse_plan(found, "the plan")
+
+
+def with_bandwidths(request: PlanRequest, runtime: Runtime) -> PlanRequest:
+    """The request with the bandwidths that all workers, two or more, measure together."""
+    device, workers, sums = runtime.device, runtime.workers, sum_type(runtime.config)
+    bandwidth = measure_bandwidth(device, workers, sums)
+    sharding = measure_sharding(device, workers, sums) if request.may_shard else None
+    return replace(request, bandwidth=bandwidth, sharding=sharding)
+
+
+def _request(runtime: Runtime, shape: ModelConfig, sequence_length: int, memory: int) -> PlanRequest:
+    """The request of the configuration; a SettingsError ends all workers."""
+
+    def made() -> PlanRequest:
+        request = request_of(
+            runtime.config,
+            shape,
+            devices=runtime.workers.size,
+            sequence_length=sequence_length,
+            memory=memory,
+            bandwidth=runtime.config.split.bytes_per_second or _ALONE,
+            rate=find_rate(runtime.device),
+            attention=_attention(runtime),
+        )
+        return replace(request, may_shard=can_shard())
+
+    runtime.share(lambda: made() is not None)
+    return made()
+
+
+def _has_meshes(request: PlanRequest) -> bool:
+    """False where no plan can be made, of whatever costs."""
+    try:
+        return bool(meshes_of(request))
+    except SettingsError:
+        return False
+
+
+def _plan(runtime: Runtime, request: PlanRequest, costs: Costs | None) -> dict[str, object] | None:
+    """The plan as JSON, made on one worker."""
+    config, device = runtime.config, runtime.device
+    try:
+        plan = make_plan(request, costs)
+    except SettingsError as error:
+        if config.run.strategy != "auto" or config.split.device_memory is not None:
+            raise
+        runtime.log(f"warning: {error}; each device has the whole model nevertheless")
+        return None
+    source = f"layers measured on device {device.name}" if costs else f"computed for {request.rate.name}"
+    for line in filter(None, plan_lines(plan, request.memory, config.split.memory_margin, source)):
+        runtime.log(line)
+    if config.split.save_plan:
+        write_plan(config.split.save_plan, plan)
+    return plan.as_json()
+
+
+def fits_as_configured(request: PlanRequest) -> bool:
+    """True if each device holds the whole model with the configured micro-batches, and keeps activations."""
+    plain = replace(request, strategy="replicated", may_recompute=request.must_recompute)
+    try:
+        make_plan(plain)
+    except SettingsError:
+        return False
+    return not request.must_recompute
+
+
+def find_rate(device: Device) -> DeviceRate:
+    """The rate of a device, by its name."""
+    if device.torch_device.type == HOST.type:
+        return _PROCESSOR
+    described = device.describe().lower()
+    name = next((name for name in SHEETS if name in described), _USUAL)
+    return sheet_rate(name, device.config.update.precision)
+
+
+def _attention(runtime: Runtime) -> str:
+    """The kind of the device's attention: a name of request.ATTENTION."""
+    if runtime.device.torch_device.type != HOST.type:
+        return "fused"
+    return "scores" if runtime.has_rows else "flat"

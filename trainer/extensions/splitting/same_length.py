@@ -1,0 +1,62 @@
+"""Micro-batches padded to the longest of them, for a pipeline whose stages hand on tensors of one shape."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from trainer.data.batches import Batch, FlatBatch, Prepare, RowBatch
+
+
+def token_rows(batch: Batch) -> int:
+    """Tokens of the batch with its padding: rows of the model's matrices."""
+    return batch.input_ids.numel()
+
+
+def with_same_length(batches: Sequence[Batch], prepare: Prepare = lambda batch: batch) -> list[Batch]:
+    """The batches with as many tokens each as the longest has; those that have them are as they were.
+
+    Batches must be of one form and, if they are rows, of as many rows. prepare: done to those that get more
+    padding. What the model computes for the other tokens does not depend on it.
+    """
+    longest = max(batch.input_ids.shape[-1] for batch in batches)
+    return [_lengthened(batch, longest - batch.input_ids.shape[-1], prepare) for batch in batches]
+
+
+def _lengthened(batch: Batch, more: int, prepare: Prepare) -> Batch:
+    """The batch with so many tokens more, or rows that are so many positions wider."""
+    if more == 0:
+        return batch
+    return prepare(_longer(batch, more)) if isinstance(batch, FlatBatch) else prepare(_wider(batch, more))
+
+
+def _longer(batch: FlatBatch, more: int) -> FlatBatch:
+    """With so many tokens of padding, in as few sequences as have room for them, of near equal length."""
+    tokens, parts = len(batch.input_ids), -(-more // batch.longest)
+    ends = tokens + more * torch.arange(1, parts + 1, dtype=torch.int32) // parts
+    sizes = torch.cat([torch.tensor([tokens], dtype=torch.int32), ends]).diff()
+    positions = [torch.arange(size, dtype=torch.int32) for size in sizes.tolist()]
+    return replace(
+        batch,
+        input_ids=_padded(batch.input_ids, more),
+        token_type_ids=_padded(batch.token_type_ids, more),
+        position_ids=torch.cat([batch.position_ids, *positions]),
+        ends=torch.cat([batch.ends, ends.to(torch.int32)]),
+    )
+
+
+def _wider(batch: RowBatch, more: int) -> RowBatch:
+    positions = batch.position_ids
+    return replace(
+        batch,
+        input_ids=_padded(batch.input_ids, more),
+        token_type_ids=_padded(batch.token_type_ids, more),
+        attention_mask=_padded(batch.attention_mask, more),
+        position_ids=None if positions is None else _padded(positions, more),
+    )
+
+
+def _padded(ids: Tensor, more: int) -> Tensor:
+    return F.pad(ids, (0, more))

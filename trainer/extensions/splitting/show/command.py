@@ -1,0 +1,170 @@
+"""The command line of ``python -m trainer split``."""
+
+import argparse
+import json
+import math
+from typing import Any
+
+from bertdata.cli.common.parser import Parser, positive
+from bertdata.errors import SettingsError, UsageError
+from bertdata.io import storage
+from bertdata.io.terminal import say, say_text
+from trainer.config.flags import make_config
+from trainer.config.model import ModelConfig
+from trainer.config.settings import Config
+from trainer.extensions.splitting.plan.configured import request_of
+from trainer.extensions.splitting.plan.plan import Plan
+from trainer.extensions.splitting.plan.plan_file import read_plan, write_plan
+from trainer.extensions.splitting.plan.rates import SHEETS
+from trainer.extensions.splitting.show.hardware import DEFAULT, Hardware, find_hardware
+from trainer.extensions.splitting.show.picture import draw_schedule
+from trainer.extensions.splitting.show.table import plan_lines
+
+PROG = "python -m trainer split"
+_EXAMPLE = f"""\
+  {PROG} --config rannc_4.9b --devices 8 --memory 32
+  {PROG} --config rannc_4.9b --devices 8 --memory 80 --output plan.json --picture plan.svg
+  {PROG} --plan plan.json --picture plan.svg"""
+_SUMMARY = """\
+Divides a model over devices that cannot hold it alone, without training: prints stages, their times and
+memory, and what an update takes. No device is needed: times are computed from the model's operations and the
+rates of --hardware; with --profile-layers the layers are timed on --device. Any key of pretrain may be given:
+--strategy pipelined, --stages 4, --recompute always, --max-seq-length 128 (default: the model's longest),
+--bandwidth 25 (GB/s between devices; default: half of the data sheet's). With --plan FILE that plan is shown,
+and none is made."""
+
+
+def run(arguments: list[str]) -> None:
+    """Print the plan, keep it and draw it as the command line says."""
+    given, rest = _parser().parse_known_args(arguments)
+    config = _configured(given, rest)
+    if given.picture and not given.picture.lower().endswith(".svg"):
+        raise UsageError(f"{given.picture}: expected a name that ends in .svg")
+    path, hardware = config.split.plan, None
+    if path:
+        plan = _read(path, config, given.devices)
+    else:
+        config = _with_device(config)
+        hardware = find_hardware(given.hardware, config)
+        plan = _make(config, given.devices, hardware)
+    if config.split.save_plan:
+        write_plan(config.split.save_plan, plan)
+    if given.picture:
+        with storage.open_output(given.picture) as file:
+            file.write(draw_schedule(plan).encode())
+    if given.json:
+        say_text(json.dumps(_as_json(plan), indent=1))
+        return
+    memory = hardware.memory if hardware else config.split.memory_bytes
+    say(*plan_lines(plan, memory, config.split.memory_margin, str(hardware or f"read from {path}")))
+
+
+def _parser() -> Parser:
+    parser = Parser(PROG, _EXAMPLE, _SUMMARY)
+    parser.usage = "%(prog)s --devices N --memory GB [--config FILE] [--KEY VALUE ...]"
+    parser.add_argument("--devices", type=positive, metavar="N", help="number of devices")
+    memory = "memory of a device in GB of 10^9 bytes (default: that of the device which --hardware names)"
+    parser.add_argument("--memory", type=_more_than_nothing, metavar="GB", help=memory)
+    hardware = f"{', '.join(SHEETS)}, or the TFLOP/s that a device reaches (default: rates of {DEFAULT})"
+    parser.add_argument("--hardware", metavar="NAME", help=hardware)
+    parser.add_argument("--output", metavar="FILE", help="write the plan as JSON, for --plan")
+    parser.add_argument("--picture", metavar="FILE", help="draw the schedule of an update as .svg")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    return parser
+
+
+def _more_than_nothing(text: str) -> float:
+    """A finite number above 0, for argparse."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
+    return number
+
+
+def _configured(given: argparse.Namespace, rest: list[str]) -> Config:
+    """The configuration of the keys, with what the command's own flags say; given.devices is set too."""
+    config = make_config(rest, PROG)
+    own = {"device_memory": given.memory, "save_plan": given.output}
+    config = config.changed(**{name: value for name, value in own.items() if value is not None})
+    if given.devices is None:  # RaNNC's name, or the workers that the run is to have
+        given.devices = config.run.world_size
+    return config
+
+
+def _with_device(config: Config) -> Config:
+    """The configuration with the device that the layers are timed on, if they are."""
+    if not config.split.profile_layers:
+        return config
+    from trainer.devices.choice import choose_device, on_device  # imports torch
+
+    return on_device(config, choose_device(config).name)
+
+
+def _model(config: Config) -> ModelConfig | None:
+    """The configured model; None: no key of it is given."""
+    settings = config.model.settings()
+    return ModelConfig.from_dict(settings, config.model.model_config or "model") if settings else None
+
+
+def _make(config: Config, devices: int | None, hardware: Hardware) -> Plan:
+    from trainer.extensions.splitting.plan.planner import make_plan
+    from trainer.extensions.splitting.show.profiling import profile  # imports torch, as the planner does
+
+    model = _model(config)
+    if model is None:
+        raise SettingsError(
+            "the model is missing: give --config, --model-config or keys such as --hidden-size"
+        )
+    if devices is None:
+        raise SettingsError("the number of devices is missing: give --devices N")
+    request = request_of(
+        config,
+        model,
+        devices=devices,
+        sequence_length=config.data.max_seq_length or model.max_position_embeddings,
+        memory=hardware.memory,
+        bandwidth=hardware.bandwidth,
+        rate=hardware.rate,
+    )
+    if not config.split.profile_layers:
+        return make_plan(request)
+    request, costs = profile(config, request)
+    return make_plan(request, costs)
+
+
+def _read(path: str, config: Config, devices: int | None) -> Plan:
+    """The plan of a file, which fits the model and the devices that are given."""
+    from trainer.extensions.splitting.plan.fit import check_fits  # imports torch
+
+    plan = read_plan(path)
+    model = _model(config)
+    check_fits(
+        plan,
+        model=model or ModelConfig.from_dict(plan.model, path),
+        devices=devices or plan.devices,
+        sequence_length=config.data.max_seq_length or plan.sequence_length,
+        precision=config.update.precision if model else plan.precision,
+        optimiser=config.update.optimiser if model else plan.optimiser,
+        where=path,
+    )
+    return plan
+
+
+def _as_json(plan: Plan) -> dict[str, Any]:
+    """The plan, and what follows from it; seconds, bytes, shares."""
+    fullest = max(range(len(plan.stages)), key=lambda number: plan.stages[number].memory.total)
+    return {
+        "strategy": plan.strategy,
+        "parameters": ModelConfig.from_dict(plan.model).parameters,
+        "devices": plan.devices,
+        "examples": plan.examples,
+        "seconds": plan.seconds,
+        "bubble": plan.bubble,
+        "sequences_per_second": plan.examples / plan.seconds,
+        "fullest_stage": fullest,
+        "fullest_bytes": plan.stages[fullest].memory.total,
+        "plan": plan.as_json(),
+    }

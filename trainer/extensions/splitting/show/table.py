@@ -1,0 +1,120 @@
+"""A plan as lines of text: a table with a row for each stage, then what follows for an update."""
+
+from collections.abc import Iterator, Sequence
+
+from trainer.config.model import ModelConfig
+from trainer.extensions.splitting.plan.plan import Plan, StagePlan
+from trainer.extensions.splitting.show.words import devices_of, four_digits, layers_of
+
+_BYTES = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
+
+
+def plan_lines(plan: Plan, memory: int | None, margin: float, source: str) -> list[str]:
+    """The whole text. memory: bytes of a device, of which the share ``margin`` is to stay free.
+
+    source: where the times come from.
+    """
+    rows = [*_update_rows(plan), *_memory_rows(plan, memory, margin), *_time_rows(plan, source)]
+    width = max(len(label) for label, _ in rows)
+    summary = [f"{label:<{width}}  {value}" for label, value in rows]
+    return [_heading(plan), "", *_table(plan), "", *summary]
+
+
+def _heading(plan: Plan) -> str:
+    model = ModelConfig.from_dict(plan.model)
+    return (
+        f"{model.parameters:,} parameters ({model.num_hidden_layers} layers, "
+        f"hidden size {model.hidden_size}), {plan.devices} device{'s' * (plan.devices > 1)}: {plan.strategy}"
+    )
+
+
+_HEADS = {
+    "recomputes": ("recom-", "putes"),
+    "all_reduce": ("all-", "reduce"),
+    "gradients": ("gradi-", "ents"),
+    "activations": ("activa-", "tions"),
+}
+"""Names of columns that take two lines."""
+
+_Column = tuple[str, str, list[str]]
+
+
+def _table(plan: Plan) -> list[str]:
+    """Headings and a line for each stage, aligned at the right."""
+    number = range(len(plan.stages))
+    columns = [
+        ("stage", "", [str(stage) for stage in number]),
+        ("layers", "", [layers_of(stage) for stage in plan.stages]),
+        ("copies", "", [str(plan.copies) for _ in number]),
+        ("devices", "", [devices_of(plan, stage) for stage in number]),
+        *_choices(plan.stages),
+        *_times(plan.stages),
+        *_memory(plan.stages),
+    ]
+    cells = [(*_HEADS.get(name, ("", name)), unit, *values) for name, unit, values in columns]
+    widths = [max(map(len, column)) for column in cells]
+    rows = zip(*cells, strict=True)
+    lines = ("  ".join(map(str.rjust, row, widths)) for row in rows)
+    return [line.rstrip() for line in lines]
+
+
+def _choices(stages: Sequence[StagePlan]) -> Iterator[_Column]:
+    for name in ("recomputes", "sharded"):
+        if name == "recomputes" or any(stage.sharded for stage in stages):
+            yield name, "", ["yes" if getattr(stage, name) else "no" for stage in stages]
+
+
+def _times(stages: Sequence[StagePlan]) -> Iterator[_Column]:
+    for name in ("forward", "backward", "transfer", "all_reduce", "step"):
+        yield name, "ms", _numbers([getattr(stage, name) * 1e3 for stage in stages])
+
+
+def _memory(stages: Sequence[StagePlan]) -> Iterator[_Column]:
+    size, unit = _byte_unit(max(stage.memory.total for stage in stages))
+    for name in ("weights", "gradients", "moments", "activations", "total"):
+        yield name, unit, _numbers([getattr(stage.memory, name) / size for stage in stages])
+
+
+def _numbers(values: Sequence[float]) -> list[str]:
+    """The values with as many decimals as leave the largest three or four digits."""
+    largest = max(values)
+    decimals = next((count for limit, count in ((1000, 0), (10, 1), (1, 2)) if largest >= limit), 3)
+    return [f"{value:,.{decimals}f}" for value in values]
+
+
+def _update_rows(plan: Plan) -> Iterator[tuple[str, str]]:
+    stages = len(plan.stages)
+    yield "devices", f"{plan.devices} = {stages} (stages) x {plan.copies} (copies)"
+    yield (
+        "an update",
+        f"{plan.examples:,} sequences of {plan.sequence_length} ids = {plan.copies} (copies) x "
+        f"{plan.micro_batches:,} (micro-batches) x {plan.batch_size:,}",
+    )
+    yield "update by", f"{plan.optimiser}, products in {plan.precision}"
+
+
+def _memory_rows(plan: Plan, memory: int | None, margin: float) -> Iterator[tuple[str, str]]:
+    """The fullest device against the limit."""
+    fullest = max(range(len(plan.stages)), key=lambda number: plan.stages[number].memory.total)
+    size, unit = _byte_unit(plan.stages[fullest].memory.total)
+    needed = plan.stages[fullest].memory.total / size
+    text = f"{needed:,.4g} {unit}"
+    if memory is not None:
+        text += f" of {memory * (1 - margin) / size:,.4g} {unit}"
+    text += f" on the fullest device (stage {fullest})"
+    if memory is not None:
+        text += f"; {memory / size:,.4g} {unit} less a margin of {margin * 100:.4g}%"
+    yield "memory", text
+
+
+def _time_rows(plan: Plan, source: str) -> Iterator[tuple[str, str]]:
+    yield "bubble", f"{plan.bubble:.1%} of the time of the passes is spent waiting"
+    rate = plan.examples / plan.seconds
+    yield "forecast", f"{four_digits(rate)} sequences/s, {four_digits(rate * plan.sequence_length)} tokens/s"
+    time = f"{four_digits(plan.seconds)} s" if plan.seconds >= 1 else f"{four_digits(plan.seconds * 1e3)} ms"
+    yield "", f"{time} an update; {source}"
+
+
+def _byte_unit(number: float) -> tuple[float, str]:
+    """The unit of bytes in which the number is 1 or more."""
+    return next(((size, unit) for size, unit in _BYTES if number >= size), _BYTES[-1])

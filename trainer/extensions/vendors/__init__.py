@@ -1,0 +1,1 @@
+"""Devices other than processors and NVIDIA's GPUs."""

@@ -1,1 +1,0 @@
-"""Other programs' checkpoints: one module a kind, all behind ``Checkpoint`` and this model's names."""

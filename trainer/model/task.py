@@ -1,0 +1,153 @@
+"""The seam between the training loop and what is learned."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+from torch import Tensor
+
+from bertdata.dataset.reader import OpenedDataset
+from bertdata.errors import DataError, SettingsError
+from trainer.config.model import ModelConfig
+from trainer.config.settings import Config
+from trainer.data.batches import Batch
+from trainer.model.bert import HeadedBert
+
+Totals = Mapping[str, tuple[float, float]]
+"""Of each metric its sum and its weight, over any number of batches and workers."""
+
+
+RowLosses = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
+"""From (rows, classes) logits and the label of each row: its loss, and 1.0 where it is guessed right."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Columns:
+    """The columns of a task in a run's tables, and the metrics that a person watches.
+
+    training: for each column of training.csv the metric whose mean it holds.
+    evaluation: the keys of an evaluation's results, in the order of evaluation.csv.
+    shown: the metric beside the loss in the progress bar.
+    target: the key of the results that --target-accuracy and MLPerf's eval_accuracy refer to. whole: its
+    largest value, which --target-accuracy is a share of.
+    curves: for each label of the picture the beginnings of its columns' names in training.csv and
+    evaluation.csv. The ends are loss, and acc or accuracy.
+    """
+
+    training: Mapping[str, str]
+    evaluation: tuple[str, ...]
+    shown: str
+    target: str
+    curves: Mapping[str, tuple[str, str]]
+    whole: float = 1.0
+
+
+class Outcome(NamedTuple):
+    """A task's result on one micro-batch, on the model's device.
+
+    loss: fp32 scalar with gradients. sums: (2 x metrics,) fp32 without gradients: of each metric of the
+    task, in order, its sum and its weight. A metric over many batches is a quotient of the totals.
+    outputs: in evaluation, of a task that wants it, the model's output; None in training.
+    """
+
+    loss: Tensor
+    sums: Tensor
+    outputs: Tensor | None = None
+
+
+class TaskEvaluation(ABC):
+    """A task's evaluation on one dataset."""
+
+    note: str = ""
+    """One line for the log, about the dataset."""
+
+    metrics: tuple[str, ...] = ()
+    """The names of host_sums, in order."""
+
+    def host_sums(self, batch: Batch) -> Tensor:
+        """More sums and weights, (2 x metrics,), of a batch in host memory."""
+        return Tensor()
+
+    def begin(self) -> None:  # noqa: B027 - most tasks keep nothing of a batch
+        """Forget what ``add`` was given."""
+
+    def add(self, batch: Batch, outputs: Tensor) -> None:  # noqa: B027
+        """Keep what is needed of the model's outputs on a batch; both in host memory."""
+
+    def kept(self) -> Any:
+        """JSON of what this worker keeps of its examples, in their order."""
+        return None
+
+    @abstractmethod
+    def results(self, totals: Totals, kept: Sequence[Any]) -> dict[str, float]:
+        """The values of Columns.evaluation.
+
+        totals: those of the task's metrics and these. kept: of each worker, by rank; the workers' examples
+        follow one another.
+        """
+
+    def files(self) -> Mapping[str, str]:
+        """Files about the last results, name and text, to be written into the output directory."""
+        return {}
+
+    @abstractmethod
+    def describe(self, results: Mapping[str, float]) -> str:
+        """The results in one line for a person."""
+
+
+class Model(Protocol):
+    """A model as a task sees it: its output on a batch on its device, in training with dropout."""
+
+    training: bool
+
+    def __call__(self, batch: Batch, /) -> Any: ...
+
+
+class Task(ABC):
+    """A learning task: data, model, loss with named metrics, evaluation and the columns of its reports."""
+
+    name: str
+    metrics: tuple[str, ...]
+    columns: Columns
+    head: str | None = None
+    """The beginning of its head's names, where nothing can be measured without trained weights for it."""
+
+    @abstractmethod
+    def open(
+        self,
+        config: Config,
+        paths: str | None,
+        model_vocabulary_size: int | None = None,
+        *,
+        held_out: bool = False,
+    ) -> OpenedDataset:
+        """The dataset at the paths (None: generated examples), fit for the configuration.
+
+        held_out: of a directory of training and test files the latter, to evaluate on; else the former.
+        """
+
+    @abstractmethod
+    def new_model(self, shape: ModelConfig) -> HeadedBert:
+        """The model with random weights, in host memory or on the default device."""
+
+    def check_head(self, missing: Sequence[str], path: str) -> None:
+        """DataError where the weights at the path lack the task's own head; missing: the names they lack."""
+        if self.head is not None and any(name.startswith(self.head) for name in missing):
+            raise DataError(f"{path}: has no head for the task {self.name}; fine-tune it first")
+
+    @abstractmethod
+    def outcome(self, model: Model, batch: Batch) -> Outcome:
+        """The loss and the metrics' sums of the model on a batch on its device."""
+
+    @abstractmethod
+    def survey(self, data: OpenedDataset) -> Any:
+        """JSON about the dataset that ``evaluation`` takes; asked for on one worker alone."""
+
+    def prediction(self, data: OpenedDataset) -> TaskEvaluation:
+        """The predictions of a dataset without answers; SettingsError where the task has none."""
+        raise SettingsError(f"task {self.name}: has no predictions of a file")
+
+    @abstractmethod
+    def evaluation(self, data: OpenedDataset, survey: Any, training: OpenedDataset | None) -> TaskEvaluation:
+        """The evaluation on a dataset; the survey is of the training set if there is one, else of it."""

@@ -1,0 +1,125 @@
+"""Everything that the trainer finds by name, and imports when it is asked for.
+
+The core imports no package of trainer.extensions: each can be deleted, and what names it here then fails
+with one line.
+"""
+
+from collections.abc import Mapping
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+from bertdata.errors import SettingsError
+
+EXTENSIONS = "trainer.extensions"
+_SPLITTING = f"{EXTENSIONS}.splitting"
+_FINETUNING = f"{EXTENSIONS}.finetuning"
+_FORMATS = f"{EXTENSIONS}.formats"
+_VENDORS = f"{EXTENSIONS}.vendors"
+_LOADING = f"{EXTENSIONS}.loading"
+_LAUNCHERS = f"{EXTENSIONS}.launchers"
+_LOGGERS = f"{EXTENSIONS}.loggers"
+
+NAMES: Mapping[str, Mapping[str, str]] = {
+    "command": {
+        "pretrain": "trainer.run.commands:pretrain",
+        "finetune": f"{_FINETUNING}.finetune_command:run",
+        "evaluate": "trainer.run.commands:evaluate",
+        "predict": "trainer.run.predict_command:run",
+        "features": f"{_FINETUNING}.features_command:run",
+        "score": f"{_FINETUNING}.score_command:run",
+        "split": f"{_SPLITTING}.show.command:run",
+        "convert": f"{_FORMATS}.convert_command:run",
+        "like": f"{EXTENSIONS}.like.command:run",
+        "doctor": "trainer.run.commands:doctor",
+    },
+    "device": {
+        "cpu": "trainer.devices.cpu:Cpu",
+        "cuda": "trainer.devices.cuda:Cuda",
+        "hpu": f"{_VENDORS}.hpu:Hpu",
+        "ipu": f"{_VENDORS}.ipu.device:Ipu",
+        "xla": f"{_VENDORS}.xla:Xla",
+    },
+    "collective": {
+        "horovod": "trainer.collectives.horovod:Horovod",
+        "torch_distributed": "trainer.collectives.torch_distributed:TorchDistributed",
+        "poprun": f"{_VENDORS}.poprun:Poprun",
+        "single": "trainer.collectives.single:Single",
+    },
+    "launcher": {
+        "--dist": f"{_LAUNCHERS}.launch:launched",
+        "worker of --dist": f"{_LAUNCHERS}.launch:as_worker",
+        "mpirun or srun": f"{_LAUNCHERS}.job_launchers:find_place",
+        "environment of mpirun or srun": f"{_LAUNCHERS}.job_launchers:join_environment",
+        "unknown": f"{_LAUNCHERS}.job_launchers:refuse_unknown_launchers",
+    },
+    "strategy": {
+        "pipelined": f"{_SPLITTING}.pipelined:PIPELINED",
+        "replicated": "trainer.strategies.kinds:REPLICATED",
+        "sharded": f"{_SPLITTING}.sharded:SHARDED",
+        "whole_updates": f"{_VENDORS}.whole_updates:WHOLE_UPDATES",
+    },
+    "split model": {
+        "plan": f"{_SPLITTING}.divide:divide",
+        "tensors": f"{_SPLITTING}.split_tensors:SplitTensors",
+        "weights to evaluate": f"{_SPLITTING}.split_tensors:read_split_weights",
+    },
+    "optimiser": {
+        "lamb": "trainer.optim.lamb:Lamb",
+        "adamw": "trainer.optim.lamb:Lamb",  # PyTorch's AdamW: no group has trust ratios
+        "sgd": "trainer.optim.sgd:Sgd",
+    },
+    "rows": {
+        "packed at load": f"{_LOADING}.load_packing:LoadPacking",
+        "of packs": f"{_LOADING}.packed_rows:pack_rows",
+        "from length bins": f"{_LOADING}.bins:bin_order",
+        "fit for length bins": f"{_LOADING}.bins:check_bins",
+    },
+    "masks": {
+        "dynamic": f"{_LOADING}.dynamic_masks:mask_at_load",
+        "drawn once": f"{_LOADING}.dynamic_masks:mask_once",
+    },
+    "task": {
+        "squad": f"{_FINETUNING}.squad.task:Squad",
+        "classification": f"{_FINETUNING}.classification.task:Classification",
+    },
+    "fine-tuned model": {
+        "evaluation": f"{_FINETUNING}.evaluate_run:evaluate_fine_tuned",
+        "prediction": f"{_FINETUNING}.predict_task:predict_task",
+    },
+    "checkpoint": {
+        "of another program": f"{_FORMATS}.kinds:read_checkpoint",
+        "of any program": f"{_FORMATS}.kinds:is_recognised",
+        "by name": f"{_FORMATS}.hub_cache:find_pretrained",
+    },
+    "log": {
+        "mllog": f"{_LOGGERS}.mllog:Mllog",
+        "tensorboard": f"{_LOGGERS}.scalars:TensorBoard",
+        "wandb": f"{_LOGGERS}.scalars:WeightsAndBiases",
+    },
+}
+"""MODULE:ATTRIBUTE by kind and name; kind and name together are what an error calls it."""
+
+
+def find(kind: str, name: str) -> Any:
+    """The object of that name, imported now; SettingsError as from ``find_module``."""
+    return getattr(find_module(kind, name), NAMES[kind][name].partition(":")[2])
+
+
+def find_module(kind: str, name: str) -> ModuleType:
+    """The module of that name; SettingsError for an unknown name, and for an extension that is not there."""
+    check_name(kind, name)
+    try:
+        return import_module(NAMES[kind][name].partition(":")[0])
+    except ModuleNotFoundError as error:
+        missing = (error.name or "").split(".")
+        if ".".join(missing[:2]) != EXTENSIONS:
+            raise
+        folder = "/".join(missing[:3])
+        raise SettingsError(f"{kind} {name}: {folder} is not there; install the whole of bertdata") from None
+
+
+def check_name(kind: str, name: str) -> None:
+    """SettingsError for an unknown name."""
+    if name not in NAMES[kind]:
+        raise SettingsError(f"{kind} {name!r}: no such {kind}; known are {', '.join(NAMES[kind])}")

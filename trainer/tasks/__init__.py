@@ -1,1 +1,0 @@
-"""The learning tasks: their losses and metrics."""
