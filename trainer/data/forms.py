@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from bertdata.dataset.reader import OpenedDataset
+from bertdata.records import ShardLayout
 from trainer.data.at_load import Packing
 from trainer.data.batches import Batch, FlatBatch, Prepare
 from trainer.data.budgets import Budgets, find_budgets
@@ -85,24 +86,26 @@ def make_form(
     Loader. few_widths: rows from bins have at most as many widths as there are bins, else multiples of 8.
     """
     layout = data.layout if packing is None else packing.layout(data)
-    if layout.packing is None:
-        if rows:
-            from trainer.data.rows import RowForm, width_step
-
-            return RowForm(
-                width_step=bins and width_step(layout.max_seq_length, bins if few_widths else None)
-            )
-        shares = group_size(micro_batches, batch_size) if data.has_lengths else 1
-        sizes = sample_sizes(data)
-        return FlatForm(
-            find_budgets(sizes, layout, batch_size, token_budget=token_budget, shares=shares, bins=bins or 1)
-        )
-    sizes = sample_row_sizes(data, packing)
     if rows:
-        from trainer.data.rows import RowForm
+        return _row_form(data, layout, packing, bins, few_widths)
+    if layout.packing is not None:
+        sizes = sample_row_sizes(data, packing)
+        return FlatForm(find_budgets(sizes, layout, batch_size, token_budget=token_budget))
+    shares = group_size(micro_batches, batch_size) if data.has_lengths else 1
+    sizes = sample_sizes(data)
+    return FlatForm(
+        find_budgets(sizes, layout, batch_size, token_budget=token_budget, shares=shares, bins=bins or 1)
+    )
 
-        return RowForm(slots=mask_slots(data, layout, sizes))
-    return FlatForm(find_budgets(sizes, layout, batch_size, token_budget=token_budget))
+
+def _row_form(
+    data: OpenedDataset, layout: ShardLayout, packing: Packing | None, bins: int | None, few_widths: bool
+) -> Form[Batch]:
+    from trainer.data.rows import RowForm, width_step
+
+    if layout.packing is not None:
+        return RowForm(slots=mask_slots(data, layout, sample_row_sizes(data, packing)))
+    return RowForm(width_step=bins and width_step(layout.max_seq_length, bins if few_widths else None))
 
 
 def make_evaluation_form(

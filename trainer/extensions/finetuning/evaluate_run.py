@@ -27,7 +27,7 @@ def evaluate_fine_tuned(
     timeout: float,
 ) -> None:
     """Evaluate by the task; trained: the configuration in the checkpoint, whose keys go below those given."""
-    known = fine_tuned_keys(runtime.config, trained)
+    known = runtime.share(lambda: fine_tuned_keys(runtime.config, trained))
     runtime = runtime.changed(make_task_config(arguments, prog, known).changed(do_train=False))
     runtime.name_idle_keys()
     evaluate_task(runtime, poll=poll, timeout=timeout)
