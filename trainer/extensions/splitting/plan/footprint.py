@@ -13,7 +13,7 @@ from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from trainer.config.model import ModelConfig
-from trainer.extensions.splitting.counting import HOST, flop_counter, host_autocast
+from trainer.devices.counting import HOST, flop_counter, host_autocast
 from trainer.extensions.splitting.plan.live_bytes import LiveBytes
 from trainer.extensions.splitting.plan.parts import NAMES, HeadsPart, Part, Shape, make_part
 

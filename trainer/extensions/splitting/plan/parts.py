@@ -9,7 +9,7 @@ from torch.nn import functional as F
 
 from trainer.config.model import ModelConfig
 from trainer.data.batches import RowBatch
-from trainer.extensions.splitting.counting import host_attention
+from trainer.devices.counting import host_attention
 from trainer.extensions.splitting.plan.request import PlanRequest
 from trainer.model.attention import FlatAttention, FlatSequences, PaddedSequences, Sequences
 from trainer.model.heads import Heads, Logits
