@@ -19,7 +19,7 @@ DIVIDED = ("bertdata", "trainer")
 
 ORDER = (
     *("tests", "tools", "benchmarks", "golden", "beam_pipelines"),
-    *("trainer.extensions", "trainer", "trainer.__main__", "trainer.run", "trainer.checkpoint"),
+    *("trainer", "trainer.extensions", "trainer.__main__", "trainer.run", "trainer.checkpoint"),
     *("trainer.strategies", "trainer.report", "trainer.collectives", "trainer.devices", "trainer.model"),
     *("trainer.data", "trainer.optim", "trainer.config", "trainer.registry", "trainer.errors"),
     *("bertdata.__main__", "bertdata.cli", "bertdata", "bertdata.steps", "bertdata.report"),
