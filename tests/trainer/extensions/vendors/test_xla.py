@@ -119,7 +119,7 @@ def test_without_torch_xla_the_remedy_is_said():
 
 
 def test_doctor_is_told_what_there_is_without_the_hardware_being_opened(tmp_path):
-    code = "from trainer.devices import xla; print(xla.examine())"
+    code = "from trainer.extensions.vendors import xla; print(xla.examine())"
     record = {"BERTDATA_STAND_IN_RECORD": str(tmp_path / "record")}
     outcome = run(forking_python(), tmp_path, "-c", code, **record)
     assert "there=True, found='CPU by torch_xla 2.9.0, torch" in outcome.out, outcome.err
