@@ -15,12 +15,8 @@ NAMES = {
     *("popdist", "poptorch", "habana_frameworks", "torch_xla"),
 }
 PLACES = {"devices", "collectives", *(f"extensions/{name}" for name in ("vendors", "launchers", "like"))}
-# The registry, a processor that counts operations, the default device, and sections of devices' own keys.
-CONFIGURATION = {
-    "registry.py",
-    "extensions/splitting/counting.py",
-    *(f"config/{name}.py" for name in ("run", "devices", "settings")),
-}
+# The registry, the default device, and the sections that hold each device's own keys.
+CONFIGURATION = {"registry.py", *(f"config/{name}.py" for name in ("run", "devices", "settings"))}
 TOLD = [
     path
     for path in sorted(TRAINER.rglob("*.py"))
