@@ -91,6 +91,7 @@ class Pair(torch.nn.Module):
         return self.layers(rows)
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("one_thread")
 def test_a_compiled_model_has_a_graph_for_each_budget_all_the_same(
     trainer, training_set, tmp_path, monkeypatch
