@@ -13,21 +13,17 @@ memory's.
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from itertools import islice
 from typing import Any
 from unittest.mock import patch
 
 import torch
-from torch import Tensor, nn
-from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
-from torch.func import functional_call
+from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn import functional as F
-from torch.utils._pytree import tree_leaves, tree_map_only
 
+from benchmarks.pretended_card import backend, native_dropout, pretended_card
 from bertdata.records import ShardLayout
 from trainer.config.model import ModelConfig
 from trainer.data.batches import FlatBatch
@@ -40,6 +36,7 @@ from trainer.model import losses
 from trainer.model.bert import BertForPreTraining
 from trainer.model.pretraining import pretraining_loss
 from trainer.model.task import Outcome, RowLosses
+from trainer.strategies.half_weights import HalfWeights, linear_weights
 
 LAYERS = 24
 LIMIT, MEMORY = 989e12, 3.35e12
@@ -76,82 +73,6 @@ class Count:
         return self.launches, self.bytes, self.other_bytes
 
 
-class Properties:
-    """What Inductor asks of a card, as an H100 answers."""
-
-    name = "NVIDIA H100 80GB HBM3"
-    major, minor = 9, 0
-    total_memory = 80 * 2**30
-    multi_processor_count = 132
-    max_threads_per_multi_processor = 2048
-    max_threads_per_block = 1024
-    regs_per_multiprocessor = 65536
-    shared_memory_per_block = 49152
-    shared_memory_per_block_optin = 232448
-    L2_cache_size = 50 * 2**20
-    warp_size = 32
-    gcnArchName = ""
-
-
-class Driver:
-    """What Triton asks of a card's driver."""
-
-    def get_current_target(self) -> Any:
-        from triton.backends.compiler import GPUTarget
-
-        return GPUTarget("cuda", 90, 32)
-
-    def get_active_torch_device(self) -> torch.device:
-        return torch.device("cuda", 0)
-
-
-class Generated(Exception):
-    """Inductor has made the code, which cannot run here."""
-
-
-@contextmanager
-def pretended_card(keep: Callable[[Any], None]) -> Iterator[None]:
-    """Inductor makes code for the card and gives its graph to ``keep`` in place of loading the code."""
-    import triton
-    from torch._dynamo.device_interface import CudaInterface
-    from torch._inductor.graph import GraphLowering
-
-    def generate(graph: Any) -> None:
-        graph.freeze_runtime_asserts()
-        graph.codegen()
-        keep(graph)
-        raise Generated
-
-    answers: dict[Any, dict[str, Any]] = {
-        torch.cuda: {
-            "get_device_properties": lambda *_: Properties,
-            "_get_device_properties": lambda *_: Properties,
-            "get_device_capability": lambda *_: (9, 0),
-            "device_count": lambda: 1,
-            "current_device": lambda: 0,
-            "_lazy_init": lambda: None,
-        },
-        CudaInterface: {
-            "is_available": staticmethod(lambda: True),
-            "is_bf16_supported": staticmethod(lambda *_, **__: True),
-            "is_triton_capable": staticmethod(lambda *_, **__: True),
-            "raise_if_triton_unavailable": staticmethod(lambda *_, **__: None),
-            "get_compute_capability": staticmethod(lambda *_, **__: 90),
-        },
-        CudaInterface.Worker: {"get_device_properties": staticmethod(lambda *_, **__: Properties)},
-        GraphLowering: {"compile_to_module": generate},
-    }
-    patches = [patch.multiple(owner, create=True, **given) for owner, given in answers.items()]
-    triton.runtime.driver.set_active(Driver())
-    for one in patches:
-        one.start()
-    try:
-        yield
-    finally:
-        for one in patches:
-            one.stop()
-
-
 def count_kernels(graph: Any) -> Count:
     """Launches and bytes of a generated graph; matrix products and attention count as kernels of others."""
     from torch._inductor.scheduler import ExternKernelSchedulerNode
@@ -164,59 +85,6 @@ def count_kernels(graph: Any) -> Count:
         is_product = isinstance(node, ExternKernelSchedulerNode)
         found += Count(1, moved, 0 if is_product else moved)
     return found
-
-
-def on_the_card(graph: torch.fx.GraphModule) -> None:
-    """Move a traced graph, whose tensors have no memory, from the processor to the card."""
-    values = [leaf for node in graph.graph.nodes for leaf in tree_leaves(node.meta.get("val"))]
-    mode = next(value.fake_mode for value in values if isinstance(value, FakeTensor))
-
-    def moved(tensor: Tensor) -> Tensor:
-        with mode:
-            return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="cuda")
-
-    card = partial(tree_map_only, torch.device, lambda _: torch.device("cuda", 0))
-    for node in graph.graph.nodes:
-        if "val" in node.meta:
-            node.meta["val"] = tree_map_only(FakeTensor, moved, node.meta["val"])
-        node.meta.pop("tensor_meta", None)
-        node.args, node.kwargs = card(node.args), card(dict(node.kwargs))
-    graph.recompile()
-
-
-def backend(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Any:
-    """torch.compile's Inductor for the pretended card; what it returns computes nothing."""
-    from torch._inductor.compile_fx import compile_fx, compile_fx_inner
-
-    def inner(graph: torch.fx.GraphModule, _: Sequence[Any], **settings: Any) -> Any:
-        outputs = next(node for node in graph.graph.nodes if node.op == "output").args[0]
-        kept = [one.meta["val"] if isinstance(one, torch.fx.Node) else one for one in outputs]
-        on_the_card(graph)
-        given = [node.meta["val"] for node in graph.graph.nodes if node.op == "placeholder"]
-        try:
-            compile_fx_inner(graph, given, **settings)
-        except Exception as error:
-            if not _is_generated(error):
-                raise
-
-        def run(_: Sequence[Any]) -> list[Any]:
-            return tree_map_only(Tensor, lambda one: one.new_empty_strided(one.shape, one.stride()), kept)
-
-        run._boxed_call = True  # type: ignore[attr-defined]
-        return run
-
-    return compile_fx(graph, inputs, inner_compile=inner)
-
-
-def _is_generated(error: BaseException | None) -> bool:
-    while error is not None and not isinstance(error, Generated):
-        error = error.__cause__ or error.__context__
-    return error is not None
-
-
-def native_dropout(rows: Tensor, rate: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Dropout as on a card, where its mask has a byte a value."""
-    return torch.native_dropout(rows, rate, True)[0] if training and rate else rows
 
 
 def shape_of(layers: int) -> ModelConfig:
@@ -255,16 +123,6 @@ class Step(nn.Module):
         return pretraining_loss(self.model(batch), batch, self.row_losses)
 
 
-def half_copies(model: nn.Module) -> dict[str, Tensor]:
-    """The weights of linear layers in bf16, as ``trainer.strategies.half_weights`` makes them."""
-    return {
-        f"model.{path}.{name}": weight.detach().to(torch.bfloat16).requires_grad_()
-        for path, module in model.named_modules()
-        if isinstance(module, nn.Linear)
-        for name, weight in module.named_parameters(recurse=False)
-    }
-
-
 def count_passes(batch: FlatBatch, layers: int, *, before: bool) -> Count:
     """Kernels of the forward and backward pass of a model with so many layers."""
     counts = list[Count]()
@@ -282,11 +140,11 @@ def count_passes(batch: FlatBatch, layers: int, *, before: bool) -> Count:
         step = Step(model, losses.cross_entropy if before else cuda_losses.cross_entropy)
         step.compile(backend=backend, dynamic=False)
         fake = batch.map(torch.zeros_like)
-        copies = {} if before else half_copies(model)
-        functional_call(step, copies, (fake,)).loss.backward()
+        forward = step if before else HalfWeights(step, torch.bfloat16)
+        forward(fake).loss.backward()
     torch._dynamo.reset()
-    forward, backward = counts
-    return forward + backward
+    of_forward, of_backward = counts
+    return of_forward + of_backward
 
 
 def count_outside(weights: list[int], linear: list[int], *, before: bool) -> Count:
@@ -307,7 +165,7 @@ def count_micro_batch(batch: FlatBatch, *, before: bool) -> Count:
     with torch.device("meta"):
         model = BertForPreTraining(shape_of(LAYERS))
     weights = [weight.numel() for weight in model.parameters()]
-    linear = [copy.numel() for copy in half_copies(model).values()]
+    linear = [weight.numel() for weight in linear_weights(model).values()]
     return inside + count_outside(weights, linear, before=before)
 
 

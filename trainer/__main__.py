@@ -29,7 +29,7 @@ COMMANDS = {
     "like": "run another program's command line with the meaning that it has there",
     "doctor": "list the devices, launchers and packages of this machine, and those that are missing",
 }
-"""What each command does; trainer.registry names the functions."""
+"""The purpose of each command; trainer.registry names the functions."""
 
 
 def main(arguments: list[str] | None = None) -> int:

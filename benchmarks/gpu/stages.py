@@ -43,7 +43,7 @@ TINY_ON_A_GPU: dict[str, list[str]] = {
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Plan:
+class StagePlan:
     """What all steps are started with. folder: of the output. processes: those that run the tests."""
 
     folder: Path
@@ -74,7 +74,7 @@ class Plan:
         return self.device == "cpu"
 
 
-def smoke(plan: Plan) -> Stage:
+def smoke(plan: StagePlan) -> Stage:
     """Is the device there, what are its limits, does each precision and kernel train?"""
     name = "smoke"
     doctor = Step(name="doctor", command=[sys.executable, "-m", "trainer", "doctor"], seconds=60)
@@ -91,7 +91,7 @@ def smoke(plan: Plan) -> Stage:
     return Stage(name=name, seconds=240, steps=steps, absent=absent)
 
 
-def phase1(plan: Plan) -> Stage:
+def phase1(plan: StagePlan) -> Stage:
     """BERT-Large as the preset of phase 1 trains it, the peer, and LAMB alone, the same in both phases."""
 
     def optimiser(step: str, seconds: float, fused: bool) -> Step:
@@ -102,12 +102,12 @@ def phase1(plan: Plan) -> Stage:
     return Stage(name="phase1", seconds=420, steps=steps)
 
 
-def phase2(plan: Plan) -> Stage:
+def phase2(plan: StagePlan) -> Stage:
     """BERT-Large as the preset of phase 2 trains it; rows and the peer need smaller micro-batches."""
     return Stage(name="phase2", seconds=420, steps=_phase(plan, "phase2", smaller=1 if plan.small else 2))
 
 
-def _phase(plan: Plan, name: str, smaller: int) -> list[Step]:
+def _phase(plan: StagePlan, name: str, smaller: int) -> list[Step]:
     def updates(step: str, seconds: float, needs: float = 30.0, **options: Any) -> Step:
         return plan.call(name, step, "updates.updates", seconds, needs, phase=name, **options)
 
@@ -124,13 +124,13 @@ def _phase(plan: Plan, name: str, smaller: int) -> list[Step]:
     ]
 
 
-def tests(plan: Plan) -> Stage:
+def tests(plan: StagePlan) -> Stage:
     """The tests marked gpu; in a rehearsal those of the devices."""
     step = plan.call("tests", "pytest", "pytests.tests", 480, 30, processes=plan.processes)
     return Stage(name="tests", seconds=480, steps=[step])
 
 
-def extra(plan: Plan) -> Stage:
+def extra(plan: StagePlan) -> Stage:
     """A run that is killed and resumed, the memory of --compile-only, products in fp8."""
     steps = [
         plan.call("extra", "fp8", "ceiling.eight_bits", 60),
@@ -143,7 +143,7 @@ def extra(plan: Plan) -> Stage:
     return Stage(name="extra", seconds=540, steps=steps)
 
 
-def options(plan: Plan) -> Stage:
+def options(plan: StagePlan) -> Stage:
     """Other keys than the presets', in both phases; --only chooses some of them."""
     steps, absent = [], []
     for phase in ("phase1", "phase2"):
@@ -158,7 +158,7 @@ def options(plan: Plan) -> Stage:
     return Stage(name="options", seconds=570, steps=steps, absent=absent)
 
 
-STAGES: dict[str, Callable[[Plan], Stage]] = {
+STAGES: dict[str, Callable[[StagePlan], Stage]] = {
     made.__name__: made for made in (smoke, phase1, phase2, tests, extra, options)
 }
 _REHEARSAL_SECONDS = 590.0
@@ -168,7 +168,7 @@ USUAL: Sequence[str] = ("smoke", "phase1", "phase2", "tests", "extra")
 """The stages that run where none is named."""
 
 
-def find_stage(name: str, plan: Plan, only: Sequence[str] = ()) -> Stage:
+def find_stage(name: str, plan: StagePlan, only: Sequence[str] = ()) -> Stage:
     """The stage; only: of its steps those of these names. A busy processor has more time."""
     stage = STAGES[name](plan)
     if plan.on_processor:
@@ -183,7 +183,7 @@ def find_stage(name: str, plan: Plan, only: Sequence[str] = ()) -> Stage:
     )
 
 
-def step_names(name: str, plan: Plan) -> list[str]:
+def step_names(name: str, plan: StagePlan) -> list[str]:
     """The names of all steps of the stage, those that the device cannot run included."""
     stage = STAGES[name](plan)
     return [*(step.name for step in stage.steps), *(step for step, _ in stage.absent)]

@@ -11,7 +11,7 @@ import pytest
 from benchmarks.gpu import __main__ as command
 from benchmarks.gpu.figures import read_figures
 from benchmarks.gpu.runner import Stage, Step, run_stage
-from benchmarks.gpu.stages import STAGES, USUAL, Plan, find_stage
+from benchmarks.gpu.stages import STAGES, USUAL, StagePlan, find_stage
 from tests.support.paths import ROOT
 
 FORKS = """
@@ -125,7 +125,7 @@ def test_a_device_that_is_not_there_is_one_line(tmp_path, capsys):
 
 
 def test_every_stage_is_under_ten_minutes_and_its_first_steps_fit(tmp_path):
-    plan = Plan(folder=tmp_path, device="cuda", small=False)
+    plan = StagePlan(folder=tmp_path, device="cuda", small=False)
     for name in STAGES:
         stage = find_stage(name, plan)
         assert stage.name == name

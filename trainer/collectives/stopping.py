@@ -6,11 +6,13 @@ announces the largest of these numbers: each worker continues until it has made 
 Messages travel over the heartbeat's connections, on the host: while nobody asks, nothing is sent.
 """
 
+import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from queue import SimpleQueue
 
-from trainer.errors import StopRequested
+from trainer.errors import StopRequested, WorkerLost
 
 PREFIX = "stop "
 """The beginning of the messages: asked, hold, at RANK EXCHANGES, until EXCHANGES."""
@@ -91,3 +93,23 @@ class StopAgreement:
             self._limit = max(self._entered_by_rank.values())
             self._send(f"{PREFIX}until {self._limit}")
             self._changed.notify_all()
+
+
+@contextmanager
+def stop_signals(stopping: StopAgreement) -> Iterator[None]:
+    """Ask all workers to stop on SIGTERM and Ctrl-C; a second Ctrl-C interrupts at once."""
+
+    def receive(number: int, _: object) -> None:
+        stopping.request()
+        if number == signal.SIGINT:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    before = {number: signal.signal(number, receive) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    except WorkerLost:
+        before.clear()  # keep ignoring SIGTERM: the launcher's must not end this process before the message
+        raise
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,5 +1,6 @@
 """Seams of what may be made of the examples when they are loaded: packed rows, and masks."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
@@ -48,24 +49,24 @@ class Masks(Protocol):
         ...
 
 
-class MaskedAtLoad(OpenedDataset):
+class MaskedAtLoad(OpenedDataset, ABC):
     """A dataset whose masks are drawn by the loader, others for each epoch."""
 
     __slots__ = ()
 
     @property
+    @abstractmethod
     def mask_counts_vary(self) -> bool:
         """True if an example may have more masks than the rate says."""
-        raise NotImplementedError
 
+    @abstractmethod
     def sample(self) -> OpenedDataset:
         """The same examples with as many masks as are ever drawn."""
-        raise NotImplementedError
 
+    @abstractmethod
     def masks(self, *, update_rows: int, first_update: int) -> Masks:
         """The drawing of masks for a loader.
 
         update_rows: rows of one update in what is gathered. first_update: number of the first one, for a
         rate that changes.
         """
-        raise NotImplementedError

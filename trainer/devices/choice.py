@@ -15,29 +15,29 @@ ACCELERATORS = {"cuda": "torch", "hpu": "habana_frameworks", "ipu": "poptorch", 
 """The accelerators in the order of choice, each with the package that it needs."""
 
 
-class Choice(NamedTuple):
+class ChosenDevice(NamedTuple):
     """A device's name; where it is the processor, the reason why no accelerator was chosen."""
 
     name: str
     reason: str = ""
 
 
-def choose_device(config: Config) -> Choice:
+def choose_device(config: Config) -> ChosenDevice:
     """The configured device; of "auto" the first accelerator that is there, none of which is opened.
 
     All workers of a machine choose alike. An accelerator without its package takes no time.
     """
     if config.run.device != AUTO:
-        return Choice(config.run.device)
+        return ChosenDevice(config.run.device)
     reasons = []
     for name, package in ACCELERATORS.items():
         if find_spec(package) is None:
             continue
         finding = look_for(name, config)
         if finding.there:
-            return Choice(name)
+            return ChosenDevice(name)
         reasons.append(f"{finding.found}{finding.missing and f' ({finding.missing})'}")
-    return Choice(PROCESSOR, f"no accelerator is there: {'; '.join(reasons)}")
+    return ChosenDevice(PROCESSOR, f"no accelerator is there: {'; '.join(reasons)}")
 
 
 def on_device(config: Config, name: str) -> Config:

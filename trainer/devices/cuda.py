@@ -32,6 +32,8 @@ _KERNELS = {
 }
 """Each attention kernel's switch, and the start of PyTorch's warning that it cannot be used."""
 
+_PLAIN = "not compiled"
+
 _NAMES = {
     SDPBackend.FLASH_ATTENTION: "flash",
     SDPBackend.EFFICIENT_ATTENTION: "efficient",
@@ -60,15 +62,19 @@ class Cuda(Device):
         self.torch_device = torch.device("cuda", local_rank)
         torch.cuda.set_device(self.torch_device)
         torch.set_float32_matmul_precision("high")  # TF32 for products that autocast leaves in fp32
-        self._why_plain = "" if self.compiles else _why_plain(config)
-        self.compiles = not self._why_plain
         self._graphs = bool(config.cuda.cuda_graphs)
         if self._graphs:
-            self.compiles, self.compile_mode = True, "reduce-overhead"
+            self.compile_mode = "reduce-overhead"
+        self._why_plain = "" if self.must_compile else _why_plain(config)
+        self.compiles = not self._why_plain
         self.casts_once = not self._graphs  # a graph would copy them into memory of its own each time
         self._attention = config.cuda.attention or "auto"
         _allow(self._attention)
         self._kernel = ""
+
+    @property
+    def must_compile(self) -> bool:
+        return super().must_compile or bool(self.config.cuda.cuda_graphs)
 
     def place(self, model: HeadedBert) -> HeadedBert:
         self._kernel = self._find_kernel(model)
@@ -145,7 +151,7 @@ class Cuda(Device):
         about = torch.cuda.get_device_properties(self.torch_device)
         parts = [f"{about.name}, {about.total_memory / 2**30:.0f} GiB, CUDA {torch.version.cuda}, TF32"]
         parts += [f"{self._kernel} attention"] if self._kernel else []
-        parts += ["compiled" if self.compiles else self._why_plain]
+        parts += ["compiled" if self.compiles else self._why_plain or _PLAIN]
         parts += ["CUDA graphs"] if self._graphs else []
         parts += ["deterministic"] if self.config.run.deterministic else []
         return f"{self.torch_device}: {', '.join(parts)}"
@@ -189,16 +195,15 @@ def _reason(kernel: str, messages: list[str]) -> str:
 
 def _why_plain(config: Config) -> str:
     """The reason why the model is not compiled where the configuration leaves it open; "" if it is."""
-    if config.run.compile is not None:
-        return "not compiled"
+    is_split = config.run.strategy not in ("auto", "replicated") or config.split.plan is not None
+    if config.run.compile is not None or is_split:
+        return _PLAIN
     if config.finetuning.is_finetuning:
-        return "not compiled"  # as short a run ends sooner without
-    if config.run.strategy not in ("auto", "replicated") or config.split.plan is not None:
-        return "not compiled"
+        return _PLAIN  # as short a run ends sooner without
     if find_spec("triton") is None:
-        return "not compiled: Triton is not installed"
+        return f"{_PLAIN}: Triton is not installed"
     if not any(map(shutil.which, (os.environ.get("CC", "cc"), "gcc", "clang"))):
-        return "not compiled: there is no C compiler"
+        return f"{_PLAIN}: there is no C compiler"
     return ""
 
 

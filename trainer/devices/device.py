@@ -80,7 +80,12 @@ class Device:
         """local_rank: the number of the device on this machine; SettingsError where it is not there."""
         self.config = config
         self.torch_device = torch.device(self.name)
-        self.compiles = bool(config.run.compile or config.run.compile_only)
+        self.compiles = self.must_compile
+
+    @property
+    def must_compile(self) -> bool:
+        """True if the configuration asks for a compiled model; without, a device may compile one or not."""
+        return bool(self.config.run.compile or self.config.run.compile_only)
 
     def join(self) -> None:
         """Join the process group of torch.distributed that the launcher's environment variables describe."""

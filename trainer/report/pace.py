@@ -7,7 +7,7 @@ from trainer.report.log_records import StepRecord, Values
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Hardware:
+class Cards:
     """The devices of a run: their number, and the operations a second that each could make at most."""
 
     devices: int = 1
@@ -18,7 +18,7 @@ class Hardware:
 class Pace:
     """Sums over timed updates, and the rates that follow from them."""
 
-    hardware: Hardware
+    hardware: Cards
     seconds: list[float] = field(default_factory=list)
     sequences: int = 0
     tokens: int = 0

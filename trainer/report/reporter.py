@@ -15,7 +15,7 @@ from trainer.model.task import Columns
 from trainer.registry import find
 from trainer.report.dllogger import Dllogger
 from trainer.report.log_records import EvaluationRecord, Logger, StepRecord, Values
-from trainer.report.pace import Hardware, Pace
+from trainer.report.pace import Cards, Pace
 from trainer.report.tables import EvaluationResults, Tables
 from trainer.report.terminal import Terminal
 
@@ -36,11 +36,11 @@ class Reporter(AbstractContextManager["Reporter"]):
         loggers: Sequence[Logger],
         *,
         log_every: int = 1,
-        hardware: Hardware | None = None,
+        hardware: Cards | None = None,
         clock: Clock = time.time,
     ) -> None:
         self._loggers, self._log_every, self._clock = loggers, log_every, clock
-        self._hardware = hardware or Hardware()
+        self._hardware = hardware or Cards()
         self._start = clock()
         self._waiting: list[StepRecord] = []
         self._pace = Pace(hardware=self._hardware)  # of the waiting updates, without settling ones
@@ -141,7 +141,7 @@ def make_reporter(
     *,
     rank: int,
     resume_step: int | None = None,
-    hardware: Hardware | None = None,
+    hardware: Cards | None = None,
     clock: Clock = time.time,
 ) -> Reporter:
     """The reporter with the configured loggers; on ranks other than 0 without any.

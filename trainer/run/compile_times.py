@@ -16,20 +16,21 @@ class CompileTimes:
 
     def __init__(self, device: Device, log: Callable[[str], None]) -> None:
         self._device, self._log = device, log
-        self._sizes = set[int]()
+        self._sizes = set[tuple[int, int]]()  # tokens, masked slots
 
     def measure(self, updates: Sequence[Update[Batch]], make: Callable[[], Made]) -> tuple[Made, float]:
-        """What ``make`` returns, and the seconds of it that compiling took: all, if a size is new, else 0."""
+        """The result of ``make``, and the seconds that it compiled: all it took if a size is new, else 0."""
         if not self._device.compiles:
             return make(), 0.0
         batches = (batch for update in updates for batch in update.batches)
-        new = sorted({batch.input_ids.numel() for batch in batches} - self._sizes)
+        sizes = {(batch.input_ids.numel(), batch.masked_lm_ids.numel()) for batch in batches}
+        new = sizes - self._sizes
         started = time.perf_counter()
         made = make()
         if not new:
             return made, 0.0
         seconds = time.perf_counter() - started
         self._sizes.update(new)
-        listed = " and ".join(f"{size:,}" for size in new)
+        listed = " and ".join(f"{tokens:,}" for tokens in sorted({tokens for tokens, _ in new}))
         self._log(f"compiled for {listed} tokens in {seconds:.0f} s")
         return made, seconds

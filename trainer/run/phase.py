@@ -1,8 +1,7 @@
 """One phase of training, read downwards: model, start point, evaluation, data, loop."""
 
-import signal
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import SettingsError
 from trainer.checkpoint.state import State, new_state
-from trainer.collectives.collective import Collective
+from trainer.collectives.stopping import stop_signals
 from trainer.config.model import ModelConfig
 from trainer.data.batches import Batch
 from trainer.data.forms import Form
@@ -18,8 +17,8 @@ from trainer.data.loader import Loader
 from trainer.data.sizes import examples_per_row
 from trainer.devices.device import Device
 from trainer.devices.peaks import find_peak
-from trainer.errors import StopRequested, WorkerLost
-from trainer.report.pace import Hardware
+from trainer.errors import StopRequested
+from trainer.report.pace import Cards
 from trainer.report.reporter import Reporter, make_reporter
 from trainer.report.tables import is_evaluated
 from trainer.run.compile_times import CompileTimes
@@ -98,9 +97,9 @@ def train_phase(runtime: Runtime, data: OpenedDataset, shape: ModelConfig | None
         runtime.task.columns,
         rank=workers.rank,
         resume_step=plan.start if is_resumed else None,
-        hardware=Hardware(devices=workers.size * runtime.device.replicas, peak=find_peak(described)),
+        hardware=Cards(devices=workers.size * runtime.device.replicas, peak=find_peak(described)),
     )
-    signals, profile = stop_signals(workers), profiled(runtime, calls)
+    signals, profile = stop_signals(workers.stopping), profiled(runtime, calls)
     with closing(loader), report, signals, training, profile as count_update:
         announce(runtime, training, data, plan, form, described)
         report.begin()
@@ -315,23 +314,3 @@ def count_calls(updates: int, device: Device) -> int:
 def _passes(interval: int, before: int, now: int) -> bool:
     """True if a multiple of the interval lies in (before, now]; never for interval 0."""
     return interval > 0 and now // interval > before // interval
-
-
-@contextmanager
-def stop_signals(workers: Collective) -> Iterator[None]:
-    """Ask all workers to stop on SIGTERM and Ctrl-C; a second Ctrl-C interrupts at once."""
-
-    def receive(number: int, _: object) -> None:
-        workers.stopping.request()
-        if number == signal.SIGINT:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
-
-    before = {number: signal.signal(number, receive) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield
-    except WorkerLost:
-        before.clear()  # keep ignoring SIGTERM: the launcher's must not end this process before the message
-        raise
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

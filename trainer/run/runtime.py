@@ -18,7 +18,7 @@ from trainer.config.settings import Config
 from trainer.data.at_load import Packing
 from trainer.data.batches import Batch
 from trainer.data.forms import Form, make_evaluation_form, make_form
-from trainer.devices.choice import Choice, choose_device, on_device
+from trainer.devices.choice import ChosenDevice, choose_device, on_device
 from trainer.devices.device import Device
 from trainer.devices.registry import find_device
 from trainer.errors import ReportedError
@@ -178,7 +178,7 @@ def connect(config: Config) -> Runtime:
     return runtime
 
 
-def _described(chosen: Choice, device: Device) -> str:
+def _described(chosen: ChosenDevice, device: Device) -> str:
     """The choice in words: why it is the processor, or the accelerator's own description."""
     if chosen.reason:
         return f"{chosen.name}, since {chosen.reason}"

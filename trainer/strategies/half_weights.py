@@ -18,14 +18,9 @@ class HalfWeights:
     The gradient of a copy is added to that of its weight as soon as it is there, in one operation.
     """
 
-    def __init__(self, learner: Learner, half: torch.dtype) -> None:
+    def __init__(self, learner: nn.Module, half: torch.dtype) -> None:
         self._learner = learner
-        self._weights = {
-            f"{path}.{name}": weight
-            for path, module in learner.named_modules()
-            if isinstance(module, nn.Linear)
-            for name, weight in module.named_parameters(recurse=False)
-        }
+        self._weights = linear_weights(learner)
         self._copies = {
             name: weight.detach().to(half).requires_grad_() for name, weight in self._weights.items()
         }
@@ -47,10 +42,25 @@ class HalfWeights:
         return [copies.get(id(weight), weight) for weight in weights]
 
 
+def linear_weights(model: nn.Module) -> dict[str, Tensor]:
+    """Weights and biases of the model's linear layers, by name."""
+    return {
+        f"{path}.{name}": weight
+        for path, module in model.named_modules()
+        if isinstance(module, nn.Linear)
+        for name, weight in module.named_parameters(recurse=False)
+    }
+
+
 def make_half_weights(worker: Worker, learner: Learner) -> HalfWeights | None:
-    """The learner with copies of its weights; None where autocast makes them, or none are needed."""
+    """The learner with copies of its weights; None where autocast makes them, or none are needed.
+
+    A layer that is computed again in the backward pass would find the weights themselves.
+    """
     half = HALVES.get(worker.config.update.precision)
-    return HalfWeights(learner, half) if half is not None and worker.device.casts_once else None
+    if half is None or not worker.device.casts_once or worker.model.bert.recomputes:
+        return None
+    return HalfWeights(learner, half)
 
 
 def _adder(weight: Tensor) -> Callable[[Tensor], None]:

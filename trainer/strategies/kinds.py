@@ -25,7 +25,7 @@ def build_whole(model: HeadedBert, device: Device, workers: Collective, division
     return device.place(model)
 
 
-class Kind(NamedTuple):
+class StrategyKind(NamedTuple):
     """A strategy: its classes for training and for evaluation alone, and how its model is made."""
 
     strategy: Callable[[Worker], Strategy]
@@ -33,7 +33,7 @@ class Kind(NamedTuple):
     build: Build = build_whole
 
 
-REPLICATED = Kind(Replicated, Inference)
+REPLICATED = StrategyKind(Replicated, Inference)
 
 
 def find_strategy(worker: Worker) -> Strategy:
@@ -56,9 +56,10 @@ def build_model(model: HeadedBert, device: Device, workers: Collective, division
     return find_kind(device, division).build(model, device, workers, division)
 
 
-def find_kind(device: Device, division: Division) -> Kind:
+def find_kind(device: Device, division: Division) -> StrategyKind:
     """The kind of a division's strategy, which is the device's own where the model is not split."""
-    kind: Kind = find("strategy", device.strategy if division.plan is None else division.plan.strategy)
+    name = device.strategy if division.plan is None else division.plan.strategy
+    kind: StrategyKind = find("strategy", name)
     return kind
 
 

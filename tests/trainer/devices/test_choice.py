@@ -127,7 +127,7 @@ def test_the_device_of_a_later_phase_is_that_of_the_first(trainer, training_set,
     calls = list[str]()
     original = choose_device
 
-    def counted(config: Config) -> choice.Choice:
+    def counted(config: Config) -> choice.ChosenDevice:
         calls.append(config.run.device)
         return original(config)
 

@@ -300,8 +300,12 @@ def test_what_compiling_lacks_is_said(calls, monkeypatch, missing, reason):
 def test_a_model_that_is_split_is_not_compiled_though_it_would_be(calls):
     """A plan may divide the model after the device is there; --compile itself is refused then."""
     workers = SimpleNamespace(name="torch_distributed", size=2)
-    assert can_split(device(), workers)
+    split = device()
+    assert can_split(split, workers)
     assert not can_split(device(compile=True), workers)
+    assert not can_split(device(cuda_graphs=True), workers)
+    split.compiles = False  # as by a plan
+    assert split.describe().endswith(", not compiled")
 
 
 def test_the_end_of_an_update_is_fused_and_weights_are_cast_once_but_for_graphs(calls):

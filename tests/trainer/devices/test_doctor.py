@@ -17,7 +17,7 @@ from tests.support.training_runs import Trainer, refuse
 from trainer.collectives import examine as launchers
 from trainer.collectives.examine import examine_launchers
 from trainer.devices.availability import Availability
-from trainer.devices.choice import Choice
+from trainer.devices.choice import ChosenDevice
 from trainer.devices.examine import DEVICES, examine_device
 from trainer.registry import find_module
 from trainer.run import doctor
@@ -34,7 +34,7 @@ def pretend(monkeypatch, **found: Availability) -> None:
     monkeypatch.setattr(doctor, "DEVICES", dict.fromkeys(found))
     monkeypatch.setattr(doctor, "examine_device", lambda name: found[name])
     best = next((name for name, one in found.items() if one.there and name != "cpu"), "cpu")
-    monkeypatch.setattr(doctor, "choose_device", lambda config: Choice(best))
+    monkeypatch.setattr(doctor, "choose_device", lambda config: ChosenDevice(best))
 
 
 CPU, GPUS = Availability("cpu", True, "slow"), Availability("cuda", True, "8 x fast", count=8)

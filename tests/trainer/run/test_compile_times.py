@@ -12,8 +12,10 @@ from trainer.run.compile_times import CompileTimes
 from trainer.run.pending_updates import _seconds_of_one
 
 
-def update(*sizes: int) -> SimpleNamespace:
-    return SimpleNamespace(batches=[SimpleNamespace(input_ids=torch.zeros(size)) for size in sizes])
+def update(*sizes: int, masks: int = 20) -> SimpleNamespace:
+    slots = torch.zeros(masks)
+    batches = [SimpleNamespace(input_ids=torch.zeros(size), masked_lm_ids=slots) for size in sizes]
+    return SimpleNamespace(batches=batches)
 
 
 @pytest.fixture
@@ -35,7 +37,10 @@ def test_each_size_is_told_once_with_its_seconds(clock):
     assert times.measure([update(29_568, 29_952), update(29_568)], make) == ("made", pytest.approx(12.4))
     assert times.measure([update(29_952)], make) == ("made", 0.0)
     assert times.measure([update(512)], make) == ("made", pytest.approx(12.4))
-    assert lines == ["compiled for 29,568 and 29,952 tokens in 12 s", "compiled for 512 tokens in 12 s"]
+    assert times.measure([update(512, masks=21)], make) == ("made", pytest.approx(12.4))  # another shape
+    first, *others = lines
+    assert first == "compiled for 29,568 and 29,952 tokens in 12 s"
+    assert others == ["compiled for 512 tokens in 12 s"] * 2
 
 
 def test_nothing_is_told_of_a_model_that_is_not_compiled():

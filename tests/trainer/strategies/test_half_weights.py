@@ -1,6 +1,7 @@
 """Copies of the weights in 16 bits, made once an update."""
 
 from contextlib import nullcontext
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -9,9 +10,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from tests.support.training_runs import losses, tensors, words
 from tests.trainer.strategies.test_gradient_buckets import SIZE, Recorder
+from trainer.config.settings import Config
 from trainer.devices.cpu import Cpu
 from trainer.strategies.gradient_buckets import GradientBuckets
-from trainer.strategies.half_weights import HalfWeights
+from trainer.strategies.half_weights import HalfWeights, make_half_weights
 
 RUN = ("--precision=bf16", "--accumulation=3", "--steps=3", "--checkpoint-every=3", "--no-logs")
 
@@ -77,6 +79,18 @@ def test_buckets_are_averaged_as_soon_as_the_copies_have_their_gradients():
         halves.refresh()
     started = [event for event in workers.events if not event.startswith("finish")]
     assert started == ["end of backward", "start bucket.1", "start bucket.0", "end of backward"] * 2
+
+
+@pytest.mark.parametrize(
+    ("recomputes", "precision", "copied"),
+    [(False, "bf16", True), (True, "bf16", False), (False, "fp32", False)],
+)
+def test_layers_that_are_computed_again_and_fp32_have_no_copies(monkeypatch, recomputes, precision, copied):
+    monkeypatch.setattr(Cpu, "casts_once", True)
+    config = Config.of(precision=precision)
+    model = SimpleNamespace(bert=SimpleNamespace(recomputes=recomputes))
+    worker = SimpleNamespace(config=config, device=Cpu(config), model=model)
+    assert isinstance(make_half_weights(worker, Pair()), HalfWeights) is copied
 
 
 class Pair(torch.nn.Module):

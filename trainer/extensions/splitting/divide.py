@@ -26,6 +26,8 @@ def divide(runtime: Runtime, shape: ModelConfig, sequence_length: int) -> Runtim
     if plan.strategy != "replicated":
         check_split(plan.strategy, device, workers)
         device.compiles = False
+    elif plan.stages[0].recomputes and not device.must_compile:
+        device.compiles = False
     return replace(
         runtime, config=_with_update_of(plan, config, workers.size), division=by_plan(workers, plan)
     )

@@ -31,7 +31,7 @@ from trainer.optim.norms import LOCAL_NORMS
 from trainer.optim.optimiser import Optimiser
 from trainer.optim.presets import group_parameters
 from trainer.strategies.division import Division
-from trainer.strategies.kinds import Kind
+from trainer.strategies.kinds import StrategyKind
 from trainer.strategies.optimiser import make_scale, optimiser_settings
 from trainer.strategies.replicated import sum_type
 from trainer.strategies.step import make_step
@@ -234,4 +234,4 @@ def _names_by_group(preset: Preset, model: HeadedBert) -> list[str]:
     ]
 
 
-PIPELINED = Kind(Pipelined, PipelinedInference, build_stage)
+PIPELINED = StrategyKind(Pipelined, PipelinedInference, build_stage)

@@ -24,7 +24,7 @@ from trainer.optim.optimiser import Optimiser
 from trainer.optim.presets import group_parameters
 from trainer.strategies.division import Division
 from trainer.strategies.dropout import seed_micro_batch
-from trainer.strategies.kinds import Kind
+from trainer.strategies.kinds import StrategyKind
 from trainer.strategies.optimiser import make_scale, optimiser_settings
 from trainer.strategies.reduction import loss_divisor
 from trainer.strategies.replicated import sum_type
@@ -140,4 +140,4 @@ class Sharded(SplitStrategy):
             group["step"] = applied
 
 
-SHARDED = Kind(Sharded, ShardedInference, build_sharded)
+SHARDED = StrategyKind(Sharded, ShardedInference, build_sharded)

@@ -63,8 +63,12 @@ class Hpu(Device):
             lacks = f"worker {local_rank} has no card, habana_frameworks finds {found}"
             raise SettingsError(f"device 'hpu' is not there: {lacks}; {_CARDS}")
         super().__init__(config)
-        self.compiles = self.mode == "graph" or (self.compiles and self.mode == "eager")
+        self.compiles = self.must_compile and self.mode != "lazy"
         self._clippers: dict[float, Any] = {}
+
+    @property
+    def must_compile(self) -> bool:
+        return self.mode == "graph" or super().must_compile
 
     def join(self) -> None:
         import_module("habana_frameworks.torch.distributed.hccl").initialize_distributed_hpu()

@@ -10,7 +10,7 @@ from trainer.config.optimisers import find_preset
 from trainer.data.batches import Batch
 from trainer.extensions.vendors.programs import Programs
 from trainer.optim.presets import group_parameters
-from trainer.strategies.kinds import Kind
+from trainer.strategies.kinds import StrategyKind
 from trainer.strategies.optimiser import make_scale, optimiser_settings
 from trainer.strategies.reduction import replica_count
 from trainer.strategies.strategy import (
@@ -97,4 +97,4 @@ class WholeUpdates(Strategy):
         self._programs.load_moments(moments, applied)
 
 
-WHOLE_UPDATES = Kind(WholeUpdates, ProgramInference)
+WHOLE_UPDATES = StrategyKind(WholeUpdates, ProgramInference)

@@ -28,7 +28,7 @@ def check_split(strategy: str, device: Device, workers: Collective) -> None:
             f"strategy {strategy} needs torch.distributed: start the workers with "
             f"{LAUNCHERS['torch_distributed']}; found {workers.name}"
         )
-    if device.config.run.compile or device.config.run.compile_only:
+    if device.must_compile:
         raise SettingsError(f"strategy {strategy} compiles no model: leave out --compile")
     if update.micro_batch_clip_norm(1) is not None:
         raise SettingsError(

@@ -1,0 +1,141 @@
+"""A card that is not there, for torch's compiler: it makes the kernels for an H100, and none is run."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+from unittest.mock import patch
+
+import torch
+from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.utils._pytree import tree_leaves, tree_map_only
+
+
+class Properties:
+    """What Inductor asks of a card, as an H100 answers."""
+
+    name = "NVIDIA H100 80GB HBM3"
+    major, minor = 9, 0
+    total_memory = 80 * 2**30
+    multi_processor_count = 132
+    max_threads_per_multi_processor = 2048
+    max_threads_per_block = 1024
+    regs_per_multiprocessor = 65536
+    shared_memory_per_block = 49152
+    shared_memory_per_block_optin = 232448
+    L2_cache_size = 50 * 2**20
+    warp_size = 32
+    gcnArchName = ""
+
+
+class Driver:
+    """What Triton asks of a card's driver."""
+
+    def get_current_target(self) -> Any:
+        from triton.backends.compiler import GPUTarget
+
+        return GPUTarget("cuda", 90, 32)
+
+    def get_active_torch_device(self) -> torch.device:
+        return torch.device("cuda", 0)
+
+
+class Generated(Exception):
+    """Inductor has made the code, which cannot run here."""
+
+
+@contextmanager
+def pretended_card(keep: Callable[[Any], None]) -> Iterator[None]:
+    """Inductor makes code for the card and gives its graph to ``keep`` in place of loading the code."""
+    import triton
+    from torch._dynamo.device_interface import CudaInterface
+    from torch._inductor.graph import GraphLowering
+
+    def generate(graph: Any) -> None:
+        graph.freeze_runtime_asserts()
+        graph.codegen()
+        keep(graph)
+        raise Generated
+
+    answers: dict[Any, dict[str, Any]] = {
+        torch.cuda: {
+            "get_device_properties": lambda *_: Properties,
+            "_get_device_properties": lambda *_: Properties,
+            "get_device_capability": lambda *_: (9, 0),
+            "device_count": lambda: 1,
+            "current_device": lambda: 0,
+            "_lazy_init": lambda: None,
+        },
+        CudaInterface: {
+            "is_available": staticmethod(lambda: True),
+            "is_bf16_supported": staticmethod(lambda *_, **__: True),
+            "is_triton_capable": staticmethod(lambda *_, **__: True),
+            "raise_if_triton_unavailable": staticmethod(lambda *_, **__: None),
+            "get_compute_capability": staticmethod(lambda *_, **__: 90),
+        },
+        CudaInterface.Worker: {"get_device_properties": staticmethod(lambda *_, **__: Properties)},
+        GraphLowering: {"compile_to_module": generate},
+    }
+    patches = [patch.multiple(owner, create=True, **given) for owner, given in answers.items()]
+    triton.runtime.driver.set_active(Driver())
+    for one in patches:
+        one.start()
+    try:
+        yield
+    finally:
+        for one in patches:
+            one.stop()
+
+
+def on_the_card(graph: torch.fx.GraphModule) -> None:
+    """Move a traced graph, whose tensors have no memory, from the processor to the card."""
+    values = [leaf for node in graph.graph.nodes for leaf in tree_leaves(node.meta.get("val"))]
+    mode = next(value.fake_mode for value in values if isinstance(value, FakeTensor))
+
+    def moved(tensor: Tensor) -> Tensor:
+        with mode:
+            return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="cuda")
+
+    card = partial(tree_map_only, torch.device, lambda _: torch.device("cuda", 0))
+    for node in graph.graph.nodes:
+        if "val" in node.meta:
+            node.meta["val"] = tree_map_only(FakeTensor, moved, node.meta["val"])
+        node.meta.pop("tensor_meta", None)
+        node.args, node.kwargs = card(node.args), card(dict(node.kwargs))
+    graph.recompile()
+
+
+def backend(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Any:
+    """torch.compile's Inductor for the pretended card; what it returns computes nothing."""
+    from torch._inductor.compile_fx import compile_fx, compile_fx_inner
+
+    def inner(graph: torch.fx.GraphModule, _: Sequence[Any], **settings: Any) -> Any:
+        outputs = next(node for node in graph.graph.nodes if node.op == "output").args[0]
+        kept = [one.meta["val"] if isinstance(one, torch.fx.Node) else one for one in outputs]
+        on_the_card(graph)
+        given = [node.meta["val"] for node in graph.graph.nodes if node.op == "placeholder"]
+        try:
+            compile_fx_inner(graph, given, **settings)
+        except Exception as error:
+            if not _is_generated(error):
+                raise
+
+        def run(_: Sequence[Any]) -> list[Any]:
+            return tree_map_only(Tensor, lambda one: one.new_empty_strided(one.shape, one.stride()), kept)
+
+        run._boxed_call = True  # type: ignore[attr-defined]
+        return run
+
+    return compile_fx(graph, inputs, inner_compile=inner)
+
+
+def _is_generated(error: BaseException | None) -> bool:
+    while error is not None and not isinstance(error, Generated):
+        error = error.__cause__ or error.__context__
+    return error is not None
+
+
+def native_dropout(rows: Tensor, rate: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Dropout as on a card, where its mask has a byte a value."""
+    return torch.native_dropout(rows, rate, True)[0] if training and rate else rows
