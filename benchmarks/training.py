@@ -25,10 +25,10 @@ from trainer.data.forms import make_form
 from trainer.data.loader import Loader, Update
 from trainer.data.order import Position
 from trainer.data.rows import RowForm
-from trainer.optim.clipping import clip_
-from trainer.optim.presets import make_optimiser
 from trainer.run.runtime import begin, make_model
 from trainer.run.training import Training
+from trainer.update.clipping import clip_
+from trainer.update.optimiser import make_optimiser
 
 PART_BYTES = 500_000
 BATCH = 32

@@ -23,10 +23,9 @@ from trainer.extensions.splitting.divide import divide
 from trainer.extensions.splitting.split_strategy import Part, SplitStrategy
 from trainer.model.tasks import find_task
 from trainer.run.runtime import Runtime, make_model
-from trainer.strategies.division import whole
-from trainer.strategies.kinds import find_strategy
-from trainer.strategies.replicated import Replicated
-from trainer.strategies.strategy import UpdateNumber
+from trainer.update.inference import find_inference
+from trainer.update.replicated import Replicated
+from trainer.update.strategy import UpdateNumber, find_strategy, whole
 
 BATCH_SIZE = 2
 MICRO_BATCHES = 6
@@ -103,7 +102,7 @@ def train(trial: Trial, workers: Collective, *, copies: int | None = None) -> Re
         at = UpdateNumber(1, number, number)
         values = ordered.update(own, trial.rate, at) if ordered else strategy.update([own], trial.rate, at)
         losses.append(float(values[0][0]))
-    with strategy.evaluating() as measure:
+    with find_inference(runtime.worker(model), strategy).evaluating() as measure:
         (held_out,) = _batches(1, seed=9)
         evaluated = torch.stack([measure(batch).sums for batch in held_out]).sum(0)
     last = parts(model, strategy)
@@ -111,9 +110,9 @@ def train(trial: Trial, workers: Collective, *, copies: int | None = None) -> Re
         first=first,
         last=last,
         losses=losses,
-        applied=strategy.applied,
-        skipped=strategy.read_skipped(),
-        scale=strategy.scale.state_dict().get("value", 1.0),
+        applied=strategy.step.applied,
+        skipped=strategy.step.read_skipped(),
+        scale=strategy.step.scale.state_dict().get("value", 1.0),
         evaluated=evaluated,
         kept=_kept_weights(runtime, model, held_out[0]) if division.stages == 1 else (0, 0),
         bytes=sum(part.rows.untyped_storage().nbytes() for part in last.values()),

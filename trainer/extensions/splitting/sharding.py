@@ -14,11 +14,11 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from trainer.devices.device import Device
-from trainer.extensions.splitting.split_strategy import Part
+from trainer.extensions.splitting.split_strategy import Part, moments_of
 from trainer.model.bert import HeadedBert
 from trainer.model.layers import Absent, Norm
-from trainer.optim.optimiser import Optimiser
-from trainer.strategies.division import Division
+from trainer.update.optimiser import Optimiser
+from trainer.update.strategy import Division
 
 Mesh = Any
 """torch.distributed.DeviceMesh of one dimension; imported only where it is used."""
@@ -169,7 +169,7 @@ class Held:
         shards = dict[Tensor, Shard](zip(self.parameters, self.shards, strict=True))
         return [
             self._part(shards[parameter], f"{kind}/{shards[parameter].name}", moment)
-            for parameter, kind, moment in optimiser.moments()
+            for parameter, kind, moment in moments_of(optimiser)
         ]
 
     def _part(self, shard: Shard, name: str, rows: Tensor) -> Part:

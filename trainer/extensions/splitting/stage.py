@@ -10,15 +10,14 @@ from torch import Tensor, nn
 
 from bertdata.errors import BertDataError
 from trainer.data.batches import Batch
-from trainer.devices.loss_scale import LossScale
 from trainer.extensions.splitting.same_length import token_rows
 from trainer.extensions.splitting.subgroups import Subgroup
 from trainer.model.bert import HeadedBert
 from trainer.model.layers import Carried
 from trainer.model.task import Outcome
-from trainer.strategies.dropout import seed_micro_batch
-from trainer.strategies.reduction import loss_divisor
-from trainer.strategies.strategy import UpdateNumber, Worker, loss_and_sums
+from trainer.update.micro_batch import loss_divisor, seed_micro_batch
+from trainer.update.step import LossScale
+from trainer.update.strategy import UpdateNumber, Worker, loss_and_sums
 
 _KEPT_SCHEDULES = 4
 """Schedules of other shapes that are kept; each has memory for the tensors that it receives."""

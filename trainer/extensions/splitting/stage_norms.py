@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from trainer.extensions.splitting.subgroups import Subgroup
-from trainer.optim.norms import LOCAL_NORMS, Norms
+from trainer.update.optimiser import LOCAL_NORMS, Norms
 
 
 class StageNorms:

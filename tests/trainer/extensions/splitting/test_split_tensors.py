@@ -21,7 +21,7 @@ from trainer.extensions.splitting.pieces import keep_layers
 from trainer.extensions.splitting.split_strategy import Part
 from trainer.extensions.splitting.split_tensors import SplitTensors, read_split_weights
 from trainer.model.bert import BertForPreTraining
-from trainer.strategies.division import Division
+from trainer.update.strategy import Division
 
 SHAPE = ModelConfig(
     vocab_size=61,

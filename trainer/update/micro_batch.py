@@ -1,12 +1,14 @@
-"""Seeds of the dropout: functions of the run's seed, the update, the micro-batch and the part of the model.
+"""A micro-batch's part in an update: the seeds of its dropout and the divisor of its loss.
 
-So dropout is the same after a resume, for any number of workers, and however the model is split.
+The seeds are functions of the run's seed, the update, the micro-batch and the part of the model. So dropout
+is the same after a resume, for any number of workers, and however the model is split.
 """
 
 from collections.abc import Callable
 
+from trainer.config.settings import Config
 from trainer.data.order import numbers
-from trainer.strategies.strategy import UpdateNumber, Worker
+from trainer.update.strategy import UpdateNumber, Worker
 
 
 def seed_micro_batch(worker: Worker, at: UpdateNumber, number: int) -> None:
@@ -32,3 +34,19 @@ def part_seeds(seed: int, at: UpdateNumber, micro_batch: int, parts: int) -> lis
 
 def _seeder(seed: Callable[[int], None], seeds: list[int]) -> Callable[[int], None]:
     return lambda part: seed(seeds[part])
+
+
+def loss_divisor(config: Config, count: int, workers: int) -> float:
+    """The divisor of the loss of each of a worker's ``count`` micro-batches in an update.
+
+    The workers' sums of gradients are averaged afterwards.
+    """
+    return replica_count(config, workers) / workers if config.sums_micro_batches else count
+
+
+def replica_count(config: Config, there: int) -> int:
+    """The number of replicas over which sums are averaged: those that batch_size and accumulation assume.
+
+    there: the actual number, which may be another: one worker may do the work of several replicas.
+    """
+    return config.update.replicas or there
