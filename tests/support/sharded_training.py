@@ -20,7 +20,7 @@ from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
 from trainer.devices.cpu import Cpu
 from trainer.extensions.splitting.divide import divide
-from trainer.extensions.splitting.split_strategy import Part, SplitStrategy
+from trainer.extensions.splitting.split_strategy import SplitStrategy, WeightPart
 from trainer.model.tasks import find_task
 from trainer.run.runtime import Runtime, make_model
 from trainer.update.inference import find_inference
@@ -65,8 +65,8 @@ class Result:
     the layers' weights that a forward pass keeps for its backward pass, and their bytes between the two.
     """
 
-    first: dict[str, Part]
-    last: dict[str, Part]
+    first: dict[str, WeightPart]
+    last: dict[str, WeightPart]
     losses: list[float]
     applied: int
     skipped: int
@@ -135,15 +135,15 @@ def _kept_weights(runtime: Runtime, model: Any, batch: Batch) -> tuple[int, int]
     return len(weights), sum(kept.values())
 
 
-def _own_parts(model: Any, strategy: Any) -> dict[str, Part]:
+def _own_parts(model: Any, strategy: Any) -> dict[str, WeightPart]:
     found = [*strategy.weight_parts(), *strategy.moment_parts()]
     return {part.name: part._replace(rows=part.rows.detach().clone()) for part in found}
 
 
-def _whole_parts(model: Any, strategy: Any) -> dict[str, Part]:
+def _whole_parts(model: Any, strategy: Any) -> dict[str, WeightPart]:
     tensors = {**dict(model.named_parameters()), **strategy.moments()}
     return {
-        name: Part(name, tuple(tensor.shape), 0, tensor.detach().clone(), True)
+        name: WeightPart(name, tuple(tensor.shape), 0, tensor.detach().clone(), True)
         for name, tensor in tensors.items()
     }
 
@@ -167,7 +167,7 @@ def joined(results: Sequence[Result], which: str) -> dict[str, Tensor]:
     whole: dict[str, Tensor] = {}
     names = {name: None for result in results for name in getattr(result, which)}
     for name in names:
-        written: list[Part] = [
+        written: list[WeightPart] = [
             part for result in results for part in [getattr(result, which).get(name)] if part and part.writes
         ]
         rows = 0

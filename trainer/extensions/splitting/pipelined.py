@@ -22,14 +22,14 @@ from trainer.extensions.splitting.sharding import (
     shard_,
 )
 from trainer.extensions.splitting.split_strategy import (
-    Part,
     PlannedDivision,
     SplitInference,
     SplitStrategy,
+    WeightPart,
     moments_of,
     planned_stage,
 )
-from trainer.extensions.splitting.stage import Pipeline, Stage
+from trainer.extensions.splitting.stage import Pipeline, WorkerStage
 from trainer.extensions.splitting.stage_groups import StageGroups
 from trainer.extensions.splitting.stage_norms import StageNorms
 from trainer.model.bert import HeadedBert
@@ -68,18 +68,18 @@ def build_stage(model: HeadedBert, device: Device, workers: Collective, division
     return device.place(model)
 
 
-def weight_parts(model: HeadedBert, division: Division) -> list[Part]:
+def weight_parts(model: HeadedBert, division: Division) -> list[WeightPart]:
     """The stage's weights; its copies take turns in writing them, or each has rows of its own."""
     if planned_stage(division).sharded:
         return [_written_once(part, model, division) for part in Held(model).weight_parts()]
-    parts = list[Part]()
+    parts = list[WeightPart]()
     for number, (name, weight) in enumerate(model.named_parameters()):
         writes = number % division.copies == division.copy and not _is_second(name, model, division)
-        parts.append(Part(name, tuple(weight.shape), 0, weight.detach(), writes))
+        parts.append(WeightPart(name, tuple(weight.shape), 0, weight.detach(), writes))
     return parts
 
 
-def _written_once(part: Part, model: HeadedBert, division: Division) -> Part:
+def _written_once(part: WeightPart, model: HeadedBert, division: Division) -> WeightPart:
     """The part of a shard, which the last stage does not write where the first one does."""
     return part._replace(writes=not _is_second(part.name.rpartition("/")[2], model, division))
 
@@ -98,7 +98,7 @@ class PipelinedInference(SplitInference):
         """strategy: that of the training, whose groups are used; None: there is none."""
         self._worker = worker
         self._groups = strategy.groups if strategy else StageGroups(worker)
-        self._stage = Stage(worker)
+        self._stage = WorkerStage(worker)
 
     @contextmanager
     def evaluating(self) -> Iterator[Callable[[Batch], Measured]]:
@@ -122,7 +122,7 @@ class PipelinedInference(SplitInference):
             pipeline.send(tensor.contiguous(), place + 1)
         return Measured(torch.zeros(2 * len(worker.task.metrics)), None)
 
-    def weight_parts(self) -> Sequence[Part]:
+    def weight_parts(self) -> Sequence[WeightPart]:
         """The weights that this worker holds."""
         return weight_parts(self._worker.model, self._worker.division)
 
@@ -187,10 +187,10 @@ class Pipelined(SplitStrategy):
     def compile(self, updates: Sequence[Sequence[Batch]], first: UpdateNumber) -> None:
         raise AssertionError("a pipelined model is not compiled")
 
-    def weight_parts(self) -> Sequence[Part]:
+    def weight_parts(self) -> Sequence[WeightPart]:
         return weight_parts(self.worker.model, self.worker.division)
 
-    def moment_parts(self) -> Sequence[Part]:
+    def moment_parts(self) -> Sequence[WeightPart]:
         if self._held:
             model, division = self.worker.model, self.worker.division
             return [_written_once(part, model, division) for part in self._held.moment_parts(self.optimiser)]

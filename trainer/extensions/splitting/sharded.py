@@ -17,7 +17,12 @@ from trainer.extensions.splitting.sharding import (
     gather_no_more,
     shard_,
 )
-from trainer.extensions.splitting.split_strategy import Part, SplitInference, SplitStrategy, planned_stage
+from trainer.extensions.splitting.split_strategy import (
+    SplitInference,
+    SplitStrategy,
+    WeightPart,
+    planned_stage,
+)
 from trainer.model.bert import HeadedBert
 from trainer.update.averaging import sum_type
 from trainer.update.inference import Measured
@@ -54,7 +59,7 @@ class ShardedInference(SplitInference):
             yield together
         gather_no_more(self._worker.model)
 
-    def weight_parts(self) -> Sequence[Part]:
+    def weight_parts(self) -> Sequence[WeightPart]:
         """The weights that this worker holds."""
         return Held(self._worker.model).weight_parts()
 
@@ -107,10 +112,10 @@ class Sharded(SplitStrategy):
     def compile(self, updates: Sequence[Sequence[Batch]], first: UpdateNumber) -> None:
         raise AssertionError("a sharded model is not compiled")
 
-    def weight_parts(self) -> Sequence[Part]:
+    def weight_parts(self) -> Sequence[WeightPart]:
         return self._held.weight_parts()
 
-    def moment_parts(self) -> Sequence[Part]:
+    def moment_parts(self) -> Sequence[WeightPart]:
         return self._held.moment_parts(self.optimiser)
 
 

@@ -45,7 +45,7 @@ def planned_stage(division: Division) -> StagePlan:
     return division.stage_plan
 
 
-class Part(NamedTuple):
+class WeightPart(NamedTuple):
     """Rows of a weight, or of a moment (KIND/NAME), that this worker holds.
 
     shape: that of the whole; without dimensions it counts as one row. start: number of the first row.
@@ -72,7 +72,7 @@ class SplitInference(Inference, ABC):
     """Evaluation of a model that no worker has as a whole."""
 
     @abstractmethod
-    def weight_parts(self) -> Sequence[Part]:
+    def weight_parts(self) -> Sequence[WeightPart]:
         """The weights that this worker holds, in the order of the model."""
 
 
@@ -80,11 +80,11 @@ class SplitStrategy(Strategy):
     """Training of a model that no worker has as a whole."""
 
     @abstractmethod
-    def weight_parts(self) -> Sequence[Part]:
+    def weight_parts(self) -> Sequence[WeightPart]:
         """The weights that this worker holds, in the order of the model."""
 
     @abstractmethod
-    def moment_parts(self) -> Sequence[Part]:
+    def moment_parts(self) -> Sequence[WeightPart]:
         """The optimiser's tensors that this worker holds; zeros before the first update."""
 
     @property

@@ -34,7 +34,7 @@ class Resumed:
         return self._model(batch, self._carried)
 
 
-class Stage:
+class WorkerStage:
     """The layers of this worker, from the tensors that it receives to those that it hands on."""
 
     def __init__(self, worker: Worker) -> None:
@@ -71,7 +71,7 @@ class TrainingStage(nn.Module):
     ``loss_and_sums`` gives of each micro-batch.
     """
 
-    def __init__(self, worker: Worker, stage: Stage, scale: LossScale) -> None:
+    def __init__(self, worker: Worker, stage: WorkerStage, scale: LossScale) -> None:
         super().__init__()
         self.model = worker.model
         self._worker, self._stage, self._scale = worker, stage, scale
@@ -104,7 +104,7 @@ class Pipeline:
 
     def __init__(self, worker: Worker, group: Subgroup, scale: LossScale) -> None:
         self._worker, self._group = worker, group
-        self._stage = Stage(worker)
+        self._stage = WorkerStage(worker)
         self._module = TrainingStage(worker, self._stage, scale)
         self._schedules: OrderedDict[tuple[int, int], Any] = OrderedDict()
 

@@ -18,7 +18,7 @@ from trainer.devices.cpu import Cpu
 from trainer.errors import ReportedError
 from trainer.extensions.formats.convert import convert
 from trainer.extensions.splitting.pieces import keep_layers
-from trainer.extensions.splitting.split_strategy import Part
+from trainer.extensions.splitting.split_strategy import WeightPart
 from trainer.extensions.splitting.split_tensors import SplitTensors, read_split_weights
 from trainer.model.bert import BertForPreTraining
 from trainer.update.strategy import Division
@@ -74,7 +74,7 @@ class Held:
             writes = not is_tied_copy and (sharded or number % division.copies == division.copy)
             for parts, prefix, factor in ((self.weights, "", 1.0), (self.moments, "exp_avg/", 0.25)):
                 held = full[start:stop] * (factor if values else 0.0)
-                parts.append(Part(prefix + name, tuple(tensor.shape), start, held, writes))
+                parts.append(WeightPart(prefix + name, tuple(tensor.shape), start, held, writes))
         self.applied = 0
 
     def weight_parts(self):

@@ -13,7 +13,7 @@ from trainer.extensions.splitting.plan.parts import (
     NAMES,
     EmbeddingsPart,
     HeadsPart,
-    Part,
+    ModelPart,
     Shape,
     Tensors,
     make_part,
@@ -52,7 +52,7 @@ class TimedUpdates:
     def __init__(self, request: PlanRequest, device: Device, rows: int, clock: Clock) -> None:
         self._device, self._clock, self._precision = device, clock, request.precision
         parts = _make_parts(request, device, rows)
-        self._sections = {name: Section(parts[name]) for name in NAMES}
+        self._sections = {name: TimedSection(parts[name]) for name in NAMES}
         model = nn.ModuleList(part for name in NAMES for part in parts[name])
         self._parts = len(model)
         self.weights: list[Tensor] = list(model.parameters())
@@ -101,10 +101,10 @@ class TimedUpdates:
         return self._last - before
 
 
-class Section:
+class TimedSection:
     """Parts of one name, one after another, with a graph of their own."""
 
-    def __init__(self, parts: Sequence[Part]) -> None:
+    def __init__(self, parts: Sequence[ModelPart]) -> None:
         self._parts = parts
         self._given: Tensors = ()
         self._handed: Tensors = ()
@@ -137,13 +137,13 @@ class Section:
         return found
 
 
-def _run(part: Part, device: Device, seed: int, given: Tensors) -> Tensors:
+def _run(part: ModelPart, device: Device, seed: int, given: Tensors) -> Tensors:
     device.seed(seed)
     handed: Tensors = part(*given)
     return handed
 
 
-def _make_parts(request: PlanRequest, device: Device, rows: int) -> dict[str, list[Part]]:
+def _make_parts(request: PlanRequest, device: Device, rows: int) -> dict[str, list[ModelPart]]:
     """The parts of each name on the device, with first weights; the heads use the word embeddings."""
     shape = Shape(
         rows=rows,
