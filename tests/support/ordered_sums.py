@@ -15,6 +15,7 @@ from trainer.data.batches import Batch
 from trainer.extensions.splitting.pipelined import TIED
 from trainer.extensions.splitting.same_length import with_same_length
 from trainer.update.micro_batch import seed_micro_batch
+from trainer.update.optimiser import Norms
 from trainer.update.replicated import Replicated
 from trainer.update.strategy import UpdateNumber, Worker, loss_and_sums
 
@@ -100,7 +101,7 @@ class ShardedSums(OrderedSums):
         return [torch.stack(values[copy :: self._copies]).sum(0) for copy in range(self._copies)]
 
 
-class RowNorms:
+class RowNorms(Norms):
     """Norms of tensors whose rows are divided among so many: squares of each one's own are added up."""
 
     def __init__(self, count: int) -> None:

@@ -37,9 +37,6 @@ class AdaptiveScale(LossScale):
     def scale(self, loss: Tensor) -> Tensor:
         return loss if self.is_one else loss * self.value
 
-    def times(self, number: float) -> float | Tensor:
-        return number if self.is_one else number * self.value
-
     def update(self, overflow: Tensor) -> Tensor:
         """Adjust the scale; overflow: 0-dim bool, true if a gradient of this update was not finite.
 

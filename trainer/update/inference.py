@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from trainer.data.batches import Batch
-from trainer.update.strategy import Learner, Strategy, Worker, compiled_learner, find_kind
+from trainer.update.strategy import Learner, Strategy, Worker, find_kind
 
 
 class Measured(NamedTuple):
@@ -29,7 +29,9 @@ class Inference:
     def __init__(self, worker: Worker, strategy: Any = None) -> None:
         """strategy: that of the training, whose compiled model is used; None: there is none."""
         self._worker = worker
-        self._learner: Learner = strategy.learner if strategy else compiled_learner(worker)
+        self._learner: Learner = strategy.learner if strategy else Learner(worker)
+        if strategy is None:
+            worker.device.compile(self._learner)
 
     @contextmanager
     def evaluating(self) -> Iterator[Callable[[Batch], Measured]]:

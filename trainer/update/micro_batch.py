@@ -4,8 +4,6 @@ The seeds are functions of the run's seed, the update, the micro-batch and the p
 is the same after a resume, for any number of workers, and however the model is split.
 """
 
-from collections.abc import Callable
-
 from trainer.config.settings import Config
 from trainer.data.order import numbers
 from trainer.update.strategy import UpdateNumber, Worker
@@ -21,7 +19,7 @@ def seed_micro_batch(worker: Worker, at: UpdateNumber, number: int) -> None:
     micro_batch = division.copy + division.copies * number
     seeds = part_seeds(worker.config.data.seed, at, micro_batch, len(bert.encoder.layer) + 2)
     if device.seeds_parts and not device.compiles:
-        bert.seeds = _seeder(device.seed, seeds)
+        bert.seeds = lambda part: device.seed(seeds[part])
     else:
         device.seed(seeds[0])
 
@@ -30,10 +28,6 @@ def part_seeds(seed: int, at: UpdateNumber, micro_batch: int, parts: int) -> lis
     """The seed of each part's dropout in a micro-batch, by the run's seed."""
     found = numbers(parts, seed, "dropout", at.phase, at.step, micro_batch)
     return [int(number) >> 1 for number in found]
-
-
-def _seeder(seed: Callable[[int], None], seeds: list[int]) -> Callable[[int], None]:
-    return lambda part: seed(seeds[part])
 
 
 def loss_divisor(config: Config, count: int, workers: int) -> float:

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from trainer.collectives.collective import Collective
 from trainer.config.update import UpdateSection
+from trainer.update.clipping import clip_
 from trainer.update.step import WeightStep
 
 
@@ -24,7 +25,9 @@ class MicroBatchSums:
         gradients = [weight.grad for weight in self._weights if weight.grad is not None]
         clip_norm = self._keys.micro_batch_clip_norm(divisor)
         if clip_norm is not None:
-            self._step.clip_(gradients, self._step.scale.times(clip_norm))
+            scale = self._step.scale
+            clip = self._step.own_clip or clip_
+            clip(gradients, clip_norm if scale.is_one else clip_norm * scale.value)
         if not self._keys.allreduce_post_accumulation:
             self._workers.average(gradients)
         if self._sums:

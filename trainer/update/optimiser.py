@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, groupby
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -44,33 +44,27 @@ _SETTINGS = {"lamb": ("betas", "eps", "debias"), "adamw": ("betas", "eps"), "sgd
 """The fields of a preset that its kind of optimiser takes."""
 
 
-class Norms(Protocol):
-    """Norms over all processes that hold the model; each must make the same calls, in the same order."""
+class Norms:
+    """Norms of weights and gradients where each process holds the whole model.
+
+    Subclasses have norms over all processes that hold it together; each must make the same calls, in the same
+    order.
+    """
 
     def each(self, tensors: Sequence[Tensor]) -> Tensor:
         """(n,): the norm of each weight, or of its gradient, of which a tensor is this process's part."""
-        ...
+        return torch.stack(list(torch._foreach_norm(list(tensors))))
 
     def all(self, tensors: Sequence[Tensor]) -> Tensor:
         """0-dim: the norm of the whole model's gradients together, of which the tensors are this process's.
 
         The tensors are those of all weights that have a gradient, in the order of the optimiser's groups.
         """
-        ...
-
-
-class LocalNorms:
-    """Norms of the tensors as they are: each process holds the whole model."""
-
-    def each(self, tensors: Sequence[Tensor]) -> Tensor:
-        return torch.stack(list(torch._foreach_norm(list(tensors))))
-
-    def all(self, tensors: Sequence[Tensor]) -> Tensor:
         norm: Tensor = torch.linalg.vector_norm(self.each(tensors))
         return norm
 
 
-LOCAL_NORMS = LocalNorms()
+LOCAL_NORMS = Norms()
 
 
 class Optimiser(torch.optim.Optimizer):
@@ -165,14 +159,6 @@ def configured_preset(config: Config) -> Preset:
     }
     given = {name: value for name, value in settings.items() if value is not None}
     return find_preset(keys.optimiser, **given)
-
-
-def make_optimiser(
-    name: str, named_parameters: Iterable[tuple[str, nn.Parameter]], **settings: Any
-) -> Optimiser:
-    """The optimiser of that name with the given settings changed; the caller sets lr and clips."""
-    preset = find_preset(name, **settings)
-    return build_optimiser(preset, group_parameters(preset, named_parameters))
 
 
 def group_parameters(

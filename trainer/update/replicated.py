@@ -12,11 +12,11 @@ from trainer.errors import StopRequested
 from trainer.update.micro_batch import loss_divisor, seed_micro_batch
 from trainer.update.step import make_step
 from trainer.update.strategy import (
+    Learner,
     Strategy,
     StrategyKind,
     UpdateNumber,
     Worker,
-    compiled_learner,
     loss_and_sums,
 )
 
@@ -32,7 +32,8 @@ class Replicated(Strategy):
     def __init__(self, worker: Worker) -> None:
         model = worker.model
         self.worker = worker
-        self.learner = compiled_learner(worker)
+        self.learner = Learner(worker)
+        worker.device.compile(self.learner)
         self._half_weights = self._make_half_weights()
         self.step = make_step(worker.config, worker.device, model.named_parameters())
         self._weights: list[Tensor] = [weight for weight in model.parameters() if weight.requires_grad]

@@ -93,25 +93,20 @@ class SkippingStep(FunctionStep):
     def __init__(self, config: Config, device: Device, optimiser: Optimiser) -> None:
         super().__init__(config, device, optimiser)
         self.scale = make_scale(config.update, device.torch_device)
+        self._first: int | None = None
         self.function: Callable[..., None] = clip_and_step
         self._counts = SkipCounts(*(torch.zeros((), device=device.torch_device) for _ in SkipCounts._fields))
         self._counts = self._counts._replace(applied=self._applied, last_norm=self._norm)
 
-    def _change(self, groups: Groups) -> None:
-        norms = self.optimiser.norms
-        self.function(
-            groups,
-            self._rate,
-            self._counts,
-            self.scale,
-            max_norm=self._max_norm,
-            rule=self._rule,
-            norms=norms,
-        )
+    def take(self, gradients: list[Tensor], rate: float, number: int) -> None:
+        self._first = number if self._first is None else self._first
+        super().take(gradients, rate, number)
 
-    @property
-    def gradient_norm(self) -> Tensor | None:  # type: ignore[override]
-        return None if self._first is None else self._norm
+    def _change(self, groups: Groups) -> None:
+        norms, counts = self.optimiser.norms, self._counts
+        clipping = {"max_norm": self._max_norm, "rule": self._rule, "norms": norms}
+        self.function(groups, self._rate, counts, self.scale, **clipping)
+        self.gradient_norm = self._norm
 
     def read_skipped(self) -> int:
         if self._first is None:

@@ -1,7 +1,7 @@
 """The end of an update: clip the averaged gradients and change the weights, by one function on the device."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
@@ -36,10 +36,6 @@ class LossScale:
         """The scaled loss, to be differentiated."""
         return loss
 
-    def times(self, number: float) -> float | Tensor:
-        """The number times the scale; a float where the scale is always 1."""
-        return number
-
     def state_dict(self) -> dict[str, float]:
         """The state for a checkpoint; waits for the device."""
         return {"value": 1.0, "good": int(self._good)}
@@ -53,6 +49,7 @@ class WeightStep(ABC):
     """The end of an update.
 
     applied: the updates of the phase that changed the weights, which can be set; may wait for the device.
+    own_clip: the device's function in the place of ``trainer.update.clipping.clip_``, if it has one.
     gradient_norm: the global norm of the last update's gradients before clipping, 0-dim on the device; None
     where the step computes none.
     """
@@ -60,6 +57,7 @@ class WeightStep(ABC):
     optimiser: torch.optim.Optimizer
     scale: LossScale
     applied: int
+    own_clip: Callable[[Sequence[Tensor], float | Tensor], Tensor] | None = None
     gradient_norm: Tensor | None
 
     @abstractmethod
@@ -76,15 +74,6 @@ class WeightStep(ABC):
         """
         return 0
 
-    def clip_(self, gradients: Sequence[Tensor], max_norm: float | Tensor) -> Tensor:
-        """Clip the gradients in place to the global norm; returns their norm before.
-
-        max_norm: a 0-dim tensor where it follows a loss scale.
-        """
-        from trainer.update.clipping import clip_
-
-        return clip_(gradients, max_norm)
-
 
 class FunctionStep(WeightStep):
     """Clipping and the optimiser as one function over tensors; in fp32 no update is skipped."""
@@ -100,11 +89,10 @@ class FunctionStep(WeightStep):
         self._max_norm = config.update.max_grad_norm if clips else None
         zeros = (torch.zeros((), device=device.torch_device) for _ in range(3))
         self._applied, self._norm, self._rate = zeros
-        self._first: int | None = None
+        self.gradient_norm: Tensor | None = None
 
     @torch.no_grad()
     def take(self, gradients: list[Tensor], rate: float, number: int) -> None:
-        self._first = number if self._first is None else self._first
         self._rate.fill_(rate)
         self._change(self.optimiser.tensors(self._chunk))
 
@@ -113,15 +101,12 @@ class FunctionStep(WeightStep):
         if self._max_norm is not None:
             norm = self.optimiser.norms.all([one for tensors, _ in groups for one in tensors.gradients])
             self._norm.copy_(norm)
+            self.gradient_norm = self._norm
             divisor = (norm / self._max_norm).clamp(min=1.0)
         self._applied.add_(1)
         numbers = Numbers(self._rate, self._applied.clamp(min=1.0), divisor)
         for tensors, settings in groups:
             self._rule(tensors, numbers, settings)
-
-    @property
-    def gradient_norm(self) -> Tensor | None:  # type: ignore[override]
-        return None if self._first is None or self._max_norm is None else self._norm
 
     @property
     def applied(self) -> int:

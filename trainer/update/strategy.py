@@ -21,26 +21,19 @@ from trainer.update.step import WeightStep
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Division:
-    """Worker ``rank`` has copy ``rank % copies`` of stage ``rank // copies``; of one stage, all workers.
+    """This worker's copy of the model, and its stage of that copy, each out of so many.
 
     Copies are given different examples; the stages of a copy the same ones. strategy: that of a plan; None:
     there is no plan, and each worker has the whole model. recomputes: this worker's layers compute their
     activations again in the backward pass.
     """
 
-    rank: int
+    copy: int
     copies: int
+    stage: int = 0
     stages: int = 1
     strategy: str | None = None
     recomputes: bool = False
-
-    @property
-    def stage(self) -> int:
-        return self.rank // self.copies
-
-    @property
-    def copy(self) -> int:
-        return self.rank % self.copies
 
     @property
     def is_split(self) -> bool:
@@ -55,7 +48,7 @@ class Division:
 
 def whole(workers: Collective) -> Division:
     """The division of a model that each worker has as a whole."""
-    return Division(rank=workers.rank, copies=workers.size)
+    return Division(copy=workers.rank, copies=workers.size)
 
 
 class UpdateNumber(NamedTuple):
@@ -88,13 +81,6 @@ class Learner(nn.Module):
 
     def forward(self, batch: Batch) -> Outcome:
         return self._task.outcome(self.model, batch)
-
-
-def compiled_learner(worker: Worker) -> Learner:
-    """The worker's model with its loss, compiled where the device compiles."""
-    learner = Learner(worker)
-    worker.device.compile(learner)
-    return learner
 
 
 class Strategy(ABC):

@@ -122,7 +122,7 @@ def measured(dataset: Path, **settings: object) -> tuple[EvaluationRecord, BertF
         config=config,
         device=device,
         workers=Single(device),
-        division=Division(rank=0, copies=1),
+        division=Division(copy=0, copies=1),
         task=Pretraining(),
     )
     model = make_model(runtime, SHAPE)

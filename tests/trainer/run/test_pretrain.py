@@ -320,7 +320,7 @@ def make_training(workers: Single, **settings: object) -> Training:
         config=config,
         device=find_device(config),
         workers=workers,
-        division=Division(rank=workers.rank, copies=workers.size),
+        division=Division(copy=workers.rank, copies=workers.size),
         task=Pretraining(),
     )
     fresh = State(

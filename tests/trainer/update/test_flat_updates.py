@@ -73,7 +73,7 @@ def make_strategy(kind: type[Device] = Cpu, shape: ModelConfig = SHAPE, **settin
             config=config,
             device=device,
             workers=Single(device),
-            division=Division(rank=0, copies=1),
+            division=Division(copy=0, copies=1),
             task=Pretraining(),
             model=model,
         )

@@ -8,12 +8,12 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from tests.support.operations import Operations
+from tests.support.optimisers import make_optimiser
 from trainer.config.settings import Config
 from trainer.devices.cpu import Cpu
 from trainer.devices.device import Device
 from trainer.errors import NotFiniteError
 from trainer.update.clipping import clip_
-from trainer.update.optimiser import make_optimiser
 from trainer.update.skipping import MOST_IN_A_ROW
 from trainer.update.step import make_step
 

@@ -29,7 +29,7 @@ def worker(kind: type[Cpu], **settings: object) -> Worker:
         config=config,
         device=device,
         workers=Single(device),
-        division=Division(rank=0, copies=1),
+        division=Division(copy=0, copies=1),
         task=Pretraining(),
         model=model,
     )

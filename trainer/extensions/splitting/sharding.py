@@ -17,7 +17,7 @@ from trainer.devices.device import Device
 from trainer.extensions.splitting.split_strategy import WeightPart, moments_of
 from trainer.model.bert import HeadedBert
 from trainer.model.layers import Absent, Norm
-from trainer.update.optimiser import Optimiser
+from trainer.update.optimiser import Norms, Optimiser
 from trainer.update.strategy import Division
 
 Mesh = Any
@@ -178,7 +178,7 @@ class Held:
         )
 
 
-class ShardNorms:
+class ShardNorms(Norms):
     """Norms of weights and gradients whose rows are divided among the processes of a group."""
 
     def __init__(self, group: dist.ProcessGroup) -> None:

@@ -16,7 +16,7 @@ from trainer.update.strategy import Division, Strategy
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PlannedDivision(Division):
-    """The division of a plan."""
+    """The division of a plan: worker ``rank`` has copy ``rank % copies`` of stage ``rank // copies``."""
 
     plan: Plan
 
@@ -28,13 +28,14 @@ class PlannedDivision(Division):
 
 def by_plan(workers: Collective, plan: Plan) -> PlannedDivision:
     """The division of a plan for so many workers."""
-    stage = plan.stages[workers.rank // plan.copies]
+    stage, copy = divmod(workers.rank, plan.copies)
     return PlannedDivision(
-        rank=workers.rank,
+        copy=copy,
         copies=plan.copies,
+        stage=stage,
         stages=len(plan.stages),
         strategy=plan.strategy,
-        recomputes=stage.recomputes,
+        recomputes=plan.stages[stage].recomputes,
         plan=plan,
     )
 

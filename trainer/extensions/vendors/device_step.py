@@ -30,7 +30,10 @@ class SteppingDevice(Device):
         return made
 
     def clip_(self, gradients: Sequence[Tensor], max_norm: float | Tensor) -> Tensor:
-        """Clip the gradients in place to the global norm; returns their norm before."""
+        """Clip the gradients in place to the global norm; returns their norm before.
+
+        max_norm: a 0-dim tensor where it follows a loss scale.
+        """
         return clip_(gradients, max_norm)
 
     def after_step(self) -> None:
@@ -47,18 +50,15 @@ class DeviceStep(WeightStep):
         self.gradient_norm: Tensor | None = None
         self.scale = LossScale()
         self.optimiser = device.optimiser(preset, groups)
-        self._device = device
+        self._device, self.own_clip = device, device.clip_
         clips = config.update.clipping_point == "per_update" and not device.clips_in_step
         self._max_norm = config.update.max_grad_norm if clips else None
 
     def take(self, gradients: list[Tensor], rate: float, number: int) -> None:
         if self._max_norm is not None:
-            self.gradient_norm = self.clip_(gradients, self._max_norm)
+            self.gradient_norm = self._device.clip_(gradients, self._max_norm)
         for group in self.optimiser.param_groups:
             group["lr"] = rate
         self.optimiser.step()
         self.applied += 1
         self._device.after_step()
-
-    def clip_(self, gradients: Sequence[Tensor], max_norm: float | Tensor) -> Tensor:
-        return self._device.clip_(gradients, max_norm)
