@@ -17,10 +17,10 @@ from trainer.config.optimisers import find_preset
 from trainer.config.settings import Config
 from trainer.devices.cpu import Cpu
 from trainer.model.bert import BertForPreTraining
-from trainer.optim.clipping import clip_
-from trainer.optim.presets import group_parameters
-from trainer.strategies.optimiser import make_scale
-from trainer.strategies.step import FunctionStep, clip_and_step
+from trainer.update.clipping import clip_
+from trainer.update.optimiser import group_parameters
+from trainer.update.skipping import SkippingStep, clip_and_step
+from trainer.update.step import make_step
 
 ROUNDS = 10
 SMALL = {"hidden_size": 256, "num_hidden_layers": 4, "num_attention_heads": 4, "intermediate_size": 1024}
@@ -43,10 +43,11 @@ def model_with_gradients(shape: dict[str, int]) -> BertForPreTraining:
 
 def ours(kind: type[Cpu], shape: dict[str, int], precision: str) -> Callable[[], None]:
     config = Config.of(optimiser=OPTIMISER, precision=precision)
-    device, model, preset = kind(config), model_with_gradients(shape), find_preset(OPTIMISER)
-    optimiser = device.optimiser(preset, group_parameters(preset, model.named_parameters()))
-    function = torch.compile(clip_and_step, fullgraph=True, dynamic=False) if kind is Plain else clip_and_step
-    step = FunctionStep(config, device, optimiser, make_scale(config, device), function)
+    model = model_with_gradients(shape)
+    step = make_step(config, kind(config), model.named_parameters())
+    if kind is Plain:
+        assert isinstance(step, SkippingStep)
+        step.function = torch.compile(clip_and_step, fullgraph=True, dynamic=False)
     gradients = [weight.grad for weight in model.parameters() if weight.grad is not None]
     return lambda: step.take(gradients, 1e-3, 1)
 

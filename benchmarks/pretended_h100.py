@@ -36,7 +36,7 @@ from trainer.model import losses
 from trainer.model.bert import BertForPreTraining
 from trainer.model.pretraining import pretraining_loss
 from trainer.model.task import Outcome, RowLosses
-from trainer.strategies.half_weights import HalfWeights, linear_weights
+from trainer.update.half_weights import HalfWeights, linear_weights
 
 LAYERS = 24
 LIMIT, MEMORY = 989e12, 3.35e12

@@ -40,8 +40,7 @@ from trainer.extensions.splitting.plan.profile import profiled_costs
 from trainer.extensions.splitting.plan.request import PlanRequest
 from trainer.extensions.splitting.planning import with_bandwidths
 from trainer.run.runtime import Runtime, begin, make_model
-from trainer.strategies.kinds import find_strategy
-from trainer.strategies.strategy import UpdateNumber
+from trainer.update.strategy import UpdateNumber, find_strategy
 
 ROUNDS = 3
 UPDATES = 2

@@ -19,16 +19,17 @@ from benchmarks import corpus, measure
 from bertdata.dataset.reader import open_dataset
 from trainer.checkpoint.state import State
 from trainer.config.model import ModelConfig
+from trainer.config.optimisers import find_preset
 from trainer.config.settings import Config
 from trainer.data.batches import Batch, RowBatch
 from trainer.data.forms import make_form
 from trainer.data.loader import Loader, Update
 from trainer.data.order import Position
 from trainer.data.rows import RowForm
-from trainer.optim.clipping import clip_
-from trainer.optim.presets import make_optimiser
 from trainer.run.runtime import begin, make_model
 from trainer.run.training import Training
+from trainer.update.clipping import clip_
+from trainer.update.optimiser import build_optimiser, group_parameters
 
 PART_BYTES = 500_000
 BATCH = 32
@@ -60,7 +61,8 @@ def ours(batch_size: int = BATCH, compiled: bool = False) -> Callable[[Batch], o
 def theirs(masked_only: bool = False) -> Step:
     """A step of transformers' model with our optimiser."""
     model = transformers.BertForPreTraining(transformers.BertConfig(**SHAPE)).train()
-    optimiser = make_optimiser(OPTIMISER, model.named_parameters())
+    preset = find_preset(OPTIMISER)
+    optimiser = build_optimiser(preset, group_parameters(preset, model.named_parameters()))
     loss_of = _loss_at_masked_positions if masked_only else _loss
 
     def step(batch: RowBatch) -> None:

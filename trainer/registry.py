@@ -55,7 +55,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
     },
     "strategy": {
         "pipelined": f"{_SPLITTING}.pipelined:PIPELINED",
-        "replicated": "trainer.strategies.kinds:REPLICATED",
+        "replicated": "trainer.update.replicated:REPLICATED",
         "sharded": f"{_SPLITTING}.sharded:SHARDED",
         "whole_updates": f"{_VENDORS}.whole_updates:WHOLE_UPDATES",
     },
@@ -64,10 +64,18 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "tensors": f"{_SPLITTING}.split_tensors:SplitTensors",
         "weights to evaluate": f"{_SPLITTING}.split_tensors:read_split_weights",
     },
+    "end of an update": {
+        "in 16 bits": "trainer.update.skipping:SkippingStep",
+        "by the device": f"{_VENDORS}.device_step:DeviceStep",
+    },
+    "plain step": {
+        "lamb": "trainer.update.plain_steps:step_of_lamb",
+        "sgd": "trainer.update.plain_steps:step_of_sgd",
+    },
     "optimiser": {
-        "lamb": "trainer.optim.lamb:Lamb",
-        "adamw": "trainer.optim.lamb:Lamb",  # PyTorch's AdamW: no group has trust ratios
-        "sgd": "trainer.optim.sgd:Sgd",
+        "lamb": "trainer.update.lamb:Lamb",
+        "adamw": "trainer.update.lamb:Lamb",  # PyTorch's AdamW: no group has trust ratios
+        "sgd": "trainer.update.sgd:Sgd",
     },
     "rows": {
         "packed at load": f"{_LOADING}.load_packing:LoadPacking",

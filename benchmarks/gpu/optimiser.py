@@ -7,13 +7,11 @@ from benchmarks.gpu.clock import seconds_each, seconds_of
 from benchmarks.gpu.figures import Figures
 from benchmarks.gpu.sizes import Sizes
 from benchmarks.gpu.updates import phase_data
-from trainer.config.optimisers import find_preset
 from trainer.config.settings import Config
 from trainer.devices.device import Device
-from trainer.optim.presets import group_parameters
 from trainer.run.runtime import begin, find_model_config, make_model
-from trainer.strategies.optimiser import make_scale, optimiser_settings
-from trainer.strategies.step import FunctionStep, clip_and_step
+from trainer.update.skipping import SkippingStep, clip_and_step
+from trainer.update.step import WeightStep, make_step
 
 
 def optimiser(figures: Figures, sizes: Sizes, phase: str, fused: bool) -> None:
@@ -38,10 +36,11 @@ def optimiser(figures: Figures, sizes: Sizes, phase: str, fused: bool) -> None:
     )
 
 
-def make_end(config: Config, device: Device, model: nn.Module, fused: bool) -> FunctionStep:
+def make_end(config: Config, device: Device, model: nn.Module, fused: bool) -> WeightStep:
     """The trainer's clipping and optimiser for the model's weights, fused or compiled."""
     device.fused_step = fused
-    function = clip_and_step if fused else torch.compile(clip_and_step, fullgraph=True, dynamic=False)
-    preset = find_preset(config.update.optimiser, **optimiser_settings(config))
-    optimiser = device.optimiser(preset, group_parameters(preset, model.named_parameters()))
-    return FunctionStep(config, device, optimiser, make_scale(config, device), function)
+    step = make_step(config, device, model.named_parameters())
+    if not fused:
+        assert isinstance(step, SkippingStep)
+        step.function = torch.compile(clip_and_step, fullgraph=True, dynamic=False)
+    return step

@@ -13,10 +13,10 @@ from trainer.collectives import heartbeat
 from trainer.collectives.collective import Collective, force_weight_sync
 from trainer.collectives.registry import find_collective
 from trainer.config.settings import Config
-from trainer.devices.registry import find_device
+from trainer.devices.device import find_device
 from trainer.errors import TrainerError
 from trainer.extensions.splitting.plan.bandwidth import measure_bandwidth, measure_sharding
-from trainer.strategies.gradient_buckets import GradientBuckets
+from trainer.update.gradient_buckets import GradientBuckets
 
 MEGABYTES = 1
 """The size of a bucket: the model of ``buckets`` takes two."""

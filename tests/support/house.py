@@ -20,8 +20,8 @@ DIVIDED = ("bertdata", "trainer")
 ORDER = (
     *("tests", "tools", "benchmarks", "golden", "beam_pipelines"),
     *("trainer", "trainer.extensions", "trainer.__main__", "trainer.run", "trainer.checkpoint"),
-    *("trainer.strategies", "trainer.report", "trainer.collectives", "trainer.devices", "trainer.model"),
-    *("trainer.data", "trainer.optim", "trainer.config", "trainer.registry", "trainer.errors"),
+    *("trainer.update", "trainer.report", "trainer.collectives", "trainer.devices", "trainer.model"),
+    *("trainer.data", "trainer.config", "trainer.registry", "trainer.errors"),
     *("bertdata.__main__", "bertdata.cli", "bertdata", "bertdata.steps", "bertdata.report"),
     *("bertdata.build", "bertdata.dataset", "bertdata.packing", "bertdata.shards", "bertdata.examples"),
     *("bertdata.tokens", "bertdata.text", "bertdata.wiki", "bertdata.config", "bertdata.io"),

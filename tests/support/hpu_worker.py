@@ -40,32 +40,31 @@ from trainer.data.batches import Batch, RowBatch  # noqa: E402
 from trainer.data.generated import generated_data  # noqa: E402
 from trainer.data.loader import Loader  # noqa: E402
 from trainer.data.rows import RowForm  # noqa: E402
-from trainer.devices.device import Device  # noqa: E402
-from trainer.devices.registry import find_device  # noqa: E402
+from trainer.devices.device import find_device  # noqa: E402
 from trainer.extensions.vendors import hpu as adapter  # noqa: E402
+from trainer.extensions.vendors.device_step import DeviceStep, SteppingDevice  # noqa: E402
 from trainer.model.bert import BertForPreTraining  # noqa: E402
 from trainer.model.pretraining import Pretraining  # noqa: E402
 from trainer.report import curves  # noqa: E402
 from trainer.run.evaluation import Evaluation  # noqa: E402
 from trainer.run.training import Training  # noqa: E402
-from trainer.strategies.step import OptimiserStep  # noqa: E402
 
 Hpu = adapter.Hpu
 
 
 def leave_out(name: str) -> Callable[[], None]:
     """Replace the method by that of the base class."""
-    return lambda: setattr(Hpu, name, getattr(Device, name))
+    return lambda: setattr(Hpu, name, getattr(SteppingDevice, name))
 
 
 def mark_step_before_the_step() -> None:
-    step, take = Hpu.after_step, OptimiserStep.take
+    step, take = Hpu.after_step, DeviceStep.take
 
-    def mark_and_take(self: OptimiserStep, *values: Any) -> None:
+    def mark_and_take(self: DeviceStep, *values: Any) -> None:
         step(self._device)  # type: ignore[arg-type]
         take(self, *values)
 
-    OptimiserStep.take = mark_and_take  # type: ignore[method-assign]
+    DeviceStep.take = mark_and_take  # type: ignore[method-assign]
     leave_out("after_step")()
 
 

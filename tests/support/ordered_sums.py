@@ -14,10 +14,10 @@ from torch import Tensor
 from trainer.data.batches import Batch
 from trainer.extensions.splitting.pipelined import TIED
 from trainer.extensions.splitting.same_length import with_same_length
-from trainer.strategies.dropout import seed_micro_batch
-from trainer.strategies.replicated import Replicated
-from trainer.strategies.step import make_step
-from trainer.strategies.strategy import UpdateNumber, Worker, loss_and_sums
+from trainer.update.micro_batch import seed_micro_batch
+from trainer.update.optimiser import Norms
+from trainer.update.replicated import Replicated
+from trainer.update.strategy import UpdateNumber, Worker, loss_and_sums
 
 HEADS = "the word embeddings' second use"
 
@@ -34,16 +34,15 @@ class OrderedSums:
         worker = self._worker
         seed_micro_batch(worker, at, number)
         outcome = worker.device.forward(lambda moved: worker.task.outcome(worker.model, moved), batch)
-        self._strategy.scale.scale(outcome.loss / count).backward()  # type: ignore[no-untyped-call]
+        self._strategy.step.scale.scale(outcome.loss / count).backward()  # type: ignore[no-untyped-call]
         return loss_and_sums(outcome)
 
     def _step(self, gradients: dict[str, Tensor], rate: float, at: UpdateNumber) -> None:
         """Change the weights."""
         for name, weight in self._weights.items():
             weight.grad = gradients[name]
-        step: Any = self._strategy._step
-        step.take(list(gradients.values()), rate, at.step + 1)
-        self._strategy.optimiser.zero_grad()
+        self._strategy.step.take(list(gradients.values()), rate, at.step + 1)
+        self._strategy.step.optimiser.zero_grad()
 
 
 class PipelinedSums(OrderedSums):
@@ -85,8 +84,7 @@ class ShardedSums(OrderedSums):
         for layer in worker.model.bert.encoder.layer:
             layer.attention.self.joins = False  # type: ignore[union-attr]
             layer.register_forward_pre_hook(lambda module, given: tuple(map(own_view, given)))
-        strategy.optimiser.norms = RowNorms(copies)  # type: ignore[union-attr]
-        strategy._step = make_step(worker.config, worker.device, strategy.optimiser, strategy.scale)
+        strategy.step.optimiser.norms = RowNorms(copies)  # type: ignore[attr-defined]
 
     def update(self, batches: Sequence[Batch], rate: float, at: UpdateNumber) -> list[Tensor]:
         """Change the weights; returns the sums of Strategy.update on each copy."""
@@ -103,7 +101,7 @@ class ShardedSums(OrderedSums):
         return [torch.stack(values[copy :: self._copies]).sum(0) for copy in range(self._copies)]
 
 
-class RowNorms:
+class RowNorms(Norms):
     """Norms of tensors whose rows are divided among so many: squares of each one's own are added up."""
 
     def __init__(self, count: int) -> None:

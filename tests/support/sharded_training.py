@@ -20,13 +20,12 @@ from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
 from trainer.devices.cpu import Cpu
 from trainer.extensions.splitting.divide import divide
-from trainer.extensions.splitting.split_strategy import Part, SplitStrategy
+from trainer.extensions.splitting.split_strategy import SplitStrategy, WeightPart
 from trainer.model.tasks import find_task
 from trainer.run.runtime import Runtime, make_model
-from trainer.strategies.division import whole
-from trainer.strategies.kinds import find_strategy
-from trainer.strategies.replicated import Replicated
-from trainer.strategies.strategy import UpdateNumber
+from trainer.update.inference import find_inference
+from trainer.update.replicated import Replicated
+from trainer.update.strategy import UpdateNumber, find_strategy, whole
 
 BATCH_SIZE = 2
 MICRO_BATCHES = 6
@@ -66,8 +65,8 @@ class Result:
     the layers' weights that a forward pass keeps for its backward pass, and their bytes between the two.
     """
 
-    first: dict[str, Part]
-    last: dict[str, Part]
+    first: dict[str, WeightPart]
+    last: dict[str, WeightPart]
     losses: list[float]
     applied: int
     skipped: int
@@ -103,7 +102,7 @@ def train(trial: Trial, workers: Collective, *, copies: int | None = None) -> Re
         at = UpdateNumber(1, number, number)
         values = ordered.update(own, trial.rate, at) if ordered else strategy.update([own], trial.rate, at)
         losses.append(float(values[0][0]))
-    with strategy.evaluating() as measure:
+    with find_inference(runtime.worker(model), strategy).evaluating() as measure:
         (held_out,) = _batches(1, seed=9)
         evaluated = torch.stack([measure(batch).sums for batch in held_out]).sum(0)
     last = parts(model, strategy)
@@ -111,9 +110,9 @@ def train(trial: Trial, workers: Collective, *, copies: int | None = None) -> Re
         first=first,
         last=last,
         losses=losses,
-        applied=strategy.applied,
-        skipped=strategy.read_skipped(),
-        scale=strategy.scale.state_dict().get("value", 1.0),
+        applied=strategy.step.applied,
+        skipped=strategy.step.read_skipped(),
+        scale=strategy.step.scale.state_dict().get("value", 1.0),
         evaluated=evaluated,
         kept=_kept_weights(runtime, model, held_out[0]) if division.stages == 1 else (0, 0),
         bytes=sum(part.rows.untyped_storage().nbytes() for part in last.values()),
@@ -136,15 +135,15 @@ def _kept_weights(runtime: Runtime, model: Any, batch: Batch) -> tuple[int, int]
     return len(weights), sum(kept.values())
 
 
-def _own_parts(model: Any, strategy: Any) -> dict[str, Part]:
+def _own_parts(model: Any, strategy: Any) -> dict[str, WeightPart]:
     found = [*strategy.weight_parts(), *strategy.moment_parts()]
     return {part.name: part._replace(rows=part.rows.detach().clone()) for part in found}
 
 
-def _whole_parts(model: Any, strategy: Any) -> dict[str, Part]:
+def _whole_parts(model: Any, strategy: Any) -> dict[str, WeightPart]:
     tensors = {**dict(model.named_parameters()), **strategy.moments()}
     return {
-        name: Part(name, tuple(tensor.shape), 0, tensor.detach().clone(), True)
+        name: WeightPart(name, tuple(tensor.shape), 0, tensor.detach().clone(), True)
         for name, tensor in tensors.items()
     }
 
@@ -168,7 +167,7 @@ def joined(results: Sequence[Result], which: str) -> dict[str, Tensor]:
     whole: dict[str, Tensor] = {}
     names = {name: None for result in results for name in getattr(result, which)}
     for name in names:
-        written: list[Part] = [
+        written: list[WeightPart] = [
             part for result in results for part in [getattr(result, which).get(name)] if part and part.writes
         ]
         rows = 0

@@ -21,13 +21,12 @@ from trainer.data.forms import make_evaluation_form, make_form
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
 from trainer.devices.cpu import Cpu
-from trainer.extensions.splitting.divide import by_plan
 from trainer.extensions.splitting.plan.plan import Memory, Plan, StagePlan
+from trainer.extensions.splitting.split_strategy import by_plan
 from trainer.model.tasks import find_task
-from trainer.strategies.division import Division, whole
-from trainer.strategies.kinds import build_model, find_strategy
-from trainer.strategies.replicated import Replicated
-from trainer.strategies.strategy import UpdateNumber, Worker
+from trainer.update.inference import find_inference
+from trainer.update.replicated import Replicated
+from trainer.update.strategy import Division, UpdateNumber, Worker, build_model, find_strategy, whole
 
 LAYERS = 4
 BATCH_SIZE = 4
@@ -122,7 +121,7 @@ def train(trial: Trial, workers: Collective, *, in_order: bool = False) -> Resul
     own = dict(model.named_parameters())
     first = {name: weight.detach().clone() for name, weight in own.items()}
     gradients: dict[str, Tensor] = {}
-    take = strategy._step.take  # type: ignore[attr-defined]
+    take = strategy.step.take
 
     def note(found: list[Tensor], rate: float, number: int) -> None:
         if not gradients:
@@ -131,7 +130,7 @@ def train(trial: Trial, workers: Collective, *, in_order: bool = False) -> Resul
             )
         take(found, rate, number)
 
-    strategy._step.take = note  # type: ignore[attr-defined]
+    strategy.step.take = note  # type: ignore[method-assign]
     if in_order:
         assert isinstance(strategy, Replicated)
         ordered = PipelinedSums(worker, strategy, trial.copies)
@@ -144,9 +143,9 @@ def train(trial: Trial, workers: Collective, *, in_order: bool = False) -> Resul
             values += strategy.update([batches], 1e-3, at)
     evaluated = torch.zeros(0)
     if trial.evaluates:
-        with strategy.evaluating() as measure:
+        with find_inference(worker, strategy).evaluating() as measure:
             evaluated = torch.stack([measure(batch).sums for batch in held_out(trial, division)]).sum(0)
-    applied, skipped = strategy.applied, strategy.read_skipped()
+    applied, skipped = strategy.step.applied, strategy.step.read_skipped()
     strategy.release()
     return Result(
         first=first,

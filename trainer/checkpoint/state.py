@@ -39,7 +39,7 @@ from trainer.config.model import ModelConfig
 from trainer.config.schema import properties
 from trainer.config.settings import Config
 from trainer.errors import CheckpointError
-from trainer.strategies.strategy import UpdateNumber
+from trainer.update.strategy import UpdateNumber
 
 FORMAT = "bertdata checkpoint 1"
 STATE, WEIGHTS, MOMENTS = "state.json", "model.safetensors", "optimizer.safetensors"

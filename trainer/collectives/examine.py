@@ -4,7 +4,7 @@ import shutil
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 
-from trainer.devices.availability import Availability, without_torch
+from trainer.devices.choice import Availability, without_torch
 
 
 def examine_launchers() -> list[Availability]:

@@ -1,18 +1,34 @@
-"""The device of ``--device auto``: the accelerator that is there, else the processor."""
+"""The choice of the device: the accelerator that is there, else the processor; works without torch."""
 
+from dataclasses import dataclass
 from importlib.util import find_spec
+from types import ModuleType
 from typing import NamedTuple
 
-from bertdata.errors import SettingsError
+from bertdata.errors import SettingsError, install_extra
+from trainer import registry
 from trainer.config.settings import Config
-from trainer.devices.availability import Availability
-from trainer.devices.examine import find_module
 
 AUTO = "auto"
 PROCESSOR = "cpu"
+DEVICES = tuple(registry.NAMES["device"])
 
 ACCELERATORS = {"cuda": "torch", "hpu": "habana_frameworks", "ipu": "poptorch", "xla": "torch_xla"}
 """The accelerators in the order of choice, each with the package that it needs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Availability:
+    """A device, launcher or package as found on this machine, and the remedy where something is missing.
+
+    count: of devices, each for a worker of its own.
+    """
+
+    name: str
+    there: bool
+    found: str
+    missing: str = ""
+    count: int = 1
 
 
 class ChosenDevice(NamedTuple):
@@ -40,11 +56,6 @@ def choose_device(config: Config) -> ChosenDevice:
     return ChosenDevice(PROCESSOR, f"no accelerator is there: {'; '.join(reasons)}")
 
 
-def on_device(config: Config, name: str) -> Config:
-    """The configuration with the device of that name in the place of "auto"."""
-    return config if config.run.device != AUTO else config.changed(device=name)
-
-
 def look_for(name: str, config: Config) -> Availability:
     """The accelerator as a run of this configuration finds it; one whose packages fail is not there.
 
@@ -60,5 +71,45 @@ def look_for(name: str, config: Config) -> Availability:
     except SettingsError:
         raise
     except Exception as error:  # a fault in one device's packages must not end a run on another
-        return Availability(name, False, f"{type(error).__name__}: {str(error).partition(chr(10))[0]}")
+        return _failed(name, error)
     return finding
+
+
+def examine_device(name: str) -> Availability:
+    """The device as found on this machine, without opening it; SettingsError for an unknown name."""
+    registry.check_name("device", name)
+    if find_spec("torch") is None:
+        return without_torch(name)
+    try:
+        finding: Availability = find_module(name).examine()
+    except SettingsError as error:
+        return Availability(name, False, str(error))
+    except Exception as error:  # a fault in one device's packages must not hide the other devices
+        return _failed(name, error)
+    return finding
+
+
+def find_module(name: str) -> ModuleType:
+    """The device's module; SettingsError for an unknown name, and where torch is too old for it."""
+    try:
+        return registry.find_module("device", name)
+    except (ImportError, AttributeError) as error:  # a vendor's packages are imported later
+        raise too_old(name, error) from error
+
+
+def too_old(name: str, error: Exception) -> SettingsError:
+    """The error for a device whose module this torch cannot load."""
+    import torch
+
+    needs = f"needs a part that torch {torch.__version__} lacks ({error})"
+    return SettingsError(f"device {name!r} {needs}; install a newer torch")
+
+
+def without_torch(name: str) -> Availability:
+    """The finding for anything that needs torch, where torch is not installed."""
+    return Availability(name, False, "torch is not installed", install_extra("train"))
+
+
+def _failed(name: str, error: Exception) -> Availability:
+    """The finding for a device whose packages fail."""
+    return Availability(name, False, f"{type(error).__name__}: {str(error).partition(chr(10))[0]}")

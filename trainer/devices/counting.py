@@ -1,10 +1,14 @@
-"""Counting of operations on the host's tensors, real or fake, in place of a device's."""
+"""Counting of operations on the host's tensors, real or fake, in place of a device's.
+
+With this module PyTorch's counters know the operations of the host's attention.
+"""
 
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
-from torch.utils.flop_counter import FlopCounterMode
+from torch import Tensor
+from torch.utils.flop_counter import FlopCounterMode, register_flop_formula
 
 from trainer.devices.cpu_attention import cpu_attention
 
@@ -45,3 +49,22 @@ def flop_counter(length: int) -> FlopCounterMode:
         torch.ops.bertdata.flat_attention_backward: flat_backward,
     }
     return FlopCounterMode(display=False, custom_mapping=formulas)
+
+
+@register_flop_formula(torch.ops.bertdata.flat_attention, get_raw=True)
+def count_flops(query: Tensor, key: Tensor, value: Tensor, ends: Tensor, *_: Any, **__: Any) -> int:
+    """Two products of (rows, head size) with (head size, rows) or the like for each sequence and head."""
+    return 2 * _product_flops(query, ends)
+
+
+@register_flop_formula(torch.ops.bertdata.flat_attention_backward, get_raw=True)
+def count_backward_flops(
+    gradient: Tensor, query: Tensor, key: Tensor, value: Tensor, ends: Tensor, *_: Any, **__: Any
+) -> int:
+    """Five products, of which one computes the scores again."""
+    return 5 * _product_flops(query, ends)
+
+
+def _product_flops(query: Tensor, ends: Tensor) -> int:
+    _, heads, size = query.shape
+    return sum(2 * length**2 * size * heads for length in ends.diff().tolist())

@@ -1,20 +1,16 @@
 """The host's own processor."""
 
-import ctypes
 import platform
+from typing import TYPE_CHECKING
 
 import torch
 
-from trainer.devices.availability import Availability
 from trainer.devices.cpu_attention import cpu_attention
 from trainer.devices.device import Device
 from trainer.model.attention import FlatAttention
 
-_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
-"""Numbers of glibc's mallopt."""
-
-_LARGE = 1 << 20
-"""Bytes: larger tensors have memory of their own; otherwise glibc keeps up to half as much again."""
+if TYPE_CHECKING:
+    from trainer.devices.choice import Availability
 
 
 class Cpu(Device):
@@ -28,12 +24,6 @@ class Cpu(Device):
     def seed(self, seed: int) -> None:
         torch.default_generator.manual_seed(seed)  # torch.manual_seed takes 50 times as long
 
-    def return_memory(self) -> None:
-        if platform.libc_ver()[0] == "glibc":
-            library = ctypes.CDLL(None)
-            for parameter in (_MMAP_THRESHOLD, _TRIM_THRESHOLD):
-                library.mallopt(parameter, _LARGE)
-
     @property
     def attention(self) -> FlatAttention:
         return cpu_attention
@@ -44,8 +34,10 @@ class Cpu(Device):
         return f"cpu: {platform.machine()}, {threads} thread{'s' * (threads != 1)}{compiled}"
 
 
-def examine() -> Availability:
+def examine() -> "Availability":
     """PyTorch's kernels on this processor, which is always there."""
+    from trainer.devices.choice import Availability
+
     _, _, shown = torch.__config__.show().partition("CPU capability usage: ")
     kernels = f"torch {torch.__version__} with {shown.partition(chr(10))[0]} kernels"
     products = "oneDNN" if torch.backends.mkldnn.is_available() else "no oneDNN"  # type: ignore[no-untyped-call]

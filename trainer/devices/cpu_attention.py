@@ -10,7 +10,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils.flop_counter import register_flop_formula
 
 _LEVELS = 1 << 16
 """Dropout compares 16 random bits with a threshold: four values from each 64 bits of the generator."""
@@ -112,25 +111,6 @@ def _backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
 
 
 attend.register_autograd(_backward, setup_context=_keep_inputs)
-
-
-@register_flop_formula(torch.ops.bertdata.flat_attention, get_raw=True)
-def count_flops(query: Tensor, key: Tensor, value: Tensor, ends: Tensor, *_: Any, **__: Any) -> int:
-    """Two products of (rows, head size) with (head size, rows) or the like for each sequence and head."""
-    return 2 * _product_flops(query, ends)
-
-
-@register_flop_formula(torch.ops.bertdata.flat_attention_backward, get_raw=True)
-def count_backward_flops(
-    gradient: Tensor, query: Tensor, key: Tensor, value: Tensor, ends: Tensor, *_: Any, **__: Any
-) -> int:
-    """Five products, of which one computes the scores again."""
-    return 5 * _product_flops(query, ends)
-
-
-def _product_flops(query: Tensor, ends: Tensor) -> int:
-    _, heads, size = query.shape
-    return sum(2 * length**2 * size * heads for length in ends.diff().tolist())
 
 
 class Factors:

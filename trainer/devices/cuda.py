@@ -14,10 +14,11 @@ from torch.nn.attention import SDPBackend
 from bertdata.errors import SettingsError
 from trainer.config.settings import Config
 from trainer.data.batches import AnyBatch, Batch
-from trainer.devices.availability import Availability
+from trainer.devices.choice import Availability
 from trainer.devices.cuda_attention import KERNELS
 from trainer.devices.cuda_losses import cross_entropy
 from trainer.devices.device import Device, Result
+from trainer.devices.peaks import find_peak
 from trainer.model.attention import FlatAttention, padded_attention
 from trainer.model.bert import HeadedBert
 
@@ -146,6 +147,9 @@ class Cuda(Device):
 
     def peak_memory(self) -> int:
         return torch.cuda.max_memory_allocated(self.torch_device)
+
+    def find_peak(self, description: str) -> float | None:
+        return find_peak(description)
 
     def describe(self) -> str:
         about = torch.cuda.get_device_properties(self.torch_device)

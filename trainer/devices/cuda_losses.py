@@ -12,11 +12,11 @@ def cross_entropy(logits: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
     The logits themselves are kept for the backward pass, not their softmax in fp32, and their gradient is
     written in their type: a compiler makes one kernel of each pass.
     """
-    losses, best = _CrossEntropy.apply(logits, ids)  # type: ignore[no-untyped-call]
+    losses, best = _HalfCrossEntropy.apply(logits, ids)  # type: ignore[no-untyped-call]
     return losses, (best == ids).float()
 
 
-class _CrossEntropy(torch.autograd.Function):
+class _HalfCrossEntropy(torch.autograd.Function):
     """A logit's gradient is softmax, less 1 at the id, times the gradient of the row's loss."""
 
     @staticmethod

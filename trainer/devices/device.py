@@ -1,24 +1,20 @@
 """The interface of every device, with plain PyTorch as its implementation."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
 from torch.profiler import ProfilerActivity
 
 from bertdata.errors import SettingsError
-from trainer.config.optimisers import Preset
 from trainer.config.settings import Config
 from trainer.data.batches import AnyBatch, Batch
-from trainer.devices.loss_scale import LossScale
 from trainer.model.attention import FlatAttention, padded_attention
 from trainer.model.bert import Bert, HeadedBert, host_memory
 from trainer.model.task import RowLosses
-from trainer.optim.clipping import clip_
-from trainer.optim.optimiser import CHUNK
-from trainer.optim.presets import build_optimiser
+from trainer.registry import NAMES, find
 
 Result = TypeVar("Result")
 
@@ -44,8 +40,7 @@ class Device:
     updates_per_call: updates that the strategy makes in one call.
     updates_to_compile: updates until every graph has been seen.
     averages_in_backward: gradients can be averaged over the workers while the backward pass runs.
-    clips_in_step: the optimiser clips gradients itself, once an update.
-    own_step: the optimiser's ``step`` is called, with the rate as a number of the host.
+    own_step: the device ends an update in a way of its own, which the registry knows.
     fused_step: an update ends in PyTorch's fused kernels, else in plain operations.
     step_chunk: about as many weights change at a time at the end of an update, each with 4 more bytes.
     casts_once: copies of the weights in 16 bits are made once an update, not in each micro-batch.
@@ -53,6 +48,7 @@ class Device:
     compiles_always: the device compiles whatever it runs, without torch.compile.
     seeds_parts: each part of a model that is not compiled may seed its dropout within the forward pass.
     idle: configuration keys that have no effect on this device.
+    why_chosen: the reason for which "auto" is this device; "" where there is nothing to say.
     """
 
     name: str
@@ -66,10 +62,9 @@ class Device:
     updates_per_call = 1
     updates_to_compile = 1
     averages_in_backward = True
-    clips_in_step = False
     own_step = False
     fused_step = False
-    step_chunk = CHUNK
+    step_chunk = 2**22
     casts_once = False
     compile_mode: str | None = None
     compiles_always = False
@@ -81,6 +76,7 @@ class Device:
         self.config = config
         self.torch_device = torch.device(self.name)
         self.compiles = self.must_compile
+        self.why_chosen = ""
 
     @property
     def must_compile(self) -> bool:
@@ -99,9 +95,6 @@ class Device:
         """The context of the forward pass: matrix products in ``precision``, "fp32", "bf16" or "fp16"."""
         half = HALVES.get(precision)
         return torch.autocast(self.torch_device.type, half, enabled=half is not None)
-
-    def return_memory(self) -> None:
-        """Give freed memory back to the system at once, for models that fill a worker's share of it."""
 
     def place(self, model: HeadedBert) -> HeadedBert:
         """The model on the device; tied weights stay tied."""
@@ -139,36 +132,8 @@ class Device:
         with self.autocast(self.config.update.precision):
             return learner(batch)
 
-    def check_accumulation(self, accumulation: int) -> None:
-        """SettingsError where so few micro-batches of an update cannot be trained with."""
-
-    def check_training(self, workers: int) -> None:
-        """SettingsError for settings that this device cannot train with, on so many workers."""
-
-    def optimiser(self, preset: Preset, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
-        """The optimiser over groups that each hold params, weight_decay and trust."""
-        made = build_optimiser(preset, groups)
-        made.fuses, made.chunk = self.fused_step, self.step_chunk
-        return made
-
-    def clip_(self, gradients: Sequence[Tensor], max_norm: float | Tensor) -> Tensor:
-        """Clip the gradients in place to the global norm; returns their norm before.
-
-        max_norm: a 0-dim tensor where it follows a loss scale.
-        """
-        return clip_(gradients, max_norm)
-
-    def scaler(self, precision: str, *, initial: float, floor: float, ceiling: float) -> LossScale:
-        """The loss scale, which keeps small fp16 gradients from underflow; the bounds are for fp16."""
-        if precision != "fp16":
-            return LossScale()
-        return LossScale(initial, floor, ceiling, self.torch_device)
-
     def after_backward(self) -> None:
         """Called after each backward pass."""
-
-    def after_step(self) -> None:
-        """Called after each step of the optimiser."""
 
     def to_host(self, tensor: Tensor) -> Tensor:
         """The tensor in host memory, detached from autograd."""
@@ -199,3 +164,34 @@ class Device:
     def describe(self) -> str:
         """One line about the hardware and its use."""
         return self.name
+
+    def find_peak(self, description: str) -> float | None:
+        """Operations a second of the hardware, as ``describe`` names it; None for an unknown one."""
+        return None
+
+
+def find_device(config: Config, local_rank: int = 0) -> Device:
+    """The configured device; where a machine has several, the one of that number.
+
+    Its configuration names it, where the given one says "auto". SettingsError where it is not there.
+    """
+    reason = ""
+    if config.run.device not in NAMES["device"]:
+        from trainer.devices.choice import choose_device
+
+        name, reason = choose_device(config)
+        config = on_device(config, name)
+    try:
+        kind = find("device", config.run.device)
+    except (ImportError, AttributeError) as error:  # a vendor's packages are imported later
+        from trainer.devices.choice import too_old
+
+        raise too_old(config.run.device, error) from error
+    device: Device = kind(config, local_rank)
+    device.why_chosen = reason
+    return device
+
+
+def on_device(config: Config, name: str) -> Config:
+    """The configuration with the device of that name in the place of "auto"."""
+    return config if config.run.device in NAMES["device"] else config.changed(device=name)

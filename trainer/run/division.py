@@ -5,8 +5,7 @@ from dataclasses import replace
 from trainer.config.model import ModelConfig
 from trainer.registry import find
 from trainer.run.runtime import Runtime
-from trainer.strategies.division import whole
-from trainer.strategies.kinds import check_strategy
+from trainer.update.strategy import check_strategy, whole
 
 _BYTES_A_WEIGHT = 16  # weight, gradient and two moments in fp32
 _CERTAIN = 0.25  # share of the memory that weights may take where the whole model fits without a doubt

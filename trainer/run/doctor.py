@@ -11,9 +11,7 @@ from bertdata.io.process_pool import available_cores
 from bertdata.io.terminal import say, say_text
 from trainer.collectives.examine import examine_launchers, find_version
 from trainer.config.settings import Config
-from trainer.devices.availability import Availability
-from trainer.devices.choice import PROCESSOR, choose_device
-from trainer.devices.examine import DEVICES, examine_device
+from trainer.devices.choice import DEVICES, PROCESSOR, Availability, choose_device, examine_device
 
 EXTRAS = {"tensorboard": "tensorboard", "wandb": "wandb", "mlperf_logging": "mllog", "matplotlib": "pictures"}
 """The extra that installs each optional package."""

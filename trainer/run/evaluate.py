@@ -23,8 +23,7 @@ from trainer.run.division import divide
 from trainer.run.evaluation import Evaluation
 from trainer.run.evaluation_warnings import warnings_of_model
 from trainer.run.runtime import Runtime, begin, find_model_config, make_model
-from trainer.strategies.kinds import find_inference
-from trainer.strategies.strategy import Inference
+from trainer.update.inference import Inference, find_inference
 
 _PAUSE_SECONDS = 2.0
 

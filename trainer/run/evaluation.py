@@ -11,7 +11,8 @@ from trainer.errors import StopRequested
 from trainer.model.task import TaskEvaluation
 from trainer.report.log_records import EvaluationRecord
 from trainer.run.runtime import Runtime
-from trainer.strategies.strategy import Inference, Strategy
+from trainer.update.inference import Inference, find_inference
+from trainer.update.strategy import Strategy
 
 
 class Evaluation:
@@ -50,8 +51,8 @@ class Evaluation:
         sums = [torch.zeros(2 * len(names))]
         self._evaluation.begin()
         # A second check, below, raises StopRequested again, outside of the device's context.
-        inference = strategy if isinstance(strategy, Inference) else strategy.inference
-        with strategy.evaluating() as measure, suppress(StopRequested):
+        inference = find_inference(strategy.worker, strategy) if isinstance(strategy, Strategy) else strategy
+        with inference.evaluating() as measure, suppress(StopRequested):
             for batch in batches:
                 workers.stopping.check(exchanges=inference.exchanges)
                 found = measure(batch)

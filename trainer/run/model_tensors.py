@@ -13,7 +13,7 @@ from trainer.checkpoint.writer import CheckpointWriter
 from trainer.errors import CheckpointError
 from trainer.model.bert import HeadedBert
 from trainer.run.runtime import Runtime
-from trainer.strategies.strategy import Strategy
+from trainer.update.strategy import Strategy
 
 
 class ModelTensors(Protocol):

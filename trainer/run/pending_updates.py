@@ -17,7 +17,7 @@ from trainer.report.reporter import Reporter
 from trainer.run.data_wait import DataWait
 from trainer.run.runtime import Runtime
 from trainer.run.training import Training
-from trainer.strategies.strategy import named_totals
+from trainer.update.strategy import named_totals
 
 REMEDY = "continue from the last checkpoint with a smaller learning rate or another precision"
 _LEAST_SECONDS = 1e-6
@@ -138,7 +138,7 @@ class PendingUpdates:
     def _read(self) -> tuple[list[list[float]], float | None]:
         """The sums of each update, and the norm of the last one's gradients, copied to the host at once."""
         values = torch.stack([one.values for one in self._waiting])
-        norm = self._strategy.gradient_norm
+        norm = self._strategy.step.gradient_norm
         if norm is None:
             return self._runtime.device.to_host(values).tolist(), None
         both = torch.cat([values.flatten(), norm.reshape(1).to(values)])
@@ -149,11 +149,11 @@ class PendingUpdates:
     def _read_skipped(self) -> None:
         """Log how many updates were skipped since the last flush, if any."""
         try:
-            skipped = self._strategy.read_skipped()
+            skipped = self._strategy.step.read_skipped()
         except NotFiniteError as error:
             self._runtime.stop_all(error)
         if new := skipped - self._skipped:
-            scale = self._strategy.scale
+            scale = self._strategy.step.scale
             now = "" if scale.is_one else f"; the loss scale is now {float(scale.value):g}"
             found = f"{new} of the last {len(self._waiting)} updates skipped: a gradient was not finite{now}"
             self._runtime.log(f"update {self._reported + len(self._waiting)}: {found}")

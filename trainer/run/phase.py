@@ -16,7 +16,6 @@ from trainer.data.forms import Form
 from trainer.data.loader import Loader
 from trainer.data.sizes import examples_per_row
 from trainer.devices.device import Device
-from trainer.devices.peaks import find_peak
 from trainer.errors import StopRequested
 from trainer.report.pace import Cards
 from trainer.report.reporter import Reporter, make_reporter
@@ -85,7 +84,7 @@ def train_phase(runtime: Runtime, data: OpenedDataset, shape: ModelConfig | None
     kind, path = runtime.share(lambda: find_start_point(config, fresh))
     training.start(kind, path, examples)
     plan = UpdatePlan.of(runtime, training.state.step, per_row)
-    runtime.device.check_accumulation(plan.accumulation)
+    training.strategy.check_accumulation(plan.accumulation)
     calls = count_calls(plan.last - plan.start, runtime.device)
     evaluation = make_evaluation(runtime, data, shape)
     form = runtime.form(data, plan.batch_size, runtime.copies * plan.accumulation)
@@ -97,7 +96,9 @@ def train_phase(runtime: Runtime, data: OpenedDataset, shape: ModelConfig | None
         runtime.task.columns,
         rank=workers.rank,
         resume_step=plan.start if is_resumed else None,
-        hardware=Cards(devices=workers.size * runtime.device.replicas, peak=find_peak(described)),
+        hardware=Cards(
+            devices=workers.size * runtime.device.replicas, peak=runtime.device.find_peak(described)
+        ),
     )
     signals, profile = stop_signals(workers.stopping), profiled(runtime, calls)
     with closing(loader), report, signals, training, profile as count_update:

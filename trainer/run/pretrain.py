@@ -16,8 +16,7 @@ from trainer.config.section import check
 from trainer.config.settings import Config
 from trainer.data.opening import data_warnings, describe_phase, for_training
 from trainer.data.sizes import examples_per_row
-from trainer.devices.choice import on_device
-from trainer.devices.registry import find_device
+from trainer.devices.device import find_device, on_device
 from trainer.run.path_check import require_paths
 from trainer.run.phase import count_calls, train_phase
 from trainer.run.runtime import Runtime, begin

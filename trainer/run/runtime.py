@@ -18,17 +18,13 @@ from trainer.config.settings import Config
 from trainer.data.at_load import Packing
 from trainer.data.batches import Batch
 from trainer.data.forms import Form, make_evaluation_form, make_form
-from trainer.devices.choice import ChosenDevice, choose_device, on_device
-from trainer.devices.device import Device
-from trainer.devices.registry import find_device
+from trainer.devices.device import Device, find_device, on_device
 from trainer.errors import ReportedError
 from trainer.model.bert import HeadedBert
 from trainer.model.task import Task
 from trainer.model.tasks import find_task
 from trainer.registry import find
-from trainer.strategies.division import Division, whole
-from trainer.strategies.kinds import build_model
-from trainer.strategies.strategy import Worker
+from trainer.update.strategy import Division, Worker, build_model, whole
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -99,7 +95,7 @@ class Runtime:
             micro_batches=micro_batches,
             packing=self.packing,
             bins=self.config.data.bins,
-            few_widths=self.device.compiles or self.device.compiles_always or self.device.needs_rows,
+            few_widths=self.device.compiles or self.device.needs_rows,
         )
 
     def evaluation_form(self, data: OpenedDataset, batch_size: int) -> Form[Batch]:
@@ -158,11 +154,10 @@ def begin(config: Config) -> Runtime:
 
 def connect(config: Config) -> Runtime:
     """The runtime of this process, connected with the other workers; its configuration names the device."""
-    chosen = choose_device(config)
-    device = find_device(on_device(config, chosen.name), find_local_rank())
+    device = find_device(config, find_local_rank())
     rank, size = find_rank()
     if rank == 0 and config.run.device != device.name:
-        say_error(f"trainer: device auto: {_described(chosen, device)}")
+        say_error(f"trainer: device auto: {_described(device)}")
     config = device.config
     torch.use_deterministic_algorithms(config.run.deterministic)
     if rank == 0 and size > 1:
@@ -178,10 +173,10 @@ def connect(config: Config) -> Runtime:
     return runtime
 
 
-def _described(chosen: ChosenDevice, device: Device) -> str:
-    """The choice in words: why it is the processor, or the accelerator's own description."""
-    if chosen.reason:
-        return f"{chosen.name}, since {chosen.reason}"
+def _described(device: Device) -> str:
+    """The chosen device in words: why it is the processor, or the accelerator's own description."""
+    if device.why_chosen:
+        return f"{device.name}, since {device.why_chosen}"
     name, _, about = device.describe().partition(": ")
     return f"{name} ({about})"
 

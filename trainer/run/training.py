@@ -20,8 +20,7 @@ from trainer.registry import find
 from trainer.run.kept_tokenizer import keep_tokenizer
 from trainer.run.model_tensors import ModelTensors, WholeTensors
 from trainer.run.runtime import Runtime
-from trainer.strategies.kinds import find_strategy
-from trainer.strategies.strategy import Strategy
+from trainer.update.strategy import Strategy, find_strategy
 
 _LOST_SECONDS = 3.0  # for a save after a worker was lost: the launcher will soon end this one
 
@@ -67,7 +66,7 @@ class Training:
                 from trainer.checkpoint.resume_check import changed_settings
 
                 self.state = replace(saved, position=Position(*saved.position), config=self._config.as_json())
-                self.strategy.scale.load_state_dict(saved.loss_scale)
+                self.strategy.step.scale.load_state_dict(saved.loss_scale)
                 number = saved.number
                 for difference in changed_settings(saved, self._config, update_examples):
                     runtime.log(f"warning: {difference}")
@@ -123,8 +122,10 @@ class Training:
         if not self._tensors.are_finite():
             raise NotFiniteError(f"update {self.state.step}: a weight is not a number, so nothing is saved")
         if failure is None:
-            scale = strategy.scale.state_dict()
-            self._tensors.save(replace(self.state, applied=strategy.applied, loss_scale=scale), self._writer)
+            scale = strategy.step.scale.state_dict()
+            self._tensors.save(
+                replace(self.state, applied=strategy.step.applied, loss_scale=scale), self._writer
+            )
         self._share_failure(failure)
 
     def finish_save(self, *, together: bool) -> None:

@@ -20,7 +20,7 @@ from trainer.collectives.heartbeat import Heartbeat
 from trainer.collectives.launchers import find_local_rank
 from trainer.collectives.registry import find_collective
 from trainer.config.settings import Config
-from trainer.devices.registry import find_device
+from trainer.devices.device import find_device
 from trainer.errors import WorkerLost
 
 WORKER = ROOT / "tests" / "support" / "collective_worker.py"

@@ -11,10 +11,8 @@ from tests.support.launching import ROOT
 from tests.support.training_runs import MODEL, Trainer, errors, words
 from trainer.config.settings import Config
 from trainer.devices import choice
-from trainer.devices.availability import Availability
-from trainer.devices.choice import ACCELERATORS, choose_device
-from trainer.devices.examine import DEVICES
-from trainer.devices.registry import find_device
+from trainer.devices.choice import ACCELERATORS, DEVICES, Availability, choose_device
+from trainer.devices.device import find_device
 from trainer.extensions.splitting.show.command import run as split
 
 
@@ -131,12 +129,11 @@ def test_the_device_of_a_later_phase_is_that_of_the_first(trainer, training_set,
         calls.append(config.run.device)
         return original(config)
 
-    monkeypatch.setattr("trainer.run.runtime.choose_device", counted)
-    monkeypatch.setattr("trainer.devices.registry.choose_device", counted)
+    monkeypatch.setattr(choice, "choose_device", counted)
     data = (f"--train-data-phase1={training_set}", f"--train-data-phase2={training_set}")
     outcome = trainer(*words(None, tmp_path / "run", *data, "--steps", 1, 1, "--warmup=0"))
     assert outcome.status == 0, outcome.err
-    assert calls == ["auto", "cpu", "cpu"]
+    assert calls == ["auto"]
     assert not errors(outcome)
 
 

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
+from trainer.devices import counting  # noqa: F401 - the formulas of the counted operations
 from trainer.devices.cpu_attention import attend, cpu_attention
 from trainer.model.attention import padded_attention
 

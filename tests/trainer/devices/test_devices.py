@@ -1,4 +1,4 @@
-"""The devices of this machine, and the loss scale's bounds."""
+"""The devices of this machine."""
 
 import dataclasses
 
@@ -10,22 +10,16 @@ from trainer import registry
 from trainer.collectives.launchers import find_local_rank
 from trainer.config.settings import Config
 from trainer.data.batches import RowBatch
-from trainer.devices import loss_scale
-from trainer.devices.examine import DEVICES, examine_device
-from trainer.devices.loss_scale import LossScale
-from trainer.devices.registry import find_device
+from trainer.devices.choice import DEVICES, examine_device
+from trainer.devices.device import find_device
 from trainer.registry import find
 
-FINE, OVERFLOW = torch.tensor(False), torch.tensor(True)
-BOUNDS = {"initial": 2.0**16, "floor": 1.0, "ceiling": 2.0**24}
 PROTOCOL = [
     "seed",
     "autocast",
     "place",
     "move",
-    "scaler",
     "after_backward",
-    "after_step",
     "to_host",
     "release",
     "describe",
@@ -120,77 +114,6 @@ def test_each_tensor_of_a_batch_is_moved_and_none_is_changed():
 def test_a_tensor_on_the_host_has_no_history():
     weight = torch.nn.Parameter(torch.ones(1))
     assert not find_device(Config.of()).to_host(weight * 2).requires_grad
-
-
-def test_the_scaled_loss_has_scaled_gradients():
-    scale = LossScale(initial=1024.0, ceiling=4096.0)
-    weight = torch.nn.Parameter(torch.tensor([3.0]))
-    scale.scale((weight * weight).sum()).backward()
-    assert weight.grad.item() == 6 * 1024
-    assert float(scale.times(0.5)) == 512
-
-
-def test_the_scale_grows_after_good_updates_up_to_its_ceiling(monkeypatch):
-    monkeypatch.setattr(loss_scale, "_GROWTH_INTERVAL", 2)
-    scale = LossScale(initial=2.0, floor=1.0, ceiling=8.0)
-    seen = []
-    for _ in range(8):
-        assert not scale.update(FINE)
-        seen.append(float(scale.value))
-    assert seen == [2, 4, 4, 8, 8, 8, 8, 8]
-
-
-def test_an_overflow_restarts_the_count_of_good_updates(monkeypatch):
-    monkeypatch.setattr(loss_scale, "_GROWTH_INTERVAL", 2)
-    scale = LossScale(initial=4.0, floor=1.0, ceiling=8.0)
-    seen = []
-    for overflow in (FINE, OVERFLOW, FINE, FINE):
-        scale.update(overflow)
-        seen.append(scale.state_dict())
-    assert seen == [
-        {"value": 4.0, "good": 1},
-        {"value": 2.0, "good": 0},
-        {"value": 2.0, "good": 1},
-        {"value": 4.0, "good": 0},
-    ]
-
-
-def test_an_overflow_at_the_floor_means_that_the_training_has_diverged():
-    scale = LossScale(initial=4.0, floor=1.0, ceiling=8.0)
-    assert not scale.update(OVERFLOW)
-    assert not scale.update(OVERFLOW)
-    assert scale.value == 1
-    assert scale.update(OVERFLOW)
-    assert scale.value == 1
-
-
-def test_the_scale_grows_after_2000_good_updates():
-    scale = LossScale(initial=2.0, floor=1.0, ceiling=8.0)
-    scale.load_state_dict({"value": 2.0, "good": 1998})
-    scale.update(FINE)
-    assert scale.state_dict() == {"value": 2.0, "good": 1999}
-    scale.update(FINE)
-    assert scale.state_dict() == {"value": 4.0, "good": 0}
-
-
-def test_fp16_starts_with_a_large_scale_and_goes_on_where_a_checkpoint_left_it():
-    scale = find_device(Config.of()).scaler("fp16", **BOUNDS)
-    assert scale.value == 65536
-    assert not scale.update(OVERFLOW)
-    again = find_device(Config.of()).scaler("fp16", **BOUNDS)
-    again.load_state_dict(scale.state_dict())
-    assert again.state_dict() == {"value": 32768.0, "good": 0}
-    again.load_state_dict({"value": 1e30, "good": 5})
-    assert again.value == 2**24
-
-
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
-def test_other_precisions_do_not_scale_the_loss(precision):
-    scale = find_device(Config.of()).scaler(precision, **BOUNDS)
-    loss = torch.tensor(3.0)
-    assert scale.scale(loss) is loss
-    assert scale.times(0.1) == 0.1
-    assert scale.state_dict() == {"value": 1.0, "good": 0}
 
 
 def test_what_was_compiled_is_forgotten_when_a_phase_ends(monkeypatch):

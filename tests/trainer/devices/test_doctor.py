@@ -16,9 +16,7 @@ from tests.support.launching import ROOT
 from tests.support.training_runs import Trainer, refuse
 from trainer.collectives import examine as launchers
 from trainer.collectives.examine import examine_launchers
-from trainer.devices.availability import Availability
-from trainer.devices.choice import ChosenDevice
-from trainer.devices.examine import DEVICES, examine_device
+from trainer.devices.choice import DEVICES, Availability, ChosenDevice, examine_device
 from trainer.registry import find_module
 from trainer.run import doctor
 

@@ -20,15 +20,14 @@ from trainer.config.settings import Config
 from trainer.data.batches import RowBatch
 from trainer.data.loader import Loader
 from trainer.data.rows import RowForm
-from trainer.devices.registry import find_device
+from trainer.devices.device import find_device
 from trainer.model.bert import BertForPreTraining
 from trainer.model.pretraining import Pretraining
 from trainer.report.log_records import EvaluationRecord
 from trainer.run import evaluate
 from trainer.run.evaluation import Evaluation
 from trainer.run.runtime import Runtime, make_model
-from trainer.strategies.division import Division
-from trainer.strategies.kinds import find_inference
+from trainer.update.strategy import Division, find_inference
 
 SHAPE = ModelConfig(
     vocab_size=2000, hidden_size=32, num_hidden_layers=1, num_attention_heads=2, intermediate_size=64
@@ -123,7 +122,7 @@ def measured(dataset: Path, **settings: object) -> tuple[EvaluationRecord, BertF
         config=config,
         device=device,
         workers=Single(device),
-        division=Division(rank=0, copies=1),
+        division=Division(copy=0, copies=1),
         task=Pretraining(),
     )
     model = make_model(runtime, SHAPE)

@@ -35,14 +35,14 @@ from trainer.data.loader import Loader, Update
 from trainer.data.order import Position
 from trainer.data.rows import RowForm
 from trainer.devices.cpu import Cpu
-from trainer.devices.loss_scale import LossScale
-from trainer.devices.registry import find_device
+from trainer.devices.device import find_device
 from trainer.model.bert import BertForPreTraining
 from trainer.model.pretraining import Pretraining, pretraining_loss
 from trainer.run.pretrain import count_updates
 from trainer.run.runtime import Runtime, make_model
 from trainer.run.training import Training
-from trainer.strategies.division import Division
+from trainer.update.adaptive_scale import AdaptiveScale
+from trainer.update.strategy import Division
 
 LAUNCHERS = ("torchrun", HOROVODRUN)
 GENERATED = ("--generated-data", "--vocab-size=100", "--max-seq-length=16", "--max-predictions-per-seq=2")
@@ -320,7 +320,7 @@ def make_training(workers: Single, **settings: object) -> Training:
         config=config,
         device=find_device(config),
         workers=workers,
-        division=Division(rank=workers.rank, copies=workers.size),
+        division=Division(copy=workers.rank, copies=workers.size),
         task=Pretraining(),
     )
     fresh = State(
@@ -455,24 +455,24 @@ def test_weights_are_averaged_before_each_step_where_that_is_forced(training_set
 def test_an_overflow_leaves_the_update_out_and_halves_the_scale(training_set):
     training = make_training(Single(find_device(Config.of())), optimiser="lamb-nvidia", precision="fp16")
     before = {name: weight.clone() for name, weight in training._model.state_dict().items()}
-    training.strategy.scale.scale = lambda loss: loss * float("inf")
+    training.strategy.step.scale.scale = lambda loss: loss * float("inf")
     after = trained_weights(training, batches(training_set, 1))
     assert all(torch.equal(after[name], before[name]) for name in before)
-    assert (training.state.step, training.strategy.applied) == (1, 0)
-    assert training.strategy.scale.value == 32768
-    assert training.strategy.read_skipped() == 1
+    assert (training.state.step, training.strategy.step.applied) == (1, 0)
+    assert training.strategy.step.scale.value == 32768
+    assert training.strategy.step.read_skipped() == 1
 
 
 def overflow_in(monkeypatch, *updates: int) -> None:
     """Infinite gradients in the updates of those numbers, or in all; the losses stay finite."""
-    scale_it, calls = LossScale.scale, []
+    scale_it, calls = AdaptiveScale.scale, []
 
-    def scale(self: LossScale, loss: torch.Tensor) -> torch.Tensor:
+    def scale(self: AdaptiveScale, loss: torch.Tensor) -> torch.Tensor:
         calls.append(loss)
         bad = not updates or len(calls) in updates
         return scale_it(self, loss) * (float("inf") if bad else 1)
 
-    monkeypatch.setattr(LossScale, "scale", scale)
+    monkeypatch.setattr(AdaptiveScale, "scale", scale)
 
 
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])

@@ -9,7 +9,7 @@ import torch
 from tests.support.training_runs import start_workers, words
 from trainer.data import prefetcher
 from trainer.devices.cpu import Cpu
-from trainer.strategies.step import FunctionStep
+from trainer.update.step import FunctionStep
 
 NO_DROPOUT = ("--hidden-dropout-prob=0", "--attention-probs-dropout-prob=0")
 

@@ -28,7 +28,7 @@ from trainer.run.phase import train_phase
 from trainer.run.pretrain import lock_outputs
 from trainer.run.runtime import Runtime, begin, make_model
 from trainer.run.tokenizer import find_tokenizer
-from trainer.strategies.kinds import find_inference
+from trainer.update.inference import find_inference
 
 _PREDICTED = "predict"
 """The folder of output_dir for predictions of a file without answers."""

@@ -3,15 +3,16 @@
 from dataclasses import replace
 
 from bertdata.errors import SettingsError
-from trainer.collectives.collective import Collective
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
+from trainer.extensions.splitting.freed_memory import return_memory
 from trainer.extensions.splitting.plan.fit import can_split, check_fits, check_sharding, check_split
 from trainer.extensions.splitting.plan.plan import Plan, parse_plan
 from trainer.extensions.splitting.plan.plan_file import read_plan
 from trainer.extensions.splitting.planning import plan_run
+from trainer.extensions.splitting.split_strategy import by_plan
 from trainer.run.runtime import Runtime
-from trainer.strategies.division import Division, whole
+from trainer.update.strategy import whole
 
 
 def divide(runtime: Runtime, shape: ModelConfig, sequence_length: int) -> Runtime:
@@ -23,6 +24,7 @@ def divide(runtime: Runtime, shape: ModelConfig, sequence_length: int) -> Runtim
     plan = find_plan(runtime, shape, sequence_length)
     if plan is None:
         return replace(runtime, division=whole(workers))
+    return_memory(device)
     if plan.strategy != "replicated":
         check_split(plan.strategy, device, workers)
         device.compiles = False
@@ -31,11 +33,6 @@ def divide(runtime: Runtime, shape: ModelConfig, sequence_length: int) -> Runtim
     return replace(
         runtime, config=_with_update_of(plan, config, workers.size), division=by_plan(workers, plan)
     )
-
-
-def by_plan(workers: Collective, plan: Plan) -> Division:
-    """The division of a plan for so many workers."""
-    return Division(rank=workers.rank, copies=plan.copies, stages=len(plan.stages), plan=plan)
 
 
 def find_plan(runtime: Runtime, shape: ModelConfig, sequence_length: int) -> Plan | None:

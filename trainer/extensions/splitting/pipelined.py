@@ -8,11 +8,10 @@ import torch
 from torch import Tensor
 
 from trainer.collectives.collective import Collective, force_weight_sync
-from trainer.config.optimisers import Preset, find_preset
+from trainer.config.optimisers import Preset
 from trainer.data.batches import Batch
 from trainer.devices.device import Device
 from trainer.extensions.splitting.pieces import keep_layers
-from trainer.extensions.splitting.plan.plan import Plan
 from trainer.extensions.splitting.same_length import with_same_length
 from trainer.extensions.splitting.sharding import (
     Held,
@@ -22,20 +21,23 @@ from trainer.extensions.splitting.sharding import (
     gather_no_more,
     shard_,
 )
-from trainer.extensions.splitting.split_strategy import Part, SplitInference, SplitStrategy
-from trainer.extensions.splitting.stage import Pipeline, Stage
+from trainer.extensions.splitting.split_strategy import (
+    PlannedDivision,
+    SplitInference,
+    SplitStrategy,
+    WeightPart,
+    moments_of,
+    planned_stage,
+)
+from trainer.extensions.splitting.stage import Pipeline, WorkerStage
 from trainer.extensions.splitting.stage_groups import StageGroups
 from trainer.extensions.splitting.stage_norms import StageNorms
 from trainer.model.bert import HeadedBert
-from trainer.optim.norms import LOCAL_NORMS
-from trainer.optim.optimiser import Optimiser
-from trainer.optim.presets import group_parameters
-from trainer.strategies.division import Division
-from trainer.strategies.kinds import StrategyKind
-from trainer.strategies.optimiser import make_scale, optimiser_settings
-from trainer.strategies.replicated import sum_type
-from trainer.strategies.step import make_step
-from trainer.strategies.strategy import Measured, UpdateNumber, Worker
+from trainer.update.averaging import sum_type
+from trainer.update.inference import Measured
+from trainer.update.optimiser import LOCAL_NORMS, configured_preset, group_parameters
+from trainer.update.step import make_step
+from trainer.update.strategy import Division, StrategyKind, UpdateNumber, Worker
 
 TIED = "bert.embeddings.word_embeddings.weight"
 """The weight that the first and the last stage both have, where the heads use it."""
@@ -46,9 +48,8 @@ def build_stage(model: HeadedBert, device: Device, workers: Collective, division
 
     The weights are drawn one after the other and have the bits that they have in one process.
     """
-    assert division.plan is not None
-    assert isinstance(division.plan, Plan)
-    stage, whole = division.plan.stages[division.stage], deepcopy(model)
+    assert isinstance(division, PlannedDivision)
+    stage, whole = division.stage_plan, deepcopy(model)
     keep_layers(model, stage.layers)
     if any(one.sharded for one in division.plan.stages):
         with workers.naming_lost_workers():
@@ -67,18 +68,18 @@ def build_stage(model: HeadedBert, device: Device, workers: Collective, division
     return device.place(model)
 
 
-def weight_parts(model: HeadedBert, division: Division) -> list[Part]:
+def weight_parts(model: HeadedBert, division: Division) -> list[WeightPart]:
     """The stage's weights; its copies take turns in writing them, or each has rows of its own."""
-    if division.is_sharded:
+    if planned_stage(division).sharded:
         return [_written_once(part, model, division) for part in Held(model).weight_parts()]
-    parts = list[Part]()
+    parts = list[WeightPart]()
     for number, (name, weight) in enumerate(model.named_parameters()):
         writes = number % division.copies == division.copy and not _is_second(name, model, division)
-        parts.append(Part(name, tuple(weight.shape), 0, weight.detach(), writes))
+        parts.append(WeightPart(name, tuple(weight.shape), 0, weight.detach(), writes))
     return parts
 
 
-def _written_once(part: Part, model: HeadedBert, division: Division) -> Part:
+def _written_once(part: WeightPart, model: HeadedBert, division: Division) -> WeightPart:
     """The part of a shard, which the last stage does not write where the first one does."""
     return part._replace(writes=not _is_second(part.name.rpartition("/")[2], model, division))
 
@@ -93,11 +94,11 @@ class PipelinedInference(SplitInference):
 
     exchanges = True
 
-    def __init__(self, worker: Worker, groups: StageGroups | None = None) -> None:
-        """groups: those of the training, or None for new ones."""
+    def __init__(self, worker: Worker, strategy: "Pipelined | None" = None) -> None:
+        """strategy: that of the training, whose groups are used; None: there is none."""
         self._worker = worker
-        self._groups = groups or StageGroups(worker)
-        self._stage = Stage(worker)
+        self._groups = strategy.groups if strategy else StageGroups(worker)
+        self._stage = WorkerStage(worker)
 
     @contextmanager
     def evaluating(self) -> Iterator[Callable[[Batch], Measured]]:
@@ -121,7 +122,7 @@ class PipelinedInference(SplitInference):
             pipeline.send(tensor.contiguous(), place + 1)
         return Measured(torch.zeros(2 * len(worker.task.metrics)), None)
 
-    def weight_parts(self) -> Sequence[Part]:
+    def weight_parts(self) -> Sequence[WeightPart]:
         """The weights that this worker holds."""
         return weight_parts(self._worker.model, self._worker.division)
 
@@ -137,38 +138,30 @@ class Pipelined(SplitStrategy):
     """
 
     def __init__(self, worker: Worker) -> None:
-        config, device = worker.config, worker.device
-        self._worker = worker
-        self._groups = StageGroups(worker)
-        self.inference = PipelinedInference(worker, self._groups)
-        self.scale = make_scale(config, device)
-        self._pipeline = Pipeline(worker, self._groups.pipeline, self.scale)
-        preset = find_preset(config.update.optimiser, **optimiser_settings(config))
-        self._held = Held(worker.model) if worker.division.is_sharded else None
+        self.worker = worker
+        self.groups = StageGroups(worker)
+        self._held = Held(worker.model) if planned_stage(worker.division).sharded else None
         own = self._held or worker.model
         self._own = dict(own.named_parameters())
-        made = device.optimiser(preset, group_parameters(preset, self._own.items()))
-        assert isinstance(made, Optimiser)
-        self.optimiser = made
-        self.optimiser.norms = find_norms(worker, preset, self._groups, self._held)
+        self.step = make_step(worker.config, worker.device, self._own.items())
+        self.optimiser.norms = find_norms(worker, configured_preset(worker.config), self.groups, self._held)
         self.optimiser.sizes = self._held.sizes() if self._held else {}
-        self._step = make_step(config, device, self.optimiser, self.scale)
+        self._pipeline = Pipeline(worker, self.groups.pipeline, self.step.scale)
         self._weights = [weight for weight in self._own.values() if weight.requires_grad]
-        self._sum_type = sum_type(config)
+        self._sum_type = sum_type(worker.config)
 
     def update(
         self, updates: Sequence[Sequence[Batch]], learning_rate: float, first: UpdateNumber
     ) -> list[Tensor]:
         (batches,) = updates
-        worker = self._worker
+        worker = self.worker
         with worker.workers.naming_lost_workers():
             values = self._pipeline.run(with_same_length(batches, worker.device.prepare), first)
             worker.device.after_backward()
             gradients = self._average()
             if not self._held:
-                force_weight_sync(self._groups.copies, self._weights, worker.config.update.force_weight_sync)
-            self._step.take(gradients, learning_rate, first.step + 1)
-        worker.device.after_step()
+                force_weight_sync(self.groups.copies, self._weights, worker.config.update.force_weight_sync)
+            self.step.take(gradients, learning_rate, first.step + 1)
         if self._held:
             self._held.drop_gradients()
         self.optimiser.zero_grad()
@@ -184,34 +177,32 @@ class Pipelined(SplitStrategy):
             gradients = self._held.take_gradients()
         else:
             gradients = [weight.grad for weight in self._weights if weight.grad is not None]
-            self._groups.copies.average(gradients, self._sum_type)
-        if self._groups.tied.size:
+            self.groups.copies.average(gradients, self._sum_type)
+        if self.groups.tied.size:
             tied = self._own[TIED].grad
             assert tied is not None
-            self._groups.tied.sum(tied)
+            self.groups.tied.sum(tied)
         return gradients
 
     def compile(self, updates: Sequence[Sequence[Batch]], first: UpdateNumber) -> None:
         raise AssertionError("a pipelined model is not compiled")
 
-    def weight_parts(self) -> Sequence[Part]:
-        return weight_parts(self._worker.model, self._worker.division)
+    def weight_parts(self) -> Sequence[WeightPart]:
+        return weight_parts(self.worker.model, self.worker.division)
 
-    def moment_parts(self) -> Sequence[Part]:
+    def moment_parts(self) -> Sequence[WeightPart]:
         if self._held:
-            model, division = self._worker.model, self._worker.division
+            model, division = self.worker.model, self.worker.division
             return [_written_once(part, model, division) for part in self._held.moment_parts(self.optimiser)]
         parts = {part.name: part for part in self.weight_parts()}
-        names: dict[Tensor, str] = {weight: name for name, weight in self._worker.model.named_parameters()}
+        names: dict[Tensor, str] = {weight: name for name, weight in self.worker.model.named_parameters()}
         return [
             parts[names[weight]]._replace(name=f"{kind}/{names[weight]}", rows=moment)
-            for weight, kind, moment in self.optimiser.moments()
+            for weight, kind, moment in moments_of(self.optimiser)
         ]
 
-    def set_applied(self, applied: int) -> None:
-        self._step.applied = applied
-        for group in self.optimiser.param_groups:
-            group["step"] = applied
+    def release(self) -> None:
+        self.groups.close()
 
 
 def find_norms(worker: Worker, preset: Preset, groups: StageGroups, held: Held | None) -> StageNorms:
@@ -234,4 +225,4 @@ def _names_by_group(preset: Preset, model: HeadedBert) -> list[str]:
     ]
 
 
-PIPELINED = StrategyKind(Pipelined, PipelinedInference, build_stage)
+PIPELINED = StrategyKind(Pipelined, build_stage, PipelinedInference)

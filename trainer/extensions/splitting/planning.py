@@ -19,7 +19,7 @@ from trainer.extensions.splitting.plan.request import PlanRequest
 from trainer.extensions.splitting.show.table import plan_lines
 from trainer.run.division import device_memory
 from trainer.run.runtime import Runtime
-from trainer.strategies.replicated import sum_type
+from trainer.update.averaging import sum_type
 
 _USUAL = "a100"  # rates of a GPU that is not in SHEETS
 _PROCESSOR = DeviceRate(flops=5e10, bytes=1e10, name="a core of a processor")

@@ -7,7 +7,6 @@ import torch
 from torch import Tensor
 
 from trainer.collectives.collective import Collective
-from trainer.config.optimisers import find_preset
 from trainer.data.batches import Batch
 from trainer.devices.device import Device
 from trainer.extensions.splitting.sharding import (
@@ -18,35 +17,28 @@ from trainer.extensions.splitting.sharding import (
     gather_no_more,
     shard_,
 )
-from trainer.extensions.splitting.split_strategy import Part, SplitInference, SplitStrategy
-from trainer.model.bert import HeadedBert
-from trainer.optim.optimiser import Optimiser
-from trainer.optim.presets import group_parameters
-from trainer.strategies.division import Division
-from trainer.strategies.dropout import seed_micro_batch
-from trainer.strategies.kinds import StrategyKind
-from trainer.strategies.optimiser import make_scale, optimiser_settings
-from trainer.strategies.reduction import loss_divisor
-from trainer.strategies.replicated import sum_type
-from trainer.strategies.step import make_step
-from trainer.strategies.strategy import (
-    Learner,
-    Measured,
-    UpdateNumber,
-    Worker,
-    loss_and_sums,
+from trainer.extensions.splitting.split_strategy import (
+    SplitInference,
+    SplitStrategy,
+    WeightPart,
+    planned_stage,
 )
+from trainer.model.bert import HeadedBert
+from trainer.update.averaging import sum_type
+from trainer.update.inference import Measured
+from trainer.update.micro_batch import loss_divisor, seed_micro_batch
+from trainer.update.step import make_step
+from trainer.update.strategy import Division, Learner, StrategyKind, UpdateNumber, Worker, loss_and_sums
 
 
 def build_sharded(model: HeadedBert, device: Device, workers: Collective, division: Division) -> HeadedBert:
     """This worker's rows of each weight on the device, with first weights, of a model on the meta device."""
-    assert division.plan is not None
     with workers.naming_lost_workers():
         mesh, precision = copies_mesh(device, division), device.config.update.precision
         shard_(model, mesh, precision, sum_type(device.config))
     model.to_empty(device=device.torch_device)
     fill_shards(model, model.first_weights())
-    model.bert.recomputes = division.plan.stages[division.stage].recomputes
+    model.bert.recomputes = planned_stage(division).recomputes
     return device.place(model)
 
 
@@ -67,7 +59,7 @@ class ShardedInference(SplitInference):
             yield together
         gather_no_more(self._worker.model)
 
-    def weight_parts(self) -> Sequence[Part]:
+    def weight_parts(self) -> Sequence[WeightPart]:
         """The weights that this worker holds."""
         return Held(self._worker.model).weight_parts()
 
@@ -80,21 +72,14 @@ class Sharded(SplitStrategy):
     """
 
     def __init__(self, worker: Worker) -> None:
-        config, device = worker.config, worker.device
-        self._worker = worker
-        self._device = device
+        self.worker = worker
+        self.learner = Learner(worker)
+        self._device = worker.device
         self._workers = worker.workers
-        self._learner = Learner(worker)
-        self.inference = ShardedInference(worker, self._learner)
-        self.scale = make_scale(config, device)
         self._held = Held(worker.model)
-        preset = find_preset(config.update.optimiser, **optimiser_settings(config))
-        made = device.optimiser(preset, group_parameters(preset, self._held.named_parameters()))
-        assert isinstance(made, Optimiser)
-        self.optimiser = made
+        self.step = make_step(worker.config, worker.device, self._held.named_parameters())
         self.optimiser.norms = ShardNorms(self._held.group)
         self.optimiser.sizes = self._held.sizes()
-        self._step = make_step(config, device, self.optimiser, self.scale)
 
     def update(
         self, updates: Sequence[Sequence[Batch]], learning_rate: float, first: UpdateNumber
@@ -103,10 +88,9 @@ class Sharded(SplitStrategy):
         try:
             with self._workers.naming_lost_workers():
                 values = self._accumulate(batches, first)
-                self._step.take(self._held.take_gradients(), learning_rate, first.step + 1)
+                self.step.take(self._held.take_gradients(), learning_rate, first.step + 1)
         finally:
             self._held.drop_gradients()
-        self._device.after_step()
         return [values]
 
     def _accumulate(self, batches: Sequence[Batch], at: UpdateNumber) -> Tensor:
@@ -115,12 +99,12 @@ class Sharded(SplitStrategy):
         With reduction_type sum their sum.
         """
         values = list[Tensor]()
-        divisor = loss_divisor(self._worker.config, len(batches), self._workers.size)
+        divisor = loss_divisor(self.worker.config, len(batches), self._workers.size)
         for number, batch in enumerate(batches):
             self._workers.stopping.check(exchanges=True)
-            seed_micro_batch(self._worker, at, number)
-            outcome = self._device.forward(self._learner, batch)
-            self.scale.scale(outcome.loss / divisor).backward()  # type: ignore[no-untyped-call]
+            seed_micro_batch(self.worker, at, number)
+            outcome = self._device.forward(self.learner, batch)
+            self.step.scale.scale(outcome.loss / divisor).backward()  # type: ignore[no-untyped-call]
             self._device.after_backward()
             values.append(loss_and_sums(outcome))
         return torch.stack(values).sum(0)
@@ -128,16 +112,11 @@ class Sharded(SplitStrategy):
     def compile(self, updates: Sequence[Sequence[Batch]], first: UpdateNumber) -> None:
         raise AssertionError("a sharded model is not compiled")
 
-    def weight_parts(self) -> Sequence[Part]:
+    def weight_parts(self) -> Sequence[WeightPart]:
         return self._held.weight_parts()
 
-    def moment_parts(self) -> Sequence[Part]:
+    def moment_parts(self) -> Sequence[WeightPart]:
         return self._held.moment_parts(self.optimiser)
 
-    def set_applied(self, applied: int) -> None:
-        self._step.applied = applied
-        for group in self.optimiser.param_groups:
-            group["step"] = applied
 
-
-SHARDED = StrategyKind(Sharded, ShardedInference, build_sharded)
+SHARDED = StrategyKind(Sharded, build_sharded, ShardedInference)

@@ -14,11 +14,11 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from trainer.devices.device import Device
-from trainer.extensions.splitting.split_strategy import Part
+from trainer.extensions.splitting.split_strategy import WeightPart, moments_of
 from trainer.model.bert import HeadedBert
 from trainer.model.layers import Absent, Norm
-from trainer.optim.optimiser import Optimiser
-from trainer.strategies.division import Division
+from trainer.update.optimiser import Norms, Optimiser
+from trainer.update.strategy import Division
 
 Mesh = Any
 """torch.distributed.DeviceMesh of one dimension; imported only where it is used."""
@@ -97,7 +97,7 @@ def gather_no_more(model: nn.Module) -> None:
             module.reshard()  # type: ignore[operator]
 
 
-class Shard(NamedTuple):
+class WeightShard(NamedTuple):
     """A weight of which this process holds rows from number ``start`` on; weight: PyTorch's DTensor."""
 
     name: str
@@ -116,9 +116,9 @@ class Shard(NamedTuple):
         return ceil(int(self.weight.numel()) / int(self.weight.device_mesh.size()))
 
 
-def find_shards(model: nn.Module) -> list[Shard]:
+def find_shards(model: nn.Module) -> list[WeightShard]:
     """The shards of a model's weights, in its order; while nothing is gathered."""
-    return [Shard(name, weight, _first_row(weight)) for name, weight in model.named_parameters()]
+    return [WeightShard(name, weight, _first_row(weight)) for name, weight in model.named_parameters()]
 
 
 def _first_row(weight: Any) -> int:
@@ -160,23 +160,25 @@ class Held:
         for shard, parameter in zip(self.shards, self.parameters, strict=True):
             shard.weight.grad = parameter.grad = None
 
-    def weight_parts(self) -> list[Part]:
+    def weight_parts(self) -> list[WeightPart]:
         """The own rows of each weight."""
         return [self._part(shard, shard.name, shard.rows) for shard in self.shards]
 
-    def moment_parts(self, optimiser: Optimiser) -> list[Part]:
+    def moment_parts(self, optimiser: Optimiser) -> list[WeightPart]:
         """The own rows of each moment; zeros before the first update."""
-        shards = dict[Tensor, Shard](zip(self.parameters, self.shards, strict=True))
+        shards = dict[Tensor, WeightShard](zip(self.parameters, self.shards, strict=True))
         return [
             self._part(shards[parameter], f"{kind}/{shards[parameter].name}", moment)
-            for parameter, kind, moment in optimiser.moments()
+            for parameter, kind, moment in moments_of(optimiser)
         ]
 
-    def _part(self, shard: Shard, name: str, rows: Tensor) -> Part:
-        return Part(name=name, shape=tuple(shard.weight.shape), start=shard.start, rows=rows, writes=True)
+    def _part(self, shard: WeightShard, name: str, rows: Tensor) -> WeightPart:
+        return WeightPart(
+            name=name, shape=tuple(shard.weight.shape), start=shard.start, rows=rows, writes=True
+        )
 
 
-class ShardNorms:
+class ShardNorms(Norms):
     """Norms of weights and gradients whose rows are divided among the processes of a group."""
 
     def __init__(self, group: dist.ProcessGroup) -> None:

@@ -43,7 +43,7 @@ from trainer.checkpoint.stored import Checkpoint, Stored
 from trainer.checkpoint.writer import CheckpointWriter
 from trainer.config.model import ModelConfig
 from trainer.errors import CheckpointError
-from trainer.extensions.splitting.split_strategy import Part, SplitInference, SplitStrategy
+from trainer.extensions.splitting.split_strategy import SplitInference, SplitStrategy, WeightPart
 from trainer.run.runtime import Runtime
 
 Shapes = Mapping[str, tuple[int, ...]]
@@ -134,7 +134,7 @@ class SplitTensors:
         write_state(folder, replace(state, files=md5s))
         stack.close()
 
-    def _share_out(self, name: str, parts: Sequence[Part]) -> dict[str, Shapes]:
+    def _share_out(self, name: str, parts: Sequence[WeightPart]) -> dict[str, Shapes]:
         """The files of the weights or moments, with the shapes of their tensors: as many as workers.
 
         The tensors of a stage are dealt to files of near equal size, one for each of its copies.
@@ -153,7 +153,10 @@ class SplitTensors:
         return files
 
     def _write(
-        self, folder: Path, files: Mapping[str, Mapping[str, Shapes]], parts: Mapping[str, Sequence[Part]]
+        self,
+        folder: Path,
+        files: Mapping[str, Mapping[str, Shapes]],
+        parts: Mapping[str, Sequence[WeightPart]],
     ) -> None:
         """Write this worker's rows into the files, which are there already."""
         if not folder.is_dir():
@@ -165,7 +168,7 @@ class SplitTensors:
                 if written:
                     self._write_parts(folder / file, layout_of(shapes)[1], written)
 
-    def _write_parts(self, file: Path, places: Mapping[str, Place], parts: Sequence[Part]) -> None:
+    def _write_parts(self, file: Path, places: Mapping[str, Place], parts: Sequence[WeightPart]) -> None:
         descriptor = os.open(file, os.O_WRONLY)
         try:
             for part in parts:
@@ -173,7 +176,7 @@ class SplitTensors:
         finally:
             os.close(descriptor)
 
-    def _read_parts(self, folder: Path, files: Sequence[str], parts: Sequence[Part]) -> None:
+    def _read_parts(self, folder: Path, files: Sequence[str], parts: Sequence[WeightPart]) -> None:
         """Read the parts' rows from a checkpoint's files; CheckpointError where a tensor does not fit."""
         places = {file: read_places(str(folder / file)) for file in files}
         where = {name: (file, place) for file, found in places.items() for name, place in found.items()}
@@ -213,7 +216,7 @@ def read_split_weights(
 
 
 def fill_parts(
-    runtime: Runtime, shape: ModelConfig, parts: Sequence[Part], checkpoint: Checkpoint
+    runtime: Runtime, shape: ModelConfig, parts: Sequence[WeightPart], checkpoint: Checkpoint
 ) -> list[str]:
     """Fill a worker's parts of the weights from any checkpoint; returns the names that it lacks."""
     weights, missing = match_weights(runtime.empty_model(shape).state_dict(), shape, checkpoint)
@@ -259,12 +262,12 @@ def _size(shape: tuple[int, ...]) -> int:
     return size
 
 
-def _fill(parts: Sequence[Part], stored: Stored) -> None:
+def _fill(parts: Sequence[WeightPart], stored: Stored) -> None:
     """Copy rows of the stored tensors into the parts that there are tensors for."""
     for part in parts:
         if part.name in stored and part.rows.numel():
             part.rows.detach().copy_(_rows_of(stored[part.name].read(), part))
 
 
-def _rows_of(whole: Tensor, part: Part) -> Tensor:
+def _rows_of(whole: Tensor, part: WeightPart) -> Tensor:
     return whole[part.start : part.start + len(part.rows)] if part.shape else whole

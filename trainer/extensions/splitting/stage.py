@@ -10,15 +10,14 @@ from torch import Tensor, nn
 
 from bertdata.errors import BertDataError
 from trainer.data.batches import Batch
-from trainer.devices.loss_scale import LossScale
 from trainer.extensions.splitting.same_length import token_rows
 from trainer.extensions.splitting.subgroups import Subgroup
 from trainer.model.bert import HeadedBert
 from trainer.model.layers import Carried
 from trainer.model.task import Outcome
-from trainer.strategies.dropout import seed_micro_batch
-from trainer.strategies.reduction import loss_divisor
-from trainer.strategies.strategy import UpdateNumber, Worker, loss_and_sums
+from trainer.update.micro_batch import loss_divisor, seed_micro_batch
+from trainer.update.step import LossScale
+from trainer.update.strategy import UpdateNumber, Worker, loss_and_sums
 
 _KEPT_SCHEDULES = 4
 """Schedules of other shapes that are kept; each has memory for the tensors that it receives."""
@@ -35,7 +34,7 @@ class Resumed:
         return self._model(batch, self._carried)
 
 
-class Stage:
+class WorkerStage:
     """The layers of this worker, from the tensors that it receives to those that it hands on."""
 
     def __init__(self, worker: Worker) -> None:
@@ -72,7 +71,7 @@ class TrainingStage(nn.Module):
     ``loss_and_sums`` gives of each micro-batch.
     """
 
-    def __init__(self, worker: Worker, stage: Stage, scale: LossScale) -> None:
+    def __init__(self, worker: Worker, stage: WorkerStage, scale: LossScale) -> None:
         super().__init__()
         self.model = worker.model
         self._worker, self._stage, self._scale = worker, stage, scale
@@ -105,7 +104,7 @@ class Pipeline:
 
     def __init__(self, worker: Worker, group: Subgroup, scale: LossScale) -> None:
         self._worker, self._group = worker, group
-        self._stage = Stage(worker)
+        self._stage = WorkerStage(worker)
         self._module = TrainingStage(worker, self._stage, scale)
         self._schedules: OrderedDict[tuple[int, int], Any] = OrderedDict()
 

@@ -1,7 +1,7 @@
 """The groups in which the workers of a pipeline exchange tensors."""
 
 from trainer.extensions.splitting.subgroups import Subgroup
-from trainer.strategies.strategy import Worker
+from trainer.update.strategy import Worker
 
 
 class StageGroups:

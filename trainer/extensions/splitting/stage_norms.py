@@ -6,10 +6,10 @@ import torch
 from torch import Tensor
 
 from trainer.extensions.splitting.subgroups import Subgroup
-from trainer.optim.norms import LOCAL_NORMS, Norms
+from trainer.update.optimiser import LOCAL_NORMS, Norms
 
 
-class StageNorms:
+class StageNorms(Norms):
     """Norms over the stages of a pipeline, each of which has whole weights.
 
     The norms of all weights are brought together in the order of the whole model, so that the norm of all

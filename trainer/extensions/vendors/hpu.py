@@ -20,8 +20,9 @@ from trainer.config.devices import HpuSection
 from trainer.config.optimisers import Preset
 from trainer.config.settings import Config
 from trainer.data.batches import Batch, RowBatch
-from trainer.devices.availability import Availability
-from trainer.devices.device import Device
+from trainer.devices.choice import Availability
+from trainer.devices.peaks import find_peak
+from trainer.extensions.vendors.device_step import SteppingDevice
 
 VARIABLE = "PT_HPU_LAZY_MODE"
 MODES = {"graph": "0", "eager": "0", "lazy": "1"}
@@ -32,7 +33,7 @@ _CARDS = "hl-smi lists the cards, HABANA_VISIBLE_MODULES those that may be used"
 _FUSED = {"optimizers": ("FusedLamb", "FusedAdamW"), "normalization": ("FusedClipNorm",)}
 
 
-class Hpu(Device):
+class Hpu(SteppingDevice):
     """One Gaudi card; the bridge chooses it by the worker's local rank.
 
     mode: "graph" compiles the model by hpu_backend, "eager" runs operation by operation, "lazy" collects
@@ -47,7 +48,6 @@ class Hpu(Device):
     needs_rows = True
     averages_in_backward = False  # not tried on a card
     seeds_parts = False  # one graph would become several
-    own_step = True
 
     def __init__(self, config: Config, local_rank: int = 0) -> None:
         self.mode = find_mode(config.hpu)
@@ -136,6 +136,9 @@ class Hpu(Device):
     def after_step(self) -> None:
         if self.mode == "lazy":
             self._core.mark_step()
+
+    def find_peak(self, description: str) -> float | None:
+        return find_peak(description)
 
     def profile_activities(self) -> list[ProfilerActivity]:
         return [ProfilerActivity.CPU, ProfilerActivity.HPU]

@@ -4,24 +4,16 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import torch
 from torch import Tensor
 
-from trainer.config.optimisers import find_preset
 from trainer.data.batches import Batch
 from trainer.extensions.vendors.programs import Programs
-from trainer.optim.presets import group_parameters
-from trainer.strategies.kinds import StrategyKind
-from trainer.strategies.optimiser import make_scale, optimiser_settings
-from trainer.strategies.reduction import replica_count
-from trainer.strategies.strategy import (
-    Inference,
-    Learner,
-    Measured,
-    Strategy,
-    UpdateNumber,
-    Worker,
-    loss_and_sums,
-)
+from trainer.update.inference import Inference, Measured
+from trainer.update.micro_batch import replica_count
+from trainer.update.optimiser import configured_preset, group_parameters
+from trainer.update.step import LossScale, WeightStep
+from trainer.update.strategy import Learner, Strategy, StrategyKind, UpdateNumber, Worker, loss_and_sums
 
 
 def make_programs(worker: Worker) -> Programs:
@@ -45,8 +37,8 @@ def make_programs(worker: Worker) -> Programs:
 class ProgramInference(Inference):
     """Metrics from the device's program."""
 
-    def __init__(self, worker: Worker, programs: Programs | None = None) -> None:
-        self._programs = programs or make_programs(worker)
+    def __init__(self, worker: Worker, strategy: "WholeUpdates | None" = None) -> None:
+        self._programs = strategy.programs if strategy else make_programs(worker)
 
     @contextmanager
     def evaluating(self) -> Iterator[Callable[[Batch], Measured]]:
@@ -57,44 +49,58 @@ class ProgramInference(Inference):
         self._programs.release()
 
 
+class ProgramStep(WeightStep):
+    """The end of an update within a device's program: the optimiser's settings, and the count of updates."""
+
+    def __init__(self, optimiser: torch.optim.Optimizer, scale: LossScale) -> None:
+        self.applied = 0
+        self.gradient_norm: Tensor | None = None
+        self.optimiser, self.scale = optimiser, scale
+
+    def take(self, gradients: list[Tensor], rate: float, number: int) -> None:
+        raise AssertionError("the device's program ends its updates itself")
+
+
 class WholeUpdates(Strategy):
     """Updates by the device's program, which has the weights and moments between them."""
 
     def __init__(self, worker: Worker) -> None:
-        device, config = worker.device, worker.config
-        self._applied = 0
+        self.worker = worker
+        device: Any = worker.device  # one that has programs: its strategy is this one
         device.check_training(worker.workers.size)
-        self._programs = make_programs(worker)
-        self.inference = ProgramInference(worker, self._programs)
-        self.scale = make_scale(config, device)
-        preset = find_preset(config.update.optimiser, **optimiser_settings(config))
-        self.optimiser = device.optimiser(preset, group_parameters(preset, worker.model.named_parameters()))
-
-    @property
-    def applied(self) -> int:
-        return self._applied
+        self._device = device
+        self.programs = make_programs(worker)
+        preset = configured_preset(worker.config)
+        groups = group_parameters(preset, worker.model.named_parameters())
+        self.step = ProgramStep(device.optimiser(preset, groups), device.loss_scale())
 
     def update(
         self, updates: Sequence[Sequence[Batch]], learning_rate: float, first: UpdateNumber
     ) -> list[Tensor]:
-        for group in self.optimiser.param_groups:
+        for group in self.step.optimiser.param_groups:
             group["lr"] = learning_rate
-        values = self._programs.update(updates, self.optimiser, first.step, first.total)
-        self._applied += len(updates)
+        values = self.programs.update(updates, self.step.optimiser, first.step, first.total)
+        self.step.applied += len(updates)
         return values
 
     def compile(self, updates: Sequence[Sequence[Batch]], first: UpdateNumber) -> None:
-        self._programs.compile(updates, self.optimiser, first.total)
+        self.programs.compile(updates, self.step.optimiser, first.total)
 
     def fetch(self) -> None:
-        self._programs.fetch()
+        self.programs.fetch()
 
     def moments(self) -> dict[str, Tensor]:
-        return self._programs.moments()
+        return self.programs.moments()
 
     def load_moments(self, moments: dict[str, Tensor], applied: int) -> None:
-        self._applied = applied
-        self._programs.load_moments(moments, applied)
+        self.step.applied = applied
+        self.programs.load_moments(moments, applied)
+
+    def check_accumulation(self, accumulation: int) -> None:
+        self._device.check_accumulation(accumulation)
+
+    def release(self) -> None:
+        self.programs.release()
 
 
-WHOLE_UPDATES = StrategyKind(WholeUpdates, ProgramInference)
+WHOLE_UPDATES = StrategyKind(WholeUpdates, inference=ProgramInference)

@@ -17,8 +17,8 @@ from bertdata.errors import BertDataError, MissingExtraError, SettingsError
 from trainer.config.optimisers import Preset
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
-from trainer.devices.availability import Availability
-from trainer.devices.device import Device
+from trainer.devices.choice import Availability
+from trainer.extensions.vendors.device_step import SteppingDevice
 from trainer.model.bert import HeadedBert
 
 PROFILE_PORT = 9012
@@ -28,7 +28,7 @@ _LEAST_RATE = 2.0**-126
 _ON_PROCESSOR = "PJRT_DEVICE=CPU runs it on the processor"
 
 
-class Xla(Device):
+class Xla(SteppingDevice):
     """One TPU core; with PJRT_DEVICE=CPU the processor in its place."""
 
     name = "xla"
@@ -39,7 +39,6 @@ class Xla(Device):
     compiles_always = True
     seeds_parts = False
     averages_in_backward = False  # operations are collected, and run at the next mark
-    own_step = True
     updates_to_compile = 2  # the first creates the moments, so the second has graphs of its own
     _server: object = None
     """The profiler's server, which ends when the last reference to it goes."""

@@ -14,7 +14,7 @@ from tests.support.training_runs import WORKER, losses, words
 from trainer.collectives.launchers import find_launcher, find_local_rank, find_rank
 from trainer.collectives.registry import find_collective
 from trainer.config.settings import Config
-from trainer.devices.registry import find_device
+from trainer.devices.device import find_device
 from trainer.extensions.launchers.job_launchers import find_place, first_host, join_environment
 
 JOINED = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")

@@ -22,7 +22,7 @@ from trainer.extensions.splitting.planning import find_rate, fits_as_configured
 from trainer.model.pretraining import Pretraining
 from trainer.run.division import device_memory
 from trainer.run.runtime import Runtime
-from trainer.strategies.division import whole
+from trainer.update.strategy import whole
 
 SHAPE = ModelConfig(
     vocab_size=1000, hidden_size=64, num_hidden_layers=4, num_attention_heads=2, intermediate_size=256

@@ -18,10 +18,10 @@ from trainer.devices.cpu import Cpu
 from trainer.errors import ReportedError
 from trainer.extensions.formats.convert import convert
 from trainer.extensions.splitting.pieces import keep_layers
-from trainer.extensions.splitting.split_strategy import Part
+from trainer.extensions.splitting.split_strategy import WeightPart
 from trainer.extensions.splitting.split_tensors import SplitTensors, read_split_weights
 from trainer.model.bert import BertForPreTraining
-from trainer.strategies.division import Division
+from trainer.update.strategy import Division
 
 SHAPE = ModelConfig(
     vocab_size=61,
@@ -74,7 +74,7 @@ class Held:
             writes = not is_tied_copy and (sharded or number % division.copies == division.copy)
             for parts, prefix, factor in ((self.weights, "", 1.0), (self.moments, "exp_avg/", 0.25)):
                 held = full[start:stop] * (factor if values else 0.0)
-                parts.append(Part(prefix + name, tuple(tensor.shape), start, held, writes))
+                parts.append(WeightPart(prefix + name, tuple(tensor.shape), start, held, writes))
         self.applied = 0
 
     def weight_parts(self):
@@ -103,7 +103,7 @@ def run(tmp_path, stages, copies, work):
     )
 
     def one(rank):
-        division = Division(rank=rank, copies=copies, stages=stages)
+        division = Division(copy=rank % copies, copies=copies, stage=rank // copies, stages=stages)
 
         def stop_all(error):
             raise Failure(1) from error
@@ -144,7 +144,7 @@ DIVISIONS = [(1, 3, True), (3, 1, False), (2, 2, False), (2, 2, True), (1, 2, Tr
 def test_a_checkpoint_is_read_whole_and_by_any_other_division(tmp_path, stages, copies, sharded):
     path = save(tmp_path, stages, copies, sharded=sharded)
     saved = read_state(path)
-    whole = Held(Division(rank=0, copies=1), sharded=False, values=True)
+    whole = Held(Division(copy=0, copies=1), sharded=False, values=True)
     for name, parts in ((WEIGHTS, whole.weights), (MOMENTS, whole.moments)):
         found = read_tensors(path, saved, name)
         assert sorted(found) == sorted(part.name for part in parts)
@@ -191,7 +191,7 @@ def test_a_split_checkpoint_is_converted_and_started_from(tmp_path):
             return held
 
         for rank, held in enumerate(run(tmp_path, 1, 3, start)):
-            wanted = Held(Division(rank=rank, copies=3), sharded=True, values=True)
+            wanted = Held(Division(copy=rank, copies=3), sharded=True, values=True)
             assert all(
                 torch.equal(one.rows, two.rows) for one, two in zip(held.weights, wanted.weights, strict=True)
             )

@@ -31,16 +31,14 @@ from trainer.config.flags import make_config, shipped_configs
 from trainer.config.model import ModelConfig
 from trainer.config.schema import device_option_properties
 from trainer.config.settings import Config
-from trainer.devices.registry import find_device
+from trainer.devices.device import find_device
 from trainer.extensions.vendors.ipu import device as ipu
 from trainer.extensions.vendors.ipu import options, programs, stages
 from trainer.model.bert import BertForPreTraining
 from trainer.model.tasks import find_task
 from trainer.run.evaluation import Evaluation
 from trainer.run.training import Training
-from trainer.strategies.division import whole
-from trainer.strategies.kinds import find_strategy
-from trainer.strategies.strategy import Worker
+from trainer.update.strategy import Worker, find_strategy, whole
 
 STAND_INS = ROOT / "tests" / "support" / "stand_ins"
 PACKAGES = ("poptorch", "popdist", "recording")

@@ -16,7 +16,7 @@ from tests.support.launching import ROOT
 from tests.support.training_runs import losses, tensors
 from trainer.checkpoint.state import find_checkpoints, read_state
 from trainer.config.settings import Config
-from trainer.devices.registry import find_device
+from trainer.devices.device import find_device
 from trainer.extensions.vendors import xla
 
 TINY = (

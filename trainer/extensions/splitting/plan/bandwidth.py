@@ -12,8 +12,8 @@ from trainer.collectives.collective import Collective
 from trainer.devices.device import Device
 from trainer.extensions.splitting.plan.rates import ShardingRate
 from trainer.extensions.splitting.sharding import copies_mesh, sharding_policy
-from trainer.strategies.division import whole
-from trainer.strategies.gradient_buckets import GradientBuckets
+from trainer.update.gradient_buckets import GradientBuckets
+from trainer.update.strategy import whole
 
 BUCKETS = 2
 """Full buckets of gradients that are averaged: the devices copy one while another is on its way."""

@@ -15,7 +15,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from trainer.config.model import ModelConfig
 from trainer.devices.counting import HOST, flop_counter, host_autocast
 from trainer.extensions.splitting.plan.live_bytes import LiveBytes
-from trainer.extensions.splitting.plan.parts import NAMES, HeadsPart, Part, Shape, make_part
+from trainer.extensions.splitting.plan.parts import NAMES, HeadsPart, ModelPart, Shape, make_part
 
 TYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 """The type of matrix products at each precision."""
@@ -56,7 +56,7 @@ def measure_footprints(
         return {name: measure_part(part, shape, precision) for name, part in parts.items()}
 
 
-def measure_part(part: Part, shape: Shape, precision: str) -> Footprint:
+def measure_part(part: ModelPart, shape: Shape, precision: str) -> Footprint:
     """The footprint of one part, whose tensors may be fake or real."""
     for weight in part.parameters():  # as in all micro-batches but an update's first
         weight.grad = torch.zeros_like(weight)
@@ -83,7 +83,7 @@ def measure_part(part: Part, shape: Shape, precision: str) -> Footprint:
     )
 
 
-def _linear_values(part: Part) -> int:
+def _linear_values(part: ModelPart) -> int:
     """Weights that autocast copies."""
     layers = (module for module in part.modules() if isinstance(module, nn.Linear))
     return sum(weight.numel() for layer in layers for weight in layer.parameters())

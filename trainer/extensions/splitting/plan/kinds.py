@@ -5,18 +5,18 @@ from typing import NamedTuple
 from trainer.extensions.splitting.plan.request import PlanRequest
 
 
-class Kind(NamedTuple):
+class StageKind(NamedTuple):
     """A stage's way of keeping its activations and its weights."""
 
     recomputes: bool
     sharded: bool
 
 
-KINDS = (Kind(False, False), Kind(True, False), Kind(False, True), Kind(True, True))
+KINDS = (StageKind(False, False), StageKind(True, False), StageKind(False, True), StageKind(True, True))
 """All kinds; of two that are equally fast the first is taken."""
 
 
-def is_allowed(kind: Kind, request: PlanRequest, stages: int, copies: int) -> bool:
+def is_allowed(kind: StageKind, request: PlanRequest, stages: int, copies: int) -> bool:
     """False where the request or the numbers of stages and copies exclude the kind."""
     if not (request.may_recompute if kind.recomputes else not request.must_recompute):
         return False

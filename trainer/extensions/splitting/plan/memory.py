@@ -3,7 +3,7 @@
 import numpy as np
 
 from trainer.extensions.splitting.plan.intervals import Intervals, Whole
-from trainer.extensions.splitting.plan.kinds import KINDS, Kind
+from trainer.extensions.splitting.plan.kinds import KINDS, StageKind
 from trainer.extensions.splitting.plan.optimiser_costs import OptimiserCosts
 from trainer.extensions.splitting.plan.plan import Memory
 
@@ -52,7 +52,7 @@ class StageMemory:
         self._end = _end_working(intervals)
         self._heads_kept = intervals.is_last * intervals.costs.heads.kept
 
-    def peak(self, kind: Kind, in_flight: int, micro_batches: int) -> Whole:
+    def peak(self, kind: StageKind, in_flight: int, micro_batches: int) -> Whole:
         """The most bytes, with so many micro-batches under way at once."""
         weights, moments, gradients, rest = self._parts(kind, in_flight, micro_batches)
         total: Whole = weights + moments + gradients + rest
@@ -62,13 +62,15 @@ class StageMemory:
         """The most bytes of each kind of KINDS."""
         return np.stack([self.peak(kind, in_flight, micro_batches) for kind in KINDS])
 
-    def at(self, kind: Kind, first: int, last: int, in_flight: int, micro_batches: int) -> Memory:
+    def at(self, kind: StageKind, first: int, last: int, in_flight: int, micro_batches: int) -> Memory:
         """The bytes of one stage by purpose."""
         parts = self._parts(kind, in_flight, micro_batches)
         weights, moments, gradients, activations = (int(part[first, last]) for part in parts)
         return Memory(weights=weights, gradients=gradients, moments=moments, activations=activations)
 
-    def _parts(self, kind: Kind, in_flight: int, micro_batches: int) -> tuple[Whole, Whole, Whole, Whole]:
+    def _parts(
+        self, kind: StageKind, in_flight: int, micro_batches: int
+    ) -> tuple[Whole, Whole, Whole, Whole]:
         """Weights, moments, gradients and the rest at the moment when their sum is largest."""
         weights, kept = self._weights[kind.sharded], self._kept[kind]
         gradients = weights
@@ -86,7 +88,7 @@ class StageMemory:
         return weights, self._moments[kind.sharded], there, rest + micro_batches * self._received
 
 
-def _kept(intervals: Intervals, kind: Kind) -> Whole:
+def _kept(intervals: Intervals, kind: StageKind) -> Whole:
     """Bytes that layers keep of a micro-batch; sharded ones, gathered again in 16 bits, keep no casts."""
     if kind.recomputes:
         return intervals.total("handed")
@@ -94,14 +96,14 @@ def _kept(intervals: Intervals, kind: Kind) -> Whole:
     return np.asarray(intervals.total("kept") - casts)
 
 
-def _start_working(intervals: Intervals, kind: Kind) -> Whole:
+def _start_working(intervals: Intervals, kind: StageKind) -> Whole:
     """The rest at the start of a backward pass: in the heads, or in a layer when the heads are done.
 
     Copies of whole weights in 16 bits stay until the end of the forward pass.
     """
     costs = intervals.costs
     layer = intervals.largest(lambda layer: layer.working + (layer.kept if kind.recomputes else 0))
-    casts = intervals.total("cast") * (kind == Kind(recomputes=True, sharded=False))
+    casts = intervals.total("cast") * (kind == StageKind(recomputes=True, sharded=False))
     after = layer + _waiting(intervals) - intervals.is_last * costs.heads.kept
     return np.asarray(np.maximum(np.maximum(intervals.is_last * costs.heads.working, after), casts))
 

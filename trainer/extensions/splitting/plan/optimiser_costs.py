@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from trainer.config.optimisers import find_preset
-from trainer.optim.optimiser import CHUNK
+from trainer.update.optimiser import CHUNK
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -46,7 +46,7 @@ def shape_of(request: PlanRequest, rows: int) -> Shape:
     )
 
 
-class Part(nn.Module, ABC):
+class ModelPart(nn.Module, ABC):
     """A part of the model with its input; ``forward`` takes what the part before hands over."""
 
     @abstractmethod
@@ -58,7 +58,7 @@ class Part(nn.Module, ABC):
         """The part's output on these."""
 
 
-class EmbeddingsPart(Part):
+class EmbeddingsPart(ModelPart):
     """The embeddings with their norm and dropout."""
 
     def __init__(self, config: ModelConfig, shape: Shape) -> None:
@@ -81,7 +81,7 @@ class EmbeddingsPart(Part):
         return (F.dropout(self.embeddings.LayerNorm(rows), dropout, self.training),)
 
 
-class LayerPart(Part):
+class LayerPart(ModelPart):
     """One layer of the encoder."""
 
     def __init__(self, config: ModelConfig, shape: Shape) -> None:
@@ -99,7 +99,7 @@ class LayerPart(Part):
         return (rows, normed) if len(given) > 1 else (normed,)
 
 
-class HeadsPart(Part):
+class HeadsPart(ModelPart):
     """Pooler, heads and loss of pre-training; words: the word embeddings."""
 
     def __init__(self, config: ModelConfig, shape: Shape) -> None:
@@ -124,7 +124,7 @@ class HeadsPart(Part):
         return (pretraining_loss(logits, self._batch).loss,)
 
 
-class LinearPart(Part):
+class LinearPart(ModelPart):
     """Pooler and one linear layer with two outputs a token, in place of the small head of a task."""
 
     def __init__(self, config: ModelConfig, shape: Shape) -> None:
@@ -140,7 +140,7 @@ class LinearPart(Part):
         return (self.output(given[-1]).float().logsumexp(-1).mean(),)
 
 
-def make_part(name: str, config: ModelConfig, shape: Shape, head: str) -> Part:
+def make_part(name: str, config: ModelConfig, shape: Shape, head: str) -> ModelPart:
     """The part of that name of NAMES, on torch's default device."""
     if name == "embeddings":
         return EmbeddingsPart(config, shape)

@@ -17,7 +17,7 @@ from trainer.extensions.splitting.plan.optimiser_costs import optimiser_costs
 from trainer.extensions.splitting.plan.plan import Plan, StagePlan
 from trainer.extensions.splitting.plan.rates import ShardingRate
 from trainer.extensions.splitting.plan.request import PlanRequest
-from trainer.extensions.splitting.plan.search import FAR, Choice, Division, Search, least_maximum
+from trainer.extensions.splitting.plan.search import FAR, Choice, LayerDivision, Search, least_maximum
 from trainer.extensions.splitting.plan.times import StageTimes
 
 NANOSECOND = 1e-9
@@ -62,7 +62,7 @@ class Planner:
 
     def fastest_plan(self) -> Plan | None:
         """The fastest plan that fits; None: there is none."""
-        best: tuple[Mesh, Division] | None = None
+        best: tuple[Mesh, LayerDivision] | None = None
         below = FAR
         for mesh in self.meshes:
             for ends in self._ends(mesh):
@@ -70,7 +70,7 @@ class Planner:
                     best, below = (mesh, found), found.passes(mesh.micro_batches) + found.end
         return None if best is None else self._plan(*best)
 
-    def _fastest(self, mesh: Mesh, ends: bool, below: int) -> Division | None:
+    def _fastest(self, mesh: Mesh, ends: bool, below: int) -> LayerDivision | None:
         """The fastest division on the mesh that fits and is below the bound, in units; ends: see _ends."""
         passes = self.costs(mesh.rows).seconds / self._unit * (1 + (mesh.micro_batches - 1) / mesh.stages)
         if passes - mesh.stages * mesh.micro_batches >= below:  # rounding of a stage's time is less
@@ -91,7 +91,7 @@ class Planner:
         )
         return search.best(below)
 
-    def _plan(self, mesh: Mesh, division: Division) -> Plan:
+    def _plan(self, mesh: Mesh, division: LayerDivision) -> Plan:
         """The record of a division on the mesh."""
         request = self.request
         return Plan(

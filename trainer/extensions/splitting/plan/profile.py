@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from trainer.collectives.collective import Collective
 from trainer.devices.device import Device
+from trainer.extensions.splitting.freed_memory import return_memory
 from trainer.extensions.splitting.plan.costs import Costs, PassTimes, Seconds, costs_between
 from trainer.extensions.splitting.plan.meshes import meshes_of
 from trainer.extensions.splitting.plan.parts import NAMES
@@ -31,7 +32,7 @@ def profiled_costs(
     rows = sorted({mesh.rows for mesh in meshes_of(request)})
     runnable = [size for size in rows if size * request.sequence_length <= MOST_TOKENS] or rows[:1]
     least, most = runnable[0], runnable[-1]
-    device.return_memory()  # as models that are split have it, which costs processors time
+    return_memory(device)  # as models that are split have it, which costs processors time
     workers.barrier()
     low = high = measure_updates(request, device, least, clock)
     if most > least:

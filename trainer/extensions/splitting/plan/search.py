@@ -30,7 +30,7 @@ class Choice(NamedTuple):
     last: int
 
 
-class Division(NamedTuple):
+class LayerDivision(NamedTuple):
     """Stages with the sum of their times, the longest time and the longest end."""
 
     choices: tuple[Choice, ...]
@@ -60,12 +60,12 @@ class Search:
         self._keys = busy * self._scale + np.minimum((places[None, :] - places[:, None]) ** 2, layers**2)
         self.solutions = 0
 
-    def best(self, below: int = FAR) -> Division | None:
+    def best(self, below: int = FAR) -> LayerDivision | None:
         """The fastest division whose time is below the bound; None: there is none."""
         least_end = self.bottleneck(self._end, FAR)
         if least_end is None:
             return None
-        best: Division | None = None
+        best: LayerDivision | None = None
         end_limit = FAR
         while (found := self._fastest_passes(end_limit, below - least_end)) is not None:
             passes = found.passes(self._micro_batches)
@@ -81,7 +81,7 @@ class Search:
         is_allowed = self._end <= end_limit
         return least_maximum([np.where(fits & is_allowed, values, FAR) for fits in self._fits])
 
-    def _fastest_passes(self, end_limit: int, below: int) -> Division | None:
+    def _fastest_passes(self, end_limit: int, below: int) -> LayerDivision | None:
         """The division whose passes are fastest, and below the bound."""
         shortest = self.bottleneck(self._busy, end_limit)
         if shortest is None:
@@ -91,8 +91,8 @@ class Search:
         assert quickest is not None
         if quickest.total + repeats * shortest >= below:
             return None
-        best: Division | None = None
-        found: Division | None = quickest
+        best: LayerDivision | None = None
+        found: LayerDivision | None = quickest
         if repeats:
             found = self._solve(shortest, end_limit)
         limit = FAR
@@ -107,7 +107,7 @@ class Search:
             limit = found.longest - 1 if found else shortest
         return best
 
-    def _solve(self, busy_limit: int, end_limit: int) -> Division | None:
+    def _solve(self, busy_limit: int, end_limit: int) -> LayerDivision | None:
         """The division with the least sum of times, then the most even one, under the limits."""
         self.solutions += 1
         is_allowed = (self._busy <= busy_limit) & (self._end <= end_limit)
@@ -130,9 +130,11 @@ class Search:
             first = last
         return tuple(choices)
 
-    def _division(self, choices: tuple[Choice, ...]) -> Division:
+    def _division(self, choices: tuple[Choice, ...]) -> LayerDivision:
         times = [int(self._busy[choice]) for choice in choices]
-        return Division(choices, sum(times), max(times), max(int(self._end[choice]) for choice in choices))
+        return LayerDivision(
+            choices, sum(times), max(times), max(int(self._end[choice]) for choice in choices)
+        )
 
 
 def least_maximum(values: Sequence[Whole]) -> int | None:

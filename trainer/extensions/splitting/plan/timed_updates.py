@@ -8,23 +8,20 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from trainer.config.optimisers import find_preset
 from trainer.devices.device import Device
 from trainer.extensions.splitting.plan.parts import (
     NAMES,
     EmbeddingsPart,
     HeadsPart,
-    Part,
+    ModelPart,
     Shape,
     Tensors,
     make_part,
 )
 from trainer.extensions.splitting.plan.request import PlanRequest
-from trainer.optim.presets import group_parameters
-from trainer.strategies.dropout import part_seeds
-from trainer.strategies.optimiser import make_scale, optimiser_settings
-from trainer.strategies.step import make_step
-from trainer.strategies.strategy import UpdateNumber
+from trainer.update.micro_batch import part_seeds
+from trainer.update.step import make_step
+from trainer.update.strategy import UpdateNumber
 
 LAYERS = 4
 """Most layers that are run: with so many, weights do not stay in a processor's cache until their next use."""
@@ -55,16 +52,13 @@ class TimedUpdates:
     def __init__(self, request: PlanRequest, device: Device, rows: int, clock: Clock) -> None:
         self._device, self._clock, self._precision = device, clock, request.precision
         parts = _make_parts(request, device, rows)
-        self._sections = {name: Section(parts[name]) for name in NAMES}
+        self._sections = {name: TimedSection(parts[name]) for name in NAMES}
         model = nn.ModuleList(part for name in NAMES for part in parts[name])
         self._parts = len(model)
         self.weights: list[Tensor] = list(model.parameters())
         for weight in self.weights:
             weight.grad = torch.zeros_like(weight)
-        self._scale = make_scale(device.config, device)
-        preset = find_preset(request.optimiser, **optimiser_settings(device.config))
-        optimiser = device.optimiser(preset, group_parameters(preset, model.named_parameters()))
-        self._step = make_step(device.config, device, optimiser, self._scale)
+        self._step = make_step(device.config, device, model.named_parameters())
         self._number = 0
         self._last = 0.0
 
@@ -76,7 +70,6 @@ class TimedUpdates:
         gradients = [weight.grad for weight in self.weights if weight.grad is not None]
         self._number += 1
         self._step.take(gradients, 0.0, self._number)
-        self._device.after_step()
         step = self._lap(self.weights[-1]) / sum(weight.numel() for weight in self.weights)
         return UpdateTimes(passes={name: (forward[name], backward[name]) for name in NAMES}, step=step)
 
@@ -94,7 +87,7 @@ class TimedUpdates:
     def _backward(self, loss: Tensor) -> dict[str, float]:
         """The seconds of a part of each name."""
         seconds = dict[str, float]()
-        gradients: Sequence[Tensor | None] = [self._scale.scale(torch.ones_like(loss))]
+        gradients: Sequence[Tensor | None] = [self._step.scale.scale(torch.ones_like(loss))]
         for name, section in reversed(self._sections.items()):
             gradients = section.backward(gradients)
             seconds[name] = self._lap(section.weight_gradient) / len(section)
@@ -108,10 +101,10 @@ class TimedUpdates:
         return self._last - before
 
 
-class Section:
+class TimedSection:
     """Parts of one name, one after another, with a graph of their own."""
 
-    def __init__(self, parts: Sequence[Part]) -> None:
+    def __init__(self, parts: Sequence[ModelPart]) -> None:
         self._parts = parts
         self._given: Tensors = ()
         self._handed: Tensors = ()
@@ -144,13 +137,13 @@ class Section:
         return found
 
 
-def _run(part: Part, device: Device, seed: int, given: Tensors) -> Tensors:
+def _run(part: ModelPart, device: Device, seed: int, given: Tensors) -> Tensors:
     device.seed(seed)
     handed: Tensors = part(*given)
     return handed
 
 
-def _make_parts(request: PlanRequest, device: Device, rows: int) -> dict[str, list[Part]]:
+def _make_parts(request: PlanRequest, device: Device, rows: int) -> dict[str, list[ModelPart]]:
     """The parts of each name on the device, with first weights; the heads use the word embeddings."""
     shape = Shape(
         rows=rows,

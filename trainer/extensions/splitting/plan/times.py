@@ -3,7 +3,7 @@
 import numpy as np
 
 from trainer.extensions.splitting.plan.intervals import Intervals, Real
-from trainer.extensions.splitting.plan.kinds import KINDS, Kind
+from trainer.extensions.splitting.plan.kinds import KINDS, StageKind
 from trainer.extensions.splitting.plan.memory import VALUE
 from trainer.extensions.splitting.plan.rates import ShardingRate
 
@@ -36,19 +36,19 @@ class StageTimes:
         is_one_end = intervals.is_first != intervals.is_last
         self._tied = is_one_end * (VALUE * intervals.costs.heads.tied / bandwidth)
 
-    def forward(self, kind: Kind) -> Real:
+    def forward(self, kind: StageKind) -> Real:
         return self._forward + self._gather if kind.sharded else self._forward
 
-    def backward(self, kind: Kind) -> Real:
+    def backward(self, kind: StageKind) -> Real:
         backward = self._backward + self._recompute if kind.recomputes else self._backward
         return backward + self._gather_and_scatter if kind.sharded else backward
 
-    def all_reduce(self, kind: Kind) -> Real:
+    def all_reduce(self, kind: StageKind) -> Real:
         if kind.sharded:
             return np.asarray(self._tied / self._copies)
         return np.asarray(self._tied + self._all_reduce)
 
-    def step(self, kind: Kind) -> Real:
+    def step(self, kind: StageKind) -> Real:
         return np.asarray(self._step / self._copies if kind.sharded else self._step)
 
     def busy(self) -> Real:

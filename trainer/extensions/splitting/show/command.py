@@ -98,7 +98,8 @@ def _with_device(config: Config) -> Config:
     """The configuration with the device that the layers are timed on, if they are."""
     if not config.split.profile_layers:
         return config
-    from trainer.devices.choice import choose_device, on_device  # imports torch
+    from trainer.devices.choice import choose_device
+    from trainer.devices.device import on_device  # imports torch
 
     return on_device(config, choose_device(config).name)
 

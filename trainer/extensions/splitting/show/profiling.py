@@ -5,8 +5,7 @@ from dataclasses import replace
 from bertdata.io.terminal import say_error
 from trainer.collectives.registry import find_collective
 from trainer.config.settings import Config
-from trainer.devices.device import HOST
-from trainer.devices.registry import find_device
+from trainer.devices.device import HOST, find_device
 from trainer.extensions.splitting.plan.costs import Costs
 from trainer.extensions.splitting.plan.profile import profiled_costs
 from trainer.extensions.splitting.plan.request import PlanRequest

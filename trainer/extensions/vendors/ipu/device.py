@@ -11,14 +11,13 @@ from torch import Tensor, nn
 from bertdata.errors import SettingsError
 from trainer.config.optimisers import Preset
 from trainer.config.settings import Config
-from trainer.devices.availability import Availability
+from trainer.devices.choice import Availability
 from trainer.devices.device import Device
-from trainer.devices.loss_scale import LossScale
 from trainer.extensions.vendors.ipu.losses import cross_entropy
 from trainer.extensions.vendors.ipu.options import check_training, loss_scale, make_optimiser
 from trainer.extensions.vendors.ipu.programs import IpuPrograms, Setup
 from trainer.extensions.vendors.ipu.stages import (
-    Pipeline,
+    IpuPipeline,
     checkpoint_layers,
     make_stages,
     plan_pipeline,
@@ -26,6 +25,7 @@ from trainer.extensions.vendors.ipu.stages import (
 )
 from trainer.extensions.vendors.programs import LossAndSums
 from trainer.model.bert import BertForPreTraining, HeadedBert
+from trainer.update.adaptive_scale import AdaptiveScale
 
 _SDK = "source the Poplar SDK's enable scripts and install its PopTorch wheel"
 _NO_IPU = "see gc-info --list-devices and IPUOF_VIPU_API_PARTITION_ID"
@@ -45,7 +45,7 @@ class Ipu(Device):
     compiles_always = True
     strategy = "whole_updates"
     row_losses = staticmethod(cross_entropy)
-    pipeline: Pipeline
+    pipeline: IpuPipeline
 
     def __init__(self, config: Config, local_rank: int = 0) -> None:
         super().__init__(config)
@@ -87,6 +87,7 @@ class Ipu(Device):
             raise SettingsError(f"device 'ipu': {found}; replicas need no processes, or start by poprun")
 
     def check_accumulation(self, accumulation: int) -> None:
+        """SettingsError where so few micro-batches of an update cannot be trained with."""
         check_training(self.config, self.pipeline, accumulation)
 
     def programs(self, model: nn.Module, loss_and_sums: LossAndSums, width: int) -> IpuPrograms:
@@ -111,13 +112,14 @@ class Ipu(Device):
         return import_module("popdist.poptorch").Options(ipus_per_replica=self.pipeline.ipus_per_replica)
 
     def optimiser(self, preset: Preset, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
+        """PopTorch's optimiser over groups that each hold params, weight_decay and trust."""
         made: torch.optim.Optimizer = make_optimiser(self.poptorch, self.config, preset, groups)
         return made
 
-    def scaler(self, precision: str, *, initial: float, floor: float, ceiling: float) -> LossScale:
+    def loss_scale(self) -> AdaptiveScale:
         """The fixed scale, for the checkpoint only: PopTorch's optimisers scale the loss themselves."""
         fixed = loss_scale(self.config, 0)
-        return LossScale(fixed, fixed, fixed)
+        return AdaptiveScale(fixed, fixed, fixed)
 
     def to_host(self, tensor: Tensor) -> Tensor:
         """A plain tensor in fp32; any access to PopTorch's own tensor class reads from the IPU."""

@@ -9,7 +9,7 @@ from bertdata.errors import SettingsError
 from trainer.config.devices import IpuSection
 from trainer.config.optimisers import Preset
 from trainer.config.settings import Config
-from trainer.extensions.vendors.ipu.stages import Pipeline
+from trainer.extensions.vendors.ipu.stages import IpuPipeline
 
 _STRATEGIES = {"Grouped": "PipelinedExecution", "Sequential": "ShardedExecution"}
 _TYPES = {"half": torch.half, "float": torch.float}
@@ -17,7 +17,7 @@ _REDUCTIONS = {"mean": "Mean", "sum": "Sum"}
 _PIPELINED_RECOMPUTATION = 3  # popart.RecomputationType.Pipeline; PopTorch knows its enumerations by number
 
 
-def check_training(config: Config, pipeline: Pipeline, accumulation: int) -> None:
+def check_training(config: Config, pipeline: IpuPipeline, accumulation: int) -> None:
     """SettingsError, with the remedy, for the first setting that PopTorch cannot train with.
 
     Called early: the options themselves are made at the first update, when output_dir is already in use.
@@ -68,7 +68,7 @@ def choose(key: str, given: str | None, choices: dict[str, Any], usual: str) -> 
 
 
 def training_options(
-    poptorch: ModuleType, options: Any, config: Config, pipeline: Pipeline, *, accumulation: int, seed: int
+    poptorch: ModuleType, options: Any, config: Config, pipeline: IpuPipeline, *, accumulation: int, seed: int
 ) -> Any:
     """The given fresh options with everything set for training."""
     keys = config.ipu
@@ -99,14 +99,14 @@ def training_options(
     return options
 
 
-def inference_options(poptorch: ModuleType, options: Any, config: Config, pipeline: Pipeline) -> Any:
+def inference_options(poptorch: ModuleType, options: Any, config: Config, pipeline: IpuPipeline) -> Any:
     """The given fresh options with everything set for evaluation: the stages run one after another."""
     _shared_options(poptorch, options, config, pipeline, "ShardedExecution")
     return options
 
 
 def _shared_options(
-    poptorch: ModuleType, options: Any, config: Config, pipeline: Pipeline, strategy: str
+    poptorch: ModuleType, options: Any, config: Config, pipeline: IpuPipeline, strategy: str
 ) -> None:
     keys = config.ipu
     options.autoRoundNumIPUs(True)
@@ -122,7 +122,7 @@ def _shared_options(
         options.enableExecutableCaching(keys.executable_cache_dir)
 
 
-def _memory_shares(keys: IpuSection, pipeline: Pipeline) -> dict[str, float]:
+def _memory_shares(keys: IpuSection, pipeline: IpuPipeline) -> dict[str, float]:
     """The memory proportion of each IPU, by its name; empty where none is given."""
     given = keys.available_memory_proportion
     if given is None:

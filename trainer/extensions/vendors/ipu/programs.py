@@ -13,7 +13,7 @@ from trainer.config.settings import Config
 from trainer.data.batches import Batch, RowBatch
 from trainer.errors import CheckpointError
 from trainer.extensions.vendors.ipu.options import inference_options, loss_scale, training_options
-from trainer.extensions.vendors.ipu.stages import Pipeline
+from trainer.extensions.vendors.ipu.stages import IpuPipeline
 from trainer.extensions.vendors.programs import LossAndSums
 
 TENSORS = tuple(field.name for field in fields(RowBatch) if field.default is field.default_factory is MISSING)
@@ -66,7 +66,7 @@ class Setup:
 
     poptorch: ModuleType
     config: Config
-    pipeline: Pipeline
+    pipeline: IpuPipeline
     replicas: int
     fresh_options: Callable[[], Any]
 

@@ -18,7 +18,7 @@ _NAMES = {"emb": "", "pool": _HEADS, "enc_out": _HEADS, "heads": _HEADS}
 
 
 @dataclass(frozen=True, slots=True)
-class Pipeline:
+class IpuPipeline:
     """first_modules: the first module of each stage (the first stage begins with the model itself).
 
     ipus: the number of each stage's IPU.
@@ -39,7 +39,7 @@ class Pipeline:
         return 2 * stages - 1
 
 
-def plan_pipeline(keys: IpuSection, layers: int) -> Pipeline:
+def plan_pipeline(keys: IpuSection, layers: int) -> IpuPipeline:
     """The pipeline that Graphcore's keys describe; the heads come last, on the word embeddings' IPU.
 
     hidden_layers_per_stage is a list, or a number; with a number the remaining layers come first, beside
@@ -59,7 +59,7 @@ def plan_pipeline(keys: IpuSection, layers: int) -> Pipeline:
     if len(on) != len(begins) or sorted(set(on)) != list(range(max(on) + 1)):
         wanted = f"expected the IPU, counted from 0, of each of {len(begins)} stages"
         raise SettingsError(f"device_mapping is {on}, {wanted}")
-    return Pipeline(tuple(begins), tuple(on))
+    return IpuPipeline(tuple(begins), tuple(on))
 
 
 def _layers_per_stage(wanted: int | Sequence[int], layers: int, with_rest: bool) -> list[int]:
@@ -93,7 +93,7 @@ def _layer(number: int) -> str:
     return f"bert.encoder.layer.{number}"
 
 
-def make_stages(poptorch: ModuleType, pipeline: Pipeline, model: BertForPreTraining) -> None:
+def make_stages(poptorch: ModuleType, pipeline: IpuPipeline, model: BertForPreTraining) -> None:
     """Mark the beginning of each stage in the model."""
     for number, (first, ipu) in enumerate(zip(pipeline.first_modules, pipeline.ipus, strict=True)):
         poptorch.BeginBlock(model.get_submodule(first), user_id=f"Stage{number}", ipu_id=ipu)

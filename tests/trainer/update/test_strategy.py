@@ -9,10 +9,8 @@ from trainer.config.settings import Config
 from trainer.devices.cpu import Cpu
 from trainer.model.bert import BertForPreTraining
 from trainer.model.pretraining import Pretraining
-from trainer.strategies.division import Division
-from trainer.strategies.kinds import check_strategy, find_strategy
-from trainer.strategies.replicated import Replicated
-from trainer.strategies.strategy import Worker
+from trainer.update.replicated import Replicated
+from trainer.update.strategy import Division, Worker, check_strategy, find_strategy
 
 SHAPE = ModelConfig(vocab_size=100, hidden_size=16, num_hidden_layers=1, num_attention_heads=2)
 
@@ -31,7 +29,7 @@ def worker(kind: type[Cpu], **settings: object) -> Worker:
         config=config,
         device=device,
         workers=Single(device),
-        division=Division(rank=0, copies=1),
+        division=Division(copy=0, copies=1),
         task=Pretraining(),
         model=model,
     )

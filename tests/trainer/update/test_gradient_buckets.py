@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from trainer.collectives.buckets import split_into_buckets
-from trainer.strategies.gradient_buckets import GradientBuckets
+from trainer.update.gradient_buckets import GradientBuckets
 
 SIZE = 512  # a layer's weight is one MiB
 

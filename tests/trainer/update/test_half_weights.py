@@ -9,11 +9,11 @@ from torch._dynamo.utils import counters
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from tests.support.training_runs import losses, tensors, words
-from tests.trainer.strategies.test_gradient_buckets import SIZE, Recorder
+from tests.trainer.update.test_gradient_buckets import SIZE, Recorder
 from trainer.config.settings import Config
 from trainer.devices.cpu import Cpu
-from trainer.strategies.gradient_buckets import GradientBuckets
-from trainer.strategies.half_weights import HalfWeights, make_half_weights
+from trainer.update.gradient_buckets import GradientBuckets
+from trainer.update.half_weights import HalfWeights, make_half_weights
 
 RUN = ("--precision=bf16", "--accumulation=3", "--steps=3", "--checkpoint-every=3", "--no-logs")
 

@@ -9,7 +9,7 @@ from torch.func import functional_call
 from trainer.data.batches import Batch
 from trainer.devices.device import HALVES
 from trainer.model.task import Outcome
-from trainer.strategies.strategy import Learner, Worker
+from trainer.update.strategy import Learner, Worker
 
 
 class HalfWeights:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from bertdata.config.value_check import check_names
-from trainer.optim.optimiser import CHUNK, Numbers, Optimiser, Tensors, divided, overwrite
+from trainer.update.optimiser import CHUNK, Numbers, Optimiser, Tensors
 
 _DEFAULTS = {"lr": 1e-3, "momentum": 0.0, "weight_decay": 0.0, "trust": False}
 
@@ -26,6 +26,8 @@ class Sgd(Optimiser):
     w = w - lr * b
     """
 
+    kind = "sgd"
+
     def __init__(self, params: Iterable[Any], *, chunk: int = CHUNK, **settings: Any) -> None:
         check_names(settings, _DEFAULTS, "sgd: ")
         super().__init__(params, {**_DEFAULTS, **settings}, chunk)
@@ -35,19 +37,6 @@ class Sgd(Optimiser):
 
     def moments_of(self, settings: SgdSettings) -> tuple[str, ...]:
         return ("momentum_buffer",) if settings.momentum else ()
-
-    @staticmethod
-    def rule(tensors: Tensors, numbers: Numbers, settings: SgdSettings) -> None:
-        """A step in plain operations, which a compiler joins."""
-        b = divided(tensors.gradients, numbers.divisor)
-        if settings.weight_decay:
-            b = list(torch._foreach_add(b, tensors.weights, alpha=settings.weight_decay))
-        if settings.momentum:
-            (buffers,) = tensors.moments
-            b = list(torch._foreach_add(torch._foreach_mul(buffers, settings.momentum), b))
-            overwrite(buffers, b, numbers.skip)
-        changed = torch._foreach_sub(tensors.weights, torch._foreach_mul(b, numbers.rate))
-        overwrite(tensors.weights, changed, numbers.skip)
 
     @staticmethod
     def fused(tensors: Tensors, numbers: Numbers, settings: SgdSettings) -> None:

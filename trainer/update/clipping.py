@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from bertdata.errors import SettingsError
-from trainer.optim.norms import LOCAL_NORMS
+from trainer.update.optimiser import LOCAL_NORMS
 
 
 @torch.no_grad()

@@ -8,15 +8,14 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from tests.support.operations import Operations
-from trainer.config.optimisers import find_preset
+from tests.support.optimisers import make_optimiser
 from trainer.config.settings import Config
 from trainer.devices.cpu import Cpu
 from trainer.devices.device import Device
 from trainer.errors import NotFiniteError
-from trainer.optim.clipping import clip_
-from trainer.optim.presets import group_parameters, make_optimiser
-from trainer.strategies.optimiser import make_scale
-from trainer.strategies.step import MOST_IN_A_ROW, make_step
+from trainer.update.clipping import clip_
+from trainer.update.skipping import MOST_IN_A_ROW
+from trainer.update.step import make_step
 
 SHAPES = {
     "layer.weight": (4, 5),
@@ -53,10 +52,8 @@ class Fixture:
             name: torch.nn.Parameter(torch.randn(shape, generator=draw).to(device.torch_device))
             for name, shape in SHAPES.items()
         }
-        preset = find_preset(config.update.optimiser)
-        self.optimiser = device.optimiser(preset, group_parameters(preset, self.weights.items()))
-        self.scale = make_scale(config, device)
-        self.step = make_step(config, device, self.optimiser, self.scale)
+        self.step = make_step(config, device, self.weights.items())
+        self.optimiser, self.scale = self.step.optimiser, self.step.scale
         self.number = 0
 
     def gradients(self) -> list[Tensor]:

@@ -10,11 +10,11 @@ import torch
 from safetensors.torch import load, save
 
 from bertdata.errors import SettingsError
+from tests.support.optimisers import make_optimiser
 from trainer.config.optimisers import PRESETS
 from trainer.config.settings import Config
-from trainer.optim.clipping import clip_
-from trainer.optim.lamb import Lamb
-from trainer.optim.presets import make_optimiser
+from trainer.update.clipping import clip_
+from trainer.update.lamb import Lamb
 
 RATES = [0.01, 0.02, 0.005, 0.01]
 # A norm of zero: of the initial weights, of the update, or of both.

@@ -24,14 +24,14 @@ from trainer.data.batches import Batch, FlatBatch
 from trainer.data.forms import FlatForm, make_form
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
+from trainer.devices import counting  # noqa: F401 - the formulas of the counted operations
 from trainer.devices.cpu import Cpu
 from trainer.devices.cuda_attention import flash_attention
 from trainer.devices.device import Device
 from trainer.model.bert import BertForPreTraining
 from trainer.model.pretraining import Pretraining
-from trainer.strategies.division import Division
-from trainer.strategies.replicated import Replicated
-from trainer.strategies.strategy import UpdateNumber, Worker
+from trainer.update.replicated import Replicated
+from trainer.update.strategy import Division, UpdateNumber, Worker
 
 SHAPE = ModelConfig(
     vocab_size=203,
@@ -73,7 +73,7 @@ def make_strategy(kind: type[Device] = Cpu, shape: ModelConfig = SHAPE, **settin
             config=config,
             device=device,
             workers=Single(device),
-            division=Division(rank=0, copies=1),
+            division=Division(copy=0, copies=1),
             task=Pretraining(),
             model=model,
         )
@@ -252,6 +252,6 @@ def test_compiled_updates_equal_uncompiled_ones(flat, monkeypatch, shape, number
     for compiled in (False, True):
         strategy = make_strategy(shape=shape, compile=compiled)
         sums = [update(strategy, batch, number) for number, batch in enumerate(batches)]
-        results.append((sums, [one.detach().clone() for one in strategy._model.parameters()]))
+        results.append((sums, [one.detach().clone() for one in strategy.worker.model.parameters()]))
     assert counters["stats"]["unique_graphs"] > 0
     torch.testing.assert_close(results[1], results[0], rtol=1e-5, atol=1e-6)

@@ -1,6 +1,5 @@
 """LAMB (You et al. 2020); without trust ratios it is AdamW, or the Adam of the original BERT."""
 
-import math
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -8,8 +7,7 @@ import torch
 from torch import Tensor
 
 from bertdata.config.value_check import check_names
-from trainer.optim.norms import LOCAL_NORMS, Norms
-from trainer.optim.optimiser import CHUNK, Numbers, Optimiser, Tensors, divided, overwrite
+from trainer.update.optimiser import CHUNK, LOCAL_NORMS, Norms, Numbers, Optimiser, Tensors
 
 _DEFAULTS = {
     "lr": 1e-3,
@@ -44,6 +42,8 @@ class Lamb(Optimiser):
     ratio each, as Graphcore gives one to each part of a fused parameter. The state is fp32.
     """
 
+    kind = "lamb"
+
     def __init__(self, params: Iterable[Any], *, chunk: int = CHUNK, **settings: Any) -> None:
         check_names(settings, _DEFAULTS, "lamb: ")
         super().__init__(params, {**_DEFAULTS, **settings}, chunk)
@@ -54,26 +54,6 @@ class Lamb(Optimiser):
 
     def moments_of(self, settings: LambSettings) -> tuple[str, ...]:
         return "exp_avg", "exp_avg_sq"
-
-    @staticmethod
-    def rule(tensors: Tensors, numbers: Numbers, settings: LambSettings) -> None:
-        """A step in plain operations, which a compiler joins."""
-        (beta1, beta2), (means, squares) = settings.betas, tensors.moments
-        correction1, root = corrections(numbers.applied, settings)
-        g = divided(tensors.gradients, numbers.divisor)
-        m = torch._foreach_lerp(means, g, 1 - beta1)
-        v = torch._foreach_addcmul(torch._foreach_mul(squares, beta2), g, g, 1 - beta2)
-        u = torch._foreach_mul(torch._foreach_sqrt(v), 1 / root)
-        u = torch._foreach_div(m, torch._foreach_add(u, settings.eps))
-        u = torch._foreach_mul(u, 1 / correction1)
-        if settings.weight_decay:
-            u = torch._foreach_add(u, tensors.weights, alpha=settings.weight_decay)
-        if settings.trust:
-            u = torch._foreach_mul(u, list(trust_ratios(tensors.weights, u, settings.norms).unbind()))
-        changed = torch._foreach_sub(tensors.weights, torch._foreach_mul(u, numbers.rate))
-        overwrite(tensors.weights, changed, numbers.skip)
-        overwrite(means, m, numbers.skip)
-        overwrite(squares, v, numbers.skip)
 
     @staticmethod
     def fused(tensors: Tensors, numbers: Numbers, settings: LambSettings) -> None:
@@ -100,16 +80,6 @@ class Lamb(Optimiser):
         )
         for weight, change, factor in zip(tensors.weights, u, rates.unbind(), strict=True):
             weight.addcmul_(change, factor)  # lists with 0-dim tensors would run tensor by tensor too
-
-
-def corrections(count: Tensor | float, settings: LambSettings) -> tuple[Tensor | float, Tensor | float]:
-    """1 - beta1 ** count, the mean's bias correction, and the root of the square's; without cancellation."""
-    if not settings.debias:
-        return 1.0, 1.0
-    log1, log2 = (math.log(beta) if beta else -math.inf for beta in settings.betas)
-    if isinstance(count, Tensor):
-        return -torch.expm1(count * log1), torch.sqrt(-torch.expm1(count * log2))
-    return -math.expm1(count * log1), math.sqrt(-math.expm1(count * log2))
 
 
 def trust_ratios(weights: Sequence[Tensor], changes: Sequence[Tensor], norms: Norms) -> Tensor:

@@ -1,14 +1,16 @@
-"""Base of this package's optimisers: one function over tensors, for which the host never waits."""
+"""The optimisers' base: one function over tensors, for which the host never waits; and how one is made."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, groupby
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from trainer.optim.norms import LOCAL_NORMS, Norms
+from trainer.config.optimisers import Preset, find_preset
+from trainer.config.settings import Config
+from trainer.registry import find
 
 CHUNK = 2**22
 """Elements changed at a time, unless the device has another number: they need little temporary memory."""
@@ -38,6 +40,32 @@ class Tensors(NamedTuple):
 Rule = Callable[[Tensors, Numbers, Any], None]
 """A step, in place, on tensors of one parameter group with its settings."""
 
+_SETTINGS = {"lamb": ("betas", "eps", "debias"), "adamw": ("betas", "eps"), "sgd": ("momentum",)}
+"""The fields of a preset that its kind of optimiser takes."""
+
+
+class Norms:
+    """Norms of weights and gradients where each process holds the whole model.
+
+    Subclasses have norms over all processes that hold it together; each must make the same calls, in the same
+    order.
+    """
+
+    def each(self, tensors: Sequence[Tensor]) -> Tensor:
+        """(n,): the norm of each weight, or of its gradient, of which a tensor is this process's part."""
+        return torch.stack(list(torch._foreach_norm(list(tensors))))
+
+    def all(self, tensors: Sequence[Tensor]) -> Tensor:
+        """0-dim: the norm of the whole model's gradients together, of which the tensors are this process's.
+
+        The tensors are those of all weights that have a gradient, in the order of the optimiser's groups.
+        """
+        norm: Tensor = torch.linalg.vector_norm(self.each(tensors))
+        return norm
+
+
+LOCAL_NORMS = Norms()
+
 
 class Optimiser(torch.optim.Optimizer):
     """An optimiser whose step is a function: ``rule`` in plain operations, ``fused`` in fused kernels.
@@ -49,9 +77,9 @@ class Optimiser(torch.optim.Optimizer):
     compute norms together must have the same chunks.
     """
 
+    kind: str
     fuses = True
     norms: Norms = LOCAL_NORMS
-    rule: Rule
     fused: Rule
 
     def __init__(self, params: Iterable[Any], defaults: dict[str, Any], chunk: int = CHUNK) -> None:
@@ -77,6 +105,12 @@ class Optimiser(torch.optim.Optimizer):
                     self.rule(tensors, Numbers(*values), settings)
         return result
 
+    @property
+    def rule(self) -> Rule:
+        """A step in plain operations, which a compiler joins."""
+        rule: Rule = find("plain step", self.kind)
+        return rule
+
     @abstractmethod
     def settings(self, group: dict[str, Any]) -> Any:
         """The group's settings, immutable, without its rate."""
@@ -93,13 +127,6 @@ class Optimiser(torch.optim.Optimizer):
             for tensors in self._tensors(group, chunk)
         ]
 
-    def moments(self) -> Iterator[tuple[Tensor, str, Tensor]]:
-        """Each weight's moments with their names, in the order of the groups; zeros before the first step."""
-        for group in self.param_groups:
-            names = self.moments_of(self.settings(group))
-            for weight in group["params"]:
-                yield from ((weight, name, self._moment(weight, name)) for name in names)
-
     def _tensors(self, group: dict[str, Any], chunk: int | None) -> Iterator[Tensors]:
         names = self.moments_of(self.settings(group))
         used = [weight for weight in group["params"] if weight.grad is not None]
@@ -107,22 +134,49 @@ class Optimiser(torch.optim.Optimizer):
         for _, items in groupby(zip(used, ends, strict=True), lambda item: chunk and item[1] // chunk):
             weights = [weight for weight, _ in items]
             gradients = [weight.grad for weight in weights]
-            moments = tuple([self._moment(weight, name) for weight in weights] for name in names)
+            moments = tuple([self.moment(weight, name) for weight in weights] for name in names)
             yield Tensors(weights, gradients, moments)
 
-    def _moment(self, weight: Tensor, name: str) -> Tensor:
+    def moment(self, weight: Tensor, name: str) -> Tensor:
+        """That moment of the weight; zeros before the first step."""
         state: dict[str, Tensor] = self.state[weight]
         if name not in state:
             state[name] = torch.zeros_like(weight, dtype=torch.float32, requires_grad=False)
         return state[name]
 
 
-def overwrite(old: list[Tensor], new: Iterable[Tensor], skip: Tensor | None) -> None:
-    """Copy the new values over the old ones, unless the step is skipped."""
-    for before, after in zip(old, new, strict=True):
-        before.copy_(after if skip is None else torch.where(skip > 0, before, after))
+def configured_preset(config: Config) -> Preset:
+    """The configured optimiser's preset, with the settings that the configuration gives."""
+    keys = config.update
+    betas = (0.9 if keys.beta1 is None else keys.beta1, 0.999 if keys.beta2 is None else keys.beta2)
+    settings = {
+        "betas": None if keys.beta1 is keys.beta2 is None else betas,
+        "eps": keys.optimiser_epsilon,
+        "weight_decay": keys.weight_decay,
+        "decay_skips": None if keys.decay_skips is None else tuple(keys.decay_skips),
+        "debias": keys.use_debiasing,
+        "momentum": keys.momentum,
+    }
+    given = {name: value for name, value in settings.items() if value is not None}
+    return find_preset(keys.optimiser, **given)
 
 
-def divided(gradients: list[Tensor], divisor: Tensor | None) -> list[Tensor]:
-    """The gradients divided by a 0-dim tensor."""
-    return gradients if divisor is None else list(torch._foreach_mul(gradients, 1 / divisor))
+def group_parameters(
+    preset: Preset, named_parameters: Iterable[tuple[str, nn.Parameter]]
+) -> list[dict[str, Any]]:
+    """Parameter groups, one for each combination of decay and trust: params, weight_decay, trust."""
+    groups: dict[tuple[bool, bool], list[nn.Parameter]] = {}
+    for path, parameter in named_parameters:
+        if parameter.requires_grad:
+            groups.setdefault((preset.decays(path), preset.trusts(path)), []).append(parameter)
+    return [
+        {"params": parameters, "weight_decay": preset.weight_decay if decays else 0.0, "trust": trusts}
+        for (decays, trusts), parameters in groups.items()
+    ]
+
+
+def build_optimiser(preset: Preset, groups: list[dict[str, Any]]) -> Optimiser:
+    """The preset's optimiser over the groups."""
+    settings = {name: getattr(preset, name) for name in _SETTINGS[preset.kind]}
+    optimiser: Optimiser = find("optimiser", preset.kind)(groups, lr=preset.lr, **settings)
+    return optimiser

@@ -1,0 +1,17 @@
+"""Optimisers of tests, by the names of their presets."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from torch import nn
+
+from trainer.config.optimisers import find_preset
+from trainer.update.optimiser import Optimiser, build_optimiser, group_parameters
+
+
+def make_optimiser(
+    name: str, named_parameters: Iterable[tuple[str, nn.Parameter]], **settings: Any
+) -> Optimiser:
+    """The optimiser of that name with the given settings changed; the caller sets lr and clips."""
+    preset = find_preset(name, **settings)
+    return build_optimiser(preset, group_parameters(preset, named_parameters))

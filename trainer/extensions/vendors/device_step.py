@@ -1,0 +1,64 @@
+"""The end of an update by a device's own optimiser, or by ours in plain operations, called step by step."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from trainer.config.optimisers import Preset
+from trainer.config.settings import Config
+from trainer.devices.device import Device
+from trainer.update.clipping import clip_
+from trainer.update.optimiser import build_optimiser
+from trainer.update.step import LossScale, WeightStep
+
+
+class SteppingDevice(Device):
+    """A device whose optimiser's ``step`` is called, with the rate as a number of the host.
+
+    clips_in_step: that optimiser clips gradients itself, once an update.
+    """
+
+    own_step = True
+    clips_in_step = False
+
+    def optimiser(self, preset: Preset, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
+        """The optimiser over groups that each hold params, weight_decay and trust."""
+        made = build_optimiser(preset, groups)
+        made.fuses = False
+        return made
+
+    def clip_(self, gradients: Sequence[Tensor], max_norm: float | Tensor) -> Tensor:
+        """Clip the gradients in place to the global norm; returns their norm before.
+
+        max_norm: a 0-dim tensor where it follows a loss scale.
+        """
+        return clip_(gradients, max_norm)
+
+    def after_step(self) -> None:
+        """Called after each step of the optimiser."""
+
+
+class DeviceStep(WeightStep):
+    """Clipping by the device, then the optimiser's ``step``; no update is skipped."""
+
+    def __init__(
+        self, config: Config, device: SteppingDevice, preset: Preset, groups: list[dict[str, Any]]
+    ) -> None:
+        self.applied = 0
+        self.gradient_norm: Tensor | None = None
+        self.scale = LossScale()
+        self.optimiser = device.optimiser(preset, groups)
+        self._device, self.own_clip = device, device.clip_
+        clips = config.update.clipping_point == "per_update" and not device.clips_in_step
+        self._max_norm = config.update.max_grad_norm if clips else None
+
+    def take(self, gradients: list[Tensor], rate: float, number: int) -> None:
+        if self._max_norm is not None:
+            self.gradient_norm = self._device.clip_(gradients, self._max_norm)
+        for group in self.optimiser.param_groups:
+            group["lr"] = rate
+        self.optimiser.step()
+        self.applied += 1
+        self._device.after_step()

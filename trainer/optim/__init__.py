@@ -1,1 +1,0 @@
-"""Optimisers by name, each with the behaviour of its original program."""

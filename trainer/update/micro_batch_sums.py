@@ -1,0 +1,41 @@
+"""Sums of gradients to which each micro-batch is added after it is clipped, or averaged over the workers."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from trainer.collectives.collective import Collective
+from trainer.config.update import UpdateSection
+from trainer.update.clipping import clip_
+from trainer.update.step import WeightStep
+
+
+class MicroBatchSums:
+    """The sums of an update's gradients, to which each micro-batch adds its own."""
+
+    def __init__(
+        self, keys: UpdateSection, weights: Sequence[Tensor], step: WeightStep, workers: Collective
+    ) -> None:
+        self._keys, self._weights, self._step, self._workers = keys, weights, step, workers
+        self._sums: list[Tensor] = []
+
+    def add(self, divisor: float) -> None:
+        """Move the gradients of a micro-batch to the sums; divisor: that of its loss."""
+        gradients = [weight.grad for weight in self._weights if weight.grad is not None]
+        clip_norm = self._keys.micro_batch_clip_norm(divisor)
+        if clip_norm is not None:
+            scale = self._step.scale
+            clip = self._step.own_clip or clip_
+            clip(gradients, clip_norm if scale.is_one else clip_norm * scale.value)
+        if not self._keys.allreduce_post_accumulation:
+            self._workers.average(gradients)
+        if self._sums:
+            torch._foreach_add_(self._sums, gradients)
+        self._sums = self._sums or gradients
+        self._step.optimiser.zero_grad()
+
+    def finish(self) -> None:
+        """Make the sums the weights' gradients."""
+        for weight, gradient in zip(self._weights, self._sums, strict=bool(self._sums)):
+            weight.grad = gradient

@@ -1,0 +1,184 @@
+"""The seam between the training loop and the devices: a strategy makes updates over all of them."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from bertdata.errors import SettingsError
+from trainer.collectives.collective import Collective
+from trainer.config.settings import Config
+from trainer.data.batches import Batch
+from trainer.devices.device import HOST, Device
+from trainer.model.bert import HeadedBert, check_memory
+from trainer.model.task import Outcome, Task
+from trainer.registry import NAMES, find
+from trainer.update.step import WeightStep
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Division:
+    """This worker's copy of the model, and its stage of that copy, each out of so many.
+
+    Copies are given different examples; the stages of a copy the same ones. strategy: that of a plan; None:
+    there is no plan, and each worker has the whole model. recomputes: this worker's layers compute their
+    activations again in the backward pass.
+    """
+
+    copy: int
+    copies: int
+    stage: int = 0
+    stages: int = 1
+    strategy: str | None = None
+    recomputes: bool = False
+
+    @property
+    def is_split(self) -> bool:
+        """True if no worker has the whole model."""
+        return self.strategy not in (None, "replicated")
+
+    @property
+    def is_last_stage(self) -> bool:
+        """True if this worker has the heads, and with them the results."""
+        return self.stage == self.stages - 1
+
+
+def whole(workers: Collective) -> Division:
+    """The division of a model that each worker has as a whole."""
+    return Division(copy=workers.rank, copies=workers.size)
+
+
+class UpdateNumber(NamedTuple):
+    """The place of an update in the run, counted from 0: phase, update of the phase, update of all phases."""
+
+    phase: int
+    step: int
+    total: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Worker:
+    """Everything that an update is made with on one worker; the model is on the device."""
+
+    config: Config
+    device: Device
+    workers: Collective
+    division: Division
+    task: Task
+    model: HeadedBert
+
+
+class Learner(nn.Module):
+    """The model with its loss, so that forward pass and loss are compiled as one."""
+
+    def __init__(self, worker: Worker) -> None:
+        super().__init__()
+        self.model = worker.model
+        self._task = worker.task
+
+    def forward(self, batch: Batch) -> Outcome:
+        return self._task.outcome(self.model, batch)
+
+
+class Strategy(ABC):
+    """Updates of the model's weights on one worker; weights and moments have the same bits on all.
+
+    step: the end of each update, with the loss scale and the counts of updates.
+    """
+
+    worker: Worker
+    step: WeightStep
+
+    @abstractmethod
+    def update(
+        self, updates: Sequence[Sequence[Batch]], learning_rate: float, first: UpdateNumber
+    ) -> list[Tensor]:
+        """Change the weights once for each update, which is a sequence of micro-batches.
+
+        Returns for each update the sums and weights of the loss and of the task's metrics on this worker
+        (as ``loss_and_sums`` gives them, added up), still on the device. StopRequested leaves the weights as
+        they are, without gradients.
+        """
+
+    @abstractmethod
+    def compile(self, updates: Sequence[Sequence[Batch]], first: UpdateNumber) -> None:
+        """Compile for the shapes of these updates; the weights must not be used afterwards."""
+
+    def fetch(self) -> None:  # noqa: B027 - most devices have the newest weights there
+        """Copy the newest weights into the model's parameters, where the device keeps them elsewhere."""
+
+    @abstractmethod
+    def moments(self) -> dict[str, Tensor]:
+        """The optimiser's tensors as KIND/NAME, without its counts of updates."""
+
+    @abstractmethod
+    def load_moments(self, moments: dict[str, Tensor], applied: int) -> None:
+        """Set the optimiser's tensors (KIND/NAME) and its count of updates."""
+
+    def check_accumulation(self, accumulation: int) -> None:  # noqa: B027 - most devices take any number
+        """SettingsError where so few micro-batches of an update cannot be trained with."""
+
+    def release(self) -> None:  # noqa: B027 - most strategies hold nothing
+        """Free the device for the next phase; no update may follow."""
+
+
+def loss_and_sums(outcome: Outcome) -> Tensor:
+    """The loss as a sum of weight 1, then the sums of the task's metrics."""
+    loss = outcome.loss.detach().float()
+    return torch.cat([torch.stack([loss, torch.ones_like(loss)]), outcome.sums.float()])
+
+
+def named_totals(task: Task, values: Sequence[float]) -> Mapping[str, tuple[float, float]]:
+    """(sum, weight) of "loss" and of each metric of the task, from the values of ``loss_and_sums``."""
+    pairs = zip(values[::2], values[1::2], strict=True)
+    return dict(zip(("loss", *task.metrics), pairs, strict=True))
+
+
+Build = Callable[[HeadedBert, Device, Collective, Division], HeadedBert]
+
+
+def build_whole(model: HeadedBert, device: Device, workers: Collective, division: Division) -> HeadedBert:
+    """The whole model on the device, with first weights, of a model on the meta device."""
+    check_memory(model.config)
+    model.to_empty(device=HOST)
+    model.draw_weights()
+    model.bert.recomputes = division.recomputes
+    return device.place(model)
+
+
+class StrategyKind(NamedTuple):
+    """A strategy: its class, how its model is made, and its kind of ``Inference``; None: the usual one."""
+
+    strategy: Callable[[Worker], Strategy]
+    build: Build = build_whole
+    inference: Callable[..., Any] | None = None
+
+
+def find_strategy(worker: Worker) -> Strategy:
+    """The strategy that trains the worker's part of the model."""
+    return find_kind(worker.device, worker.division).strategy(worker)
+
+
+def build_model(model: HeadedBert, device: Device, workers: Collective, division: Division) -> HeadedBert:
+    """This worker's part of the model, with first weights from torch's generator, on the device.
+
+    model: the whole model on the meta device, which is changed.
+    """
+    return find_kind(device, division).build(model, device, workers, division)
+
+
+def find_kind(device: Device, division: Division) -> StrategyKind:
+    """The kind of a division's strategy, which is the device's own where the model is not split."""
+    kind: StrategyKind = find("strategy", division.strategy or device.strategy)
+    return kind
+
+
+def check_strategy(asked: str, device: Device) -> None:
+    """SettingsError where the device cannot train with the configured strategy."""
+    own = device.strategy
+    if asked not in ("auto", own) and (own != "replicated" or asked not in NAMES["strategy"]):
+        found = f"device {device.name!r} has a strategy of its own ({own})"
+        raise SettingsError(f"strategy is {asked}, but {found}; leave --strategy out")
