@@ -33,6 +33,17 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "like": f"{EXTENSIONS}.like.command:run",
         "doctor": "trainer.run.commands:doctor",
     },
+    "keys": {
+        "masking": "trainer.config.masking:MaskingSection",
+        "split": "trainer.config.split:SplitSection",
+        "finetuning": "trainer.config.finetuning:FinetuningSection",
+        "hpu": f"{_VENDORS}.keys:HpuSection",
+        "ipu": f"{_VENDORS}.keys:IpuSection",
+        "xla": f"{_VENDORS}.keys:XlaSection",
+    },
+    "program": {
+        "with a flag": f"{EXTENSIONS}.like.registry:programs_with",
+    },
     "device": {
         "cpu": "trainer.devices.cpu:Cpu",
         "cuda": "trainer.devices.cuda:Cuda",

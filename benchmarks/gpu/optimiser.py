@@ -7,8 +7,8 @@ from benchmarks.gpu.clock import seconds_each, seconds_of
 from benchmarks.gpu.figures import Figures
 from benchmarks.gpu.sizes import Sizes
 from benchmarks.gpu.updates import phase_data
-from trainer.config.optimisers import find_preset
 from trainer.config.settings import Config
+from trainer.config.update import find_preset
 from trainer.devices.device import Device
 from trainer.optim.presets import group_parameters
 from trainer.run.runtime import begin, find_model_config, make_model

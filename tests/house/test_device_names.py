@@ -16,7 +16,7 @@ NAMES = {
 }
 PLACES = {"devices", "collectives", *(f"extensions/{name}" for name in ("vendors", "launchers", "like"))}
 # The registry, the default device, and the sections that hold each device's own keys.
-CONFIGURATION = {"registry.py", *(f"config/{name}.py" for name in ("run", "devices", "settings"))}
+CONFIGURATION = {"registry.py", *(f"config/{name}.py" for name in ("run", "keys", "settings"))}
 TOLD = [
     path
     for path in sorted(TRAINER.rglob("*.py"))

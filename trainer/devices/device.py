@@ -9,8 +9,8 @@ from torch import Tensor, nn
 from torch.profiler import ProfilerActivity
 
 from bertdata.errors import SettingsError
-from trainer.config.optimisers import Preset
 from trainer.config.settings import Config
+from trainer.config.update import Preset
 from trainer.data.batches import AnyBatch, Batch
 from trainer.devices.loss_scale import LossScale
 from trainer.model.attention import FlatAttention, padded_attention

@@ -5,7 +5,7 @@ from typing import Any
 
 from torch import nn
 
-from trainer.config.optimisers import Preset, find_preset
+from trainer.config.update import Preset, find_preset
 from trainer.optim.optimiser import Optimiser
 from trainer.registry import find
 

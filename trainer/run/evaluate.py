@@ -71,7 +71,7 @@ def evaluate_checkpoints(
                 step = 0 if path == config.run.start_from_ckpt else step
                 is_last = step >= until_step
             if evaluation is None or known != shape:
-                if evaluation is None and not config.finetuning.is_finetuning:
+                if evaluation is None and not config.is_finetuning:
                     for warning in runtime.share(partial(read, warnings_of_model, config, path)) or []:
                         runtime.log(f"warning: {warning}")
                 shape = known

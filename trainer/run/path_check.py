@@ -26,7 +26,7 @@ def check_paths(phases: Sequence[Config]) -> None:
     """
     if find_launcher() != "single":
         return
-    if phases[0].run.do_train and not phases[0].finetuning.is_finetuning:
+    if phases[0].run.do_train and not phases[0].is_finetuning:
         require_paths(phases)
     for config in phases:
         train_data = None if config.data.generated_data else config.data.train_data

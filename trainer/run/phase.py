@@ -244,7 +244,7 @@ def make_loader(
     config = runtime.config
 
     def warn(message: str) -> None:
-        if not config.finetuning.is_finetuning:  # features are one file for any number of workers
+        if not config.is_finetuning:  # features are one file for any number of workers
             runtime.log(f"warning: {message}")
 
     return Loader(

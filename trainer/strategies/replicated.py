@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from trainer.collectives.collective import force_weight_sync
-from trainer.config.optimisers import find_preset
 from trainer.config.settings import Config
+from trainer.config.update import find_preset
 from trainer.data.batches import Batch
 from trainer.errors import StopRequested
 from trainer.optim.presets import group_parameters

@@ -8,8 +8,8 @@ from bertdata.errors import MissingInputError
 from tests.support.configurations import assert_keys, config_file, refusal
 from trainer.config.flags import make_config
 from trainer.config.help import TITLES, make_parser
-from trainer.config.schema import known_names, phase_names, properties
-from trainer.config.settings import SECTIONS, Config
+from trainer.config.keys import SECTIONS, known_names, phase_names, properties
+from trainer.config.settings import Config
 
 
 def test_the_command_line_overrides_the_file_and_the_file_the_defaults(tmp_path):

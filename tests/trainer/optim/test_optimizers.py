@@ -10,8 +10,8 @@ import torch
 from safetensors.torch import load, save
 
 from bertdata.errors import SettingsError
-from trainer.config.optimisers import PRESETS
 from trainer.config.settings import Config
+from trainer.config.update import PRESETS
 from trainer.optim.clipping import clip_
 from trainer.optim.lamb import Lamb
 from trainer.optim.presets import make_optimiser

@@ -8,8 +8,8 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from tests.support.operations import Operations
-from trainer.config.optimisers import find_preset
 from trainer.config.settings import Config
+from trainer.config.update import find_preset
 from trainer.devices.cpu import Cpu
 from trainer.devices.device import Device
 from trainer.errors import NotFiniteError

@@ -9,11 +9,11 @@ from bertdata.errors import MissingInputError, SettingsError
 from bertdata.io.storage import is_remote
 from bertdata.io.terminal import say_error, say_text
 from trainer.collectives.launchers import find_rank, is_started_here, launched
-from trainer.config.flags import override
 from trainer.config.printed import print_config
 from trainer.config.settings import Config
 from trainer.config.task_names import task_flags
 from trainer.devices.choice import AUTO, look_for
+from trainer.extensions.like.overrides import override
 from trainer.extensions.like.program import DOOR, Meaning
 from trainer.extensions.like.registry import PROGRAMS, find_program
 from trainer.extensions.like.shapes import with_shapes

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from trainer.collectives.collective import Collective
-from trainer.config.optimisers import find_preset
+from trainer.config.update import find_preset
 from trainer.data.batches import Batch
 from trainer.devices.device import Device
 from trainer.extensions.splitting.sharding import (

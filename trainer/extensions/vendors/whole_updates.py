@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import Tensor
 
-from trainer.config.optimisers import find_preset
+from trainer.config.update import find_preset
 from trainer.data.batches import Batch
 from trainer.extensions.vendors.programs import Programs
 from trainer.optim.presets import group_parameters

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from trainer.config.optimisers import find_preset
+from trainer.config.update import find_preset
 from trainer.devices.device import Device
 from trainer.extensions.splitting.plan.parts import (
     NAMES,
