@@ -22,16 +22,16 @@ _LOGGERS = f"{EXTENSIONS}.loggers"
 
 NAMES: Mapping[str, Mapping[str, str]] = {
     "command": {
-        "pretrain": "trainer.run.commands:pretrain",
+        "pretrain": "trainer.run.pretrain_command:run",
         "finetune": f"{_FINETUNING}.finetune_command:run",
-        "evaluate": "trainer.run.commands:evaluate",
+        "evaluate": "trainer.run.evaluate_command:run",
         "predict": "trainer.run.predict_command:run",
         "features": f"{_FINETUNING}.features_command:run",
         "score": f"{_FINETUNING}.score_command:run",
         "split": f"{_SPLITTING}.show.command:run",
         "convert": f"{_FORMATS}.convert_command:run",
         "like": f"{EXTENSIONS}.like.command:run",
-        "doctor": "trainer.run.commands:doctor",
+        "doctor": "trainer.run.doctor:run",
     },
     "keys": {
         "masking": "trainer.config.masking:MaskingSection",

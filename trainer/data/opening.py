@@ -9,10 +9,10 @@ from bertdata.dataset.vocabulary import fit_warnings
 from bertdata.errors import SettingsError
 from bertdata.examples.bert.batch import BertBatch
 from bertdata.records import ShardLayout
+from trainer.config.data import split_paths
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.at_load import MaskedAtLoad
-from trainer.data.paths import split_paths
 from trainer.registry import find
 
 _OBJECTIVE = "bert"
