@@ -104,6 +104,11 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "by name": f"{_FORMATS}.hub_cache:find_pretrained",
     },
     "log": {
+        "lines": "trainer.report.terminal:Terminal",
+        "bar": "trainer.report.progress_bar:ProgressBar",
+        "dllogger": "trainer.report.dllogger:Dllogger",
+        "tables": "trainer.report.tables:Tables",
+        "results": "trainer.report.evaluation_results:EvaluationResults",
         "mllog": f"{_LOGGERS}.mllog:Mllog",
         "tensorboard": f"{_LOGGERS}.scalars:TensorBoard",
         "wandb": f"{_LOGGERS}.scalars:WeightsAndBiases",

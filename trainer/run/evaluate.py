@@ -15,9 +15,8 @@ from trainer.config.settings import Config
 from trainer.model.bert import HeadedBert
 from trainer.model.task import Task
 from trainer.registry import find
-from trainer.report.log_records import Logger
-from trainer.report.reporter import Reporter
-from trainer.report.tables import EvaluationResults
+from trainer.report.evaluation_results import EvaluationResults
+from trainer.report.reporter import Logger, Reporter
 from trainer.report.terminal import Terminal
 from trainer.run.division import divide
 from trainer.run.evaluation import Evaluation
@@ -56,7 +55,7 @@ def evaluate_checkpoints(
         folder = Path(str(config.run.output_dir).removeprefix("file://"))
         folder.mkdir(parents=True, exist_ok=True)
         loggers = [
-            Terminal(runtime.task.columns, config.schedule.steps, 0, bar=False),
+            Terminal(runtime.task.columns, config.schedule.steps),
             EvaluationResults(folder),
         ]
     evaluation, shape = None, None
