@@ -177,3 +177,50 @@ def test_what_a_command_needs_is_asked_for_by_its_flag():
 def test_a_configuration_survives_json():
     config = make_config(["--config=mlperf", "--decay-skips=bias,LayerNorm", "--mode=lazy"])
     assert Config.of(**json.loads(json.dumps(config.as_json()))) == config
+
+
+@pytest.mark.parametrize(
+    ("keys", "sections"),
+    [
+        ({}, []),
+        ({"memory_margin": 0.1, "task": "pretraining", "mask_share": 0.8, "mode": None}, []),
+        ({"memory_margin": 0.2}, ["split"]),
+        ({"null_score_diff_threshold": 0}, ["finetuning"]),  # an integer, not the default 0.0
+        ({"executable_cache_dir": "x", "device_options": {"mode": "lazy"}}, ["hpu", "ipu", "xla"]),
+    ],
+)
+def test_a_section_of_an_extension_is_there_where_its_keys_differ_from_their_defaults(keys, sections):
+    config = Config.of(**keys)
+    assert list(config.others) == sections
+    assert all(isinstance(section, KINDS[name]) for name, section in config.others.items())
+    whole = config.as_json()
+    given = keys | keys.get("device_options", {})
+    found = whole | whole["device_options"]
+    assert all(
+        repr(found[name]) == repr(given[name]) for name in given if name not in ("device_options", "mode")
+    )
+    assert list(whole) == list(properties())
+    assert Config.of(**whole) == config
+
+
+def test_a_value_of_an_extension_is_checked_as_any_other():
+    with pytest.raises(SettingsError, match="do_eval is 1, expected true or false"):
+        Config.of(do_eval=1)
+    with pytest.raises(SettingsError, match="batches_per_step is 0, expected 1 or more"):
+        Config.of(device_options={"batches_per_step": 0})
+
+
+def test_a_task_and_masks_drawn_at_load_are_known_without_their_sections():
+    usual, tuned = Config.of(), Config.of(task="mrpc", masking="dynamic", plan="plan.json")
+    assert (usual.task, usual.is_finetuning, usual.draws_masks, usual.plan) == (
+        "pretraining",
+        False,
+        False,
+        None,
+    )
+    assert (tuned.task, tuned.is_finetuning, tuned.draws_masks, tuned.plan) == (
+        "mrpc",
+        True,
+        True,
+        "plan.json",
+    )
