@@ -13,8 +13,8 @@ from collections.abc import Callable
 import torch
 
 from trainer.config.model import ModelConfig
-from trainer.config.optimisers import find_preset
 from trainer.config.settings import Config
+from trainer.config.update import find_preset
 from trainer.devices.cpu import Cpu
 from trainer.model.bert import BertForPreTraining
 from trainer.update.clipping import clip_

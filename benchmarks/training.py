@@ -19,8 +19,8 @@ from benchmarks import corpus, measure
 from bertdata.dataset.reader import open_dataset
 from trainer.checkpoint.state import State
 from trainer.config.model import ModelConfig
-from trainer.config.optimisers import find_preset
 from trainer.config.settings import Config
+from trainer.config.update import find_preset
 from trainer.data.batches import Batch, RowBatch
 from trainer.data.forms import make_form
 from trainer.data.loader import Loader, Update

@@ -7,9 +7,9 @@ from typing import Any
 from bertdata.config.value_check import types_of
 from trainer.config.flags import make_configs, shipped_configs
 from trainer.config.help import TITLES
+from trainer.config.keys import SECTIONS, device_properties, older_names, properties, section_keys
 from trainer.config.schedule import SCHEDULES, Schedule, Warmup
-from trainer.config.schema import device_option_properties, older_names, properties, section_keys
-from trainer.config.settings import SECTIONS, Config
+from trainer.config.settings import Config
 
 SOURCES = {
     "bert_large_phase1_h100": "NVIDIA's, for a GPU of 80 GB",
@@ -58,7 +58,7 @@ def page() -> str:
     for section in SECTIONS:
         title = TITLES[section]
         parts.append(f"### {title[:1].upper()}{title[1:]}\n\n{_rows(section_keys(section), properties())}")
-    options = device_option_properties()
+    options = device_properties()
     for devices in sorted({tuple(item["devices"]) for item in options.values()}):
         names = [name for name, item in options.items() if tuple(item["devices"]) == devices]
         parts.append(f"### Device {' or '.join(devices)}\n\n{_rows(names, options)}")

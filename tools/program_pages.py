@@ -15,10 +15,11 @@ from shlex import split
 from typing import Any
 
 from bertdata.cli.common.program_flags import SWITCH, Flag
+from bertdata.config.declared import schema_of
 from tools.configuration_page import page as page_of_configuration
 from tools.configuration_page import pictures
+from trainer.config.keys import DEVICE_OPTIONS, DEVICES, SECTIONS, find_section
 from trainer.config.model import config_keys
-from trainer.config.schema import properties
 from trainer.extensions.like.program import DOOR, Meaning, Program
 from trainer.extensions.like.registry import PROGRAMS, find_program
 
@@ -181,9 +182,29 @@ def schemas() -> dict[str, str]:
     made = "Made by python -m tools.program_pages from trainer/config/"
     ignored = "Keys without a description are written by other programs and change nothing here."
     return {
-        "trainer.json": _schema(trainer, f"{made}.", properties()),
+        "trainer.json": _schema(trainer, f"{made}.", _trainer_keys()),
         "model.json": _schema(model, f"{made}model.py. {ignored}", config_keys()),
     }
+
+
+def _trainer_keys() -> dict[str, Any]:
+    """The schema of each key of the trainer, as its section declares it."""
+    keys: dict[str, Any] = {}
+    for section in SECTIONS:
+        keys |= {
+            name: {"section": section, **item} for name, item in schema_of(find_section(section)).items()
+        }
+    options: dict[str, Any] = {}
+    for device in DEVICES:
+        for name, item in schema_of(find_section(device)).items():
+            others = options[name]["devices"] if name in options else []
+            options[name] = {**item, "devices": [*others, device]}
+    about = "keys of other trainers that have an effect on some devices only"
+    keys[DEVICE_OPTIONS] = {
+        **{"description": about, "default": {}, "type": "object"},
+        **{"additionalProperties": False, "properties": options},
+    }
+    return keys
 
 
 def _schema(title: str, comment: str, keys: Mapping[str, Any]) -> str:

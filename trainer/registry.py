@@ -22,16 +22,27 @@ _LOGGERS = f"{EXTENSIONS}.loggers"
 
 NAMES: Mapping[str, Mapping[str, str]] = {
     "command": {
-        "pretrain": "trainer.run.commands:pretrain",
+        "pretrain": "trainer.run.pretrain_command:run",
         "finetune": f"{_FINETUNING}.finetune_command:run",
-        "evaluate": "trainer.run.commands:evaluate",
+        "evaluate": "trainer.run.evaluate_command:run",
         "predict": "trainer.run.predict_command:run",
         "features": f"{_FINETUNING}.features_command:run",
         "score": f"{_FINETUNING}.score_command:run",
         "split": f"{_SPLITTING}.show.command:run",
         "convert": f"{_FORMATS}.convert_command:run",
         "like": f"{EXTENSIONS}.like.command:run",
-        "doctor": "trainer.run.commands:doctor",
+        "doctor": "trainer.run.doctor:run",
+    },
+    "keys": {
+        "masking": "trainer.config.masking:MaskingSection",
+        "split": "trainer.config.split:SplitSection",
+        "finetuning": "trainer.config.finetuning:FinetuningSection",
+        "hpu": f"{_VENDORS}.keys:HpuSection",
+        "ipu": f"{_VENDORS}.keys:IpuSection",
+        "xla": f"{_VENDORS}.keys:XlaSection",
+    },
+    "program": {
+        "with a flag": f"{EXTENSIONS}.like.registry:programs_with",
     },
     "device": {
         "cpu": "trainer.devices.cpu:Cpu",
@@ -101,6 +112,11 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "by name": f"{_FORMATS}.hub_cache:find_pretrained",
     },
     "log": {
+        "lines": "trainer.report.terminal:Terminal",
+        "bar": "trainer.report.progress_bar:ProgressBar",
+        "dllogger": "trainer.report.dllogger:Dllogger",
+        "tables": "trainer.report.tables:Tables",
+        "results": "trainer.report.evaluation_results:EvaluationResults",
         "mllog": f"{_LOGGERS}.mllog:Mllog",
         "tensorboard": f"{_LOGGERS}.scalars:TensorBoard",
         "wandb": f"{_LOGGERS}.scalars:WeightsAndBiases",

@@ -7,8 +7,8 @@ import pytest
 from tests.support.core_runs import EXTENSIONS, Ended, count_lines, extensions, run_commands
 from tests.support.house import Sources, draw, read_sources
 from tests.support.paths import ROOT
-from trainer.__main__ import COMMANDS
 from trainer.registry import NAMES, find
+from trainer.run.usage import COMMANDS
 
 SOURCES = read_sources(ROOT)
 MOST_FILES = 110

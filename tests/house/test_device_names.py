@@ -15,8 +15,12 @@ NAMES = {
     *("popdist", "poptorch", "habana_frameworks", "torch_xla"),
 }
 PLACES = {"devices", "collectives", *(f"extensions/{name}" for name in ("vendors", "launchers", "like"))}
-# The registry, the default device, and the sections that hold each device's own keys.
-CONFIGURATION = {"registry.py", *(f"config/{name}.py" for name in ("run", "devices", "settings"))}
+# The registry, a first run with each launcher, the default device, and the sections of devices.
+CONFIGURATION = {
+    "registry.py",
+    "run/usage.py",
+    *(f"config/{name}.py" for name in ("run", "keys", "settings")),
+}
 TOLD = [
     path
     for path in sorted(TRAINER.rglob("*.py"))

@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.paths import ROOT
 from trainer.__main__ import main
-from trainer.config.schema import section_keys
+from trainer.config.keys import section_keys
 
 TEXT = (ROOT / "docs" / "splitting.md").read_text(encoding="utf-8")
 BLOCK = r"```\n(.*?)```"

@@ -9,8 +9,8 @@ import pytest
 from bertdata.errors import SettingsError
 from tests.support.paths import ROOT
 from trainer.config.flags import make_config
+from trainer.config.keys import properties
 from trainer.config.schedule import Warmup
-from trainer.config.schema import properties
 from trainer.config.settings import Config
 
 CONFIGS = ROOT / "trainer" / "config" / "shipped"

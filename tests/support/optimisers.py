@@ -5,7 +5,7 @@ from typing import Any
 
 from torch import nn
 
-from trainer.config.optimisers import find_preset
+from trainer.config.update import find_preset
 from trainer.update.optimiser import Optimiser, build_optimiser, group_parameters
 
 

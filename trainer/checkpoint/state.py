@@ -35,8 +35,8 @@ from bertdata.io.whole_directory import open_directory, remove_directory, sweep_
 from schemas import load_schema
 from trainer.checkpoint.safetensors_files import save_file
 from trainer.checkpoint.stored import StoredTensor
+from trainer.config.keys import properties
 from trainer.config.model import ModelConfig
-from trainer.config.schema import properties
 from trainer.config.settings import Config
 from trainer.errors import CheckpointError
 from trainer.update.strategy import UpdateNumber

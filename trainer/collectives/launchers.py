@@ -7,13 +7,6 @@ from typing import Any
 from trainer.config.settings import Config
 from trainer.registry import find
 
-EXAMPLES = """\
-  python -m trainer pretrain --config tiny --train-data shards/phase1 --output-dir run
-  horovodrun -np 2 python -m trainer pretrain --config tiny --train-data shards/phase1 --output-dir run
-  torchrun --nproc-per-node 2 -m trainer pretrain --config tiny --train-data shards/phase1 --output-dir run
-"""
-"""A first run, started in each way."""
-
 VARIABLES = {
     "horovod": ("HOROVOD_RANK", "HOROVOD_SIZE"),
     "torch_distributed": ("RANK", "WORLD_SIZE"),

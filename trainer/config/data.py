@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from bertdata.config.declared import setting
+from bertdata.io import storage
 from trainer.config.section import Section, check
 
 
@@ -96,3 +97,13 @@ class DataSection(Section):
     def idle(self) -> list[str]:
         """The keys that count for packing at load only, where it is off."""
         return [] if self.pack_on_load else ["pack_window", "sequences_per_row"]
+
+
+def split_paths(paths: str) -> list[str]:
+    """The paths that commas or ``+`` separate; a ``+`` in a path that exists separates nothing."""
+    pieces = [piece.strip() for piece in paths.split(",")]
+    return [
+        path
+        for piece in pieces
+        for path in ([piece] if "+" not in piece or storage.exists(piece) else piece.split("+"))
+    ]

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bertdata.config.declared import setting
-from trainer.config.section import Section
+from trainer.config.section import PRETRAINING, Section
 
-PRETRAINING, SQUAD = "pretraining", "squad"
+SQUAD = "squad"
 _GLUE = ("mrpc", "cola", "sst-2", "sts-b", "qqp", "mnli", "mnli-mm", "qnli", "rte", "wnli")
 
 

@@ -1,21 +1,24 @@
 """Help of the trainer's flags, by section: the keys that people use, or all."""
 
 from argparse import SUPPRESS, Action, ArgumentParser, Namespace, _ArgumentGroup
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from bertdata.cli.common.parser import Parser
-from bertdata.config.value_check import read_value, types_of
-from trainer.config.schema import (
-    device_option_properties,
+from bertdata.config.value_check import types_of
+from trainer.config.keys import (
+    SECTIONS,
+    device_properties,
+    flag,
     known_names,
     older_names,
     phase_names,
     properties,
+    read_word,
     section_keys,
 )
-from trainer.config.settings import SECTIONS
+from trainer.config.phases import ambiguous
 
 TITLES = {
     "run": "run",
@@ -69,13 +72,39 @@ def make_parser(
     return parser
 
 
+def read_with_argparse(
+    words: Sequence[str], prog: str, configs: list[str], usual: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The values of flags by name; prints the help, or refuses words that do not fit, and exits."""
+    _refuse_ambiguous(words)
+    found = vars(make_parser(prog, configs, usual=usual).parse_args(words))
+    for name, paths in found.items():
+        if "phases" in known_names().get(name, {}):
+            found[name] = "+".join(path for path in paths if path is not None) or None
+    return found
+
+
+def _refuse_ambiguous(words: Sequence[str]) -> None:
+    """SettingsError for several datasets behind one flag, which may be united or each of a phase."""
+    last, paths = "", list[str]()
+    for word in [*words, "--"]:
+        if not word.startswith("--"):
+            paths.append(word)
+            continue
+        name = last[2:].replace("-", "_")
+        if len(paths) > 1 and "phases" in known_names().get(name, {}):
+            raise ambiguous(name, paths, flag)
+        last, equals, value = word.partition("=")
+        paths = [value] if equals else []
+
+
 def _groups() -> Iterator[tuple[str, list[str]]]:
     """(title, names) of each group of flags, which may have names of an earlier one too."""
     for section in SECTIONS:
         phases = [(key, name) for name, (key, _) in phase_names().items()]
         keys = section_keys(section)
         yield TITLES[section], [name for key in keys for name in (key, *(n for k, n in phases if k == key))]
-    options = device_option_properties()
+    options = device_properties()
     for devices in sorted({tuple(item["devices"]) for item in options.values()}):
         names = [name for name, item in options.items() if tuple(item["devices"]) == devices]
         yield f"device {' or '.join(devices)}", names
@@ -98,20 +127,10 @@ def _add(group: _ArgumentGroup, name: str, shown: bool, usual: Mapping[str, Any]
         more = {"action": "append"}
     elif "by_phase" in item:
         more = {"nargs": "+"}
-    if item.get("items") == {"type": "string"}:
-        read: Callable[[str], Any] = _read_texts
-    else:
-        read = partial(read_value, kinds=types_of(item), name=flag(name))
     more["help"] = describe(name, usual).replace("%", "%%") if shown else SUPPRESS
-    group.add_argument(flag(name), dest=name, default=SUPPRESS, metavar="X", type=read, **more)
-
-
-def _read_texts(text: str) -> list[str]:
-    """Texts with commas between them, or a JSON list for texts that hold commas."""
-    if text.lstrip().startswith("["):
-        found: list[str] = read_value(text, ["array"], "a list of texts")
-        return found
-    return text.split(",")
+    group.add_argument(
+        flag(name), dest=name, default=SUPPRESS, metavar="X", type=partial(read_word, name), **more
+    )
 
 
 def describe(name: str, usual: Mapping[str, Any] | None = None) -> str:
@@ -130,11 +149,6 @@ def describe(name: str, usual: Mapping[str, Any] | None = None) -> str:
     if name in older_names():
         return f"same as {flag(older_names()[name])}"
     return str(known_names()[name]["description"])
-
-
-def flag(name: str) -> str:
-    """The flag of a key or of another name."""
-    return f"--{name.replace('_', '-')}"
 
 
 class _HelpAll(Action):

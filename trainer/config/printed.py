@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from bertdata.io.terminal import say_text
-from trainer.config.optimisers import PRESETS
 from trainer.config.settings import Config
+from trainer.config.update import PRESETS
 
 
 def print_config(program: str, phases: Sequence[Config], **others: Any) -> None:

@@ -1,9 +1,9 @@
-"""Section of a run: output directory, device, workers, phases, resume, checkpoints, evaluation."""
+"""Sections of a run: its device, workers, start, output and end; its reports; CUDA."""
 
 from dataclasses import dataclass
 
 from bertdata.config.declared import setting
-from trainer.config.section import Section
+from trainer.config.section import DeviceSection, Section, option
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,3 +85,33 @@ class RunSection(Section):
         most=1,
         common=True,
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportsSection(Section):
+    """Log files, terminal, TensorBoard, Weights & Biases, MLPerf's log."""
+
+    log_every: int = setting(10, "updates between two log lines", least=1, common=True)
+    no_logs: bool = setting(False, "write no log files")
+    json_summary: str | None = setting(
+        None, "file for the dllogger lines (default: output_dir/dllogger.json)"
+    )
+    no_progress_bar: bool = setting(False, "print plain lines even on a terminal", common=True)
+    tensorboard: bool = setting(False, "write TensorBoard's event files", common=True)
+    wandb: bool = setting(False, "report to Weights & Biases", common=True)
+    wandb_offline: bool = setting(False, "write Weights & Biases' files without using the network")
+    wandb_project: str = setting("bertdata", "project in Weights & Biases", keywords={"minLength": 1})
+    description: str | None = setting(None, "text about the configuration, printed at the start")
+    mllog: bool = setting(False, "write MLPerf's log lines to output_dir/mllog.txt")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CudaSection(DeviceSection):
+    """Keys of NVIDIA's GPUs."""
+
+    attention: str | None = option(
+        "attention kernel: auto, flash (without padding), efficient, cudnn or math (default: auto)",
+        ("auto", "flash", "efficient", "cudnn", "math"),
+        keywords={"type": "string"},
+    )
+    cuda_graphs: bool | None = option("compile the model and run it as CUDA graphs")

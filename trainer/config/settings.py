@@ -5,28 +5,35 @@ checkpoint have all keys side by side, in the order of the sections and of their
 Precedence: command line, JSON file (both read by ``trainer.config.flags``), defaults.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from copy import deepcopy
-from dataclasses import dataclass, field, fields
-from typing import Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from bertdata.config.declared import schema_of
 from bertdata.config.value_check import check_names
 from trainer.config.data import DataSection
-from trainer.config.devices import CudaSection, DeviceSection, HpuSection, IpuSection, XlaSection
-from trainer.config.finetuning import FinetuningSection
-from trainer.config.masking import MaskingSection
+from trainer.config.keys import (
+    CORE,
+    DEVICE_OPTIONS,
+    DEVICES,
+    SECTIONS,
+    device_properties,
+    find_section,
+    properties,
+    section_keys,
+)
 from trainer.config.model import ModelSection
-from trainer.config.optimisers import PRESETS
-from trainer.config.reports import ReportsSection
-from trainer.config.run import RunSection
+from trainer.config.run import CudaSection, ReportsSection, RunSection
 from trainer.config.schedule import SCHEDULES, Schedule, ScheduleKind, ScheduleSection, Warmup
-from trainer.config.section import Section, check
-from trainer.config.split import SplitSection
-from trainer.config.update import UpdateSection
+from trainer.config.section import PRETRAINING, Section, check
+from trainer.config.update import PRESETS, UpdateSection
 
-DEVICE_OPTIONS = "device_options"
-"""The key that holds, in JSON, the keys that have an effect on some devices only."""
+if TYPE_CHECKING:
+    from trainer.config.finetuning import FinetuningSection
+    from trainer.config.masking import MaskingSection
+    from trainer.config.split import SplitSection
+
+SectionKind = TypeVar("SectionKind", bound=Section)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,17 +42,13 @@ class Config:
 
     run: RunSection = field(default_factory=RunSection)
     data: DataSection = field(default_factory=DataSection)
-    masking: MaskingSection = field(default_factory=MaskingSection)
     model: ModelSection = field(default_factory=ModelSection)
     update: UpdateSection = field(default_factory=UpdateSection)
-    split: SplitSection = field(default_factory=SplitSection)
     schedule: ScheduleSection = field(default_factory=ScheduleSection)
     reports: ReportsSection = field(default_factory=ReportsSection)
-    finetuning: FinetuningSection = field(default_factory=FinetuningSection)
     cuda: CudaSection = field(default_factory=CudaSection)
-    hpu: HpuSection = field(default_factory=HpuSection)
-    ipu: IpuSection = field(default_factory=IpuSection)
-    xla: XlaSection = field(default_factory=XlaSection)
+    others: Mapping[str, Section] = field(default_factory=dict)
+    """The other sections by name, of which keys are given that differ from their defaults."""
 
     def __post_init__(self) -> None:
         for name in self.schedule_kind.needed:
@@ -59,13 +62,17 @@ class Config:
         """The configuration with the given keys, side by side as in a JSON file; the rest are defaults."""
         keys = deepcopy(given)
         keys |= keys.pop(DEVICE_OPTIONS, {})
-        sections = SECTIONS | DEVICE_SECTIONS
-        check_names(keys, {DEVICE_OPTIONS}.union(*map(schema_of, sections.values())))
-        parts: dict[str, Any] = {
-            section: kind(**{name: keys[name] for name in schema_of(kind) if name in keys})
-            for section, kind in sections.items()
-        }
-        return cls(**parts)
+        known = properties() | device_properties()
+        check_names(keys, known)
+        parts: dict[str, Any] = {}
+        others: dict[str, Section] = {}
+        for section in (*SECTIONS, *DEVICES):
+            values = {name: keys[name] for name in section_keys(section) if name in keys}
+            if section in CORE:
+                parts[section] = CORE[section](**values)
+            elif any(_differs(value, known[name].get("default")) for name, value in values.items()):
+                others[section] = find_section(section)(**values)
+        return cls(**parts, others=others)
 
     def changed(self, **given: Any) -> "Config":
         """A copy with the given keys changed."""
@@ -73,13 +80,59 @@ class Config:
 
     def as_json(self) -> dict[str, Any]:
         """All keys side by side, the given device options in a dictionary of their own."""
-        keys: dict[str, Any] = {}
-        for section in SECTIONS:
-            keys |= getattr(self, section).values()
+        keys: dict[str, Any] = {name: item.get("default") for name, item in properties().items()}
         options: dict[str, Any] = {}
-        for section in DEVICE_SECTIONS:
-            options |= getattr(self, section).given()
+        for name in (*CORE, *self.others):
+            section = self.others.get(name) or getattr(self, name)
+            if name in DEVICES:
+                options |= section.given()
+            else:
+                keys |= section.values()
         return deepcopy(keys | {DEVICE_OPTIONS: options})
+
+    def section(self, kind: type[SectionKind]) -> SectionKind:
+        """The section of an extension."""
+        return next((one for one in self.others.values() if isinstance(one, kind)), None) or kind()
+
+    @property
+    def masking(self) -> "MaskingSection":
+        """Masks of the training examples."""
+        from trainer.config.masking import MaskingSection
+
+        return self.section(MaskingSection)
+
+    @property
+    def split(self) -> "SplitSection":
+        """Division of the model over the devices."""
+        from trainer.config.split import SplitSection
+
+        return self.section(SplitSection)
+
+    @property
+    def finetuning(self) -> "FinetuningSection":
+        """The task, its files and its settings."""
+        from trainer.config.finetuning import FinetuningSection
+
+        return self.section(FinetuningSection)
+
+    @property
+    def task(self) -> str:
+        """The name of what is learned."""
+        return self.finetuning.task if "finetuning" in self.others else PRETRAINING
+
+    @property
+    def is_finetuning(self) -> bool:
+        return self.task != PRETRAINING
+
+    @property
+    def plan(self) -> str | None:
+        """The plan to divide the model by, where one is given."""
+        return self.split.plan if "split" in self.others else None
+
+    @property
+    def draws_masks(self) -> bool:
+        """True if masks are drawn when examples are loaded."""
+        return "masking" in self.others and self.masking.is_dynamic
 
     @property
     def schedule_name(self) -> str:
@@ -89,7 +142,7 @@ class Config:
     @property
     def sums_micro_batches(self) -> bool:
         """True if the gradients of a replica's micro-batches are added up, not averaged."""
-        return self.ipu.reduction_type == "sum"
+        return getattr(self.others.get("ipu"), "reduction_type", None) == "sum"
 
     @property
     def schedule_kind(self) -> ScheduleKind:
@@ -121,14 +174,17 @@ class Config:
         idle_there: keys that have an effect on other devices only.
         """
         keys, usual = self.as_json(), Config().as_json()
-        with_effect = {
+        known = device_properties()
+        idle = [
             name
-            for kind, section in DEVICE_SECTIONS.items()
-            for name, item in schema_of(section).items()
-            if kind == device or "everywhere" in item
-        }
-        idle = [name for name in keys[DEVICE_OPTIONS] if name not in with_effect]
-        idle += [name for name in idle_there if keys[name] != usual[name]]
+            for name in keys[DEVICE_OPTIONS]
+            if device not in known[name]["devices"] and "everywhere" not in known[name]
+        ]
+        names = [*idle_there, *self.data.idle()]
+        for name, section in self.others.items():
+            if name != "masking" or not self.is_finetuning:
+                names += section.idle()
+        idle += [name for name in names if keys[name] != usual[name]]
         return sorted(idle + ["train_data"] * bool(self.data.generated_data and self.data.train_data))
 
     def require(self, *names: str) -> None:
@@ -138,10 +194,6 @@ class Config:
             check(keys[name] is not None, f"{name} is missing: give --{name.replace('_', '-')}")
 
 
-_KINDS: dict[str, Any] = {item.name: item.type for item in fields(Config)}
-SECTIONS: dict[str, type[Section]] = {
-    name: kind for name, kind in _KINDS.items() if not issubclass(kind, DeviceSection)
-}
-DEVICE_SECTIONS: dict[str, type[DeviceSection]] = {
-    name: kind for name, kind in _KINDS.items() if issubclass(kind, DeviceSection)
-}
+def _differs(value: Any, default: Any) -> bool:
+    """True for a value that is not the default, or of another type: 0 differs from 0.0 and from False."""
+    return type(value) is not type(default) or bool(value != default)

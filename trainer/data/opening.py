@@ -9,10 +9,10 @@ from bertdata.dataset.vocabulary import fit_warnings
 from bertdata.errors import SettingsError
 from bertdata.examples.bert.batch import BertBatch
 from bertdata.records import ShardLayout
+from trainer.config.data import split_paths
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.at_load import MaskedAtLoad
-from trainer.data.paths import split_paths
 from trainer.registry import find
 
 _OBJECTIVE = "bert"
@@ -31,7 +31,7 @@ def open_configured(
     model = config.model.settings()
     vocabulary_size = model.get("vocab_size", model_vocabulary_size)
     length, masks = config.data.max_seq_length, config.data.max_predictions_per_seq
-    is_dynamic = config.masking.is_dynamic
+    is_dynamic = config.draws_masks
     if paths is None:
         if is_dynamic:
             raise SettingsError("masking dynamic needs a dataset: generated examples have no vocabulary")
@@ -60,7 +60,7 @@ def open_configured(
 
 def for_training(config: Config, data: OpenedDataset) -> OpenedDataset:
     """The opened training data as the loader takes it: without masks where they are drawn at load."""
-    if not config.masking.is_dynamic:
+    if not config.draws_masks:
         return data
     unmasked: OpenedDataset = find("masks", "dynamic")(config, data)
     return unmasked

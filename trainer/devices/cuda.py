@@ -199,10 +199,10 @@ def _reason(kernel: str, messages: list[str]) -> str:
 
 def _why_plain(config: Config) -> str:
     """The reason why the model is not compiled where the configuration leaves it open; "" if it is."""
-    is_split = config.run.strategy not in ("auto", "replicated") or config.split.plan is not None
+    is_split = config.run.strategy not in ("auto", "replicated") or config.plan is not None
     if config.run.compile is not None or is_split:
         return _PLAIN
-    if config.finetuning.is_finetuning:
+    if config.is_finetuning:
         return _PLAIN  # as short a run ends sooner without
     if find_spec("triton") is None:
         return f"{_PLAIN}: Triton is not installed"

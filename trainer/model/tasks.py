@@ -1,6 +1,6 @@
 """The known tasks by name."""
 
-from trainer.config.finetuning import PRETRAINING, SQUAD
+from trainer.config.section import PRETRAINING
 from trainer.config.settings import Config
 from trainer.model.pretraining import Pretraining
 from trainer.model.task import RowLosses, Task
@@ -9,8 +9,7 @@ from trainer.registry import find
 
 def find_task(config: Config, row_losses: RowLosses | None = None) -> Task:
     """The configured task; row_losses: the device's own losses, where it has some."""
-    name = config.finetuning.task
-    if name == PRETRAINING:
+    if config.task == PRETRAINING:
         return Pretraining(row_losses)
-    task: Task = find("task", SQUAD if name == SQUAD else "classification")(config)
+    task: Task = find("task", "squad" if config.task == "squad" else "classification")(config)
     return task

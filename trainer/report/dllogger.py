@@ -5,7 +5,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from trainer.report.log_records import EvaluationRecord, Logger, Values
+from trainer.report.reporter import EvaluationRecord, Logger, Values
 
 DLLOGGER_NAMES = {
     "average_loss": "loss",

@@ -1,9 +1,10 @@
-"""The report of a run: a Reporter on rank 0 sends rows of means to every configured logger."""
+"""The report of a run: rows of means, results and events, which a Reporter on rank 0 sends to every log."""
 
+import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -13,13 +14,121 @@ from bertdata.io.storage import is_remote, make_directory
 from trainer.config.settings import Config
 from trainer.model.task import Columns
 from trainer.registry import find
-from trainer.report.dllogger import Dllogger
-from trainer.report.log_records import EvaluationRecord, Logger, StepRecord, Values
-from trainer.report.pace import Cards, Pace
-from trainer.report.tables import EvaluationResults, Tables
-from trainer.report.terminal import Terminal
 
 Clock = Callable[[], float]
+Values = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StepRecord:
+    """One update, number ``step`` (from 1); it is not timed if it compiled the model.
+
+    sequences, tokens, operations: real ones, without padding, over all workers; the operations are those of
+    matrix products. data_wait: seconds in which a worker waited for its examples. gradient_norm: before
+    clipping, where it was read. memory_gib: the most that a device has used.
+    """
+
+    step: int
+    epoch: int
+    loss: float
+    metrics: dict[str, float]
+    learning_rate: float
+    seconds: float
+    is_timed: bool = True
+    sequences: int
+    tokens: int = 0
+    operations: float = 0.0
+    data_wait: float = 0.0
+    gradient_norm: float | None = None
+    memory_gib: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EvaluationRecord:
+    """One evaluation after update ``step``, on ``examples`` examples, after training on ``trained``.
+
+    text: the results in one line for a person.
+    """
+
+    step: int
+    trained: int
+    examples: int
+    results: dict[str, float]
+    text: str
+
+    def values(self) -> Values:
+        """The numbers, in the order of a table's columns."""
+        return {"step": self.step, "trained": self.trained, "examples": self.examples, **self.results}
+
+
+class Logger:
+    """Base of a log; subclasses override the methods that they have a use for.
+
+    Times are seconds since 1970. A row has the fields of a StepRecord, with its metrics by name: the last
+    update's, but loss, metrics, seconds and data_wait are means over the row's updates; those that are not
+    known are left out. It also has ``step_loss`` (the last update's), ``total_time`` (seconds in all updates
+    so far) and, if any of its updates were timed, ``seconds_per_update`` and the rates of ``Pace.rates``.
+    The keys of a summary are dllogger's.
+    """
+
+    def row(self, row: Values, time: float) -> None: ...
+
+    def evaluation(self, record: EvaluationRecord, time: float) -> None: ...
+
+    def event(self, name: str, value: Any, time: float) -> None: ...
+
+    def close(self, summary: Values, status: str, time: float) -> None: ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cards:
+    """The devices of a run: their number, and the operations a second that each could make at most."""
+
+    devices: int = 1
+    peak: float | None = None  # None: not known
+
+
+@dataclass(kw_only=True, slots=True)
+class Pace:
+    """Sums over timed updates, and the rates that follow from them."""
+
+    hardware: Cards
+    seconds: list[float] = field(default_factory=list)
+    sequences: int = 0
+    tokens: int = 0
+    operations: float = 0.0
+    data_wait: float = 0.0
+
+    def add(self, record: StepRecord) -> None:
+        """Count an update."""
+        self.seconds.append(record.seconds)
+        self.sequences += record.sequences
+        self.tokens += record.tokens
+        self.operations += record.operations
+        self.data_wait += record.data_wait
+
+    @property
+    def seconds_per_update(self) -> float:
+        return fmean(self.seconds)
+
+    def rates(self) -> Values:
+        """The rates by name; none where no time was measured, and those of tokens where none were counted.
+
+        tokens_per_second: real ones. tflops: 10^12 operations a second of one device, peak_share: their
+        share of what it could make at most. data_wait_share: the share of the time spent waiting for data.
+        """
+        seconds = sum(self.seconds)
+        if seconds <= 0:
+            return {}
+        found: Values = {"sequences_per_second": self.sequences / seconds}
+        if self.tokens:
+            rate = self.operations / seconds / self.hardware.devices
+            found |= {"tokens_per_second": self.tokens / seconds, "tflops": rate / 1e12}
+            if self.hardware.peak is not None:
+                found["peak_share"] = rate / self.hardware.peak
+            found["data_wait_share"] = self.data_wait / seconds
+        return found
+
 
 SETTLING_UPDATES = 6
 """Updates after the start and after each checkpoint that are not timed, because they are slower."""
@@ -164,8 +273,13 @@ def make_reporter(
     if config.reports.wandb or config.reports.wandb_offline:
         wanted.append(find("log", "wandb")(folder, config, resumes=resume_step is not None))
     if not config.reports.no_logs:  # the tables last: drawing their picture may fail
-        wanted.append(Dllogger(Path(config.reports.json_summary or folder / "dllogger.json"), clock()))
-        wanted += [EvaluationResults(folder), Tables(folder, columns, resume_step)]
-    # The bar last, because packages may print when they are imported; it is the first to close.
-    bar = Terminal(columns, config.schedule.steps, resume_step or 0, bar=not config.reports.no_progress_bar)
-    return Reporter([bar, *wanted], log_every=config.reports.log_every, hardware=hardware, clock=clock)
+        wanted.append(
+            find("log", "dllogger")(Path(config.reports.json_summary or folder / "dllogger.json"), clock())
+        )
+        wanted.append(find("log", "tables")(folder, columns, resume_step))
+    # The terminal last, because packages may print when they are imported; it is the first to close.
+    if sys.stderr.isatty() and not config.reports.no_progress_bar:
+        shown = find("log", "bar")(columns, config.schedule.steps, resume_step or 0)
+    else:
+        shown = find("log", "lines")(columns, config.schedule.steps)
+    return Reporter([shown, *wanted], log_every=config.reports.log_every, hardware=hardware, clock=clock)

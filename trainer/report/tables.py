@@ -1,5 +1,6 @@
-"""Tables of a run: training.csv and evaluation.csv, and eval_results.txt with the last evaluation."""
+"""Tables of a run, training.csv and evaluation.csv, and the picture of its loss and accuracy."""
 
+import csv
 from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
@@ -7,9 +8,10 @@ from typing import Any
 from bertdata.errors import MissingExtraError
 from bertdata.io import storage
 from bertdata.io.terminal import say_error
+from trainer.errors import naming_extra
 from trainer.model.task import Columns
-from trainer.report import curves
-from trainer.report.log_records import EvaluationRecord, Logger, Values
+from trainer.registry import find
+from trainer.report.reporter import EvaluationRecord, Logger, Values
 
 _BEFORE_METRICS = {"step": "step", "iteration": "step", "epoch": "epoch", "lr": "learning_rate"}
 _AFTER_METRICS = {
@@ -37,6 +39,8 @@ _BEFORE_RESULTS = ("step", "trained", "examples")
 class Tables(Logger):
     """Graphcore's training.csv and evaluation.csv, and a picture of both when a run succeeds.
 
+    Google's eval_results.txt is written with each evaluation.
+
     training.csv has further columns of ours after Graphcore's; a value that is not known is left empty.
     A resumed run appends to its tables.
     """
@@ -54,6 +58,7 @@ class Tables(Logger):
         self._append("training.csv", [row.get(name, "") for name in self._training.values()])
 
     def evaluation(self, record: EvaluationRecord, time: float) -> None:
+        find("log", "results")(self._folder).evaluation(record, time)
         values = record.values()
         self._append("evaluation.csv", [values[name] for name in self._evaluation])
 
@@ -61,7 +66,7 @@ class Tables(Logger):
         if status != "success":
             return  # the sender of SIGTERM, or the launcher after the loss of a worker, leaves only seconds
         try:
-            curves.draw_curves(self._folder, self._columns)
+            draw_curves(self._folder, self._columns)
         except MissingExtraError as error:
             say_error(f"no picture of the curves: {error}")
 
@@ -77,7 +82,7 @@ def _begin_table(path: Path, columns: Collection[str], resume_step: int | None) 
     """
     lines = [_line(columns)]
     if path.exists() and resume_step is not None:
-        rows = curves.read_table(path)
+        rows = read_table(path)
         kept = [row for row in rows if int(row["step"]) <= resume_step]
         lines += [_line(row.get(name, "") for name in columns) for row in kept]
     elif path.exists():
@@ -87,25 +92,38 @@ def _begin_table(path: Path, columns: Collection[str], resume_step: int | None) 
         file.write("".join(lines).encode())
 
 
-def is_evaluated(output_dir: str, step: int) -> bool:
-    """True if the table of evaluations has a row of this update; False without a table."""
-    path = Path(output_dir.removeprefix("file://")) / "evaluation.csv"
-    return path.exists() and any(int(row["step"]) == step for row in curves.read_table(path))
-
-
 def _line(values: Iterable[Any]) -> str:
     return ",".join(map(str, values)) + "\n"
 
 
-class EvaluationResults(Logger):
-    """The last evaluation as ``key = value`` lines, in the file that Google's trainer writes."""
+def read_table(path: Path) -> list[dict[str, str]]:
+    """The complete rows of the table; a row that a crash cut off is left out."""
+    lines = storage.read_bytes(str(path)).decode().splitlines()
+    return [row for row in csv.DictReader(lines) if None not in row.values()]
 
-    def __init__(self, folder: Path) -> None:
-        self._path = folder / "eval_results.txt"
 
-    def evaluation(self, record: EvaluationRecord, time: float) -> None:
-        values = record.values().items()
-        named = {"global_step" if name == "step" else name: value for name, value in values}
-        lines = [f"{name} = {value}\n" for name, value in sorted(named.items()) if name != "trained"]
-        with storage.open_output(str(self._path)) as file:
-            file.write("".join(lines).encode())
+def draw_curves(folder: Path, columns: Columns) -> list[Path]:
+    """Draw curves.svg and curves.png in the directory of the tables; returns their paths."""
+    with naming_extra("matplotlib", "pictures"):
+        from matplotlib.figure import Figure
+    training = read_table(folder / "training.csv")
+    evaluations = read_table(folder / "evaluation.csv")
+    figure = Figure(figsize=(9, 4), layout="constrained")
+    loss, accuracy = figure.subplots(1, 2)
+    for axes, title, short in ((loss, "loss", "loss"), (accuracy, "accuracy", "acc")):
+        for label, (head, name) in columns.curves.items():
+            axes.plot(*_points(training, f"{head}_{short}"), label=label, linewidth=1)
+            if evaluations and f"{name}_{title}" in evaluations[0]:
+                axes.plot(*_points(evaluations, f"{name}_{title}"), "o--", label=f"{label}, evaluated")
+        axes.set(title=title, xlabel="update")
+        axes.grid(alpha=0.3)
+        axes.legend(fontsize="small")
+    accuracy.set_ylim(0, 1)
+    paths = [folder / "curves.svg", folder / "curves.png"]
+    for path in paths:
+        figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
+    return paths
+
+
+def _points(rows: list[dict[str, str]], name: str) -> tuple[list[float], list[float]]:
+    return [float(row["step"]) for row in rows], [float(row[name]) for row in rows]

@@ -38,7 +38,7 @@ class DataWait:
     def _remedy(self) -> str:
         config, cores = self._config, available_cores()
         remedies = [f"more cores help (this process has {cores})"]
-        if config.masking.is_dynamic:
+        if config.draws_masks:
             remedies.append("as do masks that are made before (masking static)")
         if config.data.pack_on_load:
             remedies.append("as do packs that are made before (bertdata pack)")

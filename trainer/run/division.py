@@ -36,7 +36,7 @@ def device_memory(runtime: Runtime) -> int:
 def _is_whole(runtime: Runtime, shape: ModelConfig) -> bool:
     """True where no plan is asked for, and none is needed."""
     asked = runtime.config.run.strategy
-    if runtime.config.split.plan is not None or asked in ("sharded", "pipelined"):
+    if runtime.config.plan is not None or asked in ("sharded", "pipelined"):
         return False
     if asked != "auto" or runtime.workers.size == 1 or runtime.device.strategy != "replicated":
         return True

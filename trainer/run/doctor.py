@@ -6,6 +6,7 @@ from dataclasses import asdict
 from importlib.util import find_spec
 
 from bertdata._native import available, why_missing
+from bertdata.cli.common.parser import Parser
 from bertdata.errors import MissingExtraError, SettingsError, install_extra
 from bertdata.io.process_pool import available_cores
 from bertdata.io.terminal import say, say_text
@@ -15,6 +16,18 @@ from trainer.devices.choice import DEVICES, PROCESSOR, Availability, choose_devi
 
 EXTRAS = {"tensorboard": "tensorboard", "wandb": "wandb", "mlperf_logging": "mllog", "matplotlib": "pictures"}
 """The extra that installs each optional package."""
+
+
+def run(arguments: list[str]) -> None:
+    """Report on this machine."""
+    summary = (
+        "Prints a table of the devices, launchers and packages found, with a remedy for each missing one."
+    )
+    parser = Parser("python -m trainer doctor", "  python -m trainer doctor --json", summary)
+    parser.add_argument("--device", help="report on this device only; exit status 2 if it is not there")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    given = parser.parse_args(arguments)
+    diagnose(given.device, as_json=given.json)
 
 
 def diagnose(device: str | None, *, as_json: bool) -> None:

@@ -15,9 +15,8 @@ from trainer.config.settings import Config
 from trainer.model.bert import HeadedBert
 from trainer.model.task import Task
 from trainer.registry import find
-from trainer.report.log_records import Logger
-from trainer.report.reporter import Reporter
-from trainer.report.tables import EvaluationResults
+from trainer.report.evaluation_results import EvaluationResults
+from trainer.report.reporter import Logger, Reporter
 from trainer.report.terminal import Terminal
 from trainer.run.division import divide
 from trainer.run.evaluation import Evaluation
@@ -55,7 +54,7 @@ def evaluate_checkpoints(
         folder = Path(str(config.run.output_dir).removeprefix("file://"))
         folder.mkdir(parents=True, exist_ok=True)
         loggers = [
-            Terminal(runtime.task.columns, config.schedule.steps, 0, bar=False),
+            Terminal(runtime.task.columns, config.schedule.steps),
             EvaluationResults(folder),
         ]
     evaluation, shape = None, None
@@ -70,7 +69,7 @@ def evaluate_checkpoints(
                 step = 0 if path == config.run.start_from_ckpt else step
                 is_last = step >= until_step
             if evaluation is None or known != shape:
-                if evaluation is None and not config.finetuning.is_finetuning:
+                if evaluation is None and not config.is_finetuning:
                     for warning in runtime.share(partial(read, warnings_of_model, config, path)) or []:
                         runtime.log(f"warning: {warning}")
                 shape = known

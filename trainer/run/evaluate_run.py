@@ -7,8 +7,8 @@ from typing import Any
 from bertdata.io import storage
 from trainer.checkpoint.source import find_own
 from trainer.checkpoint.state import choose_checkpoint, find_checkpoints, read_state
-from trainer.config.finetuning import PRETRAINING
 from trainer.config.flags import make_config
+from trainer.config.section import PRETRAINING
 from trainer.config.settings import Config
 from trainer.config.task_names import task_flags
 from trainer.errors import CheckpointError
@@ -23,7 +23,7 @@ def evaluate_run(arguments: Sequence[str], prog: str, *, poll: bool, timeout: fl
     given.require("output_dir")
     runtime = connect(given)
     trained = runtime.share(lambda: trained_keys(given))
-    if given.finetuning.is_finetuning or trained.get("task", PRETRAINING) != PRETRAINING:
+    if given.is_finetuning or trained.get("task", PRETRAINING) != PRETRAINING:
         evaluate = find("fine-tuned model", "evaluation")
         evaluate(runtime, trained, arguments, prog, poll=poll, timeout=timeout)
     else:

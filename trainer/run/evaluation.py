@@ -9,7 +9,7 @@ from bertdata.io import storage
 from trainer.data.evaluation import evaluation_batches
 from trainer.errors import StopRequested
 from trainer.model.task import TaskEvaluation
-from trainer.report.log_records import EvaluationRecord
+from trainer.report.reporter import EvaluationRecord
 from trainer.run.runtime import Runtime
 from trainer.update.inference import Inference, find_inference
 from trainer.update.strategy import Strategy

@@ -16,8 +16,8 @@ from bertdata.errors import DatasetError, MissingInputError
 from bertdata.io import storage
 from bertdata.records import Vocabulary
 from bertdata.tokens.fit import casing_warnings
+from trainer.config.data import split_paths
 from trainer.config.settings import Config
-from trainer.data.paths import split_paths
 
 VOCABULARY, CASING = "vocab.txt", "tokenizer_config.json"
 

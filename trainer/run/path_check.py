@@ -11,8 +11,8 @@ from bertdata.io import storage
 from bertdata.io.commit import UNFINISHED
 from bertdata.io.directory_lock import LOCK_NAME, lock_directory
 from trainer.collectives.launchers import find_launcher
+from trainer.config.data import split_paths
 from trainer.config.settings import Config
-from trainer.data.paths import split_paths
 
 _RUN = ("checkpoints", "training.csv")
 """Names in the output directory that tell of a run."""
@@ -26,7 +26,7 @@ def check_paths(phases: Sequence[Config]) -> None:
     """
     if find_launcher() != "single":
         return
-    if phases[0].run.do_train and not phases[0].finetuning.is_finetuning:
+    if phases[0].run.do_train and not phases[0].is_finetuning:
         require_paths(phases)
     for config in phases:
         train_data = None if config.data.generated_data else config.data.train_data

@@ -12,8 +12,7 @@ from trainer.data.batches import Batch
 from trainer.data.loader import Update
 from trainer.errors import NotFiniteError
 from trainer.model.operations import Counted, count
-from trainer.report.log_records import StepRecord
-from trainer.report.reporter import Reporter
+from trainer.report.reporter import Reporter, StepRecord
 from trainer.run.data_wait import DataWait
 from trainer.run.runtime import Runtime
 from trainer.run.training import Training

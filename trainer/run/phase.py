@@ -17,9 +17,7 @@ from trainer.data.loader import Loader
 from trainer.data.sizes import examples_per_row
 from trainer.devices.device import Device
 from trainer.errors import StopRequested
-from trainer.report.pace import Cards
-from trainer.report.reporter import Reporter, make_reporter
-from trainer.report.tables import is_evaluated
+from trainer.report.reporter import Cards, Reporter, make_reporter
 from trainer.run.compile_times import CompileTimes
 from trainer.run.division import divide
 from trainer.run.pending_updates import PendingUpdates
@@ -205,6 +203,8 @@ def owes_evaluation(runtime: Runtime, state: State, plan: UpdatePlan) -> bool:
     if not is_last and not _passes(plan.interval, state.trained - plan.examples, state.trained):
         return False
     folder = str(runtime.config.run.output_dir)
+    from trainer.report.evaluation_results import is_evaluated
+
     evaluated: bool = runtime.share(lambda: is_evaluated(folder, state.step))
     return not evaluated
 
@@ -245,7 +245,7 @@ def make_loader(
     config = runtime.config
 
     def warn(message: str) -> None:
-        if not config.finetuning.is_finetuning:  # features are one file for any number of workers
+        if not config.is_finetuning:  # features are one file for any number of workers
             runtime.log(f"warning: {message}")
 
     return Loader(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from bertdata.cli.common.parser import Parser
 from bertdata.errors import UsageError
 from bertdata.io.terminal import say
-from trainer.config.finetuning import PRETRAINING
+from trainer.config.section import PRETRAINING
 from trainer.registry import find
 from trainer.run.tokenizer_flags import add_tokenizer
 

@@ -11,8 +11,7 @@ from bertdata.errors import SettingsError
 from bertdata.io import storage
 from bertdata.io.commit import UNFINISHED
 from bertdata.io.directory_lock import lock_directory
-from trainer.config.finetuning import PRETRAINING
-from trainer.config.section import check
+from trainer.config.section import PRETRAINING, check
 from trainer.config.settings import Config
 from trainer.data.opening import data_warnings, describe_phase, for_training
 from trainer.data.sizes import examples_per_row
@@ -31,7 +30,7 @@ def pretrain(phases: Sequence[Config]) -> None:
     Ctrl-C arrives. Only in the first case does the next phase follow. A signal takes effect between two
     micro-batches: what the unfinished update has computed is discarded.
     """
-    if (task := phases[0].finetuning.task) != PRETRAINING:
+    if (task := phases[0].task) != PRETRAINING:
         raise SettingsError(f"task is {task}: that is learned by python -m trainer finetune")
     if not phases[0].run.do_train:
         from trainer.run.evaluate import evaluate
@@ -92,7 +91,7 @@ def train_phases(runtime: Runtime, phases: Sequence[Config]) -> None:
             runtime.log(f"warning: {warning}")
     about = list[str]()
     for config, data in zip(phases, datasets, strict=True):
-        if config.split.plan is None and config.run.strategy in ("auto", "replicated"):
+        if config.plan is None and config.run.strategy in ("auto", "replicated"):
             config.update.micro_batches(runtime.copies)  # fails before the first phase is trained, not after
         replace(runtime, config=config).check_rows(data)
         held_out = config.data.eval_data and runtime.task.open(config, config.data.eval_data, held_out=True)

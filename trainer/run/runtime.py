@@ -106,9 +106,7 @@ class Runtime:
     def name_idle_keys(self) -> None:
         """Log the given keys that have no effect here, if there are any."""
         config = self.config
-        masking = () if config.finetuning.is_finetuning else config.masking.idle()
-        idle_here = (*self.device.idle, *["token_budget"] * self.has_rows, *masking)
-        idle_here = (*idle_here, *config.data.idle(), *config.finetuning.idle())
+        idle_here = (*self.device.idle, *["token_budget"] * self.has_rows)
         if idle := config.keys_without_effect(config.run.device, idle_here):
             self.log(f"accepted, without effect on device {config.run.device}: {', '.join(idle)}")
 

@@ -8,8 +8,8 @@ from bertdata.tokens.vocabulary import WordPieceVocabulary
 from trainer.checkpoint.source import OURS, is_checkpoint, open_checkpoint
 from trainer.checkpoint.state import STATE, read_state
 from trainer.checkpoint.stored import Checkpoint
+from trainer.config.keys import section_keys
 from trainer.config.model import ModelConfig
-from trainer.config.schema import section_keys
 from trainer.config.settings import Config
 from trainer.errors import CheckpointError
 from trainer.run.tokenizer import find_tokenizer

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from trainer.config.optimisers import Preset, find_preset
 from trainer.config.settings import Config
+from trainer.config.update import Preset, find_preset
 from trainer.registry import find
 
 CHUNK = 2**22

@@ -1,15 +1,19 @@
 """The command line: precedence, switches, phases, refusals, help."""
 
 import re
+import subprocess
+import sys
 
 import pytest
 
 from bertdata.errors import MissingInputError
 from tests.support.configurations import assert_keys, config_file, refusal
-from trainer.config.flags import make_config
+from tests.support.paths import ROOT
+from trainer.config import flags
+from trainer.config.flags import make_config, make_configs
 from trainer.config.help import TITLES, make_parser
-from trainer.config.schema import known_names, phase_names, properties
-from trainer.config.settings import SECTIONS, Config
+from trainer.config.keys import SECTIONS, known_names, phase_names, properties
+from trainer.config.settings import Config
 
 
 def test_the_command_line_overrides_the_file_and_the_file_the_defaults(tmp_path):
@@ -190,3 +194,73 @@ def test_a_misspelt_choice_names_the_nearest(arguments, nearest):
 
 def test_a_choice_that_is_like_none_names_no_nearest():
     assert refusal(["--device=gpu"]) == "device is 'gpu', expected one of auto, cpu, cuda, hpu, ipu, xla"
+
+
+ALIKE = [
+    "--steps 4 --seed=9 --config tiny",
+    "--steps 5 7 --batch-size 2 4 --train-data a",
+    "--train-data a --train-data b --eval-data none",
+    "--train-data-phase1 a --train_data_phase2 b",
+    "--phase2 --train-data-phase2 b --steps 3 5",
+    "--wandb --tensorboard true --nomllog --no-compile --do_train=false",
+    "--start-warmup-step=-76 --warmup 0.1 --num-train-epochs 3",
+    "--labels A,B --decay-skips=bias,norm --device-mapping [0,1]",
+    "--mode lazy --batches-per-step 2 --no-fp-exceptions --cuda-graphs",
+    "--masking dynamic --mask-share 0.7 --random-share=0.2 --plan p --task mrpc",
+    "--output-dir a --output-dir b --description=--x",
+]
+
+
+@pytest.mark.parametrize("line", ALIKE)
+def test_words_in_place_are_read_as_argparse_reads_them(monkeypatch, line):
+    read = flags._read_in_place([flags._normal(word) if word[:2] == "--" else word for word in line.split()])
+    assert read is not None
+    found = make_configs(line.split())
+    monkeypatch.setattr(flags, "_read_in_place", lambda words: None)
+    assert make_configs(line.split()) == found
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("--steps", "argument --steps: expected at least one argument"),
+        ("--seed --steps 3", "argument --seed: expected one argument"),
+        ("--seed 1 2", "unrecognized arguments: 2"),
+        ("--steps=3 4", "unrecognized arguments: 4"),
+        ("word --seed 1", "unrecognized arguments: word"),
+        ("--wandb true false", "unrecognized arguments: false"),
+        ("--description -x", "argument --description: expected one argument"),
+        ("--config", "argument --config: expected one argument"),
+        ("--help=all", "argument -h/--help: ignored explicit argument 'all'"),
+    ],
+)
+def test_words_out_of_place_are_refused_in_one_line(capsys, line, said):
+    with pytest.raises(SystemExit) as caught:
+        make_config(line.split())
+    assert caught.value.code == 2
+    prog = "python -m trainer pretrain"
+    assert capsys.readouterr().err == f"{prog}: error: {said} (see {prog} --help)\n"
+
+
+def imported(line: str) -> list[str]:
+    """The modules of the configuration that reading a command line imports."""
+    read = f"from trainer.config.flags import make_configs; make_configs({line.split()!r})"
+    show = "print(*[name[15:] for name in sys.modules if name.startswith('trainer.config.')])"
+    code = f"import sys; {read}; {show}"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    return done.stdout.split()
+
+
+@pytest.mark.parametrize(
+    ("line", "more"),
+    [
+        ("--config tiny --train-data a --steps 4 --wandb --recompute auto", []),
+        ("--steps 3 4", ["phases"]),
+        ("--stages 2", ["split"]),
+        ("--masking dynamic", ["masking"]),
+        ("--task mrpc", ["finetuning"]),
+    ],
+)
+def test_what_a_command_line_does_not_need_is_not_imported(line, more):
+    usual = {"data", "flags", "keys", "model", "run", "schedule", "section", "settings", "update"}
+    assert sorted(imported(line)) == sorted({*usual, *more})

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from bertdata.errors import SettingsError
+from trainer.config.keys import properties
 from trainer.config.schedule import SCHEDULES, Schedule, Warmup
-from trainer.config.schema import properties
 from trainer.config.settings import Config
 
 # N = 1000 steps, W = 100 of warm-up, L = 1/1024 (exact in binary) unless stated.

@@ -11,18 +11,26 @@ from tests.support.configurations import (
     OWN_KEYS,
 )
 from trainer.config.flags import make_config
-from trainer.config.schema import device_option_properties, properties, section_keys
-from trainer.config.settings import DEVICE_SECTIONS, SECTIONS, Config
+from trainer.config.keys import (
+    CORE,
+    DEVICES,
+    SECTIONS,
+    device_properties,
+    find_section,
+    properties,
+    section_keys,
+)
+from trainer.config.settings import Config
 
 MARKS = {"section", "common", "by_phase", "phases", "older_names"}
 STANDARD = {
     *("description", "default", "type", "enum", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"),
     *("minLength", "minItems", "items", "required", "propertyNames", "properties", "additionalProperties"),
 }
-KINDS = [*SECTIONS.values(), *DEVICE_SECTIONS.values()]
+KINDS = {name: find_section(name) for name in (*SECTIONS, *DEVICES)}
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 def test_every_field_of_a_section_is_declared(kind):
     assert list(schema_of(kind)) == [field.name for field in fields(kind)]
     assert all(item["description"] for item in schema_of(kind).values())
@@ -31,24 +39,25 @@ def test_every_field_of_a_section_is_declared(kind):
 def test_a_key_has_no_mark_that_nobody_reads():
     for name, item in properties().items():
         assert set(item) <= MARKS | STANDARD, name
-    for name, item in device_option_properties().items():
+    for name, item in device_properties().items():
         assert set(item) <= {"devices", "everywhere"} | STANDARD, name
 
 
 def test_a_key_is_in_one_section_or_in_those_of_several_devices_alike():
     own = [name for section in SECTIONS for name in section_keys(section)]
     assert sorted([*own, "device_options"]) == sorted(OWN_KEYS)
-    assert OWN_KEYS.isdisjoint(device_option_properties())
-    options = device_option_properties()
-    for kind in DEVICE_SECTIONS.values():
-        for name, item in schema_of(kind).items():
+    assert OWN_KEYS.isdisjoint(device_properties())
+    options = device_properties()
+    for device in DEVICES:
+        for name, item in schema_of(KINDS[device]).items():
             assert {**item, "devices": options[name]["devices"]} == options[name]
+            assert device in options[name]["devices"]
     assert options["executable_cache_dir"]["devices"] == ["ipu", "xla"]
 
 
 def test_the_sections_are_those_of_the_configuration_in_its_order():
-    assert [field.name for field in fields(Config)] == [*SECTIONS, *DEVICE_SECTIONS]
-    names = [name for kind in SECTIONS.values() for name in schema_of(kind)]
+    assert [field.name for field in fields(Config)] == [*CORE, "others"]
+    names = [name for section in SECTIONS for name in schema_of(KINDS[section])]
     assert list(Config.of(mode="lazy").as_json()) == [*names, "device_options"]
 
 
@@ -168,3 +177,50 @@ def test_what_a_command_needs_is_asked_for_by_its_flag():
 def test_a_configuration_survives_json():
     config = make_config(["--config=mlperf", "--decay-skips=bias,LayerNorm", "--mode=lazy"])
     assert Config.of(**json.loads(json.dumps(config.as_json()))) == config
+
+
+@pytest.mark.parametrize(
+    ("keys", "sections"),
+    [
+        ({}, []),
+        ({"memory_margin": 0.1, "task": "pretraining", "mask_share": 0.8, "mode": None}, []),
+        ({"memory_margin": 0.2}, ["split"]),
+        ({"null_score_diff_threshold": 0}, ["finetuning"]),  # an integer, not the default 0.0
+        ({"executable_cache_dir": "x", "device_options": {"mode": "lazy"}}, ["hpu", "ipu", "xla"]),
+    ],
+)
+def test_a_section_of_an_extension_is_there_where_its_keys_differ_from_their_defaults(keys, sections):
+    config = Config.of(**keys)
+    assert list(config.others) == sections
+    assert all(isinstance(section, KINDS[name]) for name, section in config.others.items())
+    whole = config.as_json()
+    given = keys | keys.get("device_options", {})
+    found = whole | whole["device_options"]
+    assert all(
+        repr(found[name]) == repr(given[name]) for name in given if name not in ("device_options", "mode")
+    )
+    assert list(whole) == list(properties())
+    assert Config.of(**whole) == config
+
+
+def test_a_value_of_an_extension_is_checked_as_any_other():
+    with pytest.raises(SettingsError, match="do_eval is 1, expected true or false"):
+        Config.of(do_eval=1)
+    with pytest.raises(SettingsError, match="batches_per_step is 0, expected 1 or more"):
+        Config.of(device_options={"batches_per_step": 0})
+
+
+def test_a_task_and_masks_drawn_at_load_are_known_without_their_sections():
+    usual, tuned = Config.of(), Config.of(task="mrpc", masking="dynamic", plan="plan.json")
+    assert (usual.task, usual.is_finetuning, usual.draws_masks, usual.plan) == (
+        "pretraining",
+        False,
+        False,
+        None,
+    )
+    assert (tuned.task, tuned.is_finetuning, tuned.draws_masks, tuned.plan) == (
+        "mrpc",
+        True,
+        True,
+        "plan.json",
+    )

@@ -30,6 +30,7 @@ from bertdata.shards.example_proto import decode_example
 from bertdata.shards.framing import read_payloads
 from bertdata.shards.rows import RecordCheck, check_batch
 from tests.support.plain_objective import NAME as PLAIN
+from trainer.config.data import split_paths
 from trainer.config.settings import Config
 from trainer.data.batches import RowBatch
 from trainer.data.evaluation import evaluation_batches
@@ -37,7 +38,6 @@ from trainer.data.generated import GeneratedData, generated_data
 from trainer.data.loader import Loader
 from trainer.data.opening import describe_phase, for_training, open_for_training
 from trainer.data.order import Order, Position, numbers
-from trainer.data.paths import split_paths
 from trainer.data.prefetcher import Prefetcher
 from trainer.data.rows import RowForm
 from trainer.model.pretraining import Pretraining

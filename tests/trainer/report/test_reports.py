@@ -19,11 +19,17 @@ from tests.support.paths import ROOT
 from trainer.config.settings import Config
 from trainer.extensions.loggers import mllog, scalars
 from trainer.model.pretraining import Pretraining, PretrainingEvaluation
-from trainer.report import reporter as reporter_module
-from trainer.report.curves import draw_curves
-from trainer.report.log_records import EvaluationRecord, Logger, StepRecord, Values
-from trainer.report.pace import Cards
-from trainer.report.reporter import Reporter, make_reporter
+from trainer.report import terminal
+from trainer.report.reporter import (
+    Cards,
+    EvaluationRecord,
+    Logger,
+    Reporter,
+    StepRecord,
+    Values,
+    make_reporter,
+)
+from trainer.report.tables import draw_curves
 from trainer.report.terminal import in_words
 
 COLUMNS = Pretraining.columns
@@ -113,7 +119,7 @@ def dllogger_lines(folder: Path) -> list[dict]:
 def _no_picture(monkeypatch, request):
     """Pictures take most of a second: only the tests of pictures draw them."""
     if "picture" not in request.node.name:
-        monkeypatch.setattr("trainer.report.curves.draw_curves", lambda folder, columns: [])
+        monkeypatch.setattr("trainer.report.tables.draw_curves", lambda folder, columns: [])
 
 
 def test_the_first_six_updates_and_six_after_each_save_are_not_timed():
@@ -434,10 +440,10 @@ def test_plain_lines_are_printed_where_there_is_no_terminal(tmp_path, capsys):
 
 
 BAR = """
-from trainer.report.terminal import Terminal
+from trainer.report.progress_bar import ProgressBar
 from trainer.report.reporter import Reporter
 from tests.trainer.report.test_reports import COLUMNS, Clock, evaluation, record, train
-reporter = Reporter([Terminal(COLUMNS, 8, 0, bar=True)], clock=Clock())
+reporter = Reporter([ProgressBar(COLUMNS, 8, 0)], clock=Clock())
 reporter.begin()
 for step in range(1, 9):
     reporter.step(record(step))
@@ -565,7 +571,7 @@ def test_the_bar_starts_after_the_packages_are_imported(tmp_path, monkeypatch):
         "TensorBoard": scalars,
         "WeightsAndBiases": scalars,
         "Mllog": mllog,
-        "Terminal": reporter_module,
+        "Terminal": terminal,
     }
     for name, place in places.items():
 

@@ -23,7 +23,7 @@ from trainer.data.rows import RowForm
 from trainer.devices.device import find_device
 from trainer.model.bert import BertForPreTraining
 from trainer.model.pretraining import Pretraining
-from trainer.report.log_records import EvaluationRecord
+from trainer.report.reporter import EvaluationRecord
 from trainer.run import evaluate
 from trainer.run.evaluation import Evaluation
 from trainer.run.runtime import Runtime, make_model

@@ -80,7 +80,7 @@ def test_habanas_command_is_understood():
             True,
             8,
         )
-        assert config.hpu.mode == "lazy"
+        assert config.as_json()["device_options"]["mode"] == "lazy"
         assert config.run.output_dir == "run"
     found = [
         [

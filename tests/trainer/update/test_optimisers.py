@@ -11,8 +11,8 @@ from safetensors.torch import load, save
 
 from bertdata.errors import SettingsError
 from tests.support.optimisers import make_optimiser
-from trainer.config.optimisers import PRESETS
 from trainer.config.settings import Config
+from trainer.config.update import PRESETS
 from trainer.update.clipping import clip_
 from trainer.update.lamb import Lamb
 

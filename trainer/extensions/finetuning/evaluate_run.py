@@ -5,8 +5,8 @@ from typing import Any
 
 from bertdata.io import storage
 from bertdata.io.assets import VOCABULARIES
-from trainer.config.finetuning import PRETRAINING
-from trainer.config.schema import section_keys
+from trainer.config.keys import section_keys
+from trainer.config.section import PRETRAINING
 from trainer.config.settings import Config
 from trainer.extensions.finetuning.finetune import evaluate_task
 from trainer.extensions.finetuning.task_config import make_task_config

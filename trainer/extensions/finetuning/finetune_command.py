@@ -3,8 +3,8 @@
 from bertdata.cli.common.door_words import take_print_config
 from trainer.collectives.launchers import launched
 from trainer.extensions.finetuning.task_config import make_task_config
-from trainer.run.commands import announce_torch, print_phases
 from trainer.run.path_check import check_paths
+from trainer.run.pretrain_command import announce_torch, print_phases
 
 
 def run(arguments: list[str]) -> None:

@@ -9,11 +9,11 @@ from bertdata.errors import MissingInputError, SettingsError
 from bertdata.io.storage import is_remote
 from bertdata.io.terminal import say_error, say_text
 from trainer.collectives.launchers import find_rank, is_started_here, launched
-from trainer.config.flags import override
 from trainer.config.printed import print_config
 from trainer.config.settings import Config
 from trainer.config.task_names import task_flags
 from trainer.devices.choice import AUTO, look_for
+from trainer.extensions.like.overrides import override
 from trainer.extensions.like.program import DOOR, Meaning
 from trainer.extensions.like.registry import PROGRAMS, find_program
 from trainer.extensions.like.shapes import with_shapes
@@ -122,7 +122,7 @@ def _train(phases: Sequence[Config], arguments: Sequence[str]) -> None:
 def _verified_where_listed(config: Config) -> Config:
     """The configuration with its data verified where a manifest lists them; else a warning says so."""
     from bertdata.dataset.discover import find_datasets
-    from trainer.data.paths import split_paths
+    from trainer.config.data import split_paths
 
     data = None if config.data.generated_data else config.data.train_data
     paths = [path for named in (data, config.data.eval_data) if named for path in split_paths(named)]

@@ -16,11 +16,11 @@ from bertdata.examples.dynamic_masking.counter_stream import shard_key
 from bertdata.examples.dynamic_masking.masker import Draws, Masker, make_masker, unmask
 from bertdata.records import Buffer, ExampleBatch, Vocabulary
 from bertdata.shards.packed.packs import PackBatch
+from trainer.config.data import split_paths
 from trainer.config.settings import Config
 from trainer.data.at_load import MaskedAtLoad
 from trainer.data.compact import GatheredExamples, Piece
 from trainer.data.order import FileRows
-from trainer.data.paths import split_paths
 from trainer.extensions.loading.mask_rate import MaskRate
 
 

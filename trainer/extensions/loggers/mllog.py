@@ -6,7 +6,7 @@ from typing import Any
 
 from trainer.errors import naming_extra
 from trainer.model.task import Columns
-from trainer.report.log_records import EvaluationRecord, Logger, Values
+from trainer.report.reporter import EvaluationRecord, Logger, Values
 
 
 class Mllog(Logger):

@@ -8,7 +8,7 @@ from typing import Any
 from bertdata.errors import SettingsError
 from trainer.config.settings import Config
 from trainer.errors import naming_extra
-from trainer.report.log_records import EvaluationRecord, Logger, Values
+from trainer.report.reporter import EvaluationRecord, Logger, Values
 
 _NO_TENSORFLOW = "tensorboard.compat.notf"
 

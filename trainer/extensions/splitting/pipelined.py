@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from trainer.collectives.collective import Collective, force_weight_sync
-from trainer.config.optimisers import Preset
+from trainer.config.update import Preset
 from trainer.data.batches import Batch
 from trainer.devices.device import Device
 from trainer.extensions.splitting.pieces import keep_layers

@@ -16,13 +16,13 @@ from torch import Tensor, nn
 from torch.profiler import ProfilerActivity
 
 from bertdata.errors import SettingsError
-from trainer.config.devices import HpuSection
-from trainer.config.optimisers import Preset
 from trainer.config.settings import Config
+from trainer.config.update import Preset
 from trainer.data.batches import Batch, RowBatch
 from trainer.devices.choice import Availability
 from trainer.devices.peaks import find_peak
 from trainer.extensions.vendors.device_step import SteppingDevice
+from trainer.extensions.vendors.keys import HpuSection
 
 VARIABLE = "PT_HPU_LAZY_MODE"
 MODES = {"graph": "0", "eager": "0", "lazy": "1"}
@@ -50,7 +50,7 @@ class Hpu(SteppingDevice):
     seeds_parts = False  # one graph would become several
 
     def __init__(self, config: Config, local_rank: int = 0) -> None:
-        self.mode = find_mode(config.hpu)
+        self.mode = find_mode(config.section(HpuSection))
         if config.update.precision == "fp16":
             raise _refusal("precision is fp16, expected bf16 or fp32: --precision bf16")
         if self.mode == "lazy" and config.run.compile:
@@ -106,7 +106,7 @@ class Hpu(SteppingDevice):
             for group in groups
             if group["params"]
         ]
-        name = find_fused(preset, groups, use_lamb=config.hpu.use_fused_lamb is not False)
+        name = find_fused(preset, groups, use_lamb=config.section(HpuSection).use_fused_lamb is not False)
         fused = _find("optimizers", name) if name else None
         if fused is None:
             return super().optimiser(preset, groups)
@@ -150,7 +150,7 @@ class Hpu(SteppingDevice):
 
 def look_for(config: Config) -> Availability:
     """The cards as a run of this configuration finds them; the bridge is imported in its mode."""
-    return examine(find_mode(config.hpu))
+    return examine(find_mode(config.section(HpuSection)))
 
 
 def examine(mode: str | None = None) -> Availability:

@@ -14,11 +14,12 @@ import torch
 from torch import nn
 
 from bertdata.errors import BertDataError, MissingExtraError, SettingsError
-from trainer.config.optimisers import Preset
 from trainer.config.settings import Config
+from trainer.config.update import Preset
 from trainer.data.batches import Batch
 from trainer.devices.choice import Availability
 from trainer.extensions.vendors.device_step import SteppingDevice
+from trainer.extensions.vendors.keys import XlaSection
 from trainer.model.bert import HeadedBert
 
 PROFILE_PORT = 9012
@@ -49,7 +50,7 @@ class Xla(SteppingDevice):
         if config.update.precision == "fp16":
             raise SettingsError("precision fp16: device 'xla' has bf16 and fp32")
         self._hardware = str(self._runtime.device_type())
-        if folder := config.xla.executable_cache_dir:
+        if folder := config.section(XlaSection).executable_cache_dir:
             _keep_programs(folder)
         if "WORLD_SIZE" not in os.environ:  # with several workers, join must come before the first access
             self._check(self._xla.device)

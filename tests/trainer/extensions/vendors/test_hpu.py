@@ -21,10 +21,10 @@ from tests.support.device_records import compare
 from tests.support.fork_server import forking_python
 from tests.support.launching import ROOT, launch
 from tests.support.training_runs import losses, tensors
-from trainer.config.devices import HpuSection
 from trainer.config.model import ModelConfig
 from trainer.data.batches import RowBatch
 from trainer.extensions.vendors.hpu import Hpu, find_mode
+from trainer.extensions.vendors.keys import HpuSection
 from trainer.model.bert import BertForPreTraining
 
 WORKER = ROOT / "tests" / "support" / "hpu_worker.py"

@@ -26,14 +26,14 @@ from trainer.__main__ import main
 from trainer.checkpoint.state import find_checkpoints
 from trainer.collectives.launchers import find_launcher, find_local_rank, find_rank
 from trainer.collectives.single import Single
-from trainer.config.devices import IpuSection
 from trainer.config.flags import make_config, shipped_configs
+from trainer.config.keys import device_properties
 from trainer.config.model import ModelConfig
-from trainer.config.schema import device_option_properties
 from trainer.config.settings import Config
 from trainer.devices.device import find_device
 from trainer.extensions.vendors.ipu import device as ipu
 from trainer.extensions.vendors.ipu import options, programs, stages
+from trainer.extensions.vendors.keys import IpuSection
 from trainer.model.bert import BertForPreTraining
 from trainer.model.tasks import find_task
 from trainer.run.evaluation import Evaluation
@@ -458,7 +458,7 @@ def test_each_layer_is_kept_for_what_is_computed_again(trainer, tmp_path, monkey
 
 
 def test_the_table_of_keys_is_complete():
-    known = device_option_properties()
+    known = device_properties()
     assert set(MAPPED) == {name for name, item in known.items() if "ipu" in item["devices"]}
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from trainer.config.optimisers import find_preset
+from trainer.config.update import find_preset
 from trainer.update.optimiser import CHUNK
 
 
@@ -20,7 +20,7 @@ class OptimiserCosts:
 
 
 def optimiser_costs(name: str) -> OptimiserCosts:
-    """The costs of a name of trainer.config.optimisers.PRESETS, whose state is fp32.
+    """The costs of a name of trainer.config.update.PRESETS, whose state is fp32.
 
     A step reads gradients for their norm (4 bytes a value), then reads and writes weight and moments; LAMB
     makes its change u apart, adds the weight decay, takes two norms and adds u to the weights.

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from bertdata.errors import SettingsError
-from trainer.config.optimisers import Preset
 from trainer.config.settings import Config
+from trainer.config.update import Preset
 from trainer.devices.choice import Availability
 from trainer.devices.device import Device
 from trainer.extensions.vendors.ipu.losses import cross_entropy
@@ -23,6 +23,7 @@ from trainer.extensions.vendors.ipu.stages import (
     plan_pipeline,
     serialize_projection,
 )
+from trainer.extensions.vendors.keys import IpuSection
 from trainer.extensions.vendors.programs import LossAndSums
 from trainer.model.bert import BertForPreTraining, HeadedBert
 from trainer.update.adaptive_scale import AdaptiveScale
@@ -58,13 +59,13 @@ class Ipu(Device):
             raise SettingsError(f"device 'ipu' is not there: PopTorch finds no IPU; {_NO_IPU}")
         self._popdist = _find_popdist()
         self.replicas = self._popdist.getNumLocalReplicas() if self._popdist else config.update.replicas or 1
-        self.updates_per_call = config.ipu.batches_per_step or 1
+        self.updates_per_call = config.section(IpuSection).batches_per_step or 1
 
     def place(self, model: HeadedBert) -> HeadedBert:
         """The model, still on the host, with its stages marked and in the configured precision."""
         if not isinstance(model, BertForPreTraining):
             raise SettingsError("device 'ipu' pre-trains only; fine-tune on another device")
-        poptorch, given = self.poptorch, self.config.ipu
+        poptorch, given = self.poptorch, self.config.section(IpuSection)
         self.pipeline = plan_pipeline(given, model.config.num_hidden_layers)
         if self.config.update.precision == "fp16":
             model.half()

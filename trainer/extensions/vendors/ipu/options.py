@@ -6,10 +6,10 @@ from typing import Any
 import torch
 
 from bertdata.errors import SettingsError
-from trainer.config.devices import IpuSection
-from trainer.config.optimisers import Preset
 from trainer.config.settings import Config
+from trainer.config.update import Preset
 from trainer.extensions.vendors.ipu.stages import IpuPipeline
+from trainer.extensions.vendors.keys import IpuSection
 
 _STRATEGIES = {"Grouped": "PipelinedExecution", "Sequential": "ShardedExecution"}
 _TYPES = {"half": torch.half, "float": torch.float}
@@ -22,7 +22,7 @@ def check_training(config: Config, pipeline: IpuPipeline, accumulation: int) -> 
 
     Called early: the options themselves are made at the first update, when output_dir is already in use.
     """
-    keys, point = config.ipu, config.update.clipping_point
+    keys, point = config.section(IpuSection), config.update.clipping_point
     refused = [
         (
             config.update.precision == "fp16" and not config.update.loss_scaling,
@@ -71,7 +71,7 @@ def training_options(
     poptorch: ModuleType, options: Any, config: Config, pipeline: IpuPipeline, *, accumulation: int, seed: int
 ) -> Any:
     """The given fresh options with everything set for training."""
-    keys = config.ipu
+    keys = config.section(IpuSection)
     strategy = choose("pipeline_schedule", keys.pipeline_schedule, _STRATEGIES, "Grouped")
     options.deviceIterations(keys.batches_per_step or 1)
     options.Training.gradientAccumulation(accumulation)
@@ -108,7 +108,7 @@ def inference_options(poptorch: ModuleType, options: Any, config: Config, pipeli
 def _shared_options(
     poptorch: ModuleType, options: Any, config: Config, pipeline: IpuPipeline, strategy: str
 ) -> None:
-    keys = config.ipu
+    keys = config.section(IpuSection)
     options.autoRoundNumIPUs(True)
     options.outputMode(poptorch.OutputMode.All)
     options.setExecutionStrategy(getattr(poptorch, strategy)(poptorch.AutoStage.AutoIncrement))
@@ -151,7 +151,7 @@ def loss_scales(config: Config) -> dict[int, float]:
     """The loss scales by the first update (counted from 0) that each applies to."""
     if config.update.precision != "fp16":
         return {0: 1.0}
-    by_step = config.ipu.loss_scaling_by_step or {}
+    by_step = config.section(IpuSection).loss_scaling_by_step or {}
     return {0: float(config.update.loss_scaling)} | {
         int(since): float(scale) for since, scale in by_step.items()
     }

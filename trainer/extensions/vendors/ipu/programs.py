@@ -14,6 +14,7 @@ from trainer.data.batches import Batch, RowBatch
 from trainer.errors import CheckpointError
 from trainer.extensions.vendors.ipu.options import inference_options, loss_scale, training_options
 from trainer.extensions.vendors.ipu.stages import IpuPipeline
+from trainer.extensions.vendors.keys import IpuSection
 from trainer.extensions.vendors.programs import LossAndSums
 
 TENSORS = tuple(field.name for field in fields(RowBatch) if field.default is field.default_factory is MISSING)
@@ -97,7 +98,7 @@ class IpuPrograms:
         optimiser.loss_scaling = loss_scale(self._setup.config, step)  # type: ignore[attr-defined]
         self._training.setOptimizer(optimiser)
         _, values = self._training(*tensors)
-        if self._setup.config.ipu.synthetic_data:
+        if self._setup.config.section(IpuSection).synthetic_data:
             values = torch.zeros_like(values)  # the IPU then sends no results back
         return [self._added_up(rows) for rows in values.reshape(len(updates), -1)]
 

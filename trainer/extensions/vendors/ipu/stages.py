@@ -9,7 +9,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from bertdata.errors import SettingsError
-from trainer.config.devices import IpuSection
+from trainer.extensions.vendors.keys import IpuSection
 from trainer.model.bert import BertForPreTraining
 
 _SECOND_EMBEDDINGS = "bert.embeddings.token_type_embeddings"
