@@ -44,7 +44,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "horovod": "trainer.collectives.horovod:Horovod",
         "torch_distributed": "trainer.collectives.torch_distributed:TorchDistributed",
         "poprun": f"{_VENDORS}.poprun:Poprun",
-        "single": "trainer.collectives.single:Single",
+        "single": "trainer.collectives.collective:Single",
     },
     "launcher": {
         "--dist": f"{_LAUNCHERS}.launch:launched",

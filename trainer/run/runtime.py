@@ -10,9 +10,8 @@ import torch
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import BertDataError, SettingsError
 from bertdata.io.terminal import say_error
-from trainer.collectives.collective import Collective
+from trainer.collectives.collective import Collective, find_collective
 from trainer.collectives.launchers import find_local_rank, find_rank
-from trainer.collectives.registry import find_collective
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.at_load import Packing

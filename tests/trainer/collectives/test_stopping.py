@@ -7,6 +7,7 @@ from queue import SimpleQueue
 
 import pytest
 
+from trainer.collectives.collective import StopFlag
 from trainer.collectives.stopping import StopAgreement
 from trainer.errors import StopRequested
 
@@ -131,8 +132,15 @@ def test_while_nobody_asks_nothing_is_sent():
 
 
 def test_alone_a_worker_stops_at_its_next_check():
-    agreement = StopAgreement()
-    agreement.check(exchanges=True)
-    agreement.request()
+    stopping = StopFlag()
+    stopping.check(exchanges=True)
+    stopping.request()
     with pytest.raises(StopRequested):
-        agreement.check(exchanges=False)
+        stopping.check(exchanges=False)
+
+
+def test_a_group_of_one_stops_too():
+    network = Network(1)
+    made = train(network, {0: 4 * MICRO_BATCHES}, updates=200_000)
+    assert 4 <= made[0] < 200_000
+    network.close()

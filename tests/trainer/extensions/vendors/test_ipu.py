@@ -24,8 +24,8 @@ from tests.support.launching import ROOT
 from tests.support.training_runs import Trainer, losses, refuse, tensors
 from trainer.__main__ import main
 from trainer.checkpoint.state import find_checkpoints
+from trainer.collectives.collective import Single
 from trainer.collectives.launchers import find_launcher, find_local_rank, find_rank
-from trainer.collectives.single import Single
 from trainer.config.devices import IpuSection
 from trainer.config.flags import make_config, shipped_configs
 from trainer.config.model import ModelConfig
