@@ -80,6 +80,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "drawn once": f"{_LOADING}.dynamic_masks:mask_once",
     },
     "task": {
+        "pretraining": "trainer.model.pretraining:Pretraining",
         "squad": f"{_FINETUNING}.squad.task:Squad",
         "classification": f"{_FINETUNING}.classification.task:Classification",
     },

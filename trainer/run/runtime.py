@@ -22,8 +22,7 @@ from trainer.devices.device import Device
 from trainer.devices.registry import find_device
 from trainer.errors import ReportedError
 from trainer.model.bert import HeadedBert
-from trainer.model.task import Task
-from trainer.model.tasks import find_task
+from trainer.model.task import Task, find_task
 from trainer.registry import find
 from trainer.strategies.division import Division, whole
 from trainer.strategies.kinds import build_model

@@ -35,7 +35,7 @@ from trainer.devices.registry import find_device
 from trainer.extensions.vendors.ipu import device as ipu
 from trainer.extensions.vendors.ipu import options, programs, stages
 from trainer.model.bert import BertForPreTraining
-from trainer.model.tasks import find_task
+from trainer.model.task import find_task
 from trainer.run.evaluation import Evaluation
 from trainer.run.training import Training
 from trainer.strategies.division import whole
