@@ -130,11 +130,10 @@ def _write_squad(given: Namespace) -> Written:
     )
     if given.dataset is not None:
         refuse(given, ("shuffled",))
-        tokenizer, warnings = _open_tokenizer(given)
-        return _described(
-            make_squad_set(given.dataset, read_source(given.file), tokenizer, settings), warnings
-        )
     tokenizer, warnings = _open_tokenizer(given)
+    if given.dataset is not None:
+        made = make_squad_set(given.dataset, read_source(given.file), tokenizer, settings)
+        return _described(made, warnings)
     found = read_squad(given.file, training=settings.training, negatives=settings.version_2_with_negative)
     questions = squad_features.shuffled(found.questions) if given.shuffled else found.questions
     features = squad_features.make_features(questions, tokenizer, settings)
