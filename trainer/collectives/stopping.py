@@ -25,6 +25,7 @@ class StopAgreement(Stopping):
         self._rank, self._size, self._send = rank, size, send
         self._entered = 0
         self._is_held = False
+        self._is_abandoned = False
         self._limit: int | None = None  # the agreed number of exchanges
         self._entered_by_rank: dict[int, int] = {}  # rank 0's
         self._changed = threading.Condition()
@@ -40,10 +41,19 @@ class StopAgreement(Stopping):
     def check(self, *, exchanges: bool) -> None:
         with self._changed:
             if exchanges:
-                self._changed.wait_for(lambda: not self._is_held or self._limit is not None)
+                self._changed.wait_for(self._may_go_on)
             if self._limit is not None and self._entered >= self._limit:
                 raise StopRequested
             self._entered += exchanges
+
+    def abandon(self) -> None:
+        """Wait for the others no longer: one is lost, and the next exchange fails with its name."""
+        with self._changed:
+            self._is_abandoned = True
+            self._changed.notify_all()
+
+    def _may_go_on(self) -> bool:
+        return not self._is_held or self._limit is not None or self._is_abandoned
 
     def receive(self, message: str) -> None:
         """Act on another worker's message, which begins with PREFIX."""
