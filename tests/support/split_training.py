@@ -23,7 +23,7 @@ from trainer.data.loader import Loader
 from trainer.devices.cpu import Cpu
 from trainer.extensions.splitting.plan.plan import Memory, Plan, StagePlan
 from trainer.extensions.splitting.split_strategy import by_plan
-from trainer.model.tasks import find_task
+from trainer.model.task import find_task
 from trainer.update.inference import find_inference
 from trainer.update.replicated import Replicated
 from trainer.update.strategy import Division, UpdateNumber, Worker, build_model, find_strategy, whole

@@ -21,7 +21,7 @@ FLOAT, INT64, STRING = 1, 9, 7
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class BundleEntry:
     """A tensor's type, shape, place in the data file of its shard, and masked CRC-32C."""
 
     dtype: int
@@ -33,7 +33,7 @@ class Entry:
     sliced: bool = False  # its values lie in slices under other keys (a partitioned variable)
 
     @classmethod
-    def parse(cls, data: bytes) -> "Entry":
+    def parse(cls, data: bytes) -> "BundleEntry":
         numbers = dict.fromkeys((1, 3, 4, 5, 6), 0)
         shape: tuple[int, ...] = ()
         sliced = False

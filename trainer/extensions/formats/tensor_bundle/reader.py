@@ -13,7 +13,7 @@ from bertdata.io import storage
 from bertdata.shards.checksum import masked
 from trainer.checkpoint.stored import MOST_UPDATES
 from trainer.errors import CheckpointError
-from trainer.extensions.formats.tensor_bundle.entries import STRING, Entry, parse_header
+from trainer.extensions.formats.tensor_bundle.entries import STRING, BundleEntry, parse_header
 from trainer.extensions.formats.tensor_bundle.table import read_table
 from trainer.extensions.formats.tensor_bundle.wire import WireError, read_bytes, read_varint
 
@@ -40,12 +40,12 @@ class Bundle:
     def __init__(self, prefix: str) -> None:
         self.prefix = prefix
         self.index = f"{prefix}.index"
-        self.entries: dict[str, Entry] = {}
+        self.entries: dict[str, BundleEntry] = {}
         self._shards = 0
         with _naming(self.index):
             for key, value in read_table(storage.read_bytes(self.index), self.index):
                 if key:
-                    self.entries[key.decode()] = Entry.parse(value)
+                    self.entries[key.decode()] = BundleEntry.parse(value)
                 else:
                     self._shards, little_endian = parse_header(value)
                     if not little_endian:
@@ -95,10 +95,10 @@ class Bundle:
             raise CheckpointError(f"{where}: {name}: the checksum does not fit: damaged")
         return text
 
-    def _file(self, entry: Entry) -> str:
+    def _file(self, entry: BundleEntry) -> str:
         return f"{self.prefix}.data-{entry.shard:05d}-of-{self._shards:05d}"
 
-    def _read(self, name: str, entry: Entry) -> "np.ndarray[tuple[int], np.dtype[np.uint8]]":
+    def _read(self, name: str, entry: BundleEntry) -> "np.ndarray[tuple[int], np.dtype[np.uint8]]":
         """The entry's bytes; memory is taken for those that the file has, whatever the index claims."""
         path = self._file(entry)
         with storage.open_input(path) as file:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from bertdata.io import storage
 from bertdata.shards.checksum import masked
-from trainer.extensions.formats.tensor_bundle.entries import FLOAT, INT64, STRING, Entry, encode_header
+from trainer.extensions.formats.tensor_bundle.entries import FLOAT, INT64, STRING, BundleEntry, encode_header
 from trainer.extensions.formats.tensor_bundle.table import write_table
 from trainer.extensions.formats.tensor_bundle.wire import varint
 
@@ -23,7 +23,7 @@ class BundleWriter:
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
         self._offset = 0
-        self.entries: dict[str, Entry] = {}
+        self.entries: dict[str, BundleEntry] = {}
 
     def add(self, name: str, tensor: Tensor) -> None:
         """Write a tensor of fp32 or int64."""
@@ -39,7 +39,7 @@ class BundleWriter:
 
     def _add(self, name: str, dtype: int, shape: tuple[int, ...], data: memoryview, crc: int) -> None:
         self._file.write(data)
-        self.entries[name] = Entry(dtype, shape, 0, self._offset, len(data), crc)
+        self.entries[name] = BundleEntry(dtype, shape, 0, self._offset, len(data), crc)
         self._offset += len(data)
 
 
