@@ -10,8 +10,8 @@ from torch import Tensor
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import DataError, SettingsError
 from trainer.config.model import ModelConfig
+from trainer.config.section import PRETRAINING
 from trainer.config.settings import Config
-from trainer.config.task_names import PRETRAINING, SQUAD
 from trainer.data.batches import Batch
 from trainer.model.bert import HeadedBert
 from trainer.registry import find
@@ -118,9 +118,8 @@ class Task(ABC):
 
 def find_task(config: Config, row_losses: RowLosses | None = None) -> Task:
     """The configured task; row_losses: the device's own losses, where it has some."""
-    name = config.finetuning.task
-    if name == PRETRAINING:
-        task: Task = find("task", name)(row_losses)
+    if config.task == PRETRAINING:
+        task: Task = find("task", config.task)(row_losses)
     else:
-        task = find("task", SQUAD if name == SQUAD else "classification")(config)
+        task = find("task", "squad" if config.task == "squad" else "classification")(config)
     return task
