@@ -10,9 +10,10 @@ from torch import Tensor, nn
 
 from trainer.config.settings import Config
 from trainer.config.update import Preset, find_preset
+from trainer.devices.device import Device
 from trainer.registry import find
 
-CHUNK = 2**22
+CHUNK = Device.step_chunk
 """Elements changed at a time, unless the device has another number: they need little temporary memory."""
 
 

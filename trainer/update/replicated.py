@@ -11,14 +11,7 @@ from trainer.data.batches import Batch
 from trainer.errors import StopRequested
 from trainer.update.micro_batch import loss_divisor, seed_micro_batch
 from trainer.update.step import make_step
-from trainer.update.strategy import (
-    Learner,
-    Strategy,
-    StrategyKind,
-    UpdateNumber,
-    Worker,
-    loss_and_sums,
-)
+from trainer.update.strategy import Learner, Strategy, StrategyKind, UpdateNumber, Worker, loss_and_sums
 
 if TYPE_CHECKING:
     from trainer.update.averaging import WorkerAverages

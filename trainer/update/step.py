@@ -28,9 +28,7 @@ class LossScale:
 
     is_one = True
     value: Tensor | float = 1.0
-
-    def __init__(self) -> None:
-        self._good = 0.0  # of a checkpoint in fp16, and kept for the next one
+    _good = 0.0  # of a checkpoint in fp16, and kept for the next one
 
     def scale(self, loss: Tensor) -> Tensor:
         """The scaled loss, to be differentiated."""

@@ -137,9 +137,6 @@ def named_totals(task: Task, values: Sequence[float]) -> Mapping[str, tuple[floa
     return dict(zip(("loss", *task.metrics), pairs, strict=True))
 
 
-Build = Callable[[HeadedBert, Device, Collective, Division], HeadedBert]
-
-
 def build_whole(model: HeadedBert, device: Device, workers: Collective, division: Division) -> HeadedBert:
     """The whole model on the device, with first weights, of a model on the meta device."""
     check_memory(model.config)
@@ -153,7 +150,7 @@ class StrategyKind(NamedTuple):
     """A strategy: its class, how its model is made, and its kind of ``Inference``; None: the usual one."""
 
     strategy: Callable[[Worker], Strategy]
-    build: Build = build_whole
+    build: Callable[[HeadedBert, Device, Collective, Division], HeadedBert] = build_whole
     inference: Callable[..., Any] | None = None
 
 

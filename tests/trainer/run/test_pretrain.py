@@ -418,7 +418,7 @@ def test_micro_batches_are_clipped_as_in_the_optimisers_program(training_set, mo
     (update,) = batches(training_set, count, updates=1)
     training = make_training(Single(find_device(Config.of())), optimiser=optimiser)
     seen = list[torch.Tensor]()
-    step = training.strategy._step
+    step = training.strategy.step
     monkeypatch.setattr(
         step, "take", lambda gradients, *_: seen.extend(gradient.clone() for gradient in gradients)
     )

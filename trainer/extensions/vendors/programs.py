@@ -1,13 +1,17 @@
 """The interface of devices that make whole updates by compiled programs of their own."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from trainer.config.optimisers import Preset
 from trainer.data.batches import Batch
+from trainer.devices.device import Device
+from trainer.update.step import LossScale
 
 LossAndSums = Callable[[Batch], tuple[Tensor, Tensor]]
 """From a batch to the loss, with gradients, and a vector of sums that are added up over batches."""
@@ -47,3 +51,29 @@ class Programs(Protocol):
 
     def release(self) -> None:
         """Destroy the programs, so that those of the next phase get the device."""
+
+
+class ProgramDevice(Device, ABC):
+    """A device that makes whole updates by compiled programs of its own."""
+
+    strategy = "whole_updates"
+
+    @abstractmethod
+    def check_training(self, workers: int) -> None:
+        """SettingsError for settings that the device cannot train with, on so many workers."""
+
+    @abstractmethod
+    def check_accumulation(self, accumulation: int) -> None:
+        """SettingsError where so few micro-batches of an update cannot be trained with."""
+
+    @abstractmethod
+    def programs(self, model: nn.Module, loss_and_sums: LossAndSums, width: int) -> Programs:
+        """The programs of a model; width: the number of sums."""
+
+    @abstractmethod
+    def optimiser(self, preset: Preset, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
+        """The device's optimiser over groups that each hold params, weight_decay and trust."""
+
+    @abstractmethod
+    def loss_scale(self) -> LossScale:
+        """The loss scale of a checkpoint."""

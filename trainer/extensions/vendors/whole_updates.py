@@ -2,13 +2,12 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from trainer.data.batches import Batch
-from trainer.extensions.vendors.programs import Programs
+from trainer.extensions.vendors.programs import ProgramDevice, Programs
 from trainer.update.inference import Inference, Measured
 from trainer.update.micro_batch import replica_count
 from trainer.update.optimiser import configured_preset, group_parameters
@@ -29,9 +28,8 @@ def make_programs(worker: Worker) -> Programs:
         outcome = learner(batch)
         return outcome.loss / divisor if divisor > 1 else outcome.loss, loss_and_sums(outcome)
 
-    device: Any = worker.device  # one that has programs: its strategy is this one
-    programs: Programs = device.programs(worker.model, compute, 2 * (1 + len(worker.task.metrics)))
-    return programs
+    assert isinstance(worker.device, ProgramDevice)
+    return worker.device.programs(worker.model, compute, 2 * (1 + len(worker.task.metrics)))
 
 
 class ProgramInference(Inference):
@@ -66,7 +64,8 @@ class WholeUpdates(Strategy):
 
     def __init__(self, worker: Worker) -> None:
         self.worker = worker
-        device: Any = worker.device  # one that has programs: its strategy is this one
+        device = worker.device
+        assert isinstance(device, ProgramDevice)  # its strategy is this one
         device.check_training(worker.workers.size)
         self._device = device
         self.programs = make_programs(worker)

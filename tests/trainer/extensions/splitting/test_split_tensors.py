@@ -258,7 +258,7 @@ def test_a_weight_that_is_no_number_is_seen_by_all(tmp_path):
         held = Held(division, sharded=False, values=True)
         tensors = tensors_of(held)
         before = tensors.are_finite()
-        if division.rank == 2:
+        if division.stage == 2:
             held.weights[0].rows.view(-1)[0] = torch.nan
         return before, tensors.are_finite()
 

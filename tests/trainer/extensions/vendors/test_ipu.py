@@ -146,7 +146,7 @@ def test_the_calls_of_the_large_configuration_are_the_golden_files(monkeypatch, 
 MUTATIONS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
     "the heads begin no stage": (
         *(stages, "plan_pipeline"),
-        lambda plain: lambda *given: stages.Pipeline(("",), (0,)),
+        lambda plain: lambda *given: stages.IpuPipeline(("",), (0,)),
     ),
     "the weights stay on the IPU": (programs.IpuPrograms, "fetch", lambda plain: lambda self: None),
     "the moments stay in the checkpoint": (

@@ -12,7 +12,6 @@ from bertdata.errors import SettingsError
 from trainer.config.settings import Config
 from trainer.config.update import Preset
 from trainer.devices.choice import Availability
-from trainer.devices.device import Device
 from trainer.extensions.vendors.ipu.losses import cross_entropy
 from trainer.extensions.vendors.ipu.options import check_training, loss_scale, make_optimiser
 from trainer.extensions.vendors.ipu.programs import IpuPrograms, Setup
@@ -24,7 +23,7 @@ from trainer.extensions.vendors.ipu.stages import (
     serialize_projection,
 )
 from trainer.extensions.vendors.keys import IpuSection
-from trainer.extensions.vendors.programs import LossAndSums
+from trainer.extensions.vendors.programs import LossAndSums, ProgramDevice
 from trainer.model.bert import BertForPreTraining, HeadedBert
 from trainer.update.adaptive_scale import AdaptiveScale
 
@@ -32,7 +31,7 @@ _SDK = "source the Poplar SDK's enable scripts and install its PopTorch wheel"
 _NO_IPU = "see gc-info --list-devices and IPUOF_VIPU_API_PARTITION_ID"
 
 
-class Ipu(Device):
+class Ipu(ProgramDevice):
     """The IPUs of one process: replicas of the model, each on the IPUs of its pipeline.
 
     Tensors stay in host memory between calls.
@@ -44,7 +43,6 @@ class Ipu(Device):
     idle = ("compile", "deterministic", "init_loss_scale", "min_loss_scale", "max_loss_scale")
     needs_rows = True
     compiles_always = True
-    strategy = "whole_updates"
     row_losses = staticmethod(cross_entropy)
     pipeline: IpuPipeline
 
@@ -88,7 +86,6 @@ class Ipu(Device):
             raise SettingsError(f"device 'ipu': {found}; replicas need no processes, or start by poprun")
 
     def check_accumulation(self, accumulation: int) -> None:
-        """SettingsError where so few micro-batches of an update cannot be trained with."""
         check_training(self.config, self.pipeline, accumulation)
 
     def programs(self, model: nn.Module, loss_and_sums: LossAndSums, width: int) -> IpuPrograms:
@@ -113,7 +110,6 @@ class Ipu(Device):
         return import_module("popdist.poptorch").Options(ipus_per_replica=self.pipeline.ipus_per_replica)
 
     def optimiser(self, preset: Preset, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
-        """PopTorch's optimiser over groups that each hold params, weight_decay and trust."""
         made: torch.optim.Optimizer = make_optimiser(self.poptorch, self.config, preset, groups)
         return made
 
