@@ -1,7 +1,8 @@
 """Write what is made of tables: ``python -m tools.program_pages``; tests compare the files with it.
 
-A page for each program of ``python -m trainer like``, made of its table and its published commands, and
-``schemas/trainer.json`` and ``schemas/model.json``, made of the declarations in ``trainer/config/``.
+A page for each program of ``python -m trainer like``, made of its table and its published commands. And of
+the declarations in ``trainer/config/``: ``schemas/trainer.json``, ``schemas/model.json``,
+docs/configuration.md and the pictures of the schedules.
 """
 
 import json
@@ -14,8 +15,9 @@ from shlex import split
 from typing import Any
 
 from bertdata.cli.common.program_flags import SWITCH, Flag
-from bertdata.config.declared import schema_of
-from trainer.config.keys import DEVICE_OPTIONS, DEVICES, SECTIONS, find_section
+from tools.configuration_page import declared_device_keys, declared_keys, pictures
+from tools.configuration_page import page as page_of_configuration
+from trainer.config.keys import DEVICE_OPTIONS
 from trainer.config.model import config_keys
 from trainer.extensions.like.program import DOOR, Meaning, Program
 from trainer.extensions.like.registry import PROGRAMS, find_program
@@ -24,6 +26,8 @@ ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "docs" / "programs"
 TESTS = ROOT / "tests" / "trainer" / "extensions" / "like"
 SCHEMAS = ROOT / "schemas"
+CONFIGURATION = ROOT / "docs" / "configuration.md"
+PICTURES = ROOT / "docs" / "schedules"
 
 
 def pages() -> dict[str, str]:
@@ -183,23 +187,15 @@ def schemas() -> dict[str, str]:
 
 
 def _trainer_keys() -> dict[str, Any]:
-    """The schema of each key of the trainer, as its section declares it."""
-    keys: dict[str, Any] = {}
-    for section in SECTIONS:
-        keys |= {
-            name: {"section": section, **item} for name, item in schema_of(find_section(section)).items()
-        }
-    options: dict[str, Any] = {}
-    for device in DEVICES:
-        for name, item in schema_of(find_section(device)).items():
-            others = options[name]["devices"] if name in options else []
-            options[name] = {**item, "devices": [*others, device]}
-    about = "keys of other trainers that have an effect on some devices only"
-    keys[DEVICE_OPTIONS] = {
-        **{"description": about, "default": {}, "type": "object"},
-        **{"additionalProperties": False, "properties": options},
+    """The schema of each key of the trainer."""
+    options = {
+        "description": "keys of other trainers that have an effect on some devices only",
+        "default": {},
+        "type": "object",
+        "additionalProperties": False,
+        "properties": declared_device_keys(),
     }
-    return keys
+    return declared_keys() | {DEVICE_OPTIONS: options}
 
 
 def _schema(title: str, comment: str, keys: Mapping[str, Any]) -> str:
@@ -234,6 +230,10 @@ def _braced(lines: Mapping[str, str], indent: str) -> str:
 def main() -> None:
     for name, text in schemas().items():
         (SCHEMAS / name).write_text(text, encoding="utf-8")
+    CONFIGURATION.write_text(page_of_configuration(), encoding="utf-8")
+    PICTURES.mkdir(exist_ok=True)
+    for name, text in pictures().items():
+        (PICTURES / name).write_text(text, encoding="utf-8")
     FOLDER.mkdir(exist_ok=True)
     for name, text in pages().items():
         (FOLDER / name).write_text(text, encoding="utf-8")
