@@ -15,10 +15,9 @@ from shlex import split
 from typing import Any
 
 from bertdata.cli.common.program_flags import SWITCH, Flag
-from bertdata.config.declared import schema_of
+from tools.configuration_page import declared_device_keys, declared_keys, pictures
 from tools.configuration_page import page as page_of_configuration
-from tools.configuration_page import pictures
-from trainer.config.keys import DEVICE_OPTIONS, DEVICES, SECTIONS, find_section
+from trainer.config.keys import DEVICE_OPTIONS
 from trainer.config.model import config_keys
 from trainer.extensions.like.program import DOOR, Meaning, Program
 from trainer.extensions.like.registry import PROGRAMS, find_program
@@ -188,23 +187,15 @@ def schemas() -> dict[str, str]:
 
 
 def _trainer_keys() -> dict[str, Any]:
-    """The schema of each key of the trainer, as its section declares it."""
-    keys: dict[str, Any] = {}
-    for section in SECTIONS:
-        keys |= {
-            name: {"section": section, **item} for name, item in schema_of(find_section(section)).items()
-        }
-    options: dict[str, Any] = {}
-    for device in DEVICES:
-        for name, item in schema_of(find_section(device)).items():
-            others = options[name]["devices"] if name in options else []
-            options[name] = {**item, "devices": [*others, device]}
-    about = "keys of other trainers that have an effect on some devices only"
-    keys[DEVICE_OPTIONS] = {
-        **{"description": about, "default": {}, "type": "object"},
-        **{"additionalProperties": False, "properties": options},
+    """The schema of each key of the trainer."""
+    options = {
+        "description": "keys of other trainers that have an effect on some devices only",
+        "default": {},
+        "type": "object",
+        "additionalProperties": False,
+        "properties": declared_device_keys(),
     }
-    return keys
+    return declared_keys() | {DEVICE_OPTIONS: options}
 
 
 def _schema(title: str, comment: str, keys: Mapping[str, Any]) -> str:

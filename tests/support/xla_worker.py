@@ -25,7 +25,7 @@ from recording import call, mark
 from trainer.__main__ import main
 from trainer.extensions.vendors.xla import Xla
 from trainer.model.bert import BertForPreTraining
-from trainer.report import curves
+from trainer.report import tables
 from trainer.run.evaluation import Evaluation
 from trainer.run.training import Training
 
@@ -79,7 +79,7 @@ def start(dataset: str, place: str, *more: str) -> None:
 
 
 if __name__ == "__main__":
-    curves.draw_curves = lambda folder, columns: []  # half a second a run
+    tables.draw_curves = lambda folder, columns: []  # half a second a run
     dataset, place, *more = sys.argv[1:]
     if left_out := os.environ.get("XLA_BREAK"):
         setattr(Xla, left_out, lambda self, *_: None)

@@ -91,7 +91,7 @@ class Config:
         return deepcopy(keys | {DEVICE_OPTIONS: options})
 
     def section(self, kind: type[SectionKind]) -> SectionKind:
-        """The section of an extension."""
+        """The section of that kind; its defaults where none of its keys is given."""
         return next((one for one in self.others.values() if isinstance(one, kind)), None) or kind()
 
     @property

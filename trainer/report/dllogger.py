@@ -5,21 +5,15 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from trainer.report.reporter import EvaluationRecord, Logger, Values
+from trainer.report.reporter import MEASURES, EvaluationRecord, Logger, Values
 
-DLLOGGER_NAMES = {
+_NAMES = {
     "average_loss": "loss",
     "step_loss": "step_loss",
     "learning_rate": "learning_rate",
     "average_training_time_step": "seconds_per_update",
     "average_perf_per_step": "sequences_per_second",
-    "tokens_per_second": "tokens_per_second",
-    "tflops": "tflops",
-    "peak_share": "peak_share",
-    "memory_gib": "memory_gib",
-    "gradient_norm": "gradient_norm",
-    "data_wait": "data_wait",
-    "data_wait_share": "data_wait_share",
+    **{name: name for name in MEASURES},
 }
 """The key of a row for each of NVIDIA's names, then for ours."""
 
@@ -33,7 +27,7 @@ class Dllogger(Logger):
         self._start = start
 
     def row(self, row: Values, time: float) -> None:
-        data = {name: row[ours] for name, ours in DLLOGGER_NAMES.items() if ours in row}
+        data = {name: row[ours] for name, ours in _NAMES.items() if ours in row}
         self._write([row["epoch"], row["step"]], data, time)
 
     def evaluation(self, record: EvaluationRecord, time: float) -> None:

@@ -18,6 +18,12 @@ from trainer.registry import find
 Clock = Callable[[], float]
 Values = dict[str, Any]
 
+MEASURES = (
+    *("tokens_per_second", "tflops", "peak_share", "memory_gib", "gradient_norm"),
+    *("data_wait", "data_wait_share"),
+)
+"""Names of a row's numbers for which no other program has a name."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StepRecord:

@@ -11,7 +11,7 @@ from bertdata.io.terminal import say_error
 from trainer.errors import naming_extra
 from trainer.model.task import Columns
 from trainer.registry import find
-from trainer.report.reporter import EvaluationRecord, Logger, Values
+from trainer.report.reporter import MEASURES, EvaluationRecord, Logger, Values
 
 _BEFORE_METRICS = {"step": "step", "iteration": "step", "epoch": "epoch", "lr": "learning_rate"}
 _AFTER_METRICS = {
@@ -21,17 +21,6 @@ _AFTER_METRICS = {
 }
 """The key of a row for each of Graphcore's columns of training.csv, around those of the task's metrics."""
 
-_OURS = (
-    "tokens_per_second",
-    "tflops",
-    "peak_share",
-    "memory_gib",
-    "gradient_norm",
-    "data_wait",
-    "data_wait_share",
-)
-"""The further columns, named like the keys of a row."""
-
 _BEFORE_RESULTS = ("step", "trained", "examples")
 """The columns of evaluation.csv before the task's results."""
 
@@ -39,17 +28,15 @@ _BEFORE_RESULTS = ("step", "trained", "examples")
 class Tables(Logger):
     """Graphcore's training.csv and evaluation.csv, and a picture of both when a run succeeds.
 
-    Google's eval_results.txt is written with each evaluation.
-
     training.csv has further columns of ours after Graphcore's; a value that is not known is left empty.
-    A resumed run appends to its tables.
+    A resumed run appends to its tables. Each evaluation is written to Google's eval_results.txt too.
     """
 
     def __init__(self, folder: Path, columns: Columns, resume_step: int | None) -> None:
         self._folder = folder
         self._columns = columns
         self._training = {**_BEFORE_METRICS, **columns.training, **_AFTER_METRICS}
-        self._training |= {name: name for name in _OURS}
+        self._training |= {name: name for name in MEASURES}
         self._evaluation = (*_BEFORE_RESULTS, *columns.evaluation)
         _begin_table(folder / "training.csv", self._training, resume_step)
         _begin_table(folder / "evaluation.csv", self._evaluation, resume_step)
