@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import torch
 
-from trainer.collectives.launchers import find_launcher, refuse_unknown_launchers
+from trainer.collectives.launchers import find_launcher, is_in_job
 from trainer.devices.device import Device
 from trainer.errors import StopRequested, WorkerLost
 from trainer.registry import find
@@ -121,8 +121,8 @@ def find_collective(name: str | None, device: Device) -> Collective:
     """
     if name is None:
         name = find_launcher()
-        if name == "single":
-            refuse_unknown_launchers()
+        if name == "single" and is_in_job():
+            find("launcher", "unknown")()
     kind: Any = find("collective", name)
     if name != "single":
         kind.check(device)

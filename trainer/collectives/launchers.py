@@ -49,18 +49,6 @@ def find_local_rank() -> int:
     return place.local_rank if place else 0
 
 
-def join_job() -> None:
-    """Set torch.distributed's variables from those of mpirun or srun, if one of them started this worker."""
-    if _is_in_job():
-        find("launcher", "environment of mpirun or srun")()
-
-
-def refuse_unknown_launchers() -> None:
-    """SettingsError under a launcher that does not tell all that a worker needs to know."""
-    if _is_in_job():
-        find("launcher", "unknown")()
-
-
 def launched(config: Config, *words: str) -> bool:
     """Run the trainer's command in world_size workers; False where that is not asked for, or done already.
 
@@ -84,10 +72,11 @@ def as_worker() -> AbstractContextManager[None]:
     return context
 
 
-def _is_in_job() -> bool:
+def is_in_job() -> bool:
+    """True where mpirun, mpiexec or srun may have started this process; extensions know their variables."""
     return any(name in os.environ for name in _JOB_RANKS)
 
 
 def _find_place() -> Any:
     """This worker's rank, size and local rank, where mpirun or srun started several; else None."""
-    return find("launcher", "mpirun or srun")() if _is_in_job() else None
+    return find("launcher", "mpirun or srun")() if is_in_job() else None

@@ -13,8 +13,9 @@ from bertdata.errors import SettingsError
 from trainer.collectives.buckets import split_into_buckets
 from trainer.collectives.collective import Collective
 from trainer.collectives.heartbeat import Heartbeat
-from trainer.collectives.launchers import VARIABLES, find_local_rank, join_job
+from trainer.collectives.launchers import VARIABLES, find_local_rank, is_in_job
 from trainer.devices.device import Device
+from trainer.registry import find
 
 LAUNCHERS = {"horovod": "horovodrun", "torch_distributed": "torchrun", "poprun": "poprun"}
 """The launcher of each collective."""
@@ -27,8 +28,8 @@ class WorkerGroup(Collective, ABC):
     def check(cls, device: Device) -> None:
         """SettingsError where the group's launcher did not start this process, or not for this device."""
         name = cls.name
-        if name == "torch_distributed" and "RANK" not in os.environ:
-            join_job()
+        if name == "torch_distributed" and "RANK" not in os.environ and is_in_job():
+            find("launcher", "environment of mpirun or srun")()
         if missing := [variable for variable in VARIABLES[name] if variable not in os.environ]:
             raise SettingsError(f"{name}: {missing[0]} is not set; start under {LAUNCHERS[name]}")
         if name not in device.collectives:
