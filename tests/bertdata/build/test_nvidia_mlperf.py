@@ -135,6 +135,31 @@ def test_a_failure_under_way_is_taken_up(bertdata, training_set, tmp_path, monke
     assert contents(out) == contents(other)
 
 
+@pytest.mark.parametrize("damaged", [False, True], ids=["whole", "damaged"])
+def test_sorted_examples_of_a_stopped_run_are_taken_up(
+    bertdata, training_set, tmp_path, monkeypatch, damaged
+):
+    from bertdata.build.conversion import permute
+    from bertdata.errors import StorageError
+
+    out, other = tmp_path / "out", tmp_path / "other"
+    words = ["--to=nvidia-mlperf", "--num-shards=6", "--shuffled", "--workers=1"]
+
+    def failing(job: Any, number: int, batches: Any) -> Any:
+        raise StorageError("no room")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(permute, "write_shard", failing)
+        assert bertdata("convert", training_set, out, *words).status == 1
+    files = sorted((out / "unfinished").glob("sorted*.scratch"))
+    if damaged:
+        files[0].write_bytes(files[0].read_bytes()[:-1])
+    again = bertdata("convert", training_set, out, *words).err
+    assert again.count("sorted before") == len(files) - damaged
+    assert bertdata("convert", training_set, other, *words).status == 0
+    assert contents(out) == contents(other)
+
+
 def test_files_of_another_tool_are_taken_with_their_vocabulary(bertdata, training_set, tmp_path):
     theirs = tmp_path / "theirs"
     theirs.mkdir()
