@@ -140,18 +140,18 @@ def test_sorted_examples_of_a_stopped_run_are_taken_up(
     bertdata, training_set, tmp_path, monkeypatch, damaged
 ):
     from bertdata.build.conversion import permute
-    from bertdata.errors import StorageError
 
     out, other = tmp_path / "out", tmp_path / "other"
     words = ["--to=nvidia-mlperf", "--num-shards=6", "--shuffled", "--workers=1"]
 
-    def failing(job: Any, number: int, batches: Any) -> Any:
-        raise StorageError("no room")
+    def stopped(job: Any, number: int, batches: Any) -> Any:
+        raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(permute, "write_shard", failing)
-        assert bertdata("convert", training_set, out, *words).status == 1
+        patch.setattr(permute, "write_shard", stopped)
+        assert bertdata("convert", training_set, out, *words).status == 130
     files = sorted((out / "unfinished").glob("sorted*.scratch"))
+    assert files
     if damaged:
         files[0].write_bytes(files[0].read_bytes()[:-1])
     again = bertdata("convert", training_set, out, *words).err
