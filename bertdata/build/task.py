@@ -192,7 +192,7 @@ def run_task(task: ShardTask, tell: Tell = _tell_nobody) -> TaskResult:
         warnings = loaded.warnings
         share = (1 - LOADING_SHARE) / len(missing)
         for number, target in enumerate(missing):
-            progress = _Progress(tell, loaded.entry.bytes, LOADING_SHARE + number * share, share)
+            progress = _InputProgress(tell, loaded.entry.bytes, LOADING_SHARE + number * share, share)
             done[target] = loaded.entry, _make_shards(task, target, loaded, progress)
     return TaskResult(
         entries=tuple(done[target] for target in targets),
@@ -202,7 +202,7 @@ def run_task(task: ShardTask, tell: Tell = _tell_nobody) -> TaskResult:
 
 
 @dataclass(frozen=True, slots=True)
-class _Progress:
+class _InputProgress:
     """Progress of one shard, told as bytes of the input: a share of the work, from begin on."""
 
     tell: Tell
@@ -216,7 +216,7 @@ class _Progress:
 
 
 def _make_shards(
-    task: ShardTask, target: Target, loaded: LoadedDocuments, progress: _Progress
+    task: ShardTask, target: Target, loaded: LoadedDocuments, progress: _InputProgress
 ) -> tuple[ShardEntry, ...]:
     """Write the task's shards of a target and note them as finished."""
     settings, engine = task.settings(target), task.plan.engine

@@ -10,7 +10,7 @@ from bertdata.build.packs.gather import PackedShardTask
 from bertdata.build.packs.job import PackJob
 from bertdata.build.packs.settings import PackSettings
 from bertdata.build.packs.sort import RowSortTask
-from bertdata.build.packs.source import PackSource, ShardCounts, most_masks
+from bertdata.build.packs.source import LengthCounts, PackSource, most_masks
 from bertdata.config.settings import check
 from bertdata.dataset.manifest import InputEntry, Plan, corpus_entry
 from bertdata.dataset.writer import Dataset
@@ -30,7 +30,7 @@ class PlannedPack:
 
     source: PackSource
     settings: PackSettings
-    counts: tuple[ShardCounts, ...]
+    counts: tuple[LengthCounts, ...]
     plan: PackPlan
 
     @property
@@ -114,7 +114,7 @@ class PlannedPack:
         return [PackedShardTask(job=job, number=number, files=files) for number in range(len(job.names))]
 
 
-def plan_pack(source: PackSource, settings: PackSettings, counts: list[ShardCounts]) -> PlannedPack:
+def plan_pack(source: PackSource, settings: PackSettings, counts: list[LengthCounts]) -> PlannedPack:
     """The plan for all examples of the source; SettingsError where they cannot be packed so."""
     size = source.opened.layout.max_seq_length
     check(settings.most <= size, f"max_sequences_per_pack is {settings.most}, expected at most {size}")

@@ -10,7 +10,7 @@ from bertdata.build.packs.job import PackJob
 from bertdata.build.packs.metadata import dump_metadata, metadata_path
 from bertdata.build.packs.planned import PlannedPack
 from bertdata.build.packs.sort import sort_together
-from bertdata.build.packs.source import CountTask, PackSource, ShardCounts, count_shard
+from bertdata.build.packs.source import CountTask, LengthCounts, PackSource, count_shard
 from bertdata.build.sorting.runs import SortedExamples
 from bertdata.build.sorting.scratch import forget_scratch, scratch_folder
 from bertdata.dataset.manifest import Manifest, ShardEntry
@@ -38,7 +38,7 @@ OnShard = Callable[[SortedExamples | PackedShard], None]
 """Called for each task that ends."""
 
 
-def count_all(source: PackSource, workers: int, told: Callable[[], None]) -> list[ShardCounts]:
+def count_all(source: PackSource, workers: int, told: Callable[[], None]) -> list[LengthCounts]:
     """The lengths of the source's examples, by shard, in their order."""
     shards = len(source.opened.shards)
     tasks = [CountTask(source=source.of_shards(number, number + 1)) for number in range(shards)]

@@ -3,10 +3,10 @@
 from bertdata.examples.bert.batch import BertBatch
 from bertdata.examples.counting import plain, share
 from bertdata.examples.mask_report import MaskCounts
-from bertdata.examples.objective import Counts, Findings, Totals
+from bertdata.examples.objective import Findings, ObjectiveCounts, Totals
 
 
-class BertCounts(Counts):
+class BertCounts(ObjectiveCounts):
     """Masks, ids of segment A (``[CLS]`` and the first ``[SEP]`` included), random next sentences."""
 
     def __init__(self) -> None:

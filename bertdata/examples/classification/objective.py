@@ -6,12 +6,12 @@ from typing import Any
 from bertdata.examples.classification.batch import LabelledBatch, ScoredBatch
 from bertdata.examples.counting import plain, share
 from bertdata.examples.fine_tuning import FineTuningObjective, segment_lines
-from bertdata.examples.objective import Counts, Findings, Totals
+from bertdata.examples.objective import Findings, ObjectiveCounts, Totals
 from bertdata.records import ShardLayout
 from schemas import load_schema
 
 
-class LabelCounts(Counts):
+class LabelCounts(ObjectiveCounts):
     """Examples of each label."""
 
     def __init__(self) -> None:

@@ -4,13 +4,13 @@ from typing import Any
 
 from bertdata.examples.counting import plain, share
 from bertdata.examples.fine_tuning import FineTuningObjective, segment_lines
-from bertdata.examples.objective import Counts, Findings, Totals, text_of
+from bertdata.examples.objective import Findings, ObjectiveCounts, Totals, text_of
 from bertdata.examples.squad.batch import SquadBatch
 from bertdata.records import ShardLayout
 from schemas import load_schema
 
 
-class SquadCounts(Counts):
+class SquadCounts(ObjectiveCounts):
     """Examples whose span holds the answer; their answers' tokens."""
 
     def __init__(self) -> None:
