@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 from bertdata.build.conversion.chop import chop, chop_tasks
+from bertdata.build.conversion.cuts import shard_starts
 from bertdata.build.conversion.permute import PermutedShardTask, gather, sort_examples, sort_tasks
 from bertdata.build.conversion.settings import ConversionSettings
 from bertdata.build.conversion.shard import ConvertedShard, Job, kept_shard
-from bertdata.build.conversion.shares import shard_starts
 from bertdata.build.packs.source import CountTask, PackSource, count_shard, open_source
 from bertdata.build.sorting.scratch import forget_scratch, scratch_folder
 from bertdata.dataset.manifest import InputEntry, Manifest, Plan, corpus_entry

@@ -9,8 +9,8 @@ import numpy as np
 from bertdata.build.packs.job import PackJob
 from bertdata.build.sorting.runs import Placed, SortedExamples, write_runs
 from bertdata.build.sorting.scratch import ScratchFiles
-from bertdata.dataset.checked import check_side_by_side
 from bertdata.dataset.reader import OpenedDataset, Shard
+from bertdata.dataset.shard_md5s import check_side_by_side
 from bertdata.errors import ShardError
 from bertdata.examples.columns import Array, lengths
 from bertdata.packing.placement import Numbering, RowPlaces

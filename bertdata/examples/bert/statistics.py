@@ -1,7 +1,7 @@
 """Statistics of BERT's examples: segments, next sentences, masks."""
 
 from bertdata.examples.bert.batch import BertBatch
-from bertdata.examples.counting import plain, share
+from bertdata.examples.counting import plain, ratio
 from bertdata.examples.mask_report import MaskCounts
 from bertdata.examples.objective import Findings, ObjectiveCounts, Totals
 
@@ -38,12 +38,12 @@ class BertCounts(ObjectiveCounts):
         ]
         sections = {
             "lengths": {
-                "first_segment_mean": share(first, totals.examples),
-                "second_segment_mean": share(second, totals.examples),
+                "first_segment_mean": ratio(first, totals.examples),
+                "second_segment_mean": ratio(second, totals.examples),
             },
             "next_sentences": {
                 "random": self._random_next,
-                "random_share": share(self._random_next, totals.examples),
+                "random_share": ratio(self._random_next, totals.examples),
             },
         }
         return Findings(rows + masks.rows, sections | masks.sections)
