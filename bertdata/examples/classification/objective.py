@@ -4,7 +4,7 @@ from collections import Counter
 from typing import Any
 
 from bertdata.examples.classification.batch import LabelledBatch, ScoredBatch
-from bertdata.examples.counting import plain
+from bertdata.examples.counting import plain, ratio
 from bertdata.examples.fine_tuning import FineTuningObjective, segment_lines
 from bertdata.examples.objective import Findings, ObjectiveCounts, Totals
 from bertdata.records import ShardLayout

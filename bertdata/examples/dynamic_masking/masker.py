@@ -43,7 +43,7 @@ class DrawnMasks:
 
 
 class Masker:
-    """Draws masks by the rules of one vocabulary; picklable."""
+    """Draws masks by the rules of one vocabulary. Picklable."""
 
     def __init__(self, rules: MaskingRules, engine: Engine) -> None:
         self._rules, self._engine = rules, engine
@@ -83,7 +83,7 @@ class Masker:
         return masks
 
     def mask_batch(self, batch: BertBatch, draws: Draws) -> BertBatch:
-        """The batch with other masks; those that it has do not count."""
+        """The batch with its masks taken off and new ones drawn."""
         batch = unmask(batch)
         ids, lengths = np.array(batch.ids, np.int32), columns.lengths(batch.ends)
         masks = self.mask(ids, np.asarray(batch.ends) - lengths, lengths, draws)
@@ -104,7 +104,7 @@ class Masker:
 
 
 def make_masker(vocabulary: Vocabulary, settings: MaskingSettings, engine: Engine | None = None) -> Masker:
-    """A masker for the ids of a vocabulary; SettingsError for settings of which no masks can be drawn."""
+    """A masker for the ids of a vocabulary. SettingsError for settings of which no masks can be drawn."""
     check_loading(settings)
     return Masker(masking_rules(vocabulary, settings), engine or default_engine())
 
