@@ -41,7 +41,7 @@ def chosen_settings(
 
 
 def _settings(recipe: Recipe, phase: Settings, changes: Settings) -> ExampleSettings:
-    """The settings of one phase; of another objective than the recipe's, only the changes."""
+    """The settings of one phase. Of another objective than the recipe's, only the changes."""
     name = changes.get("objective", recipe.objective)
     kind = find_objective(name).settings_type
     chosen = {"objective": name, **(phase if name == recipe.objective else {}), **changes}
@@ -72,7 +72,7 @@ def plan_targets(
     vocabulary_path: str,
     num_shards: int | None = None,
 ) -> tuple[Target, ...]:
-    """The datasets to make, one for each phase; num_shards: of a global shuffle, None: one for each part."""
+    """The datasets to make, one for each phase. num_shards: of a global shuffle, None: one for each part."""
     if not output:
         raise SettingsError("the output directory's name is empty")
     names = tuple(sorted(name_parts(parts).values()))

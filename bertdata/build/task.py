@@ -26,7 +26,7 @@ from bertdata.shards.containers import make_writer
 from bertdata.shards.write import write_bins, write_examples
 from bertdata.tokens.load import load_tokenizer, load_vocabulary
 
-LOADING_SHARE = 0.1
+LOADING_FRACTION = 0.1
 """Share of a task's time, for progress only, in which documents are read and tokenised; roughly."""
 MAKING_SHARE = 0.25
 """Share of a shard's time in which examples are made; in the rest they are written."""
@@ -46,7 +46,7 @@ class Target:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TaskPlan:
-    """Settings that all tasks of a run share; picklable, travels to workers.
+    """Settings that all tasks of a run share. Picklable, travels to workers.
 
     targets share one dialect and case. skip_bad: leave out a part that cannot be read, instead of failing.
     names: of parts in the manifest, by path, where they are not the files' names.
@@ -80,7 +80,7 @@ class TaskPlan:
         blocks: Callable[[], Iterable[bytes]] = tuple,
         inputs: Sequence[str] = (),
     ) -> "ShardTask":
-        """The task of shard ``number`` of a global shuffle; corpus and blocks as CorpusSource takes them."""
+        """The task of shard ``number`` of a global shuffle. Corpus and blocks as CorpusSource takes them."""
         source = CorpusSource(corpus, self.vocabulary, blocks)
         stem = f"shard-{number:05}-of-{shards:05}"
         return ShardTask(plan=self, stem=stem, source=source, inputs=tuple(inputs), number=number)
@@ -119,7 +119,7 @@ TargetEntries = tuple[InputEntry, tuple[ShardEntry, ...]]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TaskResult:
-    """Entries made or found, by target; warnings for a person; how many shards were kept.
+    """Entries made or found, by target. Warnings for a person. Returns how many shards were kept.
 
     An input that was left out has no entries, but says why.
     """
@@ -136,7 +136,7 @@ class TaskResult:
 
     @property
     def line(self) -> str:
-        """The shards that were made or kept, for a person; those of two phases have one name."""
+        """The shards that were made or kept, for a person. Those of two phases have one name."""
         if self.skipped is not None:
             return f"skipped {self.skipped.name}"
         counts = [_examples(shards) for _, shards in self.entries]
@@ -153,7 +153,7 @@ def _examples(shards: Sequence[ShardEntry]) -> str:
 
 
 def keep_task(task: ShardTask) -> TaskResult | None:
-    """The result of a task all of whose shards an earlier run finished; None where one has to be made."""
+    """The result of a task all of whose shards an earlier run finished. None where one has to be made."""
     targets, done = task.plan.targets, _finished(task)
     if len(done) < len(targets):
         return None
@@ -190,9 +190,11 @@ def run_task(task: ShardTask, tell: Tell = _tell_nobody) -> TaskResult:
                 raise
             return _skip(task, task.source.skipped(error))
         warnings = loaded.warnings
-        share = (1 - LOADING_SHARE) / len(missing)
+        fraction = (1 - LOADING_FRACTION) / len(missing)
         for number, target in enumerate(missing):
-            progress = _Progress(tell, loaded.entry.bytes, LOADING_SHARE + number * share, share)
+            progress = _InputProgress(
+                tell, loaded.entry.bytes, LOADING_FRACTION + number * fraction, fraction
+            )
             done[target] = loaded.entry, _make_shards(task, target, loaded, progress)
     return TaskResult(
         entries=tuple(done[target] for target in targets),
@@ -202,21 +204,21 @@ def run_task(task: ShardTask, tell: Tell = _tell_nobody) -> TaskResult:
 
 
 @dataclass(frozen=True, slots=True)
-class _Progress:
+class _InputProgress:
     """Progress of one shard, told as bytes of the input: a share of the work, from begin on."""
 
     tell: Tell
     input_bytes: int
     begin: float
-    share: float
+    fraction: float
 
     def __call__(self, done: float) -> None:
         """A part of the shard's work is done, from 0 to 1."""
-        self.tell(int(self.input_bytes * (self.begin + self.share * done)))
+        self.tell(int(self.input_bytes * (self.begin + self.fraction * done)))
 
 
 def _make_shards(
-    task: ShardTask, target: Target, loaded: LoadedDocuments, progress: _Progress
+    task: ShardTask, target: Target, loaded: LoadedDocuments, progress: _InputProgress
 ) -> tuple[ShardEntry, ...]:
     """Write the task's shards of a target and note them as finished."""
     settings, engine = task.settings(target), task.plan.engine
@@ -263,7 +265,7 @@ def _write_shard(
 def _write_bins(
     task: ShardTask, target: Target, examples: ExampleSource, tell: Callable[[int], None]
 ) -> tuple[ShardEntry, ...]:
-    """Write the examples of each bin as a shard; one without examples is written too."""
+    """Write the examples of each bin as a shard. One without examples is written too."""
     settings, engine = task.settings(target), task.plan.engine
     return write_shard_group(
         target.dataset,
@@ -277,7 +279,7 @@ def _write_bins(
 
 
 def _skip(task: ShardTask, skipped: SkippedEntry) -> TaskResult:
-    """Leave out the task's input; a shard that an earlier run made of it is removed."""
+    """Leave out the task's input. A shard that an earlier run made of it is removed."""
     for target in task.plan.targets:
         for name in task.shards(target):
             target.dataset.discard(name)

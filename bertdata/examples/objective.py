@@ -24,12 +24,16 @@ _MODEL_INPUTS = {"input_ids": _MODEL_ROW, "attention_mask": {**_MODEL_ROW, "as":
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Totals:
-    """A dataset's numbers that every objective has; mask_id: the id of [MASK] where a vocabulary tells it."""
+    """A dataset's numbers that every objective has.
+
+    mask_id: the id of [MASK] where a vocabulary tells it. settings: those in its manifest, if it has one.
+    """
 
     layout: ShardLayout
     examples: int
     tokens: int
     mask_id: int | None
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +44,8 @@ class Findings:
     sections: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
-class Counts:
-    """Counts over the examples of a shard that only the objective understands; picklable, small.
+class ObjectiveCounts:
+    """Counts over the examples of a shard that only the objective understands. Picklable, small.
 
     The base class counts nothing: enough for examples of ids alone.
     """
@@ -84,15 +88,15 @@ class Objective(ABC):
         """All examples of the documents, in final order, by the kernel or its readable twin."""
 
     def warnings(self, documents: Documents, name: str) -> list[str]:
-        """Warnings about documents of which this objective makes odd examples; name: of their input."""
+        """Warnings about documents of which this objective makes odd examples. name: of their input."""
         return []
 
-    def counts(self) -> Counts:
+    def counts(self) -> ObjectiveCounts:
         """Empty counts of the objective's own statistics."""
-        return Counts()
+        return ObjectiveCounts()
 
     def describe(self, example: Any, words: list[str], mask_id: int | None, layout: ShardLayout) -> str:
-        """An example as a person reads it, one line or several; words: the token of each id, if known."""
+        """An example as a person reads it, one line or several. words: the token of each id, if known."""
         padding = layout.max_seq_length - len(example.ids)
         return f"{len(example.ids)} ids and {padding} of padding\n  {text_of(example.ids, words)}\n"
 
@@ -105,7 +109,7 @@ class Objective(ABC):
         return found
 
     def fields(self, container: str, layout: ShardLayout | None = None) -> Fields:
-        """The fields of a container's record; SettingsError where the objective has none for it."""
+        """The fields of a container's record. SettingsError where the objective has none for it."""
         form = f"{container}_remasked" if layout and layout.remask else container
         if form not in self._fields:
             known = ", ".join(self._fields)
@@ -125,13 +129,13 @@ class Objective(ABC):
         return fields.read_fields(_MODEL_INPUTS)
 
     def features(self, example: Any, layout: ShardLayout) -> Features:
-        """The padded values of the example's TFRecord, by field; LossyExample where they cannot be."""
+        """The padded values of the example's TFRecord, by field. LossyExample where they cannot be."""
         found = self.fields("tfrecord", layout)
         make = slots.slotted_features if slots.has_slots(found) else fields.features_of
         return make(example, found, self.batch_type, layout)
 
     def example(self, features: Features, layout: ShardLayout) -> Any:
-        """The example whose TFRecord has these values; LossyExample where it is no such example's."""
+        """The example whose TFRecord has these values. LossyExample where it is no such example's."""
         found = self.fields("tfrecord", layout)
         try:
             if slots.has_slots(found):

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from bertdata._native import Engine
 from bertdata.examples.counting import plain, sizes, weighted_sum
-from bertdata.examples.objective import Counts
+from bertdata.examples.objective import ObjectiveCounts
 from bertdata.examples.objectives import find_objective
 from bertdata.records import ExampleBatch, ShardLayout
 from bertdata.shards.containers import open_reader
@@ -28,7 +28,7 @@ class ShardCounts:
     bytes: int
     layout: ShardLayout | None
     lengths: Counter[int] = field(default_factory=Counter)
-    own: Counts = field(default_factory=Counts)
+    own: ObjectiveCounts = field(default_factory=ObjectiveCounts)
     packs: Counter[int] = field(default_factory=Counter)
 
     @property
@@ -42,7 +42,7 @@ class ShardCounts:
 
     @property
     def rows(self) -> int | None:
-        """Packed rows; None where each row is one example."""
+        """Packed rows. None where each row is one example."""
         return self.packs.total() if self.layout and self.layout.packing else None
 
     @property
@@ -58,7 +58,7 @@ class ShardCounts:
 def count_shard(
     path: str, name: str, shard_bytes: int, engine: Engine | None = None, objective: str | None = None
 ) -> ShardCounts:
-    """The counts of the shard at the path, every record of it read; ShardError as from its reader."""
+    """The counts of the shard at the path, every record of it read. ShardError as from its reader."""
     with open_reader(path, engine, objective) as reader:
         own = find_objective(reader.layout.objective).counts()
         counts = ShardCounts(name=name, bytes=shard_bytes, layout=reader.layout, own=own)

@@ -4,13 +4,14 @@ Everything is counted from the shards' records; a manifest only says which they 
 But for [UNK]: the manifest counts it in the inputs, each token once.
 """
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from bertdata.dataset.discover import FoundDataset, FoundShard
 from bertdata.dataset.manifest import unknown_tokens
 from bertdata.errors import ShardError, UsageError
-from bertdata.examples.counting import rounded, share, spread, weighted_sum
+from bertdata.examples.counting import ratio, rounded, spread, weighted_sum
 from bertdata.examples.objective import Findings, Totals
 from bertdata.examples.objectives import find_objective
 from bertdata.io.manifest_file import MANIFEST_NAME
@@ -29,7 +30,7 @@ class Histogram:
 
 
 class Statistics:
-    """The numbers of one dataset, from the counts of its shards; ShardError if they hold no example."""
+    """The numbers of one dataset, from the counts of its shards. ShardError if they hold no example."""
 
     def __init__(self, dataset: FoundDataset, counts: list[ShardCounts], mask_id: int | None = None) -> None:
         self.path, self.title = dataset.path, dataset.title
@@ -39,17 +40,24 @@ class Statistics:
         self.packs = merged(shard.packs for shard in self.shards)
         self.examples = self.lengths.total()
         self.tokens = weighted_sum(self.lengths)
-        self.findings = self._own_findings(mask_id)
+        settings = dataset.manifest.plan.settings if dataset.manifest else {}
+        self.findings = self._own_findings(settings, mask_id)
         self.input_tokens, self.unknown_tokens = _input_amounts(dataset)
 
-    def _own_findings(self, mask_id: int | None) -> Findings:
+    def _own_findings(self, settings: Mapping[str, Any], mask_id: int | None) -> Findings:
         """The objective's statistics, of all shards together."""
         own = find_objective(self.layout.objective).counts()
         for shard in self.shards:
             if shard.examples:
                 own.merge(shard.own)
         return own.findings(
-            Totals(layout=self.layout, examples=self.examples, tokens=self.tokens, mask_id=mask_id)
+            Totals(
+                layout=self.layout,
+                examples=self.examples,
+                tokens=self.tokens,
+                mask_id=mask_id,
+                settings=settings,
+            )
         )
 
     @property
@@ -64,7 +72,7 @@ class Statistics:
 
     @property
     def unknown(self) -> float | None:
-        """The share of [UNK] in the tokens of the inputs; None where the manifest does not say."""
+        """The share of [UNK] in the tokens of the inputs. None where the manifest does not say."""
         if self.unknown_tokens is None or not self.input_tokens:
             return None
         return self.unknown_tokens / self.input_tokens
@@ -119,18 +127,18 @@ class Statistics:
             "layout": self.layout.packing,
             "rows": self.rows,
             "most_sequences_per_row": self.layout.sequences_per_row,
-            "sequences_per_row": share(self.examples, self.rows),
+            "sequences_per_row": ratio(self.examples, self.rows),
             "rows_by_sequences": {str(sequences): self.packs[sequences] for sequences in sorted(self.packs)},
-            "efficiency": share(self.tokens, self.rows * self.layout.max_seq_length),
+            "efficiency": ratio(self.tokens, self.rows * self.layout.max_seq_length),
         }
         return {"packing": packing}
 
     def _sections(self) -> dict[str, Any]:
-        """The lengths, and the objective's sections; what it has to say of lengths joins them."""
+        """The lengths, and the objective's sections. What it has to say of lengths joins them."""
         own = self.findings.sections
         lengths = {
             **spread(self.lengths),
-            "full_share": share(self.lengths[self.layout.max_seq_length], self.examples),
+            "full_share": ratio(self.lengths[self.layout.max_seq_length], self.examples),
             **own.get("lengths", {}),
             "histogram": asdict(self.histogram()),
         }
@@ -140,14 +148,14 @@ class Statistics:
         tokens = [shard.tokens for shard in self.shards]
         return {
             "min": min(tokens),
-            "mean": share(self.tokens, len(tokens)),
+            "mean": ratio(self.tokens, len(tokens)),
             "max": max(tokens),
             "imbalance": rounded(self.imbalance),
         }
 
 
 def count(shard: FoundShard) -> ShardCounts:
-    """The shard's counts; ShardError if a record is damaged or they are not what the manifest says."""
+    """The shard's counts. ShardError if a record is damaged or they are not what the manifest says."""
     entry = shard.entry
     if entry is not None and not entry.examples and not shard.bytes:
         return ShardCounts(name=shard.name, bytes=0, layout=None)
@@ -169,7 +177,7 @@ def _input_amounts(dataset: FoundDataset) -> tuple[int | None, int | None]:
 
 
 def _common_layout(shards: list[ShardCounts], path: str) -> ShardLayout:
-    """The layout of all shards; UsageError if they differ, ShardError if there is no example."""
+    """The layout of all shards. UsageError if they differ, ShardError if there is no example."""
     first: ShardCounts | None = None
     for shard in shards:
         if not shard.examples or shard.layout is None:

@@ -12,7 +12,6 @@ from bertdata.dataset.reader import OpenedDataset, Shard
 from bertdata.dataset.sources import NO_SOURCES, Sources, sources_of_packed
 from bertdata.dataset.vocabulary import known_vocabulary_path
 from bertdata.errors import AssetError, DatasetError, SettingsError
-from bertdata.examples.bert.reference import masks_wanted
 from bertdata.examples.bert.settings import BertSettings
 from bertdata.examples.columns import Array, lengths
 from bertdata.io import storage
@@ -52,7 +51,7 @@ class PackSource:
         return replace(self.opened, shards=self.opened.shards[start:stop])
 
     def vocabulary_path(self) -> str:
-        """The vocabulary's file; AssetError where it is not at hand."""
+        """The vocabulary's file. AssetError where it is not at hand."""
         if self.vocabulary is None:
             raise AssetError(
                 f"{self.opened.name}: its vocabulary, md5 {self.vocabulary_json['md5']}, is not at hand: "
@@ -62,7 +61,7 @@ class PackSource:
 
 
 def find_source(path: str, vocabulary: str | None, unverified: bool) -> PackSource:
-    """The source at the path as from open_source; DatasetError where its examples cannot be packed."""
+    """The source at the path as from open_source. DatasetError where its examples cannot be packed."""
     found = open_source(path, vocabulary, unverified)
     layout = found.opened.layout
     if layout.packing is not None:
@@ -78,7 +77,7 @@ def find_source(path: str, vocabulary: str | None, unverified: bool) -> PackSour
 
 
 def open_source(path: str, vocabulary: str | None, unverified: bool) -> PackSource:
-    """The dataset at the path; unverified: files of any tool, which need a vocabulary.
+    """The dataset at the path. unverified: files of any tool, which need a vocabulary.
 
     Errors as from ``reader.open_dataset``.
     """
@@ -145,8 +144,8 @@ def _unverified(path: str, given: str | None) -> PackSource:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class ShardCounts:
-    """A shard's examples by length; masks: the most masked positions of an example of each length, where
+class LengthCounts:
+    """A shard's examples by length. masks: the most masked positions of an example of each length, where
     the examples were read; entry: of the file, where no manifest lists it."""
 
     histogram: Histogram
@@ -156,28 +155,28 @@ class ShardCounts:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CountTask:
-    """Count the lengths of a shard's examples; source: that shard alone."""
+    """Count the lengths of a shard's examples. source: that shard alone."""
 
     source: OpenedDataset
 
 
-def count_shard(task: CountTask) -> ShardCounts:
-    """The lengths from the shard's sidecar, else by reading the shard; ShardError where it is damaged."""
+def count_shard(task: CountTask) -> LengthCounts:
+    """The lengths from the shard's sidecar, else by reading the shard. ShardError where it is damaged."""
     [shard] = task.source.shards
     size = task.source.layout.max_seq_length
     if shard.lengths_md5 is not None:
-        return ShardCounts(histogram=count_lengths(task.source.lengths(shard), size, shard.lengths_path))
+        return LengthCounts(histogram=count_lengths(task.source.lengths(shard), size, shard.lengths_path))
     histogram, masks = np.zeros(size + 1, np.int64), np.zeros(size + 1, np.int64)
     for batch in task.source.batches(shard):
         found = lengths(batch.ends)
         histogram += count_lengths(found, size, shard.path)
         np.maximum.at(masks, found, lengths(batch.mask_ends))  # type: ignore[attr-defined]
     entry = None if shard.md5 is not None else _file_entry(shard, histogram)
-    return ShardCounts(histogram=histogram, masks=masks, entry=entry)
+    return LengthCounts(histogram=histogram, masks=masks, entry=entry)
 
 
 def _file_entry(shard: Shard, histogram: Histogram) -> InputEntry:
-    """The entry of another tool's file as an input; nobody knows of how many documents it was made."""
+    """The entry of another tool's file as an input. Nobody knows of how many documents it was made."""
     tokens = int((histogram * np.arange(len(histogram))).sum())
     return InputEntry(
         name=shard.name,
@@ -189,7 +188,7 @@ def _file_entry(shard: Shard, histogram: Histogram) -> InputEntry:
     )
 
 
-def most_masks(source: PackSource, counts: list[ShardCounts]) -> Array:
+def most_masks(source: PackSource, counts: list[LengthCounts]) -> Array:
     """The most masked positions that an example of each length may have: as found, else by the settings."""
     found = [one.masks for one in counts if one.masks is not None]
     if len(found) == len(counts):
@@ -197,6 +196,6 @@ def most_masks(source: PackSource, counts: list[ShardCounts]) -> Array:
         return highest
     names = BertSettings.__dataclass_fields__
     known = {name: value for name, value in source.settings.items() if name in names}
-    settings = BertSettings(**known)
+    wanted = BertSettings(**known).masking.masks_wanted
     size = source.opened.layout.max_seq_length
-    return np.array([0, *(masks_wanted(length, settings) for length in range(1, size + 1))])
+    return np.array([0, *(wanted(length) for length in range(1, size + 1))])

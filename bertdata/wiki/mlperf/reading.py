@@ -18,7 +18,7 @@ State = tuple[str, bool, bool, str | None]
 
 
 @dataclass(kw_only=True, slots=True)
-class RawPage:
+class PageFields:
     """A page's fields, escaped as in the dump, and where it lies in the block.
 
     ``closed``: whether its closing tag was met; ``emitted``: whether the original would pass it on.
@@ -40,7 +40,7 @@ class RawPage:
 
 
 class PageReader:
-    """The machine that reads lines; its ``state`` goes on from block to block.
+    """The machine that reads lines. Its ``state`` goes on from block to block.
 
     ``first_id``: the id of the first page that was emitted, or would have been but for its repeated id.
     """
@@ -49,15 +49,15 @@ class PageReader:
         self._namespace, self._redirect, self._inside_text, self._last_id = state
         self.first_id: str | None = None
         self._opened = False
-        self._page = RawPage(begin=0, end=0)
+        self._page = PageFields(begin=0, end=0)
 
     @property
     def state(self) -> State:
         """The state behind what was read."""
         return self._namespace, self._redirect, self._inside_text, self._last_id
 
-    def read(self, data: bytes) -> Iterator[RawPage]:
-        """The pages of a block of whole lines, each once it is closed; at last one that is not."""
+    def read(self, data: bytes) -> Iterator[PageFields]:
+        """The pages of a block of whole lines, each once it is closed. At last one that is not."""
         place = 0
         for raw in _lines(data):
             line = raw.decode("utf-8", "surrogateescape")
@@ -104,7 +104,7 @@ class PageReader:
         self._page.text.append(rest)
         self._inside_text = not closed
 
-    def _close(self, end: int) -> RawPage:
+    def _close(self, end: int) -> PageFields:
         page = self._page
         page.end, page.namespace, page.redirect = end, self._namespace, self._redirect
         if not page.redirect:
@@ -113,7 +113,7 @@ class PageReader:
             page.repeated = page.page_id == self._last_id
         if page.emitted:
             self._namespace, self._last_id = "0", page.page_id
-        self._page = RawPage(begin=end, end=end)
+        self._page = PageFields(begin=end, end=end)
         self._opened = False
         return page
 
@@ -128,7 +128,7 @@ def _size(text: str) -> int:
 
 
 def _lines(data: bytes) -> Iterator[bytes]:
-    """The lines; only a line feed ends one."""
+    """The lines. Only a line feed ends one."""
     begin = 0
     while begin < len(data):
         end = data.find(b"\n", begin) + 1 or len(data)

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
-from trainer.config.optimisers import Preset
+from trainer.config.update import Preset
 from trainer.data.batches import Batch
 from trainer.devices.device import Device
 from trainer.update.step import LossScale
