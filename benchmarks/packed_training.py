@@ -26,11 +26,14 @@ from bertdata.packing.plan import PackPlan
 from bertdata.records import ExampleBatch, ShardLayout
 from bertdata.shards.packed.packs import PackBatch
 from trainer.data.batches import Batch, FlatBatch
-from trainer.data.forms import make_form
+from trainer.data.dealing import Rows
+from trainer.data.flat import make_form
 from trainer.data.generated import GeneratedData, generated_data
 from trainer.data.loader import Loader
 from trainer.data.order import numbers
-from trainer.extensions.loading.load_packing import LoadPacking
+from trainer.extensions.loading.bins import RowsFromBins
+from trainer.extensions.loading.load_packing import RowsPackedAtLoad
+from trainer.extensions.loading.packs import PackRows
 
 LAYOUT = ShardLayout(max_seq_length=512, max_predictions_per_seq=80)
 FILES, EXAMPLES = 8, 2048
@@ -38,7 +41,6 @@ SEQUENCES = 8  # of a step, on average
 BINS = 64
 BATCHES, ROUNDS = 4, 3
 COUNTED = 100
-AT_LOAD = LoadPacking()
 LOADED = 1500
 LOADED_KINDS = ("flat", "packed rows, flat", "packed at load, flat", "padded rows", f"rows from {BINS} bins")
 LARGE_FILES, LATE_UPDATE, LATE_ROWS = 4000, 1_000_000, 128
@@ -114,18 +116,15 @@ def packed_examples(plan: PackPlan) -> OpenedDataset:
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of batch, with its data."""
+    """A kind of batch, with its rows."""
 
-    data: OpenedDataset
-    rows: bool
+    rows: Rows
+    padded: bool
     batch_size: int
-    packing: LoadPacking | None = None
-    bins: int | None = None
 
     def load(self) -> Loader[Batch]:
-        size, packing, bins = self.batch_size, self.packing, self.bins
-        form = make_form(self.data, batch_size=size, rows=self.rows, packing=packing, bins=bins)
-        return Loader(self.data, form=form, batch_size=size, packing=packing, bins=bins)
+        form = make_form(self.rows, batch_size=self.batch_size, padded=self.padded)
+        return Loader(self.rows, form=form, batch_size=self.batch_size)
 
     def batches(self, count: int) -> list[Batch]:
         loader = self.load()
@@ -195,13 +194,14 @@ def compare_loaders(kinds: dict[str, Kind]) -> None:
 def time_resume() -> None:
     """Print the time until the first update of a loader that starts after a million updates."""
     data = generated_data(LAYOUT, vocabulary_size=30522, seed=1, fill=0.5, files=LARGE_FILES, examples=256)
-    form = make_form(data, batch_size=LATE_ROWS, rows=False, packing=AT_LOAD)
+    rows = RowsPackedAtLoad(data)
+    form = make_form(rows, batch_size=LATE_ROWS)
     consumed = LATE_UPDATE * LATE_ROWS * 2  # examples, near enough
     epoch, examples = divmod(consumed, data.examples)
-    position = (epoch, examples // AT_LOAD.window * AT_LOAD.window, 77)
+    position = (epoch, examples // rows.window * rows.window, 77)
     for start_at in ((0, 0, 0), position):
         wall, cpu = time.perf_counter(), time.process_time()
-        loader = Loader(data, form=form, batch_size=LATE_ROWS, packing=AT_LOAD, position=start_at)
+        loader = Loader(rows, form=form, batch_size=LATE_ROWS, position=start_at)
         next(loader)
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
         loader.close()
@@ -222,13 +222,13 @@ def main() -> None:
     single, packed = single_examples(lengths), packed_examples(plan)
     rows = round(SEQUENCES / plan.examples_per_row)
     kinds = {
-        "padded rows": Kind(single, True, SEQUENCES),
-        "packed rows (3 a row)": Kind(packed, True, rows),
-        "rows packed at load": Kind(single, True, rows, AT_LOAD),
-        f"rows from {BINS} bins": Kind(single, True, SEQUENCES, bins=BINS),
-        "flat": Kind(single, False, SEQUENCES),
-        "packed rows, flat": Kind(packed, False, rows),
-        "packed at load, flat": Kind(single, False, rows, AT_LOAD),
+        "padded rows": Kind(Rows(single), True, SEQUENCES),
+        "packed rows (3 a row)": Kind(PackRows(packed), True, rows),
+        "rows packed at load": Kind(RowsPackedAtLoad(single), True, rows),
+        f"rows from {BINS} bins": Kind(RowsFromBins(single, bins=BINS), True, SEQUENCES),
+        "flat": Kind(Rows(single), False, SEQUENCES),
+        "packed rows, flat": Kind(PackRows(packed), False, rows),
+        "packed at load, flat": Kind(RowsPackedAtLoad(single), False, rows),
     }
     print(f"a step of {SEQUENCES} sequences of up to 512 tokens, mean {lengths.mean():.1f}, or {rows} rows:")
     compare_steps(kinds)

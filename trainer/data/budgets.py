@@ -1,17 +1,18 @@
-"""Token budgets: the few sizes to which flat batches are padded."""
+"""Token budgets: the few sizes to which flat batches are padded, chosen from a sample of the examples."""
 
 import math
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import SettingsError
-from bertdata.examples.columns import Array
+from bertdata.examples.bert.batch import BertBatch
+from bertdata.examples.columns import Array, lengths
 from bertdata.records import ShardLayout
 from trainer.data.order import numbers
-from trainer.data.sizes import ExampleSizes
 
 _PADDING = 0.05  # of the tokens, on average
 _LITTLE_PADDING = 0.01
@@ -21,6 +22,63 @@ _MASK_DEVIATIONS = 3
 _DRAWS = 1 << 20
 _LEAST_BATCHES, _MOST_BATCHES = 64, 4096  # drawn to find the totals that occur
 _MOST_SIZES = 256  # considered for a budget
+_EXAMPLES = 4096
+_LENGTHS = 1 << 17
+_SHARDS = 16
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class ExampleSizes:
+    """Sizes of a sample of examples, or of packed rows.
+
+    masks_per_token: masked slots of all over tokens of all.
+    deviation: how far the masks of an example, or row, are from that share of its tokens, as a standard
+    deviation.
+    mask_rate: an example of n tokens has up to mask_rate * n masked slots, rounded to the nearest.
+    """
+
+    lengths: Array  # tokens of each example, or row
+    masks_per_token: float
+    deviation: float
+    mask_rate: float = 1.0
+
+    @classmethod
+    def of(cls, tokens: Array, masks: Array) -> "ExampleSizes":
+        """The sizes of examples with so many tokens and masked slots each."""
+        share = masks.sum() / tokens.sum()
+        return cls(
+            lengths=tokens,
+            masks_per_token=float(share),
+            deviation=float(np.sqrt(np.mean((masks - share * tokens) ** 2))),
+            mask_rate=float(np.max((masks - 0.5) / tokens)),
+        )
+
+
+def sample_sizes(data: OpenedDataset, masked: OpenedDataset | None = None) -> ExampleSizes:
+    """The sizes of a sample of the dataset's examples, the same on every worker.
+
+    Tokens are those of shards spread over the dataset where it has lengths, else, as masks always, those of
+    the first examples, decoded. masked: the same examples with the masks that count.
+    """
+    found = ExampleSizes.of(*first_examples(masked or data))
+    if not data.has_lengths:
+        return found
+    used = [shard for shard in data.shards if shard.examples]
+    chosen = used[:: -(-len(used) // _SHARDS)]
+    each = -(-_LENGTHS // len(chosen))
+    return replace(found, lengths=np.concatenate([np.asarray(data.lengths(one)[:each]) for one in chosen]))
+
+
+def first_examples(data: OpenedDataset) -> tuple[Array, Array]:
+    """Tokens and masked slots of the first examples, decoded."""
+    tokens, masks, seen = list[Array](), list[Array](), 0
+    for batch in (batch for shard in data.shards for batch in data.batches(shard)):
+        tokens.append(lengths(batch.ends))
+        masks.append(lengths(batch.mask_ends) if isinstance(batch, BertBatch) else np.zeros(len(batch)))
+        seen += len(batch)
+        if seen >= _EXAMPLES:
+            break
+    return np.concatenate(tokens), np.concatenate(masks)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -7,8 +7,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from trainer.config.model import ModelConfig
+from trainer.data.batches import Sequences
 from trainer.model.activations import ACTIVATIONS
-from trainer.model.attention import Sequences
 
 
 class Carried(NamedTuple):

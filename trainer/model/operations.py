@@ -7,7 +7,7 @@ import numpy as np
 
 from bertdata.examples.columns import Array
 from trainer.config.model import ModelConfig
-from trainer.data.batches import Batch, FlatBatch
+from trainer.data.batches import Batch
 
 PASSES = 3.0
 """Operations of forward and backward pass over those of the forward pass."""
@@ -24,22 +24,11 @@ def count(batches: Sequence[Batch], shape: ModelConfig) -> Counted:
     """The tokens and operations of micro-batches in host memory, forward and backward."""
     tokens, operations = 0, 0
     for batch in batches:
-        lengths = lengths_of(batch)
+        lengths = batch.lengths()
         masks = int(np.count_nonzero(batch.masked_lm_weights.numpy()))
         tokens += int(lengths.sum())
         operations += forward_operations(lengths, masks, shape)
     return Counted(tokens, PASSES * operations)
-
-
-def lengths_of(batch: Batch) -> Array:
-    """The tokens of each sequence of a batch in host memory, as int64."""
-    if isinstance(batch, FlatBatch):
-        ends = batch.ends.numpy().astype(np.int64)
-        real = int(ends.searchsorted(batch.tokens, "right"))  # later ones are padding's
-        return ends[1:real] - ends[: real - 1]
-    numbers = batch.attention_mask.numpy()  # the sequences of a row are numbered from 1
-    each = [np.count_nonzero(numbers == number, axis=1) for number in range(1, int(numbers.max()) + 1)]
-    return np.concatenate(each).astype(np.int64) if each else np.zeros(0, np.int64)
 
 
 def forward_operations(lengths: Array, masks: int, shape: ModelConfig) -> int:

@@ -8,7 +8,7 @@ from bertdata.errors import DataError
 from bertdata.records import Vocabulary
 from trainer.checkpoint.source import open_checkpoint
 from trainer.config.settings import Config
-from trainer.data.paths import split_paths
+from trainer.data.opening import split_paths
 from trainer.run.kept_tokenizer import find_training_data
 from trainer.run.tokenizer import find_tokenizer
 

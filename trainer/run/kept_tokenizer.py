@@ -17,7 +17,7 @@ from bertdata.io import storage
 from bertdata.records import Vocabulary
 from bertdata.tokens.fit import casing_warnings
 from trainer.config.settings import Config
-from trainer.data.paths import split_paths
+from trainer.data.opening import split_paths
 
 VOCABULARY, CASING = "vocab.txt", "tokenizer_config.json"
 

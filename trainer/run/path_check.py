@@ -12,7 +12,6 @@ from bertdata.io.commit import UNFINISHED
 from bertdata.io.directory_lock import LOCK_NAME, lock_directory
 from trainer.collectives.launchers import find_launcher
 from trainer.config.settings import Config
-from trainer.data.paths import split_paths
 
 _RUN = ("checkpoints", "training.csv")
 """Names in the output directory that tell of a run."""
@@ -28,6 +27,8 @@ def check_paths(phases: Sequence[Config]) -> None:
         return
     if phases[0].run.do_train and not phases[0].finetuning.is_finetuning:
         require_paths(phases)
+    from trainer.data.opening import split_paths
+
     for config in phases:
         train_data = None if config.data.generated_data else config.data.train_data
         for paths in filter(None, (train_data, config.data.eval_data)):

@@ -9,11 +9,11 @@ from bertdata.errors import SettingsError
 from trainer import registry
 from trainer.collectives.launchers import find_local_rank
 from trainer.config.settings import Config
-from trainer.data.batches import RowBatch
 from trainer.devices import loss_scale
 from trainer.devices.examine import DEVICES, examine_device
 from trainer.devices.loss_scale import LossScale
 from trainer.devices.registry import find_device
+from trainer.extensions.loading.row_batches import RowBatch
 from trainer.registry import find
 
 FINE, OVERFLOW = torch.tensor(False), torch.tensor(True)

@@ -122,7 +122,7 @@ def _train(phases: Sequence[Config], arguments: Sequence[str]) -> None:
 def _verified_where_listed(config: Config) -> Config:
     """The configuration with its data verified where a manifest lists them; else a warning says so."""
     from bertdata.dataset.discover import find_datasets
-    from trainer.data.paths import split_paths
+    from trainer.data.opening import split_paths
 
     data = None if config.data.generated_data else config.data.train_data
     paths = [path for named in (data, config.data.eval_data) if named for path in split_paths(named)]

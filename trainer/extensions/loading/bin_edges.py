@@ -8,7 +8,7 @@ nothing and are left out: of 64 bins at 512 there are as many as widths.
 import numpy as np
 
 from bertdata.examples.columns import Array
-from trainer.data.rows import WIDTH_STEP
+from trainer.extensions.loading.padded_rows import WIDTH_STEP
 
 _NOT_POSSIBLE = 1 << 62
 

@@ -1,6 +1,6 @@
 """Length bins: an order of the examples in which neighbouring micro-batches have near equal lengths.
 
-The examples of a group of micro-batches (``trainer.data.deal``) make a unit: of small updates the whole
+The examples of a group of micro-batches (``trainer.data.dealing``) make a unit: of small updates the whole
 update. A window is some whole updates of an epoch: at least 8,192 examples, and two units a bin, where the
 epoch has as many. Its examples are sorted by length (of equal ones the earlier first) and cut into bins of
 whole units, where that leaves the least padding (``trainer.extensions.loading.bin_edges``); within a bin
@@ -19,10 +19,9 @@ from functools import lru_cache
 
 import numpy as np
 
-from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import DatasetError, SettingsError
 from bertdata.examples.columns import Array
-from trainer.data.deal import group_size
+from trainer.data.dealing import Dealer, OwnRows, Rows, group_size
 from trainer.data.order import FileRows, Order, Position, numbers
 from trainer.extensions.loading.bin_edges import bin_edges
 
@@ -160,30 +159,28 @@ class BinnedOrder:
         return Window(parts, sort_into_bins(lengths, self._shape.unit_rows, self._bins, *key))
 
 
-def check_bins(data: OpenedDataset) -> None:
-    """SettingsError where the dataset has no lengths, or packed rows."""
-    if data.layout.packing is not None:
-        layout = f"layout {data.layout.packing}"
-        raise SettingsError(f"{data.name}: its rows are packed ({layout}); bins need single examples")
-    if not data.has_lengths:
-        raise SettingsError(f"{data.name}: bins need the lengths of its examples, and it has none")
+@dataclass(frozen=True)
+class RowsFromBins(Rows):
+    """Stored examples in the order of length bins; SettingsError without lengths, and for packed rows."""
 
+    bins: int = 2
 
-def bin_order(
-    data: OpenedDataset,
-    order: Order,
-    start: Position,
-    bins: int,
-    *,
-    micro_batches: int,
-    batch_size: int,
-    lengths: Callable[[int], Array],
-    seed: int,
-) -> BinnedOrder:
-    """The order from bins, for a dataset that has lengths; DatasetError where it has no such position."""
-    check_bins(data)
-    shape = UpdateShape.of(micro_batches, batch_size)
-    found = BinnedOrder(order, bins=bins, shape=shape, lengths=lengths, seed=seed)
-    if start.rows % shape.rows or start.rows >= found.size(start.examples):
-        raise DatasetError(f"{data.name}: examples from length bins have no position {tuple(start)}")
-    return found
+    def __post_init__(self) -> None:
+        data = self.data
+        if data.layout.packing is not None:
+            layout = f"layout {data.layout.packing}"
+            raise SettingsError(f"{data.name}: its rows are packed ({layout}); bins need single examples")
+        if not data.has_lengths:
+            raise SettingsError(f"{data.name}: bins need the lengths of its examples, and it has none")
+
+    def describe(self, update: str) -> str:
+        return f"from {self.bins} length bins of least padding, updates of {update}"
+
+    def find(self, dealer: Dealer, start: Position) -> Iterator[OwnRows]:
+        shape = UpdateShape.of(dealer.deal.micro_batches, dealer.deal.batch_size)
+        order = BinnedOrder(
+            dealer.order, bins=self.bins, shape=shape, lengths=dealer.lengths, seed=dealer.seed
+        )
+        if start.rows % shape.rows or start.rows >= order.size(start.examples):
+            raise DatasetError(f"{self.data.name}: examples from length bins have no position {tuple(start)}")
+        return dealer.find(start, order)

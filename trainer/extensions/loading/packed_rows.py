@@ -7,8 +7,8 @@ import torch
 
 from bertdata.errors import ShardError
 from bertdata.examples.columns import Array
-from trainer.data.batches import RowBatch
-from trainer.data.compact import GatheredExamples
+from trainer.data.examples import GatheredExamples
+from trainer.extensions.loading.row_batches import RowBatch
 
 
 def pack_rows(gathered: GatheredExamples, count: int, slots: int) -> RowBatch:

@@ -19,9 +19,10 @@ from bertdata.errors import SettingsError
 from trainer.config.devices import HpuSection
 from trainer.config.optimisers import Preset
 from trainer.config.settings import Config
-from trainer.data.batches import Batch, RowBatch
+from trainer.data.batches import Batch
 from trainer.devices.availability import Availability
 from trainer.devices.device import Device
+from trainer.extensions.loading.row_batches import RowBatch
 
 VARIABLE = "PT_HPU_LAZY_MODE"
 MODES = {"graph": "0", "eager": "0", "lazy": "1"}

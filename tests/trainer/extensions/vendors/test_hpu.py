@@ -23,7 +23,7 @@ from tests.support.launching import ROOT, launch
 from tests.support.training_runs import losses, tensors
 from trainer.config.devices import HpuSection
 from trainer.config.model import ModelConfig
-from trainer.data.batches import RowBatch
+from trainer.extensions.loading.row_batches import RowBatch
 from trainer.extensions.vendors.hpu import Hpu, find_mode
 from trainer.model.bert import BertForPreTraining
 
