@@ -17,8 +17,9 @@ from bertdata.records import ShardLayout
 from trainer.checkpoint.state import new_state
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
-from trainer.data.batches import Batch, Form
+from trainer.data.batches import Batch
 from trainer.data.dealing import Rows
+from trainer.data.flat import Form
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader, Update
 from trainer.model.operations import count

@@ -1,7 +1,7 @@
 """Batches of tensors: what the model asks of every batch, and the flat one."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Protocol, Self, TypeVar
 
@@ -9,19 +9,21 @@ import numpy as np
 from torch import Tensor
 
 from bertdata.examples.columns import Array
-from trainer.data.examples import GatheredExamples
 
 Targets = Mapping[str, Tensor]
 """A task's own columns by name, zeros for a missing example: (B,), of packs (B, K), int32."""
 
 
-class Sequences(Protocol):
-    """The sequences of a batch, and attention within them.
+class Sequences:
+    """The sequences of a batch, and attention within them: here without padding, given by their ends.
 
     one_product: query, key and value may come from one product.
     """
 
-    one_product: bool
+    one_product = True
+
+    def __init__(self, ends: Tensor, longest: int, attention: Callable[..., Tensor]) -> None:
+        self.ends, self.longest, self.attention = ends, longest, attention
 
     def attend(
         self, query: Tensor, key: Tensor, value: Tensor, dropout: float, scale: float | None
@@ -30,7 +32,7 @@ class Sequences(Protocol):
 
         scale: the factor of query times key; None stands for (head size)^-1/2.
         """
-        ...
+        return self.attention(query, key, value, self.ends, self.longest, dropout, scale)
 
 
 class Batch(ABC):
@@ -124,8 +126,8 @@ class FlatBatch(Batch):
     def masked(self) -> Tensor:
         return self.masked_lm_rows
 
-    def sequences(self, attention: Callable[..., Tensor]) -> "FlatSequences":
-        return FlatSequences(self.ends, self.longest, attention)
+    def sequences(self, attention: Callable[..., Tensor]) -> Sequences:
+        return Sequences(self.ends, self.longest, attention)
 
     def most_tokens(self) -> int:
         return self.longest
@@ -137,46 +139,10 @@ class FlatBatch(Batch):
         return found
 
 
-class FlatSequences:
-    """Sequences without padding, given by their ends."""
-
-    one_product = True
-
-    def __init__(self, ends: Tensor, longest: int, attention: Callable[..., Tensor]) -> None:
-        self.ends, self.longest, self.attention = ends, longest, attention
-
-    def attend(
-        self, query: Tensor, key: Tensor, value: Tensor, dropout: float, scale: float | None
-    ) -> Tensor:
-        return self.attention(query, key, value, self.ends, self.longest, dropout, scale)
-
-
 AnyBatch = TypeVar("AnyBatch", bound=Batch)
-Made = TypeVar("Made", bound=Batch, covariant=True)
 
 
 class Prepare(Protocol):
     """The device's preparation of a batch in the loader's thread, as pinning its memory."""
 
     def __call__(self, batch: AnyBatch, /) -> AnyBatch: ...
-
-
-class Form(Protocol[Made]):
-    """Conversion of gathered examples to batches; one of fewer rows is filled with missing examples."""
-
-    def batches(self, gathered: GatheredExamples, size: int, prepare: Prepare) -> Iterator[Made]:
-        """The gathered examples, ``size`` rows to a batch; none at all make one batch of missing ones."""
-        ...
-
-    def blanks(self) -> Iterator[Made]:
-        """A batch of missing examples of each usual shape; none where all batches have the same shape."""
-        ...
-
-    @property
-    def has_lengths(self) -> bool:
-        """True if batches are of several lengths."""
-        ...
-
-    def describe(self) -> str:
-        """The form in a few words, for the log."""
-        ...

@@ -34,13 +34,11 @@ class ExampleSizes:
     masks_per_token: masked slots of all over tokens of all.
     deviation: how far the masks of an example, or row, are from that share of its tokens, as a standard
     deviation.
-    mask_rate: an example of n tokens has up to mask_rate * n masked slots, rounded to the nearest.
     """
 
     lengths: Array  # tokens of each example, or row
     masks_per_token: float
     deviation: float
-    mask_rate: float = 1.0
 
     @classmethod
     def of(cls, tokens: Array, masks: Array) -> "ExampleSizes":
@@ -50,7 +48,6 @@ class ExampleSizes:
             lengths=tokens,
             masks_per_token=float(share),
             deviation=float(np.sqrt(np.mean((masks - share * tokens) ** 2))),
-            mask_rate=float(np.max((masks - 0.5) / tokens)),
         )
 
 

@@ -5,7 +5,7 @@ of the examples are known, each group of neighbouring micro-batches deals its ex
 the group have near equal tokens: no worker then waits for one with longer examples.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -16,7 +16,7 @@ from bertdata.examples.columns import Array
 from bertdata.records import ShardLayout
 from trainer.config.settings import Config
 from trainer.data.budgets import ExampleSizes, sample_sizes
-from trainer.data.examples import CompactExamples, GatheredExamples, Piece, gather
+from trainer.data.examples import CompactExamples, GatheredExamples, Piece
 from trainer.data.order import FileRows, Order, Position
 from trainer.registry import find
 
@@ -101,18 +101,6 @@ class OwnRows:
     positions: list[Position]
 
 
-class RowOrder(Protocol):
-    """An order of rows: that of the examples as stored, or from length bins."""
-
-    def find(self, position: Position, offsets: Array) -> Iterator[FileRows]:
-        """The rows at the offsets from the position, file by file."""
-        ...
-
-    def advance(self, position: Position, examples: int) -> Position:
-        """The position after that many more rows."""
-        ...
-
-
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Dealer:
     """A worker's deal of the rows of an order.
@@ -137,9 +125,9 @@ class Dealer:
     def updates_at_once(self) -> int:
         return max(1, self.most_rows // self.deal.offsets.size)
 
-    def find(self, position: Position, order: RowOrder | None = None) -> Iterator[OwnRows]:
-        """The worker's rows from the position on, without end; order: another one than the examples'."""
-        order, updates = order or self.order, self.updates_at_once
+    def find(self, position: Position) -> Iterator[OwnRows]:
+        """The worker's rows from the position on, without end."""
+        order, updates = self.order, self.updates_at_once
         starts = np.arange(updates)[:, np.newaxis, np.newaxis] * self.update_rows
         offsets = starts + self.deal.offsets
         ahead = max(self.ahead, updates * self.update_rows)
@@ -185,7 +173,7 @@ class Masks(Protocol):
         ...
 
     def draw(
-        self, gathered: GatheredExamples, own: OwnRows, pieces: Sequence[Piece], update: int
+        self, gathered: GatheredExamples, own: OwnRows, pieces: list[Piece], update: int
     ) -> GatheredExamples:
         """The gathered examples with masks; pieces: of each of the parts. update: number of the first one."""
         ...
@@ -235,15 +223,9 @@ class Rows:
         """A worker's rows from the position on, without end; DatasetError where there is no such position."""
         return dealer.find(start)
 
-    def gather(self, own: OwnRows, pieces: list[Piece], count: int, update: int) -> GatheredExamples:
-        """The examples of ``count`` rows; pieces: of each of the parts. update: number of the first one."""
-        return self.masked(gather(pieces, count, self.layout), own, pieces, update)
-
-    def masked(
-        self, gathered: GatheredExamples, own: OwnRows, pieces: list[Piece], update: int
-    ) -> GatheredExamples:
-        """The gathered examples with masks, where these are drawn at load."""
-        return self.masks.draw(gathered, own, pieces, update) if self.masks else gathered
+    def expand(self, own: OwnRows, pieces: list[Piece], count: int) -> tuple[list[Piece], Array]:
+        """The examples of ``count`` rows, a piece for each of the parts, and the example after each row."""
+        return pieces, np.arange(1, count + 1)
 
 
 def find_rows(config: Config, data: OpenedDataset) -> Rows:

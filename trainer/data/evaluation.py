@@ -8,10 +8,10 @@ import numpy as np
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.examples import columns
 from bertdata.records import ShardLayout
-from trainer.data.batches import Batch, Form, Made
+from trainer.data.batches import Batch
 from trainer.data.budgets import find_budgets, sample_sizes
 from trainer.data.examples import CompactExamples, gather
-from trainer.data.flat import FlatForm
+from trainer.data.flat import FlatForm, Form, Made
 from trainer.data.loader import Prefetcher
 from trainer.registry import find
 
@@ -57,9 +57,9 @@ def evaluation_batches(
             made += 1
             rows = np.arange(len(group))
             pieces = [(CompactExamples([group], layout), rows, rows)]
-            yield from form.batches(gather(pieces, len(group), layout), batch_size, lambda batch: batch)
+            yield from form.batches(gather(pieces, layout, rows + 1), batch_size, lambda batch: batch)
         for _ in range(made, least):
-            yield from form.batches(gather([], 0, layout), batch_size, lambda batch: batch)
+            yield from form.batches(gather([], layout, np.arange(0)), batch_size, lambda batch: batch)
 
     return Prefetcher(batches(), _PREFETCHED_BATCHES)
 

@@ -109,13 +109,9 @@ class GatheredExamples:
         return replace(self, **own, row_ends=self.row_ends[start:stop] - first, targets=targets)
 
 
-def gather(
-    pieces: Iterable[Piece], count: int, layout: ShardLayout, row_ends: Array | None = None
-) -> GatheredExamples:
-    """``count`` examples; the pieces fill every place once.
-
-    row_ends: the example after each row; by default each example is a row.
-    """
+def gather(pieces: Iterable[Piece], layout: ShardLayout, row_ends: Array) -> GatheredExamples:
+    """The examples of some rows, whose places the pieces fill; row_ends: the example after each row."""
+    count = int(row_ends[-1]) if len(row_ends) else 0
     masks = (count, layout.max_predictions_per_seq)
     shapes = {"ids": (count, layout.max_seq_length), "positions": masks, "labels": masks}
     names = [*_COLUMNS, *target_names(find_objective(layout.objective).batch_type)]
@@ -124,8 +120,7 @@ def gather(
         for name, values in held.take(numbers).items():
             made[name][places] = values
     own = {name: made.pop(name) for name in _COLUMNS}
-    ends = np.arange(1, count + 1) if row_ends is None else row_ends
-    return GatheredExamples(layout=layout, **own, row_ends=ends, targets=made)
+    return GatheredExamples(layout=layout, **own, row_ends=row_ends, targets=made)
 
 
 class Decoder:
@@ -142,11 +137,6 @@ class Decoder:
         self._in_use: set[int] = set()
         self._threads = ThreadPoolExecutor(_THREADS)
         self.lengths = lru_cache(maxsize=kept_lengths)(self._find_lengths)
-
-    @property
-    def held(self) -> set[int]:
-        """The files that are decoded or will be."""
-        return set(self._files)
 
     def start(self, now: Iterable[int], coming: Iterable[int]) -> None:
         """Start decoding the files of both; drop files that were used and are in neither."""

@@ -1,20 +1,43 @@
-"""Flat batches from gathered examples: all tokens in one row, padded to a budget."""
+"""Batches made of gathered examples, here flat: all tokens in one row, padded to a budget."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import torch
 
 from bertdata.examples.columns import Array
-from trainer.data.batches import Batch, FlatBatch, Form, Prepare
+from trainer.data.batches import Batch, FlatBatch, Prepare
 from trainer.data.budgets import Budget, Budgets, find_budgets
 from trainer.data.dealing import Rows, group_size
 from trainer.data.examples import GatheredExamples, gather
 from trainer.registry import find
 
 _MOST_LISTED = 8  # budgets named in the log
+
+Made = TypeVar("Made", bound=Batch, covariant=True)
+
+
+class Form(Protocol[Made]):
+    """Conversion of gathered examples to batches; one of fewer rows is filled with missing examples."""
+
+    def batches(self, gathered: GatheredExamples, size: int, prepare: Prepare) -> Iterator[Made]:
+        """The gathered examples, ``size`` rows to a batch; none at all make one batch of missing ones."""
+        ...
+
+    def blanks(self) -> Iterator[Made]:
+        """A batch of missing examples of each usual shape; none where all batches have the same shape."""
+        ...
+
+    @property
+    def has_lengths(self) -> bool:
+        """True if batches are of several lengths."""
+        ...
+
+    def describe(self) -> str:
+        """The form in a few words, for the log."""
+        ...
 
 
 def make_form(
@@ -54,7 +77,7 @@ class FlatForm:
 
     def blanks(self) -> Iterator[FlatBatch]:
         for budget in reversed(self.budgets.usual):  # the largest first: its memory serves the others
-            yield flatten(gather([], 0, self.budgets.layout), self.budgets, budget)
+            yield flatten(gather([], self.budgets.layout, np.arange(0)), self.budgets, budget)
 
     @property
     def has_lengths(self) -> bool:

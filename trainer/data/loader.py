@@ -9,9 +9,10 @@ from itertools import islice
 from typing import Generic, TypeVar
 
 from bertdata.errors import DatasetError
-from trainer.data.batches import Form, Made, Prepare
+from trainer.data.batches import Prepare
 from trainer.data.dealing import Deal, Dealer, OwnRows, Rows
-from trainer.data.examples import Decoder
+from trainer.data.examples import Decoder, GatheredExamples, gather
+from trainer.data.flat import Form, Made
 from trainer.data.order import Order, Position
 
 _ROWS_AT_ONCE = 1024  # small updates are gathered several at a time: a NumPy call costs a microsecond
@@ -111,13 +112,18 @@ class Loader(Generic[Made]):
     def _updates(self, found: Iterator[OwnRows], update: int) -> Iterator[Update[Made]]:
         for own in found:
             self._decoder.start(own.now, own.coming)
-            pieces = [(self._decoder.file(part.file), part.rows, part.targets) for part in own.parts]
-            count = len(own.positions) * self._accumulation * self._batch_size
-            gathered = self._rows.gather(own, pieces, count, update)
-            batches = self._form.batches(gathered, self._batch_size, self._prepare)
+            batches = self._form.batches(self._gather(own, update), self._batch_size, self._prepare)
             for position in own.positions:
                 yield Update(list(islice(batches, self._accumulation)), position)
             update += len(own.positions)
+
+    def _gather(self, own: OwnRows, update: int) -> GatheredExamples:
+        """The examples of this worker's rows; update: number of the first one."""
+        rows, count = self._rows, len(own.positions) * self._accumulation * self._batch_size
+        pieces = [(self._decoder.file(part.file), part.rows, part.targets) for part in own.parts]
+        pieces, ends = rows.expand(own, pieces, count)
+        gathered = gather(pieces, rows.layout, ends)
+        return gathered if rows.masks is None else rows.masks.draw(gathered, own, pieces, update)
 
 
 class Prefetcher(Generic[Item]):

@@ -11,8 +11,9 @@ from bertdata.errors import SettingsError
 from trainer.checkpoint.state import State, new_state
 from trainer.collectives.stopping import stop_signals
 from trainer.config.model import ModelConfig
-from trainer.data.batches import Batch, Form
+from trainer.data.batches import Batch
 from trainer.data.dealing import Rows
+from trainer.data.flat import Form
 from trainer.data.loader import Loader
 from trainer.devices.device import Device
 from trainer.devices.peaks import find_peak

@@ -15,9 +15,9 @@ from trainer.collectives.launchers import find_local_rank, find_rank
 from trainer.collectives.registry import find_collective
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
-from trainer.data.batches import Batch, Form
+from trainer.data.batches import Batch
 from trainer.data.dealing import Rows, find_rows
-from trainer.data.flat import make_form
+from trainer.data.flat import Form, make_form
 from trainer.devices.choice import ChosenDevice, choose_device, on_device
 from trainer.devices.device import Device
 from trainer.devices.registry import find_device

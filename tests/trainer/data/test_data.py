@@ -250,7 +250,7 @@ def test_files_are_decoded_once_an_epoch_and_only_when_their_turn_is_near():
     assert len(Recorder.read) == 2
     for _ in range(250):
         next(loader)
-    assert len(loader._decoder.held) <= 4  # a file and its successor in each queue
+    assert len(loader._decoder._files) <= 4  # a file and its successor in each queue
     loader.close()
     assert len(Recorder.read) == len(set(Recorder.read)) == 6
 

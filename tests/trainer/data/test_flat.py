@@ -35,7 +35,7 @@ def gathered(sizes: list[tuple[int, int]]) -> GatheredExamples:
     """Examples with so many tokens and masks each, in rows."""
     held = CompactExamples([example_batch(sizes)], LAYOUT)
     rows = np.arange(len(sizes))
-    return gather([(held, rows, rows)], len(sizes), LAYOUT)
+    return gather([(held, rows, rows)], LAYOUT, rows + 1)
 
 
 def budgets(sizes: list[tuple[int, int]], batch_size: int, token_budget: int | None = None) -> Budgets:
@@ -105,7 +105,7 @@ def test_shapes_depend_on_the_budget_alone(sizes, missing, token_budget):
     known = budgets(sizes, len(sizes) + missing, token_budget)
     shapes = {(one.tokens, one.masks, one.sequences) for one in known.budgets}
     for count in range(len(sizes) + 1):
-        batch = flatten(gathered(sizes[:count]) if count else gather([], 0, LAYOUT), known)
+        batch = flatten(gathered(sizes[:count]) if count else gather([], LAYOUT, np.arange(0)), known)
         assert (len(batch.input_ids), len(batch.masked_lm_ids), len(batch.ends) - 1) in shapes
         assert len(batch) == len(batch.next_sentence_labels) == len(sizes) + missing
 

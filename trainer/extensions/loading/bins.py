@@ -14,7 +14,7 @@ that are consumed.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -99,8 +99,8 @@ class UpdateShape:
         return places
 
 
-class BinnedOrder:
-    """The order of the examples with the units of each window drawn from bins; stands for an Order.
+class BinnedOrder(Order):
+    """The order of the examples with the units of each window drawn from bins.
 
     lengths: from a file to the tokens of its examples.
     """
@@ -109,14 +109,11 @@ class BinnedOrder:
         self, order: Order, *, bins: int, shape: UpdateShape, lengths: Callable[[int], Array], seed: int
     ) -> None:
         self._order, self._lengths, self._seed = order, lengths, seed
+        self.examples = order.examples
         self._bins, self._shape = bins, shape
         window = max(LEAST_WINDOW, _UNITS_OF_A_BIN * bins * shape.unit_rows)
         self._most_updates = -(-window // shape.rows)
         self._window = lru_cache(maxsize=_KEPT_WINDOWS)(self._sort)
-
-    @property
-    def examples(self) -> int:
-        return self._order.examples
 
     def size(self, start: int) -> int:
         """The examples of the window that begins at that example of an epoch."""
@@ -183,4 +180,4 @@ class RowsFromBins(Rows):
         )
         if start.rows % shape.rows or start.rows >= order.size(start.examples):
             raise DatasetError(f"{self.data.name}: examples from length bins have no position {tuple(start)}")
-        return dealer.find(start, order)
+        return replace(dealer, order=order).find(start)

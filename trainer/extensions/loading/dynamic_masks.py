@@ -1,6 +1,6 @@
 """Datasets whose masks are drawn when examples are loaded, and the masks of gathered examples."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -132,7 +132,7 @@ class DynamicMasks:
         return masked_data(self._source, masking.masker, seed=masking.seed, rate=masking.rate.largest)
 
     def draw(
-        self, gathered: GatheredExamples, own: OwnRows, pieces: Sequence[Piece], update: int
+        self, gathered: GatheredExamples, own: OwnRows, pieces: list[Piece], update: int
     ) -> GatheredExamples:
         """The gathered examples with masks; their ids are changed in place."""
         keys, numbers = np.empty((2, len(gathered)), np.uint64)

@@ -21,7 +21,7 @@ from bertdata.examples.columns import Array
 from bertdata.records import ShardLayout
 from trainer.data.budgets import ExampleSizes, sample_sizes
 from trainer.data.dealing import Dealer, OwnRows, Rows
-from trainer.data.examples import CompactExamples, GatheredExamples, Piece, gather
+from trainer.data.examples import CompactExamples, Piece
 from trainer.data.order import FileRows, Position, numbers
 from trainer.extensions.loading.best_fit import pack_best_fit
 from trainer.extensions.loading.packs import expand
@@ -92,10 +92,9 @@ class RowsPackedAtLoad(Rows):
     def find(self, dealer: Dealer, start: Position) -> Iterator[OwnRows]:
         return PackedWindows(self, dealer).find(start)
 
-    def gather(self, own: OwnRows, pieces: list[Piece], count: int, update: int) -> GatheredExamples:
+    def expand(self, own: OwnRows, pieces: list[Piece], count: int) -> tuple[list[Piece], Array]:
         assert own.row_ends is not None
-        gathered = gather(pieces, int(own.row_ends[-1]), self.layout, own.row_ends)
-        return self.masked(gathered, own, pieces, update)
+        return pieces, own.row_ends
 
 
 def _compare(shard: Shard, found: Array, listed: Array) -> None:

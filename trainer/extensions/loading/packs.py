@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from bertdata.shards.packed.layouts import LAYOUTS
 from bertdata.shards.packed.packs import PackBatch
 from trainer.data.budgets import ExampleSizes, first_examples
 from trainer.data.dealing import OwnRows, Rows
-from trainer.data.examples import CompactExamples, GatheredExamples, Piece, gather
+from trainer.data.examples import CompactExamples, Piece
 
 _DEVIATIONS = 8  # from the mean number of drawn masks: never seen
 
@@ -44,15 +44,13 @@ class PackRows(Rows):
     def sizes(self) -> ExampleSizes:
         tokens, masks = first_examples(self.masks.sample() if self.masks else self.data)
         rows = _first_rows(self.data, len(tokens))
-        found = ExampleSizes.of(np.bincount(rows, tokens), np.bincount(rows, masks))
-        return replace(found, mask_rate=ExampleSizes.of(tokens, masks).mask_rate)
+        return ExampleSizes.of(np.bincount(rows, tokens), np.bincount(rows, masks))
 
     def decode(self, shard: Shard) -> CompactExamples:
         return PackedExamples(self.data.packs(shard), self.data.layout)
 
-    def gather(self, own: OwnRows, pieces: list[Piece], count: int, update: int) -> GatheredExamples:
-        pieces, ends = expand_rows(pieces, count)
-        return self.masked(gather(pieces, int(ends[-1]), self.layout, ends), own, pieces, update)
+    def expand(self, own: OwnRows, pieces: list[Piece], count: int) -> tuple[list[Piece], Array]:
+        return expand_rows(pieces, count)
 
 
 def mask_slots(rows: Rows) -> int:
@@ -65,10 +63,10 @@ def mask_slots(rows: Rows) -> int:
     room = known.mask_room(layout) if known and rows.masks is None else None
     if room is not None:
         return room
-    sizes = rows.sizes()
-    if not sizes.masks_per_token:
+    tokens, masks = first_examples(rows.masks.sample() if rows.masks else rows.data)
+    if not masks.any():
         return 0
-    mean = sizes.mask_rate * layout.max_seq_length
+    mean = float(np.max((masks - 0.5) / tokens)) * layout.max_seq_length  # of a row that is full
     by_rate = math.ceil(mean + layout.sequences_per_row / 2) + 1
     if rows.masks is not None and rows.masks.counts_vary:
         by_rate += math.ceil(_DEVIATIONS * math.sqrt(mean))

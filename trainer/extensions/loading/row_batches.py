@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from bertdata.examples.columns import Array
-from trainer.data.batches import Batch, Targets
+from trainer.data.batches import Batch, Sequences, Targets
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -74,7 +74,7 @@ class RowBatch(Batch):
         return torch.arange(size, device=self.input_ids.device) * length
 
 
-class PaddedSequences:
+class PaddedSequences(Sequences):
     """B padded rows of S positions, each a sequence or a pack of several.
 
     Devices that split the model see each of its linear layers.

@@ -52,7 +52,7 @@ def batches(kind, objective, found):
     rows = np.arange(len(found))
     lengths = np.array([len(one.ids) for one in found])
     budgets = Budgets([], ExampleSizes.of(lengths, np.zeros(len(found))), layout, len(found) + 1)
-    gathered = gather([(CompactExamples([held], layout), rows, rows)], len(found), layout)
+    gathered = gather([(CompactExamples([held], layout), rows, rows)], layout, rows + 1)
     flat = flatten(gathered, budgets)
     return flat, pad_rows(gathered, len(found) + 1)
 

@@ -44,8 +44,8 @@ def both_forms(kind, batch_type, objective, **own):
     held = columns.arrays(batch_type.of(found, wide=False))
     rows, layout = np.arange(len(found)), ShardLayout(max_seq_length=S, objective=objective)
     packed = ShardLayout(max_seq_length=S, objective=objective, packing=ROW_LAYOUT, sequences_per_row=K)
-    single = gather([(CompactExamples([held], layout), rows, rows)], len(found), layout)
-    together = gather([(CompactExamples([held], packed), rows, rows)], len(found), packed, np.array(ROWS))
+    single = gather([(CompactExamples([held], layout), rows, rows)], layout, rows + 1)
+    together = gather([(CompactExamples([held], packed), rows, rows)], packed, np.array(ROWS))
     return pad_rows(single, len(found) + 1), pack_rows(together, len(ROWS) + 1, 0)
 
 

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from trainer.config.model import ModelConfig
-from trainer.data.batches import FlatBatch, FlatSequences, Sequences
+from trainer.data.batches import FlatBatch, Sequences
 from trainer.devices.counting import host_attention
 from trainer.extensions.splitting.plan.request import PlanRequest
 from trainer.model.attention import FlatAttention
@@ -157,7 +157,7 @@ def handed_tensors(config: ModelConfig) -> int:
 def _sequences(shape: Shape) -> Sequences:
     if shape.attention == "flat":
         ends = torch.arange(shape.rows + 1, dtype=torch.int32) * shape.length
-        return FlatSequences(ends, shape.length, shape.flat_attention)
+        return Sequences(ends, shape.length, shape.flat_attention)
     from trainer.extensions.loading.row_batches import PaddedSequences
 
     return PaddedSequences(torch.ones(shape.rows, shape.length, dtype=torch.int32))
