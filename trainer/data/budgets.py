@@ -148,18 +148,18 @@ def find_budgets(
     batch_size: int,
     *,
     token_budget: int | None = None,
-    shares: int = 1,
+    group: int = 1,
     bins: int = 1,
 ) -> Budgets:
     """The multiples of ``token_budget``; by default few budgets with at most 5 % of padding on average.
 
-    shares: micro-batches among which examples are dealt so that all have near equal tokens. bins: length
+    group: micro-batches among which examples are dealt so that all have near equal tokens. bins: length
     bins that a micro-batch's examples are drawn from, here of as many examples each.
     """
     if token_budget is not None and token_budget <= 0:
         raise SettingsError(f"token_budget is {token_budget}, expected a number of tokens above 0")
     in_bins = np.array_split(np.sort(examples.lengths), min(bins, len(examples.lengths)))
-    draws = [_draw_totals(lengths, batch_size, shares, len(in_bins)) for lengths in in_bins]
+    draws = [_draw_totals(lengths, batch_size, group, len(in_bins)) for lengths in in_bins]
     totals = np.concatenate(draws)
     least, most = int(totals.min()), int(totals.max())
     if token_budget is not None:
@@ -171,16 +171,16 @@ def find_budgets(
     return Budgets(chosen, examples, layout, batch_size, least=least, most=most)
 
 
-def _draw_totals(lengths: Array, batch_size: int, shares: int, bins: int) -> Array:
+def _draw_totals(lengths: Array, batch_size: int, group: int, bins: int) -> Array:
     """The tokens of many micro-batches, of examples drawn with replacement from those of the lengths.
 
     bins: so many calls make all that are drawn.
     """
-    drawn = batch_size * shares
+    drawn = batch_size * group
     batches = min(max(_DRAWS // (drawn * bins), -(-_LEAST_BATCHES // bins)), -(-_MOST_BATCHES // bins))
     chosen = numbers(batches * drawn, "token budgets") % np.uint64(len(lengths))
     sums = lengths.astype(np.int64)[chosen].reshape(batches, drawn).sum(axis=1)
-    totals: Array = -(-sums // shares)
+    totals: Array = -(-sums // group)
     return totals
 
 

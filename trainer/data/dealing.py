@@ -55,7 +55,7 @@ def deal_evenly(lengths: Array, parts: int) -> Array:
 
 
 class Deal:
-    """One worker's share of every update: a function of the lengths, Q and the batch size.
+    """One worker's rows of every update: a function of the lengths, Q and the batch size.
 
     offsets: (groups, rows), the rows of an update among which its own are.
     """
@@ -162,7 +162,7 @@ class Dealer:
         return chosen
 
 
-class Masks(Protocol):
+class LoadMasks(Protocol):
     """Masks that are drawn when examples are gathered; counts_vary: not as many as the rate says."""
 
     @property
@@ -188,7 +188,7 @@ class Rows:
     """
 
     data: OpenedDataset
-    masks: Masks | None = None
+    masks: LoadMasks | None = None
     bins = 1
 
     @property

@@ -57,9 +57,9 @@ def make_form(
     if padded:
         form: Form[Batch] = find("batches", "of padded rows")(rows, few_widths)
         return form
-    shares = group_size(micro_batches, batch_size) if rows.by_lengths else 1
+    group = group_size(micro_batches, batch_size) if rows.by_lengths else 1
     sizes, layout = rows.sizes(), rows.layout
-    found = find_budgets(sizes, layout, batch_size, token_budget=token_budget, shares=shares, bins=rows.bins)
+    found = find_budgets(sizes, layout, batch_size, token_budget=token_budget, group=group, bins=rows.bins)
     return FlatForm(found)
 
 

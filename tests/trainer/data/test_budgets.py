@@ -80,7 +80,7 @@ def test_full_sequences_have_one_budget_without_padding():
 def test_micro_batches_of_equal_shares_need_fewer_budgets():
     layout = PHASES["512/80"]
     sizes = sizes_of(layout, 0.5)
-    alone, shared = (find_budgets(sizes, layout, 8, shares=shares).budgets for shares in (1, 16))
+    alone, shared = (find_budgets(sizes, layout, 8, group=group).budgets for group in (1, 16))
     assert len(shared) < len(alone)
 
 

@@ -48,7 +48,7 @@ def sort_into_bins(lengths: Array, unit_rows: int, bins: int, *key: object) -> A
     return order
 
 
-class Window:
+class BinnedWindow:
     """The examples of a window in the order of its bins; parts: as the order of the examples gives them."""
 
     def __init__(self, parts: list[FileRows], order: Array) -> None:
@@ -143,17 +143,17 @@ class BinnedOrder(Order):
             before += size
             start = self._order.advance(start, size)
 
-    def _sort(self, epoch: int, start: int) -> Window:
+    def _sort(self, epoch: int, start: int) -> BinnedWindow:
         """The window that begins at an example of an epoch."""
         size = self.size(start)
         parts = list(self._order.find(Position(epoch, start), np.arange(size)))
         if start + size > self._order.examples:
-            return Window(parts, np.arange(size))
+            return BinnedWindow(parts, np.arange(size))
         lengths = np.empty(size, np.int64)
         for part in parts:
             lengths[part.targets] = self._lengths(part.file)[part.rows]
         key = (self._seed, epoch, "length bins", start)
-        return Window(parts, sort_into_bins(lengths, self._shape.unit_rows, self._bins, *key))
+        return BinnedWindow(parts, sort_into_bins(lengths, self._shape.unit_rows, self._bins, *key))
 
 
 @dataclass(frozen=True)

@@ -90,7 +90,7 @@ class RowsPackedAtLoad(Rows):
         return held
 
     def find(self, dealer: Dealer, start: Position) -> Iterator[OwnRows]:
-        return PackedWindows(self, dealer).find(start)
+        return PackedOrder(self, dealer).find(start)
 
     def expand(self, own: OwnRows, pieces: list[Piece], count: int) -> tuple[list[Piece], Array]:
         assert own.row_ends is not None
@@ -105,7 +105,7 @@ def _compare(shard: Shard, found: Array, listed: Array) -> None:
         raise ShardError(f"{shard.path}: record {first}: {tokens}")
 
 
-class Window:
+class PackedWindow:
     """Some examples of one epoch of the order in packed rows.
 
     files: those that hold the examples. coming: those of the examples behind the window. bounds: 0, then the
@@ -137,7 +137,7 @@ class Window:
             yield FileRows(int(file), self._place[chosen[here]], places[here], self._epoch)
 
 
-class PackedWindows:
+class PackedOrder:
     """Consecutive packed rows, of which row i of an update goes to micro-batch i mod their number."""
 
     def __init__(self, rows: RowsPackedAtLoad, dealer: Dealer) -> None:
@@ -146,7 +146,7 @@ class PackedWindows:
         self._window = lru_cache(maxsize=2)(self._pack)
 
     def find(self, position: Position) -> Iterator[OwnRows]:
-        """The endless shares from the position on; DatasetError where its window has fewer rows."""
+        """The rows from the position on, without end; DatasetError where its window has fewer rows."""
         if position.rows and position.rows >= len(self._window(position.epoch, position.examples)):
             raise DatasetError(
                 f"{self._rows.data.name}: rows packed at load have no position {tuple(position)}"
@@ -190,7 +190,7 @@ class PackedWindows:
         """The examples of the window that begins at that example of an epoch."""
         return min(self._rows.window, self._order.examples - start)
 
-    def _pack(self, epoch: int, start: int) -> Window:
+    def _pack(self, epoch: int, start: int) -> PackedWindow:
         """The window that begins at an example of an epoch."""
         position, count = Position(epoch, start), self._count(start)
         parts = list(self._order.find(position, np.arange(count)))
@@ -202,13 +202,13 @@ class PackedWindows:
         rows = self._rows.pack(lengths)
         shuffle = numbers(int(rows.max()) + 1, self._dealer.seed, epoch, "packed rows", start)
         coming = [part.file for part in self._order.find(position, offsets)]
-        return Window(parts, coming, rows, shuffle)
+        return PackedWindow(parts, coming, rows, shuffle)
 
 
 class Stretch(NamedTuple):
     """Rows of a window, and the place of each among a worker's own."""
 
-    window: Window
+    window: PackedWindow
     rows: Array
     places: Array
 
