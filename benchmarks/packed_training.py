@@ -25,7 +25,7 @@ from bertdata.packing.methods import plan_packs
 from bertdata.packing.plan import PackPlan
 from bertdata.records import ExampleBatch, ShardLayout
 from bertdata.shards.packed.packs import PackBatch
-from trainer.data.batches import Batch, FlatBatch
+from trainer.data.batches import Batch
 from trainer.data.dealing import Rows
 from trainer.data.flat import make_form
 from trainer.data.generated import GeneratedData, generated_data
@@ -140,7 +140,7 @@ def computed(batch: Batch) -> int:
 
 def real(batch: Batch) -> int:
     """The tokens that are no padding."""
-    return batch.tokens if isinstance(batch, FlatBatch) else int((batch.attention_mask > 0).sum())
+    return int(batch.lengths().sum())
 
 
 def sequences(batch: Batch) -> int:
