@@ -88,7 +88,7 @@ class Budget:
 
 
 class Budgets:
-    """The budgets of micro-batches of ``batch_size`` rows, by size; ``examples`` is the most that they hold.
+    """The budgets of micro-batches of ``batch_size`` rows, by size. ``examples`` is the most that they hold.
 
     They are a function of the dataset and the batch size, so that a micro-batch has the same shape on
     whichever worker computes it. Workers need not agree on them: only sums of gradients leave a worker.
@@ -104,7 +104,7 @@ class Budgets:
         least: int = 0,
         most: int | None = None,
     ) -> None:
-        """sizes: tokens of the budgets, rising; those near batch_size * max_seq_length are replaced by it.
+        """sizes: tokens of the budgets, rising. Those near batch_size * max_seq_length are replaced by it.
 
         least: tokens that all micro-batches have, but a few; these take the last budget, which has sequences
         enough for any padding. most: tokens that no micro-batch exceeds, but a few; by default all of them.
@@ -151,7 +151,7 @@ def find_budgets(
     group: int = 1,
     bins: int = 1,
 ) -> Budgets:
-    """The multiples of ``token_budget``; by default few budgets with at most 5 % of padding on average.
+    """The multiples of ``token_budget``. By default few budgets with at most 5 % of padding on average.
 
     group: micro-batches among which examples are dealt so that all have near equal tokens. bins: length
     bins that a micro-batch's examples are drawn from, here of as many examples each.

@@ -146,7 +146,7 @@ class Dealer:
             )
 
     def _find_own(self, found: list[FileRows], shape: tuple[int, ...]) -> list[FileRows]:
-        """Those of the rows found that are this worker's; targets: their places in its batches."""
+        """Those of the rows found that are this worker's. targets: their places in its batches."""
         lengths = np.zeros(shape, np.int64)
         if self.deal.by_lengths:
             for part in found:
@@ -163,7 +163,7 @@ class Dealer:
 
 
 class LoadMasks(Protocol):
-    """Masks that are drawn when examples are gathered; counts_vary: not as many as the rate says."""
+    """Masks that are drawn when examples are gathered. counts_vary: not as many as the rate says."""
 
     @property
     def counts_vary(self) -> bool: ...
@@ -175,7 +175,7 @@ class LoadMasks(Protocol):
     def draw(
         self, gathered: GatheredExamples, own: OwnRows, pieces: list[Piece], update: int
     ) -> GatheredExamples:
-        """The gathered examples with masks; pieces: of each of the parts. update: number of the first one."""
+        """The gathered examples with masks. pieces: of each of the parts. update: number of the first one."""
         ...
 
 
@@ -220,7 +220,7 @@ class Rows:
         return CompactExamples(self.data.batches(shard), self.data.layout)
 
     def find(self, dealer: Dealer, start: Position) -> Iterator[OwnRows]:
-        """A worker's rows from the position on, without end; DatasetError where there is no such position."""
+        """A worker's rows from the position on, without end. DatasetError where there is no such position."""
         return dealer.find(start)
 
     def expand(self, own: OwnRows, pieces: list[Piece], count: int) -> tuple[list[Piece], Array]:
@@ -229,7 +229,7 @@ class Rows:
 
 
 def find_rows(config: Config, data: OpenedDataset) -> Rows:
-    """The configured rows of a dataset; SettingsError where it cannot have them."""
+    """The configured rows of a dataset. SettingsError where it cannot have them."""
     keys, rows = config.data, Rows(data)
     if config.masking.is_dynamic:
         rows = Rows(data, find("masks", "of the data")(data))

@@ -78,7 +78,7 @@ Piece = tuple[CompactExamples, Array, Array]
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class GatheredExamples:
-    """N examples in windows of int32, row after row; behind an example's own ids its window holds others'.
+    """N examples in windows of int32, row after row. Behind an example's own ids its window holds others'.
 
     A row is what the order of the training deals: one example, or a pack of several.
     """
@@ -110,7 +110,7 @@ class GatheredExamples:
 
 
 def gather(pieces: Iterable[Piece], layout: ShardLayout, row_ends: Array) -> GatheredExamples:
-    """The examples of some rows, whose places the pieces fill; row_ends: the example after each row."""
+    """The examples of some rows, whose places the pieces fill. row_ends: the example after each row."""
     count = int(row_ends[-1]) if len(row_ends) else 0
     masks = (count, layout.max_predictions_per_seq)
     shapes = {"ids": (count, layout.max_seq_length), "positions": masks, "labels": masks}
@@ -124,7 +124,7 @@ def gather(pieces: Iterable[Piece], layout: ShardLayout, row_ends: Array) -> Gat
 
 
 class Decoder:
-    """The files that are in use or will be soon, decoded in threads; the lengths of files' examples.
+    """The files that are in use or will be soon, decoded in threads, and the lengths of files' examples.
 
     decode: makes the examples of a file. kept_lengths: files whose lengths are remembered.
     """
@@ -139,7 +139,7 @@ class Decoder:
         self.lengths = lru_cache(maxsize=kept_lengths)(self._find_lengths)
 
     def start(self, now: Iterable[int], coming: Iterable[int]) -> None:
-        """Start decoding the files of both; drop files that were used and are in neither."""
+        """Start decoding the files of both. Drop files that were used and are in neither."""
         used = list(now)
         needed = dict.fromkeys([*used, *coming])  # a set that keeps this order
         for file in self._in_use - needed.keys():
@@ -157,7 +157,7 @@ class Decoder:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _find_lengths(self, number: int) -> Array:
-        """The tokens of a file's examples; from the file itself where the dataset has no lengths.
+        """The tokens of a file's examples. From the file itself where the dataset has no lengths.
 
         ShardError names the first example that is longer than the layout allows.
         """

@@ -20,14 +20,14 @@ Made = TypeVar("Made", bound=Batch, covariant=True)
 
 
 class Form(Protocol[Made]):
-    """Conversion of gathered examples to batches; one of fewer rows is filled with missing examples."""
+    """Conversion of gathered examples to batches. One of fewer rows is filled with missing examples."""
 
     def batches(self, gathered: GatheredExamples, size: int, prepare: Prepare) -> Iterator[Made]:
-        """The gathered examples, ``size`` rows to a batch; none at all make one batch of missing ones."""
+        """The gathered examples, ``size`` rows to a batch. None at all make one batch of missing ones."""
         ...
 
     def blanks(self) -> Iterator[Made]:
-        """A batch of missing examples of each usual shape; none where all batches have the same shape."""
+        """A batch of missing examples of each usual shape. None where all batches have the same shape."""
         ...
 
     @property
@@ -70,7 +70,7 @@ class FlatForm:
     budgets: Budgets
 
     def batches(self, gathered: GatheredExamples, size: int, prepare: Prepare) -> Iterator[FlatBatch]:
-        """The gathered examples, ``size`` rows to a batch, that of the budgets; prepared one by one."""
+        """The gathered examples, ``size`` rows to a batch, that of the budgets. Prepared one by one."""
         assert size == self.budgets.batch_size, f"budgets are for {self.budgets.batch_size}, not {size}"
         for start in range(0, max(gathered.rows, 1), size):
             yield prepare(flatten(gathered.cut(start, start + size), self.budgets))
@@ -92,7 +92,7 @@ class FlatForm:
 
 
 def flatten(gathered: GatheredExamples, budgets: Budgets, budget: Budget | None = None) -> FlatBatch:
-    """A batch of the gathered examples, in at most ``budgets.batch_size`` rows; it does not show the rows.
+    """A batch of the gathered examples, in at most ``budgets.batch_size`` rows. It does not show the rows.
 
     budget: by default the smallest that fits. The last sequences of ``ends`` share the padding in near
     equal parts.

@@ -118,7 +118,7 @@ class Loader(Generic[Made]):
             update += len(own.positions)
 
     def _gather(self, own: OwnRows, update: int) -> GatheredExamples:
-        """The examples of this worker's rows; update: number of the first one."""
+        """The examples of this worker's rows. update: number of the first one."""
         rows, count = self._rows, len(own.positions) * self._accumulation * self._batch_size
         pieces = [(self._decoder.file(part.file), part.rows, part.targets) for part in own.parts]
         pieces, ends = rows.expand(own, pieces, count)
@@ -154,6 +154,6 @@ class Prefetcher(Generic[Item]):
         return item
 
     def close(self) -> None:
-        """End the thread; no more items follow."""
+        """End the thread. No more items follow."""
         self._coming.clear()
         self._thread.shutdown(wait=False, cancel_futures=True)

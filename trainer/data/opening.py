@@ -17,7 +17,7 @@ PADDING_TOKENS = 127  # a model's vocabulary may be rounded up to a multiple of 
 
 
 def split_paths(paths: str) -> list[str]:
-    """The paths that commas or ``+`` separate; a ``+`` in a path that exists separates nothing."""
+    """The paths that commas or ``+`` separate. A ``+`` in a path that exists separates nothing."""
     pieces = [piece.strip() for piece in paths.split(",")]
     return [
         path
@@ -29,7 +29,7 @@ def split_paths(paths: str) -> list[str]:
 def open_configured(
     config: Config, paths: str | None, model_vocabulary_size: int | None = None, *, held_out: bool = False
 ) -> OpenedDataset:
-    """The dataset at the paths (as of split_paths; None: generated examples), fit for the configuration.
+    """The dataset at the paths (as of split_paths. None: generated examples), fit for the configuration.
 
     Examples without masks are masked once, the same in each epoch; ``for_training`` makes of that masks drawn
     at load. model_vocabulary_size: that of a given model, for a configuration without one. held_out: of a
@@ -68,7 +68,7 @@ def for_training(config: Config, data: OpenedDataset) -> OpenedDataset:
 
 
 def has_masks(data: OpenedDataset) -> bool:
-    """False for examples without masks; where no manifest tells it, the first ones are decoded."""
+    """False for examples without masks. Where no manifest tells it, the first ones are decoded."""
     listed = [shard.masked_tokens for shard in data.shards if shard.masked_tokens is not None]
     if listed:
         return sum(listed) > 0

@@ -8,7 +8,7 @@ from torch.nn import functional as F
 
 
 class FlatAttention(Protocol):
-    """Attention of each token to the tokens of its own sequence; devices have their own implementations."""
+    """Attention of each token to the tokens of its own sequence. Devices have their own implementations."""
 
     def __call__(
         self,

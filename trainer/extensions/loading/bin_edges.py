@@ -33,7 +33,7 @@ def bin_edges(longest: Array, bins: int) -> Array:
 
 
 def _least_padded(places: Array, widths: Array, bins: int) -> tuple[Array, Array]:
-    """Widths of all units before each place, in so many bins and added up; and where the last bin begins.
+    """Widths of all units before each place, in so many bins and added up, and where the last bin begins.
 
     [bins + 1, places] each; the sum is the least possible.
     """

@@ -49,7 +49,7 @@ def sort_into_bins(lengths: Array, unit_rows: int, bins: int, *key: object) -> A
 
 
 class BinnedWindow:
-    """The examples of a window in the order of its bins; parts: as the order of the examples gives them."""
+    """The examples of a window in the order of its bins. parts: as the order of the examples gives them."""
 
     def __init__(self, parts: list[FileRows], order: Array) -> None:
         part, place = np.empty((2, len(order)), np.int64)
@@ -59,7 +59,7 @@ class BinnedWindow:
         self._part, self._place = part[order], place[order]
 
     def find(self, index: Array, targets: Array) -> Iterator[FileRows]:
-        """The examples at the index, for the targets; none of a file too, as others of it are needed soon."""
+        """The examples at the index, for the targets. None of a file too, as others of it are needed soon."""
         own, place = self._part[index], self._place[index]
         for number, part in enumerate(self._parts):
             here = np.flatnonzero(own == number)
@@ -158,7 +158,7 @@ class BinnedOrder(Order):
 
 @dataclass(frozen=True)
 class RowsFromBins(Rows):
-    """Stored examples in the order of length bins; SettingsError without lengths, and for packed rows."""
+    """Stored examples in the order of length bins. SettingsError without lengths, and for packed rows."""
 
     bins: int = 2
 

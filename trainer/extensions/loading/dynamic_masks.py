@@ -76,7 +76,7 @@ def mask_once(config: Config, data: OpenedDataset, paths: str) -> MaskedData:
 
 
 def make_masking(config: Config, data: OpenedDataset, paths: str) -> Masking:
-    """The configured dynamic masks of a dataset; SettingsError where its vocabulary is not at hand."""
+    """The configured dynamic masks of a dataset. SettingsError where its vocabulary is not at hand."""
     most = config.data.max_predictions_per_seq or data.layout.max_predictions_per_seq
     settings = config.masking.settings(most)
     return Masking(
@@ -111,7 +111,7 @@ def unmasked_data(source: OpenedDataset, masking: Masking) -> UnmaskedData:
 
 
 def masks_of(data: OpenedDataset) -> "DynamicMasks | None":
-    """The masks to draw for a dataset; None for one that keeps those it has."""
+    """The masks to draw for a dataset, None for one that keeps those it has."""
     return DynamicMasks(data) if isinstance(data, UnmaskedData) else None
 
 
@@ -134,7 +134,7 @@ class DynamicMasks:
     def draw(
         self, gathered: GatheredExamples, own: OwnRows, pieces: list[Piece], update: int
     ) -> GatheredExamples:
-        """The gathered examples with masks; their ids are changed in place."""
+        """The gathered examples with masks. Their ids are changed in place."""
         keys, numbers = np.empty((2, len(gathered)), np.uint64)
         for part, (_, taken, places) in zip(own.parts, pieces, strict=True):
             keys[places] = shard_key(self._masking.seed, part.epoch, self._names[part.file])
@@ -145,7 +145,7 @@ class DynamicMasks:
         return replace(gathered, positions=made.positions, labels=made.labels, masks=made.counts)
 
     def _rates(self, gathered: GatheredExamples, updates: int, first: int) -> Array:
-        """The rate of each example, that of its row's update; first: number of the first update."""
+        """The rate of each example, that of its row's update. first: number of the first update."""
         rates = [self._masking.rate.at(first + number) for number in range(updates)]
         sizes = np.diff(gathered.row_ends, prepend=0)
         found: Array = np.repeat(np.repeat(np.array(rates), gathered.rows // updates), sizes)

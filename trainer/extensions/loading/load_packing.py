@@ -32,7 +32,7 @@ ROW_LAYOUT = "load"
 
 @dataclass(frozen=True)
 class RowsPackedAtLoad(Rows):
-    """Rows of the examples of a window; sequences_per_row: the most examples that a row may hold.
+    """Rows of the examples of a window. sequences_per_row: the most examples that a row may hold.
 
     SettingsError where the dataset's rows are packed already.
     """
@@ -83,7 +83,7 @@ class RowsPackedAtLoad(Rows):
         return pack_best_fit(lengths, self.data.layout.max_seq_length, self.sequences_per_row)
 
     def decode(self, shard: Shard) -> CompactExamples:
-        """The shard's examples; ShardError where the lengths file is another shard's."""
+        """The shard's examples. ShardError where the lengths file is another shard's."""
         held = super().decode(shard)
         if self.data.has_lengths:
             _compare(shard, held.lengths, np.asarray(self.data.lengths(shard)))
@@ -129,7 +129,7 @@ class PackedWindow:
         return len(self.bounds) - 1
 
     def find(self, rows: Array, ends: Array) -> Iterator[FileRows]:
-        """The examples of the rows, file by file; targets: places such that each row ends at its end."""
+        """The examples of the rows, file by file. targets: places such that each row ends at its end."""
         chosen, places = expand(self.bounds, rows, ends)
         files = self._file[chosen]
         for file in np.unique(files):
@@ -146,7 +146,7 @@ class PackedOrder:
         self._window = lru_cache(maxsize=2)(self._pack)
 
     def find(self, position: Position) -> Iterator[OwnRows]:
-        """The rows from the position on, without end; DatasetError where its window has fewer rows."""
+        """The rows from the position on, without end. DatasetError where its window has fewer rows."""
         if position.rows and position.rows >= len(self._window(position.epoch, position.examples)):
             raise DatasetError(
                 f"{self._rows.data.name}: rows packed at load have no position {tuple(position)}"
@@ -172,7 +172,7 @@ class PackedOrder:
             )
 
     def _advance(self, position: Position, first: int) -> tuple[list["Stretch"], Position]:
-        """The worker's rows of the update at the position, to places from ``first`` on; the next position."""
+        """The worker's rows of the update at the position, to places from ``first`` on, and the next position."""
         found, before = list[Stretch](), 0
         while before < self._dealer.update_rows:
             window = self._window(position.epoch, position.examples)

@@ -20,7 +20,7 @@ _DEVIATIONS = 8  # from the mean number of drawn masks: never seen
 
 
 class PackedExamples(CompactExamples):
-    """The decoded examples of packed rows; row_bounds: 0, then the example after each row."""
+    """The decoded examples of packed rows. row_bounds: 0, then the example after each row."""
 
     def __init__(self, packs: Iterable[PackBatch], layout: ShardLayout) -> None:
         found = list(packs)
@@ -86,7 +86,7 @@ def _first_rows(data: OpenedDataset, examples: int) -> Array:
 
 
 def expand_rows(pieces: Sequence[Piece], count: int) -> tuple[list[Piece], Array]:
-    """The examples of ``count`` packed rows, whose pieces hold rows; and the example after each row."""
+    """The examples of ``count`` packed rows, whose pieces hold rows, and the example after each row."""
     sizes, bounds = np.zeros(count, np.int64), list[Array]()
     for held, rows, targets in pieces:
         assert isinstance(held, PackedExamples)

@@ -20,7 +20,7 @@ WIDTH_STEP = 8  # tokens, as matrix units and LDDL's loader have it
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RowForm:
-    """Rows of S ids, for devices that need rows; one example with P masked slots each, or a pack of several.
+    """Rows of S ids, for devices that need rows. One example with P masked slots each, or a pack of several.
 
     slots: masked slots of a packed row; None: the rows are not packed. width_step: rows are padded to the
     longest of the micro-batch, rounded up to a multiple of this; None: to S.
@@ -30,7 +30,7 @@ class RowForm:
     width_step: int | None = None
 
     def batches(self, gathered: GatheredExamples, size: int, prepare: Prepare) -> Iterator[RowBatch]:
-        """The gathered examples, ``size`` rows to a batch; prepared all at once."""
+        """The gathered examples, ``size`` rows to a batch. Prepared all at once."""
         if self.width_step is not None:
             for start in range(0, max(gathered.rows, 1), size):
                 own = gathered.cut(start, start + size)
@@ -78,7 +78,7 @@ def width_step(longest: int, widths: int | None) -> int:
 
 
 def _narrowed(gathered: GatheredExamples, width: int) -> GatheredExamples:
-    """The same examples in windows of ``width`` ids, copied; none is longer."""
+    """The same examples in windows of ``width`` ids, copied. None is longer."""
     layout = replace(gathered.layout, max_seq_length=width)
     return replace(gathered, ids=np.ascontiguousarray(gathered.ids[:, :width]), layout=layout)
 

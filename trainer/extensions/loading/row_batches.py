@@ -38,7 +38,7 @@ class RowBatch(Batch):
         return len(self.input_ids)
 
     def cut(self, start: int, stop: int) -> "RowBatch":
-        """A view of examples ``start`` to ``stop``; position ids shared by all examples stay whole."""
+        """A view of examples ``start`` to ``stop``. Position ids shared by all examples stay whole."""
         cut = self.map(lambda tensor: tensor[start:stop])
         shared = self.position_ids
         return replace(cut, position_ids=shared) if shared is not None and shared.dim() == 1 else cut
@@ -83,7 +83,7 @@ class PaddedSequences(Sequences):
     one_product = False
 
     def __init__(self, real: Tensor, packed: bool = False) -> None:
-        """real: (B, S), nonzero at positions that attention may read; packed: its number, from 1."""
+        """real: (B, S), nonzero at positions that attention may read. packed: its number, from 1."""
         self.length = real.shape[1]
         if packed:  # padding has the number 0 and sees padding, so that no softmax is empty
             self.mask = (real[:, :, None] == real[:, None, :])[:, None]
