@@ -68,7 +68,7 @@ class Batch(ABC):
 
     @abstractmethod
     def sequences(self, attention: Callable[..., Tensor]) -> Sequences:
-        """The sequences. ``attention`` is used where they have no padding."""
+        """The sequences, in which ``attention`` is used where they have no padding."""
 
     @abstractmethod
     def most_tokens(self) -> int:

@@ -151,7 +151,7 @@ def find_budgets(
     group: int = 1,
     bins: int = 1,
 ) -> Budgets:
-    """The multiples of ``token_budget``. By default few budgets with at most 5 % of padding on average.
+    """The multiples of ``token_budget``, by default few budgets with at most 5 % of padding on average.
 
     group: micro-batches among which examples are dealt so that all have near equal tokens. bins: length
     bins that a micro-batch's examples are drawn from, here of as many examples each.

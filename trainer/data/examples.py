@@ -157,7 +157,7 @@ class Decoder:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _find_lengths(self, number: int) -> Array:
-        """The tokens of a file's examples. From the file itself where the dataset has no lengths.
+        """The tokens of a file's examples, from the file itself where the dataset has no lengths.
 
         ShardError names the first example that is longer than the layout allows.
         """

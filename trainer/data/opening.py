@@ -29,9 +29,9 @@ def split_paths(paths: str) -> list[str]:
 def open_configured(
     config: Config, paths: str | None, model_vocabulary_size: int | None = None, *, held_out: bool = False
 ) -> OpenedDataset:
-    """The dataset at the paths (as of split_paths. None: generated examples), fit for the configuration.
+    """The dataset at the paths, fit for the configuration. paths: as of split_paths, None: generated.
 
-    Examples without masks are masked once, the same in each epoch; ``for_training`` makes of that masks drawn
+    Examples without masks are masked once, the same in each epoch. ``for_training`` makes of that masks drawn
     at load. model_vocabulary_size: that of a given model, for a configuration without one. held_out: of a
     directory of training and test files the latter, to evaluate on; else the former.
     """
