@@ -172,7 +172,7 @@ class PackedOrder:
             )
 
     def _advance(self, position: Position, first: int) -> tuple[list["Stretch"], Position]:
-        """The worker's rows of the update at the position, placed from ``first`` on, and the next position."""
+        """The rows of the update at the position, to places from ``first`` on, and the next position."""
         found, before = list[Stretch](), 0
         while before < self._dealer.update_rows:
             window = self._window(position.epoch, position.examples)
