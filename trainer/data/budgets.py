@@ -120,14 +120,10 @@ class Budgets:
         self.budgets = []
         for before, size in zip([min(least, sizes[0]), *sizes], sizes, strict=False):
             masks = min(every_mask, _round_up(math.ceil(examples.masks_per_token * size + margin), 8))
+            if size == whole and not is_packed:
+                masks = every_mask
             padding = math.ceil((size - before) / self._longest + 0.5)  # half a sequence to spare
-            self.budgets.append(
-                Budget(
-                    tokens=size,
-                    masks=every_mask if size == whole and not is_packed else masks,
-                    sequences=self.examples + padding,
-                )
-            )
+            self.budgets.append(Budget(tokens=size, masks=masks, sequences=self.examples + padding))
         self.budgets.append(Budget(tokens=whole, masks=every_mask, sequences=self.examples + batch_size))
         self._sizes = [one.tokens for one in self.budgets]
         self.usual = self.budgets[: bisect_left(self._sizes, whole if most is None else min(most, whole)) + 1]

@@ -57,14 +57,14 @@ def deal_evenly(lengths: Array, parts: int) -> Array:
 class Deal:
     """One worker's rows of every update: a function of the lengths, Q and the batch size.
 
-    offsets: (groups, rows), the rows of an update among which its own are.
+    offsets: (groups, rows), the rows of an update among which its own are. update_rows: all of an update.
     """
 
     def __init__(
         self, *, workers: int, rank: int, accumulation: int, batch_size: int, by_lengths: bool
     ) -> None:
-        self.micro_batches, self.batch_size = workers * accumulation, batch_size
-        self.by_lengths = by_lengths
+        self.micro_batches, self.batch_size, self.by_lengths = workers * accumulation, batch_size, by_lengths
+        self.update_rows = self.micro_batches * batch_size
         self.size = group_size(self.micro_batches, batch_size) if by_lengths else 1
         own = rank + workers * np.arange(accumulation)
         groups, self._group = np.unique(own // self.size, return_inverse=True)
@@ -105,38 +105,29 @@ class OwnRows:
 class Dealer:
     """A worker's deal of the rows of an order.
 
-    lengths: from a file to the tokens of its rows. most_rows: small updates are found several at a time, up
-    to so many rows of the worker's own. ahead: rows between those used and those whose files are decoded.
+    lengths: from a file to the tokens of its rows. updates: so many small ones are found at a time. ahead:
+    rows between those used and those whose files are decoded.
     """
 
     order: Order
     deal: Deal
     lengths: Callable[[int], Array]
     seed: int
-    most_rows: int
+    updates: int
     ahead: int
-
-    @property
-    def update_rows(self) -> int:
-        """The rows of an update of all workers."""
-        return self.deal.micro_batches * self.deal.batch_size
-
-    @property
-    def updates_at_once(self) -> int:
-        return max(1, self.most_rows // self.deal.offsets.size)
 
     def find(self, position: Position) -> Iterator[OwnRows]:
         """The worker's rows from the position on, without end."""
-        order, updates = self.order, self.updates_at_once
-        starts = np.arange(updates)[:, np.newaxis, np.newaxis] * self.update_rows
+        order, update_rows = self.order, self.deal.update_rows
+        starts = np.arange(self.updates)[:, np.newaxis, np.newaxis] * update_rows
         offsets = starts + self.deal.offsets
-        ahead = max(self.ahead, updates * self.update_rows)
+        ahead = max(self.ahead, self.updates * update_rows)
         while True:
             found = list(order.find(position, offsets.ravel()))
             coming = order.find(position, offsets.ravel() + ahead)
             positions = []
-            for _ in range(updates):
-                position = order.advance(position, self.update_rows)
+            for _ in range(self.updates):
+                position = order.advance(position, update_rows)
                 positions.append(position)
             yield OwnRows(
                 parts=self._find_own(found, offsets.shape),

@@ -63,10 +63,9 @@ class Loader(Generic[Made]):
     ) -> None:
         assert min(batch_size, accumulation, open_files) > 0 <= rank < workers
         data = rows.data
-        counts = [shard.examples if shard.rows is None else shard.rows for shard in data.shards]
-        names = [shard.name for shard in data.shards]
-        order = Order(list(zip(names, counts, strict=True)), seed=seed, open_files=open_files)
-        start, total, files = Position(*position), order.examples, sum(count > 0 for count in counts)
+        counts = [(one.name, one.examples if one.rows is None else one.rows) for one in data.shards]
+        order = Order(counts, seed=seed, open_files=open_files)
+        start, total, files = Position(*position), order.examples, sum(count > 0 for _, count in counts)
         if not (start.epoch >= 0 and 0 <= start.examples < total):
             kind = "packed rows" if data.layout.packing else "examples"
             raise DatasetError(f"{data.name}: holds {total} {kind}, no position {tuple(position)}")
@@ -82,12 +81,13 @@ class Loader(Generic[Made]):
             batch_size=batch_size,
             by_lengths=rows.by_lengths,
         )
+        most_rows = min(max(_ROWS_AT_ONCE, 2 * open_files), total // workers)
         dealer = Dealer(
             order=order,
             deal=deal,
             lengths=self._decoder.lengths,
             seed=seed,
-            most_rows=min(max(_ROWS_AT_ONCE, 2 * open_files), total // workers),
+            updates=max(1, most_rows // deal.offsets.size),
             ahead=min(open_files, files) * (total // files) // 4,
         )
         updates = self._updates(rows.find(dealer, start), first_update)

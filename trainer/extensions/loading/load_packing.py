@@ -151,7 +151,7 @@ class PackedOrder:
             raise DatasetError(
                 f"{self._rows.data.name}: rows packed at load have no position {tuple(position)}"
             )
-        updates = self._dealer.updates_at_once
+        updates = self._dealer.updates
         while True:
             stretches, positions = list[Stretch](), list[Position]()
             for update in range(updates):
@@ -174,9 +174,9 @@ class PackedOrder:
     def _advance(self, position: Position, first: int) -> tuple[list["Stretch"], Position]:
         """The rows of the update at the position, to places from ``first`` on, and the next position."""
         found, before = list[Stretch](), 0
-        while before < self._dealer.update_rows:
+        while before < self._dealer.deal.update_rows:
             window = self._window(position.epoch, position.examples)
-            count = min(len(window) - position.rows, self._dealer.update_rows - before)
+            count = min(len(window) - position.rows, self._dealer.deal.update_rows - before)
             own = np.flatnonzero((before <= self._offsets) & (self._offsets < before + count))
             found.append(Stretch(window, self._offsets[own] - before + position.rows, first + own))
             before += count
