@@ -24,7 +24,8 @@ from bertdata.examples.dynamic_masking.masker import Draws, Masker, make_masker
 from bertdata.examples.masking.settings import MaskingSettings
 from bertdata.tokens.load import load_vocabulary
 from trainer.config.settings import Config
-from trainer.data.forms import make_form
+from trainer.data.dealing import Rows
+from trainer.data.flat import make_form
 from trainer.data.loader import Loader
 from trainer.data.opening import for_training, open_configured
 
@@ -47,8 +48,8 @@ def ours(directory: str, masking: str, rows: bool) -> int:
     """The examples of one epoch, in padded rows or in flat batches."""
     config = Config.of(train_data=directory, masking=masking)
     data = for_training(config, open_configured(config, directory))
-    form = make_form(data, batch_size=BATCH, rows=rows)
-    loader, count = Loader(data, form=form, batch_size=BATCH), 0
+    form = make_form(Rows(data), batch_size=BATCH, padded=rows)
+    loader, count = Loader(Rows(data), form=form, batch_size=BATCH), 0
     while count <= data.examples - BATCH:
         count += len(next(loader).batches[0])
     loader.close()

@@ -14,10 +14,11 @@ import torch
 from benchmarks.training import cpu_seconds, ours
 from bertdata.records import ShardLayout
 from trainer.data.batches import Batch, FlatBatch
-from trainer.data.forms import make_form
+from trainer.data.dealing import Rows
+from trainer.data.flat import make_form
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
-from trainer.data.rows import RowForm
+from trainer.extensions.loading.padded_rows import RowForm
 
 PHASES = {"128/20": (32, 0.9), "512/80": (16, 0.5)}
 """Batch size and fill, by the layout."""
@@ -29,10 +30,10 @@ _DRAWN = 24
 def find_batches(layout: ShardLayout, batch_size: int, fill: float) -> dict[str, list[Batch]]:
     """The same examples as flat batches, all of one token budget, and as rows."""
     data = generated_data(layout, vocabulary_size=30522, seed=1, fill=fill)
-    forms = {"flat": make_form(data, batch_size=batch_size, rows=False), "rows": RowForm()}
+    forms = {"flat": make_form(Rows(data), batch_size=batch_size), "rows": RowForm()}
     drawn: dict[str, list[Batch]] = {}
     for name, form in forms.items():
-        loader = Loader(data, form=form, batch_size=batch_size)
+        loader = Loader(Rows(data), form=form, batch_size=batch_size)
         drawn[name] = [update.batches[0] for update in islice(loader, _DRAWN)]
         loader.close()
     sizes = [len(batch.input_ids) for batch in drawn["flat"]]

@@ -19,7 +19,8 @@ from torch.utils.data import DataLoader, Dataset, RandomSampler
 
 from benchmarks import corpus, measure
 from bertdata.dataset.reader import open_dataset
-from trainer.data.forms import make_form
+from trainer.data.dealing import Rows
+from trainer.data.flat import make_form
 from trainer.data.loader import Loader
 
 PART_BYTES = 4_000_000
@@ -61,8 +62,8 @@ def theirs(path: str) -> int:
 def ours(directory: str, rows: bool) -> int:
     """The examples of one epoch, in padded rows or in flat batches."""
     data = open_dataset(directory)
-    form = make_form(data, batch_size=BATCH, rows=rows)
-    loader, count = Loader(data, form=form, batch_size=BATCH), 0
+    form = make_form(Rows(data), batch_size=BATCH, padded=rows)
+    loader, count = Loader(Rows(data), form=form, batch_size=BATCH), 0
     while count <= data.examples - BATCH:
         count += len(next(loader).batches[0])
     loader.close()
@@ -72,7 +73,7 @@ def ours(directory: str, rows: bool) -> int:
 def waiting(directory: str) -> float:
     """Seconds that all steps waited for their flat batches, at 5 ms a step (12,800 examples a second)."""
     data = open_dataset(directory)
-    loader = Loader(data, form=make_form(data, batch_size=BATCH, rows=False), batch_size=BATCH)
+    loader = Loader(Rows(data), form=make_form(Rows(data), batch_size=BATCH), batch_size=BATCH)
     for _ in range(STEPS):
         next(loader)
         time.sleep(STEP_SECONDS)

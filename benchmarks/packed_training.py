@@ -25,12 +25,15 @@ from bertdata.packing.methods import plan_packs
 from bertdata.packing.plan import PackPlan
 from bertdata.records import ExampleBatch, ShardLayout
 from bertdata.shards.packed.packs import PackBatch
-from trainer.data.batches import Batch, FlatBatch
-from trainer.data.forms import make_form
+from trainer.data.batches import Batch
+from trainer.data.dealing import Rows
+from trainer.data.flat import make_form
 from trainer.data.generated import GeneratedData, generated_data
 from trainer.data.loader import Loader
 from trainer.data.order import numbers
-from trainer.extensions.loading.load_packing import LoadPacking
+from trainer.extensions.loading.bins import RowsFromBins
+from trainer.extensions.loading.load_packing import RowsPackedAtLoad
+from trainer.extensions.loading.packs import PackRows
 
 LAYOUT = ShardLayout(max_seq_length=512, max_predictions_per_seq=80)
 FILES, EXAMPLES = 8, 2048
@@ -38,7 +41,6 @@ SEQUENCES = 8  # of a step, on average
 BINS = 64
 BATCHES, ROUNDS = 4, 3
 COUNTED = 100
-AT_LOAD = LoadPacking()
 LOADED = 1500
 LOADED_KINDS = ("flat", "packed rows, flat", "packed at load, flat", "padded rows", f"rows from {BINS} bins")
 LARGE_FILES, LATE_UPDATE, LATE_ROWS = 4000, 1_000_000, 128
@@ -114,18 +116,15 @@ def packed_examples(plan: PackPlan) -> OpenedDataset:
 
 @dataclass(frozen=True)
 class RowKind:
-    """A kind of batch, with its data."""
+    """A kind of batch, with its rows."""
 
-    data: OpenedDataset
-    rows: bool
+    rows: Rows
+    padded: bool
     batch_size: int
-    packing: LoadPacking | None = None
-    bins: int | None = None
 
     def load(self) -> Loader[Batch]:
-        size, packing, bins = self.batch_size, self.packing, self.bins
-        form = make_form(self.data, batch_size=size, rows=self.rows, packing=packing, bins=bins)
-        return Loader(self.data, form=form, batch_size=size, packing=packing, bins=bins)
+        form = make_form(self.rows, batch_size=self.batch_size, padded=self.padded)
+        return Loader(self.rows, form=form, batch_size=self.batch_size)
 
     def batches(self, count: int) -> list[Batch]:
         loader = self.load()
@@ -141,7 +140,7 @@ def computed(batch: Batch) -> int:
 
 def real(batch: Batch) -> int:
     """The tokens that are no padding."""
-    return batch.tokens if isinstance(batch, FlatBatch) else int((batch.attention_mask > 0).sum())
+    return int(batch.lengths().sum())
 
 
 def sequences(batch: Batch) -> int:
@@ -195,13 +194,14 @@ def compare_loaders(kinds: dict[str, RowKind]) -> None:
 def time_resume() -> None:
     """Print the time until the first update of a loader that starts after a million updates."""
     data = generated_data(LAYOUT, vocabulary_size=30522, seed=1, fill=0.5, files=LARGE_FILES, examples=256)
-    form = make_form(data, batch_size=LATE_ROWS, rows=False, packing=AT_LOAD)
+    rows = RowsPackedAtLoad(data)
+    form = make_form(rows, batch_size=LATE_ROWS)
     consumed = LATE_UPDATE * LATE_ROWS * 2  # examples, near enough
     epoch, examples = divmod(consumed, data.examples)
-    position = (epoch, examples // AT_LOAD.window * AT_LOAD.window, 77)
+    position = (epoch, examples // rows.window * rows.window, 77)
     for start_at in ((0, 0, 0), position):
         wall, cpu = time.perf_counter(), time.process_time()
-        loader = Loader(data, form=form, batch_size=LATE_ROWS, packing=AT_LOAD, position=start_at)
+        loader = Loader(rows, form=form, batch_size=LATE_ROWS, position=start_at)
         next(loader)
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
         loader.close()
@@ -222,13 +222,13 @@ def main() -> None:
     single, packed = single_examples(lengths), packed_examples(plan)
     rows = round(SEQUENCES / plan.examples_per_row)
     kinds = {
-        "padded rows": RowKind(single, True, SEQUENCES),
-        "packed rows (3 a row)": RowKind(packed, True, rows),
-        "rows packed at load": RowKind(single, True, rows, AT_LOAD),
-        f"rows from {BINS} bins": RowKind(single, True, SEQUENCES, bins=BINS),
-        "flat": RowKind(single, False, SEQUENCES),
-        "packed rows, flat": RowKind(packed, False, rows),
-        "packed at load, flat": RowKind(single, False, rows, AT_LOAD),
+        "padded rows": RowKind(Rows(single), True, SEQUENCES),
+        "packed rows (3 a row)": RowKind(PackRows(packed), True, rows),
+        "rows packed at load": RowKind(RowsPackedAtLoad(single), True, rows),
+        f"rows from {BINS} bins": RowKind(RowsFromBins(single, bins=BINS), True, SEQUENCES),
+        "flat": RowKind(Rows(single), False, SEQUENCES),
+        "packed rows, flat": RowKind(PackRows(packed), False, rows),
+        "packed at load, flat": RowKind(RowsPackedAtLoad(single), False, rows),
     }
     print(f"a step of {SEQUENCES} sequences of up to 512 tokens, mean {lengths.mean():.1f}, or {rows} rows:")
     compare_steps(kinds)

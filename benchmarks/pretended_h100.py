@@ -27,7 +27,8 @@ from benchmarks.pretended_card import backend, native_dropout, pretended_card
 from bertdata.records import ShardLayout
 from trainer.config.model import ModelConfig
 from trainer.data.batches import FlatBatch
-from trainer.data.forms import make_form
+from trainer.data.dealing import Rows
+from trainer.data.flat import make_form
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
 from trainer.devices import cuda_losses
@@ -102,8 +103,8 @@ def typical_batch(phase: str) -> FlatBatch:
     length, masks, size, fill = PHASES[phase]
     layout = ShardLayout(max_seq_length=length, max_predictions_per_seq=masks)
     data = generated_data(layout, vocabulary_size=30522, fill=fill)
-    form = make_form(data, batch_size=size, rows=False, micro_batches=ACCUMULATION)
-    loader = Loader(data, form=form, batch_size=size, accumulation=ACCUMULATION)
+    form = make_form(Rows(data), batch_size=size, micro_batches=ACCUMULATION)
+    loader = Loader(Rows(data), form=form, batch_size=size, accumulation=ACCUMULATION)
     batches = [batch for update in islice(loader, 4) for batch in update.batches]
     loader.close()
     middle = sorted(batches, key=lambda batch: len(batch.input_ids))[len(batches) // 2]

@@ -29,7 +29,8 @@ from benchmarks.split_cases import LENGTH, MASKED, MEMORY, TIME, Case
 from bertdata.records import ShardLayout
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
-from trainer.data.forms import make_form
+from trainer.data.dealing import Rows
+from trainer.data.flat import make_form
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
 from trainer.extensions.splitting.divide import by_plan
@@ -180,8 +181,8 @@ def micro_batches(request: PlanRequest, count: int) -> list[Batch]:
     assert request.batch_size is not None
     layout = ShardLayout(max_seq_length=LENGTH, max_predictions_per_seq=MASKED)
     data = generated_data(layout, vocabulary_size=request.model.vocab_size, seed=1)
-    form = make_form(data, batch_size=request.batch_size, rows=False)
-    loader = Loader(data, form=form, batch_size=request.batch_size)
+    form = make_form(Rows(data), batch_size=request.batch_size)
+    loader = Loader(Rows(data), form=form, batch_size=request.batch_size)
     found = [update.batches[0] for update in islice(loader, count)]
     loader.close()
     return found

@@ -21,11 +21,13 @@ from trainer.checkpoint.state import State
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.config.update import find_preset
-from trainer.data.batches import Batch, RowBatch
-from trainer.data.forms import make_form
+from trainer.data.batches import Batch
+from trainer.data.dealing import Rows
+from trainer.data.flat import make_form
 from trainer.data.loader import Loader, Update
 from trainer.data.order import Position
-from trainer.data.rows import RowForm
+from trainer.extensions.loading.padded_rows import RowForm
+from trainer.extensions.loading.row_batches import RowBatch
 from trainer.run.runtime import begin, make_model
 from trainer.run.training import Training
 from trainer.update.clipping import clip_
@@ -108,7 +110,7 @@ def cpu_seconds(step: Callable[..., object], batch: Batch) -> float:
 def fed_by_the_loader(step: Callable[[Batch], object], directory: str) -> tuple[float, float]:
     """Seconds of steps whose batches come from the loader, and the part of them spent waiting for it."""
     data = open_dataset(directory)
-    loader = Loader(data, form=make_form(data, batch_size=BATCH, rows=False), batch_size=BATCH)
+    loader = Loader(Rows(data), form=make_form(Rows(data), batch_size=BATCH), batch_size=BATCH)
     start = time.perf_counter()
     for _ in range(FED_STEPS):
         step(next(loader).batches[0])
@@ -129,9 +131,9 @@ def main() -> None:
         words = ["--vocab", str(corpus.vocabulary()), "--recipe", "nvidia", "--phase", "1"]
         measure.command(sys.executable, "-m", "bertdata", "create", str(part), "--output", shards, *words)
         data = open_dataset(shards)
-        flat_form = make_form(data, batch_size=BATCH, rows=False)
-        flat_loader = Loader(data, form=flat_form, batch_size=BATCH)
-        row_loader = Loader(data, form=RowForm(), batch_size=BATCH)
+        flat_form = make_form(Rows(data), batch_size=BATCH)
+        flat_loader = Loader(Rows(data), form=flat_form, batch_size=BATCH)
+        row_loader = Loader(Rows(data), form=RowForm(), batch_size=BATCH)
         for _ in range(ROUNDS):  # the same examples, flat and as rows
             flat, rows = next(flat_loader).batches[0], next(row_loader).batches[0]
             least["ours"] = min(least["ours"], cpu_seconds(own_step, flat))

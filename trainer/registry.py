@@ -89,14 +89,18 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "sgd": "trainer.update.sgd:Sgd",
     },
     "rows": {
-        "packed at load": f"{_LOADING}.load_packing:LoadPacking",
-        "of packs": f"{_LOADING}.packed_rows:pack_rows",
-        "from length bins": f"{_LOADING}.bins:bin_order",
-        "fit for length bins": f"{_LOADING}.bins:check_bins",
+        "packed at load": f"{_LOADING}.load_packing:RowsPackedAtLoad",
+        "of packs": f"{_LOADING}.packs:PackRows",
+        "from length bins": f"{_LOADING}.bins:RowsFromBins",
+    },
+    "batches": {
+        "of padded rows": f"{_LOADING}.padded_rows:row_form",
+        "of padded examples": f"{_LOADING}.padded_rows:RowForm",
     },
     "masks": {
         "dynamic": f"{_LOADING}.dynamic_masks:mask_at_load",
         "drawn once": f"{_LOADING}.dynamic_masks:mask_once",
+        "of the data": f"{_LOADING}.dynamic_masks:masks_of",
     },
     "task": {
         "pretraining": "trainer.model.pretraining:Pretraining",

@@ -17,12 +17,14 @@ from bertdata.dataset.reader import OpenedDataset, open_dataset
 from trainer.checkpoint.source import open_checkpoint
 from trainer.checkpoint.state import new_state
 from trainer.config.settings import Config
-from trainer.data.batches import Batch, RowBatch
-from trainer.data.forms import make_form
+from trainer.data.batches import Batch
+from trainer.data.dealing import Rows
+from trainer.data.flat import make_form
 from trainer.data.loader import Loader, Update
 from trainer.data.order import Position
-from trainer.data.rows import RowForm
 from trainer.extensions.finetuning.task_files import make_features
+from trainer.extensions.loading.padded_rows import RowForm
+from trainer.extensions.loading.row_batches import RowBatch
 from trainer.run import runtime
 from trainer.run.training import Training
 
@@ -118,8 +120,8 @@ LABELS = {"label_ids": "labels", "answer_starts": "start_positions", "answer_end
 def load(dataset: OpenedDataset, task: BenchmarkTask, *, rows: bool) -> list[Any]:
     """The first batches of the order; the same examples as rows and flat."""
     size = task.batch_size
-    form = RowForm() if rows else make_form(dataset, batch_size=size, rows=False)
-    loader = Loader(dataset, form=form, batch_size=size)
+    form = RowForm() if rows else make_form(Rows(dataset), batch_size=size)
+    loader = Loader(Rows(dataset), form=form, batch_size=size)
     found = [update.batches[0] for update in islice(loader, STEPS + WARM)]
     loader.close()
     return found

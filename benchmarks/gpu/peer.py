@@ -18,8 +18,9 @@ from benchmarks.gpu.figures import Figures
 from benchmarks.gpu.optimiser import make_end
 from benchmarks.gpu.sizes import Sizes
 from benchmarks.gpu.updates import WARM_UP, TimedWork, add_speed, draw, phase_data, time_updates
-from trainer.data.batches import Batch, RowBatch
+from trainer.data.batches import Batch
 from trainer.data.loader import Update
+from trainer.extensions.loading.row_batches import RowBatch
 from trainer.run.runtime import Runtime, begin, find_model_config
 
 MOST_DIVISION = 8
@@ -49,7 +50,12 @@ def measure(figures: Figures, sizes: Sizes, phase: str, masked_only: bool, divid
     data = phase_data(runtime.config, sizes.phases[phase].fill)
     shape = find_model_config(runtime.config, data)
     drawn = draw(
-        data, runtime.form(data, size, accumulation), runtime, size, accumulation, WARM_UP + sizes.updates
+        data,
+        runtime.form(runtime.rows(data), size, accumulation),
+        runtime,
+        size,
+        accumulation,
+        WARM_UP + sizes.updates,
     )
     names = transformers.BertConfig().to_dict()
     given = {name: value for name, value in shape.as_json().items() if name in names}

@@ -18,10 +18,11 @@ from trainer.checkpoint.state import new_state
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
-from trainer.data.forms import Form
+from trainer.data.dealing import Rows
+from trainer.data.flat import Form
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader, Update
-from trainer.model.bert import count, lengths_of
+from trainer.model.bert import count
 from trainer.run.runtime import Runtime, begin, find_model_config, make_model
 from trainer.run.training import Training
 
@@ -42,7 +43,7 @@ class TimedWork:
     def of(cls, batches: Sequence[Batch], shape: ModelConfig) -> "TimedWork":
         counted = count(batches, shape)
         return cls(
-            sequences=sum(int(np.count_nonzero(lengths_of(batch))) for batch in batches),
+            sequences=sum(int(np.count_nonzero(batch.lengths())) for batch in batches),
             tokens=counted.tokens,
             fed=sum(batch.input_ids.numel() for batch in batches),
             operations=counted.operations,
@@ -69,7 +70,7 @@ def updates(
     data = phase_data(config, sizes.phases[phase].fill)
     shape = find_model_config(config, data)
     training = Training(runtime, make_model(runtime, shape), new_state(config, shape, data.digest))
-    form = runtime.form(data, size, accumulation)
+    form = runtime.form(runtime.rows(data), size, accumulation)
     drawn = draw(data, form, runtime, size, accumulation, WARM_UP + sizes.updates + 1)
 
     def make(update: Update[Batch]) -> None:
@@ -104,7 +105,7 @@ def draw(
 ) -> list[Update[Batch]]:
     """So many updates of the data, ready for the device."""
     loader = Loader(
-        data,
+        Rows(data),
         form=form,
         batch_size=size,
         accumulation=accumulation,

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from trainer.checkpoint.filling import fill_model
 from trainer.checkpoint.stored import Checkpoint
-from trainer.data.batches import RowBatch
+from trainer.extensions.loading.row_batches import RowBatch
 from trainer.model.bert import BertForPreTraining
 
 

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from trainer.data.batches import Batch, FlatBatch, RowBatch
+from trainer.data.batches import Batch, FlatBatch
+from trainer.extensions.loading.row_batches import RowBatch
 
 
 def flatten(batch: RowBatch, *, budget: int | None = None, slots: int | None = None) -> FlatBatch:

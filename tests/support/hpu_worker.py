@@ -36,11 +36,13 @@ from bertdata.records import ShardLayout  # noqa: E402
 from trainer.__main__ import main  # noqa: E402
 from trainer.config.model import ModelConfig  # noqa: E402
 from trainer.config.settings import Config  # noqa: E402
-from trainer.data.batches import Batch, RowBatch  # noqa: E402
+from trainer.data.batches import Batch  # noqa: E402
+from trainer.data.dealing import Rows  # noqa: E402
 from trainer.data.generated import generated_data  # noqa: E402
 from trainer.data.loader import Loader  # noqa: E402
-from trainer.data.rows import RowForm  # noqa: E402
 from trainer.devices.device import find_device  # noqa: E402
+from trainer.extensions.loading.padded_rows import RowForm  # noqa: E402
+from trainer.extensions.loading.row_batches import RowBatch  # noqa: E402
 from trainer.extensions.vendors import hpu as adapter  # noqa: E402
 from trainer.extensions.vendors.device_step import DeviceStep, SteppingDevice  # noqa: E402
 from trainer.model.bert import BertForPreTraining  # noqa: E402
@@ -150,7 +152,7 @@ def tied_weights() -> None:
     layout = ShardLayout(max_seq_length=16, max_predictions_per_seq=4)
     data = generated_data(layout, vocabulary_size=64, seed=1)
     loader = Loader(
-        data, form=RowForm(), batch_size=2, accumulation=1, workers=1, rank=0, seed=1, open_files=1
+        Rows(data), form=RowForm(), batch_size=2, accumulation=1, workers=1, rank=0, seed=1, open_files=1
     )
     (batch,) = next(loader).batches
     loader.close()

@@ -15,7 +15,8 @@ from trainer.collectives.collective import Collective
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
-from trainer.data.forms import make_form
+from trainer.data.dealing import Rows
+from trainer.data.flat import make_form
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
 from trainer.devices.cpu import Cpu
@@ -156,8 +157,8 @@ def _batches(updates: int, seed: int = 5) -> Sequence[Sequence[Batch]]:
         examples=64,
         fill=0.6,
     )
-    form = make_form(data, batch_size=BATCH_SIZE, rows=False, micro_batches=MICRO_BATCHES)
-    loader = Loader(data, form=form, batch_size=BATCH_SIZE, accumulation=MICRO_BATCHES, seed=seed)
+    form = make_form(Rows(data), batch_size=BATCH_SIZE, micro_batches=MICRO_BATCHES)
+    loader = Loader(Rows(data), form=form, batch_size=BATCH_SIZE, accumulation=MICRO_BATCHES, seed=seed)
     with closing(loader):
         return [update.batches for update in islice(loader, updates)]
 

@@ -16,8 +16,9 @@ from trainer.collectives.collective import Collective
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
-from trainer.data.evaluation import evaluation_batches
-from trainer.data.forms import make_evaluation_form, make_form
+from trainer.data.dealing import Rows
+from trainer.data.evaluation import evaluation_batches, make_evaluation_form
+from trainer.data.flat import make_form
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
 from trainer.devices.cpu import Cpu
@@ -166,9 +167,11 @@ def data_of(trial: Trial) -> OpenedDataset:
 def training_batches(trial: Trial, config: Config, division: Division) -> Sequence[Sequence[Batch]]:
     """The micro-batches of this worker's copy, update by update."""
     data = data_of(trial)
-    form = make_form(data, batch_size=BATCH_SIZE, rows=config.data.rows, micro_batches=trial.micro_batches)
+    form = make_form(
+        Rows(data), batch_size=BATCH_SIZE, padded=config.data.rows, micro_batches=trial.micro_batches
+    )
     loader = Loader(
-        data,
+        Rows(data),
         form=form,
         batch_size=BATCH_SIZE,
         accumulation=trial.micro_batches // division.copies,
@@ -181,7 +184,7 @@ def training_batches(trial: Trial, config: Config, division: Division) -> Sequen
 
 def held_out(trial: Trial, division: Division) -> Sequence[Batch]:
     data = data_of(trial)
-    form = make_evaluation_form(data, batch_size=BATCH_SIZE, rows=False)
+    form = make_evaluation_form(data, batch_size=BATCH_SIZE)
     return list(
         evaluation_batches(
             data, form=form, batch_size=BATCH_SIZE, workers=division.copies, rank=division.copy, limit=22

@@ -83,17 +83,6 @@ class DataSection(Section):
         super().__post_init__()
         check(not (self.bins and self.pack_on_load), "bins and pack_on_load cannot be used together")
 
-    def order(self, update: str) -> str:
-        """The rows that the order of the training deals: a position belongs to one kind of them.
-
-        update: its micro-batches in words, as an order from bins depends on them.
-        """
-        if self.bins is not None:
-            return f"from {self.bins} length bins of least padding, updates of {update}"
-        if not self.pack_on_load:
-            return "as stored"
-        return f"packed at load, {self.pack_window} examples together, at most {self.sequences_per_row} a row"
-
     def idle(self) -> list[str]:
         """The keys that count for packing at load only, where it is off."""
         return [] if self.pack_on_load else ["pack_window", "sequences_per_row"]

@@ -1,68 +1,115 @@
-"""Batches of tensors: flat, or in padded rows."""
+"""Batches of tensors: what the model asks of every batch, and the flat one."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
-import torch
+import numpy as np
+from torch import Tensor
 
-Targets = Mapping[str, torch.Tensor]
+from bertdata.examples.columns import Array
+
+Targets = Mapping[str, Tensor]
 """A task's own columns by name, zeros for a missing example: (B,), of packs (B, K), int32."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class RowBatch:
-    """B rows as tensors: S ids and P masked slots each, padded with zeros.
+class Sequences:
+    """The sequences of a batch, and attention within them: here without padding, given by their ends.
 
-    A row is an example, or a pack of up to K whose [CLS] stand at ``next_sentence_positions``; the attention
-    mask then numbers the examples from 1, and tokens of one number see each other. All are int32 but the
-    weights, which are float32: 1, or 0 for an unused slot. A padding row, which fills a batch of fixed shape,
-    has weights 0 and the label -1, as has a missing example of a pack.
+    one_product: query, key and value may come from one product.
     """
 
-    input_ids: torch.Tensor  # (B, S)
-    token_type_ids: torch.Tensor  # (B, S)
-    attention_mask: torch.Tensor  # (B, S)
-    masked_lm_positions: torch.Tensor  # (B, P)
-    masked_lm_ids: torch.Tensor  # (B, P)
-    masked_lm_weights: torch.Tensor  # (B, P)
-    next_sentence_labels: torch.Tensor  # (B,), of packs (B, K): 1 where the second segment is random
-    position_ids: torch.Tensor | None = None  # (S,) or (B, S): for packs, and devices that need them as input
-    next_sentence_positions: torch.Tensor | None = None  # (B, K), for packs
-    targets: Targets = field(default_factory=dict)
+    one_product = True
 
-    def __len__(self) -> int:
-        return len(self.input_ids)
+    def __init__(self, ends: Tensor, longest: int, attention: Callable[..., Tensor]) -> None:
+        self.ends, self.longest, self.attention = ends, longest, attention
 
-    def map(self, function: Callable[[torch.Tensor], torch.Tensor]) -> "RowBatch":
+    def attend(
+        self, query: Tensor, key: Tensor, value: Tensor, dropout: float, scale: float | None
+    ) -> Tensor:
+        """The attended values, (tokens, heads, head size) like query, key and value.
+
+        scale: the factor of query times key; None stands for (head size)^-1/2.
+        """
+        return self.attention(query, key, value, self.ends, self.longest, dropout, scale)
+
+
+class Batch(ABC):
+    """Sequences as tensors, int32 but the weights: float32, 1, or 0 for an unused slot.
+
+    The model's matrices have a row for each token, padding included. A missing sequence, which fills a
+    batch, has the label -1.
+    """
+
+    __slots__ = ()
+
+    input_ids: Tensor
+    token_type_ids: Tensor
+    masked_lm_ids: Tensor
+    masked_lm_weights: Tensor
+    next_sentence_labels: Tensor  # 1 where the second segment is random
+    targets: Targets
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @abstractmethod
+    def positions(self) -> Tensor:
+        """(tokens,): each token's position in its sequence."""
+
+    @abstractmethod
+    def starts(self) -> Tensor:
+        """(sequences,): the row of each sequence's first token."""
+
+    @abstractmethod
+    def masked(self) -> Tensor:
+        """(slots,): the row of each masked slot, used or not."""
+
+    @abstractmethod
+    def sequences(self, attention: Callable[..., Tensor]) -> Sequences:
+        """The sequences, in which ``attention`` is used where they have no padding."""
+
+    @abstractmethod
+    def most_tokens(self) -> int:
+        """The length that no sequence exceeds."""
+
+    @abstractmethod
+    def lengths(self) -> Array:
+        """The real tokens of each sequence of a batch in host memory, as int64."""
+
+    def map(self, function: Callable[[Tensor], Tensor]) -> Self:
         """A batch with the function applied to each tensor that is there."""
-        return RowBatch(**_mapped(self, function))
-
-    def cut(self, start: int, stop: int) -> "RowBatch":
-        """A view of examples ``start`` to ``stop``; position ids shared by all examples stay whole."""
-        cut = self.map(lambda tensor: tensor[start:stop])
-        shared = self.position_ids
-        return replace(cut, position_ids=shared) if shared is not None and shared.dim() == 1 else cut
+        batch: Any = self
+        changed: dict[str, Any] = {}
+        for item in fields(batch):
+            value = getattr(batch, item.name)
+            if isinstance(value, Tensor):
+                changed[item.name] = function(value)
+            elif isinstance(value, Mapping):
+                changed[item.name] = {name: function(one) for name, one in value.items()}
+        made: Self = replace(batch, **changed)
+        return made
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class FlatBatch:
+class FlatBatch(Batch):
     """B sequences in one row of T token ids, padded only at the end, to one of a few token budgets.
 
     The padding after the last sequence makes up sequences of its own, so that every row belongs to one.
-    Shapes depend on the budget alone. Tensors are int32 but the weights, which are float32: 1, or 0 for an
-    unused slot, whose row and id are 0. A missing sequence has no tokens, the first row 0 and the label -1.
+    Shapes depend on the budget alone. An unused slot has the row 0 and the id 0; a missing sequence has no
+    tokens and the first row 0.
     """
 
-    input_ids: torch.Tensor  # (T,)
-    token_type_ids: torch.Tensor  # (T,)
-    position_ids: torch.Tensor  # (T,): from 0 in each sequence
-    ends: torch.Tensor  # (N + 1,): 0, then the row after each sequence; N > B counts those of padding
-    first_rows: torch.Tensor  # (B,): the row of each sequence's [CLS]
-    masked_lm_rows: torch.Tensor  # (M,)
-    masked_lm_ids: torch.Tensor  # (M,)
-    masked_lm_weights: torch.Tensor  # (M,)
-    next_sentence_labels: torch.Tensor  # (B,): 1 where the second segment is random
+    input_ids: Tensor  # (T,)
+    token_type_ids: Tensor  # (T,)
+    position_ids: Tensor  # (T,): from 0 in each sequence
+    ends: Tensor  # (N + 1,): 0, then the row after each sequence; N > B counts those of padding
+    first_rows: Tensor  # (B,): the row of each sequence's [CLS]
+    masked_lm_rows: Tensor  # (M,)
+    masked_lm_ids: Tensor  # (M,)
+    masked_lm_weights: Tensor  # (M,)
+    next_sentence_labels: Tensor  # (B,)
     longest: int  # most tokens that a sequence of the dataset may have
     tokens: int  # real ones, of T
     targets: Targets = field(default_factory=dict)
@@ -70,28 +117,29 @@ class FlatBatch:
     def __len__(self) -> int:
         return len(self.first_rows)
 
-    def map(self, function: Callable[[torch.Tensor], torch.Tensor]) -> "FlatBatch":
-        """A batch with the function applied to each tensor."""
-        return FlatBatch(**_mapped(self, function))
+    def positions(self) -> Tensor:
+        return self.position_ids
+
+    def starts(self) -> Tensor:
+        return self.first_rows
+
+    def masked(self) -> Tensor:
+        return self.masked_lm_rows
+
+    def sequences(self, attention: Callable[..., Tensor]) -> Sequences:
+        return Sequences(self.ends, self.longest, attention)
+
+    def most_tokens(self) -> int:
+        return self.longest
+
+    def lengths(self) -> Array:
+        ends = self.ends.numpy().astype(np.int64)
+        real = int(ends.searchsorted(self.tokens, "right"))  # later ones are padding's
+        found: Array = ends[1:real] - ends[: real - 1]
+        return found
 
 
-def _mapped(
-    batch: "RowBatch | FlatBatch", function: Callable[[torch.Tensor], torch.Tensor]
-) -> dict[str, Any]:
-    """The fields of a batch, the function applied to each tensor."""
-    mapped: dict[str, Any] = {}
-    for item in fields(batch):
-        value = getattr(batch, item.name)
-        if isinstance(value, torch.Tensor):
-            value = function(value)
-        elif isinstance(value, Mapping):
-            value = {name: function(one) for name, one in value.items()}
-        mapped[item.name] = value
-    return mapped
-
-
-Batch = RowBatch | FlatBatch
-AnyBatch = TypeVar("AnyBatch", RowBatch, FlatBatch)
+AnyBatch = TypeVar("AnyBatch", bound=Batch)
 
 
 class Prepare(Protocol):

@@ -1,17 +1,18 @@
-"""Token budgets: the few sizes to which flat batches are padded."""
+"""Token budgets: the few sizes to which flat batches are padded, chosen from a sample of the examples."""
 
 import math
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import SettingsError
-from bertdata.examples.columns import Array
+from bertdata.examples.bert.batch import BertBatch
+from bertdata.examples.columns import Array, lengths
 from bertdata.records import ShardLayout
 from trainer.data.order import numbers
-from trainer.data.sizes import ExampleSizes
 
 _PADDING = 0.05  # of the tokens, on average
 _LITTLE_PADDING = 0.01
@@ -21,6 +22,60 @@ _MASK_DEVIATIONS = 3
 _DRAWS = 1 << 20
 _LEAST_BATCHES, _MOST_BATCHES = 64, 4096  # drawn to find the totals that occur
 _MOST_SIZES = 256  # considered for a budget
+_EXAMPLES = 4096
+_LENGTHS = 1 << 17
+_SHARDS = 16
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class ExampleSizes:
+    """Sizes of a sample of examples, or of packed rows.
+
+    masks_per_token: masked slots of all over tokens of all.
+    deviation: how far the masks of an example, or row, are from that share of its tokens, as a standard
+    deviation.
+    """
+
+    lengths: Array  # tokens of each example, or row
+    masks_per_token: float
+    deviation: float
+
+    @classmethod
+    def of(cls, tokens: Array, masks: Array) -> "ExampleSizes":
+        """The sizes of examples with so many tokens and masked slots each."""
+        share = masks.sum() / tokens.sum()
+        return cls(
+            lengths=tokens,
+            masks_per_token=float(share),
+            deviation=float(np.sqrt(np.mean((masks - share * tokens) ** 2))),
+        )
+
+
+def sample_sizes(data: OpenedDataset, masked: OpenedDataset | None = None) -> ExampleSizes:
+    """The sizes of a sample of the dataset's examples, the same on every worker.
+
+    Tokens are those of shards spread over the dataset where it has lengths, else, as masks always, those of
+    the first examples, decoded. masked: the same examples with the masks that count.
+    """
+    found = ExampleSizes.of(*first_examples(masked or data))
+    if not data.has_lengths:
+        return found
+    used = [shard for shard in data.shards if shard.examples]
+    chosen = used[:: -(-len(used) // _SHARDS)]
+    each = -(-_LENGTHS // len(chosen))
+    return replace(found, lengths=np.concatenate([np.asarray(data.lengths(one)[:each]) for one in chosen]))
+
+
+def first_examples(data: OpenedDataset) -> tuple[Array, Array]:
+    """Tokens and masked slots of the first examples, decoded."""
+    tokens, masks, seen = list[Array](), list[Array](), 0
+    for batch in (batch for shard in data.shards for batch in data.batches(shard)):
+        tokens.append(lengths(batch.ends))
+        masks.append(lengths(batch.mask_ends) if isinstance(batch, BertBatch) else np.zeros(len(batch)))
+        seen += len(batch)
+        if seen >= _EXAMPLES:
+            break
+    return np.concatenate(tokens), np.concatenate(masks)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -33,7 +88,7 @@ class Budget:
 
 
 class Budgets:
-    """The budgets of micro-batches of ``batch_size`` rows, by size; ``examples`` is the most that they hold.
+    """The budgets of micro-batches of ``batch_size`` rows, by size. ``examples`` is the most that they hold.
 
     They are a function of the dataset and the batch size, so that a micro-batch has the same shape on
     whichever worker computes it. Workers need not agree on them: only sums of gradients leave a worker.
@@ -49,7 +104,7 @@ class Budgets:
         least: int = 0,
         most: int | None = None,
     ) -> None:
-        """sizes: tokens of the budgets, rising; those near batch_size * max_seq_length are replaced by it.
+        """sizes: tokens of the budgets, rising. Those near batch_size * max_seq_length are replaced by it.
 
         least: tokens that all micro-batches have, but a few; these take the last budget, which has sequences
         enough for any padding. most: tokens that no micro-batch exceeds, but a few; by default all of them.
@@ -65,14 +120,10 @@ class Budgets:
         self.budgets = []
         for before, size in zip([min(least, sizes[0]), *sizes], sizes, strict=False):
             masks = min(every_mask, _round_up(math.ceil(examples.masks_per_token * size + margin), 8))
+            if size == whole and not is_packed:
+                masks = every_mask
             padding = math.ceil((size - before) / self._longest + 0.5)  # half a sequence to spare
-            self.budgets.append(
-                Budget(
-                    tokens=size,
-                    masks=every_mask if size == whole and not is_packed else masks,
-                    sequences=self.examples + padding,
-                )
-            )
+            self.budgets.append(Budget(tokens=size, masks=masks, sequences=self.examples + padding))
         self.budgets.append(Budget(tokens=whole, masks=every_mask, sequences=self.examples + batch_size))
         self._sizes = [one.tokens for one in self.budgets]
         self.usual = self.budgets[: bisect_left(self._sizes, whole if most is None else min(most, whole)) + 1]
@@ -93,18 +144,18 @@ def find_budgets(
     batch_size: int,
     *,
     token_budget: int | None = None,
-    shares: int = 1,
+    group: int = 1,
     bins: int = 1,
 ) -> Budgets:
-    """The multiples of ``token_budget``; by default few budgets with at most 5 % of padding on average.
+    """The multiples of ``token_budget``, by default few budgets with at most 5 % of padding on average.
 
-    shares: micro-batches among which examples are dealt so that all have near equal tokens. bins: length
+    group: micro-batches among which examples are dealt so that all have near equal tokens. bins: length
     bins that a micro-batch's examples are drawn from, here of as many examples each.
     """
     if token_budget is not None and token_budget <= 0:
         raise SettingsError(f"token_budget is {token_budget}, expected a number of tokens above 0")
     in_bins = np.array_split(np.sort(examples.lengths), min(bins, len(examples.lengths)))
-    draws = [_draw_totals(lengths, batch_size, shares, len(in_bins)) for lengths in in_bins]
+    draws = [_draw_totals(lengths, batch_size, group, len(in_bins)) for lengths in in_bins]
     totals = np.concatenate(draws)
     least, most = int(totals.min()), int(totals.max())
     if token_budget is not None:
@@ -116,16 +167,16 @@ def find_budgets(
     return Budgets(chosen, examples, layout, batch_size, least=least, most=most)
 
 
-def _draw_totals(lengths: Array, batch_size: int, shares: int, bins: int) -> Array:
+def _draw_totals(lengths: Array, batch_size: int, group: int, bins: int) -> Array:
     """The tokens of many micro-batches, of examples drawn with replacement from those of the lengths.
 
     bins: so many calls make all that are drawn.
     """
-    drawn = batch_size * shares
+    drawn = batch_size * group
     batches = min(max(_DRAWS // (drawn * bins), -(-_LEAST_BATCHES // bins)), -(-_MOST_BATCHES // bins))
     chosen = numbers(batches * drawn, "token budgets") % np.uint64(len(lengths))
     sums = lengths.astype(np.int64)[chosen].reshape(batches, drawn).sum(axis=1)
-    totals: Array = -(-sums // shares)
+    totals: Array = -(-sums // group)
     return totals
 
 

@@ -1,16 +1,32 @@
 """Batches for evaluation, prefetched in a thread."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.examples import columns
-from trainer.data.compact import CompactExamples, gather, unpacked
-from trainer.data.forms import Form, Made
-from trainer.data.prefetcher import Prefetcher
+from bertdata.records import ShardLayout
+from trainer.data.batches import Batch
+from trainer.data.budgets import find_budgets, sample_sizes
+from trainer.data.examples import CompactExamples, gather
+from trainer.data.flat import FlatForm, Form, Made
+from trainer.data.loader import Prefetcher
+from trainer.registry import find
 
 _PREFETCHED_BATCHES = 4
+
+
+def make_evaluation_form(
+    data: OpenedDataset, *, batch_size: int, padded: bool = False, token_budget: int | None = None
+) -> Form[Batch]:
+    """The form of ``evaluation_batches``: single examples, also of packed rows."""
+    if padded:
+        form: Form[Batch] = find("batches", "of padded examples")()
+        return form
+    layout = _unpacked(data.layout)
+    return FlatForm(find_budgets(sample_sizes(data), layout, batch_size, token_budget=token_budget))
 
 
 def evaluation_batches(
@@ -33,7 +49,7 @@ def evaluation_batches(
     share = range(total * rank // workers, total * (rank + 1) // workers)
     largest = -(-total // workers)
     least = -(-largest // batch_size)
-    layout = unpacked(data.layout)
+    layout = _unpacked(data.layout)
 
     def batches() -> Iterator[Made]:
         made = 0
@@ -41,8 +57,13 @@ def evaluation_batches(
             made += 1
             rows = np.arange(len(group))
             pieces = [(CompactExamples([group], layout), rows, rows)]
-            yield from form.batches(gather(pieces, len(group), layout), batch_size, lambda batch: batch)
+            yield from form.batches(gather(pieces, layout, rows + 1), batch_size, lambda batch: batch)
         for _ in range(made, least):
-            yield from form.batches(gather([], 0, layout), batch_size, lambda batch: batch)
+            yield from form.batches(gather([], layout, np.arange(0)), batch_size, lambda batch: batch)
 
     return Prefetcher(batches(), _PREFETCHED_BATCHES)
+
+
+def _unpacked(layout: ShardLayout) -> ShardLayout:
+    """The layout of the same examples, each in a row of its own."""
+    return replace(layout, packing=None, sequences_per_row=1)

@@ -1,18 +1,98 @@
-"""Flat batches from gathered examples: all tokens in one row, padded to a budget."""
+"""Batches made of gathered examples, here flat: all tokens in one row, padded to a budget."""
 
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import torch
 
 from bertdata.examples.columns import Array
-from trainer.data.batches import FlatBatch
-from trainer.data.budgets import Budget, Budgets
-from trainer.data.compact import GatheredExamples
+from trainer.data.batches import Batch, FlatBatch, Prepare
+from trainer.data.budgets import Budget, Budgets, find_budgets
+from trainer.data.dealing import Rows, group_size
+from trainer.data.examples import GatheredExamples, gather
+from trainer.registry import find
+
+_MOST_LISTED = 8  # budgets named in the log
+
+Made = TypeVar("Made", bound=Batch, covariant=True)
+
+
+class Form(Protocol[Made]):
+    """Conversion of gathered examples to batches. One of fewer rows is filled with missing examples."""
+
+    def batches(self, gathered: GatheredExamples, size: int, prepare: Prepare) -> Iterator[Made]:
+        """The gathered examples, ``size`` rows to a batch. None at all make one batch of missing ones."""
+        ...
+
+    def blanks(self) -> Iterator[Made]:
+        """A batch of missing examples of each usual shape. None where all batches have the same shape."""
+        ...
+
+    @property
+    def has_lengths(self) -> bool:
+        """True if batches are of several lengths."""
+        ...
+
+    def describe(self) -> str:
+        """The form in a few words, for the log."""
+        ...
+
+
+def make_form(
+    rows: Rows,
+    *,
+    batch_size: int,
+    padded: bool = False,
+    token_budget: int | None = None,
+    micro_batches: int = 1,
+    few_widths: bool = False,
+) -> Form[Batch]:
+    """The form of a Loader's batches of these rows: flat, with budgets that suit them, or padded rows.
+
+    batch_size: rows of a micro-batch. token_budget: that of ``budgets.find_budgets``. micro_batches: of all
+    workers in an update. few_widths: padded rows from bins have at most as many widths as there are bins.
+    """
+    if padded:
+        form: Form[Batch] = find("batches", "of padded rows")(rows, few_widths)
+        return form
+    group = group_size(micro_batches, batch_size) if rows.by_lengths else 1
+    sizes, layout = rows.sizes(), rows.layout
+    found = find_budgets(sizes, layout, batch_size, token_budget=token_budget, group=group, bins=rows.bins)
+    return FlatForm(found)
+
+
+@dataclass(frozen=True, slots=True)
+class FlatForm:
+    """All tokens in one row, padded to one of the budgets."""
+
+    budgets: Budgets
+
+    def batches(self, gathered: GatheredExamples, size: int, prepare: Prepare) -> Iterator[FlatBatch]:
+        """The gathered examples, ``size`` rows to a batch, that of the budgets. Prepared one by one."""
+        assert size == self.budgets.batch_size, f"budgets are for {self.budgets.batch_size}, not {size}"
+        for start in range(0, max(gathered.rows, 1), size):
+            yield prepare(flatten(gathered.cut(start, start + size), self.budgets))
+
+    def blanks(self) -> Iterator[FlatBatch]:
+        for budget in reversed(self.budgets.usual):  # the largest first: its memory serves the others
+            yield flatten(gather([], self.budgets.layout, np.arange(0)), self.budgets, budget)
+
+    @property
+    def has_lengths(self) -> bool:
+        return len({budget.tokens for budget in self.budgets.budgets}) > 1
+
+    def describe(self) -> str:
+        sizes = list(dict.fromkeys(f"{budget.tokens:,}" for budget in self.budgets.budgets))
+        if len(sizes) > _MOST_LISTED:
+            return f"flat, padded to one of {len(sizes)} sizes from {sizes[0]} to {sizes[-1]} tokens"
+        listed = f"{', '.join(sizes[:-1])} or {sizes[-1]}" if len(sizes) > 1 else sizes[0]
+        return f"flat, padded to {listed} tokens"
 
 
 def flatten(gathered: GatheredExamples, budgets: Budgets, budget: Budget | None = None) -> FlatBatch:
-    """A batch of the gathered examples, in at most ``budgets.batch_size`` rows; it does not show the rows.
+    """A batch of the gathered examples, in at most ``budgets.batch_size`` rows. It does not show the rows.
 
     budget: by default the smallest that fits. The last sequences of ``ends`` share the padding in near
     equal parts.

@@ -11,6 +11,7 @@ from bertdata.examples import columns
 from bertdata.examples.bert.batch import BertBatch
 from bertdata.examples.columns import Array
 from bertdata.records import ExampleBatch, ShardLayout
+from trainer.config.settings import Config
 from trainer.data.order import numbers
 
 _SHORTEST = 1 / 16  # of max_seq_length
@@ -77,6 +78,17 @@ class GeneratedData(OpenedDataset):
         shares = np.where(which < full, 1, _SHORTEST + 2 * place * (others - _SHORTEST))
         lengths = np.maximum((shares * longest).round().astype(np.int64), 3)
         return lengths, np.clip((_MASKED * lengths).round().astype(np.int64), 1, masks)
+
+
+def configured_data(config: Config, vocabulary_size: int) -> OpenedDataset:
+    """Random examples of the configured sizes."""
+    if config.masking.is_dynamic:
+        raise SettingsError("masking dynamic needs a dataset: generated examples have no vocabulary")
+    keys = config.data
+    layout = ShardLayout(
+        max_seq_length=keys.max_seq_length or 128, max_predictions_per_seq=keys.max_predictions_per_seq or 20
+    )
+    return generated_data(layout, vocabulary_size=vocabulary_size, seed=keys.seed)
 
 
 def generated_data(

@@ -8,45 +8,36 @@ from bertdata.dataset.reader import OpenedDataset, Split, open_dataset
 from bertdata.dataset.vocabulary import fit_warnings
 from bertdata.errors import SettingsError
 from bertdata.examples.bert.batch import BertBatch
-from bertdata.records import ShardLayout
 from trainer.config.data import split_paths
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
-from trainer.data.at_load import MaskedAtLoad
 from trainer.registry import find
 
-_OBJECTIVE = "bert"
 PADDING_TOKENS = 127  # a model's vocabulary may be rounded up to a multiple of 128
 
 
 def open_configured(
     config: Config, paths: str | None, model_vocabulary_size: int | None = None, *, held_out: bool = False
 ) -> OpenedDataset:
-    """The dataset at the paths (as of split_paths; None: generated examples), fit for the configuration.
+    """The dataset at the paths, fit for the configuration. paths: as of split_paths, None: generated.
 
-    Examples without masks are masked once, the same in each epoch; ``for_training`` makes of that masks drawn
+    Examples without masks are masked once, the same in each epoch. ``for_training`` makes of that masks drawn
     at load. model_vocabulary_size: that of a given model, for a configuration without one. held_out: of a
     directory of training and test files the latter, to evaluate on; else the former.
     """
     model = config.model.settings()
     vocabulary_size = model.get("vocab_size", model_vocabulary_size)
-    length, masks = config.data.max_seq_length, config.data.max_predictions_per_seq
-    is_dynamic = config.draws_masks
     if paths is None:
-        if is_dynamic:
-            raise SettingsError("masking dynamic needs a dataset: generated examples have no vocabulary")
-        layout = ShardLayout(max_seq_length=length or 128, max_predictions_per_seq=masks or 20)
-        size = vocabulary_size or ModelConfig().vocab_size
-        from trainer.data.generated import generated_data
+        from trainer.data.generated import configured_data
 
-        return generated_data(layout, vocabulary_size=size, seed=config.data.seed)
-    longest = model.get("max_position_embeddings", ModelConfig().max_position_embeddings)
+        return configured_data(config, vocabulary_size or ModelConfig().vocab_size)
+    is_dynamic = config.draws_masks
     data = open_for_training(
         split_paths(paths),
         unverified=config.data.unverified,
-        max_seq_length=length,
-        max_predictions_per_seq=None if is_dynamic else masks,
-        max_position_embeddings=longest,
+        max_seq_length=config.data.max_seq_length,
+        max_predictions_per_seq=None if is_dynamic else config.data.max_predictions_per_seq,
+        max_position_embeddings=model.get("max_position_embeddings", ModelConfig().max_position_embeddings),
         vocabulary_size=vocabulary_size,
         split="test" if held_out else "training",
     )
@@ -67,7 +58,7 @@ def for_training(config: Config, data: OpenedDataset) -> OpenedDataset:
 
 
 def has_masks(data: OpenedDataset) -> bool:
-    """False for examples without masks; where no manifest tells it, the first ones are decoded."""
+    """False for examples without masks. Where no manifest tells it, the first ones are decoded."""
     listed = [shard.masked_tokens for shard in data.shards if shard.masked_tokens is not None]
     if listed:
         return sum(listed) > 0
@@ -78,14 +69,12 @@ def has_masks(data: OpenedDataset) -> bool:
 
 def describe_phase(config: Config, data: OpenedDataset, held_out: OpenedDataset | None = None) -> str:
     """One line about a phase: the datasets to train and to evaluate on, their examples and lengths."""
-    layout = data.layout
+    layout, phase = data.layout, 2 if config.run.phase2 else 1
     sizes = f"{layout.max_seq_length} ids, {layout.max_predictions_per_seq} masked"
-    line = (
-        f"phase {2 if config.run.phase2 else 1}: trains on {data.name}: {data.examples} examples of {sizes}"
-    )
+    line = f"phase {phase}: trains on {data.name}: {data.examples} examples of {sizes}"
     if (rows := sum(shard.rows or 0 for shard in data.shards)) and layout.packing is not None:
         line += f" in {rows} packed rows (layout {layout.packing})"
-    if isinstance(data, MaskedAtLoad):
+    if config.draws_masks:
         line += ", masked anew in each epoch"
     line += left_out_words(data, "test")
     if held_out is None:
@@ -120,7 +109,7 @@ def open_for_training(
     max_predictions_per_seq: int | None = None,
     max_position_embeddings: int | None = None,
     vocabulary_size: int | None = None,
-    objective: str = _OBJECTIVE,
+    objective: str = "bert",
     split: Split | None = None,
 ) -> OpenedDataset:
     """The dataset at the paths, with the model's vocabulary size, if given, in place of its own.
@@ -129,40 +118,25 @@ def open_for_training(
     Errors about the dataset itself are those of ``bertdata.dataset.reader.open_dataset``. SettingsError
     where the dataset does not fit a given size.
     """
-    dataset = open_dataset(paths, unverified=unverified, split=split)
-    _check_objective(dataset, objective)
-    _check_size(dataset, "max_seq_length", dataset.layout.max_seq_length, max_seq_length)
-    _check_size(
-        dataset, "max_predictions_per_seq", dataset.layout.max_predictions_per_seq, max_predictions_per_seq
-    )
-    _check_positions(dataset, max_position_embeddings)
-    if vocabulary_size is None:
-        return dataset
-    _check_vocabulary(dataset, vocabulary_size)
-    return replace(dataset, vocabulary_size=vocabulary_size)
-
-
-def _check_objective(dataset: OpenedDataset, expected: str) -> None:
-    found = dataset.layout.objective
-    if found != expected:
-        raise SettingsError(f"{dataset.name}: has the objective {found}, the trainer needs {expected}")
-
-
-def _check_size(dataset: OpenedDataset, key: str, found: int, expected: int | None) -> None:
-    if expected is not None and found != expected:
-        made = f"was made with {key} {found}"
-        raise SettingsError(f"{dataset.name}: {made}, the configuration says {expected}")
-
-
-def _check_positions(dataset: OpenedDataset, max_position_embeddings: int | None) -> None:
-    length = dataset.layout.max_seq_length
-    if max_position_embeddings is not None and length > max_position_embeddings:
-        limit = f"the model has max_position_embeddings {max_position_embeddings}"
-        raise SettingsError(f"{dataset.name}: sequences of {length} ids, {limit}")
-
-
-def _check_vocabulary(dataset: OpenedDataset, size: int) -> None:
-    tokens = dataset.vocabulary_size
-    if tokens and not tokens <= size <= tokens + PADDING_TOKENS:
-        made = f"was made with a vocabulary of {tokens} tokens"
-        raise SettingsError(f"{dataset.name}: {made}, the model has vocab_size {size}")
+    data = open_dataset(paths, unverified=unverified, split=split)
+    layout, tokens, size = data.layout, data.vocabulary_size, vocabulary_size
+    ids, masks, longest = layout.max_seq_length, layout.max_predictions_per_seq, max_position_embeddings
+    checks = {
+        f"has the objective {layout.objective}, the trainer needs {objective}": layout.objective == objective,
+        f"was made with max_seq_length {ids}, the configuration says {max_seq_length}": (
+            max_seq_length in (None, ids)
+        ),
+        f"was made with max_predictions_per_seq {masks}, the configuration says {max_predictions_per_seq}": (
+            max_predictions_per_seq in (None, masks)
+        ),
+        f"sequences of {ids} ids, the model has max_position_embeddings {longest}": (
+            longest is None or ids <= longest
+        ),
+        f"was made with a vocabulary of {tokens} tokens, the model has vocab_size {size}": (
+            not tokens or size is None or tokens <= size <= tokens + PADDING_TOKENS
+        ),
+    }
+    for problem, is_right in checks.items():
+        if not is_right:
+            raise SettingsError(f"{data.name}: {problem}")
+    return data if size is None else replace(data, vocabulary_size=size)

@@ -10,12 +10,11 @@ queues give one example in turn; those that have run out are skipped.
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from hashlib import blake2b
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[Any]
+from bertdata.examples.columns import Array
 
 
 class Position(NamedTuple):

@@ -10,7 +10,7 @@ from trainer.data.batches import FlatBatch
 def single_sequence(
     ids: Sequence[int], *, first_length: int | None = None, masks: Sequence[int] = ()
 ) -> FlatBatch:
-    """A flat batch of one sequence; its first ``first_length`` ids are segment 0 (None: all).
+    """A flat batch of one sequence. Its first ``first_length`` ids are segment 0 (None: all).
 
     masks: the rows of masked slots.
     """

@@ -21,10 +21,9 @@ from torch.utils.checkpoint import checkpoint
 from bertdata.errors import SettingsError
 from bertdata.examples.columns import Array
 from trainer.config.model import ModelConfig
-from trainer.data.batches import Batch, FlatBatch
-from trainer.model.attention import FlatAttention, Sequences, padded_attention, sequences_of
+from trainer.data.batches import Batch, Sequences
+from trainer.model.attention import FlatAttention, padded_attention
 from trainer.model.layers import ACTIVATIONS, Absent, Carried, Dense, Embeddings, Encoder, NormedDense
-from trainer.model.token_rows import first_rows, masked_rows, positions_of
 
 PASSES = 3.0
 """Operations of forward and backward pass over those of the forward pass."""
@@ -59,13 +58,13 @@ class Bert(nn.Module):
         normed = self.encode(batch, carried).normed
         if self.seeds is not None:
             self.seeds(len(self.encoder.layer) + 1)
-        first = normed.index_select(0, first_rows(batch))
+        first = normed.index_select(0, batch.starts())
         return normed, torch.tanh(self.pooler.dense(first))
 
     def encode(self, batch: Batch, carried: Carried | None = None) -> Carried:
         """The tokens after the last layer that is here; carried: as for ``forward``."""
         carried = self.embed(batch) if carried is None else carried
-        sequences = sequences_of(batch, self.attention)
+        sequences = batch.sequences(self.attention)
         run = partial(checkpoint, self._run, use_reentrant=False) if self.recomputes else self._run
         for number, layer in enumerate(self.encoder.layer):
             if not isinstance(layer, Absent):
@@ -83,13 +82,12 @@ class Bert(nn.Module):
         """The tokens before the first layer; SettingsError for a sequence that is too long."""
         if self.seeds is not None:
             self.seeds(0)
-        length = batch.longest if isinstance(batch, FlatBatch) else batch.input_ids.shape[1]
-        if length > self.longest:
+        if (length := batch.most_tokens()) > self.longest:
             raise SettingsError(
                 f"sequences of {length} ids, at most max_position_embeddings ({self.longest})"
             )
         types = batch.token_type_ids.reshape(-1)
-        rows = self.embeddings(batch.input_ids.reshape(-1), types, positions_of(batch))
+        rows = self.embeddings(batch.input_ids.reshape(-1), types, batch.positions())
         if self.norm_first:
             rows = F.dropout(rows, self.dropout, self.training)
             normed = self.embeddings.LayerNorm(rows)
@@ -221,7 +219,7 @@ class BertForPreTraining(HeadedBert):
     def forward(self, batch: Batch, carried: Carried | None = None) -> Logits:
         """Logits of all masked slots, used or not, and of all next-sentence pairs."""
         rows, pooled = self.bert(batch, carried)
-        masked = rows.index_select(0, masked_rows(batch))
+        masked = rows.index_select(0, batch.masked())
         words = self.cls.predictions(masked, self.bert.embeddings.word_embeddings.weight)
         ids, weights = batch.masked_lm_ids.reshape(-1), batch.masked_lm_weights.reshape(-1)
         return Logits(words, self.cls.seq_relationship(pooled), ids.long(), weights)
@@ -238,22 +236,11 @@ def count(batches: Sequence[Batch], shape: ModelConfig) -> Counted:
     """The tokens and operations of micro-batches in host memory, forward and backward."""
     tokens, operations = 0, 0
     for batch in batches:
-        lengths = lengths_of(batch)
+        lengths = batch.lengths()
         masks = int(np.count_nonzero(batch.masked_lm_weights.numpy()))
         tokens += int(lengths.sum())
         operations += forward_operations(lengths, masks, shape)
     return Counted(tokens, PASSES * operations)
-
-
-def lengths_of(batch: Batch) -> Array:
-    """The tokens of each sequence of a batch in host memory, as int64."""
-    if isinstance(batch, FlatBatch):
-        ends = batch.ends.numpy().astype(np.int64)
-        real = int(ends.searchsorted(batch.tokens, "right"))  # later ones are padding's
-        return ends[1:real] - ends[: real - 1]
-    numbers = batch.attention_mask.numpy()  # the sequences of a row are numbered from 1
-    each = [np.count_nonzero(numbers == number, axis=1) for number in range(1, int(numbers.max()) + 1)]
-    return np.concatenate(each).astype(np.int64) if each else np.zeros(0, np.int64)
 
 
 def forward_operations(lengths: Array, masks: int, shape: ModelConfig) -> int:

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from trainer.config.model import ModelConfig
-from trainer.model.attention import Sequences
+from trainer.data.batches import Sequences
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu": F.gelu,

@@ -6,7 +6,7 @@ import torch
 
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.io import storage
-from trainer.data.evaluation import evaluation_batches
+from trainer.data.evaluation import evaluation_batches, make_evaluation_form
 from trainer.errors import StopRequested
 from trainer.model.evaluation import TaskEvaluation
 from trainer.report.reporter import EvaluationRecord
@@ -39,9 +39,15 @@ class Evaluation:
         division = self._runtime.division
         examples = min(self._data.examples, config.run.eval_examples or self._data.examples)
         batch_size = config.run.eval_batch_size or config.update.batch_size or 32
+        form = make_evaluation_form(
+            self._data,
+            batch_size=batch_size,
+            padded=self._runtime.has_rows,
+            token_budget=config.data.token_budget,
+        )
         batches = evaluation_batches(
             self._data,
-            form=self._runtime.evaluation_form(self._data, batch_size),
+            form=form,
             batch_size=batch_size,
             workers=division.copies,
             rank=division.copy,

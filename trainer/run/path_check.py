@@ -28,6 +28,7 @@ def check_paths(phases: Sequence[Config]) -> None:
         return
     if phases[0].run.do_train and not phases[0].is_finetuning:
         require_paths(phases)
+
     for config in phases:
         train_data = None if config.data.generated_data else config.data.train_data
         for paths in filter(None, (train_data, config.data.eval_data)):

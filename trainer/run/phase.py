@@ -12,9 +12,9 @@ from trainer.checkpoint.state import State, new_state
 from trainer.collectives.collective import stop_signals
 from trainer.config.model import ModelConfig
 from trainer.data.batches import Batch
-from trainer.data.forms import Form
+from trainer.data.dealing import Rows
+from trainer.data.flat import Form
 from trainer.data.loader import Loader
-from trainer.data.sizes import examples_per_row
 from trainer.devices.device import Device
 from trainer.errors import StopRequested
 from trainer.report.reporter import Cards, Reporter, make_reporter
@@ -70,23 +70,24 @@ def train_phase(runtime: Runtime, data: OpenedDataset, shape: ModelConfig | None
     shape = shape or find_configured_shape(runtime, data)
     runtime = divide(runtime, shape, data.layout.max_seq_length)
     config, workers = runtime.config, runtime.workers
-    per_row = examples_per_row(data, runtime.packing)
+    rows = runtime.rows(data)
+    per_row = rows.examples_per_row
     runtime.log("building the model")
     examples = config.update.examples(runtime.copies, per_row)
     batch_size, accumulation = config.update.micro_batches(runtime.copies, per_row)
-    order = config.data.order(f"{runtime.copies * accumulation} x {batch_size} examples")
+    order = rows.describe(f"{runtime.copies * accumulation} x {batch_size} examples")
     fresh = new_state(config, shape, data.digest, order)
     training = Training(runtime, make_model(runtime, shape), fresh)
     if config.run.compile_only:
-        return compile_shapes(runtime, training, data, UpdatePlan.of(runtime, 0, per_row))
+        return compile_shapes(runtime, training, rows, UpdatePlan.of(runtime, 0, per_row))
     kind, path = runtime.share(lambda: find_start_point(config, fresh))
     training.start(kind, path, examples)
     plan = UpdatePlan.of(runtime, training.state.step, per_row)
     training.strategy.check_accumulation(plan.accumulation)
     calls = count_calls(plan.last - plan.start, runtime.device)
     evaluation = make_evaluation(runtime, data, shape)
-    form = runtime.form(data, plan.batch_size, runtime.copies * plan.accumulation)
-    loader = make_loader(runtime, data, plan, form, training.state)
+    form = runtime.form(rows, plan.batch_size, runtime.copies * plan.accumulation)
+    loader = make_loader(runtime, rows, plan, form, training.state)
     is_resumed = training.start_point.startswith("resumed")
     described = runtime.device.describe()
     report = make_reporter(
@@ -209,15 +210,15 @@ def owes_evaluation(runtime: Runtime, state: State, plan: UpdatePlan) -> bool:
     return not evaluated
 
 
-def compile_shapes(runtime: Runtime, training: Training, data: OpenedDataset, plan: UpdatePlan) -> Training:
+def compile_shapes(runtime: Runtime, training: Training, rows: Rows, plan: UpdatePlan) -> Training:
     """Compile for every usual shape of a micro-batch, without training."""
-    form = runtime.form(data, plan.batch_size, runtime.copies * plan.accumulation)
+    form = runtime.form(rows, plan.batch_size, runtime.copies * plan.accumulation)
     runtime.log("compiling")
     blanks = [[blank] for blank in form.blanks()]
     for micro_batches in blanks:
         training.compile([micro_batches])
     if not blanks:
-        with closing(make_loader(runtime, data, plan, form, training.state)) as loader:
+        with closing(make_loader(runtime, rows, plan, form, training.state)) as loader:
             batches = [next(loader).batches for _ in range(runtime.device.updates_per_call)]
         training.compile(batches)
     kind = "packed rows" if plan.examples_per_row > 1 else "examples"
@@ -239,7 +240,7 @@ def make_evaluation(runtime: Runtime, data: OpenedDataset, shape: ModelConfig) -
 
 
 def make_loader(
-    runtime: Runtime, data: OpenedDataset, plan: UpdatePlan, form: Form[Batch], state: State
+    runtime: Runtime, rows: Rows, plan: UpdatePlan, form: Form[Batch], state: State
 ) -> Loader[Batch]:
     """The loader of this worker's micro-batches, from the state's position on."""
     config = runtime.config
@@ -249,7 +250,7 @@ def make_loader(
             runtime.log(f"warning: {message}")
 
     return Loader(
-        data,
+        rows,
         form=form,
         batch_size=plan.batch_size,
         accumulation=plan.accumulation * runtime.device.replicas,
@@ -259,8 +260,6 @@ def make_loader(
         open_files=config.data.open_files,
         position=state.position,
         first_update=state.step,
-        packing=runtime.packing,
-        bins=config.data.bins,
         prepare=runtime.device.prepare,
         warn=warn,
     )

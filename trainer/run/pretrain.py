@@ -14,7 +14,6 @@ from bertdata.io.directory_lock import lock_directory
 from trainer.config.section import PRETRAINING, check
 from trainer.config.settings import Config
 from trainer.data.opening import data_warnings, describe_phase, for_training
-from trainer.data.sizes import examples_per_row
 from trainer.devices.device import find_device, on_device
 from trainer.run.path_check import require_paths
 from trainer.run.phase import count_calls, train_phase
@@ -64,8 +63,8 @@ def count_updates(runtime: Runtime, config: Config, data: OpenedDataset) -> Conf
         any(sizes) or config.run.strategy == "replicated" or runtime.workers.size == 1,
         "num_train_epochs needs batch_size or global_batch_size: a plan may choose the size of an update",
     )
-    packing = replace(runtime, config=config).packing
-    examples = update.examples(runtime.copies, examples_per_row(data, packing))
+    rows = replace(runtime, config=config).rows(data)
+    examples = update.examples(runtime.copies, rows.examples_per_row)
     steps = max(1, math.ceil(data.examples * epochs / examples))
     passes = "1 epoch" if epochs == 1 else f"{epochs:g} epochs"
     runtime.log(f"{passes} of {data.examples} examples: {steps} updates, each of {examples} examples")
@@ -93,7 +92,7 @@ def train_phases(runtime: Runtime, phases: Sequence[Config]) -> None:
     for config, data in zip(phases, datasets, strict=True):
         if config.plan is None and config.run.strategy in ("auto", "replicated"):
             config.update.micro_batches(runtime.copies)  # fails before the first phase is trained, not after
-        replace(runtime, config=config).check_rows(data)
+        replace(runtime, config=config).rows(data)  # fails here, not after the first phase
         held_out = config.data.eval_data and runtime.task.open(config, config.data.eval_data, held_out=True)
         about.append(describe_phase(config, data, held_out or None))
     skips_first = len(phases) > 1 and runtime.share(partial(is_phase_over, phases[0]))

@@ -14,14 +14,13 @@ from trainer.collectives.collective import Collective, find_collective
 from trainer.collectives.launchers import find_local_rank, find_rank
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
-from trainer.data.at_load import Packing
 from trainer.data.batches import Batch
-from trainer.data.forms import Form, make_evaluation_form, make_form
+from trainer.data.dealing import Rows, find_rows
+from trainer.data.flat import Form, make_form
 from trainer.devices.device import Device, find_device, on_device
 from trainer.errors import ReportedError
 from trainer.model.bert import HeadedBert
 from trainer.model.task import Task, find_task
-from trainer.registry import find
 from trainer.update.strategy import Division, Worker, build_model, whole
 
 
@@ -56,50 +55,31 @@ class Runtime:
         with torch.device("meta"):
             return self.task.new_model(shape)
 
-    @property
-    def packing(self) -> Packing | None:
-        """The configured packing at load."""
-        keys = self.config.data
-        if not keys.pack_on_load:
-            return None
-        make = find("rows", "packed at load")
-        packing: Packing = make(window=keys.pack_window, sequences_per_row=keys.sequences_per_row)
-        return packing
-
-    def check_rows(self, data: OpenedDataset) -> None:
-        """SettingsError where packing at load is configured and the training data are packed already."""
-        if self.packing is not None:
-            self.packing.layout(data)
-        if self.config.data.bins is not None:
-            find("rows", "fit for length bins")(data)
-            if self.device.strategy == "whole_updates":
-                raise SettingsError(f"bins make rows of several widths; device {self.device.name} takes one")
+    def rows(self, data: OpenedDataset) -> Rows:
+        """The rows to train on; SettingsError where the data cannot have them, or the device take them."""
+        rows = find_rows(self.config, data)
+        if rows.bins > 1 and self.device.strategy == "whole_updates":
+            raise SettingsError(f"bins make rows of several widths; device {self.device.name} takes one")
+        return rows
 
     @property
     def has_rows(self) -> bool:
         """True if batches are rows: the device needs them, or the configuration says so; else flat."""
         return self.config.data.rows or self.device.needs_rows
 
-    def form(self, data: OpenedDataset, batch_size: int, micro_batches: int) -> Form[Batch]:
-        """The form of the training's batches of so many rows of the order.
+    def form(self, rows: Rows, batch_size: int, micro_batches: int) -> Form[Batch]:
+        """The form of the training's batches of so many rows.
 
         micro_batches: those of an update over all workers, to which its rows are dealt.
         """
         return make_form(
-            data,
+            rows,
             batch_size=batch_size,
-            rows=self.has_rows,
+            padded=self.has_rows,
             token_budget=self.config.data.token_budget,
             micro_batches=micro_batches,
-            packing=self.packing,
-            bins=self.config.data.bins,
             few_widths=self.device.compiles or self.device.needs_rows,
         )
-
-    def evaluation_form(self, data: OpenedDataset, batch_size: int) -> Form[Batch]:
-        """The form of the evaluation's batches of so many examples."""
-        budget = self.config.data.token_budget
-        return make_evaluation_form(data, batch_size=batch_size, rows=self.has_rows, token_budget=budget)
 
     def name_idle_keys(self) -> None:
         """Log the given keys that have no effect here, if there are any."""

@@ -130,7 +130,7 @@ class PageBlocks:
             start = end
 
     def _pass_over(self, buffer: bytes) -> tuple[bytes, int]:
-        """Read to the next page end and forget what is before it. Returns what follows, and the bytes passed."""
+        """Forget all up to the next page end. Returns what follows, and the bytes passed."""
         passed = 0
         while (end := self._find_ends.first(buffer, 0)) < 0:
             kept = self._find_ends.searched(buffer)

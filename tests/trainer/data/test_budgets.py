@@ -11,11 +11,11 @@ from bertdata.errors import SettingsError
 from bertdata.examples.columns import lengths
 from bertdata.records import ShardLayout
 from trainer.data.batches import FlatBatch
-from trainer.data.budgets import Budgets, find_budgets
-from trainer.data.forms import FlatForm
+from trainer.data.budgets import Budgets, ExampleSizes, find_budgets, sample_sizes
+from trainer.data.dealing import Rows
+from trainer.data.flat import FlatForm
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
-from trainer.data.sizes import ExampleSizes, example_sizes, sample_sizes
 
 PHASES = {
     "128/20": ShardLayout(max_seq_length=128, max_predictions_per_seq=20),
@@ -32,7 +32,7 @@ def sizes_of(layout: ShardLayout, fill: float) -> ExampleSizes:
 def flat_batches(layout: ShardLayout, fill: float, budgets: Budgets) -> list[FlatBatch]:
     """The micro-batches of 100 updates of random examples, others than the budgets were chosen for."""
     data = generated_data(layout, vocabulary_size=100, fill=fill, files=4, seed=5)
-    loader = Loader(data, form=FlatForm(budgets), batch_size=budgets.batch_size)
+    loader = Loader(Rows(data), form=FlatForm(budgets), batch_size=budgets.batch_size)
     try:
         return [next(loader).batches[0] for _ in range(UPDATES)]
     finally:
@@ -80,7 +80,7 @@ def test_full_sequences_have_one_budget_without_padding():
 def test_micro_batches_of_equal_shares_need_fewer_budgets():
     layout = PHASES["512/80"]
     sizes = sizes_of(layout, 0.5)
-    alone, shared = (find_budgets(sizes, layout, 8, shares=shares).budgets for shares in (1, 16))
+    alone, shared = (find_budgets(sizes, layout, 8, group=group).budgets for group in (1, 16))
     assert len(shared) < len(alone)
 
 
@@ -117,7 +117,7 @@ def test_a_given_budget_is_the_step_of_all():
 )
 def test_every_batch_fits_a_budget_whatever_the_sample_was(data, batch_size, token_budget, batch):
     layout = ShardLayout(max_seq_length=12, max_predictions_per_seq=3)
-    examples = example_sizes(*map(np.array, zip(*data, strict=True)))
+    examples = ExampleSizes.of(*map(np.array, zip(*data, strict=True)))
     budgets = find_budgets(examples, layout, batch_size, token_budget=token_budget)
     assert all(a.tokens <= b.tokens and a.masks <= b.masks for a, b in itertools.pairwise(budgets.budgets))
     batch = batch[:batch_size]
@@ -150,7 +150,7 @@ def test_packed_rows_have_a_tight_budget_and_one_that_holds_any_row():
     """A row of three examples seldom has three times the masks, but may have."""
     layout = ShardLayout(max_seq_length=64, max_predictions_per_seq=10, packing="flat", sequences_per_row=3)
     tokens = np.array([64, 63, 64, 62] * 50)
-    budgets = find_budgets(example_sizes(tokens, (0.15 * tokens).round()), layout, 8)
+    budgets = find_budgets(ExampleSizes.of(tokens, (0.15 * tokens).round()), layout, 8)
     assert budgets.examples == 24
     usual, last = budgets.find(8 * 63, 8 * 10, 18), budgets.budgets[-1]
     assert usual.masks < 110

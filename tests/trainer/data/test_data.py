@@ -32,14 +32,14 @@ from bertdata.shards.rows import RecordCheck, check_batch
 from tests.support.plain_objective import NAME as PLAIN
 from trainer.config.data import split_paths
 from trainer.config.settings import Config
-from trainer.data.batches import RowBatch
+from trainer.data.dealing import Rows
 from trainer.data.evaluation import evaluation_batches
 from trainer.data.generated import GeneratedData, generated_data
-from trainer.data.loader import Loader
+from trainer.data.loader import Loader, Prefetcher
 from trainer.data.opening import describe_phase, for_training, open_for_training
 from trainer.data.order import Order, Position, numbers
-from trainer.data.prefetcher import Prefetcher
-from trainer.data.rows import RowForm
+from trainer.extensions.loading.padded_rows import RowForm
+from trainer.extensions.loading.row_batches import RowBatch
 from trainer.model.pretraining import Pretraining
 
 LENGTH, PREDICTIONS = 64, 10
@@ -81,7 +81,11 @@ def updates(data: OpenedDataset, count: int, **settings: int) -> list[list[RowBa
     workers = settings.pop("workers", 1)
     loaders = [
         Loader(
-            data, form=RowForm(), workers=workers, rank=rank, **{"batch_size": 2, "open_files": 2, **settings}
+            Rows(data),
+            form=RowForm(),
+            workers=workers,
+            rank=rank,
+            **{"batch_size": 2, "open_files": 2, **settings},
         )
         for rank in range(workers)
     ]
@@ -199,12 +203,12 @@ def test_resuming_with_any_number_of_workers_repeats_and_misses_nothing(
 
 def test_the_position_after_an_update_is_where_the_next_loader_goes_on():
     data = small()
-    loader = Loader(data, form=RowForm(), batch_size=5, accumulation=2, open_files=2)
+    loader = Loader(Rows(data), form=RowForm(), batch_size=5, accumulation=2, open_files=2)
     seen = [next(loader) for _ in range(4)]
     loader.close()
     assert [update.position[:2] for update in seen] == [(0, 10), (1, 2), (1, 12), (2, 4)]
     resumed = Loader(
-        data, form=RowForm(), batch_size=5, accumulation=2, open_files=2, position=seen[1].position
+        Rows(data), form=RowForm(), batch_size=5, accumulation=2, open_files=2, position=seen[1].position
     )
     assert [rows(b) for b in next(resumed).batches] == [rows(b) for b in seen[2].batches]
     resumed.close()
@@ -212,7 +216,7 @@ def test_the_position_after_an_update_is_where_the_next_loader_goes_on():
 
 def test_a_position_outside_of_the_dataset_is_refused():
     with pytest.raises(DatasetError, match=r"holds 18 examples, no position \(0, 18\)"):
-        Loader(small(), form=RowForm(), batch_size=1, position=(0, 18))
+        Loader(Rows(small()), form=RowForm(), batch_size=1, position=(0, 18))
 
 
 class Recorder(GeneratedData):
@@ -232,7 +236,7 @@ class Recorder(GeneratedData):
 
 def test_workers_that_divide_the_open_files_read_only_their_own_files():
     data = Recorder.of(generated_data(LAYOUT, vocabulary_size=100, files=4, examples=4096))
-    loader = Loader(data, form=RowForm(), batch_size=16, workers=2, rank=0, open_files=4)
+    loader = Loader(Rows(data), form=RowForm(), batch_size=16, workers=2, rank=0, open_files=4)
     for _ in range(20):
         next(loader)
     loader.close()
@@ -241,13 +245,13 @@ def test_workers_that_divide_the_open_files_read_only_their_own_files():
 
 def test_files_are_decoded_once_an_epoch_and_only_when_their_turn_is_near():
     data = Recorder.of(generated_data(LAYOUT, vocabulary_size=100, files=6, examples=4096))
-    loader = Loader(data, form=RowForm(), batch_size=64, open_files=2)
+    loader = Loader(Rows(data), form=RowForm(), batch_size=64, open_files=2)
     for _ in range(50):  # 3200 examples of the first two files
         assert len(next(loader).batches[0]) == 64
     assert len(Recorder.read) == 2
     for _ in range(250):
         next(loader)
-    assert len(loader._decoder.held) <= 4  # a file and its successor in each queue
+    assert len(loader._decoder._files) <= 4  # a file and its successor in each queue
     loader.close()
     assert len(Recorder.read) == len(set(Recorder.read)) == 6
 
@@ -255,7 +259,7 @@ def test_files_are_decoded_once_an_epoch_and_only_when_their_turn_is_near():
 def test_fewer_files_than_workers_are_shared_with_a_warning():
     data, said = small(files=1, examples=8), []
     for rank in (0, 1):
-        Loader(data, form=RowForm(), batch_size=1, workers=2, rank=rank, warn=said.append).close()
+        Loader(Rows(data), form=RowForm(), batch_size=1, workers=2, rank=rank, warn=said.append).close()
     assert said == ["generated data: 1 files for 2 workers, so each file is read by several"]
     assert Counter(all_rows(updates(data, 4, workers=2, batch_size=1))) == whole(data)
 
@@ -290,7 +294,7 @@ def hdf5_rows(directory: Path, name: str) -> np.ndarray:
 
 def test_shuffled_batches_hold_the_same_examples_as_the_files(datasets):
     data = open_dataset(str(datasets["parquet"]))
-    loader = Loader(data, form=RowForm(), batch_size=data.examples)
+    loader = Loader(Rows(data), form=RowForm(), batch_size=data.examples)
     assert Counter(rows(next(loader).batches[0])) == whole(data)
     loader.close()
 
@@ -442,7 +446,7 @@ def test_a_changed_shard_is_refused_when_it_is_read(dataset):
     data[100] ^= 1
     first.write_bytes(data)
     with pytest.raises(ShardError, match=rf"{first}: found md5 \w+, expected \w+"):
-        list(Loader(open_dataset(str(dataset)), form=RowForm(), batch_size=1))
+        list(Loader(Rows(open_dataset(str(dataset))), form=RowForm(), batch_size=1))
     with pytest.raises(ShardError, match="part-00000.*record .*checksum"):
         list(evaluation_batches(open_dataset(str(dataset), unverified=True), form=RowForm(), batch_size=100))
 
@@ -578,7 +582,7 @@ def test_errors_come_in_their_turn_and_closing_ends_the_thread():
     with pytest.raises(ShardError, match="broken"):
         next(ahead)
     before = threading.active_count()
-    loader = Loader(small(), form=RowForm(), batch_size=1)
+    loader = Loader(Rows(small()), form=RowForm(), batch_size=1)
     next(loader)
     loader.close()
     deadline = time.monotonic() + 10
@@ -596,7 +600,7 @@ def test_batches_are_prepared_in_the_thread():
         threads.append(threading.current_thread())
         return batch.map(torch.Tensor.long)
 
-    loader = Loader(small(), form=RowForm(), batch_size=2, prepare=prepare)
+    loader = Loader(Rows(small()), form=RowForm(), batch_size=2, prepare=prepare)
     assert next(loader).batches[0].input_ids.dtype == torch.int64
     loader.close()
     assert threading.current_thread() not in threads

@@ -12,16 +12,16 @@ from hypothesis import strategies as st
 from bertdata.examples.bert.batch import BertBatch
 from bertdata.records import ShardLayout
 from tests.support.example_batches import example_batch
-from trainer.data.batches import FlatBatch, RowBatch
-from trainer.data.budgets import Budgets, find_budgets
-from trainer.data.compact import CompactExamples, GatheredExamples, gather
+from trainer.data.batches import FlatBatch
+from trainer.data.budgets import Budgets, ExampleSizes, find_budgets
+from trainer.data.dealing import Rows
 from trainer.data.evaluation import evaluation_batches
-from trainer.data.flat import flatten
-from trainer.data.forms import FlatForm, make_form
+from trainer.data.examples import CompactExamples, GatheredExamples, gather
+from trainer.data.flat import FlatForm, flatten, make_form
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
-from trainer.data.rows import RowForm, pad_rows
-from trainer.data.sizes import example_sizes
+from trainer.extensions.loading.padded_rows import RowForm, pad_rows
+from trainer.extensions.loading.row_batches import RowBatch
 
 S, P = 12, 3
 LAYOUT = ShardLayout(max_seq_length=S, max_predictions_per_seq=P)
@@ -35,12 +35,12 @@ def gathered(sizes: list[tuple[int, int]]) -> GatheredExamples:
     """Examples with so many tokens and masks each, in rows."""
     held = CompactExamples([example_batch(sizes)], LAYOUT)
     rows = np.arange(len(sizes))
-    return gather([(held, rows, rows)], len(sizes), LAYOUT)
+    return gather([(held, rows, rows)], LAYOUT, rows + 1)
 
 
 def budgets(sizes: list[tuple[int, int]], batch_size: int, token_budget: int | None = None) -> Budgets:
     tokens, masks = map(np.array, zip(*sizes, strict=True))
-    return find_budgets(example_sizes(tokens, masks), LAYOUT, batch_size, token_budget=token_budget)
+    return find_budgets(ExampleSizes.of(tokens, masks), LAYOUT, batch_size, token_budget=token_budget)
 
 
 def examples_of_rows(batch: RowBatch) -> Iterator[tuple[list[int], ...]]:
@@ -105,7 +105,7 @@ def test_shapes_depend_on_the_budget_alone(sizes, missing, token_budget):
     known = budgets(sizes, len(sizes) + missing, token_budget)
     shapes = {(one.tokens, one.masks, one.sequences) for one in known.budgets}
     for count in range(len(sizes) + 1):
-        batch = flatten(gathered(sizes[:count]) if count else gather([], 0, LAYOUT), known)
+        batch = flatten(gathered(sizes[:count]) if count else gather([], LAYOUT, np.arange(0)), known)
         assert (len(batch.input_ids), len(batch.masked_lm_ids), len(batch.ends) - 1) in shapes
         assert len(batch) == len(batch.next_sentence_labels) == len(sizes) + missing
 
@@ -141,7 +141,7 @@ def test_tensors_are_int32_but_for_the_weights():
 )
 def test_the_log_names_the_budgets_where_they_are_few(token_budget, said):
     layout = ShardLayout(max_seq_length=16, max_predictions_per_seq=2)
-    sizes = example_sizes(np.array([5, 16]), np.array([1, 2]))
+    sizes = ExampleSizes.of(np.array([5, 16]), np.array([1, 2]))
     assert FlatForm(find_budgets(sizes, layout, 4, token_budget=token_budget)).describe() == said
 
 
@@ -162,11 +162,11 @@ def test_the_support_module_makes_valid_examples():
 @pytest.mark.parametrize(("workers", "accumulation"), [(1, 1), (1, 3), (3, 2)])
 def test_updates_hold_the_same_examples_in_both_forms(fill, workers, accumulation):
     data = DATA[fill]
-    flat_form = make_form(data, batch_size=2, rows=False, micro_batches=workers * accumulation)
+    flat_form = make_form(Rows(data), batch_size=2, micro_batches=workers * accumulation)
     for rank in range(workers):
         share = {"workers": workers, "rank": rank, "accumulation": accumulation, "batch_size": 2}
-        flat = Loader(data, form=flat_form, open_files=2, **share)
-        rows = Loader(data, form=RowForm(), open_files=2, **share)
+        flat = Loader(Rows(data), form=flat_form, open_files=2, **share)
+        rows = Loader(Rows(data), form=RowForm(), open_files=2, **share)
         for _ in range(12):  # across epochs
             ours, theirs = next(flat), next(rows)
             assert ours.position == theirs.position
@@ -180,7 +180,7 @@ def test_updates_hold_the_same_examples_in_both_forms(fill, workers, accumulatio
 @pytest.mark.parametrize(("workers", "limit"), [(1, None), (2, 12), (2, 9), (5, 3)])
 def test_flat_evaluation_takes_every_example_once_in_as_many_batches_on_every_worker(fill, workers, limit):
     data = DATA[fill]
-    form = make_form(data, batch_size=4, rows=False)
+    form = make_form(Rows(data), batch_size=4)
     whole = evaluation_batches(data, form=RowForm(), batch_size=4, limit=limit)
     expected = [example for batch in whole for example in examples_of_rows(batch)]
     found, counts = [], set()
@@ -202,8 +202,8 @@ def test_flat_batches_are_prepared_in_the_thread():
         threads.append(threading.current_thread())
         return batch.map(torch.Tensor.clone)
 
-    form = make_form(DATA[1], batch_size=2, rows=False)
-    loader = Loader(DATA[1], form=form, batch_size=2, accumulation=3, prepare=prepare)
+    form = make_form(Rows(DATA[1]), batch_size=2)
+    loader = Loader(Rows(DATA[1]), form=form, batch_size=2, accumulation=3, prepare=prepare)
     next(loader)
     loader.close()
     assert len(threads) >= 3

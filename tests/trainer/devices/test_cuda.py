@@ -16,14 +16,15 @@ from bertdata.errors import SettingsError
 from bertdata.records import ShardLayout
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
-from trainer.data.batches import RowBatch
+from trainer.data.dealing import Rows
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
-from trainer.data.rows import RowForm
 from trainer.devices.cuda import _NAMES, Cuda
 from trainer.devices.cuda_attention import KERNELS
 from trainer.devices.cuda_losses import cross_entropy
 from trainer.devices.device import Device
+from trainer.extensions.loading.padded_rows import RowForm
+from trainer.extensions.loading.row_batches import RowBatch
 from trainer.extensions.splitting.plan.fit import can_split
 from trainer.model.bert import BertForPreTraining
 from trainer.model.pretraining import Pretraining, pretraining_loss
@@ -90,7 +91,7 @@ def device(local_rank: int = 1, **settings: object) -> Cuda:
 def batch() -> RowBatch:
     """Examples of several lengths."""
     layout = ShardLayout(max_seq_length=32, max_predictions_per_seq=4)
-    loader = Loader(generated_data(layout, vocabulary_size=100, seed=1), form=RowForm(), batch_size=6)
+    loader = Loader(Rows(generated_data(layout, vocabulary_size=100, seed=1)), form=RowForm(), batch_size=6)
     try:
         made = next(loader).batches[0]
     finally:

@@ -9,9 +9,9 @@ from bertdata.errors import SettingsError
 from trainer import registry
 from trainer.collectives.launchers import find_local_rank
 from trainer.config.settings import Config
-from trainer.data.batches import RowBatch
 from trainer.devices.choice import DEVICES, examine_device
 from trainer.devices.device import find_device
+from trainer.extensions.loading.row_batches import RowBatch
 from trainer.registry import find
 
 PROTOCOL = [

@@ -19,11 +19,11 @@ from bertdata.errors import AssetError, DataError, MissingInputError, SettingsEr
 from bertdata.io.assets import Asset, AssetSource, obtain
 from tests.support.flat import flatten
 from trainer.config.model import ModelConfig, ModelSection
-from trainer.data.batches import RowBatch
 from trainer.devices.cpu_attention import cpu_attention
 from trainer.extensions.formats.config_file import read_config
 from trainer.extensions.formats.huggingface import export_model
 from trainer.extensions.formats.kinds import import_weights
+from trainer.extensions.loading.row_batches import RowBatch
 from trainer.model.attention import padded_attention
 from trainer.model.bert import BertForPreTraining, new_model
 from trainer.model.layers import ACTIVATIONS, SelfAttention

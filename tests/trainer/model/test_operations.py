@@ -9,11 +9,12 @@ from torch.utils.flop_counter import FlopCounterMode
 from bertdata.records import ShardLayout
 from tests.support.flat import flatten, make_rows
 from trainer.config.model import ModelConfig
-from trainer.data.batches import RowBatch
-from trainer.data.forms import make_form
+from trainer.data.dealing import Rows
+from trainer.data.flat import make_form
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
-from trainer.model.bert import PASSES, BertForPreTraining, count, forward_operations, lengths_of
+from trainer.extensions.loading.row_batches import RowBatch
+from trainer.model.bert import PASSES, BertForPreTraining, count, forward_operations
 from trainer.model.pretraining import Pretraining
 
 SHAPE = ModelConfig(
@@ -26,8 +27,8 @@ def drawn(*, rows: bool, batch_size: int = 7):
     data = generated_data(
         ShardLayout(max_seq_length=32, max_predictions_per_seq=5), vocabulary_size=50, fill=0.6
     )
-    form = make_form(data, batch_size=batch_size, rows=rows)
-    loader = Loader(data, form=form, batch_size=batch_size)
+    form = make_form(Rows(data), batch_size=batch_size, padded=rows)
+    loader = Loader(Rows(data), form=form, batch_size=batch_size)
     try:
         return next(loader).batches
     finally:
@@ -40,7 +41,7 @@ def test_padding_is_not_counted_and_both_forms_have_the_same_counts():
     real = batch.attention_mask.sum(1)
     assert batch.input_ids.numel() > int(real.sum()) > 0  # there is padding
     assert flat[0].tokens < flat[0].input_ids.numel()
-    assert sorted(lengths_of(batch)) == sorted(lengths_of(flat[0])[lengths_of(flat[0]) > 0]) == sorted(real)
+    assert sorted(batch.lengths()) == sorted(flat[0].lengths()[flat[0].lengths() > 0]) == sorted(real)
     assert count(flat, SHAPE) == count(rows, SHAPE)
     assert count(flat, SHAPE).tokens == int(real.sum())
     assert count([*rows, *rows], SHAPE).operations == 2 * count(rows, SHAPE).operations
@@ -58,7 +59,7 @@ def test_the_examples_of_a_packed_row_are_counted_one_by_one():
         masked_lm_weights=torch.tensor([[1.0], [0.0]]),
         next_sentence_labels=zeros,
     )
-    assert sorted(lengths_of(batch)) == [0, 2, 3, 4]
+    assert sorted(batch.lengths()) == [0, 2, 3, 4]
     counted = count([batch], SHAPE)
     assert counted.tokens == 9
     assert counted.operations == PASSES * forward_operations(np.array([2, 3, 4]), 1, SHAPE)

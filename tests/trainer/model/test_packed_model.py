@@ -11,14 +11,16 @@ from torch.nn import functional as F
 from bertdata.records import ShardLayout
 from tests.support.packed_data import pack_in_turn
 from trainer.config.model import ModelConfig
-from trainer.data.batches import Batch, FlatBatch, RowBatch
-from trainer.data.evaluation import evaluation_batches
-from trainer.data.forms import make_evaluation_form, make_form
+from trainer.data.batches import Batch, FlatBatch
+from trainer.data.evaluation import evaluation_batches, make_evaluation_form
+from trainer.data.flat import make_form
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
 from trainer.devices.cpu_attention import cpu_attention
 from trainer.extensions.formats.kinds import import_weights
-from trainer.extensions.loading.load_packing import LoadPacking
+from trainer.extensions.loading.load_packing import RowsPackedAtLoad
+from trainer.extensions.loading.packs import PackRows
+from trainer.extensions.loading.row_batches import RowBatch
 from trainer.model.bert import BertForPreTraining
 from trainer.model.pretraining import pretraining_loss
 
@@ -144,26 +146,21 @@ def batches() -> dict[str, Batch]:
     """The same sequences: each in a padded row, flat, in packed rows, packed and flat, packed at load."""
     found = {}
     packed = pack_in_turn(PLAIN)
-    at_load = LoadPacking(window=24, sequences_per_row=5)
-    for kind, data, packing in (("packed", packed, None), ("at load", PLAIN, at_load)):
+    at_load = RowsPackedAtLoad(PLAIN, window=24, sequences_per_row=5)
+    for kind, rows in (("packed", PackRows(packed)), ("at load", at_load)):
         count = packed.shards[0].rows
-        if packing:
-            loader = Loader(
-                data,
-                form=make_form(data, batch_size=1, rows=True, packing=packing),
-                batch_size=1,
-                packing=packing,
-            )
+        if rows is at_load:
+            loader = Loader(rows, form=make_form(rows, batch_size=1, padded=True), batch_size=1)
             count = next(number for number, update in enumerate(loader, 1) if update.position.epoch)
             loader.close()
-        for rows in (True, False):
-            form = make_form(data, batch_size=count, rows=rows, packing=packing)
-            loader = Loader(data, form=form, batch_size=count, packing=packing)
-            found[f"{kind}, {'rows' if rows else 'flat'}"] = next(loader).batches[0]
+        for padded in (True, False):
+            form = make_form(rows, batch_size=count, padded=padded)
+            loader = Loader(rows, form=form, batch_size=count)
+            found[f"{kind}, {'rows' if padded else 'flat'}"] = next(loader).batches[0]
             loader.close()
-    for rows in (True, False):
-        form = make_evaluation_form(packed, batch_size=24, rows=rows)
-        found["rows" if rows else "flat"] = next(evaluation_batches(PLAIN, form=form, batch_size=24))
+    for padded in (True, False):
+        form = make_evaluation_form(packed, batch_size=24, padded=padded)
+        found["rows" if padded else "flat"] = next(evaluation_batches(PLAIN, form=form, batch_size=24))
     return found
 
 

@@ -17,10 +17,11 @@ from trainer.checkpoint.state import find_checkpoints
 from trainer.collectives.collective import Single
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
-from trainer.data.batches import RowBatch
+from trainer.data.dealing import Rows
 from trainer.data.loader import Loader
-from trainer.data.rows import RowForm
 from trainer.devices.device import find_device
+from trainer.extensions.loading.padded_rows import RowForm
+from trainer.extensions.loading.row_batches import RowBatch
 from trainer.model.bert import BertForPreTraining
 from trainer.model.pretraining import Pretraining
 from trainer.report.reporter import EvaluationRecord
@@ -132,7 +133,7 @@ def measured(dataset: Path, **settings: object) -> tuple[EvaluationRecord, BertF
 
 def everything(dataset: Path) -> RowBatch:
     data = open_dataset(str(dataset))
-    loader = Loader(data, form=RowForm(), batch_size=data.examples)
+    loader = Loader(Rows(data), form=RowForm(), batch_size=data.examples)
     try:
         return next(loader).batches[0]
     finally:

@@ -29,12 +29,13 @@ from trainer.collectives.collective import Single, StopFlag
 from trainer.collectives.launchers import find_rank
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
-from trainer.data.batches import RowBatch
+from trainer.data.dealing import Rows
 from trainer.data.loader import Loader, Update
 from trainer.data.order import Position
-from trainer.data.rows import RowForm
 from trainer.devices.cpu import Cpu
 from trainer.devices.device import find_device
+from trainer.extensions.loading.padded_rows import RowForm
+from trainer.extensions.loading.row_batches import RowBatch
 from trainer.model.bert import BertForPreTraining
 from trainer.model.pretraining import Pretraining, pretraining_loss
 from trainer.run.pretrain import count_updates
@@ -135,7 +136,7 @@ def _seen(place: Path, until: int = 10**9) -> list[str]:
 def _examples(dataset: Path) -> list[str]:
     """The digest of every example of the dataset, computed as the worker does."""
     data = open_dataset(str(dataset))
-    loader = Loader(data, form=RowForm(), batch_size=data.examples)
+    loader = Loader(Rows(data), form=RowForm(), batch_size=data.examples)
     try:
         (batch,) = next(loader).batches
     finally:
@@ -305,7 +306,9 @@ SHAPE = ModelConfig(
 
 
 def batches(dataset: Path, count: int, updates: int = 1) -> list[list[RowBatch]]:
-    loader = Loader(open_dataset(str(dataset)), form=RowForm(), batch_size=4, accumulation=count, seed=1)
+    loader = Loader(
+        Rows(open_dataset(str(dataset))), form=RowForm(), batch_size=4, accumulation=count, seed=1
+    )
     try:
         return [next(loader).batches for _ in range(updates)]
     finally:

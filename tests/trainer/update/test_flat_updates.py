@@ -21,7 +21,8 @@ from trainer.collectives.collective import Single
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Batch, FlatBatch
-from trainer.data.forms import FlatForm, make_form
+from trainer.data.dealing import Rows
+from trainer.data.flat import FlatForm, make_form
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
 from trainer.devices import counting  # noqa: F401 - the formulas of the counted operations
@@ -88,8 +89,8 @@ def flat() -> Iterator[Callable[..., tuple[list[FlatBatch], FlatForm]]]:
     def make(count: int, fill: float = 0.5, **sizes: int) -> tuple[list[FlatBatch], FlatForm]:
         layout = ShardLayout(**{"max_seq_length": 64, "max_predictions_per_seq": 10, **sizes})
         data = generated_data(layout, vocabulary_size=SHAPE.vocab_size, fill=fill)
-        form = make_form(data, batch_size=BATCH_SIZE, rows=False)
-        loaders.append(Loader(data, form=form, batch_size=BATCH_SIZE))
+        form = make_form(Rows(data), batch_size=BATCH_SIZE)
+        loaders.append(Loader(Rows(data), form=form, batch_size=BATCH_SIZE))
         return [update.batches[0] for update in islice(loaders[-1], count)], form
 
     yield make

@@ -11,7 +11,6 @@ from trainer.checkpoint.source import is_checkpoint, open_checkpoint
 from trainer.checkpoint.state import choose_checkpoint, find_checkpoints
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
-from trainer.data.sizes import examples_per_row
 from trainer.extensions.finetuning.task_files import (
     check_evaluation,
     feature_length,
@@ -82,7 +81,7 @@ def _train(prepared: Prepared) -> None:
     """Train with evaluations; predict at the end."""
     runtime, config = prepared.runtime, prepared.runtime.config
     data = runtime.task.open(config, config.data.train_data, prepared.shape.vocab_size)
-    runtime.check_rows(data)
+    runtime.rows(data)  # fails before the model is divided
     training = train_phase(runtime, data, prepared.shape)
     if training.is_over:
         _predict(prepared)
@@ -126,7 +125,7 @@ def _prepare(runtime: Runtime) -> tuple[dict[str, Any], dict[str, Any], str | No
         keys["train_data"] = made.directory
         examples = sum(shard.examples for shard in made.manifest.shards)
         data = runtime.task.open(config, made.directory)
-        per_row = examples_per_row(data, runtime.packing)
+        per_row = runtime.rows(data).examples_per_row
         keys |= _schedule(config, examples, config.update.examples(runtime.copies, per_row))
     if files.evaluation is not None:
         made = make_features(config, files.evaluation, training=False, labelled=True, tell=runtime.log)

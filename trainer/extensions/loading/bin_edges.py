@@ -8,7 +8,7 @@ nothing and are left out: of 64 bins at 512 there are as many as widths.
 import numpy as np
 
 from bertdata.examples.columns import Array
-from trainer.data.rows import WIDTH_STEP
+from trainer.extensions.loading.padded_rows import WIDTH_STEP
 
 _NOT_POSSIBLE = 1 << 62
 
@@ -33,7 +33,7 @@ def bin_edges(longest: Array, bins: int) -> Array:
 
 
 def _least_padded(places: Array, widths: Array, bins: int) -> tuple[Array, Array]:
-    """Widths of all units before each place, in so many bins and added up; and where the last bin begins.
+    """Widths of all units before each place, in so many bins and added up, and where the last bin begins.
 
     [bins + 1, places] each; the sum is the least possible.
     """

@@ -1,6 +1,6 @@
 """Length bins: an order of the examples in which neighbouring micro-batches have near equal lengths.
 
-The examples of a group of micro-batches (``trainer.data.deal``) make a unit: of small updates the whole
+The examples of a group of micro-batches (``trainer.data.dealing``) make a unit: of small updates the whole
 update. A window is some whole updates of an epoch: at least 8,192 examples, and two units a bin, where the
 epoch has as many. Its examples are sorted by length (of equal ones the earlier first) and cut into bins of
 whole units, where that leaves the least padding (``trainer.extensions.loading.bin_edges``); within a bin
@@ -14,15 +14,14 @@ that are consumed.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
 
-from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import DatasetError, SettingsError
 from bertdata.examples.columns import Array
-from trainer.data.deal import group_size
+from trainer.data.dealing import Dealer, OwnRows, Rows, group_size
 from trainer.data.order import FileRows, Order, Position, numbers
 from trainer.extensions.loading.bin_edges import bin_edges
 
@@ -49,8 +48,8 @@ def sort_into_bins(lengths: Array, unit_rows: int, bins: int, *key: object) -> A
     return order
 
 
-class Window:
-    """The examples of a window in the order of its bins; parts: as the order of the examples gives them."""
+class BinnedWindow:
+    """The examples of a window in the order of its bins. parts: as the order of the examples gives them."""
 
     def __init__(self, parts: list[FileRows], order: Array) -> None:
         part, place = np.empty((2, len(order)), np.int64)
@@ -60,7 +59,7 @@ class Window:
         self._part, self._place = part[order], place[order]
 
     def find(self, index: Array, targets: Array) -> Iterator[FileRows]:
-        """The examples at the index, for the targets; none of a file too, as others of it are needed soon."""
+        """The examples at the index, for the targets. None of a file too, as others of it are needed soon."""
         own, place = self._part[index], self._place[index]
         for number, part in enumerate(self._parts):
             here = np.flatnonzero(own == number)
@@ -100,8 +99,8 @@ class UpdateShape:
         return places
 
 
-class BinnedOrder:
-    """The order of the examples with the units of each window drawn from bins; stands for an Order.
+class BinnedOrder(Order):
+    """The order of the examples with the units of each window drawn from bins.
 
     lengths: from a file to the tokens of its examples.
     """
@@ -110,14 +109,11 @@ class BinnedOrder:
         self, order: Order, *, bins: int, shape: UpdateShape, lengths: Callable[[int], Array], seed: int
     ) -> None:
         self._order, self._lengths, self._seed = order, lengths, seed
+        self.examples = order.examples
         self._bins, self._shape = bins, shape
         window = max(LEAST_WINDOW, _UNITS_OF_A_BIN * bins * shape.unit_rows)
         self._most_updates = -(-window // shape.rows)
         self._window = lru_cache(maxsize=_KEPT_WINDOWS)(self._sort)
-
-    @property
-    def examples(self) -> int:
-        return self._order.examples
 
     def size(self, start: int) -> int:
         """The examples of the window that begins at that example of an epoch."""
@@ -147,43 +143,41 @@ class BinnedOrder:
             before += size
             start = self._order.advance(start, size)
 
-    def _sort(self, epoch: int, start: int) -> Window:
+    def _sort(self, epoch: int, start: int) -> BinnedWindow:
         """The window that begins at an example of an epoch."""
         size = self.size(start)
         parts = list(self._order.find(Position(epoch, start), np.arange(size)))
         if start + size > self._order.examples:
-            return Window(parts, np.arange(size))
+            return BinnedWindow(parts, np.arange(size))
         lengths = np.empty(size, np.int64)
         for part in parts:
             lengths[part.targets] = self._lengths(part.file)[part.rows]
         key = (self._seed, epoch, "length bins", start)
-        return Window(parts, sort_into_bins(lengths, self._shape.unit_rows, self._bins, *key))
+        return BinnedWindow(parts, sort_into_bins(lengths, self._shape.unit_rows, self._bins, *key))
 
 
-def check_bins(data: OpenedDataset) -> None:
-    """SettingsError where the dataset has no lengths, or packed rows."""
-    if data.layout.packing is not None:
-        layout = f"layout {data.layout.packing}"
-        raise SettingsError(f"{data.name}: its rows are packed ({layout}); bins need single examples")
-    if not data.has_lengths:
-        raise SettingsError(f"{data.name}: bins need the lengths of its examples, and it has none")
+@dataclass(frozen=True)
+class RowsFromBins(Rows):
+    """Stored examples in the order of length bins. SettingsError without lengths, and for packed rows."""
 
+    bins: int = 2
 
-def bin_order(
-    data: OpenedDataset,
-    order: Order,
-    start: Position,
-    bins: int,
-    *,
-    micro_batches: int,
-    batch_size: int,
-    lengths: Callable[[int], Array],
-    seed: int,
-) -> BinnedOrder:
-    """The order from bins, for a dataset that has lengths; DatasetError where it has no such position."""
-    check_bins(data)
-    shape = UpdateShape.of(micro_batches, batch_size)
-    found = BinnedOrder(order, bins=bins, shape=shape, lengths=lengths, seed=seed)
-    if start.rows % shape.rows or start.rows >= found.size(start.examples):
-        raise DatasetError(f"{data.name}: examples from length bins have no position {tuple(start)}")
-    return found
+    def __post_init__(self) -> None:
+        data = self.data
+        if data.layout.packing is not None:
+            layout = f"layout {data.layout.packing}"
+            raise SettingsError(f"{data.name}: its rows are packed ({layout}); bins need single examples")
+        if not data.has_lengths:
+            raise SettingsError(f"{data.name}: bins need the lengths of its examples, and it has none")
+
+    def describe(self, update: str) -> str:
+        return f"from {self.bins} length bins of least padding, updates of {update}"
+
+    def find(self, dealer: Dealer, start: Position) -> Iterator[OwnRows]:
+        shape = UpdateShape.of(dealer.deal.micro_batches, dealer.deal.batch_size)
+        order = BinnedOrder(
+            dealer.order, bins=self.bins, shape=shape, lengths=dealer.lengths, seed=dealer.seed
+        )
+        if start.rows % shape.rows or start.rows >= order.size(start.examples):
+            raise DatasetError(f"{self.data.name}: examples from length bins have no position {tuple(start)}")
+        return replace(dealer, order=order).find(start)

@@ -1,6 +1,6 @@
 """Datasets whose masks are drawn when examples are loaded, and the masks of gathered examples."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,9 +18,8 @@ from bertdata.records import Buffer, ExampleBatch, Vocabulary
 from bertdata.shards.packed.packs import PackBatch
 from trainer.config.data import split_paths
 from trainer.config.settings import Config
-from trainer.data.at_load import MaskedAtLoad
-from trainer.data.compact import GatheredExamples, Piece
-from trainer.data.order import FileRows
+from trainer.data.dealing import OwnRows
+from trainer.data.examples import GatheredExamples, Piece
 from trainer.extensions.loading.mask_rate import MaskRate
 
 
@@ -34,7 +33,7 @@ class Masking:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class UnmaskedData(MaskedAtLoad):
+class UnmaskedData(OpenedDataset):
     """A dataset to train on: its own masks are taken off, others are drawn for each epoch by the loader.
 
     layout: that of the masks to draw.
@@ -63,20 +62,6 @@ class UnmaskedData(MaskedAtLoad):
             assert isinstance(packs.examples, BertBatch)
             yield replace(packs, examples=unmask(packs.examples))
 
-    def sample(self) -> MaskedData:
-        """The same examples with as many masks as the largest rate draws."""
-        masking = self.masking
-        return masked_data(self.source, masking.masker, seed=masking.seed, rate=masking.rate.largest)
-
-    @property
-    def mask_counts_vary(self) -> bool:
-        """True if an example may have more masks than the rate says."""
-        return self.masking.masker.settings.mask_counts == "drawn"
-
-    def masks(self, *, update_rows: int, first_update: int) -> "DynamicMasks":
-        """The drawing of masks for a loader."""
-        return DynamicMasks(self, update_rows=update_rows, first_update=first_update)
-
 
 def mask_at_load(config: Config, data: OpenedDataset) -> UnmaskedData:
     """The opened training data with masks to be drawn by the loader."""
@@ -91,7 +76,7 @@ def mask_once(config: Config, data: OpenedDataset, paths: str) -> MaskedData:
 
 
 def make_masking(config: Config, data: OpenedDataset, paths: str) -> Masking:
-    """The configured dynamic masks of a dataset; SettingsError where its vocabulary is not at hand."""
+    """The configured dynamic masks of a dataset. SettingsError where its vocabulary is not at hand."""
     most = config.data.max_predictions_per_seq or data.layout.max_predictions_per_seq
     settings = config.masking.settings(most)
     return Masking(
@@ -125,40 +110,43 @@ def unmasked_data(source: OpenedDataset, masking: Masking) -> UnmaskedData:
     )
 
 
+def masks_of(data: OpenedDataset) -> "DynamicMasks | None":
+    """The masks to draw for a dataset, None for one that keeps those it has."""
+    return DynamicMasks(data) if isinstance(data, UnmaskedData) else None
+
+
 class DynamicMasks:
-    """The masks of the examples that a worker gathers.
+    """The masks of the examples that a worker gathers."""
 
-    update_rows: rows of one update in what is gathered. first_update: number of the first one, for a rate
-    that changes.
-    """
-
-    def __init__(self, data: UnmaskedData, *, update_rows: int, first_update: int) -> None:
-        self._masking = data.masking
+    def __init__(self, data: UnmaskedData) -> None:
+        self._source, self._masking = data.source, data.masking
         self._names = [shard.name for shard in data.shards]
-        self._update_rows = update_rows
-        self._update = first_update
+
+    @property
+    def counts_vary(self) -> bool:
+        return self._masking.masker.settings.mask_counts == "drawn"
+
+    def sample(self) -> MaskedData:
+        """The same examples with as many masks as the largest rate draws."""
+        masking = self._masking
+        return masked_data(self._source, masking.masker, seed=masking.seed, rate=masking.rate.largest)
 
     def draw(
-        self, gathered: GatheredExamples, parts: Sequence[FileRows], pieces: Sequence[Piece]
+        self, gathered: GatheredExamples, own: OwnRows, pieces: list[Piece], update: int
     ) -> GatheredExamples:
-        """The gathered examples with masks; parts: the rows of each piece, with its file and epoch.
-
-        Their ids are changed in place. The updates of one call follow those of the last.
-        """
+        """The gathered examples with masks. Their ids are changed in place."""
         keys, numbers = np.empty((2, len(gathered)), np.uint64)
-        for part, (_, own, targets) in zip(parts, pieces, strict=True):
-            keys[targets] = shard_key(self._masking.seed, part.epoch, self._names[part.file])
-            numbers[targets] = own
+        for part, (_, taken, places) in zip(own.parts, pieces, strict=True):
+            keys[places] = shard_key(self._masking.seed, part.epoch, self._names[part.file])
+            numbers[places] = taken
         starts = np.arange(len(gathered), dtype=np.int64) * gathered.ids.shape[1]
-        draws = Draws(keys=keys, numbers=numbers, rates=self._rates(gathered))
+        draws = Draws(keys=keys, numbers=numbers, rates=self._rates(gathered, len(own.positions), update))
         made = self._masking.masker.mask(gathered.ids.reshape(-1), starts, gathered.lengths, draws)
         return replace(gathered, positions=made.positions, labels=made.labels, masks=made.counts)
 
-    def _rates(self, gathered: GatheredExamples) -> Array:
-        """The rate of each example, that of its row's update."""
-        updates = gathered.rows // self._update_rows
-        rates = [self._masking.rate.at(self._update + number) for number in range(updates)]
-        self._update += updates
+    def _rates(self, gathered: GatheredExamples, updates: int, first: int) -> Array:
+        """The rate of each example, that of its row's update. first: number of the first update."""
+        rates = [self._masking.rate.at(first + number) for number in range(updates)]
         sizes = np.diff(gathered.row_ends, prepend=0)
-        found: Array = np.repeat(np.repeat(np.array(rates), self._update_rows), sizes)
+        found: Array = np.repeat(np.repeat(np.array(rates), gathered.rows // updates), sizes)
         return found

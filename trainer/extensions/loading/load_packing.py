@@ -6,58 +6,106 @@ the order of the examples and these settings; a position among them is the windo
 rows of it that are consumed.
 """
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from bertdata.dataset.reader import OpenedDataset
-from bertdata.errors import DatasetError, SettingsError
+from bertdata.dataset.reader import Shard
+from bertdata.errors import DatasetError, SettingsError, ShardError
 from bertdata.examples.columns import Array
 from bertdata.records import ShardLayout
-from trainer.data.compact import expand
-from trainer.data.order import FileRows, Order, Position, numbers
-from trainer.data.shares import Share
+from trainer.data.budgets import ExampleSizes, sample_sizes
+from trainer.data.dealing import Dealer, OwnRows, Rows
+from trainer.data.examples import CompactExamples, Piece
+from trainer.data.order import FileRows, Position, numbers
 from trainer.extensions.loading.best_fit import pack_best_fit
+from trainer.extensions.loading.packs import expand
 
 ROW_LAYOUT = "load"
 """The name, in a ShardLayout, of rows that are packed at load."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class LoadPacking:
-    """Settings of packing at load: examples of a window, and the most that a row may hold."""
+@dataclass(frozen=True)
+class RowsPackedAtLoad(Rows):
+    """Rows of the examples of a window. sequences_per_row: the most examples that a row may hold.
+
+    SettingsError where the dataset's rows are packed already.
+    """
 
     window: int = 8192
     sequences_per_row: int = 16
 
-    def layout(self, data: OpenedDataset) -> ShardLayout:
-        """The layout of the rows; SettingsError where the dataset's rows are packed already."""
-        if data.layout.packing is not None:
+    def __post_init__(self) -> None:
+        if self.data.layout.packing is not None:
             raise SettingsError(
-                f"{data.name}: its rows are packed already (layout {data.layout.packing}); "
+                f"{self.data.name}: its rows are packed already (layout {self.data.layout.packing}); "
                 "pack_on_load needs a dataset of single examples"
             )
-        return replace(data.layout, packing=ROW_LAYOUT, sequences_per_row=self.sequences_per_row)
 
-    def rows_of(self, lengths: Array, longest: int) -> Array:
-        """The row of each of some examples, as windows of them would be packed."""
+    @property
+    def layout(self) -> ShardLayout:
+        return replace(self.data.layout, packing=ROW_LAYOUT, sequences_per_row=self.sequences_per_row)
+
+    @property
+    def examples_per_row(self) -> float:
+        rows = self.rows_of(sample_sizes(self.data).lengths)
+        return len(rows) / int(rows.max() + 1)
+
+    @property
+    def by_lengths(self) -> bool:
+        return False
+
+    def describe(self, update: str) -> str:
+        return f"packed at load, {self.window} examples together, at most {self.sequences_per_row} a row"
+
+    def sizes(self) -> ExampleSizes:
+        found = super().sizes()
+        rows = self.rows_of(found.lengths)
+        each = len(rows) / (rows.max() + 1)
+        tokens = np.bincount(rows, found.lengths)
+        return replace(found, lengths=tokens, deviation=found.deviation * math.sqrt(each))
+
+    def rows_of(self, lengths: Array) -> Array:
+        """The row of each of some examples of so many tokens, as windows of them would be packed."""
         rows, before = list[Array](), 0
         for start in range(0, len(lengths), self.window):
-            window = lengths[start : start + self.window]
-            rows.append(before + pack_best_fit(window, longest, self.sequences_per_row))
+            rows.append(before + self.pack(lengths[start : start + self.window]))
             before = int(rows[-1].max()) + 1
         return np.concatenate(rows)
 
-    def shares(self, data: OpenedDataset, order: Order, **place: Any) -> "PackedShares":
-        """A worker's shares of the rows; place: the keywords of PackedShares."""
-        return PackedShares(data, order, self, **place)
+    def pack(self, lengths: Array) -> Array:
+        """The row of each example of a window."""
+        return pack_best_fit(lengths, self.data.layout.max_seq_length, self.sequences_per_row)
+
+    def decode(self, shard: Shard) -> CompactExamples:
+        """The shard's examples. ShardError where the lengths file is another shard's."""
+        held = super().decode(shard)
+        if self.data.has_lengths:
+            _compare(shard, held.lengths, np.asarray(self.data.lengths(shard)))
+        return held
+
+    def find(self, dealer: Dealer, start: Position) -> Iterator[OwnRows]:
+        return PackedOrder(self, dealer).find(start)
+
+    def expand(self, own: OwnRows, pieces: list[Piece], count: int) -> tuple[list[Piece], Array]:
+        assert own.row_ends is not None
+        return pieces, own.row_ends
 
 
-class Window:
+def _compare(shard: Shard, found: Array, listed: Array) -> None:
+    """ShardError where an example has another length than the one listed for it."""
+    if len(wrong := np.flatnonzero(found != listed)):
+        first = wrong[0]
+        tokens = f"{found[first]} tokens, but {listed[first]} in {shard.lengths_path}"
+        raise ShardError(f"{shard.path}: record {first}: {tokens}")
+
+
+class PackedWindow:
     """Some examples of one epoch of the order in packed rows.
 
     files: those that hold the examples. coming: those of the examples behind the window. bounds: 0, then the
@@ -81,7 +129,7 @@ class Window:
         return len(self.bounds) - 1
 
     def find(self, rows: Array, ends: Array) -> Iterator[FileRows]:
-        """The examples of the rows, file by file; targets: places such that each row ends at its end."""
+        """The examples of the rows, file by file. targets: places such that each row ends at its end."""
         chosen, places = expand(self.bounds, rows, ends)
         files = self._file[chosen]
         for file in np.unique(files):
@@ -89,50 +137,33 @@ class Window:
             yield FileRows(int(file), self._place[chosen[here]], places[here], self._epoch)
 
 
-class PackedShares:
-    """Consecutive packed rows, of which row i of an update goes to micro-batch i mod their number.
+class PackedOrder:
+    """Consecutive packed rows, of which row i of an update goes to micro-batch i mod their number."""
 
-    lengths: from a file to the tokens of its examples. offsets: the worker's own rows of an update, of
-    ``update_rows``. rows_at_once: small updates are found several at a time, up to so many own rows.
-    ahead: examples between a window's and those whose files are decoded with it.
-    """
-
-    def __init__(
-        self,
-        data: OpenedDataset,
-        order: Order,
-        packing: LoadPacking,
-        *,
-        offsets: Array,
-        update_rows: int,
-        lengths: Callable[[int], Array],
-        seed: int,
-        rows_at_once: int,
-        ahead: int,
-    ) -> None:
-        self._data, self._order, self._packing = data, order, packing
-        self._offsets, self._update_rows = offsets, update_rows
-        self._lengths, self._seed = lengths, seed
-        self._updates = max(1, rows_at_once // len(offsets))
-        self._ahead = ahead
+    def __init__(self, rows: RowsPackedAtLoad, dealer: Dealer) -> None:
+        self._rows, self._dealer, self._order = rows, dealer, dealer.order
+        self._offsets = dealer.deal.offsets.ravel()
         self._window = lru_cache(maxsize=2)(self._pack)
 
-    def find(self, position: Position) -> Iterator[Share]:
-        """The endless shares from the position on; DatasetError where its window has fewer rows."""
+    def find(self, position: Position) -> Iterator[OwnRows]:
+        """The rows from the position on, without end. DatasetError where its window has fewer rows."""
         if position.rows and position.rows >= len(self._window(position.epoch, position.examples)):
-            raise DatasetError(f"{self._data.name}: rows packed at load have no position {tuple(position)}")
+            raise DatasetError(
+                f"{self._rows.data.name}: rows packed at load have no position {tuple(position)}"
+            )
+        updates = self._dealer.updates
         while True:
             stretches, positions = list[Stretch](), list[Position]()
-            for update in range(self._updates):
+            for update in range(updates):
                 found, position = self._advance(position, update * len(self._offsets))
                 stretches += found
                 positions.append(position)
             stretches = _joined(stretches)
-            sizes = np.empty(self._updates * len(self._offsets), np.int64)
+            sizes = np.empty(updates * len(self._offsets), np.int64)
             for window, rows, places in stretches:
                 sizes[places] = window.bounds[rows + 1] - window.bounds[rows]
             ends = np.cumsum(sizes)
-            yield Share(
+            yield OwnRows(
                 parts=[part for one in stretches for part in one.window.find(one.rows, ends[one.places])],
                 row_ends=ends,
                 now=[file for one in stretches for file in one.window.files],
@@ -141,11 +172,11 @@ class PackedShares:
             )
 
     def _advance(self, position: Position, first: int) -> tuple[list["Stretch"], Position]:
-        """The worker's rows of the update at the position, to places from ``first`` on; the next position."""
+        """The rows of the update at the position, to places from ``first`` on, and the next position."""
         found, before = list[Stretch](), 0
-        while before < self._update_rows:
+        while before < self._dealer.deal.update_rows:
             window = self._window(position.epoch, position.examples)
-            count = min(len(window) - position.rows, self._update_rows - before)
+            count = min(len(window) - position.rows, self._dealer.deal.update_rows - before)
             own = np.flatnonzero((before <= self._offsets) & (self._offsets < before + count))
             found.append(Stretch(window, self._offsets[own] - before + position.rows, first + own))
             before += count
@@ -157,27 +188,27 @@ class PackedShares:
 
     def _count(self, start: int) -> int:
         """The examples of the window that begins at that example of an epoch."""
-        return min(self._packing.window, self._order.examples - start)
+        return min(self._rows.window, self._order.examples - start)
 
-    def _pack(self, epoch: int, start: int) -> Window:
+    def _pack(self, epoch: int, start: int) -> PackedWindow:
         """The window that begins at an example of an epoch."""
         position, count = Position(epoch, start), self._count(start)
         parts = list(self._order.find(position, np.arange(count)))
-        behind = count + np.arange(self._packing.window)
-        offsets = np.concatenate([behind, behind + self._ahead])
+        behind = count + np.arange(self._rows.window)
+        offsets = np.concatenate([behind, behind + self._dealer.ahead])
         lengths = np.empty(count, np.int64)
         for part in parts:
-            lengths[part.targets] = self._lengths(part.file)[part.rows]
-        rows = pack_best_fit(lengths, self._data.layout.max_seq_length, self._packing.sequences_per_row)
-        shuffle = numbers(int(rows.max()) + 1, self._seed, epoch, "packed rows", start)
+            lengths[part.targets] = self._dealer.lengths(part.file)[part.rows]
+        rows = self._rows.pack(lengths)
+        shuffle = numbers(int(rows.max()) + 1, self._dealer.seed, epoch, "packed rows", start)
         coming = [part.file for part in self._order.find(position, offsets)]
-        return Window(parts, coming, rows, shuffle)
+        return PackedWindow(parts, coming, rows, shuffle)
 
 
 class Stretch(NamedTuple):
     """Rows of a window, and the place of each among a worker's own."""
 
-    window: Window
+    window: PackedWindow
     rows: Array
     places: Array
 

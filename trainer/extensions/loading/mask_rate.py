@@ -44,7 +44,7 @@ class MaskRate:
         return max(self.start, self.end)
 
     def at(self, update: int) -> float:
-        """The rate of update ``update``, counted from 0; after the last one it stays."""
+        """The rate of update ``update``, counted from 0. After the last one it stays."""
         if self.schedule == CONSTANT:
             return self.start
         rate = self.start + (self.end - self.start) * _PROGRESS[self.schedule](self, update)

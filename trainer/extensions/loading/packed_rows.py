@@ -7,8 +7,8 @@ import torch
 
 from bertdata.errors import ShardError
 from bertdata.examples.columns import Array
-from trainer.data.batches import RowBatch
-from trainer.data.compact import GatheredExamples
+from trainer.data.examples import GatheredExamples
+from trainer.extensions.loading.row_batches import RowBatch
 
 
 def pack_rows(gathered: GatheredExamples, count: int, slots: int) -> RowBatch:
@@ -63,13 +63,13 @@ def _check(gathered: GatheredExamples, sizes: Array, tokens: Array, masks: Array
 
 
 def _sums(values: Array, ends: Array) -> Array:
-    """The sum of each row's values; ends: the value after each row."""
+    """The sum of each row's values. ends: the value after each row."""
     totals = np.insert(np.cumsum(values, dtype=np.int64), 0, 0)
     return np.diff(totals[ends], prepend=0)
 
 
 def _used(sizes: Array, count: int, width: int) -> Array:
-    """(count, width), true at the first places of each row, as many as its size; missing rows have none."""
+    """(count, width), true at the first places of each row, as many as its size. Missing rows have none."""
     padded = np.zeros(count, np.int64)
     padded[: len(sizes)] = sizes
     return np.arange(width) < padded[:, np.newaxis]

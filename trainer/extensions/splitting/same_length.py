@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from trainer.data.batches import Batch, FlatBatch, Prepare, RowBatch
+from trainer.data.batches import Batch, FlatBatch, Prepare
 
 
 def token_rows(batch: Batch) -> int:
@@ -29,7 +30,7 @@ def _lengthened(batch: Batch, more: int, prepare: Prepare) -> Batch:
     """The batch with so many tokens more, or rows that are so many positions wider."""
     if more == 0:
         return batch
-    return prepare(_longer(batch, more)) if isinstance(batch, FlatBatch) else prepare(_wider(batch, more))
+    return prepare(_longer(batch, more) if isinstance(batch, FlatBatch) else _wider(batch, more))
 
 
 def _longer(batch: FlatBatch, more: int) -> FlatBatch:
@@ -47,15 +48,17 @@ def _longer(batch: FlatBatch, more: int) -> FlatBatch:
     )
 
 
-def _wider(batch: RowBatch, more: int) -> RowBatch:
+def _wider(batch: Any, more: int) -> Batch:
+    """With rows (``trainer.extensions.loading.row_batches``) that are so many positions wider."""
     positions = batch.position_ids
-    return replace(
+    wider: Batch = replace(
         batch,
         input_ids=_padded(batch.input_ids, more),
         token_type_ids=_padded(batch.token_type_ids, more),
         attention_mask=_padded(batch.attention_mask, more),
         position_ids=None if positions is None else _padded(positions, more),
     )
+    return wider
 
 
 def _padded(ids: Tensor, more: int) -> Tensor:

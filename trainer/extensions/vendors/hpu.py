@@ -18,9 +18,10 @@ from torch.profiler import ProfilerActivity
 from bertdata.errors import SettingsError
 from trainer.config.settings import Config
 from trainer.config.update import Preset
-from trainer.data.batches import Batch, RowBatch
+from trainer.data.batches import Batch
 from trainer.devices.choice import Availability
 from trainer.devices.peaks import find_peak
+from trainer.extensions.loading.row_batches import RowBatch
 from trainer.extensions.vendors.device_step import SteppingDevice
 from trainer.extensions.vendors.keys import HpuSection
 

@@ -16,13 +16,12 @@ from bertdata.examples.squad.batch import SquadBatch, SquadExample
 from bertdata.records import ShardLayout
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
-from trainer.data.budgets import Budgets
-from trainer.data.compact import CompactExamples, gather
+from trainer.data.budgets import Budgets, ExampleSizes
+from trainer.data.examples import CompactExamples, gather
 from trainer.data.flat import flatten
-from trainer.data.rows import pad_rows
-from trainer.data.sizes import example_sizes
 from trainer.extensions.finetuning.classification.task import Classification
 from trainer.extensions.finetuning.squad.task import Squad, best_logits, sequence_logits, spread_logits
+from trainer.extensions.loading.padded_rows import pad_rows
 
 S, V = 16, 56  # a vocabulary that needs no padding
 SHAPE = ModelConfig(
@@ -52,8 +51,8 @@ def batches(kind, objective, found):
     held = columns.arrays(kind.of(found, wide=False))
     rows = np.arange(len(found))
     lengths = np.array([len(one.ids) for one in found])
-    budgets = Budgets([], example_sizes(lengths, np.zeros(len(found))), layout, len(found) + 1)
-    gathered = gather([(CompactExamples([held], layout), rows, rows)], len(found), layout)
+    budgets = Budgets([], ExampleSizes.of(lengths, np.zeros(len(found))), layout, len(found) + 1)
+    gathered = gather([(CompactExamples([held], layout), rows, rows)], layout, rows + 1)
     flat = flatten(gathered, budgets)
     return flat, pad_rows(gathered, len(found) + 1)
 

@@ -16,12 +16,12 @@ from bertdata.examples.squad.batch import SquadBatch, SquadExample
 from bertdata.records import ShardLayout
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
-from trainer.data.compact import CompactExamples, gather
-from trainer.data.rows import pad_rows
+from trainer.data.examples import CompactExamples, gather
 from trainer.extensions.finetuning.classification.task import Classification
 from trainer.extensions.finetuning.squad.task import Squad, sequence_logits
 from trainer.extensions.loading.load_packing import ROW_LAYOUT
 from trainer.extensions.loading.packed_rows import pack_rows
+from trainer.extensions.loading.padded_rows import pad_rows
 
 S, V, K = 16, 56, 3
 SHAPE = ModelConfig(
@@ -44,8 +44,8 @@ def both_forms(kind, batch_type, objective, **own):
     held = columns.arrays(batch_type.of(found, wide=False))
     rows, layout = np.arange(len(found)), ShardLayout(max_seq_length=S, objective=objective)
     packed = ShardLayout(max_seq_length=S, objective=objective, packing=ROW_LAYOUT, sequences_per_row=K)
-    single = gather([(CompactExamples([held], layout), rows, rows)], len(found), layout)
-    together = gather([(CompactExamples([held], packed), rows, rows)], len(found), packed, np.array(ROWS))
+    single = gather([(CompactExamples([held], layout), rows, rows)], layout, rows + 1)
+    together = gather([(CompactExamples([held], packed), rows, rows)], packed, np.array(ROWS))
     return pad_rows(single, len(found) + 1), pack_rows(together, len(ROWS) + 1, 0)
 
 

@@ -12,8 +12,8 @@ from trainer.checkpoint.filling import checkpoint_of, fill_model
 from trainer.checkpoint.state import read_state
 from trainer.checkpoint.stored import Checkpoint
 from trainer.config.model import ModelConfig
-from trainer.data.batches import RowBatch
 from trainer.extensions.formats.kinds import WRITERS, read_checkpoint
+from trainer.extensions.loading.row_batches import RowBatch
 from trainer.model.bert import BertForPreTraining
 
 KEYS = ("use_qkv_bias", "use_attention_projection_bias", "use_cls_layer", "use_prediction_bias")

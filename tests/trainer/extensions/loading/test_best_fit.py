@@ -7,8 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bertdata.records import ShardLayout
+from trainer.data.generated import generated_data
 from trainer.extensions.loading.best_fit import pack_best_fit
-from trainer.extensions.loading.load_packing import LoadPacking
+from trainer.extensions.loading.load_packing import RowsPackedAtLoad
 
 
 def twin(lengths: list[int], room: int, most: int) -> list[int]:
@@ -40,11 +42,12 @@ def test_rows_are_those_of_the_plain_rule(lengths, room, most):
 def test_real_lengths_leave_little_padding(kit, name, room, most_padding):
     """A window's rows of Wikipedia's lengths, with the settings that are the default."""
     counts = np.array(json.loads((kit / "packing" / "histograms.json").read_text())[name])
-    packing = LoadPacking()
+    layout = ShardLayout(max_seq_length=room, max_predictions_per_seq=80)
+    packing = RowsPackedAtLoad(generated_data(layout, vocabulary_size=9))
     draw = np.random.default_rng(0)
     for _ in range(3):
         lengths = draw.choice(len(counts), packing.window, p=counts / counts.sum()) + 1
-        rows = pack_best_fit(lengths, room, packing.sequences_per_row)
+        rows = packing.rows_of(lengths)
         assert np.bincount(rows, lengths).max() <= room
         assert np.bincount(rows).max() <= packing.sequences_per_row
         assert 1 - lengths.sum() / (room * (rows.max() + 1)) < most_padding

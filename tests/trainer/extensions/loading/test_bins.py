@@ -17,15 +17,15 @@ from bertdata.errors import DatasetError, SettingsError
 from bertdata.records import ShardLayout
 from tests.support.training_runs import Trainer, losses, refuse, tensors, words
 from trainer.config.settings import Config
-from trainer.data.batches import RowBatch
-from trainer.data.deal import Deal
-from trainer.data.forms import make_form
+from trainer.data.dealing import Deal, Rows
+from trainer.data.flat import make_form
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
 from trainer.data.order import Order, Position, numbers
-from trainer.data.rows import RowForm, width_step
 from trainer.extensions.loading.bin_edges import bin_edges
-from trainer.extensions.loading.bins import BinnedOrder, UpdateShape, bin_order, check_bins, sort_into_bins
+from trainer.extensions.loading.bins import BinnedOrder, RowsFromBins, UpdateShape, sort_into_bins
+from trainer.extensions.loading.padded_rows import RowForm, width_step
+from trainer.extensions.loading.row_batches import RowBatch
 
 LAYOUT = ShardLayout(max_seq_length=64, max_predictions_per_seq=10)
 BINS = 4
@@ -173,7 +173,9 @@ def test_groups_of_a_large_update_come_from_bins_of_their_own():
     """64 micro-batches of 32 examples: two groups, each from one of 16 bins, an update from several."""
     layout = ShardLayout(max_seq_length=512, max_predictions_per_seq=80)
     data = generated_data(layout, vocabulary_size=300, files=4, examples=8192, fill=0.5)
-    loader = Loader(data, form=RowForm(width_step=8), batch_size=32, accumulation=64, seed=7, bins=16)
+    loader = Loader(
+        RowsFromBins(data, bins=16), form=RowForm(width_step=8), batch_size=32, accumulation=64, seed=7
+    )
     widths = np.array([[batch.input_ids.shape[1] for batch in next(loader).batches] for _ in range(12)])
     loader.close()
     groups = widths.reshape(24, 32)
@@ -187,9 +189,15 @@ def test_groups_of_a_large_update_come_from_bins_of_their_own():
 def updates(data: OpenedDataset, count: int, form: Any = None, **settings: Any) -> list[Counter[bytes]]:
     """The examples of each update over all workers."""
     workers = settings.pop("workers", 1)
-    each = {"batch_size": 4, "open_files": 3, "seed": 7, "bins": BINS} | settings
+    each = {"batch_size": 4, "open_files": 3, "seed": 7} | settings
     loaders = [
-        Loader(data, form=form or RowForm(width_step=8), workers=workers, rank=rank, **each)
+        Loader(
+            RowsFromBins(data, bins=BINS),
+            form=form or RowForm(width_step=8),
+            workers=workers,
+            rank=rank,
+            **each,
+        )
         for rank in range(workers)
     ]
     found = []
@@ -214,14 +222,16 @@ def example_bytes(batch: Any) -> list[bytes]:
 def test_updates_do_not_depend_on_workers_or_form(workers, rows):
     data = small()
     alone = updates(data, 40, batch_size=32)
-    form = make_form(data, batch_size=4, rows=rows, micro_batches=8, bins=BINS)
+    form = make_form(RowsFromBins(data, bins=BINS), batch_size=4, padded=rows, micro_batches=8)
     assert updates(data, 40, form, workers=workers, accumulation=8 // workers) == alone
 
 
 def test_twenty_stops_resume_at_the_exact_example():
     data = small()
     settings: dict[str, Any] = {"batch_size": 8, "accumulation": 2}
-    loader = Loader(data, form=RowForm(width_step=8), open_files=3, seed=7, bins=BINS, **settings)
+    loader = Loader(
+        RowsFromBins(data, bins=BINS), form=RowForm(width_step=8), open_files=3, seed=7, **settings
+    )
     positions = [(0, 0, 0), *(tuple(next(loader).position) for _ in range(90))]
     loader.close()
     whole = updates(data, 90, **settings)
@@ -229,9 +239,9 @@ def test_twenty_stops_resume_at_the_exact_example():
         assert updates(data, 5, position=positions[stop], **settings) == whole[stop : stop + 5], stop
 
 
-def padding(data: OpenedDataset, count: int, form: Any, **settings: Any) -> float:
+def padding(rows: Rows, count: int, form: Any, **settings: Any) -> float:
     """The share of tokens in batches that are padding."""
-    loader = Loader(data, form=form, open_files=3, seed=7, **settings)
+    loader = Loader(rows, form=form, open_files=3, seed=7, **settings)
     real = tokens = 0
     for _ in range(count):
         for batch in next(loader).batches:
@@ -245,12 +255,13 @@ def test_rows_from_bins_are_padded_little():
     layout = ShardLayout(max_seq_length=512, max_predictions_per_seq=80)
     data = generated_data(layout, vocabulary_size=30_000, files=4, examples=4096, fill=0.5)
     settings = {"batch_size": 32, "accumulation": 2}
-    assert padding(data, 60, RowForm(), **settings) > 0.4
-    assert padding(data, 256, make_form(data, batch_size=32, rows=True, bins=64), bins=64, **settings) < 0.03
-    few = make_form(data, batch_size=32, rows=True, bins=64, few_widths=True)
-    assert padding(data, 256, few, bins=64, **settings) < 0.03
-    flat = make_form(data, batch_size=32, rows=False, micro_batches=2, bins=64)
-    assert padding(data, 256, flat, bins=64, **settings) < 0.06
+    assert padding(Rows(data), 60, RowForm(), **settings) > 0.4
+    rows = RowsFromBins(data, bins=64)
+    assert padding(rows, 256, make_form(rows, batch_size=32, padded=True), **settings) < 0.03
+    few = make_form(rows, batch_size=32, padded=True, few_widths=True)
+    assert padding(rows, 256, few, **settings) < 0.03
+    flat = make_form(rows, batch_size=32, micro_batches=2)
+    assert padding(rows, 256, flat, **settings) < 0.06
 
 
 @pytest.mark.parametrize(("name", "most"), [("wikipedia_512", 0.02), ("squad_1_1_384", 0.03)])
@@ -283,11 +294,11 @@ def test_bins_need_lengths_and_single_examples():
     data = small()
     full = generated_data(LAYOUT, vocabulary_size=100, fill=1.0)
     with pytest.raises(SettingsError, match="bins need the lengths of its examples, and it has none"):
-        check_bins(full)
+        RowsFromBins(full)
     with pytest.raises(
         SettingsError, match=r"its rows are packed \(layout flat\); bins need single examples"
     ):
-        check_bins(replace(data, layout=replace(LAYOUT, packing="flat")))
+        RowsFromBins(replace(data, layout=replace(LAYOUT, packing="flat")))
     with pytest.raises(SettingsError, match="bins and pack_on_load cannot be used together"):
         Config.of(bins=4, pack_on_load=True)
 
@@ -295,18 +306,9 @@ def test_bins_need_lengths_and_single_examples():
 @pytest.mark.parametrize("position", [(0, 0, 3), (0, 0, 1_000_000)])
 def test_a_position_of_other_updates_is_refused(position):
     data = small()
-    order = Order([(shard.name, shard.examples) for shard in data.shards], seed=7, open_files=3)
+    rows = RowsFromBins(data, bins=4)
     with pytest.raises(DatasetError, match="examples from length bins have no position"):
-        bin_order(
-            data,
-            order,
-            Position(*position),
-            4,
-            micro_batches=2,
-            batch_size=4,
-            lengths=lambda file: np.zeros(1),
-            seed=7,
-        )
+        Loader(rows, form=RowForm(width_step=8), batch_size=4, accumulation=2, position=position)
 
 
 @pytest.fixture(scope="module")

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,16 +26,20 @@ from tests.support.training_runs import Trainer, errors, losses, tensors, words
 from trainer.checkpoint.state import find_checkpoints
 from trainer.config.masking import MaskingSection
 from trainer.config.settings import Config
-from trainer.data.batches import FlatBatch, RowBatch
+from trainer.data.batches import FlatBatch
+from trainer.data.budgets import sample_sizes
+from trainer.data.dealing import Rows
 from trainer.data.evaluation import evaluation_batches
-from trainer.data.forms import make_form
+from trainer.data.flat import make_form
 from trainer.data.loader import Loader
 from trainer.data.opening import for_training, open_configured
-from trainer.data.rows import RowForm
-from trainer.data.sizes import sample_sizes
-from trainer.extensions.loading.dynamic_masks import UnmaskedData
-from trainer.extensions.loading.load_packing import LoadPacking
+from trainer.extensions.loading.bins import RowsFromBins
+from trainer.extensions.loading.dynamic_masks import DynamicMasks, UnmaskedData
+from trainer.extensions.loading.load_packing import RowsPackedAtLoad
 from trainer.extensions.loading.mask_rate import MaskRate
+from trainer.extensions.loading.packs import PackRows
+from trainer.extensions.loading.padded_rows import RowForm
+from trainer.extensions.loading.row_batches import RowBatch
 
 LENGTH, PREDICTIONS, SEED = 64, 10, 42
 Masked = tuple[bytes, bytes, bytes]
@@ -68,6 +73,10 @@ def opened(place: object, **keys: Any) -> UnmaskedData:
     return data
 
 
+def rows_of(data: UnmaskedData) -> Rows:
+    return Rows(data, DynamicMasks(data))
+
+
 def masked_rows(batch: RowBatch) -> Iterator[Masked]:
     for row in range(len(batch)):
         if batch.next_sentence_labels[row] >= 0:
@@ -93,12 +102,15 @@ def masked_sequences(batch: FlatBatch) -> Iterator[Masked]:
         )
 
 
-def updates(data: OpenedDataset, count: int, form: Any = None, **settings: Any) -> list[Counter[Masked]]:
+def updates(
+    data: UnmaskedData, count: int, form: Any = None, rows: Rows | None = None, **settings: Any
+) -> list[Counter[Masked]]:
     """The examples of each update over all workers."""
     workers = settings.pop("workers", 1)
     each = {"batch_size": 2, "open_files": 2, "seed": SEED} | settings
     loaders = [
-        Loader(data, form=form or RowForm(), workers=workers, rank=rank, **each) for rank in range(workers)
+        Loader(rows or rows_of(data), form=form or RowForm(), workers=workers, rank=rank, **each)
+        for rank in range(workers)
     ]
     found = []
     for _ in range(count):
@@ -150,15 +162,15 @@ def test_each_epoch_has_the_masks_that_the_twin_draws_for_it(name, datasets, sma
 def test_masks_do_not_depend_on_workers_or_form(workers, rows, datasets):
     data = opened(datasets["tfrecord-unmasked"], seed=SEED)
     alone = updates(data, 12, batch_size=16)
-    form = RowForm() if rows else make_form(data, batch_size=2, rows=False, micro_batches=8)
+    form = RowForm() if rows else make_form(rows_of(data), batch_size=2, micro_batches=8)
     assert updates(data, 12, form, workers=workers, accumulation=8 // workers) == alone
 
 
-@pytest.mark.parametrize("settings", [{"bins": 3}, {"packing": LoadPacking(window=200)}])
-def test_masks_do_not_depend_on_bins_or_packs(settings, datasets, small_vocabulary_file):
+@pytest.mark.parametrize("make", [partial(RowsFromBins, bins=3), partial(RowsPackedAtLoad, window=200)])
+def test_masks_do_not_depend_on_bins_or_packs(make, datasets, small_vocabulary_file):
     data = opened(datasets["tfrecord-unmasked"], seed=SEED)
-    form = make_form(data, batch_size=4, rows=False, **settings)
-    loader = Loader(data, form=form, batch_size=4, open_files=2, seed=SEED, **settings)
+    rows = make(data, DynamicMasks(data))
+    loader = Loader(rows, form=make_form(rows, batch_size=4), batch_size=4, open_files=2, seed=SEED)
     found = Counter[Masked]()
     while True:
         update = next(loader)
@@ -192,7 +204,7 @@ def test_training_resumes_with_the_same_masks(datasets):
         datasets["tfrecord-masked"], masked_lm_prob_end=0.4, masked_lm_prob_schedule="linear", steps=40
     )
     whole = updates(data, 40, batch_size=8)
-    loader = Loader(data, form=RowForm(), batch_size=8, open_files=2, seed=SEED)
+    loader = Loader(rows_of(data), form=RowForm(), batch_size=8, open_files=2, seed=SEED)
     positions = [(0, 0), *(next(loader).position for _ in range(40))]
     loader.close()
     for stop in np.random.default_rng(1).integers(1, 39, 6).tolist():
@@ -244,17 +256,17 @@ def test_packed_rows_have_masks_by_the_number_of_the_sequence(datasets, tmp_path
     data = opened(path, seed=SEED, unverified=True, vocab=str(small_vocabulary_file))
     rows = sum(shard.rows or 0 for shard in data.shards)
     assert (data.examples, rows) == (len(batch), len(ends))
-    form = make_form(data, batch_size=rows, rows=False)
-    found = updates(data, 2, form, batch_size=rows)
+    packs = PackRows(data, DynamicMasks(data))
+    found = updates(data, 2, make_form(packs, batch_size=rows), packs, batch_size=rows)
     assert found == [expected(data, epoch, small_vocabulary_file) for epoch in (0, 1)]
 
 
 def test_masks_do_not_depend_on_packing_at_load(datasets):
     """An epoch in windows of packed rows has the masked examples that the plain order has."""
     data, found = opened(datasets["tfrecord-unmasked"]), []
-    for packing in (None, LoadPacking(window=60)):
-        form = make_form(data, batch_size=1, rows=False, packing=packing)
-        loader, seen = Loader(data, form=form, batch_size=1, packing=packing), Counter[Masked]()
+    for rows in (rows_of(data), RowsPackedAtLoad(data, DynamicMasks(data), window=60)):
+        form = make_form(rows, batch_size=1)
+        loader, seen = Loader(rows, form=form, batch_size=1), Counter[Masked]()
         while sum(seen.values()) < data.examples:
             seen.update(example for batch in next(loader).batches for example in masked_sequences(batch))
         loader.close()
@@ -266,12 +278,12 @@ def test_more_slots_than_the_datasets_hold_more_masks(datasets):
     data = opened(datasets["tfrecord-unmasked"], masked_lm_prob=0.5, max_predictions_per_seq=32)
     (examples,) = updates(data, 1, batch_size=40)
     assert max(len(positions) // 4 for _, positions, _ in examples) == 32
-    assert sample_sizes(data).masks_per_token == pytest.approx(0.5, abs=0.02)
+    assert rows_of(data).sizes().masks_per_token == pytest.approx(0.5, abs=0.02)
 
 
 def test_budgets_count_the_masks_that_will_be_drawn(datasets):
     static = sample_sizes(open_configured(Config(), str(datasets["tfrecord-masked"])))
-    dynamic = sample_sizes(opened(datasets["tfrecord-unmasked"]))
+    dynamic = rows_of(opened(datasets["tfrecord-unmasked"])).sizes()
     assert dynamic.masks_per_token == pytest.approx(static.masks_per_token)
     assert (dynamic.lengths == static.lengths).all()
 

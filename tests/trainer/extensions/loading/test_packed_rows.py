@@ -12,22 +12,24 @@ from bertdata.errors import DatasetError, SettingsError, ShardError
 from bertdata.examples import columns
 from bertdata.records import ShardLayout
 from tests.support.packed_data import pack_in_turn
-from trainer.data.batches import Batch, FlatBatch, RowBatch
-from trainer.data.evaluation import evaluation_batches
-from trainer.data.forms import make_evaluation_form, make_form
+from trainer.data.batches import Batch, FlatBatch
+from trainer.data.dealing import Rows
+from trainer.data.evaluation import evaluation_batches, make_evaluation_form
+from trainer.data.flat import make_form
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
 from trainer.data.order import Position
-from trainer.data.rows import RowForm
-from trainer.data.sizes import examples_per_row
-from trainer.extensions.loading.load_packing import LoadPacking
+from trainer.extensions.loading.load_packing import RowsPackedAtLoad
+from trainer.extensions.loading.packs import PackRows
+from trainer.extensions.loading.padded_rows import RowForm
+from trainer.extensions.loading.row_batches import RowBatch
 
 S, P = 32, 5
 LAYOUT = ShardLayout(max_seq_length=S, max_predictions_per_seq=P)
 PLAIN = generated_data(LAYOUT, vocabulary_size=60_000, fill=0.4, files=4, examples=60)
 PACKED = pack_in_turn(PLAIN)
-AT_LOAD = LoadPacking(window=50, sequences_per_row=6)
-KINDS = {"packed": (PACKED, None), "at load": (PLAIN, AT_LOAD)}
+AT_LOAD = RowsPackedAtLoad(PLAIN, window=50, sequences_per_row=6)
+KINDS = {"packed": PackRows(PACKED), "at load": AT_LOAD}
 
 Found = tuple[list[int], ...]
 
@@ -83,12 +85,12 @@ def as_found(data: OpenedDataset) -> list[Found]:
 
 def load(kind: str, count: int, **settings: object) -> list[list[Batch]]:
     """The micro-batches of the first updates, of all workers, in their order."""
-    data, packing = KINDS[kind]
+    rows = KINDS[kind]
     workers = settings.pop("workers", 1)
-    rows = settings.pop("rows", True)
-    settings = {"batch_size": 2, "open_files": 3, "packing": packing} | settings
-    form = make_form(data, batch_size=settings["batch_size"], rows=rows, packing=packing)
-    loaders = [Loader(data, form=form, workers=workers, rank=rank, **settings) for rank in range(workers)]
+    padded = settings.pop("padded", True)
+    settings = {"batch_size": 2, "open_files": 3} | settings
+    form = make_form(rows, batch_size=settings["batch_size"], padded=padded)
+    loaders = [Loader(rows, form=form, workers=workers, rank=rank, **settings) for rank in range(workers)]
     updates = []
     for _ in range(count):
         turns = zip(*(next(loader).batches for loader in loaders), strict=True)
@@ -109,10 +111,9 @@ def consumed(updates: list[list[Batch]]) -> list[list[Found]]:
 
 def epoch_rows(kind: str) -> int:
     """The rows of the first epoch."""
-    data, packing = KINDS[kind]
-    if packing is None:
-        return sum(shard.rows for shard in data.shards)
-    loader = Loader(data, form=RowForm(slots=30), batch_size=1, open_files=3, packing=packing)
+    if kind == "packed":
+        return sum(shard.rows for shard in PACKED.shards)
+    loader = Loader(AT_LOAD, form=RowForm(slots=30), batch_size=1, open_files=3)
     count = next(i for i, update in enumerate(loader, 1) if update.position.epoch)
     loader.close()
     return count
@@ -141,7 +142,7 @@ def test_the_rows_of_a_packed_dataset_stay_together():
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_flat_batches_hold_the_examples_of_the_rows(kind):
-    rows, flat = (load(kind, 30, rows=rows, accumulation=2) for rows in (True, False))
+    rows, flat = (load(kind, 30, padded=padded, accumulation=2) for padded in (True, False))
     for in_rows, in_flat in zip(rows, flat, strict=True):
         for one, other in zip(in_rows, in_flat, strict=True):
             assert [example for row in examples_of(one) for example in row] == examples_of(other)[0]
@@ -155,13 +156,12 @@ def test_an_update_has_the_same_rows_on_any_number_of_workers(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("rows", [True, False])
-def test_twenty_random_stops_are_resumed_bit_for_bit_by_any_number_of_workers(kind, rows):
-    data, packing = KINDS[kind]
+@pytest.mark.parametrize("padded", [True, False])
+def test_twenty_random_stops_are_resumed_bit_for_bit_by_any_number_of_workers(kind, padded):
     count = 60
-    wanted = load(kind, count, rows=rows, accumulation=4)
-    form = make_form(data, batch_size=2, rows=rows, packing=packing)
-    with_positions = Loader(data, form=form, batch_size=2, accumulation=4, open_files=3, packing=packing)
+    wanted = load(kind, count, padded=padded, accumulation=4)
+    form = make_form(KINDS[kind], batch_size=2, padded=padded)
+    with_positions = Loader(KINDS[kind], form=form, batch_size=2, accumulation=4, open_files=3)
     positions = [tuple(next(with_positions).position) for _ in range(count)]
     with_positions.close()
     assert len({position[0] for position in positions}) > 1, "epochs change between the stops"
@@ -169,7 +169,7 @@ def test_twenty_random_stops_are_resumed_bit_for_bit_by_any_number_of_workers(ki
     for number, stop in enumerate(stops.tolist()):
         workers = (1, 2, 4)[number % 3]
         position = positions[stop]
-        found = load(kind, 2, rows=rows, accumulation=4 // workers, workers=workers, position=position)
+        found = load(kind, 2, padded=padded, accumulation=4 // workers, workers=workers, position=position)
         for batches, others in zip(found, wanted[stop + 1 : stop + 3], strict=True):
             assert list(map(bits, batches)) == list(map(bits, others))
 
@@ -195,16 +195,9 @@ def test_a_resume_packs_one_window_and_lists_no_file_before_it(monkeypatch):
             return super().lengths(shard)
 
     fields = {field.name: getattr(data, field.name) for field in dataclasses.fields(data)}
-    packing = LoadPacking(window=64)
-    form = make_form(data, batch_size=2, rows=False, packing=packing)
-    loader = Loader(
-        Counting(**fields),
-        form=form,
-        batch_size=2,
-        open_files=4,
-        packing=packing,
-        position=(70, 64 * 5000, 3),
-    )
+    form = make_form(RowsPackedAtLoad(data, window=64), batch_size=2)
+    rows = RowsPackedAtLoad(Counting(**fields), window=64)
+    loader = Loader(rows, form=form, batch_size=2, open_files=4, position=(70, 64 * 5000, 3))
     assert next(loader).position == Position(70, 64 * 5000, 5)
     loader.close()
     assert len(counted) <= 8  # the open files, and those that may follow within the windows read ahead
@@ -212,8 +205,8 @@ def test_a_resume_packs_one_window_and_lists_no_file_before_it(monkeypatch):
 
 def test_evaluation_on_packed_data_sees_every_example_once():
     for rows in (True, False):
-        form = make_evaluation_form(PACKED, batch_size=7, rows=rows)
-        plain = make_form(PLAIN, batch_size=7, rows=rows)
+        form = make_evaluation_form(PACKED, batch_size=7, padded=rows)
+        plain = make_form(Rows(PLAIN), batch_size=7, padded=rows)
         for rank in range(2):
             share = [
                 bits(batch)
@@ -224,10 +217,10 @@ def test_evaluation_on_packed_data_sees_every_example_once():
 
 
 def test_the_examples_of_a_row_are_counted_from_the_dataset_or_from_packed_lengths():
-    assert examples_per_row(PLAIN) == 1
-    assert examples_per_row(PACKED) == 240 / sum(shard.rows for shard in PACKED.shards)
+    assert Rows(PLAIN).examples_per_row == 1
+    assert PackRows(PACKED).examples_per_row == 240 / sum(shard.rows for shard in PACKED.shards)
     rows = -(-sum(PLAIN.lengths(shard).sum() for shard in PLAIN.shards) // S)
-    assert 1.5 < examples_per_row(PLAIN, LoadPacking(window=240)) <= 240 / rows
+    assert 1.5 < RowsPackedAtLoad(PLAIN, window=240).examples_per_row <= 240 / rows
 
 
 # --- bad input
@@ -235,13 +228,13 @@ def test_the_examples_of_a_row_are_counted_from_the_dataset_or_from_packed_lengt
 
 def test_data_that_are_packed_already_are_not_packed_at_load():
     with pytest.raises(SettingsError, match=r"its rows are packed already \(layout flat\); pack_on_load"):
-        Loader(PACKED, form=RowForm(slots=9), batch_size=1, packing=AT_LOAD)
+        RowsPackedAtLoad(PACKED)
 
 
 def test_a_position_that_is_not_there_is_refused():
     with pytest.raises(DatasetError, match=r"holds \d+ packed rows, no position \(0, 240\)"):
-        Loader(PACKED, form=RowForm(slots=9), batch_size=1, position=(0, 240))
-    loader = Loader(PLAIN, form=RowForm(slots=30), batch_size=1, packing=AT_LOAD, position=(0, 50, 48))
+        Loader(PackRows(PACKED), form=RowForm(slots=9), batch_size=1, position=(0, 240))
+    loader = Loader(AT_LOAD, form=RowForm(slots=30), batch_size=1, position=(0, 50, 48))
     with pytest.raises(DatasetError, match=r"rows packed at load have no position \(0, 50, 48\)"):
         next(loader)
     loader.close()
@@ -269,7 +262,7 @@ class Listed(type(PLAIN)):
 def test_lengths_that_do_not_fit_are_refused(length, message):
     kind = type("Wrong", (Listed,), {"length": length, "__slots__": ()})
     data = kind(**{field.name: getattr(PLAIN, field.name) for field in dataclasses.fields(PLAIN)})
-    loader = Loader(data, form=RowForm(slots=40), batch_size=1, packing=AT_LOAD)
+    loader = Loader(dataclasses.replace(AT_LOAD, data=data), form=RowForm(slots=40), batch_size=1)
     with pytest.raises(ShardError, match=message):
         next(loader)
     loader.close()
@@ -285,14 +278,16 @@ def test_data_without_lengths_are_packed_by_their_decoded_examples():
     bare = Bare(**{field.name: getattr(PLAIN, field.name) for field in dataclasses.fields(PLAIN)})
     found = []
     for data in (PLAIN, bare):
-        loader = Loader(data, form=RowForm(slots=40), batch_size=4, open_files=3, packing=AT_LOAD)
+        loader = Loader(
+            dataclasses.replace(AT_LOAD, data=data), form=RowForm(slots=40), batch_size=4, open_files=3
+        )
         found.append([bits(batch) for _ in range(40) for batch in next(loader).batches])
         loader.close()
     assert found[0] == found[1]
 
 
 def test_a_row_with_more_masked_words_than_slots_is_refused():
-    loader = Loader(PACKED, form=RowForm(slots=2), batch_size=4)
+    loader = Loader(PackRows(PACKED), form=RowForm(slots=2), batch_size=4)
     with pytest.raises(ShardError, match=r"a packed row holds \d+ masked words, at most 2 fit in a row"):
         next(loader)
     loader.close()

@@ -7,11 +7,12 @@ from bertdata.records import ShardLayout
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Batch, FlatBatch
+from trainer.data.dealing import Rows
 from trainer.data.evaluation import evaluation_batches
-from trainer.data.forms import make_form
+from trainer.data.flat import make_form
 from trainer.data.generated import generated_data
-from trainer.data.rows import RowForm
 from trainer.devices.cpu import Cpu
+from trainer.extensions.loading.padded_rows import RowForm
 from trainer.extensions.splitting.same_length import token_rows, with_same_length
 from trainer.model.bert import BertForPreTraining
 
@@ -26,7 +27,7 @@ def batches() -> dict[str, list[Batch]]:
     """Micro-batches of several lengths, by form."""
     data = generated_data(LAYOUT, vocabulary_size=SHAPE.vocab_size, fill=0.4)
     forms = {
-        "flat": make_form(data, batch_size=2, rows=False, token_budget=16),
+        "flat": make_form(Rows(data), batch_size=2, token_budget=16),
         "rows": RowForm(width_step=8),
     }
     return {

@@ -22,7 +22,7 @@ from tests.support.fork_server import forking_python
 from tests.support.launching import ROOT, launch
 from tests.support.training_runs import losses, tensors
 from trainer.config.model import ModelConfig
-from trainer.data.batches import RowBatch
+from trainer.extensions.loading.row_batches import RowBatch
 from trainer.extensions.vendors.hpu import Hpu, find_mode
 from trainer.extensions.vendors.keys import HpuSection
 from trainer.model.bert import BertForPreTraining

@@ -1,7 +1,7 @@
 """Finding answers in a context (SQuAD): loss, metrics, predictions."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,7 @@ from bertdata.records import Vocabulary
 from bertdata.tokens.wordpiece import WordPieceTokenizer
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
-from trainer.data.batches import Batch, FlatBatch, RowBatch
+from trainer.data.batches import Batch, FlatBatch
 from trainer.extensions.finetuning.fine_tuning import FineTuning, is_there, mean_of, sums_of, target_of
 from trainer.extensions.finetuning.models import BertForQuestionAnswering
 from trainer.extensions.finetuning.squad.answers import AnswerSettings, Prediction, predict_answers
@@ -26,7 +26,9 @@ from trainer.extensions.finetuning.squad.settings import SquadSettings
 from trainer.extensions.finetuning.tokenizers import configured_tokenizer
 from trainer.model.evaluation import MetricTotals, TaskEvaluation
 from trainer.model.task import Columns, Model, Outcome
-from trainer.model.token_rows import first_rows
+
+if TYPE_CHECKING:
+    from trainer.extensions.loading.row_batches import RowBatch
 
 Array = npt.NDArray[Any]
 
@@ -86,13 +88,18 @@ def sequence_logits(logits: Tensor, batch: Batch) -> Tensor:
         count = len(batch)
         lengths = batch.ends[1 : count + 1] - batch.ends[:count]
         used, found = _cut_out(logits, batch.first_rows, lengths, batch.longest)
-    elif batch.next_sentence_positions is not None:
-        lengths = _pack_lengths(batch, batch.next_sentence_positions)
-        used, found = _cut_out(logits, first_rows(batch), lengths, batch.input_ids.shape[1])
     else:
-        used, found = batch.attention_mask.bool(), logits.view(*batch.input_ids.shape, 2)
+        used, found = _of_rows(logits, cast("RowBatch", batch))
     first = torch.arange(used.shape[1], device=used.device) == 0
     return found.masked_fill(~(used | first)[:, :, None], -torch.inf)
+
+
+def _of_rows(logits: Tensor, batch: "RowBatch") -> tuple[Tensor, Tensor]:
+    """As ``_cut_out``, of padded rows."""
+    if batch.next_sentence_positions is None:
+        return batch.attention_mask.bool(), logits.view(*batch.input_ids.shape, 2)
+    lengths = _pack_lengths(batch, batch.next_sentence_positions)
+    return _cut_out(logits, batch.starts(), lengths, batch.most_tokens())
 
 
 def _cut_out(logits: Tensor, starts: Tensor, lengths: Tensor, longest: int) -> tuple[Tensor, Tensor]:
@@ -102,7 +109,7 @@ def _cut_out(logits: Tensor, starts: Tensor, lengths: Tensor, longest: int) -> t
     return places < lengths[:, None], logits[rows]
 
 
-def _pack_lengths(batch: RowBatch, positions: Tensor) -> Tensor:
+def _pack_lengths(batch: "RowBatch", positions: Tensor) -> Tensor:
     """(B * K,): the tokens of each sequence of packed rows, whose attention mask numbers them from 1."""
     numbers = torch.arange(
         1, positions.shape[1] + 1, dtype=batch.attention_mask.dtype, device=positions.device

@@ -8,10 +8,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from trainer.config.model import ModelConfig
-from trainer.data.batches import RowBatch
+from trainer.data.batches import FlatBatch, Sequences
 from trainer.devices.counting import host_attention
 from trainer.extensions.splitting.plan.request import PlanRequest
-from trainer.model.attention import FlatAttention, FlatSequences, PaddedSequences, Sequences
+from trainer.model.attention import FlatAttention
 from trainer.model.bert import Heads, Logits
 from trainer.model.layers import Dense, Embeddings, Layer
 from trainer.model.pretraining import pretraining_loss
@@ -157,20 +157,26 @@ def handed_tensors(config: ModelConfig) -> int:
 def _sequences(shape: Shape) -> Sequences:
     if shape.attention == "flat":
         ends = torch.arange(shape.rows + 1, dtype=torch.int32) * shape.length
-        return FlatSequences(ends, shape.length, shape.flat_attention)
+        return Sequences(ends, shape.length, shape.flat_attention)
+    from trainer.extensions.loading.row_batches import PaddedSequences
+
     return PaddedSequences(torch.ones(shape.rows, shape.length, dtype=torch.int32))
 
 
-def _labels(shape: Shape) -> RowBatch:
+def _labels(shape: Shape) -> FlatBatch:
     """A batch without ids, of which the loss reads the labels."""
-    ids = torch.zeros(shape.rows, 1, dtype=torch.int32)
-    masked = torch.zeros(shape.rows, shape.masked, dtype=torch.int64)
-    return RowBatch(
+    ids = torch.zeros(shape.rows, dtype=torch.int32)
+    masked = torch.zeros(shape.rows * shape.masked, dtype=torch.int64)
+    return FlatBatch(
         input_ids=ids,
         token_type_ids=ids,
-        attention_mask=ids,
-        masked_lm_positions=masked,
+        position_ids=ids,
+        ends=ids,
+        first_rows=ids,
+        masked_lm_rows=masked,
         masked_lm_ids=masked,
-        masked_lm_weights=torch.ones(shape.rows, shape.masked),
-        next_sentence_labels=torch.zeros(shape.rows, dtype=torch.int32),
+        masked_lm_weights=torch.ones(shape.rows * shape.masked),
+        next_sentence_labels=ids,
+        longest=1,
+        tokens=0,
     )

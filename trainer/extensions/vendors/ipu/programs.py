@@ -10,8 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from trainer.config.settings import Config
-from trainer.data.batches import Batch, RowBatch
+from trainer.data.batches import Batch
 from trainer.errors import CheckpointError
+from trainer.extensions.loading.row_batches import RowBatch
 from trainer.extensions.vendors.ipu.options import inference_options, loss_scale, training_options
 from trainer.extensions.vendors.ipu.stages import IpuPipeline
 from trainer.extensions.vendors.keys import IpuSection

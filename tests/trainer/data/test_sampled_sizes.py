@@ -11,10 +11,11 @@ from bertdata.dataset.reader import OpenedDataset, open_dataset
 from bertdata.examples.columns import lengths
 from bertdata.records import ShardLayout
 from tests.support.commands import SMALL
-from trainer.data.forms import FlatForm, make_form
+from trainer.data.budgets import ExampleSizes, sample_sizes
+from trainer.data.dealing import Rows
+from trainer.data.flat import FlatForm, make_form
 from trainer.data.generated import generated_data
-from trainer.data.rows import RowForm
-from trainer.data.sizes import example_sizes, sample_sizes
+from trainer.extensions.loading.padded_rows import RowForm
 
 LAYOUT = ShardLayout(max_seq_length=128, max_predictions_per_seq=20)
 
@@ -30,7 +31,7 @@ def dataset(
 
 
 def test_masks_are_a_share_of_the_tokens_and_a_deviation_from_it():
-    found = example_sizes(np.array([10, 30]), np.array([3, 5]))
+    found = ExampleSizes.of(np.array([10, 30]), np.array([3, 5]))
     assert found.masks_per_token == 0.2
     assert found.deviation == 1  # 3 and 5 in place of 2 and 6
 
@@ -64,7 +65,7 @@ def test_lengths_are_sampled_over_the_whole_dataset():
 
 def test_budgets_of_dealt_micro_batches_are_fewer():
     data = generated_data(LAYOUT, vocabulary_size=100, fill=0.5, files=2)
-    alone, dealt = (make_form(data, batch_size=16, rows=False, micro_batches=q) for q in (1, 64))
+    alone, dealt = (make_form(Rows(data), batch_size=16, micro_batches=q) for q in (1, 64))
     assert isinstance(alone, FlatForm)
     assert isinstance(dealt, FlatForm)
     assert len(dealt.budgets.budgets) < len(alone.budgets.budgets)
@@ -72,4 +73,4 @@ def test_budgets_of_dealt_micro_batches_are_fewer():
 
 def test_rows_need_no_sample():
     empty = OpenedDataset(name="", layout=LAYOUT, shards=(), vocabulary_size=None)
-    assert make_form(empty, batch_size=4, rows=True) == RowForm()
+    assert make_form(Rows(empty), batch_size=4, padded=True) == RowForm()

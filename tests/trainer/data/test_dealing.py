@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.records import ShardLayout
-from trainer.data.batches import RowBatch
-from trainer.data.deal import Deal, deal_evenly, group_size
+from trainer.data.dealing import Deal, Rows, deal_evenly, group_size
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
-from trainer.data.rows import RowForm
+from trainer.extensions.loading.padded_rows import RowForm
+from trainer.extensions.loading.row_batches import RowBatch
 
 REAL = ShardLayout(max_seq_length=512, max_predictions_per_seq=80)
 SMALL = ShardLayout(max_seq_length=24, max_predictions_per_seq=3)
@@ -99,7 +99,7 @@ def updates(
 ) -> list[list[RowBatch]]:
     """The micro-batches of each update, all workers' in order."""
     loaders = [
-        Loader(data, form=RowForm(), workers=workers, rank=rank, batch_size=batch_size, **more)
+        Loader(Rows(data), form=RowForm(), workers=workers, rank=rank, batch_size=batch_size, **more)
         for rank in range(workers)
     ]
     try:
@@ -150,11 +150,11 @@ def test_dealt_updates_do_not_depend_on_the_number_of_workers(workers, accumulat
 
 def test_a_resumed_run_deals_the_same_micro_batches():
     data = generated_data(SMALL, vocabulary_size=60_000, fill=0.5, files=3, examples=40)
-    loader = Loader(data, form=RowForm(), batch_size=3, accumulation=4, open_files=2)
+    loader = Loader(Rows(data), form=RowForm(), batch_size=3, accumulation=4, open_files=2)
     seen = [next(loader) for _ in range(12)]
     loader.close()
     again = Loader(
-        data, form=RowForm(), batch_size=3, accumulation=4, open_files=2, position=seen[4].position
+        Rows(data), form=RowForm(), batch_size=3, accumulation=4, open_files=2, position=seen[4].position
     )
     for expected in seen[5:]:
         assert examples(next(again).batches) == examples(expected.batches)

@@ -1,23 +1,26 @@
-"""Row batches, for devices that need rows: each example padded to S ids and P masked slots."""
+"""Padded rows made of gathered examples: one example a row, or a pack of several."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
 
 from bertdata.examples.columns import Array
-from trainer.data.batches import Prepare, RowBatch
-from trainer.data.compact import GatheredExamples
-from trainer.registry import find
+from trainer.data.batches import Prepare
+from trainer.data.dealing import Rows
+from trainer.data.examples import GatheredExamples
+from trainer.extensions.loading.packed_rows import pack_rows
+from trainer.extensions.loading.packs import mask_slots
+from trainer.extensions.loading.row_batches import RowBatch
 
 WIDTH_STEP = 8  # tokens, as matrix units and LDDL's loader have it
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RowForm:
-    """Rows of S ids, for devices that need rows; one example with P masked slots each, or a pack of several.
+    """Rows of S ids, for devices that need rows. One example with P masked slots each, or a pack of several.
 
     slots: masked slots of a packed row; None: the rows are not packed. width_step: rows are padded to the
     longest of the micro-batch, rounded up to a multiple of this; None: to S.
@@ -27,14 +30,15 @@ class RowForm:
     width_step: int | None = None
 
     def batches(self, gathered: GatheredExamples, size: int, prepare: Prepare) -> Iterator[RowBatch]:
-        """The gathered examples, ``size`` rows to a batch; prepared all at once."""
+        """The gathered examples, ``size`` rows to a batch. Prepared all at once."""
         if self.width_step is not None:
             for start in range(0, max(gathered.rows, 1), size):
                 own = gathered.cut(start, start + size)
-                yield prepare(pad_rows(own.narrowed(self._width(own)), size))
+                yield prepare(pad_rows(_narrowed(own, self._width(own)), size))
             return
         count = max(-(-gathered.rows // size), 1) * size
-        batch = prepare(_make_rows(gathered, count, self.slots))
+        whole = pad_rows(gathered, count) if self.slots is None else pack_rows(gathered, count, self.slots)
+        batch = prepare(whole)
         for start in range(0, count, size):
             yield batch.cut(start, min(start + size, count))
 
@@ -56,17 +60,27 @@ class RowForm:
         return min(-(-longest // self.width_step) * self.width_step, gathered.layout.max_seq_length)
 
 
+def row_form(rows: Rows, few_widths: bool = False) -> RowForm:
+    """The form that suits the rows.
+
+    few_widths: rows from bins have at most as many widths as there are bins, else multiples of 8.
+    """
+    if rows.layout.packing is not None:
+        return RowForm(slots=mask_slots(rows))
+    if rows.bins == 1:
+        return RowForm()
+    return RowForm(width_step=width_step(rows.layout.max_seq_length, rows.bins if few_widths else None))
+
+
 def width_step(longest: int, widths: int | None) -> int:
     """The step between the widths of rows: the least multiple of 8 that makes at most so many widths."""
     return WIDTH_STEP if widths is None else -(-longest // (widths * WIDTH_STEP)) * WIDTH_STEP
 
 
-def _make_rows(gathered: GatheredExamples, count: int, slots: int | None) -> RowBatch:
-    """``count`` rows; slots: masked slots of a row of several examples, None: each row is an example."""
-    if slots is None:
-        return pad_rows(gathered, count)
-    packed: RowBatch = find("rows", "of packs")(gathered, count, slots)
-    return packed
+def _narrowed(gathered: GatheredExamples, width: int) -> GatheredExamples:
+    """The same examples in windows of ``width`` ids, copied. None is longer."""
+    layout = replace(gathered.layout, max_seq_length=width)
+    return replace(gathered, ids=np.ascontiguousarray(gathered.ids[:, :width]), layout=layout)
 
 
 def pad_rows(gathered: GatheredExamples, count: int) -> RowBatch:
