@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from bertdata.errors import BertDataError
+from trainer.checkpoint.reading import choose_checkpoint, read_state
 from trainer.checkpoint.source import find_own, open_checkpoint, read_weights_into
-from trainer.checkpoint.state import STATE, State, choose_checkpoint, find_checkpoints, read_state
+from trainer.checkpoint.state import STATE, State, find_checkpoints
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.model.bert import HeadedBert
@@ -19,10 +20,9 @@ from trainer.report.log_records import Logger
 from trainer.report.reporter import Reporter
 from trainer.report.tables import EvaluationResults
 from trainer.report.terminal import Terminal
-from trainer.run.division import divide
 from trainer.run.evaluation import Evaluation
 from trainer.run.evaluation_warnings import warnings_of_model
-from trainer.run.runtime import Runtime, begin, find_model_config, make_model
+from trainer.run.runtime import Runtime, begin, divide, find_model_config, make_model
 from trainer.strategies.kinds import find_inference
 from trainer.strategies.strategy import Inference
 

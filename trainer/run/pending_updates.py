@@ -8,18 +8,22 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from trainer.config.settings import Config
 from trainer.data.batches import Batch
 from trainer.data.loader import Update
 from trainer.errors import NotFiniteError
 from trainer.model.operations import Counted, count
 from trainer.report.log_records import StepRecord
-from trainer.report.reporter import Reporter
-from trainer.run.data_wait import DataWait
+from trainer.report.reporter import SETTLING_UPDATES, Reporter
 from trainer.run.runtime import Runtime
 from trainer.run.training import Training
 from trainer.strategies.strategy import named_totals
 
 REMEDY = "continue from the last checkpoint with a smaller learning rate or another precision"
+MOST_WAITING = 0.1
+"""The share of the time from which on the device is said to wait for data."""
+
+_JUDGED_SECONDS = 10.0  # shortest time to judge that from
 _LEAST_SECONDS = 1e-6
 _FLUSH_SECONDS = 1.0  # longest time between two flushes, unless one update takes longer
 
@@ -166,3 +170,28 @@ def _seconds_of_one(elapsed: float, compiling: list[float]) -> float:
     if not timed:
         return elapsed / len(compiling)
     return max(elapsed - sum(compiling), _LEAST_SECONDS) / timed  # another worker may have compiled longer
+
+
+class DataWait:
+    """Time spent waiting for data, without the first updates; a long one is told once."""
+
+    def __init__(self, config: Config, log: Callable[[str], None]) -> None:
+        self._config, self._log = config, log
+        self._settling = SETTLING_UPDATES
+        self._seconds, self._waited = 0.0, 0.0
+        self._is_told = False
+
+    def add(self, updates: int, seconds: float, waited: float) -> None:
+        """Count so many updates; seconds and waited: of one of them. Warns where that was too long."""
+        if self._settling > 0:
+            self._settling -= updates
+            return
+        self._seconds += updates * seconds
+        self._waited += updates * waited
+        is_long = self._seconds >= _JUDGED_SECONDS and self._waited > MOST_WAITING * self._seconds
+        if is_long and not self._is_told:
+            from trainer.run.slow_data import remedy
+
+            self._is_told = True
+            share = self._waited / self._seconds
+            self._log(f"warning: the device waits for data {share:.0%} of the time; {remedy(self._config)}")

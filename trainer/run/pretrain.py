@@ -19,9 +19,9 @@ from trainer.data.sizes import examples_per_row
 from trainer.devices.choice import on_device
 from trainer.devices.registry import find_device
 from trainer.run.path_check import require_paths
-from trainer.run.phase import count_calls, train_phase
+from trainer.run.phase import train_phase
+from trainer.run.planned_updates import count_calls
 from trainer.run.runtime import Runtime, begin
-from trainer.run.start_point import is_phase_over
 from trainer.run.training import Training
 
 
@@ -98,7 +98,7 @@ def train_phases(runtime: Runtime, phases: Sequence[Config]) -> None:
         replace(runtime, config=config).check_rows(data)
         held_out = config.data.eval_data and runtime.task.open(config, config.data.eval_data, held_out=True)
         about.append(describe_phase(config, data, held_out or None))
-    skips_first = len(phases) > 1 and runtime.share(partial(is_phase_over, phases[0]))
+    skips_first = len(phases) > 1 and runtime.share(partial(_is_over, phases[0]))
     if not skips_first:
         for config in phases[1:]:  # they start at update 0
             count_calls(
@@ -117,6 +117,13 @@ def train_phases(runtime: Runtime, phases: Sequence[Config]) -> None:
         training = train_phase(runtime, data)
         if not training.is_over:
             break
+
+
+def _is_over(config: Config) -> bool:
+    """True if the checkpoint to resume from belongs to a later phase than the configuration's."""
+    from trainer.run.start_point import is_phase_over
+
+    return is_phase_over(config)
 
 
 def _evaluation_warnings(config: Config) -> list[str]:

@@ -1,7 +1,6 @@
 """The setup that training and evaluation share: device, workers, model."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
@@ -27,7 +26,7 @@ from trainer.model.task import Task
 from trainer.model.tasks import find_task
 from trainer.registry import find
 from trainer.strategies.division import Division, whole
-from trainer.strategies.kinds import build_model
+from trainer.strategies.kinds import build_model, check_strategy
 from trainer.strategies.strategy import Worker
 
 
@@ -215,25 +214,19 @@ def make_model(runtime: Runtime, shape: ModelConfig) -> HeadedBert:
     return build_model(runtime.empty_model(shape), runtime.device, runtime.workers, runtime.division)
 
 
-@contextmanager
-def profiled(runtime: Runtime, calls: int) -> Iterator[Callable[[], None]]:
-    """A function to call after each of ``calls`` updates; with --profile it records four of them.
+def divide(runtime: Runtime, shape: ModelConfig, sequence_length: int) -> Runtime:
+    """The runtime with this worker's place, and with the plan's micro-batches where there is a plan.
 
-    The recorded updates follow the first four, or the first half of a shorter run. The trace is written
-    to output_dir.
+    sequence_length: most tokens of an example. SettingsError where the model cannot be split as configured.
     """
-    config = runtime.config
-    activities = runtime.device.profile_activities()
-    if not config.run.profile or runtime.workers.rank != 0:
-        yield lambda: None
-        return
-    idle = max(1, min(4, calls // 2))
-    path = f"{config.run.output_dir}/profile{'_phase2' * config.run.phase2}.json"
+    asked = runtime.config.run.strategy
+    check_strategy(asked, runtime.device)
+    needs_plan = runtime.config.split.plan is not None or asked in ("sharded", "pipelined")
+    if not needs_plan and asked == "auto" and runtime.workers.size > 1:
+        from trainer.run.memory import fits_whole
 
-    def write(finished: torch.profiler.profile) -> None:
-        finished.export_chrome_trace(path)
-        runtime.log(f"profile: {path}; https://ui.perfetto.dev or chrome://tracing shows it")
-
-    schedule = torch.profiler.schedule(wait=idle // 2, warmup=idle - idle // 2, active=4, repeat=1)
-    with torch.profiler.profile(activities=activities, schedule=schedule, on_trace_ready=write) as profile:
-        yield profile.step
+        needs_plan = not fits_whole(runtime, shape)
+    if not needs_plan:
+        return replace(runtime, division=whole(runtime.workers))
+    divided: Runtime = find("split model", "plan")(runtime, shape, sequence_length)
+    return divided

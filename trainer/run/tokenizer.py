@@ -10,8 +10,8 @@ from bertdata.io.assets import find_vocabulary
 from bertdata.records import Vocabulary
 from bertdata.tokens.fit import casing_warnings
 from bertdata.tokens.load import load_vocabulary
+from trainer.checkpoint.reading import read_state
 from trainer.checkpoint.source import OURS
-from trainer.checkpoint.state import read_state
 from trainer.checkpoint.stored import Checkpoint
 from trainer.config.model import ModelConfig
 from trainer.data.opening import PADDING_TOKENS

@@ -24,7 +24,8 @@ from tests.support.flat import examples_of
 from tests.support.launching import HOROVODRUN, ROOT
 from tests.support.lock_holder import holder
 from tests.support.training_runs import MODEL, errors, losses, refuse, start_workers, tensors, words
-from trainer.checkpoint.state import State, find_checkpoints, read_state
+from trainer.checkpoint.reading import read_state
+from trainer.checkpoint.state import State, find_checkpoints
 from trainer.collectives.launchers import find_rank
 from trainer.collectives.single import Single
 from trainer.collectives.stopping import StopAgreement
