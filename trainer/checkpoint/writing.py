@@ -32,7 +32,6 @@ from trainer.checkpoint.state import (
 from trainer.strategies.strategy import Strategy, Worker
 
 if TYPE_CHECKING:
-    from trainer.checkpoint.reading import TensorsReader
     from trainer.checkpoint.stored import StoredTensor
 
 
@@ -178,9 +177,6 @@ class CheckpointWriter:
 class ModelTensors(Protocol):
     """The tensors of a training; every worker makes each call."""
 
-    def reader(self) -> "TensorsReader":
-        """The reader of checkpoints into these tensors."""
-
     def share(self) -> None:
         """Give all workers that hold the same weights the same values."""
 
@@ -192,18 +188,10 @@ class ModelTensors(Protocol):
 
 
 class WholeTensors:
-    """Tensors of a model that every worker has as a whole: rank 0 reads, one worker a machine writes."""
+    """Tensors of a model that every worker has as a whole; one worker a machine writes them."""
 
-    def __init__(
-        self, worker: Worker, strategy: Strategy, on_rank_0: Callable[[Callable[[], Any]], Any]
-    ) -> None:
-        """on_rank_0: does a work on rank 0, and gives all workers its result."""
-        self._worker, self._strategy, self._on_rank_0 = worker, strategy, on_rank_0
-
-    def reader(self) -> "TensorsReader":
-        from trainer.checkpoint.whole_model import WholeModelReader
-
-        return WholeModelReader(self._worker, self._strategy, self._on_rank_0)
+    def __init__(self, worker: Worker, strategy: Strategy) -> None:
+        self._worker, self._strategy = worker, strategy
 
     def share(self) -> None:
         self._worker.workers.broadcast(self._worker.model.state_dict().values())

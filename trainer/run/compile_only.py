@@ -3,7 +3,6 @@
 from contextlib import closing
 
 from bertdata.dataset.reader import OpenedDataset
-from trainer.run.phase import make_loader
 from trainer.run.planned_updates import PlannedUpdates
 from trainer.run.runtime import Runtime
 from trainer.run.training import Training
@@ -13,13 +12,13 @@ def compile_shapes(
     runtime: Runtime, training: Training, data: OpenedDataset, planned: PlannedUpdates
 ) -> Training:
     """Compile for every usual shape of a micro-batch, without training."""
-    form = runtime.form(data, planned.batch_size, runtime.copies * planned.accumulation)
+    form = planned.form(runtime, data)
     runtime.log("compiling")
     blanks = [[blank] for blank in form.blanks()]
     for micro_batches in blanks:
         training.compile([micro_batches])
     if not blanks:
-        with closing(make_loader(runtime, data, planned, form, training.state)) as loader:
+        with closing(planned.loader(runtime, data, form, training.state)) as loader:
             batches = [next(loader).batches for _ in range(runtime.device.updates_per_call)]
         training.compile(batches)
     kind = "packed rows" if planned.examples_per_row > 1 else "examples"

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from bertdata.dataset.reader import OpenedDataset
-from trainer.checkpoint.state import State, new_state
+from trainer.checkpoint.state import new_state
 from trainer.collectives.stopping import stop_signals
 from trainer.config.model import ModelConfig
 from trainer.data.batches import Batch
@@ -50,8 +50,8 @@ def train_phase(runtime: Runtime, data: OpenedDataset, shape: ModelConfig | None
     device.check_accumulation(planned.accumulation)
     calls = count_calls(planned.last - planned.start, device)
     evaluation = make_evaluation(runtime, data, shape)
-    form = runtime.form(data, planned.batch_size, runtime.copies * planned.accumulation)
-    loader = make_loader(runtime, data, planned, form, training.state)
+    form = planned.form(runtime, data)
+    loader = planned.loader(runtime, data, form, training.state)
     described = device.describe()
     report = make_reporter(
         config,
@@ -89,34 +89,6 @@ def make_evaluation(runtime: Runtime, data: OpenedDataset, shape: ModelConfig) -
     from trainer.run.evaluation import Evaluation
 
     return Evaluation.beside(runtime, data, shape.vocab_size)
-
-
-def make_loader(
-    runtime: Runtime, data: OpenedDataset, planned: PlannedUpdates, form: Form[Batch], state: State
-) -> Loader[Batch]:
-    """The loader of this worker's micro-batches, from the state's position on."""
-    config = runtime.config
-
-    def warn(message: str) -> None:
-        if not config.finetuning.is_finetuning:  # features are one file for any number of workers
-            runtime.log(f"warning: {message}")
-
-    return Loader(
-        data,
-        form=form,
-        batch_size=planned.batch_size,
-        accumulation=planned.accumulation * runtime.device.replicas,
-        workers=runtime.division.copies,
-        rank=runtime.division.copy,
-        seed=config.data.seed,
-        open_files=config.data.open_files,
-        position=state.position,
-        first_update=state.step,
-        packing=runtime.packing,
-        bins=config.data.bins,
-        prepare=runtime.device.prepare,
-        warn=warn,
-    )
 
 
 def profile_updates(runtime: Runtime, calls: int) -> AbstractContextManager[Callable[[], object]]:

@@ -1,8 +1,13 @@
-"""The updates of a phase that a run makes: their number and size."""
+"""The updates of a phase that a run makes: their number, their size and their micro-batches."""
 
 from dataclasses import dataclass
 
+from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import SettingsError
+from trainer.checkpoint.state import State
+from trainer.data.batches import Batch
+from trainer.data.forms import Form
+from trainer.data.loader import Loader
 from trainer.devices.device import Device
 from trainer.run.runtime import Runtime
 
@@ -37,6 +42,35 @@ class PlannedUpdates:
             examples_per_row=examples_per_row,
             examples=config.update.examples(copies, examples_per_row),
             interval=config.evaluation_interval(copies, examples_per_row),
+        )
+
+    def form(self, runtime: Runtime, data: OpenedDataset) -> Form[Batch]:
+        """The form of the micro-batches."""
+        return runtime.form(data, self.batch_size, runtime.copies * self.accumulation)
+
+    def loader(self, runtime: Runtime, data: OpenedDataset, form: Form[Batch], state: State) -> Loader[Batch]:
+        """The loader of this worker's micro-batches, from the state's position on."""
+        config = runtime.config
+
+        def warn(message: str) -> None:
+            if not config.finetuning.is_finetuning:  # features are one file for any number of workers
+                runtime.log(f"warning: {message}")
+
+        return Loader(
+            data,
+            form=form,
+            batch_size=self.batch_size,
+            accumulation=self.accumulation * runtime.device.replicas,
+            workers=runtime.division.copies,
+            rank=runtime.division.copy,
+            seed=config.data.seed,
+            open_files=config.data.open_files,
+            position=state.position,
+            first_update=state.step,
+            packing=runtime.packing,
+            bins=config.data.bins,
+            prepare=runtime.device.prepare,
+            warn=warn,
         )
 
     def describe(self, runtime: Runtime) -> str:

@@ -219,14 +219,15 @@ def divide(runtime: Runtime, shape: ModelConfig, sequence_length: int) -> Runtim
 
     sequence_length: most tokens of an example. SettingsError where the model cannot be split as configured.
     """
-    asked = runtime.config.run.strategy
-    check_strategy(asked, runtime.device)
-    needs_plan = runtime.config.split.plan is not None or asked in ("sharded", "pipelined")
-    if not needs_plan and asked == "auto" and runtime.workers.size > 1:
+    config, device, workers = runtime.config, runtime.device, runtime.workers
+    asked = config.run.strategy
+    check_strategy(asked, device)
+    needs_plan = config.split.plan is not None or asked in ("sharded", "pipelined")
+    if not needs_plan and asked == "auto" and workers.size > 1:
         from trainer.run.memory import fits_whole
 
-        needs_plan = not fits_whole(runtime, shape)
+        needs_plan = not fits_whole(config, device, workers, shape)
     if not needs_plan:
-        return replace(runtime, division=whole(runtime.workers))
+        return replace(runtime, division=whole(workers))
     divided: Runtime = find("split model", "plan")(runtime, shape, sequence_length)
     return divided

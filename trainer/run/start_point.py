@@ -13,9 +13,12 @@ from trainer.checkpoint.state import State, find_checkpoints
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.order import Position
-from trainer.devices.loss_scale import LossScale
+from trainer.model.bert import HeadedBert
+from trainer.registry import find
 from trainer.run.path_check import find_used, in_use
 from trainer.run.runtime import Runtime, find_model_config
+from trainer.run.whole_model import WholeModelReader
+from trainer.strategies.strategy import Strategy
 
 
 def find_start_point(config: Config, fresh: State) -> tuple[str, str]:
@@ -60,9 +63,9 @@ def load(
     kind: str,
     path: str,
     runtime: Runtime,
+    model: HeadedBert,
+    strategy: Strategy,
     fresh: State,
-    scale: LossScale,
-    reader: TensorsReader,
     update_examples: int,
 ) -> tuple[State, int | None]:
     """Load a start point on all workers: the state, and the number after which checkpoints are removed.
@@ -70,7 +73,7 @@ def load(
     kind and path: as of ``find_start_point``, another than "new". update_examples: those of this run's
     updates, over all workers.
     """
-    config = runtime.config
+    config, reader = runtime.config, find_reader(runtime, model, strategy)
     runtime.log(f"reading {path}")
     if kind == "weights":
         reader.read_weights(path)
@@ -83,11 +86,19 @@ def load(
         reader.read(Path(path), saved, state.applied)
         return state, None
     state = replace(saved, position=Position(*saved.position), config=config.as_json())
-    scale.load_state_dict(saved.loss_scale)
+    strategy.scale.load_state_dict(saved.loss_scale)
     for difference in changed_settings(saved, config, update_examples):
         runtime.log(f"warning: {difference}")
     reader.read(Path(path), saved, state.applied)
     return state, saved.number
+
+
+def find_reader(runtime: Runtime, model: HeadedBert, strategy: Strategy) -> TensorsReader:
+    """The reader of checkpoints into the model and its moments, as the strategy divides them."""
+    if runtime.division.is_split:
+        reader: TensorsReader = find("split model", "tensors")(runtime, model.config, strategy)
+        return reader
+    return WholeModelReader(runtime, model, strategy)
 
 
 def find_continued_shape(runtime: Runtime, data: OpenedDataset) -> ModelConfig:

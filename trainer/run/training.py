@@ -57,10 +57,8 @@ class Training:
         if kind != "new":
             from trainer.run.start_point import load
 
-            reader = self._tensors.reader()
-            self.state, later_than = load(
-                kind, path, self._runtime, self.state, self.strategy.scale, reader, update_examples
-            )
+            start = load(kind, path, self._runtime, self._model, self.strategy, self.state, update_examples)
+            self.state, later_than = start
         self._tensors.share()
         if self._runtime.workers.local_rank == 0:
             clean_up(str(self._config.run.output_dir), after=later_than)
@@ -155,7 +153,7 @@ def find_tensors(runtime: Runtime, model: HeadedBert, strategy: Strategy) -> Mod
     if runtime.division.is_split:
         tensors: ModelTensors = find("split model", "tensors")(runtime, model.config, strategy)
         return tensors
-    return WholeTensors(runtime.worker(model), strategy, runtime.share)
+    return WholeTensors(runtime.worker(model), strategy)
 
 
 def is_continued(run: RunSection) -> bool:

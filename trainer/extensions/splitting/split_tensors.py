@@ -46,9 +46,6 @@ class SplitTensors:
     def __init__(self, runtime: Runtime, shape: ModelConfig, strategy: SplitStrategy) -> None:
         self._runtime, self._shape, self._strategy = runtime, shape, strategy
 
-    def reader(self) -> "SplitTensors":
-        return self
-
     def read_weights(self, path: str) -> None:
         together(self._runtime, path, lambda: self._read_foreign(path))
 

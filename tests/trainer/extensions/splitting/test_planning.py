@@ -64,6 +64,10 @@ def runtime(workers: type[Single] = Connected, **settings: object) -> Runtime:
     return Runtime(config=config, device=device, workers=found, division=whole(found), task=Pretraining())
 
 
+def memory_of(runtime: Runtime) -> int:
+    return device_memory(runtime.config, runtime.device, runtime.workers)
+
+
 def request(memory: int, **changes: object) -> PlanRequest:
     rate = DeviceRate(flops=5e10, bytes=1e10)
     known = {"examples": 16, "devices": 4, "batch_size": 4, "optimiser": "lamb-nvidia", "precision": "fp32"}
@@ -213,9 +217,9 @@ def test_a_plan_that_fits_nowhere_is_refused_and_auto_goes_on_where_memory_is_no
 def test_processors_share_the_memory_of_their_machine(monkeypatch):
     asked = []
     monkeypatch.setattr(Cpu, "memory", lambda self, neighbours: asked.append(neighbours) or 7)
-    assert device_memory(runtime()) == 7
+    assert memory_of(runtime()) == 7
     assert asked == [1]  # the workers claim to have rank 0 on a machine each
-    assert device_memory(runtime(device_memory=2.0)) == 2 * GIGABYTES
+    assert memory_of(runtime(device_memory=2.0)) == 2 * GIGABYTES
 
 
 def test_rates_of_a_gpu_are_found_by_its_name():
