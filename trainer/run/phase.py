@@ -48,7 +48,7 @@ def train_phase(runtime: Runtime, data: OpenedDataset, shape: ModelConfig | None
     training.start(kind, path, planned.examples)
     planned = PlannedUpdates.of(runtime, training.state.step, per_row)
     device.check_accumulation(planned.accumulation)
-    calls = count_calls(planned.last - planned.start, device)
+    calls = count_calls(config, planned.start, device)
     evaluation = make_evaluation(runtime, data, shape)
     form = planned.form(runtime, data)
     loader = planned.loader(runtime, data, form, training.state)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import SettingsError
 from trainer.checkpoint.state import State
+from trainer.config.settings import Config
 from trainer.data.batches import Batch
 from trainer.data.forms import Form
 from trainer.data.loader import Loader
@@ -32,11 +33,10 @@ class PlannedUpdates:
     @classmethod
     def of(cls, runtime: Runtime, start: int, examples_per_row: float) -> "PlannedUpdates":
         config, copies = runtime.config, runtime.copies
-        steps = config.schedule.steps
         batch_size, accumulation = config.update.micro_batches(copies, examples_per_row)
         return cls(
             start=start,
-            last=min(steps, start + (config.run.steps_this_run or steps)),
+            last=last_update(config, start),
             batch_size=batch_size,
             accumulation=accumulation,
             examples_per_row=examples_per_row,
@@ -84,8 +84,15 @@ class PlannedUpdates:
         return f"updates {self.start} to {self.last} of {runtime.config.schedule.steps}, each of {each}"
 
 
-def count_calls(updates: int, device: Device) -> int:
-    """The number of calls to the device for so many updates; SettingsError where it does not divide."""
+def last_update(config: Config, start: int) -> int:
+    """The update that a run ends with, which begins after update ``start`` of its phase."""
+    steps = config.schedule.steps
+    return min(steps, start + (config.run.steps_this_run or steps))
+
+
+def count_calls(config: Config, start: int, device: Device) -> int:
+    """The number of calls to the device from update ``start`` on; SettingsError where it does not divide."""
+    updates = last_update(config, start) - start
     calls, rest = divmod(updates, device.updates_per_call)
     if rest:
         wanted = f"expected a multiple of the {device.updates_per_call} that the device makes at a time"

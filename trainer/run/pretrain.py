@@ -1,21 +1,17 @@
 """Pre-training: the phases of a run, each of which is trained by ``trainer.run.phase``."""
 
-import math
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 
-from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import SettingsError
 from bertdata.io import storage
 from bertdata.io.commit import UNFINISHED
 from bertdata.io.directory_lock import lock_directory
 from trainer.config.finetuning import PRETRAINING
-from trainer.config.section import check
 from trainer.config.settings import Config
 from trainer.data.opening import data_warnings, describe_phase, for_training
-from trainer.data.sizes import examples_per_row
 from trainer.devices.choice import on_device
 from trainer.devices.registry import find_device
 from trainer.run.path_check import require_paths
@@ -53,28 +49,6 @@ def lock_outputs(phases: Sequence[Config], locks: ExitStack) -> None:
         locks.enter_context(lock_directory(storage.join(directory, UNFINISHED)))
 
 
-def count_updates(runtime: Runtime, config: Config, data: OpenedDataset) -> Config:
-    """The configuration with the number of updates of its epochs, if it has any.
-
-    SettingsError where the warm-up is longer.
-    """
-    epochs, update = config.schedule.num_train_epochs, config.update
-    if epochs is None:
-        return config
-    sizes = (update.batch_size, update.accumulation, update.global_batch_size, update.replicas)
-    check(
-        any(sizes) or config.run.strategy == "replicated" or runtime.workers.size == 1,
-        "num_train_epochs needs batch_size or global_batch_size: a plan may choose the size of an update",
-    )
-    packing = replace(runtime, config=config).packing
-    examples = update.examples(runtime.copies, examples_per_row(data, packing))
-    steps = max(1, math.ceil(data.examples * epochs / examples))
-    passes = "1 epoch" if epochs == 1 else f"{epochs:g} epochs"
-    runtime.log(f"{passes} of {data.examples} examples: {steps} updates, each of {examples} examples")
-    config.find_warmup(steps)
-    return config.changed(steps=steps)
-
-
 def train_phases(runtime: Runtime, phases: Sequence[Config]) -> None:
     """Train the phases that are not over yet, until one ends early."""
     runtime.log("opening the data")
@@ -82,7 +56,10 @@ def train_phases(runtime: Runtime, phases: Sequence[Config]) -> None:
         runtime.task.open(config, None if config.data.generated_data else config.data.train_data)
         for config in phases
     ]
-    phases = [count_updates(runtime, one, data) for one, data in zip(phases, opened, strict=True)]
+    if any(config.schedule.num_train_epochs is not None for config in phases):
+        from trainer.run.epochs import count_updates
+
+        phases = [count_updates(runtime, one, data) for one, data in zip(phases, opened, strict=True)]
     datasets = [for_training(config, data) for config, data in zip(phases, opened, strict=True)]
     runtime = replace(runtime, config=phases[0])
     warnings = list[str]()
@@ -101,9 +78,7 @@ def train_phases(runtime: Runtime, phases: Sequence[Config]) -> None:
     skips_first = len(phases) > 1 and runtime.share(partial(_is_over, phases[0]))
     if not skips_first:
         for config in phases[1:]:  # they start at update 0
-            count_calls(
-                min(config.schedule.steps, config.run.steps_this_run or config.schedule.steps), runtime.device
-            )
+            count_calls(config, 0, runtime.device)
     for line in dict.fromkeys([*(config.reports.description for config in phases), *about[skips_first:]]):
         if line:
             runtime.log(line)

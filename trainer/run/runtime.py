@@ -1,6 +1,6 @@
 """The setup that training and evaluation share: device, workers, model."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
@@ -186,20 +186,15 @@ def _described(chosen: ChosenDevice, device: Device) -> str:
 
 
 def find_model_config(
-    config: Config, data: OpenedDataset, start: dict[str, Any] | None = None
+    config: Config, data: OpenedDataset, given: Mapping[str, Any] | None = None
 ) -> ModelConfig:
-    """The configured model's shape; its vocabulary is the dataset's unless given.
+    """The model's shape from the given settings, by default the configured ones.
 
-    start: the model of the checkpoint to start from, for keys that are not given. Of a file's hidden_act
-    its form is taken, since ``gelu`` in a bert_config.json is another than in a config.json.
+    The vocabulary is the dataset's unless given.
     """
-    start = dict(start or {})
-    given = config.model.settings()
-    if config.model.hidden_act is None and "hidden_act" in start:
-        given.pop("hidden_act", None)
-    if data.vocabulary_size is not None:
-        start.pop("vocab_size", None)
-    settings = {"vocab_size": data.vocabulary_size} | start | given
+    settings = {"vocab_size": data.vocabulary_size} | dict(
+        config.model.settings() if given is None else given
+    )
     if settings["vocab_size"] is None:
         raise SettingsError(
             f"vocab_size is missing: {data.name} has no manifest with the vocabulary's size; "
@@ -224,7 +219,7 @@ def divide(runtime: Runtime, shape: ModelConfig, sequence_length: int) -> Runtim
     check_strategy(asked, device)
     needs_plan = config.split.plan is not None or asked in ("sharded", "pipelined")
     if not needs_plan and asked == "auto" and workers.size > 1:
-        from trainer.run.memory import fits_whole
+        from trainer.run.device_memory import fits_whole
 
         needs_plan = not fits_whole(config, device, workers, shape)
     if not needs_plan:

@@ -17,7 +17,7 @@ from trainer.model.bert import HeadedBert
 from trainer.registry import find
 from trainer.run.path_check import find_used, in_use
 from trainer.run.runtime import Runtime, find_model_config
-from trainer.run.whole_model import WholeModelReader
+from trainer.run.whole_model_reader import WholeModelReader
 from trainer.strategies.strategy import Strategy
 
 
@@ -102,9 +102,18 @@ def find_reader(runtime: Runtime, model: HeadedBert, strategy: Strategy) -> Tens
 
 
 def find_continued_shape(runtime: Runtime, data: OpenedDataset) -> ModelConfig:
-    """The configured model's shape; what is not configured is the start checkpoint's."""
-    start = runtime.share(lambda: find_start_shape(runtime.config))
-    shape = find_model_config(runtime.config, data, start)
+    """The configured model's shape; what is not configured is the start checkpoint's.
+
+    Of a file's hidden_act its form is taken, since ``gelu`` in a bert_config.json is another than in a
+    config.json.
+    """
+    config, start = runtime.config, runtime.share(lambda: find_start_shape(runtime.config))
+    given, known = config.model.settings(), dict(start or {})
+    if config.model.hidden_act is None and "hidden_act" in known:
+        given.pop("hidden_act", None)
+    if data.vocabulary_size is not None:
+        known.pop("vocab_size", None)
+    shape = find_model_config(config, data, known | given)
     if start and start["hidden_act"] != shape.hidden_act:
         found = f"hidden_act is {shape.hidden_act}, the checkpoint's {start['hidden_act']}"
         runtime.log(f"warning: {found}; its weights know the latter")

@@ -40,7 +40,7 @@ from trainer.devices.loss_scale import LossScale
 from trainer.devices.registry import find_device
 from trainer.model.bert import BertForPreTraining
 from trainer.model.pretraining import Pretraining, pretraining_loss
-from trainer.run.pretrain import count_updates
+from trainer.run.epochs import count_updates
 from trainer.run.runtime import Runtime, make_model
 from trainer.run.training import Training
 from trainer.strategies.division import Division

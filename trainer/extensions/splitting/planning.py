@@ -17,7 +17,7 @@ from trainer.extensions.splitting.plan.profile import profiled_costs
 from trainer.extensions.splitting.plan.rates import SHEETS, DeviceRate, sheet_rate
 from trainer.extensions.splitting.plan.request import PlanRequest
 from trainer.extensions.splitting.show.table import plan_lines
-from trainer.run.memory import device_memory
+from trainer.run.device_memory import device_memory
 from trainer.run.runtime import Runtime
 from trainer.strategies.replicated import sum_type
 

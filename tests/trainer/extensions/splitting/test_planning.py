@@ -20,7 +20,7 @@ from trainer.extensions.splitting.plan.rates import DeviceRate, ShardingRate
 from trainer.extensions.splitting.plan.request import PlanRequest
 from trainer.extensions.splitting.planning import find_rate, fits_as_configured
 from trainer.model.pretraining import Pretraining
-from trainer.run.memory import device_memory
+from trainer.run.device_memory import device_memory
 from trainer.run.runtime import Runtime
 from trainer.strategies.division import whole
 
