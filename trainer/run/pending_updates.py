@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
@@ -94,31 +94,24 @@ class PendingUpdates:
         if not self._waiting:
             return
         self._read_skipped()
-        workers = self._runtime.workers
         mine, norm = self._read()
         elapsed = time.perf_counter() - self._since
         wait = (self._waited() - self._waited_before) / len(mine)
-        counts = [list(one.counted) for one in self._waiting]
-        compiling = [one.compile_seconds for one in self._waiting]
-        own = [mine, counts, compiling, elapsed, wait, self._runtime.device.peak_memory()]
-        rows, counted, compiled, elapsed_by_rank, waits, memory = zip(*workers.gather(own), strict=True)
-        longest = [max(by_rank) for by_rank in zip(*compiled, strict=True)]
-        seconds = _seconds_of_one(elapsed_by_rank[0], longest)
+        told = [
+            [*sums, *one.counted, one.compile_seconds] for sums, one in zip(mine, self._waiting, strict=True)
+        ]
+        own = [told, elapsed, wait, self._runtime.device.peak_memory()]
+        of_ranks, elapsed_by_rank, waits, memory = zip(*self._runtime.workers.gather(own), strict=True)
+        by_update = list(zip(*of_ranks, strict=True))
+        compiling = [max(values[-1] for values in by_rank) for by_rank in by_update]
+        seconds = _seconds_of_one(elapsed_by_rank[0], compiling)
         self._interval = max(1, int(_FLUSH_SECONDS / seconds))
-        by_update = zip(
-            self._waiting, zip(*rows, strict=True), zip(*counted, strict=True), longest, strict=True
-        )
-        for one, by_rank, counts_by_rank, compile_seconds in by_update:
+        for one, by_rank, compile_seconds in zip(self._waiting, by_update, compiling, strict=True):
             self._reported += 1
-            for rank, values in enumerate(by_rank):
-                loss = values[0] / max(values[1], 1.0)  # synthetic data has no sums
-                if not math.isfinite(loss):
-                    found = f"update {self._reported}: the loss of rank {rank} is {loss}"
-                    self._runtime.stop_all(NotFiniteError(f"{found}; {REMEDY}"))
-            sums = [sum(column) for column in zip(*by_rank, strict=True)]
+            self._check_losses(by_rank)
+            *sums, tokens, operations, _ = (sum(column) for column in zip(*by_rank, strict=True))
             totals = named_totals(self._runtime.task, sums)
             means = {name: total / max(weight, 1e-5) for name, (total, weight) in totals.items()}
-            tokens, operations = (sum(column) for column in zip(*counts_by_rank, strict=True))
             record = StepRecord(
                 step=self._reported,
                 epoch=one.epoch,
@@ -138,6 +131,14 @@ class PendingUpdates:
         self._data_wait.add(len(mine), seconds, max(waits))
         self._waiting = []
         self.restart_clock()
+
+    def _check_losses(self, by_rank: Sequence[Sequence[float]]) -> None:
+        """NotFiniteError names the first rank whose loss of the update is not a number; ends all workers."""
+        for rank, values in enumerate(by_rank):
+            loss = values[0] / max(values[1], 1.0)  # synthetic data has no sums
+            if not math.isfinite(loss):
+                found = f"update {self._reported}: the loss of rank {rank} is {loss}"
+                self._runtime.stop_all(NotFiniteError(f"{found}; {REMEDY}"))
 
     def _read(self) -> tuple[list[list[float]], float | None]:
         """The sums of each update, and the norm of the last one's gradients, copied to the host at once."""
