@@ -1,7 +1,7 @@
 """Checkpoints of a run read: the state with its types, the tensors with their md5s."""
 
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from safetensors import SafetensorError
 from safetensors.torch import load_file
@@ -111,13 +111,3 @@ def check_file(path: Path, state: State, name: str) -> str:
             f"{file}: is damaged: found {size} bytes of md5 {found}, expected md5 {expected}"
         )
     return str(file)
-
-
-class TensorsReader(Protocol):
-    """Reading of checkpoints into the tensors of a training; every worker makes each call."""
-
-    def read_weights(self, path: str) -> None:
-        """Load weights of any origin, and the moments where they are asked for."""
-
-    def read(self, path: Path, saved: State, applied: int) -> None:
-        """Load weights and moments of this trainer's checkpoint; applied: updates that made the moments."""

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, suppress
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import torch
 from safetensors import SafetensorError
@@ -172,19 +172,6 @@ class CheckpointWriter:
         except Exception as error:
             self._failure = error
             self._on_failure()
-
-
-class ModelTensors(Protocol):
-    """The tensors of a training; every worker makes each call."""
-
-    def share(self) -> None:
-        """Give all workers that hold the same weights the same values."""
-
-    def are_finite(self) -> bool:
-        """True if every weight of the whole model is a number."""
-
-    def save(self, state: State, writer: CheckpointWriter) -> None:
-        """Save, or start to save with the writer, which waits for nothing; the state has its counts."""
 
 
 class WholeTensors:

@@ -75,9 +75,12 @@ def train_phases(runtime: Runtime, phases: Sequence[Config]) -> None:
         replace(runtime, config=config).check_rows(data)
         held_out = config.data.eval_data and runtime.task.open(config, config.data.eval_data, held_out=True)
         about.append(describe_phase(config, data, held_out or None))
-    skips_first = len(phases) > 1 and runtime.share(partial(_is_over, phases[0]))
-    if not skips_first:
-        for config in phases[1:]:  # they start at update 0
+    skips_first = False
+    if len(phases) > 1:
+        from trainer.run.start_point import is_phase_over
+
+        skips_first = runtime.share(partial(is_phase_over, phases[0]))
+        for config in [] if skips_first else phases[1:]:  # they start at update 0
             count_calls(config, 0, runtime.device)
     for line in dict.fromkeys([*(config.reports.description for config in phases), *about[skips_first:]]):
         if line:
@@ -92,13 +95,6 @@ def train_phases(runtime: Runtime, phases: Sequence[Config]) -> None:
         training = train_phase(runtime, data)
         if not training.is_over:
             break
-
-
-def _is_over(config: Config) -> bool:
-    """True if the checkpoint to resume from belongs to a later phase than the configuration's."""
-    from trainer.run.start_point import is_phase_over
-
-    return is_phase_over(config)
 
 
 def _evaluation_warnings(config: Config) -> list[str]:

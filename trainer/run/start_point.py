@@ -6,10 +6,11 @@ from typing import Any
 
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import DatasetError, MissingInputError, SettingsError
-from trainer.checkpoint.reading import TensorsReader, choose_checkpoint, read_state
+from trainer.checkpoint.reading import choose_checkpoint, read_state
 from trainer.checkpoint.resume_check import changed_settings, check_fits, check_position
 from trainer.checkpoint.source import open_checkpoint
 from trainer.checkpoint.state import State, find_checkpoints
+from trainer.checkpoint.tensors import TensorsReader
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.order import Position

@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from torch import Tensor
 
 from bertdata.errors import BertDataError, StorageError
 from bertdata.io.terminal import say_error
 from trainer.checkpoint.state import State
-from trainer.checkpoint.writing import CheckpointWriter, ModelTensors, WholeTensors, clean_up
+from trainer.checkpoint.writing import CheckpointWriter, WholeTensors, clean_up
 from trainer.config.model import ModelConfig
 from trainer.config.run import RunSection
 from trainer.config.settings import Config
@@ -23,6 +24,9 @@ from trainer.run.path_check import find_used
 from trainer.run.runtime import Runtime
 from trainer.strategies.kinds import find_strategy
 from trainer.strategies.strategy import Strategy
+
+if TYPE_CHECKING:
+    from trainer.checkpoint.tensors import ModelTensors
 
 _LOST_SECONDS = 3.0  # for a save after a worker was lost: the launcher will soon end this one
 
@@ -148,7 +152,7 @@ class Training:
             say_error(f"trainer: error: {failure}")
 
 
-def find_tensors(runtime: Runtime, model: HeadedBert, strategy: Strategy) -> ModelTensors:
+def find_tensors(runtime: Runtime, model: HeadedBert, strategy: Strategy) -> "ModelTensors":
     """The tensors of the training, as the strategy divides them."""
     if runtime.division.is_split:
         tensors: ModelTensors = find("split model", "tensors")(runtime, model.config, strategy)
