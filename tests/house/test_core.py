@@ -85,6 +85,23 @@ def test_a_plain_run_imports_no_more_than_now(runs):
     assert count_lines(modules) <= MOST_LINES
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("trainer.checkpoint.reading", "trainer.checkpoint.stored", "trainer.run.start_point"),
+        *(
+            "trainer.run.evaluation",
+            "trainer.run.profiling",
+            "trainer.run.compile_only",
+            "trainer.run.epochs",
+        ),
+    ],
+)
+def test_a_new_run_imports_nothing_that_it_does_not_use(runs, name):
+    assert name in SOURCES
+    assert name not in runs["plain"].modules
+
+
 @pytest.mark.parametrize("name", ["plain", "resumed", "evaluated", "asked"])
 def test_the_core_works_without_any_extension(runs, name):
     assert runs[name].status == 0, runs[name].errors

@@ -21,7 +21,7 @@ import torch
 
 from tests.support.flat import examples_of
 from trainer.__main__ import main
-from trainer.checkpoint import state as checkpoint
+from trainer.checkpoint import writing
 from trainer.checkpoint.state import find_checkpoints
 from trainer.collectives.collective import Collective
 from trainer.collectives.launchers import find_rank
@@ -46,7 +46,7 @@ def update_with_accidents(self: Training, updates: Sequence[Update]) -> list[tor
             self._model.register_forward_pre_hook(TermInMicroBatch(self, accident))
     elif [rank, number] == [accident.get("rank"), accident.get("update")]:
         if accident["what"] == "full":
-            checkpoint.save_file = no_space
+            writing.save_file = no_space
         elif accident["what"] == "nan":
             next(self._model.parameters()).data.fill_(float("nan"))  # on this worker alone
         else:

@@ -5,8 +5,7 @@ import math
 import os
 import struct
 from collections.abc import Mapping
-from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 import safetensors.torch
 import torch
@@ -16,7 +15,8 @@ from torch import Tensor
 from bertdata.errors import DataError
 from bertdata.io import storage
 from bertdata.io.json_text import parse_json_text
-from trainer.checkpoint.stored import Stored, StoredTensor
+from trainer.checkpoint.stored import StoredTensor
+from trainer.checkpoint.writing import bytes_of, safetensors_header
 
 INDEX = ".index.json"
 """The ending of the file that tells which of several files holds a tensor; Hugging Face's form."""
@@ -45,39 +45,12 @@ class Place(NamedTuple):
 
 def layout_of(shapes: Mapping[str, tuple[int, ...]]) -> tuple[bytes, dict[str, Place]]:
     """The beginning of a file of fp32 tensors (the length of the header, the header), and their places."""
-    header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
-    end = 0
+    beginning = safetensors_header(shapes)
+    places, offset = dict[str, Place](), len(beginning)
     for name, shape in shapes.items():
-        start, end = end, end + 4 * math.prod(shape)
-        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [start, end]}
-    text = json.dumps(header, separators=(",", ":")).encode()
-    text += b" " * (-len(text) % 8)
-    beginning = struct.pack("<Q", len(text)) + text
-    places = {
-        name: Place(tuple(shape), len(beginning) + header[name]["data_offsets"][0])
-        for name, shape in shapes.items()
-    }
+        places[name] = Place(tuple(shape), offset)
+        offset += 4 * math.prod(shape)
     return beginning, places
-
-
-def write_safetensors(file: BinaryIO, tensors: Stored) -> None:
-    """Write tensors in fp32, one at a time."""
-    beginning, _ = layout_of({name: tensor.shape for name, tensor in tensors.items()})
-    file.write(beginning)
-    for tensor in tensors.values():
-        file.write(_bytes(tensor.read()))
-
-
-def save_file(tensors: Mapping[str, StoredTensor | Tensor], path: Path) -> None:
-    """Write a local file of tensors in fp32, one at a time."""
-    with path.open("wb") as file:
-        write_safetensors(
-            file,
-            {
-                name: StoredTensor.of(tensor) if isinstance(tensor, Tensor) else tensor
-                for name, tensor in tensors.items()
-            },
-        )
 
 
 def create_empty(path: str, shapes: Mapping[str, tuple[int, ...]]) -> None:
@@ -90,7 +63,7 @@ def create_empty(path: str, shapes: Mapping[str, tuple[int, ...]]) -> None:
 
 def write_rows(descriptor: int, place: Place, start: int, rows: Tensor) -> None:
     """Write rows of a tensor from number ``start`` on, into a file open for writing; from host memory."""
-    data = _bytes(rows.detach().float())
+    data = bytes_of(rows.detach().float())
     offset = place.offset + start * place.row_bytes
     while data:
         written = os.pwrite(descriptor, data[:_MOST_BYTES], offset)
@@ -104,7 +77,7 @@ def read_rows(descriptor: int, place: Place, start: int, rows: Tensor) -> None:
     """
     assert rows.is_contiguous()
     assert rows.dtype == torch.float32
-    data = _bytes(rows)
+    data = bytes_of(rows)
     offset = place.offset + start * place.row_bytes
     while data:
         count = os.preadv(descriptor, [data[:_MOST_BYTES]], offset)
@@ -178,9 +151,3 @@ def _slice(opened: Any, name: str, path: str) -> StoredTensor:
     if math.prod(size for size in shape if size) > _LARGEST:
         raise DataError(f"{path}: {name} has shape {list(shape)}, larger than any tensor")
     return StoredTensor(shape, lambda: opened.get_tensor(name))
-
-
-def _bytes(tensor: Tensor) -> memoryview:
-    """The memory of a contiguous tensor in host memory."""
-    view: memoryview = tensor.detach().contiguous().flatten().view(torch.uint8).numpy().data
-    return view

@@ -6,7 +6,6 @@ from typing import TypeVar
 
 from trainer.data.batches import Batch
 from trainer.data.loader import Update
-from trainer.devices.device import Device
 
 Made = TypeVar("Made")
 
@@ -14,14 +13,12 @@ Made = TypeVar("Made")
 class CompileTimes:
     """The sizes of micro-batches that a compiled model has had; each is compiled when it first comes."""
 
-    def __init__(self, device: Device, log: Callable[[str], None]) -> None:
-        self._device, self._log = device, log
+    def __init__(self, log: Callable[[str], None]) -> None:
+        self._log = log
         self._sizes = set[tuple[int, int]]()  # tokens, masked slots
 
     def measure(self, updates: Sequence[Update[Batch]], make: Callable[[], Made]) -> tuple[Made, float]:
         """The result of ``make``, and the seconds that it compiled: all it took if a size is new, else 0."""
-        if not self._device.compiles:
-            return make(), 0.0
         batches = (batch for update in updates for batch in update.batches)
         sizes = {(batch.input_ids.numel(), batch.masked_lm_ids.numel()) for batch in batches}
         new = sizes - self._sizes

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from bertdata.errors import BertDataError
+from trainer.checkpoint.reading import choose_checkpoint, read_state
 from trainer.checkpoint.source import find_own, open_checkpoint, read_weights_into
-from trainer.checkpoint.state import STATE, State, choose_checkpoint, find_checkpoints, read_state
+from trainer.checkpoint.state import STATE, State, find_checkpoints
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.model.bert import HeadedBert
@@ -18,10 +19,9 @@ from trainer.registry import find
 from trainer.report.evaluation_results import EvaluationResults
 from trainer.report.reporter import Logger, Reporter
 from trainer.report.terminal import Terminal
-from trainer.run.division import divide
 from trainer.run.evaluation import Evaluation
 from trainer.run.evaluation_warnings import warnings_of_model
-from trainer.run.runtime import Runtime, begin, find_model_config, make_model
+from trainer.run.runtime import Runtime, begin, divide, find_model_config, make_model
 from trainer.update.inference import Inference, find_inference
 
 _PAUSE_SECONDS = 2.0

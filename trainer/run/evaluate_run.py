@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from bertdata.io import storage
+from trainer.checkpoint.reading import choose_checkpoint, read_state
 from trainer.checkpoint.source import find_own
-from trainer.checkpoint.state import choose_checkpoint, find_checkpoints, read_state
+from trainer.checkpoint.state import find_checkpoints
 from trainer.config.flags import make_config
 from trainer.config.section import PRETRAINING
 from trainer.config.settings import Config

@@ -6,10 +6,13 @@ import torch
 
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.io import storage
+from trainer.checkpoint.state import State
 from trainer.data.evaluation import evaluation_batches, make_evaluation_form
 from trainer.errors import StopRequested
 from trainer.model.evaluation import TaskEvaluation
-from trainer.report.reporter import EvaluationRecord
+from trainer.report.evaluation_results import is_evaluated
+from trainer.report.reporter import EvaluationRecord, Reporter
+from trainer.run.planned_updates import PlannedUpdates, passes
 from trainer.run.runtime import Runtime
 from trainer.update.inference import Inference, find_inference
 from trainer.update.strategy import Strategy
@@ -32,6 +35,14 @@ class Evaluation:
         """The evaluation on a dataset with answers; training: the training set, where there is one."""
         survey = runtime.share(lambda: runtime.task.survey(training or data))
         return cls(runtime, data, runtime.task.evaluation(data, survey, training))
+
+    @classmethod
+    def beside(cls, runtime: Runtime, training: OpenedDataset, tokens: int) -> "Evaluation":
+        """The evaluation of a training on its configured dataset; tokens: the model's vocabulary."""
+        config = runtime.config
+        return cls.of(
+            runtime, runtime.task.open(config, config.data.eval_data, tokens, held_out=True), training
+        )
 
     def measure(self, strategy: Strategy | Inference, *, step: int, trained: int) -> EvaluationRecord:
         """The results over all workers' shares, each example once. StopRequested abandons it."""
@@ -81,6 +92,28 @@ class Evaluation:
             results=results,
             text=self._evaluation.describe(results),
         )
+
+    def evaluate(self, strategy: Strategy, state: State, report: Reporter) -> bool:
+        """Evaluate and report the update that was made last; True if the target accuracy is reached."""
+        report.begin_evaluation()
+        record = self.measure(strategy, step=state.step, trained=state.trained)
+        report.evaluation(record)
+        if not self.reached(record):
+            return False
+        self._runtime.log(f"the target accuracy {self._runtime.config.run.target_accuracy} is reached")
+        return True
+
+    def is_owed(self, state: State, planned: PlannedUpdates) -> bool:
+        """True if the resumed update was to be evaluated, and is not in evaluation.csv.
+
+        The run before was killed, or failed, between the checkpoint and the evaluation that follows it.
+        """
+        is_last = state.step == self._runtime.config.schedule.steps
+        if not is_last and not passes(planned.interval, state.trained - planned.examples, state.trained):
+            return False
+        folder = str(self._runtime.config.run.output_dir)
+        evaluated: bool = self._runtime.share(lambda: is_evaluated(folder, state.step))
+        return not evaluated
 
     def _write_files(self) -> None:
         """Write the task's files, on rank 0."""

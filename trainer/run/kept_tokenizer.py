@@ -7,9 +7,7 @@
 """
 
 import json
-from pathlib import Path
 
-from bertdata.config.value_check import read_object
 from bertdata.dataset.discover import FoundDataset, find_datasets
 from bertdata.dataset.vocabulary import known_vocabulary
 from bertdata.errors import DatasetError, MissingInputError
@@ -42,17 +40,6 @@ def keep_tokenizer(config: Config) -> None:
 def write_vocabulary(words: Vocabulary, folder: str) -> None:
     """Write vocab.txt, a token a line."""
     _write(storage.join(folder, VOCABULARY), "".join(f"{word}\n" for word in words.words))
-
-
-def run_of(checkpoint: str) -> str:
-    """The directory of the run that the checkpoint belongs to; its own where it is of none."""
-    path = Path(checkpoint)
-    return str(path.parent.parent if path.parent.name == "checkpoints" else path)
-
-
-def casing_of(path: str) -> bool:
-    """The casing that a tokeniser's configuration tells: True unless it says otherwise."""
-    return read_object(path).get("do_lower_case") is not False
 
 
 def find_training_data(paths: str | None, *, given: bool) -> FoundDataset | None:

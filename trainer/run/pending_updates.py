@@ -2,23 +2,27 @@
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from trainer.config.settings import Config
 from trainer.data.batches import Batch
 from trainer.data.loader import Update
 from trainer.errors import NotFiniteError
 from trainer.model.bert import Counted, count
-from trainer.report.reporter import Reporter, StepRecord
-from trainer.run.data_wait import DataWait
+from trainer.report.reporter import SETTLING_UPDATES, Reporter, StepRecord
 from trainer.run.runtime import Runtime
 from trainer.run.training import Training
 from trainer.update.strategy import named_totals
 
 REMEDY = "continue from the last checkpoint with a smaller learning rate or another precision"
+MOST_WAITING = 0.1
+"""The share of the time from which on the device is said to wait for data."""
+
+_JUDGED_SECONDS = 10.0  # shortest time to judge that from
 _LEAST_SECONDS = 1e-6
 _FLUSH_SECONDS = 1.0  # longest time between two flushes, unless one update takes longer
 
@@ -89,31 +93,24 @@ class PendingUpdates:
         if not self._waiting:
             return
         self._read_skipped()
-        workers = self._runtime.workers
         mine, norm = self._read()
         elapsed = time.perf_counter() - self._since
         wait = (self._waited() - self._waited_before) / len(mine)
-        counts = [list(one.counted) for one in self._waiting]
-        compiling = [one.compile_seconds for one in self._waiting]
-        own = [mine, counts, compiling, elapsed, wait, self._runtime.device.peak_memory()]
-        rows, counted, compiled, elapsed_by_rank, waits, memory = zip(*workers.gather(own), strict=True)
-        longest = [max(by_rank) for by_rank in zip(*compiled, strict=True)]
-        seconds = _seconds_of_one(elapsed_by_rank[0], longest)
+        told = [
+            [*sums, *one.counted, one.compile_seconds] for sums, one in zip(mine, self._waiting, strict=True)
+        ]
+        own = [told, elapsed, wait, self._runtime.device.peak_memory()]
+        of_ranks, elapsed_by_rank, waits, memory = zip(*self._runtime.workers.gather(own), strict=True)
+        by_update = list(zip(*of_ranks, strict=True))
+        compiling = [max(values[-1] for values in by_rank) for by_rank in by_update]
+        seconds = _seconds_of_one(elapsed_by_rank[0], compiling)
         self._interval = max(1, int(_FLUSH_SECONDS / seconds))
-        by_update = zip(
-            self._waiting, zip(*rows, strict=True), zip(*counted, strict=True), longest, strict=True
-        )
-        for one, by_rank, counts_by_rank, compile_seconds in by_update:
+        for one, by_rank, compile_seconds in zip(self._waiting, by_update, compiling, strict=True):
             self._reported += 1
-            for rank, values in enumerate(by_rank):
-                loss = values[0] / max(values[1], 1.0)  # synthetic data has no sums
-                if not math.isfinite(loss):
-                    found = f"update {self._reported}: the loss of rank {rank} is {loss}"
-                    self._runtime.stop_all(NotFiniteError(f"{found}; {REMEDY}"))
-            sums = [sum(column) for column in zip(*by_rank, strict=True)]
+            self._check_losses(by_rank)
+            *sums, tokens, operations, _ = (sum(column) for column in zip(*by_rank, strict=True))
             totals = named_totals(self._runtime.task, sums)
             means = {name: total / max(weight, 1e-5) for name, (total, weight) in totals.items()}
-            tokens, operations = (sum(column) for column in zip(*counts_by_rank, strict=True))
             record = StepRecord(
                 step=self._reported,
                 epoch=one.epoch,
@@ -133,6 +130,14 @@ class PendingUpdates:
         self._data_wait.add(len(mine), seconds, max(waits))
         self._waiting = []
         self.restart_clock()
+
+    def _check_losses(self, by_rank: Sequence[Sequence[float]]) -> None:
+        """NotFiniteError names the first rank whose loss of the update is not a number; ends all workers."""
+        for rank, values in enumerate(by_rank):
+            loss = values[0] / max(values[1], 1.0)  # synthetic data has no sums
+            if not math.isfinite(loss):
+                found = f"update {self._reported}: the loss of rank {rank} is {loss}"
+                self._runtime.stop_all(NotFiniteError(f"{found}; {REMEDY}"))
 
     def _read(self) -> tuple[list[list[float]], float | None]:
         """The sums of each update, and the norm of the last one's gradients, copied to the host at once."""
@@ -165,3 +170,28 @@ def _seconds_of_one(elapsed: float, compiling: list[float]) -> float:
     if not timed:
         return elapsed / len(compiling)
     return max(elapsed - sum(compiling), _LEAST_SECONDS) / timed  # another worker may have compiled longer
+
+
+class DataWait:
+    """Time spent waiting for data, without the first updates; a long one is told once."""
+
+    def __init__(self, config: Config, log: Callable[[str], None]) -> None:
+        self._config, self._log = config, log
+        self._settling = SETTLING_UPDATES
+        self._seconds, self._waited = 0.0, 0.0
+        self._is_told = False
+
+    def add(self, updates: int, seconds: float, waited: float) -> None:
+        """Count so many updates; seconds and waited: of one of them. Warns where that was too long."""
+        if self._settling > 0:
+            self._settling -= updates
+            return
+        self._seconds += updates * seconds
+        self._waited += updates * waited
+        is_long = self._seconds >= _JUDGED_SECONDS and self._waited > MOST_WAITING * self._seconds
+        if is_long and not self._is_told:
+            from trainer.run.slow_data import remedy
+
+            self._is_told = True
+            share = self._waited / self._seconds
+            self._log(f"warning: the device waits for data {share:.0%} of the time; {remedy(self._config)}")

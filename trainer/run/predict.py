@@ -12,7 +12,7 @@ from bertdata.tokens.wordpiece import WordPieceTokenizer
 from trainer.checkpoint.filling import fill_model
 from trainer.data.single import single_sequence
 from trainer.model.bert import BertForPreTraining, new_model
-from trainer.run.trained import Trained
+from trainer.run.trained_model import Trained
 
 MASK = "[MASK]"
 _DIALECT = "google"

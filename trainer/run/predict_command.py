@@ -12,7 +12,7 @@ from trainer.registry import find
 from trainer.run.tokenizer_flags import add_tokenizer
 
 if TYPE_CHECKING:
-    from trainer.run.trained import Trained
+    from trainer.run.trained_model import Trained
 
 _WORDS = "words"
 _EXAMPLE = """\
@@ -29,7 +29,7 @@ label of the text, or of the pair of texts, and its probability; or the score.""
 def run(arguments: list[str]) -> None:
     """Print the words, the answer or the label."""
     given = _parser().parse_args(arguments)
-    from trainer.run.trained import open_trained  # imports torch, which help need not wait for
+    from trainer.run.trained_model import open_trained  # imports torch, which help need not wait for
 
     opened = open_trained(
         given.model, vocabulary=given.vocab, train_data=given.train_data, lower_case=given.lower_case

@@ -1,24 +1,22 @@
 """Pre-training: the phases of a run, each of which is trained by ``trainer.run.phase``."""
 
-import math
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 
-from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import SettingsError
 from bertdata.io import storage
 from bertdata.io.commit import UNFINISHED
 from bertdata.io.directory_lock import lock_directory
-from trainer.config.section import PRETRAINING, check
+from trainer.config.section import PRETRAINING
 from trainer.config.settings import Config
 from trainer.data.opening import data_warnings, describe_phase, for_training
 from trainer.devices.device import find_device, on_device
 from trainer.run.path_check import require_paths
-from trainer.run.phase import count_calls, train_phase
+from trainer.run.phase import train_phase
+from trainer.run.planned_updates import count_calls
 from trainer.run.runtime import Runtime, begin
-from trainer.run.start_point import is_phase_over
 from trainer.run.training import Training
 
 
@@ -50,28 +48,6 @@ def lock_outputs(phases: Sequence[Config], locks: ExitStack) -> None:
         locks.enter_context(lock_directory(storage.join(directory, UNFINISHED)))
 
 
-def count_updates(runtime: Runtime, config: Config, data: OpenedDataset) -> Config:
-    """The configuration with the number of updates of its epochs, if it has any.
-
-    SettingsError where the warm-up is longer.
-    """
-    epochs, update = config.schedule.num_train_epochs, config.update
-    if epochs is None:
-        return config
-    sizes = (update.batch_size, update.accumulation, update.global_batch_size, update.replicas)
-    check(
-        any(sizes) or config.run.strategy == "replicated" or runtime.workers.size == 1,
-        "num_train_epochs needs batch_size or global_batch_size: a plan may choose the size of an update",
-    )
-    rows = replace(runtime, config=config).rows(data)
-    examples = update.examples(runtime.copies, rows.examples_per_row)
-    steps = max(1, math.ceil(data.examples * epochs / examples))
-    passes = "1 epoch" if epochs == 1 else f"{epochs:g} epochs"
-    runtime.log(f"{passes} of {data.examples} examples: {steps} updates, each of {examples} examples")
-    config.find_warmup(steps)
-    return config.changed(steps=steps)
-
-
 def train_phases(runtime: Runtime, phases: Sequence[Config]) -> None:
     """Train the phases that are not over yet, until one ends early."""
     runtime.log("opening the data")
@@ -79,7 +55,10 @@ def train_phases(runtime: Runtime, phases: Sequence[Config]) -> None:
         runtime.task.open(config, None if config.data.generated_data else config.data.train_data)
         for config in phases
     ]
-    phases = [count_updates(runtime, one, data) for one, data in zip(phases, opened, strict=True)]
+    if any(config.schedule.num_train_epochs is not None for config in phases):
+        from trainer.run.epochs import count_updates
+
+        phases = [count_updates(runtime, one, data) for one, data in zip(phases, opened, strict=True)]
     datasets = [for_training(config, data) for config, data in zip(phases, opened, strict=True)]
     runtime = replace(runtime, config=phases[0])
     warnings = list[str]()
@@ -95,12 +74,13 @@ def train_phases(runtime: Runtime, phases: Sequence[Config]) -> None:
         replace(runtime, config=config).rows(data)  # fails here, not after the first phase
         held_out = config.data.eval_data and runtime.task.open(config, config.data.eval_data, held_out=True)
         about.append(describe_phase(config, data, held_out or None))
-    skips_first = len(phases) > 1 and runtime.share(partial(is_phase_over, phases[0]))
-    if not skips_first:
-        for config in phases[1:]:  # they start at update 0
-            count_calls(
-                min(config.schedule.steps, config.run.steps_this_run or config.schedule.steps), runtime.device
-            )
+    skips_first = False
+    if len(phases) > 1:
+        from trainer.run.start_point import is_phase_over
+
+        skips_first = runtime.share(partial(is_phase_over, phases[0]))
+        for config in [] if skips_first else phases[1:]:  # they start at update 0
+            count_calls(config, 0, runtime.device)
     for line in dict.fromkeys([*(config.reports.description for config in phases), *about[skips_first:]]):
         if line:
             runtime.log(line)

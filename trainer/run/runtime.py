@@ -1,7 +1,6 @@
 """The setup that training and evaluation share: device, workers, model."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
@@ -21,7 +20,8 @@ from trainer.devices.device import Device, find_device, on_device
 from trainer.errors import ReportedError
 from trainer.model.bert import HeadedBert
 from trainer.model.task import Task, find_task
-from trainer.update.strategy import Division, Worker, build_model, whole
+from trainer.registry import find
+from trainer.update.strategy import Division, Worker, build_model, check_strategy, whole
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -158,20 +158,15 @@ def _described(device: Device) -> str:
 
 
 def find_model_config(
-    config: Config, data: OpenedDataset, start: dict[str, Any] | None = None
+    config: Config, data: OpenedDataset, given: Mapping[str, Any] | None = None
 ) -> ModelConfig:
-    """The configured model's shape; its vocabulary is the dataset's unless given.
+    """The model's shape from the given settings, by default the configured ones.
 
-    start: the model of the checkpoint to start from, for keys that are not given. Of a file's hidden_act
-    its form is taken, since ``gelu`` in a bert_config.json is another than in a config.json.
+    The vocabulary is the dataset's unless given.
     """
-    start = dict(start or {})
-    given = config.model.settings()
-    if config.model.hidden_act is None and "hidden_act" in start:
-        given.pop("hidden_act", None)
-    if data.vocabulary_size is not None:
-        start.pop("vocab_size", None)
-    settings = {"vocab_size": data.vocabulary_size} | start | given
+    settings = {"vocab_size": data.vocabulary_size} | dict(
+        config.model.settings() if given is None else given
+    )
     if settings["vocab_size"] is None:
         raise SettingsError(
             f"vocab_size is missing: {data.name} has no manifest with the vocabulary's size; "
@@ -186,25 +181,20 @@ def make_model(runtime: Runtime, shape: ModelConfig) -> HeadedBert:
     return build_model(runtime.empty_model(shape), runtime.device, runtime.workers, runtime.division)
 
 
-@contextmanager
-def profiled(runtime: Runtime, calls: int) -> Iterator[Callable[[], None]]:
-    """A function to call after each of ``calls`` updates; with --profile it records four of them.
+def divide(runtime: Runtime, shape: ModelConfig, sequence_length: int) -> Runtime:
+    """The runtime with this worker's place, and with the plan's micro-batches where there is a plan.
 
-    The recorded updates follow the first four, or the first half of a shorter run. The trace is written
-    to output_dir.
+    sequence_length: most tokens of an example. SettingsError where the model cannot be split as configured.
     """
-    config = runtime.config
-    activities = runtime.device.profile_activities()
-    if not config.run.profile or runtime.workers.rank != 0:
-        yield lambda: None
-        return
-    idle = max(1, min(4, calls // 2))
-    path = f"{config.run.output_dir}/profile{'_phase2' * config.run.phase2}.json"
+    config, device, workers = runtime.config, runtime.device, runtime.workers
+    asked = config.run.strategy
+    check_strategy(asked, device)
+    needs_plan = config.plan is not None or asked in ("sharded", "pipelined")
+    if not needs_plan and asked == "auto" and workers.size > 1:
+        from trainer.run.device_memory import fits_whole
 
-    def write(finished: torch.profiler.profile) -> None:
-        finished.export_chrome_trace(path)
-        runtime.log(f"profile: {path}; https://ui.perfetto.dev or chrome://tracing shows it")
-
-    schedule = torch.profiler.schedule(wait=idle // 2, warmup=idle - idle // 2, active=4, repeat=1)
-    with torch.profiler.profile(activities=activities, schedule=schedule, on_trace_ready=write) as profile:
-        yield profile.step
+        needs_plan = not fits_whole(config, device, workers, shape)
+    if not needs_plan:
+        return replace(runtime, division=whole(workers))
+    divided: Runtime = find("split model", "plan")(runtime, shape, sequence_length)
+    return divided

@@ -1,11 +1,25 @@
-"""The start point of a run, from the settings and the content of the output directory."""
+"""The start point of a run that goes on from a checkpoint, or finds one in its output directory."""
 
+from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any
 
+from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import DatasetError, MissingInputError, SettingsError
-from trainer.checkpoint.state import State, choose_checkpoint, find_checkpoints, read_state
+from trainer.checkpoint.reading import choose_checkpoint, read_state
+from trainer.checkpoint.resume_check import changed_settings, check_fits, check_position
+from trainer.checkpoint.source import open_checkpoint
+from trainer.checkpoint.state import State, find_checkpoints
+from trainer.checkpoint.tensors import TensorsReader
+from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
+from trainer.data.order import Position
+from trainer.model.bert import HeadedBert
+from trainer.registry import find
 from trainer.run.path_check import find_used, in_use
+from trainer.run.runtime import Runtime, find_model_config
+from trainer.run.whole_model_reader import WholeModelReader
+from trainer.update.strategy import Strategy
 
 
 def find_start_point(config: Config, fresh: State) -> tuple[str, str]:
@@ -22,8 +36,6 @@ def find_start_point(config: Config, fresh: State) -> tuple[str, str]:
         path = choose_checkpoint(output_dir, config.run.resume_step)
         state = read_state(path)
         if state.phase == fresh.phase:
-            from trainer.checkpoint.resume_check import check_fits, check_position
-
             check_fits(path, state, fresh, "data", "order", "seed", "open_files", "optimiser")
             check_position(path, state, config)
             return "resumed", str(path)
@@ -37,8 +49,6 @@ def find_start_point(config: Config, fresh: State) -> tuple[str, str]:
         state = read_state(path)
         if state.phase != 1:
             raise DatasetError(f"{path}: is in use: phase 2 has begun; give --resume to continue it")
-        from trainer.checkpoint.resume_check import check_fits
-
         check_fits(path, state, fresh, "optimiser")
         return "phase 2", str(path)
     follows = bool(config.run.phase2 and there) and read_state(there[max(there)]).phase == 1
@@ -48,6 +58,67 @@ def find_start_point(config: Config, fresh: State) -> tuple[str, str]:
     if there or (used and not resuming):
         raise in_use(output_dir, used[0])
     return ("weights", config.run.start_from_ckpt) if config.run.start_from_ckpt else ("new", "")
+
+
+def load(
+    kind: str,
+    path: str,
+    runtime: Runtime,
+    model: HeadedBert,
+    strategy: Strategy,
+    fresh: State,
+    update_examples: int,
+) -> tuple[State, int | None]:
+    """Load a start point on all workers: the state, and the number after which checkpoints are removed.
+
+    kind and path: as of ``find_start_point``, another than "new". update_examples: those of this run's
+    updates, over all workers.
+    """
+    config, reader = runtime.config, find_reader(runtime, model, strategy)
+    runtime.log(f"reading {path}")
+    if kind == "weights":
+        reader.read_weights(path)
+        # Phase 2 from elsewhere is numbered on where phase 1 has ended here.
+        there = runtime.share(lambda: max(find_checkpoints(str(config.run.output_dir)), default=0))
+        return replace(fresh, phase_start=there), None
+    saved = State(**runtime.share(lambda: asdict(read_state(Path(path)))))
+    if kind == "phase 2":
+        state = replace(fresh, phase_start=saved.number)
+        reader.read(Path(path), saved, state.applied)
+        return state, None
+    state = replace(saved, position=Position(*saved.position), config=config.as_json())
+    strategy.step.scale.load_state_dict(saved.loss_scale)
+    for difference in changed_settings(saved, config, update_examples):
+        runtime.log(f"warning: {difference}")
+    reader.read(Path(path), saved, state.applied)
+    return state, saved.number
+
+
+def find_reader(runtime: Runtime, model: HeadedBert, strategy: Strategy) -> TensorsReader:
+    """The reader of checkpoints into the model and its moments, as the strategy divides them."""
+    if runtime.division.is_split:
+        reader: TensorsReader = find("split model", "tensors")(runtime, model.config, strategy)
+        return reader
+    return WholeModelReader(runtime, model, strategy)
+
+
+def find_continued_shape(runtime: Runtime, data: OpenedDataset) -> ModelConfig:
+    """The configured model's shape; what is not configured is the start checkpoint's.
+
+    Of a file's hidden_act its form is taken, since ``gelu`` in a bert_config.json is another than in a
+    config.json.
+    """
+    config, start = runtime.config, runtime.share(lambda: find_start_shape(runtime.config))
+    given, known = config.model.settings(), dict(start or {})
+    if config.model.hidden_act is None and "hidden_act" in known:
+        given.pop("hidden_act", None)
+    if data.vocabulary_size is not None:
+        known.pop("vocab_size", None)
+    shape = find_model_config(config, data, known | given)
+    if start and start["hidden_act"] != shape.hidden_act:
+        found = f"hidden_act is {shape.hidden_act}, the checkpoint's {start['hidden_act']}"
+        runtime.log(f"warning: {found}; its weights know the latter")
+    return shape
 
 
 def find_start_shape(config: Config) -> dict[str, Any] | None:
@@ -63,8 +134,6 @@ def find_start_shape(config: Config) -> dict[str, Any] | None:
         return last.model if began_elsewhere else None
     if run.start_from_ckpt is None:
         return None
-    from trainer.checkpoint.source import open_checkpoint
-
     found = open_checkpoint(run.start_from_ckpt, with_moments=False).config
     return found.as_json() if found else None
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from bertdata.config.value_check import read_object
 from bertdata.dataset.vocabulary import known_vocabulary
 from bertdata.errors import DataError, UsageError
 from bertdata.io import storage
@@ -10,12 +11,12 @@ from bertdata.io.assets import find_vocabulary
 from bertdata.records import Vocabulary
 from bertdata.tokens.fit import casing_warnings
 from bertdata.tokens.load import load_vocabulary
+from trainer.checkpoint.reading import read_state
 from trainer.checkpoint.source import OURS
-from trainer.checkpoint.state import read_state
 from trainer.checkpoint.stored import Checkpoint
 from trainer.config.model import ModelConfig
 from trainer.data.opening import PADDING_TOKENS
-from trainer.run.kept_tokenizer import CASING, VOCABULARY, casing_of, find_training_data, run_of
+from trainer.run.kept_tokenizer import CASING, VOCABULARY, find_training_data
 
 _DIALECT = "google"
 
@@ -61,7 +62,7 @@ def _of_files(checkpoint: Checkpoint, given: str | None) -> tuple[Vocabulary, bo
         own, words = words, load_vocabulary(find_vocabulary(given), _DIALECT)
         if checkpoint.kind == OURS and words.words != own.words:
             raise UsageError(f"{words.name}: is another vocabulary than the run was trained with, {path}")
-    return words, casing_of(config) if config else None
+    return words, _casing_of(config) if config else None
 
 
 def _of_data(
@@ -71,7 +72,7 @@ def _of_data(
     recorded = _settings(checkpoint).get("train_data")
     dataset = find_training_data(train_data or recorded, given=train_data is not None)
     if dataset is None and recorded:
-        features = storage.join(run_of(checkpoint.path), f"features/{storage.base_name(recorded)}")
+        features = storage.join(_run_of(checkpoint.path), f"features/{storage.base_name(recorded)}")
         dataset = find_training_data(features, given=False)
     if dataset is None or (words := known_vocabulary(given, dataset)) is None:
         return None
@@ -81,7 +82,7 @@ def _of_data(
 def _casing(checkpoint: Checkpoint) -> bool | None:
     """The casing that the checkpoint's configuration has; of another program's, the file beside it."""
     config = beside(checkpoint, CASING)
-    found: bool | None = casing_of(config) if config else _settings(checkpoint).get("lower_case")
+    found: bool | None = _casing_of(config) if config else _settings(checkpoint).get("lower_case")
     return found
 
 
@@ -91,8 +92,19 @@ def _settings(checkpoint: Checkpoint) -> dict[str, Any]:
 
 def beside(checkpoint: Checkpoint, name: str) -> str | None:
     """The path of a file of a run, or beside another program's weights; None where there is none."""
-    folder = run_of(checkpoint.path) if checkpoint.kind == OURS else checkpoint.path
+    folder = _run_of(checkpoint.path) if checkpoint.kind == OURS else checkpoint.path
     if not storage.is_directory(folder):
         folder = storage.parent(folder)
     path = storage.join(folder, name)
     return path if storage.exists(path) else None
+
+
+def _run_of(checkpoint: str) -> str:
+    """The directory of the run that the checkpoint belongs to; its own where it is of none."""
+    path = Path(checkpoint)
+    return str(path.parent.parent if path.parent.name == "checkpoints" else path)
+
+
+def _casing_of(path: str) -> bool:
+    """The casing that a tokeniser's configuration tells: True unless it says otherwise."""
+    return read_object(path).get("do_lower_case") is not False

@@ -1,16 +1,18 @@
 """One worker's training: its start, its updates, its checkpoints."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, replace
-from pathlib import Path
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from torch import Tensor
 
 from bertdata.errors import BertDataError, StorageError
 from bertdata.io.terminal import say_error
-from trainer.checkpoint.state import State, clean_up, find_checkpoints, read_state
-from trainer.checkpoint.writer import CheckpointWriter
+from trainer.checkpoint.state import State
+from trainer.checkpoint.writing import CheckpointWriter, WholeTensors, clean_up
 from trainer.config.model import ModelConfig
+from trainer.config.run import RunSection
+from trainer.config.settings import Config
 from trainer.data.batches import Batch
 from trainer.data.loader import Update
 from trainer.data.order import Position
@@ -18,9 +20,12 @@ from trainer.errors import NotFiniteError, WorkerLost
 from trainer.model.bert import HeadedBert
 from trainer.registry import find
 from trainer.run.kept_tokenizer import keep_tokenizer
-from trainer.run.model_tensors import ModelTensors, WholeTensors
+from trainer.run.path_check import find_used
 from trainer.run.runtime import Runtime
 from trainer.update.strategy import Strategy, find_strategy
+
+if TYPE_CHECKING:
+    from trainer.checkpoint.tensors import ModelTensors
 
 _LOST_SECONDS = 3.0  # for a save after a worker was lost: the launcher will soon end this one
 
@@ -46,36 +51,20 @@ class Training:
         self._writer = CheckpointWriter(on_failure=runtime.workers.stopping.request)
 
     def start(self, kind: str, path: str, update_examples: int) -> None:
-        """Load weights, moments and state on all workers; kind and path are find_start_point's result.
+        """Load weights, moments and state on all workers; kind and path are find_start's result.
 
         update_examples: those of this run's updates, over all workers.
         """
-        runtime = self._runtime
-        number = None
+        later_than = None
         self.start_point = f"{kind} {path}".strip()
-        if path:
-            runtime.log(f"reading {path}")
-        if kind == "weights":
-            self._tensors.read_weights(path)
-            # Phase 2 from elsewhere is numbered on where phase 1 has ended here.
-            there = runtime.share(lambda: max(find_checkpoints(str(self._config.run.output_dir)), default=0))
-            self.state = replace(self.state, phase_start=there)
-        elif kind != "new":
-            saved = State(**runtime.share(lambda: asdict(read_state(Path(path)))))
-            if kind == "resumed":
-                from trainer.checkpoint.resume_check import changed_settings
+        if kind != "new":
+            from trainer.run.start_point import load
 
-                self.state = replace(saved, position=Position(*saved.position), config=self._config.as_json())
-                self.strategy.step.scale.load_state_dict(saved.loss_scale)
-                number = saved.number
-                for difference in changed_settings(saved, self._config, update_examples):
-                    runtime.log(f"warning: {difference}")
-            else:
-                self.state = replace(self.state, phase_start=saved.number)
-            self._tensors.read(Path(path), saved, self.state.applied)
+            start = load(kind, path, self._runtime, self._model, self.strategy, self.state, update_examples)
+            self.state, later_than = start
         self._tensors.share()
-        if runtime.workers.local_rank == 0:
-            clean_up(str(self._config.run.output_dir), after=number)
+        if self._runtime.workers.local_rank == 0:
+            clean_up(str(self._config.run.output_dir), after=later_than)
             keep_tokenizer(self._config)
 
     def update(self, updates: Sequence[Update[Batch]]) -> list[Tensor]:
@@ -93,6 +82,11 @@ class Training:
         step = self.state.step + 1
         trained = self.state.trained + examples
         self.state = replace(self.state, step=step, trained=trained, position=position)
+
+    @property
+    def is_resumed(self) -> bool:
+        """True if the run goes on with the same phase after a checkpoint of it."""
+        return self.start_point.startswith("resumed")
 
     @property
     def shape(self) -> ModelConfig:
@@ -159,9 +153,24 @@ class Training:
             say_error(f"trainer: error: {failure}")
 
 
-def find_tensors(runtime: Runtime, model: HeadedBert, strategy: Strategy) -> ModelTensors:
+def find_tensors(runtime: Runtime, model: HeadedBert, strategy: Strategy) -> "ModelTensors":
     """The tensors of the training, as the strategy divides them."""
     if runtime.division.is_split:
         tensors: ModelTensors = find("split model", "tensors")(runtime, model.config, strategy)
         return tensors
-    return WholeTensors(runtime, model, strategy)
+    return WholeTensors(runtime.worker(model), strategy)
+
+
+def is_continued(run: RunSection) -> bool:
+    """True if a run is to begin with the weights of a checkpoint."""
+    by_number = run.resume_step is not None
+    return run.resume or run.phase2 or by_number or bool(run.start_from_ckpt or run.start_moments)
+
+
+def find_start(config: Config, fresh: State) -> tuple[str, str]:
+    """(kind, path) of the start, as ``find_start_point`` says; a new run needs a free directory."""
+    if not is_continued(config.run) and not find_used(str(config.run.output_dir)):
+        return "new", ""
+    from trainer.run.start_point import find_start_point
+
+    return find_start_point(config, fresh)

@@ -16,19 +16,10 @@ from benchmarks import hostile_checkpoints
 from bertdata.errors import MissingInputError, StorageError
 from bertdata.io.file_check import file_md5
 from schemas import load_schema
-from trainer.checkpoint import state as checkpoint
-from trainer.checkpoint.state import (
-    MOMENTS,
-    STATE,
-    WEIGHTS,
-    State,
-    choose_checkpoint,
-    clean_up,
-    find_checkpoints,
-    read_state,
-    read_tensors,
-    save_checkpoint,
-)
+from trainer.checkpoint import writing
+from trainer.checkpoint.reading import choose_checkpoint, read_state, read_tensors
+from trainer.checkpoint.state import MOMENTS, STATE, WEIGHTS, State, find_checkpoints, md5_of_state
+from trainer.checkpoint.writing import clean_up, save_checkpoint
 from trainer.errors import CheckpointError
 
 SOUND = State(
@@ -138,7 +129,7 @@ def test_an_interrupted_save_leaves_no_checkpoint(tmp_path, monkeypatch):
         path.write_bytes(b"half")
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(checkpoint, "save_file", interrupted)
+    monkeypatch.setattr(writing, "save_file", interrupted)
     monkeypatch.setattr(shutil, "rmtree", lambda *_, **__: None)  # as after kill -9
     with pytest.raises(KeyboardInterrupt):
         save(tmp_path, 2)
@@ -153,7 +144,7 @@ def test_a_full_disk_is_one_error_and_no_checkpoint(tmp_path, monkeypatch):
     def full(tensors, path):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(checkpoint, "save_file", full)
+    monkeypatch.setattr(writing, "save_file", full)
     with pytest.raises(StorageError, match="step-00000003: cannot be written: .*No space left"):
         save(tmp_path)
     assert list((tmp_path / "checkpoints").iterdir()) == []
@@ -268,7 +259,7 @@ def test_nothing_is_unpickled(tmp_path):
     values = json.loads((path / STATE).read_text(encoding="utf-8"))
     values["files"][MOMENTS] = file_md5(str(path / MOMENTS))
     del values["md5"]
-    text = json.dumps({**values, "md5": checkpoint._md5(values)})
+    text = json.dumps({**values, "md5": md5_of_state(values)})
     (path / STATE).write_text(text, encoding="utf-8")
     state = read_state(path)
     with pytest.raises(CheckpointError, match=r"optimizer\.safetensors: not a safetensors file"):

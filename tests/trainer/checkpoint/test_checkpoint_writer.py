@@ -11,12 +11,12 @@ import pytest
 from tests.support.fork_server import forking_python
 from tests.support.paths import ROOT
 from tests.support.training_runs import WORKER, losses, refuse, tensors, words
-from trainer.checkpoint import state as checkpoint
-from trainer.checkpoint.state import MOMENTS, WEIGHTS, find_checkpoints, read_state, read_tensors
-from trainer.checkpoint.writer import CheckpointWriter
+from trainer.checkpoint import writing
+from trainer.checkpoint.reading import read_state, read_tensors
+from trainer.checkpoint.state import MOMENTS, WEIGHTS, find_checkpoints
+from trainer.checkpoint.writing import CheckpointWriter, WholeTensors
 from trainer.run import training
 from trainer.run.evaluation import Evaluation
-from trainer.run.model_tensors import WholeTensors
 from trainer.run.training import Training
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -29,10 +29,10 @@ class HeldDisk:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, step: int) -> None:
         self.begun, self.release = threading.Event(), threading.Event()
-        self._step, self._save = step, checkpoint.save_file
+        self._step, self._save = step, writing.save_file
         self.was_released_in_time = True
         self._monkeypatch = monkeypatch
-        monkeypatch.setattr(checkpoint, "save_file", self)
+        monkeypatch.setattr(writing, "save_file", self)
 
     def __call__(self, tensors, path):
         if f"step-{self._step:08d}" in str(path) and not self.begun.is_set():
@@ -141,7 +141,7 @@ def test_two_machines_on_one_file_system_write_the_same_checkpoints(training_set
 
 
 def test_a_failed_write_stops_the_run_and_names_the_file(trainer, training_set, tmp_path, monkeypatch):
-    save_file, failed = checkpoint.save_file, threading.Event()
+    save_file, failed = writing.save_file, threading.Event()
 
     def full(tensors, path):
         if "step-00000002" in str(path):
@@ -154,7 +154,7 @@ def test_a_failed_write_stops_the_run_and_names_the_file(trainer, training_set, 
         run(self, write)
         failed.set()
 
-    monkeypatch.setattr(checkpoint, "save_file", full)
+    monkeypatch.setattr(writing, "save_file", full)
     monkeypatch.setattr(CheckpointWriter, "_run", noted)
     before_update(monkeypatch, 4, lambda: failed.wait(SECONDS))
     outcome = trainer(*words(training_set, tmp_path, "--checkpoint-every=2", "--keep-checkpoints=1"))

@@ -16,10 +16,10 @@ from trainer.checkpoint.safetensors_files import (
     read_indexed,
     read_places,
     read_rows,
-    save_file,
     write_rows,
 )
 from trainer.checkpoint.stored import StoredTensor
+from trainer.checkpoint.writing import save_file
 from trainer.extensions.formats.huggingface import read_huggingface
 
 TENSORS = {

@@ -28,7 +28,7 @@ def clock(monkeypatch) -> SimpleNamespace:
 
 def test_each_size_is_told_once_with_its_seconds(clock):
     lines = list[str]()
-    times = CompileTimes(SimpleNamespace(compiles=True), lines.append)
+    times = CompileTimes(lines.append)
 
     def make() -> str:
         clock.seconds += 12.4
@@ -41,11 +41,6 @@ def test_each_size_is_told_once_with_its_seconds(clock):
     first, *others = lines
     assert first == "compiled for 29,568 and 29,952 tokens in 12 s"
     assert others == ["compiled for 512 tokens in 12 s"] * 2
-
-
-def test_nothing_is_told_of_a_model_that_is_not_compiled():
-    times = CompileTimes(SimpleNamespace(compiles=False), pytest.fail)
-    assert times.measure([update(8)], lambda: 3) == (3, 0.0)
 
 
 def test_the_seconds_of_an_update_are_those_of_the_ones_that_compiled_nothing():

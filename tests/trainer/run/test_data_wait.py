@@ -3,7 +3,7 @@
 import pytest
 
 from trainer.config.settings import Config
-from trainer.run.data_wait import DataWait
+from trainer.run.pending_updates import DataWait
 
 
 def warnings(times: list[tuple[int, float, float]], **keys: object) -> list[str]:

@@ -24,7 +24,8 @@ from tests.support.flat import examples_of
 from tests.support.launching import HOROVODRUN, ROOT
 from tests.support.lock_holder import holder
 from tests.support.training_runs import MODEL, errors, losses, refuse, start_workers, tensors, words
-from trainer.checkpoint.state import State, find_checkpoints, read_state
+from trainer.checkpoint.reading import read_state
+from trainer.checkpoint.state import State, find_checkpoints
 from trainer.collectives.collective import Single, StopFlag
 from trainer.collectives.launchers import find_rank
 from trainer.config.model import ModelConfig
@@ -38,7 +39,7 @@ from trainer.extensions.loading.padded_rows import RowForm
 from trainer.extensions.loading.row_batches import RowBatch
 from trainer.model.bert import BertForPreTraining
 from trainer.model.pretraining import Pretraining, pretraining_loss
-from trainer.run.pretrain import count_updates
+from trainer.run.epochs import count_updates
 from trainer.run.runtime import Runtime, make_model
 from trainer.run.training import Training
 from trainer.update.adaptive_scale import AdaptiveScale

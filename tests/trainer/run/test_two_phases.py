@@ -18,7 +18,8 @@ from tests.support.configurations import warmup_updates
 from tests.support.fork_server import forking_python, program_behind
 from tests.support.launching import HOROVODRUN, ROOT, launch
 from tests.support.training_runs import MODEL, WORKER, errors, losses, refuse, tensors
-from trainer.checkpoint.state import find_checkpoints, read_state
+from trainer.checkpoint.reading import read_state
+from trainer.checkpoint.state import find_checkpoints
 from trainer.collectives.launchers import find_launcher
 from trainer.config.flags import make_configs
 from trainer.run.training import Training

@@ -20,7 +20,7 @@ from trainer.extensions.finetuning.squad.features import make_features
 from trainer.extensions.finetuning.squad.reading import parse_squad
 from trainer.extensions.finetuning.squad.task import answer_settings, squad_settings
 from trainer.extensions.finetuning.task_files import feature_length
-from trainer.run.trained import Trained
+from trainer.run.trained_model import Trained
 
 _DIALECT = "google"
 _HEAD = "qa_outputs."

@@ -7,8 +7,9 @@ from typing import Any
 
 from bertdata.errors import MissingInputError, SettingsError
 from bertdata.io import storage
+from trainer.checkpoint.reading import choose_checkpoint
 from trainer.checkpoint.source import is_checkpoint, open_checkpoint
-from trainer.checkpoint.state import choose_checkpoint, find_checkpoints
+from trainer.checkpoint.state import find_checkpoints
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.extensions.finetuning.task_files import (
@@ -20,12 +21,11 @@ from trainer.extensions.finetuning.task_files import (
     names_looked_for,
 )
 from trainer.extensions.formats.hub_cache import find_pretrained
-from trainer.run.division import divide
 from trainer.run.evaluate import evaluate_checkpoints, give_weights
 from trainer.run.evaluation import Evaluation
 from trainer.run.phase import train_phase
 from trainer.run.pretrain import lock_outputs
-from trainer.run.runtime import Runtime, begin, make_model
+from trainer.run.runtime import Runtime, begin, divide, make_model
 from trainer.run.tokenizer import find_tokenizer
 from trainer.update.inference import find_inference
 

@@ -15,7 +15,7 @@ from trainer.extensions.finetuning.classification.presets import OWN_TABLE, Clas
 from trainer.extensions.finetuning.classification.reading import TextPair
 from trainer.extensions.finetuning.classification.task import Classification
 from trainer.extensions.finetuning.task_files import feature_length
-from trainer.run.trained import Trained
+from trainer.run.trained_model import Trained
 
 _DIALECT = "google"
 

@@ -9,7 +9,7 @@ from trainer.extensions.finetuning.classification.presets import find_classifica
 from trainer.extensions.finetuning.label import label_line
 from trainer.extensions.finetuning.task_flags import SQUAD
 from trainer.run.predict_command import refuse, single_text
-from trainer.run.trained import Trained
+from trainer.run.trained_model import Trained
 
 
 def predict_task(given: Namespace, opened: Trained, task: str) -> None:

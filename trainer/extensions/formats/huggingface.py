@@ -5,14 +5,10 @@ from typing import Any
 
 from bertdata.io import storage
 from trainer.checkpoint.filling import Configured, checkpoint_of
-from trainer.checkpoint.safetensors_files import (
-    INDEX,
-    read_indexed,
-    read_safetensors,
-    write_safetensors,
-)
+from trainer.checkpoint.safetensors_files import INDEX, read_indexed, read_safetensors
 from trainer.checkpoint.stored import Checkpoint, Stored
 from trainer.checkpoint.vocabulary_rows import unpadded
+from trainer.checkpoint.writing import write_safetensors
 from trainer.extensions.formats.absent_parts import completed
 from trainer.extensions.formats.config_file import read_config
 from trainer.extensions.formats.nvidia import from_pytorch_names

@@ -17,7 +17,7 @@ from trainer.extensions.splitting.plan.profile import profiled_costs
 from trainer.extensions.splitting.plan.rates import SHEETS, DeviceRate, sheet_rate
 from trainer.extensions.splitting.plan.request import PlanRequest
 from trainer.extensions.splitting.show.table import plan_lines
-from trainer.run.division import device_memory
+from trainer.run.device_memory import device_memory
 from trainer.run.runtime import Runtime
 from trainer.update.averaging import sum_type
 
@@ -32,7 +32,7 @@ def plan_run(runtime: Runtime, shape: ModelConfig, sequence_length: int) -> Plan
     It is logged, and written to save_plan. SettingsError where the model fits the devices in no way.
     """
     split = runtime.config.split
-    memory = device_memory(runtime)
+    memory = device_memory(runtime.config, runtime.device, runtime.workers)
     request = _request(runtime, shape, sequence_length, memory)
     if runtime.share(lambda: runtime.config.run.strategy == "auto" and fits_as_configured(request)):
         return None

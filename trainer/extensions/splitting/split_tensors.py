@@ -17,6 +17,7 @@ from torch import Tensor
 from bertdata.errors import BertDataError, SettingsError, StorageError
 from bertdata.io.file_check import file_md5
 from trainer.checkpoint.filling import match_moments, match_weights
+from trainer.checkpoint.reading import check_file, tensor_files
 from trainer.checkpoint.safetensors_files import (
     INDEX,
     Place,
@@ -28,19 +29,9 @@ from trainer.checkpoint.safetensors_files import (
     write_rows,
 )
 from trainer.checkpoint.source import open_checkpoint
-from trainer.checkpoint.state import (
-    MOMENTS,
-    WEIGHTS,
-    State,
-    check_file,
-    checkpoint_path,
-    open_checkpoint_directory,
-    prune,
-    tensor_files,
-    write_state,
-)
+from trainer.checkpoint.state import MOMENTS, WEIGHTS, State, checkpoint_path
 from trainer.checkpoint.stored import Checkpoint, Stored
-from trainer.checkpoint.writer import CheckpointWriter
+from trainer.checkpoint.writing import CheckpointWriter, open_checkpoint_directory, prune, write_state
 from trainer.config.model import ModelConfig
 from trainer.errors import CheckpointError
 from trainer.extensions.splitting.split_strategy import SplitInference, SplitStrategy, WeightPart

@@ -8,7 +8,7 @@ from bertdata.errors import MissingInputError
 from tests.support.fine_tuning import mrpc_files
 from tests.support.training_runs import refuse
 from trainer.__main__ import main
-from trainer.checkpoint.state import choose_checkpoint, read_state
+from trainer.checkpoint.reading import choose_checkpoint, read_state
 from trainer.extensions.formats.hub_cache import find_pretrained
 
 pytestmark = pytest.mark.usefixtures("one_thread")

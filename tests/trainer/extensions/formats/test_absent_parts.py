@@ -9,7 +9,7 @@ from bertdata.errors import DataError, SettingsError
 from tests.support.made_checkpoints import CONFIG, made
 from tests.support.training_runs import refuse, tensors
 from trainer.checkpoint.filling import checkpoint_of, fill_model
-from trainer.checkpoint.state import read_state
+from trainer.checkpoint.reading import read_state
 from trainer.checkpoint.stored import Checkpoint
 from trainer.config.model import ModelConfig
 from trainer.extensions.formats.kinds import WRITERS, read_checkpoint

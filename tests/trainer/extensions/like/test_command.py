@@ -11,7 +11,7 @@ from tests.support.paths import ROOT
 from tests.support.published_commands import understood
 from tests.support.training_runs import MODEL, refuse
 from trainer.__main__ import main
-from trainer.checkpoint.state import choose_checkpoint, read_state
+from trainer.checkpoint.reading import choose_checkpoint, read_state
 from trainer.extensions.like.registry import PROGRAMS, find_program
 
 HABANA = ("pretraining", "--model_name_or_path=base", "--data_type=fp32", "--data_dir", "a", "b")

@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.fine_tuning import evaluations, squad_file
 from tests.support.training_runs import Trainer, losses
-from trainer.checkpoint.state import choose_checkpoint, read_state
+from trainer.checkpoint.reading import choose_checkpoint, read_state
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

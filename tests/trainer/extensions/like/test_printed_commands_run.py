@@ -9,7 +9,7 @@ import pytest
 from tests.support.fine_tuning import mrpc_files, squad_file
 from tests.support.published_commands import commands, substituted
 from tests.support.training_runs import MODEL
-from trainer.checkpoint.state import choose_checkpoint, read_state
+from trainer.checkpoint.reading import choose_checkpoint, read_state
 
 DOORS = {
     "habana-pytorch demo_bert.py": "habana/demo_bert.py",

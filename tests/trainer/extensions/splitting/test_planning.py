@@ -20,7 +20,7 @@ from trainer.extensions.splitting.plan.rates import DeviceRate, ShardingRate
 from trainer.extensions.splitting.plan.request import PlanRequest
 from trainer.extensions.splitting.planning import find_rate, fits_as_configured
 from trainer.model.pretraining import Pretraining
-from trainer.run.division import device_memory
+from trainer.run.device_memory import device_memory
 from trainer.run.runtime import Runtime
 from trainer.update.strategy import whole
 
@@ -62,6 +62,10 @@ def runtime(workers: type[Single] = Connected, **settings: object) -> Runtime:
     device = Cpu(config)
     found = workers(device)
     return Runtime(config=config, device=device, workers=found, division=whole(found), task=Pretraining())
+
+
+def memory_of(runtime: Runtime) -> int:
+    return device_memory(runtime.config, runtime.device, runtime.workers)
 
 
 def request(memory: int, **changes: object) -> PlanRequest:
@@ -213,9 +217,9 @@ def test_a_plan_that_fits_nowhere_is_refused_and_auto_goes_on_where_memory_is_no
 def test_processors_share_the_memory_of_their_machine(monkeypatch):
     asked = []
     monkeypatch.setattr(Cpu, "memory", lambda self, neighbours: asked.append(neighbours) or 7)
-    assert device_memory(runtime()) == 7
+    assert memory_of(runtime()) == 7
     assert asked == [1]  # the workers claim to have rank 0 on a machine each
-    assert device_memory(runtime(device_memory=2.0)) == 2 * GIGABYTES
+    assert memory_of(runtime(device_memory=2.0)) == 2 * GIGABYTES
 
 
 def test_rates_of_a_gpu_are_found_by_its_name():

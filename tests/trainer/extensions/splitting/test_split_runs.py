@@ -8,7 +8,8 @@ import torch
 
 from tests.support.launching import ROOT, launch
 from tests.support.training_runs import WORKER
-from trainer.checkpoint.state import find_checkpoints, read_state, read_tensors
+from trainer.checkpoint.reading import read_state, read_tensors
+from trainer.checkpoint.state import find_checkpoints
 
 RANNC = (  # RaNNC's model of 4.9 billion parameters, with its 96 layers, made narrow
     *(

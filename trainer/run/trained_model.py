@@ -5,8 +5,9 @@ from pathlib import Path
 
 from bertdata.errors import MissingInputError, SettingsError
 from bertdata.tokens.vocabulary import WordPieceVocabulary
+from trainer.checkpoint.reading import read_state
 from trainer.checkpoint.source import OURS, is_checkpoint, open_checkpoint
-from trainer.checkpoint.state import STATE, read_state
+from trainer.checkpoint.state import STATE
 from trainer.checkpoint.stored import Checkpoint
 from trainer.config.keys import section_keys
 from trainer.config.model import ModelConfig

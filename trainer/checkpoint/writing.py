@@ -1,0 +1,200 @@
+"""Checkpoints written: atomically, in a thread, the last few kept."""
+
+import json
+import math
+import struct
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, suppress
+from dataclasses import asdict, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import torch
+from safetensors import SafetensorError
+from torch import Tensor
+
+from bertdata.errors import StorageError
+from bertdata.io.file_check import file_md5
+from bertdata.io.whole_directory import open_directory, remove_directory, sweep_directories
+from trainer.checkpoint.state import (
+    FORMAT,
+    MOMENTS,
+    STATE,
+    WEIGHTS,
+    State,
+    checkpoint_path,
+    checkpoints_folder,
+    find_checkpoints,
+    md5_of_state,
+)
+from trainer.update.strategy import Strategy, Worker
+
+if TYPE_CHECKING:
+    from trainer.checkpoint.stored import StoredTensor
+
+
+def save_checkpoint(
+    output_dir: str, state: State, weights: Mapping[str, Tensor], moments: Mapping[str, Tensor], keep: int
+) -> Path:
+    """Write a checkpoint and return its path; of this phase only the last ``keep`` stay.
+
+    The tensors must be on the host.
+    """
+    path = checkpoint_path(output_dir, state)
+    write_checkpoint(path, state, weights, moments)
+    prune(output_dir, state, keep)
+    return path
+
+
+def prune(output_dir: str, state: State, keep: int) -> None:
+    """Remove all checkpoints of the state's phase but the last ``keep``."""
+    found = find_checkpoints(output_dir)
+    _remove([found[number] for number in found if number > state.phase_start][:-keep])
+
+
+def write_checkpoint(
+    path: Path,
+    state: State,
+    weights: "Mapping[str, Tensor | StoredTensor]",
+    moments: "Mapping[str, Tensor | StoredTensor]",
+) -> None:
+    """Write a checkpoint that appears whole; another one at the path is replaced, the same one stays."""
+    files = {}
+    try:
+        with open_checkpoint_directory(path) as growing:
+            for name, tensors in {WEIGHTS: weights, MOMENTS: moments}.items():
+                if tensors:
+                    save_file(tensors, growing / name)
+                    files[name] = file_md5(str(growing / name))
+            write_state(growing, replace(state, files=files))
+    except SafetensorError as error:
+        raise StorageError(f"{path}: cannot be written: {error}") from None
+
+
+def open_checkpoint_directory(path: Path) -> AbstractContextManager[Path]:
+    """A directory that grows aside and appears whole; the same checkpoint that is there already stays."""
+    return open_directory(path, _is_same)
+
+
+def write_state(folder: Path, state: State) -> None:
+    """Write the state, with the md5s of the other files, into the directory of a checkpoint."""
+    values = {"format": FORMAT, **asdict(state)}
+    text = json.dumps({**values, "md5": md5_of_state(values)}, indent=1)
+    (folder / STATE).write_text(f"{text}\n", encoding="utf-8")
+
+
+def save_file(tensors: "Mapping[str, Tensor | StoredTensor]", path: Path) -> None:
+    """Write a local file of tensors in fp32, one at a time."""
+    with path.open("wb") as file:
+        write_safetensors(file, tensors)
+
+
+def write_safetensors(file: BinaryIO, tensors: "Mapping[str, Tensor | StoredTensor]") -> None:
+    """Write tensors in fp32, one at a time."""
+    file.write(safetensors_header({name: tuple(tensor.shape) for name, tensor in tensors.items()}))
+    for tensor in tensors.values():
+        values = tensor if isinstance(tensor, Tensor) else tensor.read()
+        file.write(bytes_of(values.float()))
+
+
+def safetensors_header(shapes: Mapping[str, tuple[int, ...]]) -> bytes:
+    """The beginning of a file of fp32 tensors: the length of the header, and the header."""
+    header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
+    end = 0
+    for name, shape in shapes.items():
+        start, end = end, end + 4 * math.prod(shape)
+        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [start, end]}
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    return struct.pack("<Q", len(text)) + text
+
+
+def bytes_of(tensor: Tensor) -> memoryview:
+    """The memory of a tensor in host memory; of one that is not contiguous, a copy's."""
+    view: memoryview = tensor.detach().contiguous().flatten().view(torch.uint8).numpy().data
+    return view
+
+
+def clean_up(output_dir: str, after: int | None = None) -> None:
+    """Remove the files of an interrupted save, and checkpoints later than number ``after``."""
+    last = math.inf if after is None else after
+    later = [path for number, path in find_checkpoints(output_dir).items() if number > last]
+    sweep_directories(checkpoints_folder(output_dir))
+    _remove(later)
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    """True if both checkpoints are complete and the same, by the md5s in their states."""
+    names = sorted(path.name for path in other.iterdir())
+    return (
+        names == sorted(path.name for path in one.iterdir())
+        and all((one / name).stat().st_size == (other / name).stat().st_size for name in names)
+        and (one / STATE).read_bytes() == (other / STATE).read_bytes()
+    )
+
+
+def _remove(checkpoints: Iterable[Path]) -> None:
+    for path in checkpoints:
+        with suppress(OSError):  # another machine may have removed it
+            remove_directory(path)
+
+
+class CheckpointWriter:
+    """One write at a time, in a thread that does not keep an interrupted process alive.
+
+    A failure is kept until ``wait`` returns it; on_failure is called at once, in the thread.
+    """
+
+    def __init__(self, on_failure: Callable[[], None]) -> None:
+        self._on_failure = on_failure
+        self._thread: threading.Thread | None = None
+        self._failure: Exception | None = None
+
+    def start(self, write: Callable[[], object]) -> None:
+        """Start a write; the one before must have been waited for."""
+        assert self._thread is None
+        self._thread = threading.Thread(target=self._run, args=[write], daemon=True)
+        self._thread.start()
+
+    def wait(self, seconds: float | None = None) -> Exception | None:
+        """Wait for the end of the write under way, for so many seconds at most; returns its failure."""
+        if self._thread is not None:
+            self._thread.join(seconds)
+            self._thread = None
+        failure, self._failure = self._failure, None
+        return failure
+
+    def _run(self, write: Callable[[], object]) -> None:
+        try:
+            write()
+        except Exception as error:
+            self._failure = error
+            self._on_failure()
+
+
+class WholeTensors:
+    """Tensors of a model that every worker has as a whole; one worker a machine writes them."""
+
+    def __init__(self, worker: Worker, strategy: Strategy) -> None:
+        self._worker, self._strategy = worker, strategy
+
+    def share(self) -> None:
+        self._worker.workers.broadcast(self._worker.model.state_dict().values())
+
+    def are_finite(self) -> bool:
+        norms = torch._foreach_norm(list(self._worker.model.parameters()))
+        return bool(torch.stack(norms).isfinite().all())
+
+    def save(self, state: State, writer: CheckpointWriter) -> None:
+        if self._worker.workers.local_rank == 0:
+            weights = self._copied(self._worker.model.state_dict())
+            moments = self._copied(self._strategy.moments())
+            run = self._worker.config.run
+            folder, keep = str(run.output_dir), run.keep_checkpoints
+            writer.start(partial(save_checkpoint, folder, state, weights, moments, keep))
+
+    def _copied(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Copies in host memory, which the next update does not change."""
+        return {name: self._worker.device.copy_to_host(tensor) for name, tensor in tensors.items()}

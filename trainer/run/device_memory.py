@@ -1,0 +1,25 @@
+"""The memory of the workers' devices, beside what a model takes that each of them has as a whole."""
+
+from trainer.collectives.collective import Collective
+from trainer.config.model import ModelConfig
+from trainer.config.settings import Config
+from trainer.devices.device import Device
+
+_BYTES_A_WEIGHT = 16  # weight, gradient and two moments in fp32
+_CERTAIN = 0.25  # share of the memory that weights may take where the whole model fits without a doubt
+
+
+def fits_whole(config: Config, device: Device, workers: Collective, shape: ModelConfig) -> bool:
+    """True where a device has room for the whole model without a doubt, or trains in no other way."""
+    if device.strategy != "replicated":
+        return True
+    return _BYTES_A_WEIGHT * shape.parameters < _CERTAIN * device_memory(config, device, workers)
+
+
+def device_memory(config: Config, device: Device, workers: Collective) -> int:
+    """Bytes of a worker's device, the smallest of all; a machine's processors share its memory."""
+    if (given := config.split.memory_bytes) is not None:
+        return given
+    machines = sum(rank == 0 for rank in workers.gather(workers.local_rank))
+    neighbours = -(-workers.size // machines)
+    return int(min(workers.gather(device.memory(neighbours))))

@@ -1,0 +1,108 @@
+"""The updates of a phase that a run makes: their number, their size and their micro-batches."""
+
+from dataclasses import dataclass
+
+from bertdata.errors import SettingsError
+from trainer.checkpoint.state import State
+from trainer.config.settings import Config
+from trainer.data.batches import Batch
+from trainer.data.dealing import Rows
+from trainer.data.flat import Form
+from trainer.data.loader import Loader
+from trainer.devices.device import Device
+from trainer.run.runtime import Runtime
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PlannedUpdates:
+    """The updates of a phase that this run makes, numbered from ``start`` to ``last``.
+
+    batch_size: rows of a micro-batch, each an example or a pack. accumulation: micro-batches of each copy of
+    the model. examples_per_row: on average. examples: those of an update over all workers. interval:
+    examples trained between two evaluations.
+    """
+
+    start: int
+    last: int
+    batch_size: int
+    accumulation: int
+    examples_per_row: float
+    examples: int
+    interval: int
+
+    @classmethod
+    def of(cls, runtime: Runtime, start: int, examples_per_row: float) -> "PlannedUpdates":
+        config, copies = runtime.config, runtime.copies
+        batch_size, accumulation = config.update.micro_batches(copies, examples_per_row)
+        return cls(
+            start=start,
+            last=last_update(config, start),
+            batch_size=batch_size,
+            accumulation=accumulation,
+            examples_per_row=examples_per_row,
+            examples=config.update.examples(copies, examples_per_row),
+            interval=config.evaluation_interval(copies, examples_per_row),
+        )
+
+    def form(self, runtime: Runtime, rows: Rows) -> Form[Batch]:
+        """The form of the micro-batches."""
+        return runtime.form(rows, self.batch_size, runtime.copies * self.accumulation)
+
+    def loader(self, runtime: Runtime, rows: Rows, form: Form[Batch], state: State) -> Loader[Batch]:
+        """The loader of this worker's micro-batches, from the state's position on."""
+        config = runtime.config
+
+        def warn(message: str) -> None:
+            if not config.is_finetuning:  # features are one file for any number of workers
+                runtime.log(f"warning: {message}")
+
+        return Loader(
+            rows,
+            form=form,
+            batch_size=self.batch_size,
+            accumulation=self.accumulation * runtime.device.replicas,
+            workers=runtime.division.copies,
+            rank=runtime.division.copy,
+            seed=config.data.seed,
+            open_files=config.data.open_files,
+            position=state.position,
+            first_update=state.step,
+            prepare=runtime.device.prepare,
+            warn=warn,
+        )
+
+    def describe(self, runtime: Runtime) -> str:
+        """The numbers of the updates, and the micro-batches of each."""
+        kind = ("cop", "ies", "y") if runtime.division.stages > 1 else ("worker",)
+        parts = f"{_counted(runtime.copies, *kind)} x {_counted(self.accumulation, 'micro-batch', 'es')}"
+        rows = f"{self.batch_size}"
+        if self.examples_per_row > 1:
+            rows += f" packed rows x {self.examples_per_row:.3f} (on average)"
+        each = f"{parts} x {rows} = {self.examples} examples"
+        return f"updates {self.start} to {self.last} of {runtime.config.schedule.steps}, each of {each}"
+
+
+def last_update(config: Config, start: int) -> int:
+    """The update that a run ends with, which begins after update ``start`` of its phase."""
+    steps = config.schedule.steps
+    return min(steps, start + (config.run.steps_this_run or steps))
+
+
+def count_calls(config: Config, start: int, device: Device) -> int:
+    """The number of calls to the device from update ``start`` on; SettingsError where it does not divide."""
+    updates = last_update(config, start) - start
+    calls, rest = divmod(updates, device.updates_per_call)
+    if rest:
+        wanted = f"expected a multiple of the {device.updates_per_call} that the device makes at a time"
+        raise SettingsError(f"{updates} updates to make, {wanted}")
+    return calls
+
+
+def passes(interval: int, before: int, now: int) -> bool:
+    """True if a multiple of the interval lies in (before, now]; never for interval 0."""
+    return interval > 0 and now // interval > before // interval
+
+
+def _counted(number: int, noun: str, ending: str = "s", of_one: str = "") -> str:
+    """The number with its noun, which has the ending, or the second one if the number is 1."""
+    return f"{number} {noun}{of_one if number == 1 else ending}"

@@ -1,0 +1,32 @@
+"""A profile of four updates, for ``--profile``."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import torch
+
+from trainer.run.runtime import Runtime
+
+
+@contextmanager
+def profiled(runtime: Runtime, calls: int) -> Iterator[Callable[[], None]]:
+    """A function to call after each of ``calls`` updates; on rank 0 it records four of them.
+
+    The recorded updates follow the first four, or the first half of a shorter run. The trace is written
+    to output_dir.
+    """
+    config = runtime.config
+    activities = runtime.device.profile_activities()
+    if runtime.workers.rank != 0:
+        yield lambda: None
+        return
+    idle = max(1, min(4, calls // 2))
+    path = f"{config.run.output_dir}/profile{'_phase2' * config.run.phase2}.json"
+
+    def write(finished: torch.profiler.profile) -> None:
+        finished.export_chrome_trace(path)
+        runtime.log(f"profile: {path}; https://ui.perfetto.dev or chrome://tracing shows it")
+
+    schedule = torch.profiler.schedule(wait=idle // 2, warmup=idle - idle // 2, active=4, repeat=1)
+    with torch.profiler.profile(activities=activities, schedule=schedule, on_trace_ready=write) as profile:
+        yield profile.step

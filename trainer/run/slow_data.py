@@ -1,0 +1,14 @@
+"""The remedies where the device waits for data."""
+
+from bertdata.io.process_pool import available_cores
+from trainer.config.settings import Config
+
+
+def remedy(config: Config) -> str:
+    """The ways to faster data that this process and its settings leave."""
+    remedies = [f"more cores help (this process has {available_cores()})"]
+    if config.draws_masks:
+        remedies.append("as do masks that are made before (masking static)")
+    if config.data.pack_on_load:
+        remedies.append("as do packs that are made before (bertdata pack)")
+    return ", ".join(remedies)
