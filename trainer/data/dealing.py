@@ -222,7 +222,7 @@ class Rows:
 def find_rows(config: Config, data: OpenedDataset) -> Rows:
     """The configured rows of a dataset. SettingsError where it cannot have them."""
     keys, rows = config.data, Rows(data)
-    if config.masking.is_dynamic:
+    if config.draws_masks:
         rows = Rows(data, find("masks", "of the data")(data))
     if keys.bins is not None:
         rows = find("rows", "from length bins")(data, rows.masks, bins=keys.bins)

@@ -82,7 +82,7 @@ class GeneratedData(OpenedDataset):
 
 def configured_data(config: Config, vocabulary_size: int) -> OpenedDataset:
     """Random examples of the configured sizes."""
-    if config.masking.is_dynamic:
+    if config.draws_masks:
         raise SettingsError("masking dynamic needs a dataset: generated examples have no vocabulary")
     keys = config.data
     layout = ShardLayout(
