@@ -1,4 +1,4 @@
-"""The interface of every collective, communication between the workers of a run; and one worker alone.
+"""The interface of every collective (communication between the workers of a run), and one worker alone.
 
 For several workers there are torch.distributed (torchrun, poprun; over gloo, NCCL or HCCL as the device has
 it) and Horovod (horovodrun); they are imported where they are asked for.

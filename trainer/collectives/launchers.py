@@ -73,7 +73,7 @@ def as_worker() -> AbstractContextManager[None]:
 
 
 def is_in_job() -> bool:
-    """True where mpirun, mpiexec or srun may have started this process; extensions know their variables."""
+    """True where mpirun, mpiexec or srun may have started this process, by a variable of theirs."""
     return any(name in os.environ for name in _JOB_RANKS)
 
 

@@ -1,4 +1,4 @@
-"""The seam between a run's evaluations and what is learned; the evaluation of pre-training."""
+"""The seam between a run's evaluations and what is learned, and the evaluation of pre-training."""
 
 from abc import ABC, abstractmethod
 from collections import Counter

@@ -1,4 +1,4 @@
-"""The seam between the training loop and what is learned; the known tasks by name."""
+"""The seam between the training loop and what is learned, and the known tasks by name."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
