@@ -37,6 +37,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "masking": "trainer.config.masking:MaskingSection",
         "split": "trainer.config.split:SplitSection",
         "finetuning": "trainer.config.finetuning:FinetuningSection",
+        "cuda": "trainer.config.device_keys:CudaSection",
         "hpu": f"{_VENDORS}.keys:HpuSection",
         "ipu": f"{_VENDORS}.keys:IpuSection",
         "xla": f"{_VENDORS}.keys:XlaSection",

@@ -19,7 +19,7 @@ PLACES = {"devices", "collectives", *(f"extensions/{name}" for name in ("vendors
 CONFIGURATION = {
     "registry.py",
     "run/usage.py",
-    *(f"config/{name}.py" for name in ("run", "keys", "settings")),
+    *(f"config/{name}.py" for name in ("run", "device_keys", "keys", "settings")),
 }
 TOLD = [
     path

@@ -1,6 +1,6 @@
 """The keys of the configuration: their sections, their schemas, and the names that a person may give.
 
-Sections that only extensions have a use for are imported where one of their keys is given. Else their keys
+Sections that a plain run has no use for are imported where one of their keys is given. Else their keys
 are known from ``schemas/trainer.json``, which ``python -m tools.program_pages`` makes of the declarations.
 """
 
@@ -12,7 +12,7 @@ from bertdata.config.value_check import read_value, types_of
 from schemas import load_schema
 from trainer.config.data import DataSection
 from trainer.config.model import ModelSection
-from trainer.config.run import CudaSection, ReportsSection, RunSection
+from trainer.config.run import ReportsSection, RunSection
 from trainer.config.schedule import ScheduleSection
 from trainer.config.section import Section
 from trainer.config.update import UpdateSection
@@ -34,7 +34,6 @@ CORE: dict[str, type[Section]] = {
     "update": UpdateSection,
     "schedule": ScheduleSection,
     "reports": ReportsSection,
-    "cuda": CudaSection,
 }
 """The sections that every run has a use for."""
 
@@ -58,12 +57,10 @@ def properties() -> dict[str, dict[str, Any]]:
     return found | {DEVICE_OPTIONS: published[DEVICE_OPTIONS]}
 
 
-@cache
 def device_properties() -> dict[str, dict[str, Any]]:
     """The schema of each key that has an effect on some devices only."""
-    cuda = {name: {**item, "devices": ["cuda"]} for name, item in schema_of(CudaSection).items()}
-    published: dict[str, dict[str, Any]] = properties()[DEVICE_OPTIONS]["properties"]
-    return cuda | {name: item for name, item in published.items() if item["devices"] != ["cuda"]}
+    found: dict[str, dict[str, Any]] = properties()[DEVICE_OPTIONS]["properties"]
+    return found
 
 
 @cache

@@ -1,9 +1,9 @@
-"""Sections of a run: its device, workers, start, output and end; its reports; CUDA."""
+"""Sections of a run: its device, workers, start, output and end; its reports."""
 
 from dataclasses import dataclass
 
 from bertdata.config.declared import setting
-from trainer.config.section import DeviceSection, Section, option
+from trainer.config.section import Section
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,15 +103,3 @@ class ReportsSection(Section):
     wandb_project: str = setting("bertdata", "project in Weights & Biases", keywords={"minLength": 1})
     description: str | None = setting(None, "text about the configuration, printed at the start")
     mllog: bool = setting(False, "write MLPerf's log lines to output_dir/mllog.txt")
-
-
-@dataclass(frozen=True, kw_only=True)
-class CudaSection(DeviceSection):
-    """Keys of NVIDIA's GPUs."""
-
-    attention: str | None = option(
-        "attention kernel: auto, flash (without padding), efficient, cudnn or math (default: auto)",
-        ("auto", "flash", "efficient", "cudnn", "math"),
-        keywords={"type": "string"},
-    )
-    cuda_graphs: bool | None = option("compile the model and run it as CUDA graphs")

@@ -1,10 +1,9 @@
 """Base of the configuration's sections."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from bertdata.config.declared import schema_of, setting
+from bertdata.config.declared import schema_of
 from bertdata.config.value_check import check_values
 from bertdata.errors import SettingsError
 
@@ -40,19 +39,6 @@ class Section:
     def idle(self) -> list[str]:
         """The keys that have no effect because of the value of another."""
         return []
-
-
-@dataclass(frozen=True, kw_only=True)
-class DeviceSection(Section):
-    """Keys of one kind of device; each is checked only where it is given, None: not given."""
-
-    def given(self) -> dict[str, Any]:
-        return {name: value for name, value in self.values().items() if value is not None}
-
-
-def option(help: str, choices: Sequence[str] = (), **more: Any) -> Any:
-    """A setting of some devices, which other devices do without."""
-    return setting(None, help, choices, optional=True, **more)
 
 
 def check(holds: bool, message: str) -> None:

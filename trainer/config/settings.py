@@ -23,12 +23,13 @@ from trainer.config.keys import (
     section_keys,
 )
 from trainer.config.model import ModelSection
-from trainer.config.run import CudaSection, ReportsSection, RunSection
+from trainer.config.run import ReportsSection, RunSection
 from trainer.config.schedule import SCHEDULES, Schedule, ScheduleKind, ScheduleSection, Warmup
 from trainer.config.section import PRETRAINING, Section, check
 from trainer.config.update import PRESETS, UpdateSection
 
 if TYPE_CHECKING:
+    from trainer.config.device_keys import CudaSection
     from trainer.config.finetuning import FinetuningSection
     from trainer.config.masking import MaskingSection
     from trainer.config.split import SplitSection
@@ -46,7 +47,6 @@ class Config:
     update: UpdateSection = field(default_factory=UpdateSection)
     schedule: ScheduleSection = field(default_factory=ScheduleSection)
     reports: ReportsSection = field(default_factory=ReportsSection)
-    cuda: CudaSection = field(default_factory=CudaSection)
     others: Mapping[str, Section] = field(default_factory=dict)
     """The other sections by name, of which keys are given that differ from their defaults."""
 
@@ -82,8 +82,9 @@ class Config:
         """All keys side by side, the given device options in a dictionary of their own."""
         keys: dict[str, Any] = {name: item.get("default") for name, item in properties().items()}
         options: dict[str, Any] = {}
-        for name in (*CORE, *self.others):
-            section = self.others.get(name) or getattr(self, name)
+        for name in CORE:
+            keys |= getattr(self, name).values()
+        for name, section in self.others.items():
             if name in DEVICES:
                 options |= section.given()
             else:
@@ -114,6 +115,13 @@ class Config:
         from trainer.config.finetuning import FinetuningSection
 
         return self.section(FinetuningSection)
+
+    @property
+    def cuda(self) -> "CudaSection":
+        """Keys of NVIDIA's GPUs."""
+        from trainer.config.device_keys import CudaSection
+
+        return self.section(CudaSection)
 
     @property
     def task(self) -> str:

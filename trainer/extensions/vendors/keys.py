@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from trainer.config.section import BY_UPDATE, DeviceSection, option
+from trainer.config.device_keys import DeviceSection, option
+from trainer.config.section import BY_UPDATE
 
 _CACHE_DIRECTORY = "directory for compiled programs"
 

@@ -1,0 +1,33 @@
+"""Keys that have an effect on some devices only: their base, and those of CUDA; None: not given."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bertdata.config.declared import setting
+from trainer.config.section import Section
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeviceSection(Section):
+    """Keys of one kind of device; each is checked only where it is given."""
+
+    def given(self) -> dict[str, Any]:
+        return {name: value for name, value in self.values().items() if value is not None}
+
+
+def option(help: str, choices: Sequence[str] = (), **more: Any) -> Any:
+    """A setting of some devices, which other devices do without."""
+    return setting(None, help, choices, optional=True, **more)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CudaSection(DeviceSection):
+    """Keys of NVIDIA's GPUs."""
+
+    attention: str | None = option(
+        "attention kernel: auto, flash (without padding), efficient, cudnn or math (default: auto)",
+        ("auto", "flash", "efficient", "cudnn", "math"),
+        keywords={"type": "string"},
+    )
+    cuda_graphs: bool | None = option("compile the model and run it as CUDA graphs")
