@@ -14,9 +14,9 @@ from trainer.config.printed import print_config
 from trainer.config.settings import Config
 from trainer.config.task_names import task_flags
 from trainer.devices.choice import AUTO, look_for
+from trainer.extensions.like.machine import with_shapes
 from trainer.extensions.like.program import DOOR, Meaning
 from trainer.extensions.like.registry import PROGRAMS, find_program
-from trainer.extensions.like.shapes import with_shapes
 from trainer.run.path_check import check_paths
 
 USAGE = f"""\

@@ -5,9 +5,8 @@ from typing import Any
 from bertdata.cli.common.program_flags import Given
 from bertdata.errors import UsageError
 from trainer.extensions.like.constants import product
-from trainer.extensions.like.graphcore.config_file import layered
 from trainer.extensions.like.graphcore.squad_flags import FILE_KEYS, TABLE
-from trainer.extensions.like.graphcore.values import NORM_EPSILON, capped, one_or_each, warmup_of
+from trainer.extensions.like.graphcore.values import NORM_EPSILON, capped, layered, one_or_each, warmup_of
 from trainer.extensions.like.program import Meaning, Program, phase_keys
 
 SOURCE = "graphcore/examples 09b7c672"

@@ -1,4 +1,4 @@
-"""Flags of Habana's demo_bert.py by version and sub-command."""
+"""Flags of Habana's demo_bert.py by version and sub-command, and the commands that its README prints."""
 
 from collections.abc import Mapping, Sequence
 
@@ -60,25 +60,16 @@ _OF_PRETRAINING = [
 ]  # fmt: skip
 _OF_FIRST_PRETRAINING = [Flag("--tqdm_smoothing", float, idle=True)]
 _OF_LATER_PRETRAINING = [
-    Flag(
-        "--resume_step",
-        int,
-        count=2,
-        idle=True,
-        meaning="with --init_checkpoint it names files, else nothing",
-    ),
-    Flag(
-        "--resume_from_checkpoint",
-        SWITCH,
-        meaning="continue from the last checkpoint in the output directory",
-    ),
-]
+    Flag("--resume_step", int, count=2, idle=True,
+         meaning="with --init_checkpoint it names files, else nothing"),
+    Flag("--resume_from_checkpoint", SWITCH,
+         meaning="continue from the last checkpoint in the output directory"),
+]  # fmt: skip
 _OF_PACKS = [
     Flag("--enable_packed_data_mode", SWITCH, meaning="the data are packed rows of several sequences"),
-    Flag(
-        "--avg_seq_per_pack", float, (1.2, 2.0), "sequences of a pack, which divide the accumulation", count=2
-    ),
-]
+    Flag("--avg_seq_per_pack", float, (1.2, 2.0), "sequences of a pack, which divide the accumulation",
+         count=2),
+]  # fmt: skip
 
 _OF_FINETUNING = [
     Flag("-t --task_name", default="mrpc", values=("mrpc", "squad"), key="task", meaning="task"),
@@ -149,3 +140,49 @@ LATER: Mapping[str, Tables] = {
     },
 }  # fmt: skip
 """The versions after it whose flags or defaults differ. From 1.5.0 on the program fine-tunes only."""
+
+_ALL_REDUCE = "--accumulate_gradients --allreduce_post_accumulation --allreduce_post_accumulation_fp16"
+_BATCHES = {"bf16": "64 8", "fp32": "32 4"}
+_SQUAD_BATCHES = {"bf16": 24, "fp32": 10}
+
+
+def printed_commands() -> tuple[str, ...]:
+    """Each command line once, in the README's order of tasks."""
+    return (*_pretraining(), *_fine_tuning())
+
+
+def _pretraining() -> list[str]:
+    return [
+        f"pretraining --model_name_or_path large --mode {mode} --data_type {kind}{cards} "
+        f"--batch_size {_BATCHES[kind]} {_ALL_REDUCE}{' --dist' if cards else ''} --data_dir phase1 phase2"
+        for cards in ("", " --world_size 8")
+        for mode in ("graph", "lazy")
+        for kind in ("bf16", "fp32")
+    ]
+
+
+def _fine_tuning() -> list[str]:
+    rest = "--do_eval --data_dir"
+    small = [
+        f"finetuning --model_name_or_path {size} --mode {mode} --task_name mrpc --data_type fp32 "
+        f"--num_train_epochs 3 --batch_size 32 --max_seq_length 128 --learning_rate {rate} {rest} MRPC"
+        for size, mode, rate in (
+            ("base", "eager", "2e-5"),
+            ("large", "eager", "3e-5"),
+            ("large", "graph", "3e-5"),
+        )
+    ]
+    eager = [
+        f"finetuning --model_name_or_path {size} --mode eager --task_name squad --data_type fp32 "
+        f"--num_train_epochs 2 --batch_size {batch} --max_seq_length 384 --learning_rate 3e-5 {rest} Squad"
+        for size, batch in (("base", 12), ("large", 10))
+    ]
+    large = [
+        f"finetuning --model_name_or_path large --task_name squad --mode {mode} --data_type {kind} "
+        f"--num_train_epochs 2{cards} --batch_size {_SQUAD_BATCHES[kind]} --max_seq_length 384 "
+        f"--learning_rate 3e-5 {'--dist ' if cards else ''}{rest} Squad"
+        for cards in ("", " --world_size 8")
+        for mode in ("graph", "lazy")
+        for kind in ("bf16", "fp32")
+    ]
+    return [*small, *eager, *large]

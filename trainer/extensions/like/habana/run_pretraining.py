@@ -1,47 +1,64 @@
-"""Habana's run_pretraining.py: one phase of pre-training on Gaudi, in the workers of a launcher."""
+"""Habana's run_pretraining.py: one phase of pre-training on Gaudi, in the workers of a launcher.
+
+demo_bert.py runs this program, and has its rules.
+"""
 
 import os
 from typing import Any
 
+from bertdata.build.packs.metadata import metadata_path
 from bertdata.cli.common.program_flags import Given
+from bertdata.config.value_check import read_object
 from bertdata.errors import UsageError
+from bertdata.io import storage
 from trainer.collectives.launchers import find_rank
 from trainer.extensions.like.checkpoints import start_of_phase
-from trainer.extensions.like.constants import product
-from trainer.extensions.like.graphics_cards import count_gpus
-from trainer.extensions.like.habana.pretraining import (
-    ALWAYS,
-    count_packs,
-    micro_batch,
-    read_mean,
-)
+from trainer.extensions.like.constants import APEX_DECAY_SKIPS, NVLAMB, micro_batch, sizes_of
 from trainer.extensions.like.habana.run_pretraining_flags import FIRST, LATER
+from trainer.extensions.like.machine import count_gpus
+from trainer.extensions.like.nvidia.run_pretraining import LARGEST_SCALE
 from trainer.extensions.like.program import Meaning, Program, phase_keys
 
-_OF_FP16 = ("loss_scaling", "init_loss_scale")
-_LARGEST_SCALE = 2.0**24
+ALWAYS: dict[str, Any] = NVLAMB | {
+    "decay_skips": APEX_DECAY_SKIPS,
+    "gelu": "exact",
+    "keep_checkpoints": 3,
+    "unverified": True,
+}
+"""Keys that no flag changes.
+
+FusedLamb is a binary that is given the rate and two groups, of decay 0.01 and 0.0. Its betas, epsilon,
+clipping and trust ratio are taken from NVLAMB, the program's optimiser without --use_fused_lamb.
+"""
+
+_KEY = "avg_seq_per_sample"
+_USUAL_MEANS = {128: 1.2, 512: 2.0}
+"""Sequences of a pack by length, where the packer's metadata file is missing."""
 
 
 def resolve(given: Given) -> Meaning:
     """The phase that the command line asks for."""
     warnings = list[str]()
     keys = ALWAYS | phase_keys(given, PROGRAM.flags(version=given.version).table)
-    keys |= _device(given, warnings) | _batches(given, warnings) | _start(given, warnings)
+    keys |= _device(given, warnings) | _batches(given, warnings)
+    if not given["do_train"]:
+        raise UsageError(f"{PROGRAM.name}: `do_train` must be True")
+    keys |= start_of_phase(given, warnings)
     keys |= {
         "steps": _whole(given, "max_steps"),
         "log_every": _whole(given, "log_freq"),
         "precision": _precision(given),
-        "max_loss_scale": max(_LARGEST_SCALE, float(given["init_loss_scale"])),
+        "max_loss_scale": max(LARGEST_SCALE, float(given["init_loss_scale"])),
     }
     if keys["precision"] != "fp16":
-        keys = {name: value for name, value in keys.items() if name not in (*_OF_FP16, "max_loss_scale")}
+        of_fp16 = ("loss_scaling", "init_loss_scale", "max_loss_scale")
+        keys = {name: value for name, value in keys.items() if name not in of_fp16}
     if given["skip_checkpoint"]:
         keys["checkpoint_every"] = 0
         warnings.append("skip_checkpoint: the last update has a checkpoint here")
-    size = product(keys["world_size"], keys["batch_size"], keys["accumulation"])
     rows = "packed rows" if "packed_accumulation" in keys else "examples"
     return Meaning(
-        summary=f"{size} {rows} an update, {keys['precision']}, lamb, {keys['device']}",
+        summary=f"{sizes_of([keys])} {rows} an update, {keys['precision']}, lamb, {keys['device']}",
         phases=[keys],
         warnings=warnings,
     )
@@ -51,13 +68,9 @@ def _device(given: Given, warnings: list[str]) -> dict[str, Any]:
     """The device and the workers; without a flag the program takes CUDA where that is, else a processor."""
     keys: dict[str, Any] = {"device": "cpu", "world_size": find_rank()[1], "dist": False}
     if given["use_habana"]:
-        options: dict[str, Any] = {"mode": _mode(given)}
-        if not given["use_fused_lamb"]:
-            options["use_fused_lamb"] = False
+        options = {"mode": _mode(given)} | ({} if given["use_fused_lamb"] else {"use_fused_lamb": False})
         return keys | {"device": "hpu", "device_options": options}
-    if given["no_cuda"]:
-        return keys
-    gpus = count_gpus()
+    gpus = 0 if given["no_cuda"] else count_gpus()
     if not gpus:
         return keys
     if gpus > 1 and keys["world_size"] == 1:
@@ -93,16 +106,37 @@ def _batches(given: Given, warnings: list[str]) -> dict[str, Any]:
     return keys
 
 
-def _start(given: Given, warnings: list[str]) -> dict[str, Any]:
-    """The checkpoint to start from or to continue; without --resume_from_checkpoint there is none."""
-    if not given["do_train"]:
-        raise UsageError(f"{PROGRAM.name}: `do_train` must be True")
-    return start_of_phase(given, warnings)
-
-
 def _whole(given: Given, name: str) -> int:
     """The value of a flag that takes a fraction, as the number of updates after which it is reached."""
     return max(1, -int(-given[name] // 1))
+
+
+def count_packs(count: int, mean: float, warnings: list[str]) -> int:
+    """Micro-batches of packed rows for those of single sequences; mean: sequences of a row."""
+    packed = round(count / mean)
+    if packed < 1:
+        warnings.append(
+            f"{count} micro-batches / {mean:g} sequences a pack rounds to 0, which ends the program; here 1"
+        )
+    return max(1, packed)
+
+
+def read_mean(directory: str, length: int, warnings: list[str]) -> float:
+    """Sequences of a pack on average: the packer's number, else the program's for data of that length."""
+    path = metadata_path(directory)
+    if storage.exists(path):
+        found = read_object(path).get(_KEY)
+        if not isinstance(found, int | float) or found <= 0:
+            raise UsageError(f"Key {_KEY} not present in packed dataset metadata file: {path}")
+        return float(found)
+    if length not in _USUAL_MEANS:
+        known = " or ".join(map(str, _USUAL_MEANS))
+        raise UsageError(
+            f"{path}: is missing, and max_seq_length is {length}, expected {known} to do without"
+        )
+    mean = _USUAL_MEANS[length]
+    warnings.append(f"{path}: is missing; {mean:g} sequences a pack are assumed, as by the program")
+    return mean
 
 
 PROGRAM = Program(

@@ -10,11 +10,6 @@ def true(text: str) -> bool:
     return text.lower() == "true"
 
 
-def not_empty(text: str) -> bool:
-    """Python's reading of a text as bool, which the program has for some values: False is true too."""
-    return bool(text)
-
-
 _COMMON = [
     Flag("--input_dir", required=True, key="train_data", meaning="directory of .hdf5 files"),
     Flag("--config_file", required=True, key="model_config", meaning="bert_config.json of the model"),
@@ -83,10 +78,10 @@ LATER: Mapping[str, Mapping[str, Sequence[Flag]]] = {
             Flag("--enable_packed_data_mode", true, True, "the data are packed rows of several sequences; "
                  "their mean number, of DIR_metadata.json beside the data, divides the accumulation"),
             Flag("--use_zero_optimizer", true, False, idle=True, meaning="it saves memory only"),
-            Flag("--profile", not_empty, False, "record a profile; any value is true", key="profile"),
+            Flag("--profile", bool, False, "record a profile; any value is true", key="profile"),
             Flag("--profile_steps", default="0", idle=True, meaning="the profile is of four updates"),
             Flag("--tensorboard_logdir", default="", idle=True, meaning="it is written to output_dir"),
-            Flag("--use-hpu-graphs", not_empty, False, idle=True),
+            Flag("--use-hpu-graphs", bool, False, idle=True),
             Flag("--no_compiled_autograd", SWITCH, idle=True),
             Flag("--log_memory_usage", default=False, idle=True),
             Flag("--enable-tensorboard-logging", SWITCH, meaning="TensorBoard's files", key="tensorboard"),

@@ -9,11 +9,6 @@ VARIANTS = tuple(FOLDERS)
 SETS = ("bookswiki", "overfit", "mrpc", "squad")
 
 
-def not_empty(text: str) -> bool:
-    """Python's reading of a text as bool, which the program has: False is true too."""
-    return bool(text)
-
-
 def _variant(names: str) -> Flag:
     return Flag(names, required=True, values=VARIANTS, meaning="size of the model")
 
@@ -49,11 +44,11 @@ SCRIPT: Mapping[str, Sequence[Flag]] = {
         Flag("--init_checkpoint_path", default="", meaning="overfit: directory of VARIANT/model.ckpt-0"),
         Flag("--checkpoint_folder", meaning="fine-tuning: directory of the weights to start from"),
         Flag("--bf16_config_path", idle=True, meaning="the device chooses the operations in bf16"),
-        Flag("--kubernetes_run", not_empty, False, "mpirun starts the command; any value is true"),
-        Flag("--run_phase2", not_empty, False, "Kubernetes: phase 2 of several workers; "
+        Flag("--kubernetes_run", bool, False, "mpirun starts the command; any value is true"),
+        Flag("--run_phase2", bool, False, "Kubernetes: phase 2 of several workers; "
              "any value is true"),
-        Flag("--enable_scoped_allocator", not_empty, False, idle=True),
-        Flag("--horovod_hierarchical_allreduce", not_empty, False, idle=True),
+        Flag("--enable_scoped_allocator", bool, False, idle=True),
+        Flag("--horovod_hierarchical_allreduce", bool, False, idle=True),
     ]
 }  # fmt: skip
 """demo_bert.py of 0.15.4."""
