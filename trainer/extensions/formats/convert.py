@@ -18,8 +18,8 @@ from trainer.checkpoint.stored import HEADS, Checkpoint, StoredTensor
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.extensions.formats.absent_parts import told
+from trainer.extensions.formats.huggingface import export_tokenizer
 from trainer.extensions.formats.kinds import WRITERS, is_recognised
-from trainer.extensions.formats.tokenizer_files import export_tokenizer
 from trainer.model.bert import BertForPreTraining
 from trainer.run.kept_tokenizer import write_vocabulary
 from trainer.run.tokenizer import find_tokenizer
@@ -27,12 +27,6 @@ from trainer.run.tokenizer import find_tokenizer
 _REMEDY = "give --vocab, and --train-data where the data has moved"
 _ANSWER_OUTPUTS = 2  # start and end
 _MOST_LABELS = 1 << 24  # of a classification; a file may claim any number
-_FORMS = {
-    "huggingface": "Hugging Face form",
-    "tf1": "TensorFlow 1's form",
-    "tf2": "TensorFlow 2's form",
-    "nvidia": "NVIDIA's form",
-}
 
 
 def convert(
@@ -78,7 +72,8 @@ def convert(
     kept = " with moments" if checkpoint.moments and to != "huggingface" else ""
     lacks = f", without a tokeniser: the vocabulary is not at hand; {_REMEDY}"
     with _open_target(target) as directory:
-        WRITERS[to](checkpoint, directory)
+        form, write = WRITERS[to]
+        write(checkpoint, directory)
         if found is not None:
             words, lower = found
             if to == "huggingface":
@@ -87,7 +82,7 @@ def convert(
             else:
                 write_vocabulary(words, directory)
             lacks = ""
-    return f"{target}: {what}{kept} in {_FORMS[to]}{told(checkpoint)}{lacks}"
+    return f"{target}: {what}{kept} in {form}{told(checkpoint)}{lacks}"
 
 
 @contextmanager

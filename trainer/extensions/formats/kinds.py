@@ -4,26 +4,24 @@ from collections.abc import Callable
 
 from bertdata.errors import MissingInputError, SettingsError
 from bertdata.io import storage
-from trainer.checkpoint.filling import Configured, fill_model
 from trainer.checkpoint.stored import Checkpoint
 from trainer.extensions.formats.huggingface import WEIGHT_FILES, read_huggingface, write_huggingface
 from trainer.extensions.formats.nvidia import read_nvidia, write_nvidia
+from trainer.extensions.formats.tensor_bundle.bundle import Bundle, find_prefix
 from trainer.extensions.formats.tensor_bundle.object_graph import GRAPH_KEY
-from trainer.extensions.formats.tensor_bundle.prefix import find_prefix
-from trainer.extensions.formats.tensor_bundle.reader import Bundle
 from trainer.extensions.formats.tensorflow1 import read_tensorflow1, write_tensorflow1
 from trainer.extensions.formats.tensorflow2 import read_tensorflow2, write_tensorflow2
 
 KINDS = ("tf1", "tf2", "nvidia", "habana", "graphcore", "huggingface")
 """The kinds that are read."""
 
-WRITERS: dict[str, Callable[[Checkpoint, str], str]] = {
-    "huggingface": write_huggingface,
-    "tf1": write_tensorflow1,
-    "tf2": write_tensorflow2,
-    "nvidia": write_nvidia,
+WRITERS: dict[str, tuple[str, Callable[[Checkpoint, str], str]]] = {
+    "huggingface": ("Hugging Face form", write_huggingface),
+    "tf1": ("TensorFlow 1's form", write_tensorflow1),
+    "tf2": ("TensorFlow 2's form", write_tensorflow2),
+    "nvidia": ("NVIDIA's form", write_nvidia),
 }
-"""The kinds that are written, by functions of a checkpoint and a new directory that return the path."""
+"""The kinds that are written: in words, and by a function of checkpoint and directory that returns a path."""
 
 _TORCH_KINDS = KINDS[2:]
 _TORCH_FILES = (".pt", ".pth")
@@ -81,8 +79,3 @@ def is_recognised(path: str) -> bool:
         return storage.exists(path)
     there = any(storage.exists(storage.join(path, name)) for name in (*WEIGHT_FILES, "config.json"))
     return there or _torch_file(path, None) is not None
-
-
-def import_weights(model: Configured, path: str) -> list[str]:
-    """Fill the model from any checkpoint of another program; returns the heads' tensors that it lacks."""
-    return fill_model(model, read_checkpoint(path))

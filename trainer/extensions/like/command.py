@@ -167,7 +167,7 @@ def _check_device(config: Config) -> None:
 def _convert(settings: Mapping[str, Any]) -> None:
     """Convert a checkpoint; ``added`` stands in the settings of the conversion that adds accumulators."""
     if "added" in settings:
-        from trainer.extensions.formats.gradient_accumulators import add_accumulators
+        from trainer.extensions.formats.tensorflow1 import add_accumulators
 
         say_error(add_accumulators(settings["source"], settings["target"]))
         return
