@@ -27,6 +27,7 @@ from trainer.run.tokenizer import find_tokenizer
 _REMEDY = "give --vocab, and --train-data where the data has moved"
 _ANSWER_OUTPUTS = 2  # start and end
 _MOST_LABELS = 1 << 24  # of a classification; a file may claim any number
+_PROGRAMS = {"tf1": "TensorFlow 1's", "tf2": "TensorFlow 2's", "nvidia": "NVIDIA's"}
 
 
 def convert(
@@ -72,8 +73,7 @@ def convert(
     kept = " with moments" if checkpoint.moments and to != "huggingface" else ""
     lacks = f", without a tokeniser: the vocabulary is not at hand; {_REMEDY}"
     with _open_target(target) as directory:
-        form, write = WRITERS[to]
-        write(checkpoint, directory)
+        WRITERS[to](checkpoint, directory)
         if found is not None:
             words, lower = found
             if to == "huggingface":
@@ -82,7 +82,7 @@ def convert(
             else:
                 write_vocabulary(words, directory)
             lacks = ""
-    return f"{target}: {what}{kept} in {form}{told(checkpoint)}{lacks}"
+    return f"{target}: {what}{kept} in {_PROGRAMS.get(to, 'Hugging Face')} form{told(checkpoint)}{lacks}"
 
 
 @contextmanager

@@ -15,13 +15,13 @@ from trainer.extensions.formats.tensorflow2 import read_tensorflow2, write_tenso
 KINDS = ("tf1", "tf2", "nvidia", "habana", "graphcore", "huggingface")
 """The kinds that are read."""
 
-WRITERS: dict[str, tuple[str, Callable[[Checkpoint, str], str]]] = {
-    "huggingface": ("Hugging Face form", write_huggingface),
-    "tf1": ("TensorFlow 1's form", write_tensorflow1),
-    "tf2": ("TensorFlow 2's form", write_tensorflow2),
-    "nvidia": ("NVIDIA's form", write_nvidia),
+WRITERS: dict[str, Callable[[Checkpoint, str], str]] = {
+    "huggingface": write_huggingface,
+    "tf1": write_tensorflow1,
+    "tf2": write_tensorflow2,
+    "nvidia": write_nvidia,
 }
-"""The kinds that are written: in words, and by a function of checkpoint and directory that returns a path."""
+"""The kinds that are written, by functions of a checkpoint and a new directory that return the path."""
 
 _TORCH_KINDS = KINDS[2:]
 _TORCH_FILES = (".pt", ".pth")
