@@ -20,7 +20,7 @@ from bertdata.shards.checksum import masked
 from trainer.checkpoint.stored import StoredTensor
 from trainer.config.model import ModelConfig
 from trainer.extensions.formats.nvidia import split_by_decay
-from trainer.extensions.formats.tensor_bundle.bundle import Entry, encode_header, write_bundle
+from trainer.extensions.formats.tensor_bundle.bundle import BundleEntry, encode_header, write_bundle
 from trainer.extensions.formats.tensor_bundle.object_graph import GRAPH_KEY, Node, encode_graph
 from trainer.extensions.formats.tensor_bundle.wire import varint
 from trainer.model.bert import BertForPreTraining
@@ -249,7 +249,7 @@ def long_keys(count: int, size: int) -> bytes:
 
 def variable(shape: tuple[int, ...], size: int = 0, dtype: int = 1, name: bytes = b"global_step") -> Make:
     """An index of one variable without data."""
-    entry = Entry(dtype, shape, 0, 0, size, masked(b"")).encode()
+    entry = BundleEntry(dtype, shape, 0, 0, size, masked(b"")).encode()
     return blocks(block(HEADER + key_entry(0, name, entry)))
 
 

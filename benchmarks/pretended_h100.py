@@ -32,9 +32,8 @@ from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
 from trainer.devices import cuda_losses
 from trainer.devices.cuda_attention import flash_attention
-from trainer.model import losses
 from trainer.model.bert import BertForPreTraining
-from trainer.model.pretraining import pretraining_loss
+from trainer.model.pretraining import cross_entropy, pretraining_loss
 from trainer.model.task import Outcome, RowLosses
 from trainer.strategies.half_weights import HalfWeights, linear_weights
 
@@ -137,7 +136,7 @@ def count_passes(batch: FlatBatch, layers: int, *, before: bool) -> Count:
     ):
         model = model.to_empty(device="cpu")
         model.bert.attention = flash_attention
-        step = Step(model, losses.cross_entropy if before else cuda_losses.cross_entropy)
+        step = Step(model, cross_entropy if before else cuda_losses.cross_entropy)
         step.compile(backend=backend, dynamic=False)
         fake = batch.map(torch.zeros_like)
         forward = step if before else HalfWeights(step, torch.bfloat16)

@@ -26,8 +26,8 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "finetune": f"{_FINETUNING}.finetune_command:run",
         "evaluate": "trainer.run.commands:evaluate",
         "predict": "trainer.run.predict_command:run",
-        "features": f"{_FINETUNING}.features_command:run",
-        "score": f"{_FINETUNING}.score_command:run",
+        "features": f"{_FINETUNING}.features:run",
+        "score": f"{_FINETUNING}.score:run",
         "split": f"{_SPLITTING}.show.command:run",
         "convert": f"{_FORMATS}.convert_command:run",
         "like": f"{EXTENSIONS}.like.command:run",
@@ -44,7 +44,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "horovod": "trainer.collectives.horovod:Horovod",
         "torch_distributed": "trainer.collectives.torch_distributed:TorchDistributed",
         "poprun": f"{_VENDORS}.poprun:Poprun",
-        "single": "trainer.collectives.single:Single",
+        "single": "trainer.collectives.collective:Single",
     },
     "launcher": {
         "--dist": f"{_LAUNCHERS}.launch:launched",
@@ -80,6 +80,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "drawn once": f"{_LOADING}.dynamic_masks:mask_once",
     },
     "task": {
+        "pretraining": "trainer.model.pretraining:Pretraining",
         "squad": f"{_FINETUNING}.squad.task:Squad",
         "classification": f"{_FINETUNING}.classification.task:Classification",
     },

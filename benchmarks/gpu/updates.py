@@ -21,7 +21,7 @@ from trainer.data.batches import Batch
 from trainer.data.forms import Form
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader, Update
-from trainer.model.operations import count, lengths_of
+from trainer.model.bert import count, lengths_of
 from trainer.run.runtime import Runtime, begin, find_model_config, make_model
 from trainer.run.training import Training
 

@@ -24,7 +24,7 @@ from bertdata.errors import BertDataError
 from bertdata.io.signals import signals_held
 from bertdata.io.worker_process import (
     GRACE_SECONDS,
-    Task,
+    PoolTask,
     Tell,
     Teller,
     WorkerDied,
@@ -105,7 +105,7 @@ class ProcessPool:
         self._memory_bytes = memory_bytes
         self._workers: list[WorkerProcess] = []
         self._threads: list[threading.Thread] = []
-        self._waiting: SimpleQueue[Task | None]  # from the start of the workers on
+        self._waiting: SimpleQueue[PoolTask | None]  # from the start of the workers on
         self._changed = threading.Condition()
         self._death: WorkerDied | None = None
 
@@ -120,7 +120,7 @@ class ProcessPool:
             for item in items:
                 yield item, function(item)
             return
-        under_way: deque[Task] = deque()
+        under_way: deque[PoolTask] = deque()
         try:
             for item in items:
                 under_way.append(self._submit(function, item))
@@ -156,12 +156,12 @@ class ProcessPool:
         finally:
             _drop(tasks)
 
-    def _first(self, under_way: deque[Task]) -> tuple[Any, Any]:
+    def _first(self, under_way: deque[PoolTask]) -> tuple[Any, Any]:
         self._wait_for_any([under_way[0]])
         task = under_way.popleft()
         return task.item, task.value()
 
-    def _wait_for_any(self, tasks: list[Task], amount: int = 0) -> None:
+    def _wait_for_any(self, tasks: list[PoolTask], amount: int = 0) -> None:
         """Wait until one is done, or together they have told of another amount."""
         with self._changed:
             self._changed.wait_for(
@@ -174,10 +174,10 @@ class ProcessPool:
         if self._death is not None:
             raise self._death
 
-    def _submit(self, function: Callable[..., Any], item: Any, *, tells: bool = False) -> Task:
+    def _submit(self, function: Callable[..., Any], item: Any, *, tells: bool = False) -> PoolTask:
         if not self._workers:
             self._start()
-        task = Task(function, item, tells)
+        task = PoolTask(function, item, tells)
         self._waiting.put(task)
         return task
 
@@ -217,7 +217,7 @@ class ProcessPool:
                 task.done = True
                 self._changed.notify_all()
 
-    def _told(self, task: Task, amount: int) -> None:
+    def _told(self, task: PoolTask, amount: int) -> None:
         with self._changed:
             task.amount = amount
             self._changed.notify_all()
@@ -277,6 +277,6 @@ def _may_start_processes() -> bool:
     return not current_process().daemon
 
 
-def _drop(tasks: Iterable[Task]) -> None:
+def _drop(tasks: Iterable[PoolTask]) -> None:
     for task in tasks:
         task.dropped = True

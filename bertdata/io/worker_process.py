@@ -45,7 +45,7 @@ class WorkerDied(BertDataError):
         self.limit = limit
 
 
-class Task:
+class PoolTask:
     """One item on its way: waiting, in work, or done with a result or an error."""
 
     def __init__(self, function: Callable[..., Any], item: Any, tells: bool) -> None:
@@ -92,7 +92,7 @@ class WorkerProcess:
         self._over_memory = False
         self._memory_bytes = memory_bytes and memory_bytes + (work_limits.own_memory(self.process.pid) or 0)
 
-    def do(self, task: Task, told: Tell) -> tuple[Any, BaseException | None]:
+    def do(self, task: PoolTask, told: Tell) -> tuple[Any, BaseException | None]:
         """Result and error of the task, one of them None; told: called with what it tells before.
 
         WorkerDied where the process ends before it has sent them.

@@ -16,7 +16,7 @@ from benchmarks.gpu.summary import summarise
 from benchmarks.gpu.updates import kernel_times, updates
 from tests.support.flat import make_rows
 from trainer.config.model import ModelConfig
-from trainer.model.operations import PASSES, forward_operations
+from trainer.model.bert import PASSES, forward_operations
 
 TINY = {"vocab_size": 104, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
 

@@ -10,8 +10,7 @@ from pathlib import Path
 import torch
 
 from trainer.collectives import heartbeat
-from trainer.collectives.collective import Collective, force_weight_sync
-from trainer.collectives.registry import find_collective
+from trainer.collectives.collective import Collective, find_collective, force_weight_sync
 from trainer.config.settings import Config
 from trainer.devices.registry import find_device
 from trainer.errors import TrainerError

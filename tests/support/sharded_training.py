@@ -21,7 +21,7 @@ from trainer.data.loader import Loader
 from trainer.devices.cpu import Cpu
 from trainer.extensions.splitting.divide import divide
 from trainer.extensions.splitting.split_strategy import Part, SplitStrategy
-from trainer.model.tasks import find_task
+from trainer.model.task import find_task
 from trainer.run.runtime import Runtime, make_model
 from trainer.strategies.division import whole
 from trainer.strategies.kinds import find_strategy

@@ -23,7 +23,7 @@ from trainer.data.loader import Loader
 from trainer.devices.cpu import Cpu
 from trainer.extensions.splitting.divide import by_plan
 from trainer.extensions.splitting.plan.plan import Memory, Plan, StagePlan
-from trainer.model.tasks import find_task
+from trainer.model.task import find_task
 from trainer.strategies.division import Division, whole
 from trainer.strategies.kinds import build_model, find_strategy
 from trainer.strategies.replicated import Replicated

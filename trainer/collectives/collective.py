@@ -1,23 +1,41 @@
-"""The interface of every collective: communication between the workers of a run.
+"""The interface of every collective, communication between the workers of a run; and one worker alone.
 
-Implementations: one worker alone, torch.distributed (torchrun, poprun; over gloo, NCCL or HCCL as the device
-has it) and Horovod (horovodrun).
+For several workers there are torch.distributed (torchrun, poprun; over gloo, NCCL or HCCL as the device has
+it) and Horovod (horovodrun); they are imported where they are asked for.
 """
 
 import os
-from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager, nullcontext
+import signal
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Protocol
 
 import torch
 
-from trainer.collectives.stopping import StopAgreement
+from trainer.collectives.launchers import find_launcher, refuse_unknown_launchers
+from trainer.devices.device import Device
+from trainer.errors import StopRequested, WorkerLost
+from trainer.registry import find
+
+
+class Stopping(Protocol):
+    """The agreement of all workers on the micro-batch after which they stop, as one of them sees it."""
+
+    def request(self) -> None:
+        """Ask all workers to stop; a signal handler may call this, because it takes no lock."""
+
+    def check(self, *, exchanges: bool) -> None:
+        """Raise StopRequested if the workers agreed to stop here.
+
+        exchanges: before the next check this worker calls the collective, so that all workers must come
+        as far, or none. Every worker must pass the same sequence of such checks.
+        """
 
 
 class Collective(Protocol):
     """All workers, as seen from one of them: ``rank`` of ``size``, ``local_rank`` on its machine.
 
-    ``stopping`` is the workers' agreement to stop; it exchanges nothing through the calls below.
+    ``stopping`` exchanges nothing through the calls below.
     Every worker must make each call, in the same order, with tensors of the same shapes. Every call but
     close raises WorkerLost, which names ranks, soon after another worker died or stopped responding.
     """
@@ -26,7 +44,7 @@ class Collective(Protocol):
     rank: int
     size: int
     local_rank: int
-    stopping: StopAgreement
+    stopping: Stopping
 
     def broadcast(self, tensors: Iterable[torch.Tensor]) -> None:
         """Overwrite the tensors with those of rank 0, bit for bit."""
@@ -62,6 +80,56 @@ class Collective(Protocol):
         """Leave the group after the last call; not needed after a failure."""
 
 
+class StopFlag(Stopping):
+    """The stopping of a worker alone: at its next check."""
+
+    def __init__(self) -> None:
+        self._is_asked = False
+
+    def request(self) -> None:
+        self._is_asked = True
+
+    def check(self, *, exchanges: bool) -> None:
+        if self._is_asked:
+            raise StopRequested
+
+
+class Single(Collective):
+    """A group of one: values are returned as they are, all other calls do nothing."""
+
+    name = "single"
+    rank, size, local_rank = 0, 1, 0
+
+    def __init__(self, device: Device) -> None:
+        """The device is not used."""
+        self.stopping = StopFlag()
+
+    def broadcast_object(self, value: Any) -> Any:
+        return value
+
+    def sum_numbers(self, numbers: list[float]) -> list[float]:
+        return numbers
+
+    def gather(self, value: Any) -> list[Any]:
+        return [value]
+
+
+def find_collective(name: str | None, device: Device) -> Collective:
+    """The collective of that name; None: that of the launcher which started this process.
+
+    SettingsError for a launcher that is not known, because each process would train alone.
+    """
+    if name is None:
+        name = find_launcher()
+        if name == "single":
+            refuse_unknown_launchers()
+    kind: Any = find("collective", name)
+    if name != "single":
+        kind.check(device)
+    collective: Collective = kind(device)
+    return collective
+
+
 class Averaging(Protocol):
     """Workers that average tensors: all of them, or some."""
 
@@ -75,3 +143,23 @@ def force_weight_sync(
     """Average the trainable parameters over the workers, always or if FORCE_WEIGHT_SYNC is 1 or true."""
     if always or os.environ.get("FORCE_WEIGHT_SYNC", "").lower() in ("1", "true"):
         collective.average(parameter for parameter in parameters if parameter.requires_grad)
+
+
+@contextmanager
+def stop_signals(stopping: Stopping) -> Iterator[None]:
+    """Ask all workers to stop on SIGTERM and Ctrl-C; a second Ctrl-C interrupts at once."""
+
+    def receive(number: int, _: object) -> None:
+        stopping.request()
+        if number == signal.SIGINT:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    before = {number: signal.signal(number, receive) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    except WorkerLost:
+        before.clear()  # keep ignoring SIGTERM: the launcher's must not end this process before the message
+        raise
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -150,6 +150,7 @@ class Heartbeat:
             self._message = message
         self._send(message)
         self._known.set()
+        self.stopping.abandon()
         if self._raised.wait(_RAISE_SECONDS):
             time.sleep(_END_SECONDS)
         else:

@@ -7,11 +7,11 @@ from collections.abc import Callable
 import torch
 
 from bertdata.errors import MissingExtraError
-from trainer.collectives.workers import Workers
+from trainer.collectives.workers import WorkerGroup
 from trainer.devices.device import Device
 
 
-class Horovod(Workers):
+class Horovod(WorkerGroup):
     """Horovod's all-reduce; its DistributedOptimizer is not used, as the trainer accumulates and clips."""
 
     name = "horovod"

@@ -21,9 +21,6 @@ VARIABLES = {
 }
 """The variables that a collective's launcher sets, rank and size first; in order of precedence."""
 
-LAUNCHERS = {"horovod": "horovodrun", "torch_distributed": "torchrun", "poprun": "poprun"}
-"""The launcher of each collective."""
-
 LAUNCHED = "BERTDATA_LAUNCHED"
 """In the environment of a worker of --dist: its launcher's process id, and the file of a reported error."""
 

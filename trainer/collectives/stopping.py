@@ -6,26 +6,26 @@ announces the largest of these numbers: each worker continues until it has made 
 Messages travel over the heartbeat's connections, on the host: while nobody asks, nothing is sent.
 """
 
-import signal
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from queue import SimpleQueue
 
-from trainer.errors import StopRequested, WorkerLost
+from trainer.collectives.collective import Stopping
+from trainer.errors import StopRequested
 
 PREFIX = "stop "
 """The beginning of the messages: asked, hold, at RANK EXCHANGES, until EXCHANGES."""
 
 
-class StopAgreement:
-    """One worker's part of the agreement; one worker alone stops at its next check."""
+class StopAgreement(Stopping):
+    """One worker's part of the agreement."""
 
-    def __init__(self, rank: int = 0, size: int = 1, send: Callable[[str], None] = lambda message: None):
+    def __init__(self, rank: int, size: int, send: Callable[[str], None]) -> None:
         """send: to rank 0, or from rank 0 to all others."""
         self._rank, self._size, self._send = rank, size, send
         self._entered = 0
         self._is_held = False
+        self._is_abandoned = False
         self._limit: int | None = None  # the agreed number of exchanges
         self._entered_by_rank: dict[int, int] = {}  # rank 0's
         self._changed = threading.Condition()
@@ -36,24 +36,24 @@ class StopAgreement:
         threading.Thread(target=self._forward_requests, daemon=True).start()
 
     def request(self) -> None:
-        """Ask all workers to stop; a signal handler may call this, because it takes no lock."""
-        if self._size == 1:
-            self._limit = 0
-        else:
-            self._requests.put(None)
+        self._requests.put(None)
 
     def check(self, *, exchanges: bool) -> None:
-        """Raise StopRequested if the workers agreed to stop here.
-
-        exchanges: before the next check this worker calls the collective, so that all workers must come
-        as far, or none. Every worker must pass the same sequence of such checks.
-        """
         with self._changed:
             if exchanges:
-                self._changed.wait_for(lambda: not self._is_held or self._limit is not None)
+                self._changed.wait_for(self._may_go_on)
             if self._limit is not None and self._entered >= self._limit:
                 raise StopRequested
             self._entered += exchanges
+
+    def abandon(self) -> None:
+        """Wait for the others no longer: one is lost, and the next exchange fails with its name."""
+        with self._changed:
+            self._is_abandoned = True
+            self._changed.notify_all()
+
+    def _may_go_on(self) -> bool:
+        return not self._is_held or self._limit is not None or self._is_abandoned
 
     def receive(self, message: str) -> None:
         """Act on another worker's message, which begins with PREFIX."""
@@ -93,23 +93,3 @@ class StopAgreement:
             self._limit = max(self._entered_by_rank.values())
             self._send(f"{PREFIX}until {self._limit}")
             self._changed.notify_all()
-
-
-@contextmanager
-def stop_signals(stopping: StopAgreement) -> Iterator[None]:
-    """Ask all workers to stop on SIGTERM and Ctrl-C; a second Ctrl-C interrupts at once."""
-
-    def receive(number: int, _: object) -> None:
-        stopping.request()
-        if number == signal.SIGINT:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
-
-    before = {number: signal.signal(number, receive) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield
-    except WorkerLost:
-        before.clear()  # keep ignoring SIGTERM: the launcher's must not end this process before the message
-        raise
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

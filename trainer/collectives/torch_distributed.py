@@ -7,12 +7,12 @@ import torch
 import torch.distributed as dist
 
 from bertdata.errors import SettingsError
-from trainer.collectives.workers import Workers
+from trainer.collectives.workers import WorkerGroup
 from trainer.devices.device import Device
 from trainer.errors import WorkerLost
 
 
-class TorchDistributed(Workers):
+class TorchDistributed(WorkerGroup):
     """torch.distributed over the device's backend."""
 
     name = "torch_distributed"

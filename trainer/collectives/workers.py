@@ -1,6 +1,7 @@
 """Base of the collectives of several workers: buckets, JSON as numbers, detection of lost workers."""
 
 import json
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
@@ -8,15 +9,31 @@ from typing import Any
 
 import torch
 
+from bertdata.errors import SettingsError
 from trainer.collectives.buckets import split_into_buckets
 from trainer.collectives.collective import Collective
 from trainer.collectives.heartbeat import Heartbeat
-from trainer.collectives.launchers import find_local_rank
+from trainer.collectives.launchers import VARIABLES, find_local_rank, join_job
 from trainer.devices.device import Device
 
+LAUNCHERS = {"horovod": "horovodrun", "torch_distributed": "torchrun", "poprun": "poprun"}
+"""The launcher of each collective."""
 
-class Workers(Collective, ABC):
+
+class WorkerGroup(Collective, ABC):
     """A collective built on one operation, the sum of flat tensors."""
+
+    @classmethod
+    def check(cls, device: Device) -> None:
+        """SettingsError where the group's launcher did not start this process, or not for this device."""
+        name = cls.name
+        if name == "torch_distributed" and "RANK" not in os.environ:
+            join_job()
+        if missing := [variable for variable in VARIABLES[name] if variable not in os.environ]:
+            raise SettingsError(f"{name}: {missing[0]} is not set; start under {LAUNCHERS[name]}")
+        if name not in device.collectives:
+            remedy = f"start the workers with {LAUNCHERS[device.collectives[1]]}"
+            raise SettingsError(f"{name}: not for device {device.name!r}; {remedy}")
 
     def __init__(self, rank: int, size: int, device: Device, address: str) -> None:
         """address: this worker's, as others reach it; only rank 0's is used."""

@@ -1,26 +1,33 @@
 """BERT with its two heads: masked words and next sentence (Devlin et al. 2018).
 
 Sequences come flat, one after another, so that every product is one of real tokens; or in padded rows, for
-devices that need them. The masked-word head is computed for masked slots only.
+devices that need them. The masked-word head is computed for masked slots only. The operations of a batch are
+counted at the end.
 """
 
 import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
 from bertdata.errors import SettingsError
+from bertdata.examples.columns import Array
 from trainer.config.model import ModelConfig
 from trainer.data.batches import Batch, FlatBatch
 from trainer.model.attention import FlatAttention, Sequences, padded_attention, sequences_of
-from trainer.model.heads import Heads, Logits
-from trainer.model.layers import Absent, Carried, Dense, Embeddings, Encoder
+from trainer.model.layers import ACTIVATIONS, Absent, Carried, Dense, Embeddings, Encoder, NormedDense
 from trainer.model.token_rows import first_rows, masked_rows, positions_of
+
+PASSES = 3.0
+"""Operations of forward and backward pass over those of the forward pass."""
 
 
 class Bert(nn.Module):
@@ -158,6 +165,49 @@ class HeadedBert(nn.Module):
         return config.initializer_range
 
 
+@dataclass(frozen=True, slots=True)
+class Logits:
+    """The output of the heads, and the labels of its rows; M masked slots, V the padded vocabulary."""
+
+    masked_lm: Tensor  # (M, V); minus infinity for padding of the vocabulary
+    next_sentence: Tensor  # (B, 2)
+    masked_lm_ids: Tensor  # (M,) int64
+    masked_lm_weights: Tensor  # (M,) float32
+
+
+class Predictions(nn.Module):
+    """The masked-word head; its weights are the word embeddings, an argument of each call.
+
+    transform, bias: None for a model without them.
+    """
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.transform = NormedDense(config.hidden_size, config) if config.use_cls_layer else None
+        has_bias = config.use_prediction_bias
+        self.bias = nn.Parameter(torch.zeros(config.padded_vocab_size)) if has_bias else None
+        self.vocab_size = config.vocab_size
+        self.activation = ACTIVATIONS[config.hidden_act]
+        # Devices may replace this large product by their own.
+        self.project: Callable[[Tensor, Tensor, Tensor], Tensor] = F.linear
+
+    def forward(self, rows: Tensor, words: Tensor) -> Tensor:
+        if self.transform is not None:
+            rows = self.transform.LayerNorm(self.activation(self.transform.dense(rows)))
+        bias = words.new_zeros(self.vocab_size) if self.bias is None else self.bias[: self.vocab_size]
+        padding = (0, len(words) - self.vocab_size)
+        return self.project(rows, words, F.pad(bias, padding, value=-math.inf))
+
+
+class Heads(nn.Module):
+    """The masked-word head and the next-sentence head."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.predictions = Predictions(config)
+        self.seq_relationship = nn.Linear(config.hidden_size, 2)
+
+
 class BertForPreTraining(HeadedBert):
     """The whole model, with random weights."""
 
@@ -175,3 +225,46 @@ class BertForPreTraining(HeadedBert):
         words = self.cls.predictions(masked, self.bert.embeddings.word_embeddings.weight)
         ids, weights = batch.masked_lm_ids.reshape(-1), batch.masked_lm_weights.reshape(-1)
         return Logits(words, self.cls.seq_relationship(pooled), ids.long(), weights)
+
+
+class Counted(NamedTuple):
+    """Real tokens of micro-batches, and the operations of their matrix products, padding left out."""
+
+    tokens: int
+    operations: float
+
+
+def count(batches: Sequence[Batch], shape: ModelConfig) -> Counted:
+    """The tokens and operations of micro-batches in host memory, forward and backward."""
+    tokens, operations = 0, 0
+    for batch in batches:
+        lengths = lengths_of(batch)
+        masks = int(np.count_nonzero(batch.masked_lm_weights.numpy()))
+        tokens += int(lengths.sum())
+        operations += forward_operations(lengths, masks, shape)
+    return Counted(tokens, PASSES * operations)
+
+
+def lengths_of(batch: Batch) -> Array:
+    """The tokens of each sequence of a batch in host memory, as int64."""
+    if isinstance(batch, FlatBatch):
+        ends = batch.ends.numpy().astype(np.int64)
+        real = int(ends.searchsorted(batch.tokens, "right"))  # later ones are padding's
+        return ends[1:real] - ends[: real - 1]
+    numbers = batch.attention_mask.numpy()  # the sequences of a row are numbered from 1
+    each = [np.count_nonzero(numbers == number, axis=1) for number in range(1, int(numbers.max()) + 1)]
+    return np.concatenate(each).astype(np.int64) if each else np.zeros(0, np.int64)
+
+
+def forward_operations(lengths: Array, masks: int, shape: ModelConfig) -> int:
+    """Operations of one forward pass: two for each multiplication with an addition.
+
+    lengths: int64. masks: positions at which the masked-word head computes logits. The heads are those of
+    pre-training; those of other tasks are smaller than a thousandth of the whole.
+    """
+    width, inner = shape.hidden_size, shape.intermediate_size
+    tokens, sequences = int(lengths.sum()), int(np.count_nonzero(lengths))
+    layer = tokens * (4 * width * width + 2 * width * inner)
+    attention = 2 * width * int(lengths @ lengths)
+    heads = masks * width * (width + shape.vocab_size) + sequences * width * (width + 2)
+    return 2 * (shape.num_hidden_layers * (layer + attention) + heads)

@@ -1,5 +1,7 @@
 """The layers of the encoder; their parameters have Hugging Face's names."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -7,8 +9,16 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from trainer.config.model import ModelConfig
-from trainer.model.activations import ACTIVATIONS
 from trainer.model.attention import Sequences
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "gelu": F.gelu,
+    "gelu_new": partial(F.gelu, approximate="tanh"),
+    "gelu_pytorch_tanh": partial(F.gelu, approximate="tanh"),
+    "relu": F.relu,
+    "silu": F.silu,
+}
+"""Activation functions by Hugging Face's names; gelu_pytorch_tanh is another name of gelu_new."""
 
 
 class Carried(NamedTuple):

@@ -1,24 +1,20 @@
 """Pre-training of BERT: masked words and next sentence (Devlin et al. 2018)."""
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
 from bertdata.dataset.reader import OpenedDataset
-from bertdata.examples.bert.batch import BertBatch
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
-from trainer.data.opening import left_out_words, open_configured
-from trainer.model.bert import BertForPreTraining
-from trainer.model.heads import Logits
-from trainer.model.losses import cross_entropy
-from trainer.model.task import Columns, Model, Outcome, RowLosses, Task, TaskEvaluation, Totals
+from trainer.data.opening import open_configured
+from trainer.model.bert import BertForPreTraining, Logits
+from trainer.model.task import Columns, Model, Outcome, RowLosses, Task
 
-_SURVEYED_EXAMPLES = 20_000
+if TYPE_CHECKING:
+    from trainer.model.evaluation import PretrainingEvaluation
 
 
 class Pretraining(Task):
@@ -69,54 +65,50 @@ class Pretraining(Task):
         return pretraining_loss(model(batch), batch, self._row_losses)
 
     def survey(self, data: OpenedDataset) -> int:
-        """The most frequent label of the dataset's first 20,000 examples; the smallest id among equals."""
-        counts = Counter[int]()
-        seen = 0
-        for batch in (batch for shard in data.shards for batch in data.batches(shard)):
-            assert isinstance(batch, BertBatch)
-            counts.update(batch.labels.tolist())
-            seen += len(batch)
-            if seen >= _SURVEYED_EXAMPLES:
-                break
-        return min(counts, key=lambda token: (-counts[token], token), default=0)
+        """The most frequent label of the dataset."""
+        from trainer.model.evaluation import find_most_frequent
 
-    def evaluation(self, data: OpenedDataset, survey: Any, training: OpenedDataset | None) -> TaskEvaluation:
+        return find_most_frequent(data)
+
+    def evaluation(
+        self, data: OpenedDataset, survey: Any, training: OpenedDataset | None
+    ) -> "PretrainingEvaluation":
+        from trainer.model.evaluation import PretrainingEvaluation
+
         return PretrainingEvaluation(data, survey, "training" if training else "evaluation")
 
 
-class PretrainingEvaluation(TaskEvaluation):
-    """Accuracy and loss of both heads, beside the accuracy of always guessing one token."""
+def cross_entropy(logits: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
+    """For each row -log softmax(logits)[id], and 1.0 where id has the largest logit, else 0.0; in fp32."""
+    losses, best = _RowCrossEntropy.apply(logits, ids)  # type: ignore[no-untyped-call]
+    return losses, (best == ids).float()
 
-    metrics = ("guess_accuracy",)
 
-    def __init__(self, data: OpenedDataset, guess: int, source: str) -> None:
-        self._guess = guess
-        self.note = (
-            f"evaluating on {data.examples} examples of {data.name}{left_out_words(data, 'training')}; "
-            f"the most frequent label of the {source} set is token {guess}"
-        )
+class _RowCrossEntropy(torch.autograd.Function):
+    """Cross entropy that keeps the softmax and no other copy of the logits; PyTorch's keeps two more.
 
-    def host_sums(self, batch: Batch) -> Tensor:
-        weights = batch.masked_lm_weights
-        return torch.stack([weights[batch.masked_lm_ids == self._guess].sum(), weights.sum()])
+    Stable: with m the row's maximum and p the softmax, log p[id] = logits[id] - m + log max(p), and
+    max(p) is at least 1 / (length of the row).
+    """
 
-    def results(self, totals: Totals, kept: Sequence[Any]) -> dict[str, float]:
-        means = {name: total / max(weight, 1e-5) for name, (total, weight) in totals.items()}
-        return {
-            "loss": means["mlm_loss"] + means["nsp_loss"],
-            "masked_lm_accuracy": means["mlm_accuracy"],
-            "masked_lm_loss": means["mlm_loss"],
-            "next_sentence_accuracy": means["nsp_accuracy"],
-            "next_sentence_loss": means["nsp_loss"],
-            "most_frequent_accuracy": means["guess_accuracy"],
-        }
+    @staticmethod
+    def forward(ctx: Any, logits: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
+        best_logit, best = logits.max(dim=1)
+        softmax = torch.softmax(logits, dim=1, dtype=torch.float32)
+        top = softmax.gather(1, best[:, None]).squeeze(1)
+        losses = best_logit.float() - logits.gather(1, ids[:, None]).squeeze(1).float() - top.log()
+        ctx.save_for_backward(softmax, ids)
+        ctx.dtype = logits.dtype
+        ctx.mark_non_differentiable(best)
+        return losses, best
 
-    def describe(self, results: Mapping[str, float]) -> str:
-        return (
-            "masked_lm_accuracy {masked_lm_accuracy:.5f} "
-            "(always guessing the most frequent token: {most_frequent_accuracy:.5f}), "
-            "masked_lm_loss {masked_lm_loss:.4f}, next_sentence_accuracy {next_sentence_accuracy:.5f}"
-        ).format(**results)
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        softmax, ids = ctx.saved_tensors
+        by_row = gradients[0][:, None]
+        result = softmax * by_row
+        result.scatter_add_(1, ids[:, None], -by_row)
+        return result.to(ctx.dtype), None
 
 
 def pretraining_loss(logits: Logits, batch: Batch, row_losses: RowLosses = cross_entropy) -> Outcome:

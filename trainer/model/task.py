@@ -1,22 +1,23 @@
-"""The seam between the training loop and what is learned."""
+"""The seam between the training loop and what is learned; the known tasks by name."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from torch import Tensor
 
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import DataError, SettingsError
+from trainer.config.finetuning import PRETRAINING, SQUAD
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
 from trainer.model.bert import HeadedBert
+from trainer.registry import find
 
-Totals = Mapping[str, tuple[float, float]]
-"""Of each metric its sum and its weight, over any number of batches and workers."""
-
+if TYPE_CHECKING:
+    from trainer.model.evaluation import TaskEvaluation
 
 RowLosses = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 """From (rows, classes) logits and the label of each row: its loss, and 1.0 where it is guessed right."""
@@ -54,46 +55,6 @@ class Outcome(NamedTuple):
     loss: Tensor
     sums: Tensor
     outputs: Tensor | None = None
-
-
-class TaskEvaluation(ABC):
-    """A task's evaluation on one dataset."""
-
-    note: str = ""
-    """One line for the log, about the dataset."""
-
-    metrics: tuple[str, ...] = ()
-    """The names of host_sums, in order."""
-
-    def host_sums(self, batch: Batch) -> Tensor:
-        """More sums and weights, (2 x metrics,), of a batch in host memory."""
-        return Tensor()
-
-    def begin(self) -> None:  # noqa: B027 - most tasks keep nothing of a batch
-        """Forget what ``add`` was given."""
-
-    def add(self, batch: Batch, outputs: Tensor) -> None:  # noqa: B027
-        """Keep what is needed of the model's outputs on a batch; both in host memory."""
-
-    def kept(self) -> Any:
-        """JSON of what this worker keeps of its examples, in their order."""
-        return None
-
-    @abstractmethod
-    def results(self, totals: Totals, kept: Sequence[Any]) -> dict[str, float]:
-        """The values of Columns.evaluation.
-
-        totals: those of the task's metrics and these. kept: of each worker, by rank; the workers' examples
-        follow one another.
-        """
-
-    def files(self) -> Mapping[str, str]:
-        """Files about the last results, name and text, to be written into the output directory."""
-        return {}
-
-    @abstractmethod
-    def describe(self, results: Mapping[str, float]) -> str:
-        """The results in one line for a person."""
 
 
 class Model(Protocol):
@@ -144,10 +105,22 @@ class Task(ABC):
     def survey(self, data: OpenedDataset) -> Any:
         """JSON about the dataset that ``evaluation`` takes; asked for on one worker alone."""
 
-    def prediction(self, data: OpenedDataset) -> TaskEvaluation:
+    def prediction(self, data: OpenedDataset) -> "TaskEvaluation":
         """The predictions of a dataset without answers; SettingsError where the task has none."""
         raise SettingsError(f"task {self.name}: has no predictions of a file")
 
     @abstractmethod
-    def evaluation(self, data: OpenedDataset, survey: Any, training: OpenedDataset | None) -> TaskEvaluation:
+    def evaluation(
+        self, data: OpenedDataset, survey: Any, training: OpenedDataset | None
+    ) -> "TaskEvaluation":
         """The evaluation on a dataset; the survey is of the training set if there is one, else of it."""
+
+
+def find_task(config: Config, row_losses: RowLosses | None = None) -> Task:
+    """The configured task; row_losses: the device's own losses, where it has some."""
+    name = config.finetuning.task
+    if name == PRETRAINING:
+        task: Task = find("task", name)(row_losses)
+    else:
+        task = find("task", SQUAD if name == SQUAD else "classification")(config)
+    return task

@@ -8,7 +8,7 @@ from bertdata.dataset.reader import OpenedDataset
 from bertdata.io import storage
 from trainer.data.evaluation import evaluation_batches
 from trainer.errors import StopRequested
-from trainer.model.task import TaskEvaluation
+from trainer.model.evaluation import TaskEvaluation
 from trainer.report.log_records import EvaluationRecord
 from trainer.run.runtime import Runtime
 from trainer.strategies.strategy import Inference, Strategy

@@ -11,7 +11,7 @@ from torch import Tensor
 from trainer.data.batches import Batch
 from trainer.data.loader import Update
 from trainer.errors import NotFiniteError
-from trainer.model.operations import Counted, count
+from trainer.model.bert import Counted, count
 from trainer.report.log_records import StepRecord
 from trainer.report.reporter import Reporter
 from trainer.run.data_wait import DataWait

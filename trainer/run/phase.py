@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import SettingsError
 from trainer.checkpoint.state import State, new_state
-from trainer.collectives.stopping import stop_signals
+from trainer.collectives.collective import stop_signals
 from trainer.config.model import ModelConfig
 from trainer.data.batches import Batch
 from trainer.data.forms import Form

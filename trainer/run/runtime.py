@@ -10,9 +10,8 @@ import torch
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import BertDataError, SettingsError
 from bertdata.io.terminal import say_error
-from trainer.collectives.collective import Collective
+from trainer.collectives.collective import Collective, find_collective
 from trainer.collectives.launchers import find_local_rank, find_rank
-from trainer.collectives.registry import find_collective
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.at_load import Packing
@@ -23,8 +22,7 @@ from trainer.devices.device import Device
 from trainer.devices.registry import find_device
 from trainer.errors import ReportedError
 from trainer.model.bert import HeadedBert
-from trainer.model.task import Task
-from trainer.model.tasks import find_task
+from trainer.model.task import Task, find_task
 from trainer.registry import find
 from trainer.strategies.division import Division, whole
 from trainer.strategies.kinds import build_model

@@ -15,10 +15,9 @@ from bertdata.errors import MissingExtraError, SettingsError
 from tests.support.launching import HOROVODRUN, ROOT, launch
 from trainer.collectives import heartbeat
 from trainer.collectives.buckets import split_into_buckets
-from trainer.collectives.collective import force_weight_sync
+from trainer.collectives.collective import find_collective, force_weight_sync
 from trainer.collectives.heartbeat import Heartbeat
 from trainer.collectives.launchers import find_local_rank
-from trainer.collectives.registry import find_collective
 from trainer.config.settings import Config
 from trainer.devices.registry import find_device
 from trainer.errors import WorkerLost

@@ -7,7 +7,8 @@ from queue import SimpleQueue
 
 import pytest
 
-from trainer.collectives.stopping import StopAgreement
+from trainer.collectives.collective import StopFlag
+from trainer.collectives.stopping import PREFIX, StopAgreement
 from trainer.errors import StopRequested
 
 MICRO_BATCHES = 4
@@ -130,9 +131,28 @@ def test_while_nobody_asks_nothing_is_sent():
     network.close()
 
 
+def test_a_worker_that_waits_for_a_lost_one_goes_on_to_the_exchange_that_names_it():
+    agreement = StopAgreement(0, 2, lambda message: None)  # nobody answers
+    agreement.receive(f"{PREFIX}asked")
+    entered = threading.Thread(target=agreement.check, kwargs={"exchanges": True})
+    entered.start()
+    entered.join(0.2)
+    assert entered.is_alive()
+    agreement.abandon()
+    entered.join(SECONDS)
+    assert not entered.is_alive()
+
+
 def test_alone_a_worker_stops_at_its_next_check():
-    agreement = StopAgreement()
-    agreement.check(exchanges=True)
-    agreement.request()
+    stopping = StopFlag()
+    stopping.check(exchanges=True)
+    stopping.request()
     with pytest.raises(StopRequested):
-        agreement.check(exchanges=False)
+        stopping.check(exchanges=False)
+
+
+def test_a_group_of_one_stops_too():
+    network = Network(1)
+    made = train(network, {0: 4 * MICRO_BATCHES}, updates=200_000)
+    assert 4 <= made[0] < 200_000
+    network.close()

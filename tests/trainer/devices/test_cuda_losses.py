@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from trainer.devices import cuda_losses
-from trainer.model import losses
+from trainer.model.pretraining import cross_entropy
 
 TOLERANCE = {torch.float32: 1e-6, torch.bfloat16: 8e-3}
 
@@ -34,7 +34,7 @@ def with_gradient(function, logits, ids):
 def test_loss_hits_and_gradient_are_those_of_the_softmax(dtype):
     logits, ids = drawn(dtype)
     found, right, gradient = with_gradient(cuda_losses.cross_entropy, logits, ids)
-    expected, hits, expected_gradient = with_gradient(losses.cross_entropy, logits, ids)
+    expected, hits, expected_gradient = with_gradient(cross_entropy, logits, ids)
     assert (found.dtype, gradient.dtype) == (torch.float32, dtype)
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
     torch.testing.assert_close(gradient, expected_gradient, rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype])

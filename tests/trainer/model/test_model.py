@@ -25,12 +25,10 @@ from trainer.data.batches import RowBatch
 from trainer.devices.cpu_attention import cpu_attention
 from trainer.extensions.formats.config_file import read_config
 from trainer.extensions.formats.huggingface import write_huggingface
-from trainer.model.activations import ACTIVATIONS
 from trainer.model.attention import padded_attention
 from trainer.model.bert import BertForPreTraining, new_model
-from trainer.model.layers import SelfAttention
-from trainer.model.losses import cross_entropy
-from trainer.model.pretraining import pretraining_loss
+from trainer.model.layers import ACTIVATIONS, SelfAttention
+from trainer.model.pretraining import cross_entropy, pretraining_loss
 
 SMALL = {
     "vocab_size": 99,

@@ -13,8 +13,7 @@ from trainer.data.batches import RowBatch
 from trainer.data.forms import make_form
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
-from trainer.model.bert import BertForPreTraining
-from trainer.model.operations import PASSES, count, forward_operations, lengths_of
+from trainer.model.bert import PASSES, BertForPreTraining, count, forward_operations, lengths_of
 from trainer.model.pretraining import Pretraining
 
 SHAPE = ModelConfig(

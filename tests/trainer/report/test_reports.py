@@ -18,7 +18,8 @@ from tests.support.fork_server import forking_python
 from tests.support.paths import ROOT
 from trainer.config.settings import Config
 from trainer.extensions.loggers import mllog, scalars
-from trainer.model.pretraining import Pretraining, PretrainingEvaluation
+from trainer.model.evaluation import PretrainingEvaluation
+from trainer.model.pretraining import Pretraining
 from trainer.report import reporter as reporter_module
 from trainer.report.curves import draw_curves
 from trainer.report.log_records import EvaluationRecord, Logger, StepRecord, Values

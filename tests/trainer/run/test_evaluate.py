@@ -14,7 +14,7 @@ import torch
 from bertdata.dataset.reader import open_dataset
 from tests.support.training_runs import refuse, start_workers, words
 from trainer.checkpoint.state import find_checkpoints
-from trainer.collectives.single import Single
+from trainer.collectives.collective import Single
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import RowBatch

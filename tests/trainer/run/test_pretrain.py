@@ -25,9 +25,8 @@ from tests.support.launching import HOROVODRUN, ROOT
 from tests.support.lock_holder import holder
 from tests.support.training_runs import MODEL, errors, losses, refuse, start_workers, tensors, words
 from trainer.checkpoint.state import State, find_checkpoints, read_state
+from trainer.collectives.collective import Single, StopFlag
 from trainer.collectives.launchers import find_rank
-from trainer.collectives.single import Single
-from trainer.collectives.stopping import StopAgreement
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import RowBatch
@@ -271,7 +270,7 @@ class Pair(Single):
 
     def __init__(self, rank: int, meeting: threading.Barrier, table: dict[int, list[torch.Tensor]]) -> None:
         self.rank = self.local_rank = rank
-        self.stopping = StopAgreement()
+        self.stopping = StopFlag()
         self.reductions: list[torch.dtype | None] = []
         self._meeting, self._table = meeting, table
 

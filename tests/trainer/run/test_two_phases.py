@@ -352,8 +352,8 @@ def test_a_signal_to_the_command_has_the_workers_save(tmp_path, number):
 
 
 def children(process: subprocess.Popen[str]) -> list[int]:
-    pid = program_behind(process.pid)
-    return list(map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()))
+    threads = Path(f"/proc/{program_behind(process.pid)}/task").glob("*/children")
+    return [int(child) for one in threads for child in one.read_text().split()]
 
 
 @pytest.mark.thorough

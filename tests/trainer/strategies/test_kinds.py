@@ -3,7 +3,7 @@
 import pytest
 
 from bertdata.errors import SettingsError
-from trainer.collectives.single import Single
+from trainer.collectives.collective import Single
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.devices.cpu import Cpu

@@ -26,7 +26,7 @@ _DIALECT = "google"
 _HEAD = "qa_outputs."
 
 
-class Context(NamedTuple):
+class GivenText(NamedTuple):
     """The text that an answer is in; name: the file that it was read from, or what it is called."""
 
     text: str
@@ -36,19 +36,19 @@ class Context(NamedTuple):
 THE_TEXT = "the text"
 
 
-def find_context(given: str) -> Context:
+def find_context(given: str) -> GivenText:
     """The text of a file of UTF-8, or the given text itself where it names no file and has several words.
 
     MissingInputError for one word that names no file: a misspelt name must not be answered from.
     """
     if len(given.split()) > 1 and not storage.exists(given):
-        return Context(given, THE_TEXT)
+        return GivenText(given, THE_TEXT)
     if not storage.exists(given):
         raise MissingInputError(f"{given}: no such file; a text is taken as it is where it has several words")
-    return Context(decode_text(storage.read_bytes(given), given, "a text in UTF-8"), given)
+    return GivenText(decode_text(storage.read_bytes(given), given, "a text in UTF-8"), given)
 
 
-def answer_line(opened: Trained, question: str, context: Context, *, as_json: bool) -> str:
+def answer_line(opened: Trained, question: str, context: GivenText, *, as_json: bool) -> str:
     """The answer in one line, by the run's own settings; as JSON with its probability among the best.
 
     The answer is empty where the run knows questions without one (SQuAD 2.0)

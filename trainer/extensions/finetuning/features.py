@@ -1,10 +1,14 @@
-"""Features of a file as text for audits, or as a dataset: what ``python -m trainer features`` does."""
+"""The command ``python -m trainer features``: features of a file as text for audits, or as a dataset."""
 
+from argparse import Namespace
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from bertdata.cli.common.parser import Parser, positive
+from bertdata.config.settings import FORMATS
 from bertdata.io import storage
 from bertdata.io.assets import find_vocabulary, name_warnings
+from bertdata.io.terminal import say, say_error
 from bertdata.tokens.fit import casing_warnings
 from bertdata.tokens.load import load_tokenizer
 from bertdata.tokens.wordpiece import WordPieceTokenizer
@@ -18,12 +22,29 @@ from trainer.extensions.finetuning.classification.reading import (
     read_pairs,
     with_labels,
 )
+from trainer.extensions.finetuning.classification.settings import ClassificationSettings
 from trainer.extensions.finetuning.feature_set import FeatureSet, read_source
 from trainer.extensions.finetuning.squad import features as squad_features
 from trainer.extensions.finetuning.squad.dataset import make_squad_set
 from trainer.extensions.finetuning.squad.reading import read_squad
 from trainer.extensions.finetuning.squad.settings import SquadSettings
 from trainer.extensions.finetuning.squad.text_form import feature_lines
+from trainer.extensions.finetuning.task_flags import (
+    SQUAD,
+    TABLE_FLAGS,
+    add_columns,
+    add_task,
+    classification_of,
+)
+from trainer.run.predict_command import refuse
+
+_EXAMPLE = """\
+  python -m trainer features --task squad train-v1.1.json --training --vocab vocab.txt --output features.jsonl
+  python -m trainer features --task mrpc train.tsv --vocab vocab.txt --dataset features"""
+_SUMMARY = """\
+Makes the features that a model is fine-tuned on: as text to compare them with another program's, or as a
+dataset with a manifest."""
+_SQUAD_FLAGS = ("doc_stride", "max_query_length", "shuffled", "version_2_with_negative")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,78 +55,116 @@ class Written:
     warnings: list[str]
 
 
-def write_squad_features(
-    path: str, output: str, *, vocabulary: str, settings: SquadSettings, shuffled: bool = False
-) -> Written:
-    """Write the features of a SQuAD file, one JSON object a line; vocabulary: a file or a name.
+def run(arguments: list[str]) -> None:
+    """Write the features; say what was written, and warn of what was left out."""
+    given = _parser().parse_args(arguments)
+    given.task = given.task.lower()
+    written = _write_squad(given) if given.task == SQUAD else _write_pairs(given)
+    for warning in written.warnings:
+        say_error(f"trainer: warning: {warning}")
+    say(written.line)
 
-    shuffled: in the order in which Google's program makes training features, not that of the file.
-    """
-    tokenizer, warnings = open_tokenizer(vocabulary, settings.dialect, settings.lower_case)
-    found = read_squad(path, training=settings.training, negatives=settings.version_2_with_negative)
-    questions = squad_features.shuffled(found.questions) if shuffled else found.questions
+
+def _parser() -> Parser:
+    parser = Parser("python -m trainer features", _EXAMPLE, _SUMMARY)
+    parser.add_argument("file", metavar="FILE", help="SQuAD's JSON, or a table")
+    add_task(parser)
+    parser.add_argument("--vocab", required=True, metavar="FILE|NAME", help="vocabulary of the tokeniser")
+    target = parser.add_mutually_exclusive_group(required=True)
+    target.add_argument("--output", metavar="FILE", help="write the features as text, one JSON object a line")
+    target.add_argument(
+        "--dataset",
+        metavar="DIR",
+        help="make a dataset of them, which bertdata verify-md5, show, stats and convert read; one of the "
+        "same file and settings that is there already is checked and kept",
+    )
+    parser.add_argument("--format", choices=FORMATS, default="tfrecord", help="container of the dataset")
+    parser.add_argument(
+        "--no-lower-case", dest="lower_case", action="store_false", help="keep case and accents"
+    )
+    parser.add_argument(
+        "--dialect",
+        choices=("google", "nvidia"),
+        default="google",
+        help="whose tokeniser: google (default), or nvidia, which drops all of Unicode's categories C and "
+        "has a limit of 100 characters a word, not 200",
+    )
+    parser.add_argument(
+        "--max-seq-length",
+        type=positive,
+        metavar="N",
+        help="ids in a feature (default: 384 for squad, else 128)",
+    )
+    squad = parser.add_argument_group("squad")
+    squad.add_argument("--training", action="store_true", help="read the answers, as for training")
+    squad.add_argument(
+        "--doc-stride", type=positive, metavar="N", help="tokens from one span to the next (default: 128)"
+    )
+    squad.add_argument(
+        "--max-query-length", type=positive, metavar="N", help="most tokens of a question (default: 64)"
+    )
+    squad.add_argument(
+        "--version-2-with-negative", action="store_true", help="a question may have no answer (SQuAD 2.0)"
+    )
+    squad.add_argument(
+        "--shuffled",
+        action="store_true",
+        help="questions in the order in which Google's program trains on them, not in the file's",
+    )
+    add_columns(parser)
+    parser.add_argument("--no-labels", action="store_true", help="a table without labels: all are 0")
+    return parser
+
+
+def _write_squad(given: Namespace) -> Written:
+    """Write or keep the features of a SQuAD file."""
+    refuse(given, (*TABLE_FLAGS, "no_labels"))
+    names = ("max_seq_length", "doc_stride", "max_query_length")
+    settings = SquadSettings(
+        format=given.format,
+        dialect=given.dialect,
+        lower_case=given.lower_case,
+        training=given.training,
+        version_2_with_negative=given.version_2_with_negative,
+        **{name: value for name in names if (value := getattr(given, name)) is not None},
+    )
+    if given.dataset is not None:
+        refuse(given, ("shuffled",))
+    tokenizer, warnings = _open_tokenizer(given)
+    if given.dataset is not None:
+        made = make_squad_set(given.dataset, read_source(given.file), tokenizer, settings)
+        return _described(made, warnings)
+    found = read_squad(given.file, training=settings.training, negatives=settings.version_2_with_negative)
+    questions = squad_features.shuffled(found.questions) if given.shuffled else found.questions
     features = squad_features.make_features(questions, tokenizer, settings)
-    _write(output, feature_lines(features, tokenizer.vocabulary, settings.max_seq_length))
-    return Written(
-        f"{output}: {len(features)} features of {len(questions)} questions", [*warnings, *found.warnings()]
-    )
+    _write(given.output, feature_lines(features, tokenizer.vocabulary, settings.max_seq_length))
+    line = f"{given.output}: {len(features)} features of {len(questions)} questions"
+    return Written(line, [*warnings, *found.warnings()])
 
 
-def write_pair_features(
-    path: str,
-    output: str,
-    task: ClassificationTask,
-    *,
-    vocabulary: str,
-    dialect: str,
-    lower_case: bool,
-    max_seq_length: int,
-    labelled: bool,
-) -> Written:
-    """Write the features of a table of texts or pairs, one JSON object a line.
-
-    Labels that the task does not name are those of the table, sorted.
-    """
-    tokenizer, warnings = open_tokenizer(vocabulary, dialect, lower_case)
-    found = read_pairs(path, task, labelled=labelled)
-    task = _labelled(task, found, labelled)
-    labels = label_ids(found.pairs, task)
-    features = pair_features.make_features(found.pairs, labels, tokenizer, max_seq_length)
-    _write(output, pair_features.feature_lines(features, tokenizer.vocabulary, max_seq_length))
-    return Written(f"{output}: {len(features)} features", [*warnings, *found.warnings()])
-
-
-def make_squad_dataset(path: str, output: str, *, vocabulary: str, settings: SquadSettings) -> Written:
-    """Make the dataset of a SQuAD file's features in the directory, or keep the one that is there."""
-    tokenizer, warnings = open_tokenizer(vocabulary, settings.dialect, settings.lower_case)
-    return _described(make_squad_set(output, read_source(path), tokenizer, settings), warnings)
-
-
-def make_pair_dataset(
-    path: str,
-    output: str,
-    task: ClassificationTask,
-    *,
-    vocabulary: str,
-    dialect: str,
-    lower_case: bool,
-    max_seq_length: int,
-    labelled: bool,
-    format: str,
-) -> Written:
-    """The same of a table of texts or pairs; labels as of write_pair_features."""
-    tokenizer, warnings = open_tokenizer(vocabulary, dialect, lower_case)
-    source = read_source(path)
-    task = _labelled(task, parse_pairs(source.data, path, task, labelled=labelled), labelled)
-    settings = settings_of(
-        task,
-        labelled=labelled,
-        dialect=dialect,
-        lower_case=lower_case,
-        max_seq_length=max_seq_length,
-        format=format,
-    )
-    return _described(make_pair_set(output, source, tokenizer, task, settings), warnings)
+def _write_pairs(given: Namespace) -> Written:
+    """Write or keep the features of a table; labels that its task does not name are the table's, sorted."""
+    refuse(given, _SQUAD_FLAGS)
+    length = ClassificationSettings(max_seq_length=given.max_seq_length or 128).max_seq_length
+    task, labelled = classification_of(given), not given.no_labels
+    tokenizer, warnings = _open_tokenizer(given)
+    if given.dataset is not None:
+        source = read_source(given.file)
+        task = _labelled(task, parse_pairs(source.data, given.file, task, labelled=labelled), labelled)
+        settings = settings_of(
+            task,
+            labelled=labelled,
+            dialect=given.dialect,
+            lower_case=given.lower_case,
+            max_seq_length=length,
+            format=given.format,
+        )
+        return _described(make_pair_set(given.dataset, source, tokenizer, task, settings), warnings)
+    found = read_pairs(given.file, task, labelled=labelled)
+    labels = label_ids(found.pairs, _labelled(task, found, labelled))
+    features = pair_features.make_features(found.pairs, labels, tokenizer, length)
+    _write(given.output, pair_features.feature_lines(features, tokenizer.vocabulary, length))
+    return Written(f"{given.output}: {len(features)} features", [*warnings, *found.warnings()])
 
 
 def _labelled(task: ClassificationTask, found: Pairs, labelled: bool) -> ClassificationTask:
@@ -119,13 +178,13 @@ def _described(found: FeatureSet, warnings: list[str]) -> Written:
     return Written(line, [*warnings, *found.warnings])
 
 
-def open_tokenizer(vocabulary: str, dialect: str, lower_case: bool) -> tuple[WordPieceTokenizer, list[str]]:
-    """The tokeniser of a vocabulary, a file or a name, and warnings where it does not fit the casing."""
-    path = find_vocabulary(vocabulary)
-    tokenizer = load_tokenizer(path, dialect, lower_case)
+def _open_tokenizer(given: Namespace) -> tuple[WordPieceTokenizer, list[str]]:
+    """The tokeniser, and warnings where its vocabulary does not fit the casing."""
+    path = find_vocabulary(given.vocab)
+    tokenizer = load_tokenizer(path, given.dialect, given.lower_case)
     assert isinstance(tokenizer, WordPieceTokenizer), type(tokenizer)
     words = tokenizer.vocabulary
-    return tokenizer, [*name_warnings(path, words.md5), *casing_warnings(words, lower_case)]
+    return tokenizer, [*name_warnings(path, words.md5), *casing_warnings(words, given.lower_case)]
 
 
 def _write(output: str, lines: Iterable[str]) -> None:

@@ -1,13 +1,16 @@
-"""Metrics of predictions in files: what ``python -m trainer score`` does."""
+"""The command ``python -m trainer score``: metrics of predictions in files."""
 
+import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bertdata.errors import InputError
+from bertdata.cli.common.parser import Parser
+from bertdata.errors import InputError, UsageError
 from bertdata.io import storage
 from bertdata.io.json_text import parse_json_text
+from bertdata.io.terminal import say, say_error
 from trainer.extensions.finetuning.classification.metrics import score_labels
 from trainer.extensions.finetuning.classification.prediction_file import parse_predictions
 from trainer.extensions.finetuning.classification.presets import ClassificationTask
@@ -15,6 +18,73 @@ from trainer.extensions.finetuning.classification.reading import label_ids, read
 from trainer.extensions.finetuning.labelled_text import decode_text
 from trainer.extensions.finetuning.squad.metrics import score_answers, score_answers_or_none
 from trainer.extensions.finetuning.squad.reading import read_squad
+from trainer.extensions.finetuning.task_flags import (
+    SQUAD,
+    TABLE_FLAGS,
+    add_columns,
+    add_task,
+    classification_of,
+)
+from trainer.run.predict_command import refuse
+
+_EXAMPLE = """\
+  python -m trainer score --task squad dev-v1.1.json predictions.json
+  python -m trainer score --task squad dev-v2.0.json predictions.json --na-prob-file null_odds.json
+  python -m trainer score --task mrpc dev.tsv test_results.tsv --json"""
+_SUMMARY = """\
+Compares predictions with a file of right answers by the task's official metrics: SQuAD's exact match and F1
+in per cent, GLUE's from 0 to 1. Predictions of a table: one label a line, or with a heading and an index as
+run_glue.py writes them, or a probability for each label as run_classifier.py does."""
+
+
+def run(arguments: list[str]) -> None:
+    """Print each metric on a line, or all as one JSON object."""
+    parser = Parser("python -m trainer score", _EXAMPLE, _SUMMARY)
+    parser.add_argument("data", metavar="DATA", help="SQuAD's JSON, or a table with labels")
+    parser.add_argument("predictions", metavar="PREDICTIONS", help="predictions.json, or a table of labels")
+    add_task(parser)
+    parser.add_argument("--json", action="store_true", help="print a JSON object")
+    parser.add_argument(
+        "--version-2-with-negative",
+        action="store_true",
+        help="by the rules of SQuAD 2.0 (default: where a question has no answer)",
+    )
+    parser.add_argument(
+        "--na-prob-file",
+        metavar="FILE",
+        help="null_odds.json, or a probability of no answer by each question's id: scores with the best "
+        "thresholds are told too (SQuAD 2.0)",
+    )
+    parser.add_argument(
+        "--na-prob-thresh",
+        type=float,
+        metavar="X",
+        help="a question with a number above this counts as having no answer (default: 1, as the official "
+        "program has it)",
+    )
+    add_columns(parser)
+    given = parser.parse_args(arguments)
+    given.task = given.task.lower()
+    if given.task == SQUAD:
+        refuse(given, TABLE_FLAGS)
+        if given.na_prob_thresh is not None and given.na_prob_file is None:
+            raise UsageError("--na-prob-thresh goes with --na-prob-file")
+        scores = score_squad(
+            given.data,
+            given.predictions,
+            negatives=given.version_2_with_negative,
+            no_answer=given.na_prob_file,
+            threshold=1.0 if given.na_prob_thresh is None else given.na_prob_thresh,
+        )
+    else:
+        refuse(given, ("version_2_with_negative", "na_prob_file", "na_prob_thresh"))
+        scores = score_pairs(given.data, given.predictions, classification_of(given))
+    for warning in scores.warnings:
+        say_error(f"trainer: warning: {warning}")
+    if given.json:
+        say(json.dumps(scores.metrics))
+    else:
+        say(*(f"{name} {value}" for name, value in scores.metrics.items()))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from bertdata.cli.common.parser import Parser
 from trainer.extensions.finetuning.classification.presets import (
     TASKS,
     ClassificationTask,
-    Columns,
+    TableColumns,
     find_classification,
 )
 
@@ -47,7 +47,7 @@ TABLE_FLAGS = ("text_column", "second_text_column", "label_column", "labels", "s
 def classification_of(given: Namespace) -> ClassificationTask:
     """The named task with the columns and labels of the command line."""
     task = find_classification(given.task)
-    columns = Columns(
+    columns = TableColumns(
         first=given.text_column or task.columns.first,
         second=given.second_text_column or task.columns.second,
         label=given.label_column or task.columns.label,

@@ -84,7 +84,7 @@ _NODE_LISTS = ("SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "SLURM_NODELIST")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class JobPlace:
     """One worker's place in its job."""
 
     launcher: JobLauncher
@@ -93,7 +93,7 @@ class Place:
     local_rank: int
 
 
-def find_place(environment: Mapping[str, str] = os.environ) -> Place | None:
+def find_place(environment: Mapping[str, str] = os.environ) -> JobPlace | None:
     """This worker's place, where mpirun or srun started several; None for one process alone."""
     for launcher in JOB_LAUNCHERS:
         found = [_first(environment, launcher.rank), _first(environment, *launcher.size)]
@@ -101,7 +101,7 @@ def find_place(environment: Mapping[str, str] = os.environ) -> Place | None:
         if None in found or (launcher.needs and not _is_step(environment.get(launcher.needs))):
             continue
         rank, size, local_rank = (int(value or 0) for value in found)
-        return Place(launcher, rank, size, local_rank) if size > 1 else None
+        return JobPlace(launcher, rank, size, local_rank) if size > 1 else None
     return None
 
 
@@ -150,7 +150,7 @@ def _is_step(number: str | None) -> bool:
     return number is not None and number.isdecimal() and int(number) < _NO_STEP
 
 
-def _find_address(place: Place) -> str | None:
+def _find_address(place: JobPlace) -> str | None:
     """Rank 0's address: this machine if it has all workers, else the first of Slurm's nodes."""
     launcher = place.launcher
     local_size = _first(os.environ, *launcher.local_size)

@@ -1,25 +1,26 @@
-"""Launch of the workers on this machine by the command itself, without a launcher: ``--dist``."""
+"""Launch of the workers on this machine by the command itself, by torch's launcher: ``--dist``."""
 
-import math
+import logging
 import os
 import signal
-import socket
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from subprocess import Popen
 from tempfile import TemporaryDirectory
 from threading import Thread
+from typing import Any
 
 from bertdata.errors import BertDataError, SettingsError
 from bertdata.io.process_pool import available_cores
 from trainer.collectives.launchers import LAUNCHED
 from trainer.config.settings import Config
-from trainer.errors import ReportedError, WorkerLost
+from trainer.errors import ReportedError, WorkerLost, naming_extra
 
-_GRACE_SECONDS = 15.0  # for the other workers to end after one has failed
+_REPORTED, _WORKER = "reported", "worker."
+"""In the folder that launcher and workers share: the file of a reported error, and one for each process."""
 
 
 def launched(config: Config, *words: str) -> bool:
@@ -31,74 +32,84 @@ def launched(config: Config, *words: str) -> bool:
     size = config.run.world_size
     if size is None:
         raise SettingsError("world_size is missing: give --world-size")
-    with TemporaryDirectory() as folder:
-        reported = Path(folder, "reported")
-        signals = list[int]()
-        workers = list[Popen[bytes]]()
-
-        def forward(number: int, _: object) -> None:
-            signals.append(number)
-            for worker in workers:
-                worker.send_signal(number)
-
-        signal.signal(signal.SIGTERM, forward)
-        signal.signal(signal.SIGINT, forward)
-        common = _environment(size) | {LAUNCHED: f"{os.getpid()} {reported}"}
-        for rank in map(str, range(size)):
-            own = common | {"RANK": rank, "LOCAL_RANK": rank}
-            # In its own session, so that a terminal's Ctrl-C arrives once; a second one interrupts at once.
-            workers.append(Popen([sys.executable, "-m", "trainer", *words], env=own, start_new_session=True))
-        statuses = _wait(workers)
-        if not any(statuses):
+    signals = list[int]()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda received, _: signals.append(received))
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        os.environ.setdefault("OMP_NUM_THREADS", str(max(1, available_cores() // size)))
+        os.environ[LAUNCHED] = f"{os.getpid()} {folder}"
+        # In a thread torch leaves signals alone; in the main one it kills workers that save for 30 seconds.
+        with ThreadPoolExecutor(1) as pool:
+            ended = pool.submit(_launch, size, folder, ["-m", "trainer", *words])
+            _forward(signals, folder, ended)
+        statuses = ended.result()
+        if not statuses:
             return True
-        if not (signals or reported.exists()):
+        if not (signals or Path(folder, _REPORTED).exists()):
             raise WorkerLost(f"the workers ended with status {', '.join(map(str, statuses))}")
-    worst = max(filter(None, statuses))
+    worst = max(statuses)
     raise ReportedError(worst if worst > 0 else 128 - worst)
 
 
-def _environment(size: int) -> dict[str, str]:
-    """Environment variables for torch.distributed, and an equal share of the cores."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    own = {"OMP_NUM_THREADS": max(1, available_cores() // size)}
-    rendezvous = {
-        "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": port,
-        "WORLD_SIZE": size,
-        "LOCAL_WORLD_SIZE": size,
-    }
-    rendezvous["TORCHELASTIC_RUN_ID"] = "dist"  # some backends detect the launcher by it
-    return {name: str(value) for name, value in {**own, **os.environ, **rendezvous}.items()}
+def _launch(size: int, folder: Path, words: Sequence[str]) -> list[int]:
+    """Run Python with these words in so many workers; returns the statuses of those that failed first."""
+    with naming_extra("torch", "train"):
+        from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs
+        from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+        from torch.distributed.launcher.api import LaunchConfig, elastic_launch
+
+    logging.disable()  # of this process: the workers say what there is to say
+    config = LaunchConfig(
+        min_nodes=1,
+        max_nodes=1,
+        nproc_per_node=size,
+        run_id="dist",
+        rdzv_backend="c10d",
+        rdzv_endpoint="127.0.0.1:0",  # a free port
+        local_addr="127.0.0.1",
+        max_restarts=0,
+        monitor_interval=0.05,
+        logs_specs=DefaultLogsSpecs(log_dir=str(folder)),
+    )
+    try:
+        elastic_launch(config, sys.executable)(*words)
+    except ChildFailedError as error:
+        return [failure.exitcode for _, failure in sorted(error.failures.items())]
+    return []
 
 
-def _wait(workers: list[Popen[bytes]]) -> list[int]:
-    """The exit statuses; workers that still run some time after one has failed are killed."""
-    end = math.inf
-    while None in (statuses := [worker.poll() for worker in workers]):
+def _forward(signals: Sequence[int], folder: Path, ended: "Future[Any]") -> None:
+    """Send each signal that this process receives to all workers, also to those that start after it."""
+    sent = dict[int, int]()
+    while not ended.done():
         time.sleep(0.05)
-        if any(statuses):
-            end = min(end, time.monotonic() + _GRACE_SECONDS)
-        if time.monotonic() > end:
-            for worker in workers:
-                worker.kill()
-    return [worker.returncode for worker in workers]
+        if not signals:
+            continue
+        for process in (int(path.name.removeprefix(_WORKER)) for path in folder.glob(f"{_WORKER}*")):
+            for number in signals[sent.get(process, 0) :]:
+                with suppress(ProcessLookupError):  # it has ended
+                    os.kill(process, number)
+            sent[process] = len(signals)
 
 
 @contextmanager
 def as_worker() -> Iterator[None]:
     """Context of a worker started here: it ends with its launcher, and only one worker reports its error."""
-    launcher, _, reported = os.environ.get(LAUNCHED, "").partition(" ")
-    if launcher:
-        Thread(target=_end_after, args=[int(launcher)], daemon=True).start()
+    launcher, _, name = os.environ.get(LAUNCHED, "").partition(" ")
+    if not launcher:
+        yield
+        return
+    folder = Path(name)
+    Thread(target=_end_after, args=[int(launcher)], daemon=True).start()
     try:
+        with suppress(FileNotFoundError):  # the launcher has ended
+            Path(folder, f"{_WORKER}{os.getpid()}").touch()
         yield
     except (BertDataError, KeyboardInterrupt) as error:
-        if not reported:
-            raise
-        with suppress(FileNotFoundError):  # the launcher has ended
+        with suppress(FileNotFoundError):
             try:
-                open(reported, "x").close()
+                Path(folder, _REPORTED).touch(exist_ok=False)
             except FileExistsError:
                 raise ReportedError(getattr(error, "exit_status", 130)) from None
         raise

@@ -16,7 +16,7 @@ from bertdata.tokens.load import load_tokenizer
 from trainer.extensions.finetuning.classification.features import feature_lines, make_features, shorten_pair
 from trainer.extensions.finetuning.classification.metrics import score_labels
 from trainer.extensions.finetuning.classification.prediction_file import parse_predictions, predictions_text
-from trainer.extensions.finetuning.classification.presets import TASKS, Columns, find_classification
+from trainer.extensions.finetuning.classification.presets import TASKS, TableColumns, find_classification
 from trainer.extensions.finetuning.classification.reading import (
     label_ids,
     parse_pairs,
@@ -77,7 +77,7 @@ def write(tmp_path, name, text):
     return str(path)
 
 
-PAIR = replace(OWN, columns=Columns(first="a", second="b", label="kind"))
+PAIR = replace(OWN, columns=TableColumns(first="a", second="b", label="kind"))
 ROWS = [("first text", "it's \"quoted", "yes"), ("x", "y", "no"), ("p", "q", "maybe")]
 
 
@@ -105,7 +105,7 @@ def test_the_three_kinds_of_tables_hold_the_same(tmp_path, name, text):
 
 def test_columns_may_be_numbers_and_labels_may_be_missing(tmp_path):
     path = write(tmp_path, "t.tsv", "yes\tone\nno\ttwo\n")
-    task = replace(OWN, columns=Columns(first="1", label="0"), heading=False)
+    task = replace(OWN, columns=TableColumns(first="1", label="0"), heading=False)
     assert [(one.first, one.second, one.label) for one in read_pairs(path, task).pairs] == [
         ("one", None, "yes"),
         ("two", None, "no"),

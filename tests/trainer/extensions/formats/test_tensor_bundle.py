@@ -19,7 +19,7 @@ from tests.support.checkpoint_outputs import with_snappy_blocks
 from trainer.errors import CheckpointError
 from trainer.extensions.formats.kinds import read_checkpoint
 from trainer.extensions.formats.tensor_bundle import table, wire
-from trainer.extensions.formats.tensor_bundle.bundle import Bundle, Entry, parse_header, write_bundle
+from trainer.extensions.formats.tensor_bundle.bundle import Bundle, BundleEntry, parse_header, write_bundle
 from trainer.extensions.formats.tensor_bundle.object_graph import GRAPH_KEY, encode_graph, parse_graph
 from trainer.extensions.formats.tensor_bundle.table import read_table, write_table
 
@@ -234,7 +234,7 @@ def test_a_foreign_index_is_one_line(tmp_path):
 
 @given(st.binary(max_size=200))
 def test_any_bytes_as_messages_give_a_wire_error_or_a_message(data):
-    for parse in (parse_graph, Entry.parse, parse_header):
+    for parse in (parse_graph, BundleEntry.parse, parse_header):
         try:
             parse(data)
         except wire.WireError:

@@ -11,8 +11,8 @@ from bertdata.errors import SettingsError
 from tests.support.fork_server import forking_python
 from tests.support.launching import ROOT
 from tests.support.training_runs import WORKER, losses, words
+from trainer.collectives.collective import find_collective
 from trainer.collectives.launchers import find_launcher, find_local_rank, find_rank
-from trainer.collectives.registry import find_collective
 from trainer.config.settings import Config
 from trainer.devices.registry import find_device
 from trainer.extensions.launchers.job_launchers import find_place, first_host, join_environment

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from tests.support.split_training import Result, Trial, train
 from tests.support.trials import run_trials
-from trainer.collectives.single import Single
+from trainer.collectives.collective import Single
 from trainer.config.settings import Config
 from trainer.devices.cpu import Cpu
 from trainer.extensions.splitting.pipelined import TIED

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from trainer.collectives.single import Single
+from trainer.collectives.collective import Single
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.devices.cpu import Cpu

@@ -3,8 +3,7 @@
 import pytest
 
 from bertdata.errors import SettingsError
-from trainer.collectives.collective import Collective
-from trainer.collectives.single import Single
+from trainer.collectives.collective import Collective, Single
 from trainer.config.settings import Config
 from trainer.devices.cpu import Cpu
 from trainer.extensions.splitting.plan import fit

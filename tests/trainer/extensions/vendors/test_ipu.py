@@ -24,8 +24,8 @@ from tests.support.launching import ROOT
 from tests.support.training_runs import Trainer, losses, refuse, tensors
 from trainer.__main__ import main
 from trainer.checkpoint.state import find_checkpoints
+from trainer.collectives.collective import Single
 from trainer.collectives.launchers import find_launcher, find_local_rank, find_rank
-from trainer.collectives.single import Single
 from trainer.config.devices import IpuSection
 from trainer.config.flags import make_config, shipped_configs
 from trainer.config.model import ModelConfig
@@ -35,7 +35,7 @@ from trainer.devices.registry import find_device
 from trainer.extensions.vendors.ipu import device as ipu
 from trainer.extensions.vendors.ipu import options, programs, stages
 from trainer.model.bert import BertForPreTraining
-from trainer.model.tasks import find_task
+from trainer.model.task import find_task
 from trainer.run.evaluation import Evaluation
 from trainer.run.training import Training
 from trainer.strategies.division import whole

@@ -9,7 +9,7 @@ FileNames = tuple[str, str, str]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Columns:
+class TableColumns:
     """Names of the columns (or their numbers from 0): first text, second text if any, label."""
 
     first: str
@@ -29,12 +29,12 @@ class ClassificationTask:
     """
 
     name: str
-    columns: Columns
+    columns: TableColumns
     labels: tuple[str, ...] | None = None
     regression: bool = False
     metrics: str = "accuracy"
     heading: bool = True
-    test: Columns | None = None
+    test: TableColumns | None = None
     skips_short: bool = False
     files: FileNames = ("train.tsv", "dev.tsv", "test.tsv")
     other_files: FileNames | None = None
@@ -44,7 +44,7 @@ OWN_TABLE = "classification"
 """The task of a table of one's own."""
 
 _BINARY = ("0", "1")
-_SENTENCES = Columns(first="sentence1", second="sentence2")
+_SENTENCES = TableColumns(first="sentence1", second="sentence2")
 _ENTAILMENT = ("entailment", "not_entailment")
 _MNLI = ("contradiction", "entailment", "neutral")
 
@@ -53,51 +53,51 @@ TASKS = {
     for task in (
         ClassificationTask(
             name="mrpc",
-            columns=Columns(first="3", second="4", label="0"),
+            columns=TableColumns(first="3", second="4", label="0"),
             labels=_BINARY,
             metrics="accuracy_and_f1",
             other_files=("msr_paraphrase_train.txt", "msr_paraphrase_test.txt", "msr_paraphrase_test.txt"),
         ),
         ClassificationTask(
             name="cola",
-            columns=Columns(first="3", label="1"),
+            columns=TableColumns(first="3", label="1"),
             labels=_BINARY,
             metrics="matthews",
             heading=False,
-            test=Columns(first="sentence"),
+            test=TableColumns(first="sentence"),
         ),
-        ClassificationTask(name="sst-2", columns=Columns(first="sentence"), labels=_BINARY),
+        ClassificationTask(name="sst-2", columns=TableColumns(first="sentence"), labels=_BINARY),
         ClassificationTask(
             name="sts-b",
-            columns=Columns(first="sentence1", second="sentence2", label="score"),
+            columns=TableColumns(first="sentence1", second="sentence2", label="score"),
             regression=True,
             metrics="correlation",
         ),
         ClassificationTask(
             name="qqp",
-            columns=Columns(first="question1", second="question2", label="is_duplicate"),
+            columns=TableColumns(first="question1", second="question2", label="is_duplicate"),
             labels=_BINARY,
             metrics="accuracy_and_f1",
             skips_short=True,
         ),
         ClassificationTask(
             name="mnli",
-            columns=Columns(first="sentence1", second="sentence2", label="gold_label"),
+            columns=TableColumns(first="sentence1", second="sentence2", label="gold_label"),
             labels=_MNLI,
             files=("train.tsv", "dev_matched.tsv", "test_matched.tsv"),
         ),
         ClassificationTask(
             name="mnli-mm",
-            columns=Columns(first="sentence1", second="sentence2", label="gold_label"),
+            columns=TableColumns(first="sentence1", second="sentence2", label="gold_label"),
             labels=_MNLI,
             files=("train.tsv", "dev_mismatched.tsv", "test_mismatched.tsv"),
         ),
         ClassificationTask(
-            name="qnli", columns=Columns(first="question", second="sentence"), labels=_ENTAILMENT
+            name="qnli", columns=TableColumns(first="question", second="sentence"), labels=_ENTAILMENT
         ),
         ClassificationTask(name="rte", columns=_SENTENCES, labels=_ENTAILMENT),
         ClassificationTask(name="wnli", columns=_SENTENCES, labels=_BINARY),
-        ClassificationTask(name=OWN_TABLE, columns=Columns(first="text")),
+        ClassificationTask(name=OWN_TABLE, columns=TableColumns(first="text")),
     )
 }
 """GLUE's tasks, and ``classification`` for a table of one's own."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from bertdata.errors import InputError
 from bertdata.io import storage
-from trainer.extensions.finetuning.classification.presets import ClassificationTask, Columns
+from trainer.extensions.finetuning.classification.presets import ClassificationTask, TableColumns
 from trainer.extensions.finetuning.classification.tables import Row, parse_rows, table_kind
 
 
@@ -68,7 +68,7 @@ def parse_pairs(data: bytes, name: str, task: ClassificationTask, *, labelled: b
     return Pairs(name=name, pairs=pairs, skipped=skipped)
 
 
-def _missing(columns: Columns, row: Row, labelled: bool) -> str | None:
+def _missing(columns: TableColumns, row: Row, labelled: bool) -> str | None:
     """The first column that the row lacks: first, second or label."""
     wanted = {"first": columns.first, "second": columns.second, "label": columns.label if labelled else None}
     return next((kind for kind, name in wanted.items() if name is not None and name not in row), None)
@@ -80,7 +80,7 @@ def _listed(row: Row) -> str:
     return ", ".join(named) if named else f"{len(row)} columns, numbered from 0"
 
 
-def _pair(row: Row, columns: Columns, where: str, labelled: bool) -> TextPair:
+def _pair(row: Row, columns: TableColumns, where: str, labelled: bool) -> TextPair:
     second = None if columns.second is None else row[columns.second]
     return TextPair(row[columns.first], second, row[columns.label] if labelled else None, where)
 

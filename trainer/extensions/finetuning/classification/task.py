@@ -21,7 +21,8 @@ from trainer.extensions.finetuning.classification.prediction_file import predict
 from trainer.extensions.finetuning.classification.presets import ClassificationTask, find_classification
 from trainer.extensions.finetuning.fine_tuning import FineTuning, is_there, mean_of, sums_of, target_of
 from trainer.extensions.finetuning.models import BertForSequenceClassification
-from trainer.model.task import Columns, Model, Outcome, TaskEvaluation, Totals
+from trainer.model.evaluation import MetricTotals, TaskEvaluation
+from trainer.model.task import Columns, Model, Outcome
 
 METRIC_NAMES = {
     "accuracy": ("acc",),
@@ -133,7 +134,7 @@ class ClassificationEvaluation(TaskEvaluation):
     def kept(self) -> list[list[float]]:
         return self._kept
 
-    def results(self, totals: Totals, kept: Sequence[Any]) -> dict[str, float]:
+    def results(self, totals: MetricTotals, kept: Sequence[Any]) -> dict[str, float]:
         found: Array = np.array([row for worker in kept for row in worker]).reshape(-1, 2)
         means = {name: total / max(weight, 1e-5) for name, (total, weight) in totals.items()}
         kind: type[Any] = float if self._task.regression else int

@@ -17,7 +17,7 @@ _FORMS = "expected SQuAD's form: nested, flat, or one question a line"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Entry:
+class QuestionEntry:
     """A question as its file has it.
 
     where: file and question, for errors. answers: text and place of each. is_impossible: marked as
@@ -32,7 +32,7 @@ class Entry:
     is_impossible: bool
 
 
-def read_entries(data: bytes, name: str) -> Iterator[Entry]:
+def read_entries(data: bytes, name: str) -> Iterator[QuestionEntry]:
     """The entries of SQuAD's JSON; the first one tells which form the file has.
 
     InputError names file, line or question, what was found and what was expected.
@@ -77,7 +77,7 @@ class _Reader:
         self._ids: set[str] = set()
         self._contexts: dict[str, Context] = {}
 
-    def lines(self, text: str) -> Iterator[Entry]:
+    def lines(self, text: str) -> Iterator[QuestionEntry]:
         """The entries of a file with one on each line."""
         for number, line in enumerate(text.split("\n"), 1):
             where = f"{self._name}: line {number}"
@@ -89,23 +89,23 @@ class _Reader:
                 raise InputError(f"{where}: is not JSON: {error}; expected one question a line") from None
             yield self._flat_entry(value, where)
 
-    def flat(self, entries: list[Any]) -> Iterator[Entry]:
+    def flat(self, entries: list[Any]) -> Iterator[QuestionEntry]:
         for number, entry in enumerate(entries):
             yield self._flat_entry(entry, f"{self._name}: data {number}")
 
-    def nested(self, articles: list[Any]) -> Iterator[Entry]:
+    def nested(self, articles: list[Any]) -> Iterator[QuestionEntry]:
         for number, article in enumerate(articles):
             where = f"{self._name}: data {number}"
             for place, paragraph in enumerate(_member(article, "paragraphs", list, where)):
                 yield from self._paragraph(paragraph, f"{where}: paragraph {place}")
 
-    def _paragraph(self, paragraph: Any, where: str) -> Iterator[Entry]:
+    def _paragraph(self, paragraph: Any, where: str) -> Iterator[QuestionEntry]:
         context = split_context(_member(paragraph, "context", str, where))
         for entry in _member(paragraph, "qas", list, where):
             identity = _member(entry, "id", str, f"{self._name}: question {len(self._ids)}")
             at = self._note_id(identity, self._name)
             question = _member(entry, "question", str, at)
-            yield Entry(
+            yield QuestionEntry(
                 where=at,
                 id=identity,
                 question=question,
@@ -114,14 +114,14 @@ class _Reader:
                 is_impossible=_mark(entry, at, otherwise=False),
             )
 
-    def _flat_entry(self, entry: Any, where: str) -> Entry:
+    def _flat_entry(self, entry: Any, where: str) -> QuestionEntry:
         identity = _member(entry, "id", str, where)
         at = self._note_id(identity, where)
         question, context = _member(entry, "question", str, at), _member(entry, "context", str, at)
         if context not in self._contexts:
             self._contexts[context] = split_context(context)
         answers = _flat_answers(entry, at)
-        return Entry(
+        return QuestionEntry(
             where=at,
             id=identity,
             question=question,

@@ -16,7 +16,7 @@ from bertdata.tokens.wordpiece import WordPieceTokenizer
 from trainer.extensions.finetuning.squad.context import Context
 from trainer.extensions.finetuning.squad.reading import Answer, Question
 from trainer.extensions.finetuning.squad.settings import SquadSettings
-from trainer.extensions.finetuning.squad.spans import Span, make_spans
+from trainer.extensions.finetuning.squad.spans import ContextSpan, make_spans
 
 FIRST_UNIQUE_ID = 1_000_000_000
 SHUFFLE_SEED = 12345
@@ -48,7 +48,7 @@ class Feature:
     number: int
     query: Ids
     context: ContextTokens
-    span: Span
+    span: ContextSpan
     start: int | None
     end: int | None
     is_impossible: bool
@@ -87,7 +87,7 @@ def make_features(
     contexts = _tokenize_contexts(questions, tokenizer)
     queries = tokenizer.encode_each([one.text for one in questions]).lists()
     answers = tokenizer.encode_each([one.answer.text if one.answer else "" for one in questions]).lists()
-    spans: dict[tuple[int, int], list[Span]] = {}
+    spans: dict[tuple[int, int], list[ContextSpan]] = {}
     features: list[Feature] = []
     for example, (question, query, answer) in enumerate(zip(questions, queries, answers, strict=True)):
         tokens, query = contexts[id(question.context)], query[: settings.max_query_length]
@@ -137,7 +137,7 @@ def _answer_tokens(answer: Answer, ids: Ids, tokens: ContextTokens) -> tuple[int
     return first, last
 
 
-def _positions(place: tuple[int, int] | None, span: Span, document: int) -> tuple[int, int]:
+def _positions(place: tuple[int, int] | None, span: ContextSpan, document: int) -> tuple[int, int]:
     """The answer's positions in a feature; 0 and 0 where its span does not hold all of it."""
     if place is None or place[0] < span.first or place[1] > span.first + span.length - 1:
         return 0, 0

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from bertdata.errors import InputError
 from bertdata.io import storage
 from trainer.extensions.finetuning.squad.context import Context
-from trainer.extensions.finetuning.squad.entries import Entry, read_entries
+from trainer.extensions.finetuning.squad.entries import QuestionEntry, read_entries
 
 SHOWN_WARNINGS = 3
 """Answers that cannot be found are warned of one by one up to this many; then they are only counted."""
@@ -94,7 +94,7 @@ def check_scorable(found: Questions) -> None:
             )
 
 
-def _question(entry: Entry, training: bool, negatives: bool) -> Question | None:
+def _question(entry: QuestionEntry, training: bool, negatives: bool) -> Question | None:
     """The question; None where its answer is not in the context."""
     answers = entry.answers
     impossible = training and negatives and entry.is_impossible

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Span:
+class ContextSpan:
     """Tokens ``first`` to ``first + length`` of a context.
 
     is_max_context: for each of them True where no other span gives it more context.
@@ -19,7 +19,7 @@ class Span:
     is_max_context: npt.NDArray[np.bool_]
 
 
-def make_spans(tokens: int, longest: int, stride: int) -> list[Span]:
+def make_spans(tokens: int, longest: int, stride: int) -> list[ContextSpan]:
     """The spans of a context of so many tokens, in order; none where it has no tokens.
 
     A token's context in a span is the smaller of the tokens to its left and to its right, plus 0.01 x the
@@ -34,7 +34,7 @@ def make_spans(tokens: int, longest: int, stride: int) -> list[Span]:
     scores = np.where(context >= 0, context + 0.01 * lengths, -1.0)
     best: Any = scores.argmax(axis=0)  # the first among equals
     return [
-        Span(first, length, best[first : first + length] == number)
+        ContextSpan(first, length, best[first : first + length] == number)
         for number, (first, length) in enumerate(bounds)
     ]
 

@@ -24,7 +24,8 @@ from trainer.extensions.finetuning.squad.prediction_files import n_best_json, nu
 from trainer.extensions.finetuning.squad.reading import Question, read_squad
 from trainer.extensions.finetuning.squad.settings import SquadSettings
 from trainer.extensions.finetuning.tokenizers import configured_tokenizer
-from trainer.model.task import Columns, Model, Outcome, TaskEvaluation, Totals
+from trainer.model.evaluation import MetricTotals, TaskEvaluation
+from trainer.model.task import Columns, Model, Outcome
 from trainer.model.token_rows import first_rows
 
 Array = npt.NDArray[Any]
@@ -141,7 +142,7 @@ class SquadEvaluation(TaskEvaluation):
         rows: list[list[list[float]]] = [row for block in self._best for row in block.tolist()]
         return rows
 
-    def results(self, totals: Totals, kept: Sequence[Any]) -> dict[str, float]:
+    def results(self, totals: MetricTotals, kept: Sequence[Any]) -> dict[str, float]:
         rows = [row for worker in kept for row in worker]
         logits = spread_logits(np.array(rows, np.float64), self._length)
         features = self._features[: len(rows)]

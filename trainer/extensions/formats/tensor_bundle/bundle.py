@@ -83,7 +83,7 @@ def find_prefix(path: str) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class BundleEntry:
     """A tensor's type, shape, place in the data file of its shard, and masked CRC-32C."""
 
     dtype: int
@@ -95,7 +95,7 @@ class Entry:
     sliced: bool = False  # its values lie in slices under other keys (a partitioned variable)
 
     @classmethod
-    def parse(cls, data: bytes) -> "Entry":
+    def parse(cls, data: bytes) -> "BundleEntry":
         numbers = dict.fromkeys((1, 3, 4, 5, 6), 0)
         shape: tuple[int, ...] = ()
         sliced = False
@@ -156,12 +156,12 @@ class Bundle:
     def __init__(self, prefix: str) -> None:
         self.prefix = prefix
         self.index = f"{prefix}.index"
-        self.entries: dict[str, Entry] = {}
+        self.entries: dict[str, BundleEntry] = {}
         self._shards = 0
         with _naming(self.index):
             for key, value in read_table(storage.read_bytes(self.index), self.index):
                 if key:
-                    self.entries[key.decode()] = Entry.parse(value)
+                    self.entries[key.decode()] = BundleEntry.parse(value)
                 else:
                     self._shards, little_endian = parse_header(value)
                     if not little_endian:
@@ -211,10 +211,10 @@ class Bundle:
             raise CheckpointError(f"{where}: {name}: the checksum does not fit: damaged")
         return text
 
-    def _file(self, entry: Entry) -> str:
+    def _file(self, entry: BundleEntry) -> str:
         return f"{self.prefix}.data-{entry.shard:05d}-of-{self._shards:05d}"
 
-    def _read(self, name: str, entry: Entry) -> "np.ndarray[tuple[int], np.dtype[np.uint8]]":
+    def _read(self, name: str, entry: BundleEntry) -> "np.ndarray[tuple[int], np.dtype[np.uint8]]":
         """The entry's bytes; memory is taken for those that the file has, whatever the index claims."""
         path = self._file(entry)
         with storage.open_input(path) as file:
@@ -244,7 +244,7 @@ class BundleWriter:
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
         self._offset = 0
-        self.entries: dict[str, Entry] = {}
+        self.entries: dict[str, BundleEntry] = {}
 
     def add(self, name: str, tensor: Tensor) -> None:
         """Write a tensor of fp32 or int64."""
@@ -260,7 +260,7 @@ class BundleWriter:
 
     def _add(self, name: str, dtype: int, shape: tuple[int, ...], data: memoryview, crc: int) -> None:
         self._file.write(data)
-        self.entries[name] = Entry(dtype, shape, 0, self._offset, len(data), crc)
+        self.entries[name] = BundleEntry(dtype, shape, 0, self._offset, len(data), crc)
         self._offset += len(data)
 
 

@@ -6,7 +6,7 @@ import torch
 
 from bertdata.errors import SettingsError
 from trainer.collectives.collective import Collective
-from trainer.collectives.launchers import LAUNCHERS
+from trainer.collectives.workers import LAUNCHERS
 from trainer.config.model import ModelConfig
 from trainer.devices.device import Device
 from trainer.extensions.splitting.plan.optimiser_costs import optimiser_costs

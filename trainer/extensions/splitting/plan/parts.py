@@ -12,7 +12,7 @@ from trainer.data.batches import RowBatch
 from trainer.devices.counting import host_attention
 from trainer.extensions.splitting.plan.request import PlanRequest
 from trainer.model.attention import FlatAttention, FlatSequences, PaddedSequences, Sequences
-from trainer.model.heads import Heads, Logits
+from trainer.model.bert import Heads, Logits
 from trainer.model.layers import Dense, Embeddings, Layer
 from trainer.model.pretraining import pretraining_loss
 

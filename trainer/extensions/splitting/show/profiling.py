@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from bertdata.io.terminal import say_error
-from trainer.collectives.registry import find_collective
+from trainer.collectives.collective import find_collective
 from trainer.config.settings import Config
 from trainer.devices.device import HOST
 from trainer.devices.registry import find_device

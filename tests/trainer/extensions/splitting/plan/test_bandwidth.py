@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from tests.support.launching import ROOT, launch
-from trainer.collectives.single import Single
+from trainer.collectives.collective import Single
 from trainer.config.settings import Config
 from trainer.devices.cpu import Cpu
 from trainer.extensions.splitting.plan import bandwidth

@@ -5,7 +5,7 @@ import itertools
 import pytest
 import torch
 
-from trainer.collectives.single import Single
+from trainer.collectives.collective import Single
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.devices.cpu import Cpu
