@@ -13,8 +13,8 @@ from bertdata.tokens.fit import casing_warnings
 from bertdata.tokens.load import load_tokenizer
 from bertdata.tokens.wordpiece import WordPieceTokenizer
 from trainer.extensions.finetuning.classification import features as pair_features
-from trainer.extensions.finetuning.classification.dataset import make_pair_set, settings_of
-from trainer.extensions.finetuning.classification.presets import ClassificationTask
+from trainer.extensions.finetuning.classification.features import make_pair_set, settings_of
+from trainer.extensions.finetuning.classification.presets import ClassificationSettings, ClassificationTask
 from trainer.extensions.finetuning.classification.reading import (
     Pairs,
     label_ids,
@@ -22,13 +22,10 @@ from trainer.extensions.finetuning.classification.reading import (
     read_pairs,
     with_labels,
 )
-from trainer.extensions.finetuning.classification.settings import ClassificationSettings
 from trainer.extensions.finetuning.feature_set import FeatureSet, read_source
 from trainer.extensions.finetuning.squad import features as squad_features
-from trainer.extensions.finetuning.squad.dataset import make_squad_set
+from trainer.extensions.finetuning.squad.features import SquadSettings, feature_lines, make_squad_set
 from trainer.extensions.finetuning.squad.reading import read_squad
-from trainer.extensions.finetuning.squad.settings import SquadSettings
-from trainer.extensions.finetuning.squad.text_form import feature_lines
 from trainer.extensions.finetuning.task_flags import (
     SQUAD,
     TABLE_FLAGS,

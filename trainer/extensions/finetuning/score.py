@@ -11,8 +11,7 @@ from bertdata.errors import InputError, UsageError
 from bertdata.io import storage
 from bertdata.io.json_text import parse_json_text
 from bertdata.io.terminal import say, say_error
-from trainer.extensions.finetuning.classification.metrics import score_labels
-from trainer.extensions.finetuning.classification.prediction_file import parse_predictions
+from trainer.extensions.finetuning.classification.metrics import parse_predictions, score_labels
 from trainer.extensions.finetuning.classification.presets import ClassificationTask
 from trainer.extensions.finetuning.classification.reading import label_ids, read_pairs, with_labels
 from trainer.extensions.finetuning.labelled_text import decode_text

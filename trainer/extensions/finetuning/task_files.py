@@ -7,17 +7,15 @@ from bertdata.errors import BertDataError, InputError, MissingInputError, Settin
 from bertdata.io import storage
 from trainer.config.finetuning import SQUAD
 from trainer.config.settings import Config
-from trainer.extensions.finetuning.classification.dataset import make_pair_set, settings_of
-from trainer.extensions.finetuning.classification.presets import FileNames
+from trainer.extensions.finetuning.classification.features import make_pair_set, settings_of
+from trainer.extensions.finetuning.classification.presets import ClassificationSettings, FileNames
 from trainer.extensions.finetuning.classification.reading import parse_pairs, with_labels
-from trainer.extensions.finetuning.classification.settings import ClassificationSettings
 from trainer.extensions.finetuning.classification.task import configured_task
 from trainer.extensions.finetuning.feature_set import FeatureSet, feature_set_name, read_source
-from trainer.extensions.finetuning.squad.dataset import make_squad_set
+from trainer.extensions.finetuning.fine_tuning import configured_tokenizer
+from trainer.extensions.finetuning.squad.features import SquadSettings, make_squad_set
 from trainer.extensions.finetuning.squad.reading import check_scorable, read_squad
-from trainer.extensions.finetuning.squad.settings import SquadSettings
 from trainer.extensions.finetuning.squad.task import squad_settings
-from trainer.extensions.finetuning.tokenizers import configured_tokenizer
 
 _SQUAD_NAMES = ("train-v1.1.json", "dev-v1.1.json", "dev-v1.1.json")
 _SQUAD_2_NAMES = ("train-v2.0.json", "dev-v2.0.json", "dev-v2.0.json")

@@ -13,13 +13,11 @@ from bertdata.examples.objectives import find_objective
 from bertdata.io import storage
 from bertdata.tokens.load import load_tokenizer, load_vocabulary
 from trainer.__main__ import main
-from trainer.extensions.finetuning.classification.dataset import make_pair_set, settings_of
+from trainer.extensions.finetuning.classification.features import make_pair_set, settings_of
 from trainer.extensions.finetuning.classification.presets import find_classification
 from trainer.extensions.finetuning.feature_set import feature_set_name, make_feature_set, read_source
-from trainer.extensions.finetuning.squad.dataset import make_squad_set
-from trainer.extensions.finetuning.squad.features import make_features
+from trainer.extensions.finetuning.squad.features import SquadSettings, make_features, make_squad_set
 from trainer.extensions.finetuning.squad.reading import read_squad
-from trainer.extensions.finetuning.squad.settings import SquadSettings
 
 CONTEXT = "The keeper lit the lamp. " * 9 + "A ship passed the lighthouse in the evening."
 

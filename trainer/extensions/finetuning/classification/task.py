@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from bertdata.dataset.reader import OpenedDataset
@@ -16,12 +16,12 @@ from bertdata.examples.columns import Array
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
-from trainer.extensions.finetuning.classification.metrics import score_labels
-from trainer.extensions.finetuning.classification.prediction_file import predictions_text
+from trainer.extensions.finetuning.classification.metrics import predictions_text, score_labels
 from trainer.extensions.finetuning.classification.presets import ClassificationTask, find_classification
 from trainer.extensions.finetuning.fine_tuning import FineTuning, is_there, mean_of, sums_of, target_of
-from trainer.extensions.finetuning.models import BertForSequenceClassification
+from trainer.model.bert import HeadedBert
 from trainer.model.evaluation import MetricTotals, TaskEvaluation
+from trainer.model.layers import Carried
 from trainer.model.task import Columns, Model, Outcome
 
 METRIC_NAMES = {
@@ -50,6 +50,23 @@ def configured_task(config: Config) -> ClassificationTask:
         regression=regression,
         metrics="correlation" if regression else task.metrics,
     )
+
+
+class BertForSequenceClassification(HeadedBert):
+    """Logits of the labels of a sequence, or its score."""
+
+    def __init__(self, config: ModelConfig, labels: int) -> None:
+        """labels: how many; 1 for a score."""
+        super().__init__(config)
+        self.dropout = config.hidden_dropout_prob
+        self.classifier = nn.Linear(config.hidden_size, labels)
+        self.draw_weights()
+
+    def forward(self, batch: Batch, carried: Carried | None = None) -> Tensor:
+        """(B, labels) logits."""
+        _, pooled = self.bert(batch, carried)
+        logits: Tensor = self.classifier(F.dropout(pooled, self.dropout, self.training))
+        return logits
 
 
 class Classification(FineTuning):
