@@ -1,7 +1,6 @@
 """The flags of Graphcore's run_pretraining.py, each with hyphens or underscores as its source has it."""
 
 from bertdata.cli.common.program_flags import SWITCH, Flag
-from trainer.extensions.like.graphcore.values import FileKeys
 
 _MAIN = [
     Flag("--task", values=("pretraining",), meaning="the program has this task only"),
@@ -117,20 +116,13 @@ PRINTED = {"--sequence-length": "--seq-length", "--batches-per-step": "--batches
 """Flags that the README prints and the program refuses, with those that it means."""
 
 ANY_WORD = ("do_train", "use_attention_projection_bias", "use_cls_layer", "use_qkv_bias")
-FILE_KEYS = FileKeys(
-    used=("checkpoint_path", "weight_decay", "decay_steps", "decay_rate", "lr_schedule_by_step"),
-    idle=(
-        *("best_checkpoint_start_epoch", "best_loss", "checkpoint_model", "do_validation"),
-        *(
-            "embedding_cut_num",
-            "grad_scale",
-            "init_checkpoint",
-            "intermediate_size",
-            "ipu_function",
-            "no_logs",
-        ),
-        *("no_outlining", "profile_execution", "profiling", "report_directory", "restore_dir", "restoring"),
-        *("variable_filter", "variable_offloading"),
-    ),
+FILE_KEYS = ("checkpoint_path", "weight_decay", "decay_steps", "decay_rate", "lr_schedule_by_step")
+"""Keys of published files that are no flags and that the program looks up."""
+
+IDLE_FILE_KEYS = (
+    *("best_checkpoint_start_epoch", "best_loss", "checkpoint_model", "do_validation", "embedding_cut_num"),
+    *("grad_scale", "init_checkpoint", "intermediate_size", "ipu_function", "no_logs", "no_outlining"),
+    *("profile_execution", "profiling", "report_directory", "restore_dir", "restoring", "variable_filter"),
+    "variable_offloading",
 )
-"""Keys of published files that are no flags; the program looks up the used ones only."""
+"""The others."""

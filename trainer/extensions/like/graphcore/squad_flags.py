@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from bertdata.cli.common.program_flags import SWITCH, Flag
-from trainer.extensions.like.graphcore.values import FileKeys, yes_or_no
+from trainer.extensions.like.graphcore.values import yes_or_no
 
 _MEMORY = "memory or code of IPUs; it changes no result"
 _PRETRAINING = "of pre-training"
@@ -188,5 +188,3 @@ _WITHOUT_EFFECT = [
 ]
 
 TABLE = [*_MAIN, *_TRAINING, *_MODEL, *_SQUAD, *_IPU, *_LOGS, *_WITHOUT_EFFECT]
-FILE_KEYS = FileKeys()
-"""The program refuses keys that are no flags."""

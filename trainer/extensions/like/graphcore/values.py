@@ -5,7 +5,7 @@ That is a JSON file whose values stand between the program's defaults and its fl
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -18,33 +18,32 @@ from bertdata.io import storage
 NORM_EPSILON = 1e-3
 """The number that the programs' layer norms add to the variance, whatever the configuration says."""
 
+KEPT = 5
+"""Checkpoints that the programs keep."""
+
+_LEAST_RATE = 1e-7
 _OWN_COPIES = Path(__file__).parent / "configs"
 _FOLDER = "configs"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class FileKeys:
-    """The keys of a program's files that are no flags: those with a meaning, and those without any."""
-
-    used: Collection[str] = ()
-    idle: Collection[str] = ()
-
-
-def layered(given: Given, table: Sequence[Flag], keys: FileKeys, source: str) -> Given:
+def layered(
+    given: Given, table: Sequence[Flag], source: str, used: Collection[str] = (), idle: Collection[str] = ()
+) -> Given:
     """The command line's values with the file's between defaults and flags, and with warnings about the file.
 
-    A key of the file that is no flag has its value too, None where the file lacks it. SettingsError names the
-    nearest key for an unknown one. source: repository and commit of the published files.
+    source: repository and commit of the published files. used, idle: the keys of the file that are no flags,
+    those with a meaning, which are None where the file lacks them, and those without any. SettingsError names
+    the nearest key for an unknown one.
     """
     path, warnings = given["config"], list(given.warnings)
     found = {} if path is None else _read(path, source, warnings)
     flags = {flag.name: flag for flag in table}
-    check_names(found, {*flags, *keys.used, *keys.idle}, f"{path}: ")
-    idle = sorted(name for name in found if name in keys.idle or (name in flags and flags[name].idle))
-    if idle:
-        warnings.append(f"{path}: without effect here: {', '.join(idle)}")
-    values = dict.fromkeys(keys.used) | given.values
-    values |= {name: value for name, value in found.items() if name not in given and name not in keys.idle}
+    check_names(found, {*flags, *used, *idle}, f"{path}: ")
+    without = sorted(name for name in found if name in idle or (name in flags and flags[name].idle))
+    if without:
+        warnings.append(f"{path}: without effect here: {', '.join(without)}")
+    values = dict.fromkeys(used) | given.values
+    values |= {name: value for name, value in found.items() if name not in given and name not in idle}
     return replace(given, values=values, warnings=warnings)
 
 
@@ -85,21 +84,25 @@ def warmup_of(value: Any, per_step: int) -> int | float:
     return int(value) * per_step if int(value) == value else float(value)
 
 
-def capped(rate: float, warmup: int | float, updates: int, least: float) -> tuple[float, int | float]:
+def capped(rate: float, warmup: int | float, updates: int) -> tuple[float, int | float]:
     """(learning rate, warm-up) that give in a run shorter than the warm-up the rates that the program has.
 
     The program goes up the same slope and stops; here a warm-up must end within the run, so it ends with it,
-    at the height of that place. least: the rate of a single update, whose own would be 0.
+    at the height of that place. A single update, whose own rate would be 0, has a small one.
     """
     if not isinstance(warmup, int) or warmup < updates:
         return rate, warmup
     shorter = updates - 1
-    return max(least, rate * shorter / warmup), shorter
+    return max(_LEAST_RATE, rate * shorter / warmup), shorter
 
 
-def one_or_each(value: Any) -> Any:
-    """A list of one value as that value."""
-    return value[0] if isinstance(value, list) and len(value) == 1 else value
+def device_options(opts: Given, *names: str) -> dict[str, Any]:
+    """The options of these names; a list of one value as that value."""
+    values = {name: opts[name] for name in names}
+    return {
+        name: value[0] if isinstance(value, list) and len(value) == 1 else value
+        for name, value in values.items()
+    }
 
 
 def said_no(arguments: Sequence[str], names: Sequence[str]) -> list[str]:
