@@ -155,13 +155,9 @@ def make_features(config: Config, path: str, *, training: bool, labelled: bool, 
         made = make_squad_set(directory, source, tokenizer, settings)
     else:
         task = configured_task(config)
+        lower_case, length = config.finetuning.lower_case is not False, feature_length(config)
         pair_settings = settings_of(
-            task,
-            labelled=labelled,
-            dialect="google",
-            lower_case=config.finetuning.lower_case is not False,
-            max_seq_length=feature_length(config),
-            format="tfrecord",
+            task, ClassificationSettings(lower_case=lower_case, max_seq_length=length), labelled=labelled
         )
         directory = _directory(config, feature_set_name(source, tokenizer.vocabulary, pair_settings))
         made = make_pair_set(directory, source, tokenizer, task, pair_settings)

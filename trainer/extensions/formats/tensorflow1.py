@@ -12,12 +12,7 @@ from trainer.errors import CheckpointError
 from trainer.extensions.formats.absent_parts import completed
 from trainer.extensions.formats.config_file import read_config, write_bert_config
 from trainer.extensions.formats.graphcore import google_names, third
-from trainer.extensions.formats.names import (
-    TENSORFLOW,
-    TENSORFLOW_MOMENTS,
-    from_tensorflow,
-    to_tensorflow,
-)
+from trainer.extensions.formats.names import TENSORFLOW, TENSORFLOW_MOMENTS, from_tensorflow, to_tensorflow
 from trainer.extensions.formats.tensor_bundle.bundle import Bundle, BundleWriter, find_prefix, write_bundle
 from trainer.extensions.formats.tensor_bundle.object_graph import GRAPH_KEY
 

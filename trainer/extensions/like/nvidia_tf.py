@@ -72,12 +72,14 @@ def resolve(given: Given) -> Meaning:
     """The training, the evaluation, or both."""
     check_work(given)
     workers = find_rank()[1] if given["horovod"] else 1
+    whole = given["num_accumulation_steps"] == 1 and workers > 1
     keys = _OPTIMISER | phase_keys(given, _FLAGS) | _precision(given)
     keys |= {
         "train_data": _united(given["input_files_dir"]),
         "device": "cuda",
         "gelu": "tanh",
-        "clipping": _clipping(given, workers),
+        # A micro-batch's loss / n is clipped, or, where n is 1, the gradient after the all-reduce.
+        "clipping": "per_update" if whole else "per_micro_batch_divided",
         "world_size": workers,
         "keep_checkpoints": _KEPT,
         "resume": True,
@@ -119,12 +121,6 @@ def _precision(given: Given) -> dict[str, Any]:
         "init_loss_scale": scale,
         "max_loss_scale": max(2.0**32, scale),
     }
-
-
-def _clipping(given: Given, workers: int) -> str:
-    """The point of clipping: of a micro-batch's loss / n, or, where n is 1, after the all-reduce."""
-    whole = given["num_accumulation_steps"] == 1 and workers > 1
-    return "per_update" if whole else "per_micro_batch_divided"
 
 
 def _united(directories: str) -> str:

@@ -5,7 +5,7 @@ As text for audits, and as a dataset of the toolkit.
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bertdata.examples.classification.batch import (
     LabelledBatch,
@@ -88,22 +88,13 @@ def feature_lines(features: Iterable[PairFeature], vocabulary: Vocabulary, lengt
 
 
 def settings_of(
-    task: ClassificationTask,
-    *,
-    labelled: bool,
-    dialect: str,
-    lower_case: bool,
-    max_seq_length: int,
-    format: str,
+    task: ClassificationTask, given: ClassificationSettings, *, labelled: bool
 ) -> ClassificationSettings:
-    """The settings of the task's features; its labels must be known (``with_labels``)."""
+    """The given settings with those of the task, whose labels must be known (``with_labels``)."""
     columns = task.columns if labelled or task.test is None else task.test
-    return ClassificationSettings(
+    return replace(
+        given,
         objective="regression" if task.regression else "classification",
-        dialect=dialect,
-        lower_case=lower_case,
-        max_seq_length=max_seq_length,
-        format=format,
         task=task.name,
         first_column=columns.first,
         second_column=columns.second or "",
@@ -126,7 +117,7 @@ def make_pair_set(
         labels = label_ids(found.pairs, task)
         features = make_features(found.pairs, labels, tokenizer, settings.max_seq_length)
         return MadeExamples(
-            examples=_scored(features) if task.regression else _labelled(features),
+            examples=[_example(one, scored=task.regression) for one in features],
             batch_type=ScoredBatch if task.regression else LabelledBatch,
             documents=len(features),
             sentences=len(features) * (2 if settings.second_column else 1),
@@ -136,15 +127,9 @@ def make_pair_set(
     return make_feature_set(directory, source, tokenizer.vocabulary, settings, make)
 
 
-def _labelled(features: Sequence[PairFeature]) -> list[Example]:
-    return [
-        LabelledExample(ids=one.ids, first_length=one.first_length, label=int(one.label)) for one in features
-    ]
-
-
-def _scored(features: Sequence[PairFeature]) -> list[Example]:
-    halves = [split_score(one.label) for one in features]
-    return [
-        ScoredExample(ids=one.ids, first_length=one.first_length, score_high=high, score_low=low)
-        for one, (high, low) in zip(features, halves, strict=True)
-    ]
+def _example(feature: PairFeature, *, scored: bool) -> Example:
+    ids, first_length = feature.ids, feature.first_length
+    if not scored:
+        return LabelledExample(ids=ids, first_length=first_length, label=int(feature.label))
+    high, low = split_score(feature.label)
+    return ScoredExample(ids=ids, first_length=first_length, score_high=high, score_low=low)

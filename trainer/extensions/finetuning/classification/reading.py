@@ -2,10 +2,10 @@
 
 import csv
 import io
+import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from bertdata.errors import InputError
 from bertdata.io import storage
@@ -88,13 +88,8 @@ def _objects(text: str, name: str) -> Iterator[tuple[str, Row]]:
             raise InputError(f"{where}: is not JSON: {error}; expected one object a line") from None
         if not isinstance(value, dict):
             raise InputError(f"{where}: is {line.strip()!r:.40}, expected a JSON object")
-        yield where, {key: _text(item) for key, item in value.items() if item is not None}
-
-
-def _text(value: Any) -> str:
-    import json
-
-    return value if isinstance(value, str) else json.dumps(value)
+        there = {key: item for key, item in value.items() if item is not None}
+        yield where, {key: one if isinstance(one, str) else json.dumps(one) for key, one in there.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +139,9 @@ def parse_pairs(data: bytes, name: str, task: ClassificationTask, *, labelled: b
     for where, row in parse_rows(data, name, table_kind(name), heading=heading):
         missing = _missing(columns, row, labelled)
         if missing is None:
-            pairs.append(_pair(row, columns, where, labelled))
+            second = None if columns.second is None else row[columns.second]
+            label = row[columns.label] if labelled else None
+            pairs.append(TextPair(row[columns.first], second, label, where))
         elif task.skips_short and pairs:
             skipped.append(where)
         else:
@@ -166,11 +163,6 @@ def _listed(row: Row) -> str:
     """The row's columns in words."""
     named = [name for name in row if not name.isdecimal()]
     return ", ".join(named) if named else f"{len(row)} columns, numbered from 0"
-
-
-def _pair(row: Row, columns: TableColumns, where: str, labelled: bool) -> TextPair:
-    second = None if columns.second is None else row[columns.second]
-    return TextPair(row[columns.first], second, row[columns.label] if labelled else None, where)
 
 
 def with_labels(task: ClassificationTask, training: Pairs) -> ClassificationTask:

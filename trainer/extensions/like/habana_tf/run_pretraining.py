@@ -48,11 +48,13 @@ def resolve(given: Given) -> Meaning:
     _check(given)
     workers, count = find_rank()[1] if given["horovod"] else 1, given["num_accumulation_steps"]
     warnings = list[str]()
+    asked = any(os.environ.get(name, "0") not in ("", "0") for name in _VARIABLES)
+    is_bf16 = asked or given["bf16_config_path"] is not None
     keys = LAMB | phase_keys(given, _FLAGS) | _optimiser(given, workers, warnings)
     keys |= {
         "device": "hpu",
         "world_size": workers,
-        "precision": "bf16" if _is_bf16(given) else "fp32",
+        "precision": "bf16" if is_bf16 else "fp32",
         "phase2": False,
         **_checkpoints(given),
     }
@@ -108,11 +110,6 @@ def _checkpoints(given: Given) -> dict[str, Any]:
         "start_from_ckpt": given["init_checkpoint"] if starts else None,
         "start_moments": False,
     }
-
-
-def _is_bf16(given: Given) -> bool:
-    asked = (os.environ.get(name, "0") not in ("", "0") for name in _VARIABLES)
-    return given["bf16_config_path"] is not None or any(asked)
 
 
 PROGRAM = Program(

@@ -46,6 +46,7 @@ def training_keys(given: Given, table: Sequence[Flag], warnings: list[str]) -> d
         )
     if given["fp16"] and given["bf16"]:
         raise UsageError("At most one of fp16 and bf16 can be True, but not both")
+    resumes = given["resume_from_checkpoint"] not in (None, "", "False", "false")
     continues = has_checkpoints(given["output_dir"]) and not given["overwrite_output_dir"]
     if continues and given["do_train"]:
         warnings.append(f"{given['output_dir']}: has checkpoints, so that the run continues from the newest")
@@ -57,7 +58,7 @@ def training_keys(given: Given, table: Sequence[Flag], warnings: list[str]) -> d
         "precision": "fp16" if given["fp16"] else "bf16" if given["bf16"] else "fp32",
         "batch_size": given["per_gpu_train_batch_size"] or given["per_device_train_batch_size"],
         "eval_batch_size": given["per_gpu_eval_batch_size"] or given["per_device_eval_batch_size"],
-        "resume": given["do_train"] and (continues or _resumes(given)),
+        "resume": given["do_train"] and (continues or resumes),
         "max_grad_norm": given["max_grad_norm"] or 1.0,
         "clipping": "per_update" if given["max_grad_norm"] else "none",
         "keep_checkpoints": given["save_total_limit"] or KEEP_ALL,
@@ -75,10 +76,6 @@ def _devices(given: Given) -> dict[str, Any]:
         return {"device": "cpu", "world_size": None, "dist": False}
     takes_all = find_launcher() == "single" and gpus > 1
     return {"device": "cuda", "world_size": gpus if takes_all else None, "dist": takes_all}
-
-
-def _resumes(given: Given) -> bool:
-    return given["resume_from_checkpoint"] not in (None, "", "False", "false")
 
 
 def _reports(given: Given, name: str) -> bool:

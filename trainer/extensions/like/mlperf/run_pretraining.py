@@ -134,6 +134,16 @@ def _steps(given: Given, micro_steps: int, warnings: list[str]) -> dict[str, Any
     return keys
 
 
+_ON_TPUS = (
+    "--iterations_per_loop=3 --lamb_beta_1=0.88 --lamb_beta_2=0.88 "
+    "--lamb_weight_decay_rate=0.0166629 --learning_rate=0.00288293 "
+    "--log_epsilon=-6 --max_eval_steps=125 --max_predictions_per_seq=76 --max_seq_length=512 "
+    "--num_tpu_cores={} --num_train_steps=600 --num_warmup_steps=287 --optimizer=lamb "
+    "--output_dir=gs://out --save_checkpoints_steps=3 --start_warmup_step=-76 --steps_per_update=1 "
+    "--train_batch_size=8192 --use_tpu --tpu_name=name --tpu_zone=zone --gcp_project=project"
+)
+"""The last part of the commands for so many cores."""
+
 PROGRAM = Program(
     name="mlperf/run_pretraining.py",
     title="MLPerf run_pretraining.py",
@@ -156,18 +166,8 @@ PROGRAM = Program(
     also_published=(
         "--bert_config_file=gs://in/bert_config.json --nodo_eval --do_train --eval_batch_size=640 "
         "--init_checkpoint=gs://in/model.ckpt-28252 --input_file=gs://in/tf_records4/part-* "
-        "--iterations_per_loop=3 --lamb_beta_1=0.88 --lamb_beta_2=0.88 "
-        "--lamb_weight_decay_rate=0.0166629 --learning_rate=0.00288293 "
-        "--log_epsilon=-6 --max_eval_steps=125 --max_predictions_per_seq=76 --max_seq_length=512 "
-        "--num_tpu_cores=128 --num_train_steps=600 --num_warmup_steps=287 --optimizer=lamb "
-        "--output_dir=gs://out --save_checkpoints_steps=3 --start_warmup_step=-76 --steps_per_update=1 "
-        "--train_batch_size=8192 --use_tpu --tpu_name=name --tpu_zone=zone --gcp_project=project",
+        f"{_ON_TPUS.format(128)}",
         "--bert_config_file=gs://in/bert_config.json --do_eval --nodo_train --eval_batch_size=640 "
-        "--init_checkpoint=gs://in/model.ckpt-28252 --input_file=gs://in/eval_10k --iterations_per_loop=3 "
-        "--lamb_beta_1=0.88 --lamb_beta_2=0.88 --lamb_weight_decay_rate=0.0166629 --learning_rate=0.00288293 "
-        "--log_epsilon=-6 --max_eval_steps=125 --max_predictions_per_seq=76 --max_seq_length=512 "
-        "--num_tpu_cores=8 --num_train_steps=600 --num_warmup_steps=287 --optimizer=lamb "
-        "--output_dir=gs://out --save_checkpoints_steps=3 --start_warmup_step=-76 --steps_per_update=1 "
-        "--train_batch_size=8192 --use_tpu --tpu_name=name --tpu_zone=zone --gcp_project=project",
+        f"--init_checkpoint=gs://in/model.ckpt-28252 --input_file=gs://in/eval_10k {_ON_TPUS.format(8)}",
     ),
 )
