@@ -89,16 +89,12 @@ def predict_answers(
     groups = _by_example(features, len(questions))
     nulls = [_null(rows, start_logits, end_logits) if settings.negatives else None for rows in groups]
     find_texts = _Texts(features, questions, vocabulary, settings)
-    if settings.dialect != "nvidia":
-        return {
-            question.id: _finish(_google_best(rows, candidates, find_texts, null), null, settings)
-            for question, rows, null in zip(questions, groups, nulls, strict=True)
-        }
+    is_nvidia = settings.dialect == "nvidia"
     last = next((null for null in reversed(nulls) if null is not None), None)
     return {
-        question.id: _finish(_nvidia_best(rows, candidates, find_texts, last), null, settings)
+        question.id: _finish(_best(rows, candidates, find_texts, last if is_nvidia else null), null, settings)
         for question, rows, null in zip(questions, groups, nulls, strict=True)
-        if rows
+        if rows or not is_nvidia
     }
 
 
@@ -139,35 +135,24 @@ class _Texts:
         )
 
 
-def _google_best(
+def _best(
     rows: list[int], candidates: list[Candidates], find_text: _Texts, null: Scored | None
 ) -> list[Scored]:
-    """The n best texts over all features of a question, without duplicates; the null one in its place.
+    """The n best texts of a question, without duplicates, with the null one in its place.
 
-    One that is not among them is added at the end.
+    In Google's way over all features, and the null text is added at the end where it is not among them. In
+    NVIDIA's of each feature, merged and cut to n: a text may occur twice; null, which is that of the last
+    question of the file, may be cut off.
     """
-    found: dict[str, Scored] = {}
-    for _, scored in _by_score(rows, candidates, find_text, null):
-        if len(found) == find_text.settings.n_best_size:
-            break
-        found.setdefault(scored.text, scored)
-    if null is not None:
-        found.setdefault("", null)
-    return list(found.values())
-
-
-def _nvidia_best(
-    rows: list[int], candidates: list[Candidates], find_text: _Texts, null: Scored | None
-) -> list[Scored]:
-    """The n best texts of each feature without duplicates, merged and cut to n: a text may occur twice.
-
-    null: that of the last question of the file stands for each question's, and may be cut off.
-    """
+    settings = find_text.settings
+    is_nvidia = settings.dialect == "nvidia"
     found: dict[tuple[int, str], Scored] = {}
     for row, scored in _by_score(rows, candidates, find_text, null):
-        if len(found) == find_text.settings.n_best_size:
+        if len(found) == settings.n_best_size:
             break
-        found.setdefault((row, scored.text), scored)
+        found.setdefault((row if is_nvidia else 0, scored.text), scored)
+    if null is not None and not is_nvidia:
+        found.setdefault((0, ""), null)
     return list(found.values())
 
 
