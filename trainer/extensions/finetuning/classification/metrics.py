@@ -18,7 +18,8 @@ Metric = Callable[[Array, Array], dict[str, float]]
 def score_labels(metrics: str, predicted: Labels, gold: Labels) -> dict[str, float]:
     """The metrics of that name in METRICS; both hold label numbers, or scores, in the same order."""
     assert len(predicted) == len(gold) > 0, f"{len(predicted)} predictions for {len(gold)} labels"
-    return METRICS[metrics](np.asarray(predicted), np.asarray(gold))
+    measure, _ = METRICS[metrics]
+    return measure(np.asarray(predicted), np.asarray(gold))
 
 
 def accuracy(predicted: Array, gold: Array) -> dict[str, float]:
@@ -61,13 +62,13 @@ def _ranks(values: Array) -> Array:
     return means[places]
 
 
-METRICS: dict[str, Metric] = {
-    "accuracy": accuracy,
-    "accuracy_and_f1": accuracy_and_f1,
-    "matthews": matthews,
-    "correlation": correlation,
+METRICS: dict[str, tuple[Metric, tuple[str, ...]]] = {
+    "accuracy": (accuracy, ("acc",)),
+    "accuracy_and_f1": (accuracy_and_f1, ("acc", "f1", "acc_and_f1")),
+    "matthews": (matthews, ("mcc",)),
+    "correlation": (correlation, ("pearson", "spearmanr", "corr")),
 }
-"""Metrics by name."""
+"""The function of a task's metrics by their name, and what it gives."""
 
 
 _HEADING = "index\tprediction"

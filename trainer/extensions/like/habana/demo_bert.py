@@ -83,11 +83,9 @@ def _pretraining(given: Given) -> Meaning:
 
 def _phase(given: Given, number: int, warnings: list[str]) -> dict[str, Any]:
     """The keys of a phase, counted from 0."""
-    keys = BERT_LARGE | ALWAYS | _common(given, given["world_size"], warnings)
+    shape = {"model_config": given["config_file"]} if given["config_file"] else BERT_LARGE
+    keys = shape | ALWAYS | _common(given, given["world_size"], warnings)
     keys |= phase_keys(given, PROGRAM.flags("pretraining", given.version).table, number)
-    if given["config_file"]:
-        keys = {name: value for name, value in keys.items() if name not in BERT_LARGE}
-        keys["model_config"] = given["config_file"]
     keys |= {
         "train_data": (given["data_dir"] or _USUAL_DATA)[number],
         "max_predictions_per_seq": _MOST_PREDICTIONS[number],
