@@ -1,22 +1,17 @@
 """Fine-tuning: features are made once, then the loop of pre-training learns the task from them."""
 
 import math
-from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
 from bertdata.errors import MissingInputError, SettingsError
 from bertdata.io import storage
-from bertdata.io.assets import VOCABULARIES
 from trainer.checkpoint.source import is_checkpoint, open_checkpoint
 from trainer.checkpoint.state import choose_checkpoint, find_checkpoints
-from trainer.config.finetuning import PRETRAINING
 from trainer.config.model import ModelConfig
-from trainer.config.schema import section_keys
 from trainer.config.settings import Config
 from trainer.data.sizes import examples_per_row
-from trainer.extensions.finetuning.finetune_command import make_task_config
 from trainer.extensions.finetuning.task_files import (
     check_evaluation,
     feature_length,
@@ -37,10 +32,6 @@ from trainer.strategies.kinds import find_inference
 
 _PREDICTED = "predict"
 """The folder of output_dir for predictions of a file without answers."""
-
-_OF_THE_RUN = ("max_seq_length", "vocab")
-_ASKED_FOR = ("task_train_file", "task_predict_file", "do_eval", "do_predict")
-"""Keys of the section that say what a run did, not what its model is."""
 
 
 def finetune(config: Config) -> None:
@@ -63,40 +54,12 @@ def finetune(config: Config) -> None:
     runtime.workers.close()
 
 
-def evaluate_fine_tuned(
-    runtime: Runtime,
-    trained: Mapping[str, Any],
-    arguments: Sequence[str],
-    prog: str,
-    *,
-    poll: bool,
-    timeout: float,
-) -> None:
+def evaluate_task(runtime: Runtime, *, poll: bool = False, timeout: float = math.inf) -> None:
     """Evaluate checkpoints of a fine-tuned model as ``evaluate`` does those of pre-training, and predict.
 
-    Features, metrics and predictions are written to output_dir. trained: the configuration in the checkpoint,
-    whose keys go below those given.
+    Features, metrics and predictions are written to output_dir.
     """
-    known = runtime.share(lambda: fine_tuned_keys(runtime.config, trained))
-    runtime = runtime.changed(make_task_config(arguments, prog, known).changed(do_train=False))
-    runtime.name_idle_keys()
     _evaluate(prepare(runtime), poll=poll, timeout=timeout)
-
-
-def fine_tuned_keys(given: Config, found: Mapping[str, Any]) -> dict[str, Any]:
-    """The keys that the run to evaluate was fine-tuned with; none for another checkpoint.
-
-    The file to evaluate on is left out where a directory is given, the vocabulary where it is gone.
-    """
-    if found.get("task", PRETRAINING) == PRETRAINING:
-        return {}
-    left_out = set(_ASKED_FOR)
-    if given.finetuning.task_dir is not None:
-        left_out.add("task_eval_file")
-    if not (storage.exists(str(found.get("vocab"))) or found.get("vocab") in VOCABULARIES):
-        left_out.add("vocab")  # a copy lies beside the features
-    names = (*_OF_THE_RUN, *section_keys("finetuning"))
-    return {name: found[name] for name in names if name in found and name not in left_out}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,15 +1,22 @@
-"""The command ``python -m trainer finetune``, and the configuration of its command line."""
+"""The command ``python -m trainer finetune``, its configuration, and the evaluation of its runs."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bertdata.cli.common.door_words import take_print_config
+from bertdata.io import storage
+from bertdata.io.assets import VOCABULARIES
 from trainer.collectives.launchers import launched
+from trainer.config.finetuning import PRETRAINING
 from trainer.config.flags import Habits, make_config
+from trainer.config.schema import section_keys
 from trainer.config.settings import Config
 from trainer.config.task_names import task_flags
 from trainer.run.commands import announce_torch, print_phases
 from trainer.run.path_check import check_paths
+
+if TYPE_CHECKING:
+    from trainer.run.runtime import Runtime
 
 
 def run(arguments: list[str]) -> None:
@@ -28,6 +35,9 @@ def run(arguments: list[str]) -> None:
 
 
 FINETUNE = "python -m trainer finetune"
+_OF_THE_RUN = ("max_seq_length", "vocab")
+_ASKED_FOR = ("task_train_file", "task_predict_file", "do_eval", "do_predict")
+"""Keys of the section that say what a run did, not what its model is."""
 
 _OPTIMISER = {
     "optimiser": "adamw-bert",
@@ -64,3 +74,37 @@ def task_defaults(given: Mapping[str, Any]) -> dict[str, Any]:
 def _adapted(flags: dict[str, Any]) -> dict[str, Any]:
     """The flags, of which a number of updates replaces the epochs of a file."""
     return flags | {"num_train_epochs": flags.get("num_train_epochs")} if "steps" in flags else flags
+
+
+def evaluate_fine_tuned(
+    runtime: "Runtime",
+    trained: Mapping[str, Any],
+    arguments: Sequence[str],
+    prog: str,
+    *,
+    poll: bool,
+    timeout: float,
+) -> None:
+    """Evaluate by the task; trained: the configuration in the checkpoint, whose keys go below those given."""
+    from trainer.extensions.finetuning.finetune import evaluate_task
+
+    known = runtime.share(lambda: fine_tuned_keys(runtime.config, trained))
+    runtime = runtime.changed(make_task_config(arguments, prog, known).changed(do_train=False))
+    runtime.name_idle_keys()
+    evaluate_task(runtime, poll=poll, timeout=timeout)
+
+
+def fine_tuned_keys(given: Config, found: Mapping[str, Any]) -> dict[str, Any]:
+    """The keys that the run to evaluate was fine-tuned with; none for another checkpoint.
+
+    The file to evaluate on is left out where a directory is given, the vocabulary where it is gone.
+    """
+    if found.get("task", PRETRAINING) == PRETRAINING:
+        return {}
+    left_out = set(_ASKED_FOR)
+    if given.finetuning.task_dir is not None:
+        left_out.add("task_eval_file")
+    if not (storage.exists(str(found.get("vocab"))) or found.get("vocab") in VOCABULARIES):
+        left_out.add("vocab")  # a copy lies beside the features
+    names = (*_OF_THE_RUN, *section_keys("finetuning"))
+    return {name: found[name] for name in names if name in found and name not in left_out}

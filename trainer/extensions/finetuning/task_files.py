@@ -45,14 +45,11 @@ def find_files(config: Config) -> TaskFiles:
     needed = (config.run.do_train, given.do_eval, given.do_predict)
     for key, name, asked_for in zip(_KEYS, names, needed, strict=True):
         path = getattr(given, key)
-        if path is not None and given.task_dir is not None and not storage.exists(path):
-            inside = storage.join(given.task_dir, path)
+        if given.task_dir is not None and (path is None or not storage.exists(path)):
+            inside = storage.join(given.task_dir, name if path is None else path)
             path = inside if storage.exists(inside) else path
         if path is not None and asked_for and not storage.exists(path):
             raise MissingInputError(f"{path}: no such file or directory")
-        if path is None and given.task_dir is not None:
-            usual = storage.join(given.task_dir, name)
-            path = usual if storage.exists(usual) else None
         paths.append(path)
     train, evaluation, prediction = paths
     if config.run.do_train and train is None:
