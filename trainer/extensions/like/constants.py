@@ -1,4 +1,4 @@
-"""Constants that several programs have in common, in this trainer's keys."""
+"""Constants that several programs have in common, in this trainer's keys, and the sizes of a batch."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -29,6 +29,7 @@ MOMENTS: dict[str, Any] = {"beta1": 0.9, "beta2": 0.999, "optimiser_epsilon": 1e
 """Settings of Google's optimiser, which most programs keep."""
 
 CLIPPED = {"clipping": "per_update", "max_grad_norm": 1.0}
+"""Clipping of an update's gradient as a whole."""
 
 NVLAMB: dict[str, Any] = {
     "optimiser": "lamb-nvidia",
