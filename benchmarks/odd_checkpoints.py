@@ -20,10 +20,9 @@ from bertdata.shards.checksum import masked
 from trainer.checkpoint.stored import StoredTensor
 from trainer.config.model import ModelConfig
 from trainer.extensions.formats.nvidia import split_by_decay
-from trainer.extensions.formats.tensor_bundle.entries import BundleEntry, encode_header
+from trainer.extensions.formats.tensor_bundle.bundle import BundleEntry, encode_header, write_bundle
 from trainer.extensions.formats.tensor_bundle.object_graph import GRAPH_KEY, Node, encode_graph
 from trainer.extensions.formats.tensor_bundle.wire import varint
-from trainer.extensions.formats.tensor_bundle.writer import write_bundle
 from trainer.model.bert import BertForPreTraining
 
 SHAPE = ModelConfig(

@@ -31,9 +31,8 @@ class SquadEntry:
 def ours(path: Path, vocabulary: Path) -> Callable[[], int]:
     """Features by this project; their number."""
     from bertdata.tokens.load import load_tokenizer
-    from trainer.extensions.finetuning.squad.features import make_features
+    from trainer.extensions.finetuning.squad.features import SquadSettings, make_features
     from trainer.extensions.finetuning.squad.reading import read_squad
-    from trainer.extensions.finetuning.squad.settings import SquadSettings
 
     settings = SquadSettings(max_seq_length=LENGTH, doc_stride=STRIDE, training=True)
     tokenizer = load_tokenizer(str(vocabulary), settings.dialect, settings.lower_case)

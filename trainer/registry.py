@@ -109,7 +109,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "classification": f"{_FINETUNING}.classification.task:Classification",
     },
     "fine-tuned model": {
-        "evaluation": f"{_FINETUNING}.evaluate_run:evaluate_fine_tuned",
+        "evaluation": f"{_FINETUNING}.finetune_command:evaluate_fine_tuned",
         "prediction": f"{_FINETUNING}.predict_task:predict_task",
     },
     "checkpoint": {

@@ -11,9 +11,8 @@ import numpy as np
 
 from bertdata.tokens.load import load_tokenizer
 from bertdata.tokens.wordpiece import WordPieceTokenizer
-from trainer.extensions.finetuning.squad.features import Feature, make_features
+from trainer.extensions.finetuning.squad.features import Feature, SquadSettings, make_features
 from trainer.extensions.finetuning.squad.reading import Question, read_squad
-from trainer.extensions.finetuning.squad.settings import SquadSettings
 
 
 class Case(NamedTuple):

@@ -18,11 +18,12 @@ from bertdata.config.value_check import types_of
 from bertdata.errors import AssetError, DataError, MissingInputError, SettingsError
 from bertdata.io.assets import Asset, AssetSource, obtain
 from tests.support.flat import flatten
+from trainer.checkpoint.filling import checkpoint_of
+from trainer.checkpoint.source import read_weights_into
 from trainer.config.model import ModelConfig, ModelSection
 from trainer.devices.cpu_attention import cpu_attention
 from trainer.extensions.formats.config_file import read_config
-from trainer.extensions.formats.huggingface import export_model
-from trainer.extensions.formats.kinds import import_weights
+from trainer.extensions.formats.huggingface import write_huggingface
 from trainer.extensions.loading.row_batches import RowBatch
 from trainer.model.attention import padded_attention
 from trainer.model.bert import BertForPreTraining, new_model
@@ -89,7 +90,7 @@ def ours(seed: int = 0, **changes) -> BertForPreTraining:
 
 def theirs(tmp_path: Path, model: BertForPreTraining):
     """The same model as transformers loads it from our export."""
-    export_model(model, str(tmp_path))
+    write_huggingface(checkpoint_of(model), str(tmp_path))
     loaded, report = transformers.BertForPreTraining.from_pretrained(tmp_path, output_loading_info=True)
     assert not report["missing_keys"]
     assert not report["unexpected_keys"]
@@ -451,16 +452,16 @@ def test_activations_are_those_declared_and_the_trainers_keys_allow_no_more_than
 
 def test_what_is_exported_comes_back_bit_for_bit(tmp_path):
     model, other = ours(), ours(seed=1)
-    export_model(model, str(tmp_path))
+    write_huggingface(checkpoint_of(model), str(tmp_path))
     assert read_config(str(tmp_path)) == model.config
-    assert import_weights(other, str(tmp_path)) == []
+    assert read_weights_into(other, str(tmp_path)) == []
     for name, value in model.state_dict().items():
         assert torch.equal(value, other.state_dict()[name]), name
     assert load_file(tmp_path / "model.safetensors")["cls.predictions.bias"].shape == (99,)
 
 
 def saved(tmp_path: Path, model: BertForPreTraining) -> dict[str, Tensor]:
-    export_model(model, str(tmp_path))
+    write_huggingface(checkpoint_of(model), str(tmp_path))
     return load_file(tmp_path / "model.safetensors")
 
 
@@ -469,7 +470,7 @@ def test_transformers_own_files_are_read(tmp_path):
     other = transformers.BertForPreTraining(transformers.BertConfig(**SMALL)).eval()
     other.save_pretrained(tmp_path)
     model = BertForPreTraining(read_config(str(tmp_path))).eval()
-    assert import_weights(model, str(tmp_path)) == []
+    assert read_weights_into(model, str(tmp_path)) == []
     batch = make_batch()
     loss = pretraining_loss(model(batch), batch).loss
     torch.testing.assert_close(loss, answers_of(other, batch).loss, rtol=0, atol=1e-5)
@@ -480,7 +481,7 @@ def test_encoder_only_files_keep_the_heads_they_lack(tmp_path):
     other = transformers.BertModel(transformers.BertConfig(**SMALL), add_pooling_layer=False)
     other.save_pretrained(tmp_path)
     model, untouched = ours(), ours()
-    missing = import_weights(model, str(tmp_path))
+    missing = read_weights_into(model, str(tmp_path))
     assert missing == [name for name in model.state_dict() if name.startswith(("cls.", "bert.pooler."))]
     table = model.bert.embeddings.word_embeddings.weight
     assert torch.equal(table[:99], other.embeddings.word_embeddings.weight)
@@ -503,7 +504,7 @@ def test_old_names_are_understood(tmp_path):
     model, other = ours(), ours(seed=1)
     weights = old_names({name: value.clone() for name, value in model.state_dict().items()})
     torch.save({"model": weights, "optimizer": {"step": 3}}, tmp_path / "ckpt_1.pt")
-    assert import_weights(other, str(tmp_path / "ckpt_1.pt")) == []
+    assert read_weights_into(other, str(tmp_path / "ckpt_1.pt")) == []
     for name, value in model.state_dict().items():
         assert torch.equal(value, other.state_dict()[name]), name
 
@@ -522,7 +523,7 @@ def test_foreign_files_are_refused_and_never_run(tmp_path, name, content):
     else:
         path.write_bytes(b"" if content == "empty" else bytes(range(256)) * 10)
     with pytest.raises(DataError, match=name):
-        import_weights(ours(), str(tmp_path))
+        read_weights_into(ours(), str(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -533,7 +534,7 @@ def test_a_torch_that_may_run_code_reads_safetensors_only(tmp_path, monkeypatch,
     monkeypatch.setattr(torch, "__version__", version)
     message = "lacks" if read else f"torch {version} cannot read it safely; convert it to model.safetensors"
     with pytest.raises(DataError, match=re.escape(message)):
-        import_weights(ours(), str(tmp_path))
+        read_weights_into(ours(), str(tmp_path))
 
 
 @pytest.mark.parametrize("fault", ["missing", "extra", "shape", "vocabulary"])
@@ -554,25 +555,25 @@ def test_weights_of_another_shape_are_refused_by_name(tmp_path, fault):
         weights[table] = weights[table][:50].contiguous()
     save_file(weights, tmp_path / "model.safetensors")
     with pytest.raises(DataError, match=message):
-        import_weights(ours(), str(tmp_path))
+        read_weights_into(ours(), str(tmp_path))
 
 
 def test_remote_directories_are_written_and_read():
     model, other = ours(), ours(seed=1)
-    export_model(model, "memory://test-model/export")
-    import_weights(other, "memory://test-model/export")
+    write_huggingface(checkpoint_of(model), "memory://test-model/export")
+    read_weights_into(other, "memory://test-model/export")
     assert torch.equal(model.cls.predictions.bias, other.cls.predictions.bias)
 
 
 def test_weights_that_are_not_there_are_named(tmp_path):
     for path in (tmp_path, tmp_path / "weights.bin"):
         with pytest.raises(MissingInputError, match=str(path)):
-            import_weights(ours(), str(path))
+            read_weights_into(ours(), str(path))
 
 
 def test_megatron_form_is_not_exported(tmp_path):
     with pytest.raises(SettingsError, match="megatron_residual_connection"):
-        export_model(ours(megatron_residual_connection=True), str(tmp_path))
+        write_huggingface(checkpoint_of(ours(megatron_residual_connection=True)), str(tmp_path))
 
 
 MINILM = Asset(
@@ -593,7 +594,7 @@ def test_a_real_encoder_says_what_it_says_in_transformers():
     except AssetError as error:
         pytest.skip(f"the real model cannot be had: {error}")
     model = BertForPreTraining(read_config(str(folder))).eval()
-    missing = import_weights(model, str(folder))
+    missing = read_weights_into(model, str(folder))
     assert missing
     assert all(name.startswith("cls.") for name in missing)
     other = transformers.BertModel.from_pretrained(folder).eval()

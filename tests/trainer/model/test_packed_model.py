@@ -10,6 +10,7 @@ from torch.nn import functional as F
 
 from bertdata.records import ShardLayout
 from tests.support.packed_data import pack_in_turn
+from trainer.checkpoint.source import read_weights_into
 from trainer.config.model import ModelConfig
 from trainer.data.batches import Batch, FlatBatch
 from trainer.data.evaluation import evaluation_batches, make_evaluation_form
@@ -17,7 +18,6 @@ from trainer.data.flat import make_form
 from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
 from trainer.devices.cpu_attention import cpu_attention
-from trainer.extensions.formats.kinds import import_weights
 from trainer.extensions.loading.load_packing import RowsPackedAtLoad
 from trainer.extensions.loading.packs import PackRows
 from trainer.extensions.loading.row_batches import RowBatch
@@ -30,7 +30,7 @@ def model(kit) -> BertForPreTraining:
     """The weights of both packed models, with exact GELU."""
     place = kit / "checkpoints" / "pytorch_nvidia"
     model = BertForPreTraining(ModelConfig.from_dict(json.loads((place / "bert_config.json").read_text())))
-    assert import_weights(model, str(place / "ckpt_0.pt")) == []
+    assert read_weights_into(model, str(place / "ckpt_0.pt")) == []
     return model.eval()
 
 

@@ -12,9 +12,10 @@ from bertdata.io.terminal import say, say_error
 from bertdata.tokens.fit import casing_warnings
 from bertdata.tokens.load import load_tokenizer
 from bertdata.tokens.wordpiece import WordPieceTokenizer
+from trainer.config.finetuning import SQUAD
 from trainer.extensions.finetuning.classification import features as pair_features
-from trainer.extensions.finetuning.classification.dataset import make_pair_set, settings_of
-from trainer.extensions.finetuning.classification.presets import ClassificationTask
+from trainer.extensions.finetuning.classification.features import make_pair_set, settings_of
+from trainer.extensions.finetuning.classification.presets import ClassificationSettings, ClassificationTask
 from trainer.extensions.finetuning.classification.reading import (
     Pairs,
     label_ids,
@@ -22,20 +23,11 @@ from trainer.extensions.finetuning.classification.reading import (
     read_pairs,
     with_labels,
 )
-from trainer.extensions.finetuning.classification.settings import ClassificationSettings
 from trainer.extensions.finetuning.feature_set import FeatureSet, read_source
 from trainer.extensions.finetuning.squad import features as squad_features
-from trainer.extensions.finetuning.squad.dataset import make_squad_set
+from trainer.extensions.finetuning.squad.features import SquadSettings, feature_lines, make_squad_set
 from trainer.extensions.finetuning.squad.reading import read_squad
-from trainer.extensions.finetuning.squad.settings import SquadSettings
-from trainer.extensions.finetuning.squad.text_form import feature_lines
-from trainer.extensions.finetuning.task_flags import (
-    SQUAD,
-    TABLE_FLAGS,
-    add_columns,
-    add_task,
-    classification_of,
-)
+from trainer.extensions.finetuning.task_flags import TABLE_FLAGS, add_columns, add_task, classification_of
 from trainer.run.predict_command import refuse
 
 _EXAMPLE = """\
@@ -145,23 +137,22 @@ def _write_squad(given: Namespace) -> Written:
 def _write_pairs(given: Namespace) -> Written:
     """Write or keep the features of a table; labels that its task does not name are the table's, sorted."""
     refuse(given, _SQUAD_FLAGS)
-    length = ClassificationSettings(max_seq_length=given.max_seq_length or 128).max_seq_length
+    settings = ClassificationSettings(
+        format=given.format,
+        dialect=given.dialect,
+        lower_case=given.lower_case,
+        max_seq_length=given.max_seq_length or 128,
+    )
     task, labelled = classification_of(given), not given.no_labels
     tokenizer, warnings = _open_tokenizer(given)
     if given.dataset is not None:
         source = read_source(given.file)
         task = _labelled(task, parse_pairs(source.data, given.file, task, labelled=labelled), labelled)
-        settings = settings_of(
-            task,
-            labelled=labelled,
-            dialect=given.dialect,
-            lower_case=given.lower_case,
-            max_seq_length=length,
-            format=given.format,
-        )
+        settings = settings_of(task, settings, labelled=labelled)
         return _described(make_pair_set(given.dataset, source, tokenizer, task, settings), warnings)
     found = read_pairs(given.file, task, labelled=labelled)
     labels = label_ids(found.pairs, _labelled(task, found, labelled))
+    length = settings.max_seq_length
     features = pair_features.make_features(found.pairs, labels, tokenizer, length)
     _write(given.output, pair_features.feature_lines(features, tokenizer.vocabulary, length))
     return Written(f"{given.output}: {len(features)} features", [*warnings, *found.warnings()])

@@ -1,9 +1,14 @@
-"""Base of the tasks of fine-tuning: datasets of features, and means over the examples that are there."""
+"""Base of the tasks of fine-tuning: tokeniser, datasets of features, means over the examples there are."""
 
 import torch
 from torch import Tensor
 
+from bertdata.config.dialects import find_dialect
 from bertdata.dataset.reader import OpenedDataset
+from bertdata.io.assets import find_vocabulary
+from bertdata.tokens.load import load_vocabulary
+from bertdata.tokens.vocabulary import WordPieceVocabulary
+from bertdata.tokens.wordpiece import WordPieceTokenizer
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
 from trainer.data.opening import open_for_training
@@ -55,3 +60,16 @@ def mean_of(values: Tensor, weights: Tensor) -> tuple[Tensor, list[Tensor]]:
 def sums_of(*pairs: list[Tensor]) -> Tensor:
     """Outcome.sums of some (sum, weight)."""
     return torch.stack([value for pair in pairs for value in pair]).float()
+
+
+_DIALECT = "google"
+
+
+def configured_tokenizer(config: Config) -> WordPieceTokenizer:
+    """WordPiece as Google's program has it, with the configured vocabulary and casing."""
+    config.require("vocab")
+    vocabulary = load_vocabulary(find_vocabulary(str(config.masking.vocab)), _DIALECT)
+    assert isinstance(vocabulary, WordPieceVocabulary)
+    return WordPieceTokenizer(
+        vocabulary, find_dialect(_DIALECT), lower_case=config.finetuning.lower_case is not False
+    )

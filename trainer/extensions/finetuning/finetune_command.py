@@ -1,10 +1,22 @@
-"""The command ``python -m trainer finetune``."""
+"""The command ``python -m trainer finetune``, its configuration, and the evaluation of its runs."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from bertdata.cli.common.door_words import take_print_config
+from bertdata.io import storage
+from bertdata.io.assets import VOCABULARIES
 from trainer.collectives.launchers import launched
-from trainer.extensions.finetuning.task_config import make_task_config
+from trainer.config.flags import Habits, make_config
+from trainer.config.keys import section_keys
+from trainer.config.section import PRETRAINING
+from trainer.config.settings import Config
+from trainer.config.task_names import task_flags
 from trainer.run.path_check import check_paths
 from trainer.run.pretrain_command import announce_torch, print_phases
+
+if TYPE_CHECKING:
+    from trainer.run.runtime import Runtime
 
 
 def run(arguments: list[str]) -> None:
@@ -20,3 +32,79 @@ def run(arguments: list[str]) -> None:
     from trainer.extensions.finetuning.finetune import finetune
 
     finetune(config)
+
+
+FINETUNE = "python -m trainer finetune"
+_OF_THE_RUN = ("max_seq_length", "vocab")
+_ASKED_FOR = ("task_train_file", "task_predict_file", "do_eval", "do_predict")
+"""Keys of the section that say what a run did, not what its model is."""
+
+_OPTIMISER = {
+    "optimiser": "adamw-bert",
+    "weight_decay": 0.01,
+    "clipping": "per_update",
+    "lr_schedule": "mlperf",
+    "warmup": 0.1,
+}
+"""Google's AdamW, for a configuration that names no optimiser."""
+
+
+def make_task_config(
+    arguments: Sequence[str], prog: str = FINETUNE, known: Mapping[str, Any] | None = None
+) -> Config:
+    """The configuration of a command that fine-tunes or evaluates a task.
+
+    known: keys that are known already, as a run's; what is given goes before them.
+    """
+    below = dict(known or {})
+    habits = Habits(adapt=_adapted, defaults=lambda keys: task_defaults({**below, **keys}) | below)
+    return make_config(task_flags(arguments), prog, habits)
+
+
+def task_defaults(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The usual values of fine-tuning for keys that are not given."""
+    found: dict[str, Any] = {"base_learning_rate": 5e-5}
+    if "optimiser" not in given:
+        found |= _OPTIMISER
+    if "steps" not in given:
+        found["num_train_epochs"] = 3.0
+    return found
+
+
+def _adapted(flags: dict[str, Any]) -> dict[str, Any]:
+    """The flags, of which a number of updates replaces the epochs of a file."""
+    return flags | {"num_train_epochs": flags.get("num_train_epochs")} if "steps" in flags else flags
+
+
+def evaluate_fine_tuned(
+    runtime: "Runtime",
+    trained: Mapping[str, Any],
+    arguments: Sequence[str],
+    prog: str,
+    *,
+    poll: bool,
+    timeout: float,
+) -> None:
+    """Evaluate by the task; trained: the configuration in the checkpoint, whose keys go below those given."""
+    from trainer.extensions.finetuning.finetune import evaluate_task
+
+    known = runtime.share(lambda: fine_tuned_keys(runtime.config, trained))
+    runtime = runtime.changed(make_task_config(arguments, prog, known).changed(do_train=False))
+    runtime.name_idle_keys()
+    evaluate_task(runtime, poll=poll, timeout=timeout)
+
+
+def fine_tuned_keys(given: Config, found: Mapping[str, Any]) -> dict[str, Any]:
+    """The keys that the run to evaluate was fine-tuned with; none for another checkpoint.
+
+    The file to evaluate on is left out where a directory is given, the vocabulary where it is gone.
+    """
+    if found.get("task", PRETRAINING) == PRETRAINING:
+        return {}
+    left_out = set(_ASKED_FOR)
+    if given.finetuning.task_dir is not None:
+        left_out.add("task_eval_file")
+    if not (storage.exists(str(found.get("vocab"))) or found.get("vocab") in VOCABULARIES):
+        left_out.add("vocab")  # a copy lies beside the features
+    names = (*_OF_THE_RUN, *section_keys("finetuning"))
+    return {name: found[name] for name in names if name in found and name not in left_out}

@@ -1,15 +1,39 @@
 """The command ``python -m trainer predict`` with a fine-tuned model: an answer, or a label."""
 
+import json
 from argparse import Namespace
+from collections.abc import Sequence
+from typing import NamedTuple
 
-from bertdata.errors import UsageError
+import numpy as np
+import torch
+
+from bertdata.config.dialects import find_dialect
+from bertdata.errors import DataError, InputError, MissingInputError, UsageError
+from bertdata.io import storage
 from bertdata.io.terminal import say, say_error
-from trainer.extensions.finetuning.answer import THE_TEXT, answer_line, find_context
-from trainer.extensions.finetuning.classification.presets import find_classification
-from trainer.extensions.finetuning.label import label_line
-from trainer.extensions.finetuning.task_flags import SQUAD
+from bertdata.tokens.wordpiece import WordPieceTokenizer
+from trainer.checkpoint.filling import Configured, fill_model
+from trainer.config.finetuning import SQUAD
+from trainer.data.single import single_sequence
+from trainer.extensions.finetuning.classification.features import make_features as make_pair_features
+from trainer.extensions.finetuning.classification.presets import (
+    OWN_TABLE,
+    ClassificationTask,
+    find_classification,
+)
+from trainer.extensions.finetuning.classification.reading import TextPair
+from trainer.extensions.finetuning.classification.task import Classification
+from trainer.extensions.finetuning.labelled_text import decode_text
+from trainer.extensions.finetuning.squad.answers import predict_answers
+from trainer.extensions.finetuning.squad.features import make_features
+from trainer.extensions.finetuning.squad.reading import parse_squad
+from trainer.extensions.finetuning.squad.task import BertForQuestionAnswering, answer_settings, squad_settings
+from trainer.extensions.finetuning.task_files import feature_length
 from trainer.run.predict_command import refuse, single_text
 from trainer.run.trained_model import Trained
+
+_THE_TEXT = "the text"
 
 
 def predict_task(given: Namespace, opened: Trained, task: str) -> None:
@@ -18,7 +42,21 @@ def predict_task(given: Namespace, opened: Trained, task: str) -> None:
     if given.task == SQUAD:
         _print_answer(given, opened)
     else:
-        _print_label(given, opened)
+        refuse(given, ("num", "context"))
+        say(_label_line(given, opened))
+
+
+def _fill(model: Configured, opened: Trained, head: str, remedy: str) -> None:
+    """Fill the model from the checkpoint; DataError where that lacks the head of the task."""
+    if any(name.startswith(head) for name in fill_model(model, opened.checkpoint)):
+        raise DataError(f"{opened.source}: has no head for {remedy}")
+
+
+def _tokenizer(opened: Trained) -> WordPieceTokenizer:
+    return WordPieceTokenizer(opened.vocabulary, find_dialect("google"), lower_case=opened.lower_case)
+
+
+# --- the answer to a question about a text -----------------------------------------------------
 
 
 def _print_answer(given: Namespace, opened: Trained) -> None:
@@ -29,16 +67,116 @@ def _print_answer(given: Namespace, opened: Trained) -> None:
         raise UsageError(
             f"{given.model}: the task squad answers from a text: give it, or its file, by --context"
         )
-    context = find_context(given.context)
-    if context.name == THE_TEXT:
+    context = _find_context(given.context)
+    if context.name == _THE_TEXT:
         say_error("trainer: --context names no file: it is taken as the text itself")
-    line = answer_line(opened, question, context, as_json=given.json)
+    line = _answer_line(opened, question, context, as_json=given.json)
     say(line)
     if not line:
         say_error(f"trainer: {context.name}: holds no answer to the question")
 
 
-def _print_label(given: Namespace, opened: Trained) -> None:
-    refuse(given, ("num", "context"))
-    labels = given.labels.split(",") if given.labels else None
-    say(label_line(opened, given.task, given.text, labels=labels, as_json=given.json))
+class GivenText(NamedTuple):
+    """The text that an answer is in; name: the file that it was read from, or what it is called."""
+
+    text: str
+    name: str
+
+
+def _find_context(given: str) -> GivenText:
+    """The text of a file of UTF-8, or the given text itself where it names no file and has several words.
+
+    MissingInputError for one word that names no file: a misspelt name must not be answered from.
+    """
+    if storage.exists(given):
+        return GivenText(decode_text(storage.read_bytes(given), given, "a text in UTF-8"), given)
+    if len(given.split()) > 1:
+        return GivenText(given, _THE_TEXT)
+    raise MissingInputError(f"{given}: no such file; a text is taken as it is where it has several words")
+
+
+def _answer_line(opened: Trained, question: str, context: GivenText, *, as_json: bool) -> str:
+    """The answer in one line, by the run's own settings; as JSON with its probability among the best.
+
+    The answer is empty where the run knows questions without one (SQuAD 2.0) and this is such.
+    """
+    model = BertForQuestionAnswering(opened.shape).eval()
+    _fill(model, opened, "qa_outputs.", "answers; fine-tune it with --task squad")
+    config = opened.config.changed(task=SQUAD, lower_case=opened.lower_case)
+    length = min(feature_length(config), opened.shape.max_position_embeddings)
+    entry = {"id": "question", "question": question, "answers": []}
+    data = {"data": [{"paragraphs": [{"context": context.text, "qas": [entry]}]}]}
+    asked = parse_squad(json.dumps(data).encode(), context.name, training=False, negatives=False)
+    settings = squad_settings(config, length, training=False)
+    features = make_features(asked.questions, _tokenizer(opened), settings)
+    if not features:
+        raise InputError(f"{context.name}: holds no words")
+    logits = np.full((len(features), length, 2), np.finfo(np.float32).min, np.float32)
+    with torch.no_grad():
+        for row, feature in enumerate(features):
+            batch = single_sequence(feature.ids(opened.vocabulary), first_length=feature.document)
+            logits[row, : feature.length] = model(batch).numpy()
+    starts, ends = logits[:, :, 0], logits[:, :, 1]
+    predicted = predict_answers(
+        asked.questions, features, starts, ends, opened.vocabulary, answer_settings(config)
+    )
+    found = predicted[asked.questions[0].id]
+    if not as_json:
+        return found.answer
+    share = next(share for scored, share in found.n_best if scored.text == found.answer)
+    return json.dumps({"answer": found.answer, "probability": share}, ensure_ascii=False)
+
+
+# --- the label of a text or of a pair ----------------------------------------------------------
+
+
+def _label_line(given: Namespace, opened: Trained) -> str:
+    """The label of a text or of a pair of texts, and its probability; or the score, with three digits.
+
+    given: the task may be the run's own or another; its labels, in the order of their ids, are the run's or
+    the task's unless they are given; json: the probabilities of all labels too. UsageError for one text where
+    the task compares two, and the other way round.
+    """
+    config = opened.config
+    config = config if config.finetuning.task == given.task else config.changed(task=given.task)
+    if given.labels:
+        config = config.changed(labels=given.labels.split(","))
+    learned = Classification(config)
+    of_its_own = opened.config.finetuning.is_finetuning or given.task != OWN_TABLE
+    pair = _as_pair(given.text, learned.task, is_known=of_its_own)
+    model = learned.new_model(opened.shape).eval()
+    _fill(model, opened, learned.head, f"labels; fine-tune it with --task {given.task}")
+    length = min(feature_length(config), opened.shape.max_position_embeddings)
+    (feature,) = make_pair_features([pair], [0], _tokenizer(opened), length)
+    with torch.no_grad():
+        logits = model(single_sequence(feature.ids, first_length=feature.first_length))[0].float()
+    if learned.task.regression:
+        score = float(logits[0])
+        return json.dumps({"score": score}) if given.json else f"{score:.3f}"
+    return _label_text(learned.task.labels or (), logits.softmax(0).tolist(), as_json=given.json)
+
+
+def _as_pair(texts: Sequence[str], task: ClassificationTask, *, is_known: bool) -> TextPair:
+    """The texts as an example of the task. is_known: the task says how many texts it takes."""
+    count = 1 if task.columns.second is None else 2
+    if not is_known and len(texts) in (1, 2):
+        count = len(texts)
+    if len(texts) < count:
+        raise UsageError(f"the task {task.name} is about pairs of texts: give a second one")
+    if len(texts) > count:
+        wanted = "one text" if count == 1 else "two texts"
+        raise UsageError(f"the task {task.name} takes {wanted}, found {len(texts)}; put each into quotes")
+    return TextPair(texts[0], texts[1] if count == 2 else None, None, _THE_TEXT)
+
+
+def _label_text(labels: Sequence[str], shares: Sequence[float], *, as_json: bool) -> str:
+    """The most probable label; shares: the probability of each."""
+    best = max(range(len(shares)), key=shares.__getitem__)
+    if not as_json:
+        return f"{labels[best]} {shares[best]:.1%}"
+    found = {
+        "label": labels[best],
+        "probability": shares[best],
+        "probabilities": dict(zip(labels, shares, strict=True)),
+    }
+    return json.dumps(found, ensure_ascii=False)

@@ -11,20 +11,14 @@ from bertdata.errors import InputError, UsageError
 from bertdata.io import storage
 from bertdata.io.json_text import parse_json_text
 from bertdata.io.terminal import say, say_error
-from trainer.extensions.finetuning.classification.metrics import score_labels
-from trainer.extensions.finetuning.classification.prediction_file import parse_predictions
+from trainer.config.finetuning import SQUAD
+from trainer.extensions.finetuning.classification.metrics import parse_predictions, score_labels
 from trainer.extensions.finetuning.classification.presets import ClassificationTask
 from trainer.extensions.finetuning.classification.reading import label_ids, read_pairs, with_labels
 from trainer.extensions.finetuning.labelled_text import decode_text
 from trainer.extensions.finetuning.squad.metrics import score_answers, score_answers_or_none
 from trainer.extensions.finetuning.squad.reading import read_squad
-from trainer.extensions.finetuning.task_flags import (
-    SQUAD,
-    TABLE_FLAGS,
-    add_columns,
-    add_task,
-    classification_of,
-)
+from trainer.extensions.finetuning.task_flags import TABLE_FLAGS, add_columns, add_task, classification_of
 from trainer.run.predict_command import refuse
 
 _EXAMPLE = """\

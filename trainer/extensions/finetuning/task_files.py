@@ -7,17 +7,15 @@ from bertdata.errors import BertDataError, InputError, MissingInputError, Settin
 from bertdata.io import storage
 from trainer.config.finetuning import SQUAD
 from trainer.config.settings import Config
-from trainer.extensions.finetuning.classification.dataset import make_pair_set, settings_of
-from trainer.extensions.finetuning.classification.presets import FileNames
+from trainer.extensions.finetuning.classification.features import make_pair_set, settings_of
+from trainer.extensions.finetuning.classification.presets import ClassificationSettings, FileNames
 from trainer.extensions.finetuning.classification.reading import parse_pairs, with_labels
-from trainer.extensions.finetuning.classification.settings import ClassificationSettings
 from trainer.extensions.finetuning.classification.task import configured_task
 from trainer.extensions.finetuning.feature_set import FeatureSet, feature_set_name, read_source
-from trainer.extensions.finetuning.squad.dataset import make_squad_set
+from trainer.extensions.finetuning.fine_tuning import configured_tokenizer
+from trainer.extensions.finetuning.squad.features import SquadSettings, make_squad_set
 from trainer.extensions.finetuning.squad.reading import check_scorable, read_squad
-from trainer.extensions.finetuning.squad.settings import SquadSettings
 from trainer.extensions.finetuning.squad.task import squad_settings
-from trainer.extensions.finetuning.tokenizers import configured_tokenizer
 
 _SQUAD_NAMES = ("train-v1.1.json", "dev-v1.1.json", "dev-v1.1.json")
 _SQUAD_2_NAMES = ("train-v2.0.json", "dev-v2.0.json", "dev-v2.0.json")
@@ -47,14 +45,11 @@ def find_files(config: Config) -> TaskFiles:
     needed = (config.run.do_train, given.do_eval, given.do_predict)
     for key, name, asked_for in zip(_KEYS, names, needed, strict=True):
         path = getattr(given, key)
-        if path is not None and given.task_dir is not None and not storage.exists(path):
-            inside = storage.join(given.task_dir, path)
+        if given.task_dir is not None and (path is None or not storage.exists(path)):
+            inside = storage.join(given.task_dir, name if path is None else path)
             path = inside if storage.exists(inside) else path
         if path is not None and asked_for and not storage.exists(path):
             raise MissingInputError(f"{path}: no such file or directory")
-        if path is None and given.task_dir is not None:
-            usual = storage.join(given.task_dir, name)
-            path = usual if storage.exists(usual) else None
         paths.append(path)
     train, evaluation, prediction = paths
     if config.run.do_train and train is None:
@@ -157,13 +152,9 @@ def make_features(config: Config, path: str, *, training: bool, labelled: bool, 
         made = make_squad_set(directory, source, tokenizer, settings)
     else:
         task = configured_task(config)
+        lower_case, length = config.finetuning.lower_case is not False, feature_length(config)
         pair_settings = settings_of(
-            task,
-            labelled=labelled,
-            dialect="google",
-            lower_case=config.finetuning.lower_case is not False,
-            max_seq_length=feature_length(config),
-            format="tfrecord",
+            task, ClassificationSettings(lower_case=lower_case, max_seq_length=length), labelled=labelled
         )
         directory = _directory(config, feature_set_name(source, tokenizer.vocabulary, pair_settings))
         made = make_pair_set(directory, source, tokenizer, task, pair_settings)

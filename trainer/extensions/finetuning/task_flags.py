@@ -4,14 +4,13 @@ from argparse import Namespace
 from dataclasses import replace
 
 from bertdata.cli.common.parser import Parser
+from trainer.config.finetuning import SQUAD
 from trainer.extensions.finetuning.classification.presets import (
     TASKS,
     ClassificationTask,
     TableColumns,
     find_classification,
 )
-
-SQUAD = "squad"
 
 
 def add_task(parser: Parser) -> None:

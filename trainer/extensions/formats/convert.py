@@ -19,8 +19,8 @@ from trainer.checkpoint.writing import write_checkpoint
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.extensions.formats.absent_parts import told
+from trainer.extensions.formats.huggingface import export_tokenizer
 from trainer.extensions.formats.kinds import WRITERS, is_recognised
-from trainer.extensions.formats.tokenizer_files import export_tokenizer
 from trainer.model.bert import BertForPreTraining
 from trainer.run.kept_tokenizer import write_vocabulary
 from trainer.run.tokenizer import find_tokenizer
@@ -28,12 +28,7 @@ from trainer.run.tokenizer import find_tokenizer
 _REMEDY = "give --vocab, and --train-data where the data has moved"
 _ANSWER_OUTPUTS = 2  # start and end
 _MOST_LABELS = 1 << 24  # of a classification; a file may claim any number
-_FORMS = {
-    "huggingface": "Hugging Face form",
-    "tf1": "TensorFlow 1's form",
-    "tf2": "TensorFlow 2's form",
-    "nvidia": "NVIDIA's form",
-}
+_PROGRAMS = {"tf1": "TensorFlow 1's", "tf2": "TensorFlow 2's", "nvidia": "NVIDIA's"}
 
 
 def convert(
@@ -88,7 +83,7 @@ def convert(
             else:
                 write_vocabulary(words, directory)
             lacks = ""
-    return f"{target}: {what}{kept} in {_FORMS[to]}{told(checkpoint)}{lacks}"
+    return f"{target}: {what}{kept} in {_PROGRAMS.get(to, 'Hugging Face')} form{told(checkpoint)}{lacks}"
 
 
 @contextmanager

@@ -18,7 +18,7 @@ def find_pretrained(name: str, environment: Mapping[str, str] = os.environ) -> s
 
     A path that exists goes before a name. MissingInputError for a name that was not downloaded.
     """
-    if not _is_name(name) or storage.exists(name) or _has_index(name):
+    if not _is_name(name) or storage.exists(name) or storage.exists(f"{name}.index"):  # of TensorFlow
         return name
     model = SIZES.get(name, name)
     cache = cache_directory(environment)
@@ -41,11 +41,6 @@ def cache_directory(environment: Mapping[str, str]) -> Path:
 def _is_name(text: str) -> bool:
     """True for ``NAME`` and ``ORGANISATION/NAME``."""
     return bool(text) and "://" not in text and text.count("/") <= 1 and not text.startswith(("/", ".", "~"))
-
-
-def _has_index(prefix: str) -> bool:
-    """True for the prefix of TensorFlow's files."""
-    return storage.exists(f"{prefix}.index")
 
 
 def _newest(folder: Path) -> Path | None:

@@ -4,13 +4,11 @@ from collections.abc import Callable
 
 from bertdata.errors import MissingInputError, SettingsError
 from bertdata.io import storage
-from trainer.checkpoint.filling import Configured, fill_model
 from trainer.checkpoint.stored import Checkpoint
 from trainer.extensions.formats.huggingface import WEIGHT_FILES, read_huggingface, write_huggingface
 from trainer.extensions.formats.nvidia import read_nvidia, write_nvidia
+from trainer.extensions.formats.tensor_bundle.bundle import Bundle, find_prefix
 from trainer.extensions.formats.tensor_bundle.object_graph import GRAPH_KEY
-from trainer.extensions.formats.tensor_bundle.prefix import find_prefix
-from trainer.extensions.formats.tensor_bundle.reader import Bundle
 from trainer.extensions.formats.tensorflow1 import read_tensorflow1, write_tensorflow1
 from trainer.extensions.formats.tensorflow2 import read_tensorflow2, write_tensorflow2
 
@@ -81,8 +79,3 @@ def is_recognised(path: str) -> bool:
         return storage.exists(path)
     there = any(storage.exists(storage.join(path, name)) for name in (*WEIGHT_FILES, "config.json"))
     return there or _torch_file(path, None) is not None
-
-
-def import_weights(model: Configured, path: str) -> list[str]:
-    """Fill the model from any checkpoint of another program; returns the heads' tensors that it lacks."""
-    return fill_model(model, read_checkpoint(path))

@@ -4,28 +4,25 @@ from collections.abc import Iterator
 
 import torch
 
+from bertdata.errors import DatasetError, MissingInputError
 from bertdata.io import storage
 from trainer.checkpoint.stored import MEAN, Checkpoint, StoredTensor
 from trainer.checkpoint.vocabulary_rows import unpadded
 from trainer.errors import CheckpointError
 from trainer.extensions.formats.absent_parts import completed
 from trainer.extensions.formats.config_file import read_config, write_bert_config
-from trainer.extensions.formats.graphcore_tensorflow import google_names, third
-from trainer.extensions.formats.names import (
-    TENSORFLOW,
-    TENSORFLOW_MOMENTS,
-    from_tensorflow,
-    to_tensorflow,
-)
-from trainer.extensions.formats.tensor_bundle.reader import Bundle
-from trainer.extensions.formats.tensor_bundle.writer import BundleWriter, write_bundle
+from trainer.extensions.formats.graphcore import google_names, third
+from trainer.extensions.formats.names import TENSORFLOW, TENSORFLOW_MOMENTS, from_tensorflow, to_tensorflow
+from trainer.extensions.formats.tensor_bundle.bundle import Bundle, BundleWriter, find_prefix, write_bundle
+from trainer.extensions.formats.tensor_bundle.object_graph import GRAPH_KEY
 
-ACCUMULATOR = "/GradientAccumulator"
+_ACCUMULATOR = "/GradientAccumulator"
 """The end of the names that MLPerf's conversion adds beside each variable."""
 
 _STEP = "global_step"
 _POWERS = ("beta1_power", "beta2_power")
 _OURS = {name: ours for ours, name in TENSORFLOW.items()}
+_ACCUMULATED = (torch.float32, torch.int64)
 _OPTIMISERS = {"LAMB": "lamb-mlperf", "adam": "adamw-bert", "lamb": "lamb-graphcore"}
 """The optimisers by the beginnings of their slots' names."""
 
@@ -36,7 +33,7 @@ def read_tensorflow1(bundle: Bundle, model_config: str | None = None) -> Checkpo
     optimiser = None
     for name in bundle.entries:
         variable, _, slot = name.rpartition("/")
-        if name.endswith(ACCUMULATOR):
+        if name.endswith(_ACCUMULATOR):
             continue
         if slot in TENSORFLOW_MOMENTS:
             for ours, moment in _stored(bundle, name, variable):
@@ -103,3 +100,30 @@ def write_state_file(directory: str, name: str) -> None:
     with storage.open_output(storage.join(directory, "checkpoint")) as file:
         keys = ("model_checkpoint_path", "all_model_checkpoint_paths")
         file.write("".join(f'{key}: "{name}"\n' for key in keys).encode())
+
+
+def add_accumulators(source: str, target: str) -> str:
+    """Copy a checkpoint with a zero NAME/GradientAccumulator beside every variable; returns a message.
+
+    Moments, powers and counters get one too, as MLPerf's checkpoint_add_gradacc.py does it. source: the
+    prefix of a checkpoint of TensorFlow 1, or its directory. target: the prefix to write.
+    """
+    prefix = find_prefix(source)
+    if prefix is None:
+        raise MissingInputError(f"{source}: no TensorFlow checkpoint: found no .index file")
+    if storage.exists(f"{target}.index"):
+        raise DatasetError(f"{target}.index: is there already; name a checkpoint that does not exist yet")
+    bundle = Bundle(prefix)
+    if GRAPH_KEY in bundle.entries:
+        raise CheckpointError(f"{prefix}: is a checkpoint of TensorFlow 2, expected one of TensorFlow 1")
+    folder = storage.parent(target)
+    storage.make_directory(folder)
+    with write_bundle(target) as written:
+        for name in sorted(bundle.entries):
+            tensor = bundle.read(name)
+            if tensor.dtype not in _ACCUMULATED:
+                raise CheckpointError(f"{bundle.index}: {name} is of {tensor.dtype}, expected fp32 or int64")
+            written.add(name, tensor)
+            written.add(f"{name}{_ACCUMULATOR}", torch.zeros_like(tensor))
+    write_state_file(folder, storage.base_name(target))
+    return f"{target}: {len(bundle.entries)} variables, each with a zero {_ACCUMULATOR.lstrip('/')}"

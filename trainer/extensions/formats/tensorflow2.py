@@ -13,6 +13,7 @@ from trainer.errors import CheckpointError
 from trainer.extensions.formats.absent_parts import completed
 from trainer.extensions.formats.config_file import read_config, write_bert_config
 from trainer.extensions.formats.model_garden import Objects, find_variables, place_variables
+from trainer.extensions.formats.tensor_bundle.bundle import Bundle, BundleWriter, write_bundle
 from trainer.extensions.formats.tensor_bundle.object_graph import (
     GRAPH_KEY,
     Node,
@@ -23,9 +24,7 @@ from trainer.extensions.formats.tensor_bundle.object_graph import (
     slot_key,
     value_key,
 )
-from trainer.extensions.formats.tensor_bundle.reader import Bundle
 from trainer.extensions.formats.tensor_bundle.wire import WireError
-from trainer.extensions.formats.tensor_bundle.writer import BundleWriter, write_bundle
 from trainer.extensions.formats.tensorflow1 import write_state_file
 
 _SLOTS = {"m": MEAN, "v": SQUARE}

@@ -1,9 +1,34 @@
 """Checkpoints that a run starts from or continues, asked or unasked."""
 
+import re
+from pathlib import Path
 from typing import Any
 
 from bertdata.cli.common.program_flags import Given
 from bertdata.io import storage
+from trainer.extensions.like.machine import is_here
+
+KEEP_ALL = 1 << 30
+"""A number of checkpoints that no run has."""
+
+_STATE = re.compile(r'^model_checkpoint_path: "([^"\0]*)"', re.MULTILINE)
+
+
+def has_checkpoints(output_dir: str) -> bool:
+    """True for an output directory of this machine with checkpoints: TensorFlow continues there unasked."""
+    if storage.is_remote(output_dir):
+        return False
+    return any(Path(output_dir.removeprefix("file://"), "checkpoints").glob("step-*"))
+
+
+def find_named_step(output_dir: str) -> int | None:
+    """The step of the checkpoint that TensorFlow's state file in the directory names; None without it."""
+    state = storage.join(output_dir, "checkpoint")
+    if not is_here(state):
+        return None
+    named = _STATE.search(storage.read_bytes(state).decode(errors="replace"))
+    step = named and re.search(r"-(\d+)$", named[1])
+    return int(step[1]) if step else None
 
 
 def last_checkpoint(output_dir: str) -> int:

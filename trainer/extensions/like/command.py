@@ -13,10 +13,10 @@ from trainer.config.printed import print_config
 from trainer.config.settings import Config
 from trainer.config.task_names import task_flags
 from trainer.devices.choice import AUTO, look_for
+from trainer.extensions.like.machine import with_shapes
 from trainer.extensions.like.overrides import override
 from trainer.extensions.like.program import DOOR, Meaning
 from trainer.extensions.like.registry import PROGRAMS, find_program
-from trainer.extensions.like.shapes import with_shapes
 from trainer.run.path_check import check_paths
 
 USAGE = f"""\
@@ -54,7 +54,9 @@ def run(arguments: Sequence[str]) -> None:
     theirs, ours = divide(words[1:])
     given = program.read(theirs, version)
     meaning = program.resolve(given)
-    keys, missing, warnings = with_shapes(_changed(meaning, ours, f"{DOOR} {name} ... --"))
+    tuned = any(keys.get("task") for keys in meaning.phases)
+    changed_keys = override(meaning.phases, task_flags(ours) if tuned else ours, f"{DOOR} {name} ... --")
+    keys, missing, warnings = with_shapes(changed_keys)
     phases = [Config.of(**of_phase) for of_phase in keys]
     if not printing:
         _check_files([*meaning.missing, *missing], phases)
@@ -72,13 +74,6 @@ def run(arguments: Sequence[str]) -> None:
         _evaluate(meaning.evaluate, phases[0], arguments)
     else:
         _train(phases, arguments)
-
-
-def _changed(meaning: Meaning, ours: Sequence[str], prog: str) -> list[dict[str, Any]]:
-    """The keys of each phase, with this trainer's flags before the program's."""
-    tuned = any(keys.get("task") for keys in meaning.phases)
-    flags = task_flags(ours) if tuned else list(ours)
-    return override(meaning.phases, flags, prog)
 
 
 def _check_files(missing: Sequence[str], phases: Sequence[Config]) -> None:
@@ -167,7 +162,7 @@ def _check_device(config: Config) -> None:
 def _convert(settings: Mapping[str, Any]) -> None:
     """Convert a checkpoint; ``added`` stands in the settings of the conversion that adds accumulators."""
     if "added" in settings:
-        from trainer.extensions.formats.gradient_accumulators import add_accumulators
+        from trainer.extensions.formats.tensorflow1 import add_accumulators
 
         say_error(add_accumulators(settings["source"], settings["target"]))
         return

@@ -1,39 +1,40 @@
-"""Constants that several programs have in common, in this trainer's keys."""
+"""Constants that several programs have in common, in this trainer's keys, and the sizes of a batch."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-BERT_BASE: dict[str, Any] = {
-    "vocab_size": 30522,
-    "hidden_size": 768,
-    "num_hidden_layers": 12,
-    "num_attention_heads": 12,
-    "intermediate_size": 3072,
-    "hidden_act": "gelu",
-    "hidden_dropout_prob": 0.1,
-    "attention_probs_dropout_prob": 0.1,
-    "max_position_embeddings": 512,
-    "type_vocab_size": 2,
-    "initializer_range": 0.02,
-}
-BERT_LARGE = BERT_BASE | {
-    "hidden_size": 1024,
-    "num_hidden_layers": 24,
-    "num_attention_heads": 16,
-    "intermediate_size": 4096,
-}
-"""The shapes of Google's published models, uncased (Devlin et al. 2018)."""
+from bertdata.errors import UsageError
 
-PRETRAINED = {"base": "bert-base-uncased", "large": "bert-large-uncased-whole-word-masking"}
-"""The checkpoints that Habana's programs name by size, as Hugging Face names them."""
+
+def bert_shape(layers: int, width: int, heads: int) -> dict[str, Any]:
+    """The model's keys of an uncased BERT (Devlin et al. 2018)."""
+    return {
+        "vocab_size": 30522,
+        "hidden_size": width,
+        "num_hidden_layers": layers,
+        "num_attention_heads": heads,
+        "intermediate_size": 4 * width,
+        "hidden_act": "gelu",
+        "hidden_dropout_prob": 0.1,
+        "attention_probs_dropout_prob": 0.1,
+        "max_position_embeddings": 512,
+        "type_vocab_size": 2,
+        "initializer_range": 0.02,
+    }
+
+
+BERT_BASE, BERT_LARGE = bert_shape(12, 768, 12), bert_shape(24, 1024, 16)
+
+MOMENTS: dict[str, Any] = {"beta1": 0.9, "beta2": 0.999, "optimiser_epsilon": 1e-6, "weight_decay": 0.01}
+"""Settings of Google's optimiser, which most programs keep."""
+
+CLIPPED = {"clipping": "per_update", "max_grad_norm": 1.0}
+"""Clipping of an update's gradient as a whole."""
 
 NVLAMB: dict[str, Any] = {
     "optimiser": "lamb-nvidia",
-    "beta1": 0.9,
-    "beta2": 0.999,
-    "optimiser_epsilon": 1e-6,
-    "weight_decay": 0.01,
-    "clipping": "per_update",
-    "max_grad_norm": 1.0,
+    **MOMENTS,
+    **CLIPPED,
     "lr_schedule": "nvidia-poly",
     "power": 0.5,
 }
@@ -41,20 +42,26 @@ NVLAMB: dict[str, Any] = {
 
 TRANSFORMERS_ADAMW: dict[str, Any] = {
     "optimiser": "adamw",
-    "beta1": 0.9,
-    "beta2": 0.999,
+    **MOMENTS,
     "optimiser_epsilon": 1e-8,
     "weight_decay": 0.0,
-    "clipping": "per_update",
-    "max_grad_norm": 1.0,
+    **CLIPPED,
     "lr_schedule": "polynomial_decay",
     "warmup": 0,
 }
 """The optimiser of transformers' examples: AdamW without decay, a linear rate without warm-up."""
 
-
 APEX_DECAY_SKIPS = ["bias", "gamma", "beta", "LayerNorm"]
 """Parts of the names of weights that NVIDIA's programs put into the group without decay."""
+
+TENSORFLOW_DECAY_SKIPS = ["LayerNorm", "layer_norm", "bias"]
+"""The same of the programs for TensorFlow."""
+
+HDF5_DATA = (
+    "hdf5_lower_case_1_seq_len_{}_max_pred_{}_masked_lm_prob_0.15_random_seed_12345_dupe_factor_5/"
+    "books_wiki_en_corpus"
+)
+"""The directory of NVIDIA's data for sequences of so many ids and masked ids."""
 
 
 def product(*factors: int) -> str:
@@ -63,3 +70,22 @@ def product(*factors: int) -> str:
     for factor in factors:
         result *= factor
     return f"{' x '.join(f'{factor:,}' for factor in factors)} = {result:,}"
+
+
+def sizes_of(phases: Sequence[Mapping[str, Any]]) -> str:
+    """The product of workers, micro-batch and micro-batches of each phase's update, for a summary."""
+    names = ("world_size", "batch_size", "accumulation")
+    return ", then ".join(product(*(keys[name] for name in names)) for keys in phases)
+
+
+def micro_batch(update: int, count: int, *, divides: bool = True) -> int:
+    """Examples of a micro-batch, of which an update has ``count``; UsageError in NVIDIA's words.
+
+    divides: False for a program that takes an update that they do not divide.
+    """
+    found = f"Invalid gradient_accumulation_steps parameter: {count}"
+    if count < 1:
+        raise UsageError(f"{found}, should be >= 1")
+    if divides and update % count:
+        raise UsageError(f"{found}, batch size {update} should be divisible")
+    return update // count

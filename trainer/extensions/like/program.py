@@ -37,7 +37,6 @@ class Program:
     and file that the table was made from. commands: the flags of each sub-command; "" for a program without.
     versions: the tables of other versions, chosen by ``like NAME@VERSION``. published: command lines as their
     authors print them, for help and docs; also_published: further ones, told in a line each.
-    environment: settings by environment variables.
     """
 
     name: str
@@ -49,7 +48,6 @@ class Program:
     published: Sequence[str] = ()
     also_published: Sequence[str] = ()
     syntax: str = ARGPARSE
-    environment: bool = False
 
     def read(self, arguments: Sequence[str], version: str = "") -> Given:
         """The command line's values; UsageError, in the program's words, for what the program refuses."""
@@ -109,3 +107,24 @@ def phase_keys(given: Given, table: Sequence[Flag], phase: int = 0) -> dict[str,
             value = value[phase]
         keys[flag.key] = value
     return keys
+
+
+def require_flags(given: Given, *names: str) -> None:
+    """UsageError, in absl's words, for the first of the flags without a value."""
+    for name in names:
+        if given[name] is None:
+            raise UsageError(f"flag --{name}=None: Flag --{name} must have a value other than None.")
+
+
+def require_work(given: Given, *switches: str) -> None:
+    """UsageError, in the programs' words, where none of the switches is true."""
+    if not any(given[name] for name in switches):
+        *others, last = (f"`{name}`" for name in switches)
+        raise UsageError(f"At least one of {', '.join(others)} or {last} must be True.")
+
+
+def require_files(given: Given, files: Mapping[str, str]) -> None:
+    """UsageError, in the programs' words, for a switch that is true without its file."""
+    for switch, name in files.items():
+        if given[switch] and not given[name]:
+            raise UsageError(f"If `{switch}` is True, then `{name}` must be specified.")

@@ -26,7 +26,21 @@ PROGRAMS = {
     "huggingface/run_qa.py": "Hugging Face: SQuAD",
     "huggingface/run_glue.py": "Hugging Face: MRPC and other tasks of GLUE",
 }
-"""Name and purpose; a name says the module too: vendor/file.py is trainer.extensions.like.vendor.file."""
+"""Name and purpose; the vendor and the file in a name say the module too, but for those below."""
+
+_MODULES = {
+    "nvidia/run_squad.py": "nvidia.fine_tuning",
+    "nvidia/run_glue.py": "nvidia.fine_tuning",
+    "nvidia-tf/run_pretraining.py": "nvidia_tf",
+    "mlperf/tf2_encoder_checkpoint_converter.py": "mlperf.converters",
+    "mlperf/checkpoint_add_gradacc.py": "mlperf.converters",
+    "rannc/run_pretraining_rannc.sh": "rannc",
+    "google/run_squad.py": "google",
+    "google/run_classifier.py": "google",
+    "huggingface/run_qa.py": "huggingface.fine_tuning",
+    "huggingface/run_glue.py": "huggingface.fine_tuning",
+}
+"""Modules of small programs and of those that share theirs."""
 
 
 def find_program(name: str) -> Program:
@@ -36,9 +50,9 @@ def find_program(name: str) -> Program:
         near = last or get_close_matches(name, PROGRAMS, n=1)
         hint = f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(PROGRAMS)}"
         raise UsageError(f"{name!r} is no known program; {hint}")
-    path = name.rpartition(".")[0].replace("-", "_").replace("/", ".")
-    program: Program = import_module(f"trainer.extensions.like.{path}").PROGRAM
-    return program
+    path = _MODULES.get(name, name.rpartition(".")[0].replace("-", "_").replace("/", "."))
+    found = vars(import_module(f"trainer.extensions.like.{path}")).values()
+    return next(one for one in found if isinstance(one, Program) and one.name == name)
 
 
 def programs_with(name: str) -> list[str]:

@@ -14,16 +14,19 @@ from bertdata.shards.example_proto import encode_example
 from bertdata.shards.framing import frame
 from bertdata.tokens.load import load_tokenizer
 from trainer.extensions.finetuning.classification.features import feature_lines, make_features, shorten_pair
-from trainer.extensions.finetuning.classification.metrics import score_labels
-from trainer.extensions.finetuning.classification.prediction_file import parse_predictions, predictions_text
+from trainer.extensions.finetuning.classification.metrics import (
+    parse_predictions,
+    predictions_text,
+    score_labels,
+)
 from trainer.extensions.finetuning.classification.presets import TASKS, TableColumns, find_classification
 from trainer.extensions.finetuning.classification.reading import (
     label_ids,
     parse_pairs,
+    parse_rows,
     read_pairs,
     with_labels,
 )
-from trainer.extensions.finetuning.classification.tables import parse_rows
 
 MRPC = find_classification("mrpc")
 OWN = find_classification("classification")

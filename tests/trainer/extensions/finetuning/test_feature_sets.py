@@ -13,13 +13,11 @@ from bertdata.examples.objectives import find_objective
 from bertdata.io import storage
 from bertdata.tokens.load import load_tokenizer, load_vocabulary
 from trainer.__main__ import main
-from trainer.extensions.finetuning.classification.dataset import make_pair_set, settings_of
-from trainer.extensions.finetuning.classification.presets import find_classification
+from trainer.extensions.finetuning.classification.features import make_pair_set, settings_of
+from trainer.extensions.finetuning.classification.presets import ClassificationSettings, find_classification
 from trainer.extensions.finetuning.feature_set import feature_set_name, make_feature_set, read_source
-from trainer.extensions.finetuning.squad.dataset import make_squad_set
-from trainer.extensions.finetuning.squad.features import make_features
+from trainer.extensions.finetuning.squad.features import SquadSettings, make_features, make_squad_set
 from trainer.extensions.finetuning.squad.reading import read_squad
-from trainer.extensions.finetuning.squad.settings import SquadSettings
 
 CONTEXT = "The keeper lit the lamp. " * 9 + "A ship passed the lighthouse in the evening."
 
@@ -150,7 +148,7 @@ def test_labels_and_scores_come_back(tokenizer, tmp_path, task, format):
         table.write_text("sentence1\tsentence2\tscore\none text\tanother\t4.2\nx\ty\t-0.1\n")
         expected = [pytest.approx(4.2, rel=1e-7), pytest.approx(-0.1, rel=1e-7)]
     sizes = {"dialect": "google", "lower_case": True, "max_seq_length": 16}
-    settings = settings_of(preset, labelled=True, format=format, **sizes)
+    settings = settings_of(preset, ClassificationSettings(format=format, **sizes), labelled=True)
     directory = str(tmp_path / "set")
     found = make_pair_set(directory, read_source(str(table)), tokenizer, preset, settings)
     opened = open_dataset(directory)

@@ -13,15 +13,13 @@ from bertdata.errors import SettingsError
 from bertdata.tokens.basic import split_words
 from tests.support.squad_kit import line, made_up_logits, make_case, md5_of_lines, parse_case, read_oracle
 from tests.support.strategies import odd_words, plain_words, tries
-from trainer.extensions.finetuning.squad.alignment import answer_text
-from trainer.extensions.finetuning.squad.answers import AnswerSettings, predict_answers
-from trainer.extensions.finetuning.squad.candidates import best_positions
-from trainer.extensions.finetuning.squad.prediction_files import (
-    n_best_json,
-    null_odds_json,
-    predictions_json,
-    write_predictions,
+from trainer.extensions.finetuning.squad.answers import (
+    AnswerSettings,
+    answer_text,
+    predict_answers,
+    prediction_files,
 )
+from trainer.extensions.finetuning.squad.candidates import best_positions
 
 EN_384, EN_96 = "xquad.en__s384__d128__q64", "xquad.en__s96__d32__q24"
 DE_256 = "xquad.de__s256__d96__q40"
@@ -56,7 +54,8 @@ def test_answers_and_n_best_lists_are_the_originals(kit, name, variant, dialect)
     made = make_case(kit, parse_case(name, dialect))
     negatives = "v2" in variant
     found = predict(made, dialect, oracle["logits"], negatives=negatives)
-    data = predictions_json(found)
+    files = prediction_files(found, negatives=negatives)
+    data = files["predictions.json"]
     assert hashlib.md5(data.encode()).hexdigest() == oracle["predictions_file_md5"]
     assert (
         md5_of_lines(line([key, value]) for key, value in texts(found).items()) == oracle["nbest_texts_md5"]
@@ -65,7 +64,7 @@ def test_answers_and_n_best_lists_are_the_originals(kit, name, variant, dialect)
     assert data == whole.read_text(encoding="utf-8")
     first = oracle["nbest_first_20"]
     if isinstance(first, dict):
-        written = json.loads(n_best_json(found))
+        written = json.loads(files["nbest_predictions.json"])
         assert len(first) == 20
         for key, expected in first.items():
             assert written[key] == [
@@ -73,7 +72,7 @@ def test_answers_and_n_best_lists_are_the_originals(kit, name, variant, dialect)
             ]
             assert list(written[key][0]) == ["text", "probability", "start_logit", "end_logit"]
     if "null_odds_first_20" in oracle:
-        odds = json.loads(null_odds_json(found))
+        odds = json.loads(prediction_files(found, negatives=True)["null_odds.json"])
         assert {key: odds[key] for key in oracle["null_odds_first_20"]} == oracle["null_odds_first_20"]
 
 
@@ -88,17 +87,15 @@ def test_answers_in_unusual_text_are_the_originals(kit, name, dialect):
     assert list(found) == list(oracle["predictions"])
 
 
-def test_the_files_have_the_originals_names(kit, tmp_path):
+def test_the_files_have_the_originals_names(kit):
     oracle = read_oracle(kit, f"nbest__google__{EN_384}__seed0")
     made = make_case(kit, parse_case(EN_384, "google"))
     found = predict(made, "google", oracle["logits"])
-    write_predictions(str(tmp_path / "run"), found, negatives=False)
-    names = sorted(path.name for path in (tmp_path / "run").iterdir())
-    assert names == ["nbest_predictions.json", "predictions.json"]
-    data = (tmp_path / "run" / "predictions.json").read_bytes()
+    files = prediction_files(found, negatives=False)
+    assert sorted(files) == ["nbest_predictions.json", "predictions.json"]
+    data = files["predictions.json"].encode("ascii")
     assert hashlib.md5(data).hexdigest() == oracle["predictions_file_md5"]
-    write_predictions(str(tmp_path / "run"), found, negatives=True)
-    odds = json.loads((tmp_path / "run" / "null_odds.json").read_text())
+    odds = json.loads(prediction_files(found, negatives=True)["null_odds.json"])
     assert list(odds) == [question.id for question in made.questions]
 
 
@@ -129,10 +126,8 @@ def test_a_context_without_tokens_is_answered_as_each_program_does(kit):
 @given(st.lists(st.lists(st.sampled_from([0.0, 0.5, 1.0, -3.0]), min_size=9, max_size=9), max_size=4))
 def test_the_best_positions_are_sorted_stably(rows):
     logits = np.array(rows, np.float32).reshape(-1, 9)
-    found = best_positions(logits, -logits, 4)
-    for row, starts, ends in zip(logits.tolist(), found.starts.tolist(), found.ends.tolist(), strict=True):
-        assert starts == sorted(range(9), key=lambda place: -row[place])[:4]
-        assert ends == sorted(range(9), key=lambda place: row[place])[:4]
+    for row, places in zip(logits.tolist(), best_positions(logits, 4).tolist(), strict=True):
+        assert places == sorted(range(9), key=lambda place: -row[place])[:4]
 
 
 def plain_answer_text(tokens, words, dialect, lower_case):

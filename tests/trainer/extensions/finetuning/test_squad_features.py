@@ -25,10 +25,15 @@ from tests.support.squad_kit import (
     tokenizer_of,
 )
 from tests.support.strategies import tries
-from trainer.extensions.finetuning.squad.features import make_features, shuffled
+from trainer.extensions.finetuning.squad.features import (
+    feature_lines,
+    feature_values,
+    make_features,
+    make_spans,
+    shuffled,
+    span_bounds,
+)
 from trainer.extensions.finetuning.squad.reading import parse_squad
-from trainer.extensions.finetuning.squad.spans import make_spans, span_bounds
-from trainer.extensions.finetuning.squad.text_form import feature_lines, feature_values
 
 INPUTS = ("xquad.en__s384__d128__q64", "xquad.en__s96__d32__q24", "xquad.de__s256__d96__q40")
 EDGES = (

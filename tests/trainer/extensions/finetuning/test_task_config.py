@@ -6,7 +6,7 @@ from bertdata.errors import SettingsError
 from tests.support.configurations import assert_keys
 from trainer.config.settings import Config
 from trainer.config.task_names import task_flags
-from trainer.extensions.finetuning.task_config import make_task_config
+from trainer.extensions.finetuning.finetune_command import make_task_config
 
 ADAMW = {
     "optimiser": "adamw-bert",

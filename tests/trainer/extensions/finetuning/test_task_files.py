@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from bertdata.errors import MissingInputError, SettingsError
-from trainer.extensions.finetuning.task_config import make_task_config
+from trainer.extensions.finetuning.finetune_command import make_task_config
 from trainer.extensions.finetuning.task_files import TaskFiles, find_files
 
 GLUE = ("train.tsv", "dev.tsv", "test.tsv")

@@ -17,9 +17,8 @@ from trainer.checkpoint.stored import Checkpoint, StoredTensor
 from trainer.config.model import ModelConfig
 from trainer.errors import CheckpointError
 from trainer.extensions.formats.kinds import WRITERS, read_checkpoint
+from trainer.extensions.formats.tensor_bundle.bundle import Bundle, write_bundle
 from trainer.extensions.formats.tensor_bundle.object_graph import GRAPH_KEY, encode_graph, parse_graph
-from trainer.extensions.formats.tensor_bundle.reader import Bundle
-from trainer.extensions.formats.tensor_bundle.writer import write_bundle
 from trainer.model.bert import BertForPreTraining
 
 SEQUENCE, POOLED = "sequence_output_last", "pooled_output"

@@ -13,7 +13,7 @@ from trainer.checkpoint.filling import fill_model
 from trainer.checkpoint.stored import Checkpoint, StoredTensor
 from trainer.extensions.formats.kinds import read_checkpoint
 from trainer.extensions.formats.names import to_tensorflow
-from trainer.extensions.formats.tensor_bundle.writer import write_bundle
+from trainer.extensions.formats.tensor_bundle.bundle import write_bundle
 from trainer.model.bert import BertForPreTraining
 
 SLOTS = {"exp_avg": "/lamb_m", "exp_avg_sq": "/lamb_v"}

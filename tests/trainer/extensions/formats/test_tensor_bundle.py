@@ -19,11 +19,9 @@ from tests.support.checkpoint_outputs import with_snappy_blocks
 from trainer.errors import CheckpointError
 from trainer.extensions.formats.kinds import read_checkpoint
 from trainer.extensions.formats.tensor_bundle import table, wire
-from trainer.extensions.formats.tensor_bundle.entries import BundleEntry, parse_header
+from trainer.extensions.formats.tensor_bundle.bundle import Bundle, BundleEntry, parse_header, write_bundle
 from trainer.extensions.formats.tensor_bundle.object_graph import GRAPH_KEY, encode_graph, parse_graph
-from trainer.extensions.formats.tensor_bundle.reader import Bundle
 from trainer.extensions.formats.tensor_bundle.table import read_table, write_table
-from trainer.extensions.formats.tensor_bundle.writer import write_bundle
 
 NAMES = ["tf1_google/model.ckpt-3", "tf1_mlperf_lamb/model.ckpt-3"]
 GARDEN = ["tf2_encoder_2.3.0/bert_model.ckpt-1", "tf2_pretrainer_2.5.0/bert_model.ckpt-1"]

@@ -8,8 +8,8 @@ import pytest
 from bertdata.errors import MissingInputError, SettingsError, UsageError
 from tests.support.published_commands import assert_equal, commands, understood
 from trainer.config.settings import Config
-from trainer.extensions.like.graphcore.config_file import own_copies
 from trainer.extensions.like.graphcore.run_pretraining import PROGRAM
+from trainer.extensions.like.graphcore.values import own_copies
 from trainer.extensions.like.program import Meaning
 
 NAME = "graphcore/run_pretraining.py"

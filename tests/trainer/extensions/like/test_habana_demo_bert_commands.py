@@ -5,7 +5,7 @@ import re
 import pytest
 
 from tests.support.published_commands import commands
-from trainer.extensions.like.habana.demo_bert_commands import printed_commands
+from trainer.extensions.like.habana.demo_bert_flags import printed_commands
 
 PRINTED = [
     " ".join(one["argv"][1:]) for one in commands("habana-pytorch demo_bert.py") if one["kind"] == "train"

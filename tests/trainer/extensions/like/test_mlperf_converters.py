@@ -10,7 +10,7 @@ from tests.support.made_checkpoints import made
 from tests.support.published_commands import assert_equal, commands, understood
 from tests.support.training_runs import refuse
 from trainer.extensions.formats.kinds import WRITERS, read_checkpoint
-from trainer.extensions.formats.tensor_bundle.reader import Bundle
+from trainer.extensions.formats.tensor_bundle.bundle import Bundle
 
 GRADACC = "mlperf/checkpoint_add_gradacc.py"
 TO_TF2 = "mlperf/tf2_encoder_checkpoint_converter.py"

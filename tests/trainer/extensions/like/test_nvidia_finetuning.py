@@ -6,10 +6,9 @@ import pytest
 
 from bertdata.errors import UsageError
 from tests.support.published_commands import assert_equal, understood
-from trainer.extensions.like.nvidia import run_glue, run_squad
+from trainer.extensions.like.nvidia.fine_tuning import GLUE, SQUAD
 from trainer.extensions.like.program import Program
 
-SQUAD, GLUE = run_squad.PROGRAM, run_glue.PROGRAM
 SHAPE = {"vocab_size": 30522, "hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16}
 MODEL = ("--bert_model=b", "--init_checkpoint=b.pt", "--vocab_file=v.txt", "--config_file=bert_config.json")
 REQUIRED = {

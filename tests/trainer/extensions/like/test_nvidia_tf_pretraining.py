@@ -6,7 +6,7 @@ import pytest
 
 from bertdata.errors import UsageError
 from tests.support.published_commands import assert_equal, understood
-from trainer.extensions.like.nvidia_tf.run_pretraining import PROGRAM
+from trainer.extensions.like.nvidia_tf import PROGRAM
 
 NAME = "nvidia-tf/run_pretraining.py"
 SHAPE = {"vocab_size": 30522, "hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16}

@@ -6,7 +6,7 @@ import pytest
 
 from bertdata.errors import UsageError
 from tests.support.published_commands import assert_equal, commands, understood
-from trainer.extensions.like.rannc.run_pretraining_rannc import PROGRAM
+from trainer.extensions.like.rannc import PROGRAM
 
 NAME = "rannc/run_pretraining_rannc.sh"
 PUBLISHED = {one["id"]: one for one in commands("rannc run_pretraining_rannc.sh") if one["kind"] == "train"}

@@ -1,12 +1,29 @@
-"""Features of texts and pairs: ``[CLS] first [SEP]`` or ``[CLS] first [SEP] second [SEP]``."""
+"""Features of texts and pairs: ``[CLS] first [SEP]`` or ``[CLS] first [SEP] second [SEP]``.
+
+As text for audits, and as a dataset of the toolkit.
+"""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from bertdata.records import Vocabulary
+from bertdata.examples.classification.batch import (
+    LabelledBatch,
+    LabelledExample,
+    ScoredBatch,
+    ScoredExample,
+    split_score,
+)
+from bertdata.records import Example, Vocabulary
 from bertdata.tokens.wordpiece import WordPieceTokenizer
-from trainer.extensions.finetuning.classification.reading import TextPair
+from trainer.extensions.finetuning.classification.presets import ClassificationSettings, ClassificationTask
+from trainer.extensions.finetuning.classification.reading import TextPair, label_ids, parse_pairs
+from trainer.extensions.finetuning.feature_set import (
+    FeatureSet,
+    FeatureSource,
+    MadeExamples,
+    make_feature_set,
+)
 
 Ids = list[int]
 
@@ -68,3 +85,51 @@ def feature_lines(features: Iterable[PairFeature], vocabulary: Vocabulary, lengt
             "label_id": feature.label,
         }
         yield json.dumps(value, sort_keys=True, separators=(",", ":")) + "\n"
+
+
+def settings_of(
+    task: ClassificationTask, given: ClassificationSettings, *, labelled: bool
+) -> ClassificationSettings:
+    """The given settings with those of the task, whose labels must be known (``with_labels``)."""
+    columns = task.columns if labelled or task.test is None else task.test
+    return replace(
+        given,
+        objective="regression" if task.regression else "classification",
+        task=task.name,
+        first_column=columns.first,
+        second_column=columns.second or "",
+        label_column=columns.label if labelled else "",
+        labels=task.labels or (),
+    )
+
+
+def make_pair_set(
+    directory: str,
+    source: FeatureSource,
+    tokenizer: WordPieceTokenizer,
+    task: ClassificationTask,
+    settings: ClassificationSettings,
+) -> FeatureSet:
+    """The dataset of the table's features, in its order; settings: as settings_of gives them."""
+
+    def make(source: FeatureSource) -> MadeExamples:
+        found = parse_pairs(source.data, source.path, task, labelled=bool(settings.label_column))
+        labels = label_ids(found.pairs, task)
+        features = make_features(found.pairs, labels, tokenizer, settings.max_seq_length)
+        return MadeExamples(
+            examples=[_example(one, scored=task.regression) for one in features],
+            batch_type=ScoredBatch if task.regression else LabelledBatch,
+            documents=len(features),
+            sentences=len(features) * (2 if settings.second_column else 1),
+            warnings=found.warnings(),
+        )
+
+    return make_feature_set(directory, source, tokenizer.vocabulary, settings, make)
+
+
+def _example(feature: PairFeature, *, scored: bool) -> Example:
+    ids, first_length = feature.ids, feature.first_length
+    if not scored:
+        return LabelledExample(ids=ids, first_length=first_length, label=int(feature.label))
+    high, low = split_score(feature.label)
+    return ScoredExample(ids=ids, first_length=first_length, score_high=high, score_low=low)

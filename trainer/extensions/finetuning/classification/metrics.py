@@ -1,10 +1,14 @@
-"""Metrics of GLUE's tasks, each from 0 or -1 to 1."""
+"""Metrics of GLUE's tasks, each from 0 or -1 to 1, and the predictions in a file that they score."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from bertdata.errors import InputError
+from trainer.extensions.finetuning.classification.presets import ClassificationTask
+from trainer.extensions.finetuning.labelled_text import decode_text
 
 Array = npt.NDArray[Any]
 Labels = Sequence[int | float] | Array
@@ -14,7 +18,8 @@ Metric = Callable[[Array, Array], dict[str, float]]
 def score_labels(metrics: str, predicted: Labels, gold: Labels) -> dict[str, float]:
     """The metrics of that name in METRICS; both hold label numbers, or scores, in the same order."""
     assert len(predicted) == len(gold) > 0, f"{len(predicted)} predictions for {len(gold)} labels"
-    return METRICS[metrics](np.asarray(predicted), np.asarray(gold))
+    measure, _ = METRICS[metrics]
+    return measure(np.asarray(predicted), np.asarray(gold))
 
 
 def accuracy(predicted: Array, gold: Array) -> dict[str, float]:
@@ -57,10 +62,72 @@ def _ranks(values: Array) -> Array:
     return means[places]
 
 
-METRICS: dict[str, Metric] = {
-    "accuracy": accuracy,
-    "accuracy_and_f1": accuracy_and_f1,
-    "matthews": matthews,
-    "correlation": correlation,
+METRICS: dict[str, tuple[Metric, tuple[str, ...]]] = {
+    "accuracy": (accuracy, ("acc",)),
+    "accuracy_and_f1": (accuracy_and_f1, ("acc", "f1", "acc_and_f1")),
+    "matthews": (matthews, ("mcc",)),
+    "correlation": (correlation, ("pearson", "spearmanr", "corr")),
 }
-"""Metrics by name."""
+"""The function of a task's metrics by their name, and what it gives."""
+
+
+_HEADING = "index\tprediction"
+
+
+def predictions_text(predicted: Sequence[int | float], task: ClassificationTask) -> str:
+    """A heading, then number and prediction of each example, between them a tab; labels by name."""
+    names = task.labels
+    lines = [_HEADING]
+    for number, value in enumerate(predicted):
+        lines.append(f"{number}\t{names[int(value)] if names else f'{value:.3f}'}")
+    return "\n".join(lines) + "\n"
+
+
+def parse_predictions(
+    data: bytes, name: str, task: ClassificationTask, count: int
+) -> list[int] | list[float]:
+    """The predicted label numbers, or scores, of ``count`` examples in order.
+
+    Three forms: a heading ``index prediction`` and such rows (run_glue.py); one label or score a line; a
+    probability for each label a line (run_classifier.py), of which the largest counts. InputError names the
+    line.
+    """
+    lines = decode_text(data, name, "predictions, one a line").splitlines()
+    indexed = bool(lines) and lines[0] == _HEADING
+    rows = [(f"{name}: line {n}", line.split("\t")) for n, line in enumerate(lines, 1) if line][indexed:]
+    if len(rows) != count:
+        raise InputError(f"{name}: holds {len(rows)} predictions, expected {count}, one for each example")
+    if indexed:
+        rows = [(where, _without_index(row, number, where)) for number, (where, row) in enumerate(rows)]
+    if task.regression:
+        return [_number(_single(row, where), where) for where, row in rows]
+    return [_label(row, where, task.labels or ()) for where, row in rows]
+
+
+def _without_index(row: list[str], number: int, where: str) -> list[str]:
+    if row[0] != str(number):
+        raise InputError(f"{where}: has the index {row[0]!r}, expected {number}")
+    return row[1:]
+
+
+def _label(row: list[str], where: str, labels: Sequence[str]) -> int:
+    if len(row) == len(labels) > 1:
+        probabilities = [_number(value, where) for value in row]
+        return probabilities.index(max(probabilities))
+    found = _single(row, where)
+    if found not in labels:
+        raise InputError(f"{where}: predicts {found!r}, expected one of {', '.join(labels)}")
+    return labels.index(found)
+
+
+def _single(row: list[str], where: str) -> str:
+    if len(row) != 1:
+        raise InputError(f"{where}: has {len(row)} predictions, expected 1")
+    return row[0]
+
+
+def _number(text: str, where: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(f"{where}: holds {text!r}, expected a number") from None

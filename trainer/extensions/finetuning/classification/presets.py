@@ -1,7 +1,9 @@
-"""Classification tasks by name: the columns, labels and metrics of GLUE's."""
+"""Classification tasks by name (columns, labels and metrics of GLUE's), and settings of their features."""
 
 from dataclasses import dataclass
 
+from bertdata.config.declared import setting
+from bertdata.config.settings import ExampleSettings
 from bertdata.errors import SettingsError
 
 FileNames = tuple[str, str, str]
@@ -114,3 +116,20 @@ def find_classification(name: str) -> ClassificationTask:
 
 def _plain(name: str) -> str:
     return name.lower().replace("-", "").replace("_", "")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ClassificationSettings(ExampleSettings):
+    """Everything, besides file and vocabulary, that decides the features of a table.
+
+    labels: in the order of their ids, empty for scores.
+    """
+
+    objective: str = setting("classification", "objective of the examples")
+    dialect: str = setting("google", "whose habits to follow: google or nvidia", ("google", "nvidia"))
+    max_seq_length: int = setting(128, "ids in a feature, special tokens included")
+    task: str = setting("classification", "the task, by name")
+    first_column: str = setting("text", "the column of the first text")
+    second_column: str = setting("", "the column of the second text; empty: there is none")
+    label_column: str = setting("label", "the column of the label; empty: labels are not read")
+    labels: tuple[str, ...] = setting((), "the labels in the order of their ids; empty for scores")

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from bertdata.dataset.reader import OpenedDataset
@@ -16,21 +16,13 @@ from bertdata.examples.columns import Array
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
-from trainer.extensions.finetuning.classification.metrics import score_labels
-from trainer.extensions.finetuning.classification.prediction_file import predictions_text
+from trainer.extensions.finetuning.classification.metrics import METRICS, predictions_text, score_labels
 from trainer.extensions.finetuning.classification.presets import ClassificationTask, find_classification
 from trainer.extensions.finetuning.fine_tuning import FineTuning, is_there, mean_of, sums_of, target_of
-from trainer.extensions.finetuning.models import BertForSequenceClassification
+from trainer.model.bert import HeadedBert
 from trainer.model.evaluation import MetricTotals, TaskEvaluation
+from trainer.model.layers import Carried
 from trainer.model.task import Columns, Model, Outcome
-
-METRIC_NAMES = {
-    "accuracy": ("acc",),
-    "accuracy_and_f1": ("acc", "f1", "acc_and_f1"),
-    "matthews": ("mcc",),
-    "correlation": ("pearson", "spearmanr", "corr"),
-}
-"""The metrics that ``score_labels`` gives, by the task's name for them."""
 
 PREDICTIONS = "predictions.tsv"
 
@@ -52,6 +44,23 @@ def configured_task(config: Config) -> ClassificationTask:
     )
 
 
+class BertForSequenceClassification(HeadedBert):
+    """Logits of the labels of a sequence, or its score."""
+
+    def __init__(self, config: ModelConfig, labels: int) -> None:
+        """labels: how many; 1 for a score."""
+        super().__init__(config)
+        self.dropout = config.hidden_dropout_prob
+        self.classifier = nn.Linear(config.hidden_size, labels)
+        self.draw_weights()
+
+    def forward(self, batch: Batch, carried: Carried | None = None) -> Tensor:
+        """(B, labels) logits."""
+        _, pooled = self.bert(batch, carried)
+        logits: Tensor = self.classifier(F.dropout(pooled, self.dropout, self.training))
+        return logits
+
+
 class Classification(FineTuning):
     """Cross entropy of the label, or the squared error of a score."""
 
@@ -61,7 +70,7 @@ class Classification(FineTuning):
         self.task = configured_task(config)
         self.name = self.task.name
         self.objective = "regression" if self.task.regression else "classification"
-        first = METRIC_NAMES[self.task.metrics]
+        _, first = METRICS[self.task.metrics]
         if self.task.regression:
             self.metrics: tuple[str, ...] = ("score_loss",)
             training, shown = {"score_loss": "score_loss"}, "score_loss"
@@ -139,7 +148,7 @@ class ClassificationEvaluation(TaskEvaluation):
         means = {name: total / max(weight, 1e-5) for name, (total, weight) in totals.items()}
         kind: type[Any] = float if self._task.regression else int
         self._predicted = found[:, 0].astype(kind)
-        names = METRIC_NAMES[self._task.metrics]
+        _, names = METRICS[self._task.metrics]
         scores = dict.fromkeys(names, 0.0)
         if self._scored:
             scores = score_labels(self._task.metrics, self._predicted, found[:, 1].astype(kind))
@@ -147,8 +156,8 @@ class ClassificationEvaluation(TaskEvaluation):
         return {"loss": means[first], **means, **scores}
 
     def describe(self, results: Mapping[str, float]) -> str:
-        names = (*METRIC_NAMES[self._task.metrics], "loss")
-        return ", ".join(f"{name} {results[name]:.4f}" for name in names)
+        _, names = METRICS[self._task.metrics]
+        return ", ".join(f"{name} {results[name]:.4f}" for name in (*names, "loss"))
 
     def files(self) -> Mapping[str, str]:
         return {PREDICTIONS: predictions_text(self._predicted.tolist(), self._task)}

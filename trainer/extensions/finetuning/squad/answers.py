@@ -1,18 +1,22 @@
 """Answers from logits: the n best of each question, as Google's and as NVIDIA's run_squad.py find them."""
 
+import json
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import accumulate
 from operator import attrgetter
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from bertdata.config.dialects import find_dialect
+from bertdata.config.dialects import Dialect, find_dialect
 from bertdata.config.settings import check
 from bertdata.records import Vocabulary
-from trainer.extensions.finetuning.squad.alignment import answer_text
+from bertdata.tokens.basic import split_words
 from trainer.extensions.finetuning.squad.candidates import Candidates, best_positions, find_candidates
 from trainer.extensions.finetuning.squad.features import Feature
 from trainer.extensions.finetuning.squad.reading import Question
@@ -77,26 +81,20 @@ def predict_answers(
     start_logits, end_logits: (features, S), float32, rows in the order of the features. A question without a
     feature gets the text ``empty`` in Google's way, and is left out in NVIDIA's.
     """
-    best = best_positions(start_logits, end_logits, settings.n_best_size)
+    starts, ends = (best_positions(logits, settings.n_best_size) for logits in (start_logits, end_logits))
     candidates = [
-        find_candidates(feature, starts, ends, start_row, end_row, settings.max_answer_length)
-        for feature, starts, ends, start_row, end_row in zip(
-            features, best.starts, best.ends, start_logits, end_logits, strict=True
-        )
+        find_candidates(*of_feature, settings.max_answer_length)
+        for of_feature in zip(features, starts, ends, start_logits, end_logits, strict=True)
     ]
     groups = _by_example(features, len(questions))
     nulls = [_null(rows, start_logits, end_logits) if settings.negatives else None for rows in groups]
     find_texts = _Texts(features, questions, vocabulary, settings)
-    if settings.dialect != "nvidia":
-        return {
-            question.id: _finish(_google_best(rows, candidates, find_texts, null), null, settings)
-            for question, rows, null in zip(questions, groups, nulls, strict=True)
-        }
+    is_nvidia = settings.dialect == "nvidia"
     last = next((null for null in reversed(nulls) if null is not None), None)
     return {
-        question.id: _finish(_nvidia_best(rows, candidates, find_texts, last), null, settings)
+        question.id: _finish(_best(rows, candidates, find_texts, last if is_nvidia else null), null, settings)
         for question, rows, null in zip(questions, groups, nulls, strict=True)
-        if rows
+        if rows or not is_nvidia
     }
 
 
@@ -137,35 +135,24 @@ class _Texts:
         )
 
 
-def _google_best(
+def _best(
     rows: list[int], candidates: list[Candidates], find_text: _Texts, null: Scored | None
 ) -> list[Scored]:
-    """The n best texts over all features of a question, without duplicates; the null one in its place.
+    """The n best texts of a question, without duplicates, with the null one in its place.
 
-    One that is not among them is added at the end.
+    In Google's way over all features, and the null text is added at the end where it is not among them. In
+    NVIDIA's of each feature, merged and cut to n: a text may occur twice; null, which is that of the last
+    question of the file, may be cut off.
     """
-    found: dict[str, Scored] = {}
-    for _, scored in _by_score(rows, candidates, find_text, null):
-        if len(found) == find_text.settings.n_best_size:
-            break
-        found.setdefault(scored.text, scored)
-    if null is not None:
-        found.setdefault("", null)
-    return list(found.values())
-
-
-def _nvidia_best(
-    rows: list[int], candidates: list[Candidates], find_text: _Texts, null: Scored | None
-) -> list[Scored]:
-    """The n best texts of each feature without duplicates, merged and cut to n: a text may occur twice.
-
-    null: that of the last question of the file stands for each question's, and may be cut off.
-    """
+    settings = find_text.settings
+    is_nvidia = settings.dialect == "nvidia"
     found: dict[tuple[int, str], Scored] = {}
     for row, scored in _by_score(rows, candidates, find_text, null):
-        if len(found) == find_text.settings.n_best_size:
+        if len(found) == settings.n_best_size:
             break
-        found.setdefault((row, scored.text), scored)
+        found.setdefault((row if is_nvidia else 0, scored.text), scored)
+    if null is not None and not is_nvidia:
+        found.setdefault((0, ""), null)
     return list(found.values())
 
 
@@ -219,3 +206,63 @@ def _softmax(scores: list[float]) -> list[float]:
     exponentials = [math.exp(score - largest) for score in scores]
     total = sum(exponentials)
     return [value / total for value in exponentials]
+
+
+def answer_text(tokens: list[str], words: list[str], dialect: Dialect, lower_case: bool) -> str:
+    """The part of the context's words that the tokens are; all of the words where they cannot be aligned.
+
+    The words in tokeniser's form are searched for the joined tokens; characters other than blanks are then
+    counted in both forms, which must have equally many of them (a dropped character breaks that).
+    """
+    joined = " ".join(tokens).replace(" ##", "").replace("##", "")
+    wanted = " ".join(joined.split())
+    whole = " ".join(words)
+    normal = [text for word in words if (text := _normal(word, dialect, lower_case))]
+    normalized = " ".join(normal)
+    start = normalized.find(wanted)
+    ends = list(accumulate(map(len, words)))
+    if not wanted or start < 0 or len(normalized) - normalized.count(" ") != ends[-1]:
+        return whole
+    last = start + len(wanted) - 1
+    return whole[_place(normalized, start, ends) : _place(normalized, last, ends) + 1]
+
+
+@lru_cache(maxsize=1 << 16)
+def _normal(word: str, dialect: Dialect, lower_case: bool) -> str:
+    """The tokeniser's words of one of the context's words, blanks between them."""
+    return " ".join(split_words(word, dialect, lower_case))
+
+
+def _place(normalized: str, place: int, ends: list[int]) -> int:
+    """The place in the joined words of the character at a place of the normalized text, blanks left out.
+
+    ends: characters of the words up to each one's end.
+    """
+    number = place - normalized.count(" ", 0, place)
+    return number + bisect_right(ends, number)
+
+
+def prediction_files(predictions: Mapping[str, Prediction], *, negatives: bool) -> dict[str, str]:
+    """The texts of the files of run_squad.py by their names; negatives: null_odds.json too.
+
+    predictions.json has the answer of each question, nbest_predictions.json its n best with probability and
+    logits, null_odds.json (version 2.0) the score of no answer less that of the best answer.
+    """
+    values: dict[str, dict[str, Any]] = {
+        "predictions.json": {name: one.answer for name, one in predictions.items()},
+        "nbest_predictions.json": {
+            name: [
+                {
+                    "text": scored.text,
+                    "probability": probability,
+                    "start_logit": scored.start_logit,
+                    "end_logit": scored.end_logit,
+                }
+                for scored, probability in one.n_best
+            ]
+            for name, one in predictions.items()
+        },
+    }
+    if negatives:
+        values["null_odds.json"] = {name: one.null_odds for name, one in predictions.items()}
+    return {name: json.dumps(value, indent=4) + "\n" for name, value in values.items()}

@@ -15,14 +15,6 @@ _ROWS = 4096
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class BestPositions:
-    """Of each feature the positions with the largest start and end logits, best first: (features, n)."""
-
-    starts: Array
-    ends: Array
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Candidates:
     """Candidates of one feature: position and logit (in double) of start and end, a column each."""
 
@@ -32,12 +24,11 @@ class Candidates:
     end_logits: Array
 
 
-def best_positions(start_logits: Array, end_logits: Array, count: int) -> BestPositions:
-    """The ``count`` best positions of each row, over all, padding included; the lower among equals."""
-    return BestPositions(_best(start_logits, count), _best(end_logits, count))
+def best_positions(logits: Array, count: int) -> Array:
+    """The ``count`` best positions of each row, (features, n), over all, padding included.
 
-
-def _best(logits: Array, count: int) -> Array:
+    The best first, and the lower among equals.
+    """
     rows = [
         np.argsort(-logits[first : first + _ROWS], axis=1, kind="stable")[:, :count]
         for first in range(0, len(logits), _ROWS)

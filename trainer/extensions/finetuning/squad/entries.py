@@ -4,6 +4,8 @@ Nested: ``{"data": [{"paragraphs": [{"context": ..., "qas": [entry, ...]}, ...]}
 [entry, ...]}``, or one entry a line; each has its context, and its answers as two lists.
 """
 
+import re
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +13,35 @@ from typing import Any
 from bertdata.errors import InputError
 from bertdata.io.json_text import parse_json_text
 from trainer.extensions.finetuning.labelled_text import decode_text
-from trainer.extensions.finetuning.squad.context import Context, split_context
+
+_WORD = re.compile("[^ \t\r\n\u202f]+")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Context:
+    """A context split at blank, tab, CR, LF and U+202F (narrow no-break space), at nothing else.
+
+    starts: the place of each word's first character in the text.
+    """
+
+    words: list[str]
+    starts: list[int]
+    length: int
+
+    def word_at(self, place: int) -> int:
+        """The word that holds the character, or the last one before it; -1 before the first word."""
+        return bisect_right(self.starts, place) - 1
+
+    def text(self, first: int, last: int) -> str:
+        """The words from first to last with one blank between them."""
+        return " ".join(self.words[first : last + 1])
+
+
+def split_context(text: str) -> Context:
+    """The words of a text, as run_squad.py splits it."""
+    found = list(_WORD.finditer(text))
+    return Context([match[0] for match in found], [match.start() for match in found], len(text))
+
 
 _FORMS = "expected SQuAD's form: nested, flat, or one question a line"
 

@@ -3,7 +3,8 @@
 Equal to those of Google's and NVIDIA's run_squad.py in every field.
 """
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -11,12 +12,91 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bertdata.config.declared import setting
+from bertdata.config.settings import ExampleSettings, check
+from bertdata.examples.squad.batch import SquadBatch, SquadExample
 from bertdata.records import Vocabulary
 from bertdata.tokens.wordpiece import WordPieceTokenizer
-from trainer.extensions.finetuning.squad.context import Context
-from trainer.extensions.finetuning.squad.reading import Answer, Question
-from trainer.extensions.finetuning.squad.settings import SquadSettings
-from trainer.extensions.finetuning.squad.spans import ContextSpan, make_spans
+from trainer.extensions.finetuning.feature_set import (
+    FeatureSet,
+    FeatureSource,
+    MadeExamples,
+    make_feature_set,
+)
+from trainer.extensions.finetuning.squad.entries import Context
+from trainer.extensions.finetuning.squad.reading import Answer, Question, parse_squad
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SquadSettings(ExampleSettings):
+    """Everything, besides file and vocabulary, that decides the features of a SQuAD file.
+
+    The dialects google and nvidia are those of the two programs; the others tokenise as google.
+    """
+
+    objective: str = setting("squad", "objective of the examples")
+    dialect: str = setting("google", "whose habits to follow: google or nvidia", ("google", "nvidia"))
+    max_seq_length: int = setting(384, "ids in a feature, special tokens included")
+    doc_stride: int = setting(128, "tokens from the start of one span of a context to the next")
+    max_query_length: int = setting(64, "most tokens of a question; the rest is cut off")
+    training: bool = setting(False, "read answers and learn their positions")
+    version_2_with_negative: bool = setting(False, "questions may have no answer (SQuAD 2.0)")
+
+    def __post_init__(self) -> None:
+        super(SquadSettings, self).__post_init__()
+        check(self.doc_stride >= 1, f"doc_stride is {self.doc_stride}, expected 1 or more")
+        check(self.max_query_length >= 1, f"max_query_length is {self.max_query_length}, expected 1 or more")
+        check(
+            self.max_query_length + 3 < self.max_seq_length,
+            f"max_query_length is {self.max_query_length}, expected at most max_seq_length - 4 "
+            f"({self.max_seq_length - 4}), so that a token of the context fits in",
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ContextSpan:
+    """Tokens ``first`` to ``first + length`` of a context.
+
+    is_max_context: for each of them True where no other span gives it more context.
+    """
+
+    first: int
+    length: int
+    is_max_context: npt.NDArray[np.bool_]
+
+
+def make_spans(tokens: int, longest: int, stride: int) -> list[ContextSpan]:
+    """The spans of a context of so many tokens, in order; none where it has no tokens.
+
+    A token's context in a span is the smaller of the tokens to its left and to its right, plus 0.01 x the
+    span's length; the first span counts among equals.
+    """
+    bounds = span_bounds(tokens, longest, stride)
+    if not bounds:
+        return []
+    firsts, lengths = (np.array(column)[:, None] for column in zip(*bounds, strict=True))
+    places = np.arange(tokens)
+    context = np.minimum(places - firsts, firsts + lengths - 1 - places)
+    scores = np.where(context >= 0, context + 0.01 * lengths, -1.0)
+    best: Any = scores.argmax(axis=0)  # the first among equals
+    return [
+        ContextSpan(first, length, best[first : first + length] == number)
+        for number, (first, length) in enumerate(bounds)
+    ]
+
+
+def span_bounds(tokens: int, longest: int, stride: int) -> list[tuple[int, int]]:
+    """First token and length of each span; they begin ``stride`` apart until the end is covered."""
+    bounds: list[tuple[int, int]] = []
+    first = 0
+    while first < tokens:
+        length = min(tokens - first, longest)
+        bounds.append((first, length))
+        if first + length == tokens:
+            break
+        first += min(length, stride)
+    return bounds
+
 
 FIRST_UNIQUE_ID = 1_000_000_000
 SHUFFLE_SEED = 12345
@@ -142,3 +222,72 @@ def _positions(place: tuple[int, int] | None, span: ContextSpan, document: int) 
     if place is None or place[0] < span.first or place[1] > span.first + span.length - 1:
         return 0, 0
     return place[0] - span.first + document, place[1] - span.first + document
+
+
+def feature_lines(features: Iterable[Feature], vocabulary: Vocabulary, length: int) -> Iterator[str]:
+    """A line for each feature, padded to ``length`` ids, its line end included."""
+    for feature in features:
+        value = feature_values(feature, vocabulary, length)
+        yield json.dumps(value, sort_keys=True, separators=(",", ":")) + "\n"
+
+
+def feature_values(feature: Feature, vocabulary: Vocabulary, length: int) -> dict[str, Any]:
+    """The feature's fields under the names of run_squad.py.
+
+    token_to_orig_map, token_is_max_context: pairs of a position and its word, or 0 or 1.
+    """
+    ids, padding = feature.ids(vocabulary), [0] * (length - feature.length)
+    span, document = feature.span, feature.document
+    words = feature.context.words[span.first : span.first + span.length].tolist()
+    second = feature.length - document
+    return {
+        "unique_id": feature.unique_id,
+        "example_index": feature.example,
+        "doc_span_index": feature.number,
+        "tokens": [vocabulary.words[token] for token in ids],
+        "token_to_orig_map": [[document + place, word] for place, word in enumerate(words)],
+        "token_is_max_context": [
+            [document + place, int(best)] for place, best in enumerate(span.is_max_context.tolist())
+        ],
+        "input_ids": ids + padding,
+        "input_mask": [1] * len(ids) + padding,
+        "segment_ids": [0] * document + [1] * second + padding,
+        "start_position": feature.start,
+        "end_position": feature.end,
+        "is_impossible": feature.is_impossible,
+    }
+
+
+def make_squad_set(
+    directory: str, source: FeatureSource, tokenizer: WordPieceTokenizer, settings: SquadSettings
+) -> FeatureSet:
+    """The dataset of the file's features, in order: example i has the unique id 1000000000 + i.
+
+    What predictions need beside (the words of the context, the features' spans) is made again from the file
+    by ``parse_squad`` and ``make_features``, which takes a second for 10,000 questions.
+    """
+
+    def make(source: FeatureSource) -> MadeExamples:
+        found = parse_squad(
+            source.data, source.path, training=settings.training, negatives=settings.version_2_with_negative
+        )
+        features = make_features(found.questions, tokenizer, settings)
+        examples = [
+            SquadExample(
+                ids=one.ids(tokenizer.vocabulary),
+                first_length=one.document,
+                answer_start=one.start or 0,
+                answer_end=one.end or 0,
+                impossible=int(one.is_impossible),
+            )
+            for one in features
+        ]
+        return MadeExamples(
+            examples=examples,
+            batch_type=SquadBatch,
+            documents=found.contexts,
+            sentences=len(found.questions),
+            warnings=found.warnings(),
+        )
+
+    return make_feature_set(directory, source, tokenizer.vocabulary, settings, make)

@@ -4,8 +4,7 @@ from dataclasses import dataclass, field
 
 from bertdata.errors import InputError
 from bertdata.io import storage
-from trainer.extensions.finetuning.squad.context import Context
-from trainer.extensions.finetuning.squad.entries import QuestionEntry, read_entries
+from trainer.extensions.finetuning.squad.entries import Context, QuestionEntry, read_entries
 
 SHOWN_WARNINGS = 3
 """Answers that cannot be found are warned of one by one up to this many; then they are only counted."""

@@ -6,31 +6,59 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.records import Vocabulary
-from bertdata.tokens.wordpiece import WordPieceTokenizer
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Batch, FlatBatch
-from trainer.extensions.finetuning.fine_tuning import FineTuning, is_there, mean_of, sums_of, target_of
-from trainer.extensions.finetuning.models import BertForQuestionAnswering
-from trainer.extensions.finetuning.squad.answers import AnswerSettings, Prediction, predict_answers
+from trainer.extensions.finetuning.fine_tuning import (
+    FineTuning,
+    configured_tokenizer,
+    is_there,
+    mean_of,
+    sums_of,
+    target_of,
+)
+from trainer.extensions.finetuning.squad.answers import (
+    AnswerSettings,
+    Prediction,
+    predict_answers,
+    prediction_files,
+)
 from trainer.extensions.finetuning.squad.candidates import best_positions
-from trainer.extensions.finetuning.squad.features import Feature, make_features
+from trainer.extensions.finetuning.squad.features import SquadSettings, make_features
 from trainer.extensions.finetuning.squad.metrics import score_answers, score_answers_or_none
-from trainer.extensions.finetuning.squad.prediction_files import n_best_json, null_odds_json, predictions_json
-from trainer.extensions.finetuning.squad.reading import Question, read_squad
-from trainer.extensions.finetuning.squad.settings import SquadSettings
-from trainer.extensions.finetuning.tokenizers import configured_tokenizer
+from trainer.extensions.finetuning.squad.reading import read_squad
+from trainer.model.bert import HeadedBert
 from trainer.model.evaluation import MetricTotals, TaskEvaluation
+from trainer.model.layers import Carried
 from trainer.model.task import Columns, Model, Outcome
 
 if TYPE_CHECKING:
     from trainer.extensions.loading.row_batches import RowBatch
 
 Array = npt.NDArray[Any]
+
+
+class BertForQuestionAnswering(HeadedBert):
+    """Two logits for each token: that the answer starts there, and that it ends there.
+
+    The pooler, which takes no part, is kept as it is.
+    """
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__(config)
+        self.qa_outputs = nn.Linear(config.hidden_size, 2)
+        self.draw_weights()
+        self.bert.pooler.requires_grad_(requires_grad=False)
+
+    def forward(self, batch: Batch, carried: Carried | None = None) -> Tensor:
+        """(tokens, 2) logits; the tokens as in the batch, those of rows one row after the other."""
+        rows, _ = self.bert(batch, carried)
+        logits: Tensor = self.qa_outputs(rows)
+        return logits
 
 
 class Squad(FineTuning):
@@ -130,7 +158,8 @@ class SquadEvaluation(TaskEvaluation):
         tokenizer = configured_tokenizer(config)
         settings = squad_settings(config, data.layout.max_seq_length, training=False)
         self._vocabulary: Vocabulary = tokenizer.vocabulary
-        self._questions, self._features = read_features(path, tokenizer, settings)
+        self._questions = read_squad(path, negatives=settings.version_2_with_negative).questions
+        self._features = make_features(self._questions, tokenizer, settings)
         self._length = settings.max_seq_length
         self._scored = scored
         self._best: list[Array] = []
@@ -169,13 +198,7 @@ class SquadEvaluation(TaskEvaluation):
         return "exact_match {exact_match:.2f}, f1 {f1:.2f}".format(**results)
 
     def files(self) -> Mapping[str, str]:
-        found = {
-            "predictions.json": predictions_json(self._predictions),
-            "nbest_predictions.json": n_best_json(self._predictions),
-        }
-        if self._settings.negatives:
-            found["null_odds.json"] = null_odds_json(self._predictions)
-        return found
+        return prediction_files(self._predictions, negatives=self._settings.negatives)
 
 
 def best_logits(logits: Array, count: int) -> Array:
@@ -183,9 +206,9 @@ def best_logits(logits: Array, count: int) -> Array:
 
     logits: (features, S, 2). The last column is position 0.
     """
-    best = best_positions(logits[:, :, 0], logits[:, :, 1], count)
     parts = []
-    for side, places in enumerate((best.starts, best.ends)):
+    for side in range(2):
+        places = best_positions(logits[:, :, side], count)
         places = np.concatenate([places, np.zeros((len(logits), 1), places.dtype)], axis=1)
         parts += [places, np.take_along_axis(logits[:, :, side], places, axis=1)]
     # -inf is no JSON; no logit of a model comes near
@@ -224,11 +247,3 @@ def squad_settings(config: Config, length: int, *, training: bool) -> SquadSetti
         training=training,
         version_2_with_negative=given.version_2_with_negative,
     )
-
-
-def read_features(
-    path: str, tokenizer: WordPieceTokenizer, settings: SquadSettings
-) -> tuple[list[Question], list[Feature]]:
-    """The questions of a file to predict, and their features, in order."""
-    questions = read_squad(path, negatives=settings.version_2_with_negative).questions
-    return questions, make_features(questions, tokenizer, settings)

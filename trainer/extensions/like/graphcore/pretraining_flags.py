@@ -1,8 +1,6 @@
 """The flags of Graphcore's run_pretraining.py, each with hyphens or underscores as its source has it."""
 
 from bertdata.cli.common.program_flags import SWITCH, Flag
-from trainer.extensions.like.graphcore.config_file import FileKeys
-from trainer.extensions.like.graphcore.values import any_text
 
 _MAIN = [
     Flag("--task", values=("pretraining",), meaning="the program has this task only"),
@@ -42,7 +40,7 @@ _TRAINING = [
          values=("custom", "polynomial_decay", "natural_exponential"), meaning="learning-rate schedule",
          key="lr_schedule"),
     Flag("--warmup", float, 0.0, "warm-up: a whole number of steps, or a share of them below 1"),
-    Flag("--offload-weight-update-variables", any_text, True, idle=True,
+    Flag("--offload-weight-update-variables", bool, True, idle=True,
          meaning="memory of IPUs; it changes no result"),
     Flag("--partials-type", default="half", values=("float", "half"), meaning="type of partial sums on IPUs"),
     Flag("--optimiser-epsilon", float, 1e-4, "number added to denominators, of lamb and adamw"),
@@ -53,7 +51,7 @@ _TRAINING = [
     Flag("--use-debiasing", SWITCH, meaning="lamb: bias correction"),
     Flag("--wandb", SWITCH, key="wandb", meaning="report to Weights & Biases"),
     Flag("--seed", int, key="seed", meaning="seed of weights, dropout and order (default: drawn; here 42)"),
-    Flag("--do_train", any_text, True, "train; any word is true, only a file can say false", key="do_train"),
+    Flag("--do_train", bool, True, "train; any word is true, only a file can say false", key="do_train"),
     Flag("--duplication_factor", int, 5, "examples of the same text in the data; an epoch counts one"),
     Flag("--ckpt-model-only", SWITCH, idle=True, meaning="checkpoints always have the moments too"),
     Flag("--restore-optimiser-from-ckpt", SWITCH, meaning="take the moments of the checkpoint too"),
@@ -105,11 +103,11 @@ _MODEL = [
     Flag("--initializer_range", float, 0.02, "standard deviation of the first weights",
          key="initializer_range"),
     Flag("--hidden_layers_per_stage", int, 1, "layers of a stage of IPUs"),
-    Flag("--use_attention_projection_bias", any_text, False,
+    Flag("--use_attention_projection_bias", bool, False,
          "a bias in the attention's projection; any word is true", key="use_attention_projection_bias"),
-    Flag("--use_cls_layer", any_text, False, "a dense layer before the word logits; any word is true",
+    Flag("--use_cls_layer", bool, False, "a dense layer before the word logits; any word is true",
          key="use_cls_layer"),
-    Flag("--use_qkv_bias", any_text, False, "biases of query, key and value; any word is true",
+    Flag("--use_qkv_bias", bool, False, "biases of query, key and value; any word is true",
          key="use_qkv_bias"),
 ]  # fmt: skip
 
@@ -118,20 +116,13 @@ PRINTED = {"--sequence-length": "--seq-length", "--batches-per-step": "--batches
 """Flags that the README prints and the program refuses, with those that it means."""
 
 ANY_WORD = ("do_train", "use_attention_projection_bias", "use_cls_layer", "use_qkv_bias")
-FILE_KEYS = FileKeys(
-    used=("checkpoint_path", "weight_decay", "decay_steps", "decay_rate", "lr_schedule_by_step"),
-    idle=(
-        *("best_checkpoint_start_epoch", "best_loss", "checkpoint_model", "do_validation"),
-        *(
-            "embedding_cut_num",
-            "grad_scale",
-            "init_checkpoint",
-            "intermediate_size",
-            "ipu_function",
-            "no_logs",
-        ),
-        *("no_outlining", "profile_execution", "profiling", "report_directory", "restore_dir", "restoring"),
-        *("variable_filter", "variable_offloading"),
-    ),
+FILE_KEYS = ("checkpoint_path", "weight_decay", "decay_steps", "decay_rate", "lr_schedule_by_step")
+"""Keys of published files that are no flags and that the program looks up."""
+
+IDLE_FILE_KEYS = (
+    *("best_checkpoint_start_epoch", "best_loss", "checkpoint_model", "do_validation", "embedding_cut_num"),
+    *("grad_scale", "init_checkpoint", "intermediate_size", "ipu_function", "no_logs", "no_outlining"),
+    *("profile_execution", "profiling", "report_directory", "restore_dir", "restoring", "variable_filter"),
+    "variable_offloading",
 )
-"""Keys of published files that are no flags; the program looks up the used ones only."""
+"""The others."""

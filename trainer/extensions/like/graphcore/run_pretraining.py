@@ -9,15 +9,26 @@ from typing import Any
 from bertdata.cli.common.program_flags import Given
 from bertdata.errors import UsageError
 from trainer.extensions.like.constants import product
-from trainer.extensions.like.graphcore.config_file import layered
-from trainer.extensions.like.graphcore.pretraining_flags import ANY_WORD, FILE_KEYS, PRINTED, TABLE
-from trainer.extensions.like.graphcore.values import NORM_EPSILON, capped, one_or_each, said_no, warmup_of
+from trainer.extensions.like.graphcore.pretraining_flags import (
+    ANY_WORD,
+    FILE_KEYS,
+    IDLE_FILE_KEYS,
+    PRINTED,
+    TABLE,
+)
+from trainer.extensions.like.graphcore.values import (
+    KEPT,
+    NORM_EPSILON,
+    capped,
+    device_options,
+    layered,
+    said_no,
+    warmup_of,
+)
 from trainer.extensions.like.program import Meaning, Program, phase_keys
 
-SOURCE = "graphcore/examples 553b90b5"
-_KEPT = 5
+_SOURCE = "graphcore/examples 553b90b5"
 _GENERATED = 10_000_000  # examples that the program counts in generated data
-_LEAST_RATE = 1e-7
 _NO_DATA = "Neither generated-data nor train-file was passed, set at least one of them to run the code."
 
 
@@ -37,7 +48,7 @@ class _Pretraining(Program):
 
 def resolve(given: Given) -> Meaning:
     """The phase that the command line and its file ask for."""
-    opts = layered(given, TABLE, FILE_KEYS, SOURCE)
+    opts = layered(given, TABLE, _SOURCE, FILE_KEYS, IDLE_FILE_KEYS)
     _check(opts)
     warnings = list(opts.warnings)
     keys = phase_keys(opts, TABLE) | _usual(opts) | _model(opts, warnings) | _optimiser(opts)
@@ -65,20 +76,16 @@ def _usual(opts: Given) -> dict[str, Any]:
         "device": "ipu",
         "precision": "fp32" if opts["precision"] == 32 else "fp16",
         "output_dir": opts["checkpoint_path"],
-        "keep_checkpoints": _KEPT,
+        "keep_checkpoints": KEPT,
         "unverified": True,
         **({"wandb_project": "tf-bert"} if opts["wandb"] else {}),
-        "device_options": _ipu_options(opts),
+        "device_options": device_options(
+            opts,
+            *("reduction_type", "batches_per_step", "pipeline_schedule", "available_memory_proportion"),
+            *("embeddings_placement", "hidden_layers_per_stage", "disable_graph_outlining"),
+            *("stochastic_rounding", "fp_exceptions", "partials_type"),
+        ),
     }
-
-
-def _ipu_options(opts: Given) -> dict[str, Any]:
-    names = (
-        *("reduction_type", "batches_per_step", "pipeline_schedule", "available_memory_proportion"),
-        *("embeddings_placement", "hidden_layers_per_stage", "disable_graph_outlining"),
-        *("stochastic_rounding", "fp_exceptions", "partials_type"),
-    )
-    return {name: one_or_each(opts[name]) for name in names}
 
 
 def _model(opts: Given, warnings: list[str]) -> dict[str, Any]:
@@ -141,7 +148,7 @@ def _schedule(opts: Given, warnings: list[str]) -> dict[str, Any]:
     rate, warmup = opts["base_learning_rate"], 0 if name == "custom" else warmup_of(opts["warmup"], each)
     if updates is not None and isinstance(warmup, int) and warmup >= updates:
         found = f"{updates} updates end within the warm-up of {warmup}"
-        rate, warmup = capped(rate, warmup, updates, _LEAST_RATE)
+        rate, warmup = capped(rate, warmup, updates)
         warnings.append(f"{found}: the rate goes up to {rate:g}")
     keys |= {"base_learning_rate": rate, "warmup": warmup}
     if name == "custom":
@@ -221,7 +228,7 @@ def _summary(opts: Given, keys: dict[str, Any]) -> str:
 PROGRAM = _Pretraining(
     name="graphcore/run_pretraining.py",
     title="Graphcore run_pretraining.py",
-    source=f"{SOURCE}, applications/tensorflow/bert/run_pretraining.py",
+    source=f"{_SOURCE}, applications/tensorflow/bert/run_pretraining.py",
     commands={"": TABLE},
     resolve=resolve,
     published=(

@@ -5,19 +5,23 @@ from typing import Any
 from bertdata.cli.common.program_flags import Given
 from bertdata.errors import UsageError
 from trainer.extensions.like.constants import product
-from trainer.extensions.like.graphcore.config_file import layered
-from trainer.extensions.like.graphcore.squad_flags import FILE_KEYS, TABLE
-from trainer.extensions.like.graphcore.values import NORM_EPSILON, capped, one_or_each, warmup_of
+from trainer.extensions.like.graphcore.squad_flags import TABLE
+from trainer.extensions.like.graphcore.values import (
+    KEPT,
+    NORM_EPSILON,
+    capped,
+    device_options,
+    layered,
+    warmup_of,
+)
 from trainer.extensions.like.program import Meaning, Program, phase_keys
 
-SOURCE = "graphcore/examples 09b7c672"
-_KEPT = 5
-_LEAST_RATE = 1e-7
+_SOURCE = "graphcore/examples 09b7c672"
 
 
 def resolve(given: Given) -> Meaning:
     """The fine-tuning, the predictions or both, that the command line and its file ask for."""
-    opts = layered(given, TABLE, FILE_KEYS, SOURCE)
+    opts = layered(given, TABLE, _SOURCE)
     _check(opts)
     warnings = list(opts.warnings)
     keys = phase_keys(opts, TABLE) | _usual(opts) | _optimiser(opts, warnings)
@@ -47,13 +51,13 @@ def _check(opts: Given) -> None:
 
 def _usual(opts: Given) -> dict[str, Any]:
     """Keys that no flag sets as it is."""
-    names = (
+    options = device_options(
+        opts,
         *("reduction_type", "pipeline_schedule", "available_memory_proportion", "partials_type"),
         *("stochastic_rounding", "fp_exceptions", "no_outlining", "variable_offloading"),
         *("min_remote_tensor_size", "replicated_tensor_sharding", "enable_recomputation"),
         "matmul_serialize_factor",
     )
-    options = {name: one_or_each(opts[name]) for name in names}
     return {
         "task": "squad",
         "device": "ipu",
@@ -61,7 +65,7 @@ def _usual(opts: Given) -> dict[str, Any]:
         "hidden_act": "gelu",
         "gelu": "tanh",
         "layer_norm_eps": NORM_EPSILON,
-        "keep_checkpoints": _KEPT,
+        "keep_checkpoints": KEPT,
         "checkpoint_every": opts["steps_per_ckpts"] * opts["device_iterations"],
         "log_every": opts["steps_per_logs"] * opts["device_iterations"],
         "eval_every": 0,
@@ -108,7 +112,7 @@ def _updates(opts: Given) -> dict[str, Any]:
     keys: dict[str, Any] = {"lr_schedule": name}
     if opts["num_train_steps"]:
         keys["steps"] = opts["num_train_steps"] * opts["device_iterations"]
-        rate, warmup = capped(rate, warmup, keys["steps"], _LEAST_RATE)
+        rate, warmup = capped(rate, warmup, keys["steps"])
     else:
         keys["num_train_epochs"] = float(opts["epochs"])
     return keys | {"base_learning_rate": rate, "warmup": warmup}
@@ -145,7 +149,7 @@ def _summary(opts: Given, keys: dict[str, Any]) -> str:
 PROGRAM = Program(
     name="graphcore/run_squad.py",
     title="Graphcore run_squad.py",
-    source=f"{SOURCE} (SDK 2.6), nlp/bert/tensorflow1/run_squad.py",
+    source=f"{_SOURCE} (SDK 2.6), nlp/bert/tensorflow1/run_squad.py",
     commands={"": TABLE},
     resolve=resolve,
     published=(

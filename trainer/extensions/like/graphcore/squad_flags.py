@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 
 from bertdata.cli.common.program_flags import SWITCH, Flag
-from trainer.extensions.like.graphcore.config_file import FileKeys
-from trainer.extensions.like.graphcore.values import any_text, yes_or_no
+from trainer.extensions.like.graphcore.values import yes_or_no
 
 _MEMORY = "memory or code of IPUs; it changes no result"
 _PRETRAINING = "of pre-training"
@@ -179,15 +178,13 @@ _WITHOUT_EFFECT = [
     *_idle(
         "SQuAD's files are read, by this trainer's own threads and in its own order",
         Flag("--parallel-io-threads", int, 4),
-        Flag("--sloppy-parallel-interleave", any_text, True),
+        Flag("--sloppy-parallel-interleave", bool, True),
         Flag("--generated-data", SWITCH),
         Flag("--synthetic-data", SWITCH),
         Flag("--tfrecord-dir"),
         Flag("--num-synthetic-dataset-samples", int, 1000000),
-        Flag("--ipu-replica-identical-seed", any_text, False),
+        Flag("--ipu-replica-identical-seed", bool, False),
     ),
 ]
 
 TABLE = [*_MAIN, *_TRAINING, *_MODEL, *_SQUAD, *_IPU, *_LOGS, *_WITHOUT_EFFECT]
-FILE_KEYS = FileKeys()
-"""The program refuses keys that are no flags."""

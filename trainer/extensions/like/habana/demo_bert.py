@@ -5,28 +5,30 @@ from typing import Any
 from bertdata.cli.common.program_flags import Given
 from bertdata.errors import UsageError
 from bertdata.io import storage
+from trainer.extensions.formats.hub_cache import SIZES
 from trainer.extensions.like.checkpoints import continued, started
-from trainer.extensions.like.constants import BERT_LARGE, PRETRAINED, TRANSFORMERS_ADAMW, product
-from trainer.extensions.like.habana.demo_bert_commands import printed_commands
-from trainer.extensions.like.habana.demo_bert_flags import FIRST, LATER
-from trainer.extensions.like.habana.pretraining import ALWAYS, count_packs, micro_batch
+from trainer.extensions.like.constants import (
+    BERT_LARGE,
+    HDF5_DATA,
+    TRANSFORMERS_ADAMW,
+    micro_batch,
+    product,
+    sizes_of,
+)
+from trainer.extensions.like.habana.demo_bert_flags import FIRST, LATER, printed_commands
+from trainer.extensions.like.habana.run_pretraining import ALWAYS, count_packs
 from trainer.extensions.like.program import Meaning, Program, phase_keys
 
 _MOST_PREDICTIONS = (20, 80)
-_DATA = (
-    "/software/data/pytorch/bert_pretraining/hdf5_lower_case_1_seq_len_{}_max_pred_{}_masked_lm_prob_0.15_{}"
-)
-_USUAL_DATA = [
-    _DATA.format(length, most, "random_seed_12345_dupe_factor_5/books_wiki_en_corpus")
-    for length, most in ((128, 20), (512, 80))
-]
+_DATA = f"/software/data/pytorch/bert_pretraining/{HDF5_DATA}"
+_USUAL_DATA = [_DATA.format(length, most) for length, most in zip((128, 512), _MOST_PREDICTIONS, strict=True)]
 _SHARED_BY_VERSION = ("1.1.0", "1.4.1")
 """Versions whose train_batch_size is that of all cards."""
 
 
 def resolve(given: Given) -> Meaning:
     """The phases, or the fine-tuning, that the command line asks for."""
-    if given["model_name_or_path"] not in PRETRAINED:
+    if given["model_name_or_path"] not in SIZES:
         name = given["model_name_or_path"]
         raise UsageError(
             f"{PROGRAM.name}: {name} is no BERT; this trainer has base and large of --model_name_or_path"
@@ -70,12 +72,10 @@ def _pretraining(given: Given) -> Meaning:
     if len(phases) == 2 and 0 <= until < steps:
         warnings.append(f"phase 1 stops at update {until} of {steps}, so phase 2 does not begin")
     which = "both phases" if len(phases) == 2 else f"phase {given['phase']}"
-    sizes = ", then ".join(
-        product(keys["world_size"], keys["batch_size"], keys["accumulation"]) for keys in phases
-    )
     rows = "packed rows" if given.values.get("enable_packed_data_mode") else "examples"
     return Meaning(
-        summary=f"{which}, {sizes} {rows} an update, {given['data_type']}, lamb, {phases[0]['device']}",
+        summary=f"{which}, {sizes_of(phases)} {rows} an update, {given['data_type']}, lamb, "
+        f"{phases[0]['device']}",
         phases=phases,
         warnings=warnings,
     )
@@ -83,11 +83,9 @@ def _pretraining(given: Given) -> Meaning:
 
 def _phase(given: Given, number: int, warnings: list[str]) -> dict[str, Any]:
     """The keys of a phase, counted from 0."""
-    keys = BERT_LARGE | ALWAYS | _common(given, given["world_size"], warnings)
+    shape = {"model_config": given["config_file"]} if given["config_file"] else BERT_LARGE
+    keys = shape | ALWAYS | _common(given, given["world_size"], warnings)
     keys |= phase_keys(given, PROGRAM.flags("pretraining", given.version).table, number)
-    if given["config_file"]:
-        keys = {name: value for name, value in keys.items() if name not in BERT_LARGE}
-        keys["model_config"] = given["config_file"]
     keys |= {
         "train_data": (given["data_dir"] or _USUAL_DATA)[number],
         "max_predictions_per_seq": _MOST_PREDICTIONS[number],
@@ -135,7 +133,7 @@ def _finetuning(given: Given) -> Meaning:
     keys = TRANSFORMERS_ADAMW | _common(given, cards, warnings)
     keys |= phase_keys(given, PROGRAM.flags("finetuning", given.version).table) | _files(given, warnings)
     keys |= {
-        "start_from_ckpt": PRETRAINED[given["model_name_or_path"]],
+        "start_from_ckpt": SIZES[given["model_name_or_path"]],
         "gelu": "exact",
         "accumulation": 1,
         "checkpoint_every": given["save_steps"] or 500,
@@ -177,14 +175,11 @@ def _files(given: Given, warnings: list[str]) -> dict[str, Any]:
 def _differences(given: Given, steps: int) -> list[str]:
     """Lines for a person on what the original does otherwise."""
     found = []
-    if (
-        given["task_name"] == "mrpc"
-        and not given.version
-        and _mode(given) == "lazy"
-        and given["device"] == "hpu"
-    ):
+    is_first = not given.version
+    is_lazy = _mode(given) == "lazy" and given["device"] == "hpu"
+    if given["task_name"] == "mrpc" and is_first and is_lazy:
         found.append("MRPC in lazy mode: the original stops here, as its run_glue.py has no --use_lazy_mode")
-    if steps <= 0 and given["task_name"] == "squad" and not given.version:
+    if steps <= 0 and given["task_name"] == "squad" and is_first:
         found.append("the original drops the last partial batch of an epoch, here the next epoch fills it")
     if given.values.get("model_type", "bert") != "bert":
         found.append(f"model_type {given['model_type']}: the model trained here is BERT")

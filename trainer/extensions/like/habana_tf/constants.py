@@ -2,18 +2,12 @@
 
 from typing import Any
 
-from trainer.extensions.like.constants import BERT_BASE, BERT_LARGE
-
-DECAY_SKIPS = ["LayerNorm", "layer_norm", "bias"]
-"""Parts of the names of weights that do not decay."""
+from trainer.extensions.like.constants import MOMENTS, TENSORFLOW_DECAY_SKIPS, bert_shape
 
 ALWAYS: dict[str, Any] = {
     "gelu": "tanh",
-    "beta1": 0.9,
-    "beta2": 0.999,
-    "optimiser_epsilon": 1e-6,
-    "weight_decay": 0.01,
-    "decay_skips": DECAY_SKIPS,
+    **MOMENTS,
+    "decay_skips": TENSORFLOW_DECAY_SKIPS,
     "max_grad_norm": 1.0,
     "unverified": True,
 }
@@ -43,30 +37,19 @@ FINETUNING: dict[str, Any] = ALWAYS | {
 }
 """Fine-tuning, whose rate is not multiplied by the workers."""
 
-
-def _shape(layers: int, width: int, heads: int) -> dict[str, Any]:
-    return BERT_BASE | {
-        "num_hidden_layers": layers,
-        "hidden_size": width,
-        "num_attention_heads": heads,
-        "intermediate_size": 4 * width,
-    }
-
-
-SHAPES: dict[str, dict[str, Any]] = {
-    "tiny": _shape(2, 128, 2),
-    "mini": _shape(4, 256, 4),
-    "small": _shape(4, 512, 8),
-    "medium": _shape(8, 512, 8),
-    "base": BERT_BASE,
-    "large": BERT_LARGE,
+_SIZES = {
+    "tiny": (2, 128, 2),
+    "mini": (4, 256, 4),
+    "small": (4, 512, 8),
+    "medium": (8, 512, 8),
+    "base": (12, 768, 12),
+    "large": (24, 1024, 16),
 }
+"""Layers, width and attention heads of Google's published models by variant."""
+
+SHAPES = {variant: bert_shape(*size) for variant, size in _SIZES.items()}
 FOLDERS = {
-    "tiny": "uncased_L-2_H-128_A-2",
-    "mini": "uncased_L-4_H-256_A-4",
-    "small": "uncased_L-4_H-512_A-8",
-    "medium": "uncased_L-8_H-512_A-8",
-    "base": "uncased_L-12_H-768_A-12",
-    "large": "wwm_uncased_L-24_H-1024_A-16",
+    variant: f"{'wwm_' * (variant == 'large')}uncased_L-{layers}_H-{width}_A-{heads}"
+    for variant, (layers, width, heads) in _SIZES.items()
 }
-"""Google's published models by variant, as the directories that the programs unpack them into."""
+"""The directories that the programs unpack them into; large is the one with whole-word masking."""

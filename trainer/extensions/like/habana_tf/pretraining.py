@@ -8,7 +8,7 @@ from typing import Any
 from bertdata.cli.common.program_flags import Given
 from bertdata.errors import UsageError
 from bertdata.io import storage
-from trainer.extensions.like.constants import product
+from trainer.extensions.like.constants import sizes_of
 from trainer.extensions.like.habana_tf.constants import LAMB, SHAPES
 from trainer.extensions.like.habana_tf.workers import Workers
 from trainer.extensions.like.program import Meaning
@@ -28,12 +28,9 @@ def pretraining(given: Given, workers: Workers) -> Meaning:
         raise UsageError(f"test_set {test_set} is fine-tuned; pre-training takes bookswiki or overfit")
     warnings = list(workers.warnings)
     phases = [_overfit(given, workers)] if test_set == "overfit" else _bookswiki(given, workers, warnings)
-    sizes = ", then ".join(
-        product(workers.keys["world_size"], keys["batch_size"], keys["accumulation"]) for keys in phases
-    )
     which = test_set if len(phases) == 1 else f"{test_set}, both phases"
     return Meaning(
-        summary=f"{which}, {sizes} examples an update, {phases[0]['precision']}, lamb, hpu",
+        summary=f"{which}, {sizes_of(phases)} examples an update, {phases[0]['precision']}, lamb, hpu",
         phases=phases,
         warnings=warnings,
     )

@@ -12,9 +12,9 @@ from bertdata.cli.common.program_flags import ABSL, SWITCH, Flag, Given
 from bertdata.errors import UsageError
 from trainer.collectives.launchers import find_rank
 from trainer.extensions.like.checkpoints import last_checkpoint
-from trainer.extensions.like.constants import product
+from trainer.extensions.like.constants import sizes_of
 from trainer.extensions.like.habana_tf.constants import LAMB
-from trainer.extensions.like.nvidia_tf.common_flags import COMMON
+from trainer.extensions.like.nvidia_tf import CLIPS_EACH, COMMON, check_work
 from trainer.extensions.like.program import Meaning, Program, phase_keys
 
 _FLAGS = [
@@ -48,18 +48,20 @@ def resolve(given: Given) -> Meaning:
     _check(given)
     workers, count = find_rank()[1] if given["horovod"] else 1, given["num_accumulation_steps"]
     warnings = list[str]()
+    asked = any(os.environ.get(name, "0") not in ("", "0") for name in _VARIABLES)
+    is_bf16 = asked or given["bf16_config_path"] is not None
     keys = LAMB | phase_keys(given, _FLAGS) | _optimiser(given, workers, warnings)
     keys |= {
         "device": "hpu",
         "world_size": workers,
-        "precision": "bf16" if _is_bf16(given) else "fp32",
+        "precision": "bf16" if is_bf16 else "fp32",
         "phase2": False,
         **_checkpoints(given),
     }
     if count == 1 and workers > 1:
         keys["clipping"] = "per_update"  # without accumulation Horovod sums before the clipping
     if count > 1 and workers > 1 and not given["allreduce_post_accumulation"]:
-        warnings.append("each worker clips its micro-batches; the program clips them after their all-reduce")
+        warnings.append(CLIPS_EACH)
     if given["do_eval"]:
         most = given["max_eval_steps"] * given["eval_batch_size"]
         keys |= {"eval_data": given["eval_files_dir"], "eval_examples": most}
@@ -67,8 +69,8 @@ def resolve(given: Given) -> Meaning:
         keys |= {"seed": 1, "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
     does = " and ".join(verb for verb in ("train", "eval") if given[f"do_{verb}"])
     return Meaning(
-        summary=f"{does}, {product(workers, given['train_batch_size'], count)} examples an update, "
-        f"{keys['precision']}, {keys['optimiser']}, hpu",
+        summary=f"{does}, {sizes_of([keys])} examples an update, {keys['precision']}, "
+        f"{keys['optimiser']}, hpu",
         phases=[keys],
         warnings=warnings,
     )
@@ -76,14 +78,7 @@ def resolve(given: Given) -> Meaning:
 
 def _check(given: Given) -> None:
     """UsageError, in the program's words where it has some, for what it refuses."""
-    if not given["do_train"] and not given["do_eval"]:
-        raise UsageError("At least one of `do_train` or `do_eval` must be True.")
-    if given["do_eval"] and given["eval_files_dir"] is None:
-        raise UsageError(
-            "flag --eval_files_dir=None: Flag --eval_files_dir must have a value other than None."
-        )
-    if given["manual_fp16"] and given["amp"]:
-        raise UsageError("AMP and Manual Mixed Precision Training are both activated! Error")
+    check_work(given)
     if given["manual_fp16"]:
         raise UsageError("--manual_fp16: the program has no loss scaling for it in TensorFlow 2")
     if given["num_accumulation_steps"] < 1:
@@ -115,11 +110,6 @@ def _checkpoints(given: Given) -> dict[str, Any]:
         "start_from_ckpt": given["init_checkpoint"] if starts else None,
         "start_moments": False,
     }
-
-
-def _is_bf16(given: Given) -> bool:
-    asked = (os.environ.get(name, "0") not in ("", "0") for name in _VARIABLES)
-    return given["bf16_config_path"] is not None or any(asked)
 
 
 PROGRAM = Program(

@@ -7,20 +7,14 @@ from typing import Any
 from bertdata.cli.common.program_flags import Flag, Given
 from bertdata.errors import UsageError
 from trainer.collectives.launchers import find_launcher
+from trainer.extensions.like.checkpoints import KEEP_ALL, has_checkpoints
 from trainer.extensions.like.constants import TRANSFORMERS_ADAMW, product
-from trainer.extensions.like.graphics_cards import count_gpus
 from trainer.extensions.like.huggingface.arguments import truth
+from trainer.extensions.like.machine import count_gpus, is_here
 from trainer.extensions.like.program import phase_keys
-from trainer.extensions.like.shapes import is_here
-from trainer.extensions.like.tensorflow import KEEP_ALL, has_checkpoints
 
-_NO_DECAY = ["bias", "LayerNorm"]
 _ADAMW = (
-    "adamw_hf",
-    "adamw_torch",
-    "adamw_torch_fused",
-    "adamw_torch_xla",
-    "adamw_torch_npu_fused",
+    *("adamw_hf", "adamw_torch", "adamw_torch_fused", "adamw_torch_xla", "adamw_torch_npu_fused"),
     "adamw_apex_fused",
 )
 _REFUSED = {
@@ -52,6 +46,7 @@ def training_keys(given: Given, table: Sequence[Flag], warnings: list[str]) -> d
         )
     if given["fp16"] and given["bf16"]:
         raise UsageError("At most one of fp16 and bf16 can be True, but not both")
+    resumes = given["resume_from_checkpoint"] not in (None, "", "False", "false")
     continues = has_checkpoints(given["output_dir"]) and not given["overwrite_output_dir"]
     if continues and given["do_train"]:
         warnings.append(f"{given['output_dir']}: has checkpoints, so that the run continues from the newest")
@@ -63,7 +58,7 @@ def training_keys(given: Given, table: Sequence[Flag], warnings: list[str]) -> d
         "precision": "fp16" if given["fp16"] else "bf16" if given["bf16"] else "fp32",
         "batch_size": given["per_gpu_train_batch_size"] or given["per_device_train_batch_size"],
         "eval_batch_size": given["per_gpu_eval_batch_size"] or given["per_device_eval_batch_size"],
-        "resume": given["do_train"] and (continues or _resumes(given)),
+        "resume": given["do_train"] and (continues or resumes),
         "max_grad_norm": given["max_grad_norm"] or 1.0,
         "clipping": "per_update" if given["max_grad_norm"] else "none",
         "keep_checkpoints": given["save_total_limit"] or KEEP_ALL,
@@ -83,10 +78,6 @@ def _devices(given: Given) -> dict[str, Any]:
     return {"device": "cuda", "world_size": gpus if takes_all else None, "dist": takes_all}
 
 
-def _resumes(given: Given) -> bool:
-    return given["resume_from_checkpoint"] not in (None, "", "False", "false")
-
-
 def _reports(given: Given, name: str) -> bool:
     return bool({name, "all"} & set(given["report_to"] or ()))
 
@@ -103,11 +94,10 @@ def _files(given: Given) -> dict[str, Any]:
 
 
 def _optimiser(given: Given) -> dict[str, Any]:
-    if given["optim"] in _ADAMW:
-        return {"optimiser": "adamw", "decay_skips": _NO_DECAY}
-    if given["optim"] == "sgd":
-        return {"optimiser": "sgd", "decay_skips": _NO_DECAY}
-    raise UsageError(f"optim {given['optim']}: this trainer has {', '.join(_ADAMW)} and sgd")
+    name = "adamw" if given["optim"] in _ADAMW else given["optim"]
+    if name not in ("adamw", "sgd"):
+        raise UsageError(f"optim {name}: this trainer has {', '.join(_ADAMW)} and sgd")
+    return {"optimiser": name, "decay_skips": ["bias", "LayerNorm"]}
 
 
 def _schedule(given: Given) -> dict[str, Any]:
@@ -148,12 +138,10 @@ def _count(given: Given, name: str) -> int:
 
 def summary_of(task: str, given: Given, keys: dict[str, Any]) -> str:
     """The line for a person."""
-    length = (
-        f"{given['max_steps']} updates" if given["max_steps"] > 0 else f"{given['num_train_epochs']:g} epochs"
-    )
+    steps, epochs = given["max_steps"], given["num_train_epochs"]
+    length = f"{steps} updates" if steps > 0 else f"{epochs:g} epochs"
     length = length if given["do_train"] else "no training"
-    workers = keys["world_size"] or 1
-    sizes = product(workers, keys["batch_size"], keys["accumulation"])
+    sizes = product(keys["world_size"] or 1, keys["batch_size"], keys["accumulation"])
     kinds = ", ".join(keys[name] for name in ("precision", "optimiser", "device"))
     return f"{task}, {length}, {sizes} features an update, {kinds}"
 

@@ -1,14 +1,17 @@
-"""The evaluation of MLPerf's run_pretraining.py, beside a training or after it."""
+"""The evaluation of MLPerf's run_pretraining.py, and the workers that it has as the training does."""
 
+import os
+import re
 from typing import Any
 
 from bertdata.cli.common.program_flags import Given
+from bertdata.errors import UsageError
 from bertdata.io import storage
+from trainer.extensions.like.checkpoints import find_named_step
 from trainer.extensions.like.constants import product
-from trainer.extensions.like.mlperf.machine import machine_keys, of_replica
+from trainer.extensions.like.google import of_core
+from trainer.extensions.like.machine import find_shape, is_here
 from trainer.extensions.like.program import Meaning
-from trainer.extensions.like.shapes import find_shape, is_here
-from trainer.extensions.like.tensorflow import find_named_step
 
 _METRICS = ["masked_lm_accuracy", "masked_lm_loss", "next_sentence_accuracy", "next_sentence_loss"]
 
@@ -90,3 +93,36 @@ def _named_checkpoint(output_dir: str, named: int, step: int, start: str | None)
     if step == 0 and start is not None:
         return {"start_from_ckpt": start}
     return {"resume_step": step}
+
+
+def machine_keys(given: Given) -> dict[str, Any]:
+    """The keys of device and workers: one worker for each GPU or core."""
+    if given["num_gpus"] < 0:
+        raise UsageError("`num_gpus` can not be negative.")
+    if given["use_tpu"] and given["num_tpu_cores"] < 1:
+        raise UsageError(f"num_tpu_cores is {given['num_tpu_cores']}, expected 1 or more")
+    device = "xla" if given["use_tpu"] else "cuda" if given["num_gpus"] else "cpu"
+    count = given["num_tpu_cores"] if given["use_tpu"] else max(1, given["num_gpus"])
+    compiles = re.search(r"--tf_xla_auto_jit=[12]\b", os.environ.get("TF_XLA_FLAGS", ""))
+    return {
+        "device": device,
+        "world_size": count,
+        "dist": count > 1,
+        "precision": "fp32",
+        "compile": compiles is not None,
+        "unverified": True,
+        "gelu": "tanh",
+    }
+
+
+def of_replica(given: Given, name: str, count: int) -> int:
+    """The part of a total batch that one of ``count`` replicas has."""
+    total: int = given[name]
+    if total < 1:
+        raise UsageError(f"{name} is {total}, expected 1 or more")
+    if total % count and not given["use_tpu"]:
+        raise UsageError(
+            "When running with multiple GPUs, batch size must be a multiple of the number of available GPUs. "
+            f"Found {count} GPUs with a batch size of {total}; try --{name}={total - total % count} instead."
+        )
+    return of_core(given, name, count)

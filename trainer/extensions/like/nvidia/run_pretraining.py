@@ -11,12 +11,14 @@ from bertdata.cli.common.program_flags import SWITCH, Flag, Given
 from bertdata.errors import UsageError
 from trainer.collectives.launchers import find_rank
 from trainer.extensions.like.checkpoints import start_of_phase
-from trainer.extensions.like.constants import APEX_DECAY_SKIPS, NVLAMB, product
+from trainer.extensions.like.constants import APEX_DECAY_SKIPS, NVLAMB, micro_batch, sizes_of
 from trainer.extensions.like.program import Meaning, Program, phase_keys
 
-_NAME = "nvidia/run_pretraining.py"
-_LARGEST_SCALE = 2.0**24
+LARGEST_SCALE = 2.0**24
 """The loss scale that apex does not raise its own above."""
+
+ONE_GPU = "without a launcher the program uses all visible GPUs, here one: torchrun starts more"
+"""A warning where the environment tells of one process."""
 
 FLAGS = [
     Flag("--input_dir", required=True, key="train_data", meaning='.hdf5 files with "training" in the name'),
@@ -56,10 +58,7 @@ FLAGS = [
     Flag("--disable_progress_bar", SWITCH, key="no_progress_bar", meaning="print plain lines"),
     Flag("--steps_this_run", int, -1, "stop at this update; negative: at max_steps"),
 ]  # fmt: skip
-
-
-_LATER = "a9e2c1d5"
-LATER_FLAGS = [
+_LATER_FLAGS = [
     *FLAGS,
     Flag("--vocab_file", required=True, key="vocab", meaning="vocabulary"),
     Flag("--profile", SWITCH, key="profile", meaning="record a profile"),
@@ -74,21 +73,22 @@ LATER_FLAGS = [
 
 def resolve(given: Given) -> Meaning:
     """The phase that the command line trains."""
-    _check(given)
+    count, cards = given["gradient_accumulation_steps"], find_rank()[1]
+    size = micro_batch(given["train_batch_size"], count)
+    if not given["do_train"]:
+        raise UsageError("`do_train` must be True.")
     warnings = list[str]()
     start = start_of_phase(given, warnings)
-    count, cards = given["gradient_accumulation_steps"], find_rank()[1]
-    size = given["train_batch_size"] // count
     fp16 = given["fp16"] or given["amp"]
     post = given["allreduce_post_accumulation"]
-    keys = NVLAMB | phase_keys(given, LATER_FLAGS if given.version else FLAGS) | start
+    keys = NVLAMB | phase_keys(given, _LATER_FLAGS if given.version else FLAGS) | start
     keys |= {
         "decay_skips": APEX_DECAY_SKIPS,
         "device": "cuda",
         "gelu": "tanh",
         "precision": "fp16" if fp16 else "fp32",
         "init_loss_scale": float(given["init_loss_scale"]),
-        "max_loss_scale": max(_LARGEST_SCALE, float(given["init_loss_scale"])),
+        "max_loss_scale": max(LARGEST_SCALE, float(given["init_loss_scale"])),
         "steps": math.ceil(given["max_steps"]),
         "batch_size": size,
         "accumulation": count,
@@ -104,48 +104,24 @@ def resolve(given: Given) -> Meaning:
     if given["skip_checkpoint"]:
         keys["checkpoint_every"] = 0
         warnings.append("--skip_checkpoint: one checkpoint is saved all the same, at the end")
+    if cards == 1 and not given.version:
+        warnings.append(ONE_GPU)
+    if given["loss_scale"] and not given.version:
+        warnings.append("--loss_scale is kept; the program overwrites it with --init_loss_scale")
     return Meaning(
-        summary=f"phase {2 if keys.get('phase2') else 1}, {product(cards, size, count)} examples an update, "
+        summary=f"phase {2 if keys.get('phase2') else 1}, {sizes_of([keys])} examples an update, "
         f"{keys['precision']}, lamb, cuda",
         phases=[keys],
-        warnings=[*warnings, *_other_warnings(given, cards)],
+        warnings=warnings,
     )
 
 
-def check_accumulation(given: Given, *, divides: bool) -> None:
-    """UsageError, in NVIDIA's words, for a wrong --gradient_accumulation_steps."""
-    count, size = given["gradient_accumulation_steps"], given["train_batch_size"]
-    said = f"Invalid gradient_accumulation_steps parameter: {count}, "
-    if count < 1:
-        raise UsageError(f"{said}should be >= 1")
-    if divides and size % count:
-        raise UsageError(f"{said}batch size {size} should be divisible")
-
-
-def _check(given: Given) -> None:
-    """UsageError, in the program's words, for what it refuses."""
-    check_accumulation(given, divides=True)
-    if not given["do_train"]:
-        raise UsageError("`do_train` must be True.")
-
-
-def _other_warnings(given: Given, cards: int) -> list[str]:
-    warnings = list[str]()
-    if cards == 1 and not given.version:
-        warnings.append(
-            "without a launcher the program uses all visible GPUs, here one: torchrun starts more"
-        )
-    if given["loss_scale"] and not given.version:
-        warnings.append("--loss_scale is kept; the program overwrites it with --init_loss_scale")
-    return warnings
-
-
 PROGRAM = Program(
-    name=_NAME,
+    name="nvidia/run_pretraining.py",
     title="NVIDIA run_pretraining.py",
     source="NVIDIA/DeepLearningExamples 65211bd9, PyTorch/LanguageModeling/BERT/run_pretraining.py",
     commands={"": FLAGS},
-    versions={_LATER: {"": LATER_FLAGS}},
+    versions={"a9e2c1d5": {"": _LATER_FLAGS}},
     resolve=resolve,
     published=(
         "--input_dir phase1 --output_dir results/checkpoints --config_file bert_config.json "

@@ -2,7 +2,7 @@
 
 import pytest
 
-from trainer.extensions.like.graphics_cards import count_gpus
+from trainer.extensions.like.machine import count_gpus
 
 
 @pytest.mark.parametrize(("visible", "found"), [(None, 2), ("", 0), ("1", 1), ("0, 1", 2), ("0,1,2", 2)])

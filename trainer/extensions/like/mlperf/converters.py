@@ -1,10 +1,13 @@
-"""The model garden's tf2_encoder_checkpoint_converter.py, which MLPerf's README names."""
+"""Converters of checkpoints that MLPerf's README names.
+
+checkpoint_add_gradacc.py adds the slots that MLPerf's own accumulation of gradients needs;
+tf2_encoder_checkpoint_converter.py is the model garden's.
+"""
 
 from bertdata.cli.common.program_flags import ABSL_APP, Flag, Given
-from trainer.extensions.like.program import Meaning, Program
-from trainer.extensions.like.tensorflow import require_flags
+from trainer.extensions.like.program import Meaning, Program, require_flags
 
-_TABLE = [
+_ENCODER_FLAGS = [
     Flag("--bert_config_file", meaning="bert_config.json, the shape of the model"),
     Flag("--checkpoint_to_convert", meaning="prefix of a checkpoint of TensorFlow 1"),
     Flag("--converted_checkpoint_path", meaning="checkpoint of TensorFlow 2 to write: here a new directory"),
@@ -13,9 +16,15 @@ _TABLE = [
     Flag("--converted_model", default="encoder", values=("encoder", "pretrainer"), idle=True,
          meaning="heads that the source has are kept"),
 ]  # fmt: skip
+_SLOT_FLAGS = [
+    Flag("--old", meaning="prefix of a checkpoint of TensorFlow 1"),
+    Flag("--new", meaning="prefix of the checkpoint to write"),
+]
+
+_ADDED = "a zero variable NAME/GradientAccumulator beside every variable (moments and counters too)"
 
 
-def resolve(given: Given) -> Meaning:
+def _encoder(given: Given) -> Meaning:
     """The conversion, which keeps no moments."""
     require_flags(given, "bert_config_file", "checkpoint_to_convert", "converted_checkpoint_path")
     target = given["converted_checkpoint_path"]
@@ -34,15 +43,41 @@ def resolve(given: Given) -> Meaning:
     )
 
 
-PROGRAM = Program(
+def _slots(given: Given) -> Meaning:
+    """The conversion; the program's defaults are files of its authors, which nobody else has."""
+    require_flags(given, "old", "new")
+    return Meaning(
+        summary=f"{given['old']} with slots for accumulated gradients",
+        convert={
+            "source": given["old"],
+            "target": given["new"],
+            "to": "tf1",
+            "added": _ADDED,
+            "needed_by_the_project": False,
+        },
+        warnings=["this trainer accumulates gradients without such slots, and reads the checkpoint as it is"],
+    )
+
+
+ENCODER_CONVERTER = Program(
     name="mlperf/tf2_encoder_checkpoint_converter.py",
     title="tf2_encoder_checkpoint_converter.py",
     source="tensorflow/models, official/nlp/bert/tf2_encoder_checkpoint_converter.py",
-    commands={"": _TABLE},
-    resolve=resolve,
+    commands={"": _ENCODER_FLAGS},
+    resolve=_encoder,
     syntax=ABSL_APP,
     published=(
         "--bert_config_file=bert_config.json --checkpoint_to_convert=tf1/model.ckpt-28252 "
         "--converted_checkpoint_path=tf2/model.ckpt-28252",
     ),
+)
+
+SLOT_CONVERTER = Program(
+    name="mlperf/checkpoint_add_gradacc.py",
+    title="MLPerf checkpoint_add_gradacc.py",
+    source="mlcommons/training 9947bdf2, language_model/tensorflow/bert/checkpoint_add_gradacc.py",
+    commands={"": _SLOT_FLAGS},
+    resolve=_slots,
+    syntax=ABSL_APP,
+    published=("--old=tf1/model.ckpt-28252 --new=converted/model.ckpt-28252",),
 )

@@ -12,11 +12,33 @@ from bertdata.cli.common.program_flags import ABSL, SWITCH, Flag, Given
 from bertdata.errors import UsageError
 from bertdata.io import storage
 from trainer.collectives.launchers import find_rank
-from trainer.extensions.like.constants import product
-from trainer.extensions.like.nvidia_tf.common_flags import COMMON
-from trainer.extensions.like.program import Meaning, Program, phase_keys
+from trainer.extensions.like.constants import MOMENTS, TENSORFLOW_DECAY_SKIPS, sizes_of
+from trainer.extensions.like.program import Meaning, Program, phase_keys, require_flags, require_work
 
-FLAGS = [
+COMMON = [
+    Flag("--max_seq_length", integer, 512, "ids of an example", key="max_seq_length"),
+    Flag("--max_predictions_per_seq", integer, 80, "masked ids of an example", key="max_predictions_per_seq"),
+    Flag("--do_train", SWITCH, meaning="train", key="do_train"),
+    Flag("--do_eval", SWITCH, meaning="evaluate at the end"),
+    Flag("--train_batch_size", integer, 32, "examples of a micro-batch of one worker", key="batch_size"),
+    Flag("--eval_batch_size", integer, 8, "examples of an evaluation batch", key="eval_batch_size"),
+    Flag("--learning_rate", float, 5e-5, "learning rate of one worker", key="base_learning_rate"),
+    Flag("--num_train_steps", integer, 100000, "updates", key="steps"),
+    Flag("--num_warmup_steps", integer, 10000, "updates of warm-up", key="warmup"),
+    Flag("--save_checkpoints_steps", integer, 1000, "updates between checkpoints", key="checkpoint_every"),
+    Flag("--display_loss_steps", integer, 10, "updates between two log lines", key="log_every"),
+    Flag("--iterations_per_loop", integer, 1000, idle=True, meaning="of the host only"),
+    Flag("--max_eval_steps", integer, 100, "most batches of an evaluation"),
+    Flag("--num_accumulation_steps", integer, 1, "micro-batches of an update", key="accumulation"),
+    Flag("--allreduce_post_accumulation", SWITCH, key="allreduce_post_accumulation",
+         meaning="all-reduce once an update, not once a micro-batch"),
+    Flag("--verbose_logging", SWITCH, idle=True),
+    Flag("--report_loss", SWITCH, True, idle=True, meaning="losses are always logged"),
+    Flag("--horovod", SWITCH, meaning="train on all workers that the launcher has started"),
+]  # fmt: skip
+"""The flags that Habana's program, which follows this one, reads alike."""
+
+_FLAGS = [
     Flag("--bert_config_file", required=True, key="model_config", meaning="bert_config.json: the shape"),
     Flag("--input_files_dir", required=True, meaning="directories to train on, with commas"),
     Flag("--eval_files_dir", meaning="directories to evaluate on, with commas"),
@@ -35,29 +57,29 @@ FLAGS = [
 ]  # fmt: skip
 
 _OPTIMISER: dict[str, Any] = {
-    "beta1": 0.9,
-    "beta2": 0.999,
-    "optimiser_epsilon": 1e-6,
-    "weight_decay": 0.01,
-    "decay_skips": ["LayerNorm", "layer_norm", "bias"],
+    **MOMENTS,
+    "decay_skips": TENSORFLOW_DECAY_SKIPS,
     "lr_schedule": "habana-tf",
     "max_grad_norm": 1.0,
 }
 _KEPT = 5
 """Checkpoints that TensorFlow's Estimator keeps."""
 
+CLIPS_EACH = "each worker clips its micro-batches; the program clips them after their all-reduce"
+
 
 def resolve(given: Given) -> Meaning:
     """The training, the evaluation, or both."""
-    _check(given)
+    check_work(given)
     workers = find_rank()[1] if given["horovod"] else 1
-    count = given["num_accumulation_steps"]
-    keys = _OPTIMISER | phase_keys(given, FLAGS) | _precision(given)
+    whole = given["num_accumulation_steps"] == 1 and workers > 1
+    keys = _OPTIMISER | phase_keys(given, _FLAGS) | _precision(given)
     keys |= {
         "train_data": _united(given["input_files_dir"]),
         "device": "cuda",
         "gelu": "tanh",
-        "clipping": _clipping(given, workers),
+        # A micro-batch's loss / n is clipped, or, where n is 1, the gradient after the all-reduce.
+        "clipping": "per_update" if whole else "per_micro_batch_divided",
         "world_size": workers,
         "keep_checkpoints": _KEPT,
         "resume": True,
@@ -71,26 +93,22 @@ def resolve(given: Given) -> Meaning:
             "eval_data": _united(given["eval_files_dir"]),
             "eval_examples": given["max_eval_steps"] * given["eval_batch_size"],
         }
-    does = " and ".join(
-        verb for verb, asked in (("trains", given["do_train"]), ("evaluates", given["do_eval"])) if asked
-    )
-    sizes = product(workers, given["train_batch_size"], count)
+    verbs = {"do_train": "trains", "do_eval": "evaluates"}
+    does = " and ".join(verb for name, verb in verbs.items() if given[name])
     return Meaning(
-        summary=f"{does}, {sizes} examples an update, {keys['precision']}, {given['optimizer_type']}, cuda",
+        summary=f"{does}, {sizes_of([keys])} examples an update, {keys['precision']}, "
+        f"{given['optimizer_type']}, cuda",
         phases=[keys],
         warnings=_warnings(given),
     )
 
 
-def _check(given: Given) -> None:
-    """UsageError, in the program's words, for what it refuses."""
-    if given["do_eval"] and given["eval_files_dir"] is None:
-        raise UsageError(
-            "flag --eval_files_dir=None: Flag --eval_files_dir must have a value other than None."
-        )
-    if not given["do_train"] and not given["do_eval"]:
-        raise UsageError("At least one of `do_train` or `do_eval` must be True.")
-    if (given["use_fp16"] or given["amp"]) and given["manual_fp16"]:
+def check_work(given: Given) -> None:
+    """UsageError, in the program's words, for what NVIDIA's program and Habana's refuse alike."""
+    require_work(given, "do_train", "do_eval")
+    if given["do_eval"]:
+        require_flags(given, "eval_files_dir")
+    if given["manual_fp16"] and (given["amp"] or given.values.get("use_fp16")):
         raise UsageError("AMP and Manual Mixed Precision Training are both activated! Error")
 
 
@@ -105,12 +123,6 @@ def _precision(given: Given) -> dict[str, Any]:
     }
 
 
-def _clipping(given: Given, workers: int) -> str:
-    """The point of clipping: of a micro-batch's loss / n, or, where n is 1, after the all-reduce."""
-    whole = given["num_accumulation_steps"] == 1 and workers > 1
-    return "per_update" if whole else "per_micro_batch_divided"
-
-
 def _united(directories: str) -> str:
     return "+".join(directories.split(","))
 
@@ -118,7 +130,7 @@ def _united(directories: str) -> str:
 def _warnings(given: Given) -> list[str]:
     warnings = list[str]()
     if given["num_accumulation_steps"] > 1 and given["horovod"] and not given["allreduce_post_accumulation"]:
-        warnings.append("each worker clips its micro-batches; the program clips them after their all-reduce")
+        warnings.append(CLIPS_EACH)
     if find_rank()[1] > 1 and not given["horovod"]:
         warnings.append(
             "without --horovod each process trains on its own in the program; here it is an error"
@@ -130,7 +142,7 @@ PROGRAM = Program(
     name="nvidia-tf/run_pretraining.py",
     title="NVIDIA run_pretraining.py for TensorFlow",
     source="NVIDIA/DeepLearningExamples 65211bd9, TensorFlow/LanguageModeling/BERT/run_pretraining.py",
-    commands={"": FLAGS},
+    commands={"": _FLAGS},
     resolve=resolve,
     syntax=ABSL,
     published=(

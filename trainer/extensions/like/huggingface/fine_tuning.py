@@ -1,4 +1,4 @@
-"""Hugging Face's run_glue.py: GLUE's tasks, and tables of one's own."""
+"""Hugging Face's run_qa.py (SQuAD 1.1 and 2.0), and run_glue.py (GLUE's tasks and tables of one's own)."""
 
 import csv
 import io
@@ -8,12 +8,24 @@ from typing import Any
 from bertdata.cli.common.program_flags import Flag, Given
 from bertdata.errors import UsageError
 from bertdata.io import storage
-from trainer.extensions.like.huggingface.arguments import DATA, MODEL, TRAINING, hf_flag
+from trainer.extensions.like.huggingface.arguments import DATA, MODEL, TRAINING, hf_flag, truth
 from trainer.extensions.like.huggingface.training import check_files, read_booleans, summary_of, training_keys
+from trainer.extensions.like.machine import is_here
 from trainer.extensions.like.program import Meaning, Program
-from trainer.extensions.like.shapes import is_here
 
-_TABLE: list[Flag] = [
+_QA_FLAGS: list[Flag] = [
+    *MODEL,
+    *DATA,
+    *TRAINING,
+    hf_flag("max_seq_length", int, 384, "ids of a feature", key="max_seq_length"),
+    hf_flag("doc_stride", int, 128, "tokens that two spans have in common", key="doc_stride"),
+    hf_flag("n_best_size", int, 20, "answers of a question in nbest_predictions.json", key="n_best_size"),
+    hf_flag("max_answer_length", int, 30, "tokens of an answer at most", key="max_answer_length"),
+    hf_flag("version_2_with_negative", truth, False, "SQuAD 2.0: questions without an answer"),
+    hf_flag("null_score_diff_threshold", float, 0.0, "SQuAD 2.0: advantage of no answer over the best one",
+            key="null_score_diff_threshold"),
+]  # fmt: skip
+_GLUE_FLAGS: list[Flag] = [
     *MODEL,
     *DATA,
     *TRAINING,
@@ -21,6 +33,7 @@ _TABLE: list[Flag] = [
     hf_flag("max_seq_length", int, 128, "ids of a feature", key="max_seq_length"),
 ]
 
+_DATASETS = ("squad", "squad_v2")
 _TASKS = {"sst2": "sst-2", "stsb": "sts-b"} | {
     name: name for name in ("cola", "mnli", "mrpc", "qnli", "qqp", "rte", "wnli")
 }
@@ -28,12 +41,38 @@ _LABELS = {"mnli": ["entailment", "neutral", "contradiction"]}
 """Labels in the order of their numbers, where the program's differs from this trainer's."""
 
 
-def resolve(given: Given) -> Meaning:
+def _qa(given: Given) -> Meaning:
     """The fine-tuning, the evaluation and the predictions that the command line asks for."""
-    given = read_booleans(given, _TABLE)
+    given = read_booleans(given, _QA_FLAGS)
+    files = (given["train_file"], given["validation_file"], given["test_file"])
+    name = given["dataset_name"]
+    if name is None and not any(files):
+        raise UsageError("Need either a dataset name or a training/validation file/test_file.")
+    dataset = name and name.rpartition("/")[2]
+    if name is not None and dataset not in _DATASETS:
+        raise UsageError(f"dataset_name {name}: this trainer has {' and '.join(_DATASETS)}")
+    check_files(given, needed=name is None)
+    warnings = [
+        "the program's doc_stride is what two spans have in common, here it is the way from one to the next"
+    ]
+    if name is not None:
+        warnings.append(
+            f"the dataset {name} is not downloaded: append -- --data-dir DIR, with its files in DIR"
+        )
+    keys = training_keys(given, _QA_FLAGS, warnings)
+    keys |= {
+        "task": "squad",
+        "version_2_with_negative": given["version_2_with_negative"] or dataset == "squad_v2",
+    }
+    return Meaning(summary=summary_of("squad", given, keys), phases=[keys], warnings=warnings)
+
+
+def _glue(given: Given) -> Meaning:
+    """The fine-tuning, the evaluation and the predictions that the command line asks for."""
+    given = read_booleans(given, _GLUE_FLAGS)
     warnings: list[str] = []
     name = given["task_name"] and given["task_name"].lower()
-    keys = training_keys(given, _TABLE, warnings)
+    keys = training_keys(given, _GLUE_FLAGS, warnings)
     if name is not None:
         if name not in _TASKS:
             raise UsageError(f"Unknown task, you should pick one in {','.join(sorted(_TASKS))}")
@@ -79,12 +118,25 @@ def _columns(path: str) -> list[str]:
     return next(csv.reader(io.StringIO(text)), [])
 
 
-PROGRAM = Program(
+QA = Program(
+    name="huggingface/run_qa.py",
+    title="Hugging Face run_qa.py",
+    source="huggingface/transformers 4.5 to 4.57, examples/pytorch/question-answering/run_qa.py",
+    commands={"": _QA_FLAGS},
+    resolve=_qa,
+    published=(
+        "--model_name_or_path bert-base-uncased --dataset_name squad --do_train --do_eval "
+        "--per_device_train_batch_size 12 --learning_rate 3e-5 --num_train_epochs 2 --max_seq_length 384 "
+        "--doc_stride 128 --output_dir /tmp/debug_squad/",
+    ),
+)
+
+GLUE = Program(
     name="huggingface/run_glue.py",
     title="Hugging Face run_glue.py",
     source="huggingface/transformers 4.5 to 4.57, examples/pytorch/text-classification/run_glue.py",
-    commands={"": _TABLE},
-    resolve=resolve,
+    commands={"": _GLUE_FLAGS},
+    resolve=_glue,
     published=(
         "--model_name_or_path bert-base-cased --task_name mrpc --do_train --do_eval --max_seq_length 128 "
         "--per_device_train_batch_size 32 --learning_rate 2e-5 --num_train_epochs 3 --output_dir /tmp/mrpc/",

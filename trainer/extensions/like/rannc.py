@@ -5,31 +5,32 @@ apex FusedAdam and a division of the model; the GELU of its modeling.py is the e
 """
 
 import os
+from collections.abc import Callable
 from typing import Any
 
 from bertdata.cli.common.program_flags import Given
 from bertdata.config.value_check import read_object
 from bertdata.errors import UsageError
 from bertdata.io import storage
-from trainer.extensions.like.constants import APEX_DECAY_SKIPS, BERT_BASE, product
+from trainer.extensions.like.constants import (
+    APEX_DECAY_SKIPS,
+    CLIPPED,
+    HDF5_DATA,
+    MOMENTS,
+    bert_shape,
+    micro_batch,
+    sizes_of,
+)
 from trainer.extensions.like.program import Meaning, Program
 
 _PUBLISHED_CONFIG = "my_bert_config.json"
-_PUBLISHED_SHAPE: dict[str, Any] = BERT_BASE | {
-    "hidden_size": 2048,
-    "num_hidden_layers": 96,
-    "num_attention_heads": 32,
-    "intermediate_size": 8192,
+_PUBLISHED_SHAPE: dict[str, Any] = bert_shape(96, 2048, 32) | {
     "megatron_residual_connection": True,
     "scale_query_key": True,
     "deep_weight_init": True,
 }
 """The file that README prints, of 4.9 billion parameters."""
 
-_DATA = (
-    "hdf5_lower_case_1_seq_len_{}_max_pred_{}_masked_lm_prob_0.15_random_seed_12345_dupe_factor_5/"
-    "books_wiki_en_corpus/"
-)
 _SIZES = ((128, 20), (512, 80))
 """Ids and masked ids of an example, of each phase."""
 
@@ -74,11 +75,9 @@ def resolve(_: Given) -> Meaning:
     numbers = [1] if only[0] else [2] if only[1] else [1, 2]
     shape, warnings = _shape(settings["BERT_CONFIG"])
     phases = [shape | _phase(settings, number, alone=only[1]) for number in numbers]
-    sizes = ", then ".join(
-        product(keys["world_size"], keys["batch_size"], keys["accumulation"]) for keys in phases
-    )
     return Meaning(
-        summary=f"{len(phases)} of 2 phases, {sizes} examples an update, {settings['PREC']}, adam, cuda",
+        summary=f"{len(phases)} of 2 phases, {sizes_of(phases)} examples an update, "
+        f"{settings['PREC']}, adam, cuda",
         phases=phases,
         warnings=[*unset, *warnings],
     )
@@ -110,19 +109,14 @@ def _shape(path: str) -> tuple[dict[str, Any], list[str]]:
 def _phase(settings: dict[str, str], number: int, *, alone: bool) -> dict[str, Any]:
     """The keys of a phase; alone: phase 2 without phase 1, which starts with new weights."""
     size, count = (_integer(settings, f"{name}_P{number}") for name in ("BATCH_SIZE_PROC", "ACC_STEPS"))
-    if count < 1 or size % count:
-        raise UsageError(
-            f"Invalid gradient_accumulation_steps parameter: {count}, "
-            + ("should be >= 1" if count < 1 else f"batch size {size} should be divisible")
-        )
     length, masks = _SIZES[number - 1]
     workers, results = _integer(settings, "NP"), storage.join(settings["CODEDIR"], "results")
     keys: dict[str, Any] = {
-        "train_data": storage.join(settings["BERT_PREP_WORKING_DIR"], _DATA.format(length, masks)),
+        "train_data": storage.join(settings["BERT_PREP_WORKING_DIR"], f"{HDF5_DATA}/".format(length, masks)),
         "max_seq_length": length,
         "max_predictions_per_seq": masks,
         "steps": _integer(settings, f"TRAIN_STEPS_P{number}"),
-        "batch_size": size // count,
+        "batch_size": micro_batch(size, count),
         "accumulation": count,
         "world_size": workers,
         "dist": workers > 1,
@@ -144,13 +138,10 @@ _FIXED: dict[str, Any] = {
     "strategy": "auto",
     "gelu": "exact",
     "optimiser": "adamw",
-    "beta1": 0.9,
-    "beta2": 0.999,
+    **MOMENTS,
     "optimiser_epsilon": 1e-8,
-    "weight_decay": 0.01,
     "decay_skips": APEX_DECAY_SKIPS,
-    "clipping": "per_update",
-    "max_grad_norm": 1.0,
+    **CLIPPED,
     "lr_schedule": "nvidia-poly",
     "power": 0.5,
     "warmup": 0.01,
@@ -185,17 +176,16 @@ def _plans(settings: dict[str, str]) -> dict[str, Any]:
 
 
 def _integer(settings: dict[str, str], name: str) -> int:
-    try:
-        return int(settings[name])
-    except ValueError:
-        raise UsageError(f"{name} is {settings[name]!r}, expected an integer") from None
+    return int(_number(settings, name, int, "an integer"))
 
 
-def _number(settings: dict[str, str], name: str) -> float:
+def _number(
+    settings: dict[str, str], name: str, kind: Callable[[str], float] = float, expected: str = "a number"
+) -> float:
     try:
-        return float(settings[name])
+        return kind(settings[name])
     except ValueError:
-        raise UsageError(f"{name} is {settings[name]!r}, expected a number") from None
+        raise UsageError(f"{name} is {settings[name]!r}, expected {expected}") from None
 
 
 PROGRAM = Program(
@@ -206,5 +196,4 @@ PROGRAM = Program(
     commands={"": []},
     resolve=resolve,
     published=("BERT_CONFIG=my_bert_config.json CODEDIR=. BERT_PREP_WORKING_DIR=data/prep",),
-    environment=True,
 )

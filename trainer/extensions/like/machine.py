@@ -1,5 +1,9 @@
-"""The model's shape where its file is not there: the published one, to print; a run asks for the file."""
+"""This machine: its GPUs, its files, and the shape of a model whose file is not there.
 
+The published shape stands for such a file, to print; a run asks for the file.
+"""
+
+import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,6 +17,13 @@ _NAMED_SHAPES = {
     "BERT-Large": (re.compile(r"L-24_H-1024|(?<![a-z])large(?![a-z])", re.IGNORECASE), BERT_LARGE),
 }
 """The shapes that the names of Google's directories tell."""
+
+
+def count_gpus(devices: Path = Path("/dev")) -> int:
+    """The GPUs that CUDA_VISIBLE_DEVICES leaves, of those that the driver shows as /dev/nvidia0 and so on."""
+    there = len(list(devices.glob("nvidia[0-9]*")))
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES", ",".join(map(str, range(there))))
+    return min(there, len([name for name in visible.split(",") if name.strip()]))
 
 
 def is_here(path: str) -> bool:
@@ -43,7 +54,7 @@ def with_shapes(phases: Sequence[Mapping[str, Any]]) -> tuple[list[dict[str, Any
     found, missing, warnings = list[dict[str, Any]](), list[str](), list[str]()
     for keys in phases:
         path = keys.get("model_config")
-        if path is None or is_here(path):
+        if path is None:
             found.append(dict(keys))
             continue
         shape, absent, told = find_shape(path, None if keys.get("task") else "BERT-Large")

@@ -1,0 +1,194 @@
+"""Google's run_squad.py (SQuAD 1.1 and 2.0) and run_classifier.py (CoLA, MNLI and MRPC), for TensorFlow."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from bertdata.cli.common.absl_flags import boolean, integer
+from bertdata.cli.common.program_flags import ABSL, Flag, Given
+from bertdata.errors import UsageError
+from trainer.extensions.like.checkpoints import has_checkpoints
+from trainer.extensions.like.constants import MOMENTS, product
+from trainer.extensions.like.machine import count_gpus, find_shape
+from trainer.extensions.like.program import (
+    Meaning,
+    Program,
+    phase_keys,
+    require_files,
+    require_flags,
+    require_work,
+)
+
+LOGGED_STEPS = 100
+"""Steps between two lines of TensorFlow's log."""
+
+HOST_FLAGS = [
+    Flag("--iterations_per_loop", integer, 1000, idle=True, meaning="steps between two visits of the host"),
+    Flag("--tpu_name", idle=True, meaning="the machine's own devices are used"),
+    Flag("--tpu_zone", idle=True, meaning="as tpu_name"),
+    Flag("--gcp_project", idle=True, meaning="as tpu_name"),
+    Flag("--master", idle=True, meaning="as tpu_name"),
+]
+"""Flags of the machine that a program for TPUs is started from."""
+
+_COMMON = [
+    Flag("--bert_config_file", meaning="bert_config.json, the shape of the model; required"),
+    Flag("--vocab_file", key="vocab", meaning="vocabulary of the model; required"),
+    Flag("--output_dir", key="output_dir", meaning="directory of checkpoints and predictions; required"),
+    Flag("--init_checkpoint", meaning="checkpoint to take the weights from, unless output_dir has one"),
+    Flag("--do_lower_case", boolean, True, "lower-case the text", key="lower_case"),
+    Flag("--do_train", boolean, False, "train", key="do_train"),
+    Flag("--train_batch_size", integer, 32, "features of an update over all cores"),
+    Flag("--learning_rate", float, 5e-5, "learning rate", key="base_learning_rate"),
+    Flag("--num_train_epochs", float, 3.0, "passes over the training file", key="num_train_epochs"),
+    Flag("--warmup_proportion", float, 0.1, "warm-up as a share of the updates", key="warmup"),
+    Flag("--save_checkpoints_steps", integer, 1000, "updates between two checkpoints",
+         key="checkpoint_every"),
+    Flag("--use_tpu", boolean, False, "train on TPU cores, else on a GPU, if any, or the processor"),
+    Flag("--num_tpu_cores", integer, 8, "cores, with --use_tpu"),
+    *HOST_FLAGS,
+]  # fmt: skip
+_SQUAD_FLAGS = [
+    *_COMMON,
+    Flag("--train_file", key="task_train_file", meaning="file to train on, train-v1.1.json"),
+    Flag("--predict_file", key="task_predict_file", meaning="file to write predictions of, dev-v1.1.json"),
+    Flag("--max_seq_length", integer, 384, "ids of a feature", key="max_seq_length"),
+    Flag("--doc_stride", integer, 128, "tokens from one span to the next", key="doc_stride"),
+    Flag("--max_query_length", integer, 64, "tokens of a question at most", key="max_query_length"),
+    Flag("--do_predict", boolean, False, "write predictions of predict_file", key="do_predict"),
+    Flag("--predict_batch_size", integer, 8, "features of a batch of predictions over all cores"),
+    Flag("--n_best_size", integer, 20, "answers of a question in nbest_predictions.json", key="n_best_size"),
+    Flag("--max_answer_length", integer, 30, "tokens of an answer at most", key="max_answer_length"),
+    Flag("--version_2_with_negative", boolean, False, "SQuAD 2.0: questions without an answer",
+         key="version_2_with_negative"),
+    Flag("--null_score_diff_threshold", float, 0.0, "SQuAD 2.0: advantage of no answer over the best one",
+         key="null_score_diff_threshold"),
+    Flag("--verbose_logging", boolean, False, idle=True, meaning="warnings are not repeated"),
+]  # fmt: skip
+_CLASSIFIER_FLAGS = [
+    *_COMMON,
+    Flag("--data_dir", key="task_dir", meaning="directory of the task's .tsv files; required"),
+    Flag("--task_name", meaning="CoLA, MNLI or MRPC; required"),
+    Flag("--max_seq_length", integer, 128, "ids of a feature", key="max_seq_length"),
+    Flag("--do_eval", boolean, False, "evaluate at the end", key="do_eval"),
+    Flag("--do_predict", boolean, False, "write predictions of the test file", key="do_predict"),
+    Flag("--eval_batch_size", integer, 8, "features of an evaluation batch over all cores"),
+    Flag("--predict_batch_size", integer, 8, idle=True, meaning="as eval_batch_size"),
+]  # fmt: skip
+
+_TASKS = ("cola", "mnli", "mrpc")
+_NOT_HERE = "xnli"
+
+
+def _squad(given: Given) -> Meaning:
+    """The fine-tuning and the predictions that a command line of run_squad.py asks for."""
+    require_flags(given, "vocab_file", "bert_config_file", "output_dir")
+    require_work(given, "do_train", "do_predict")
+    require_files(given, {"do_train": "train_file", "do_predict": "predict_file"})
+    length, query = given["max_seq_length"], given["max_query_length"]
+    if length <= query + 3:
+        raise UsageError(f"The max_seq_length ({length}) must be greater than max_query_length ({query}) + 3")
+    meaning = _meaning(given, _SQUAD_FLAGS, {"task": "squad", "do_eval": False}, "predict_batch_size")
+    if given["do_train"]:
+        meaning.warnings.append(
+            "the program counts the questions of its epochs, this trainer the features: some more updates"
+        )
+    if given["do_predict"]:
+        meaning.warnings.append("predictions are written to predict/ in output_dir")
+    return meaning
+
+
+def _classifier(given: Given) -> Meaning:
+    """The fine-tuning, the evaluation and the predictions that one of run_classifier.py asks for."""
+    require_flags(given, "data_dir", "task_name", "vocab_file", "bert_config_file", "output_dir")
+    if not (given["do_train"] or given["do_eval"] or given["do_predict"]):
+        raise UsageError("At least one of `do_train`, `do_eval` or `do_predict' must be True.")
+    task = given["task_name"].lower()
+    if task == _NOT_HERE:
+        raise UsageError(f"task_name {given['task_name']}: the program knows it, this trainer does not")
+    if task not in _TASKS:
+        raise UsageError(f"Task not found: {task}")
+    return _meaning(given, _CLASSIFIER_FLAGS, {"task": task}, "eval_batch_size")
+
+
+def _meaning(given: Given, table: Sequence[Flag], own: Mapping[str, Any], eval_size: str) -> Meaning:
+    """The meaning that both programs have alike; own: keys of one; eval_size: its flag of that batch.
+
+    A checkpoint in output_dir goes before init_checkpoint, and a run there is continued unasked.
+    """
+    count = given["num_tpu_cores"] if given["use_tpu"] else 1
+    shape, missing, warnings = find_shape(given["bert_config_file"])
+    there = has_checkpoints(given["output_dir"])
+    if there and given["do_train"]:
+        warnings.append(f"{given['output_dir']}: has checkpoints, so that the run continues from the newest")
+    keys = shape | {
+        "device": "xla" if given["use_tpu"] else "cuda" if count_gpus() else "cpu",
+        "world_size": count,
+        "dist": count > 1,
+        "precision": "fp32",
+        "gelu": "tanh",
+        "unverified": True,
+        "batch_size": of_core(given, "train_batch_size", count),
+        "accumulation": 1,
+        "start_from_ckpt": (given["init_checkpoint"] or None) if given["do_train"] or not there else None,
+        "resume": there and given["do_train"],
+        "optimiser": "adamw-bert",
+        **MOMENTS,
+        # Each core clips its own gradient before the sum over the cores.
+        "clipping": "per_micro_batch" if count > 1 else "per_update",
+        "max_grad_norm": 1.0,
+        "lr_schedule": "mlperf",
+        "power": 1.0,
+        "keep_checkpoints": 5,
+        "eval_every": 0,
+        "log_every": LOGGED_STEPS,
+    }
+    keys |= phase_keys(given, table)
+    keys |= {**own, "eval_batch_size": of_core(given, eval_size, count)}
+    length = f"{given['num_train_epochs']:g} epochs" if given["do_train"] else "no training"
+    sizes = product(count, keys["batch_size"])
+    return Meaning(
+        summary=f"{keys['task']}, {length}, {sizes} features an update, adamw, {keys['device']}",
+        phases=[keys],
+        warnings=warnings,
+        missing=missing,
+    )
+
+
+def of_core(given: Given, name: str, count: int) -> int:
+    """The part of a total batch that one of ``count`` cores has."""
+    total: int = given[name]
+    if total < 1 or count < 1 or total % count:
+        kind = name.partition("_")[0]
+        raise UsageError(f"{kind} batch size {total} must be divisible by number of replicas {count}")
+    return total // count
+
+
+SQUAD = Program(
+    name="google/run_squad.py",
+    title="Google run_squad.py",
+    source="google-research/bert, run_squad.py",
+    commands={"": _SQUAD_FLAGS},
+    resolve=_squad,
+    syntax=ABSL,
+    published=(
+        "--vocab_file=large/vocab.txt --bert_config_file=large/bert_config.json "
+        "--init_checkpoint=large/bert_model.ckpt --do_train=True --train_file=squad/train-v1.1.json "
+        "--do_predict=True --predict_file=squad/dev-v1.1.json --train_batch_size=24 --learning_rate=3e-5 "
+        "--num_train_epochs=2.0 --max_seq_length=384 --doc_stride=128 --output_dir=squad_large",
+    ),
+)
+
+CLASSIFIER = Program(
+    name="google/run_classifier.py",
+    title="Google run_classifier.py",
+    source="google-research/bert, run_classifier.py",
+    commands={"": _CLASSIFIER_FLAGS},
+    resolve=_classifier,
+    syntax=ABSL,
+    published=(
+        "--task_name=MRPC --do_train=true --do_eval=true --data_dir=glue/MRPC --vocab_file=base/vocab.txt "
+        "--bert_config_file=base/bert_config.json --init_checkpoint=base/bert_model.ckpt "
+        "--max_seq_length=128 --train_batch_size=32 --learning_rate=2e-5 --num_train_epochs=3.0 "
+        "--output_dir=/tmp/mrpc_output",
+    ),
+)

@@ -1,1 +1,0 @@
-"""Google's programs for BERT (TensorFlow)."""

@@ -1,0 +1,224 @@
+"""NVIDIA's run_squad.py and run_glue.py for PyTorch, on GPUs: started by a launcher, one process each.
+
+run_squad.py's schedule has floor(questions / update) updates an epoch, of training data that are features,
+of which there are some more; the rate of the last updates is 0 there, small here. In 16 bits run_glue.py
+clips nothing; BertAdam, in 32, clips the gradient of each tensor to the norm 1.
+"""
+
+from typing import Any
+
+from bertdata.cli.common.program_flags import SWITCH, Flag, Given
+from bertdata.errors import UsageError
+from bertdata.io import storage
+from trainer.collectives.launchers import find_rank
+from trainer.extensions.like.constants import CLIPPED, micro_batch, sizes_of
+from trainer.extensions.like.nvidia.run_pretraining import ONE_GPU
+from trainer.extensions.like.program import Meaning, Program, phase_keys, require_files, require_work
+
+_COMMON_FLAGS = [
+    Flag("--bert_model", required=True, idle=True, meaning="--config_file gives the shape"),
+    Flag("--output_dir", required=True, key="output_dir", meaning="directory for model and predictions"),
+    Flag("--init_checkpoint", required=True, key="start_from_ckpt", meaning="checkpoint of pre-training"),
+    Flag("--do_train", SWITCH, key="do_train", meaning="train"),
+    Flag("--do_lower_case", SWITCH, key="lower_case", meaning="lower-case the text"),
+    Flag("--train_batch_size", int, 32, "features of an update of one GPU"),
+    Flag("--learning_rate", float, 5e-5, "learning rate", key="base_learning_rate"),
+    Flag("--num_train_epochs", float, 3.0, "passes over the training file", key="num_train_epochs"),
+    Flag("--max_steps", float, -1.0, "stop here; the schedule stays that of the epochs"),
+    Flag("--warmup_proportion", float, 0.1, "warm-up as a share of the updates", key="warmup"),
+    Flag("--no_cuda", SWITCH, meaning="train on a processor"),
+    Flag("--gradient_accumulation_steps", int, 1, "micro-batches that train_batch_size is divided into"),
+    Flag("--local_rank", int, -1, idle=True, meaning="the launcher's environment tells it"),
+    Flag("--fp16", SWITCH, meaning="16 bits (apex O2), else fp32"),
+    Flag("--amp", SWITCH, meaning="the same as --fp16"),
+    Flag("--loss_scale", float, 0.0, "fixed loss scale; 0: adjusted", key="loss_scaling"),
+    Flag("--vocab_file", required=True, key="vocab", meaning="vocabulary"),
+    Flag("--config_file", required=True, key="model_config", meaning="bert_config.json, the model's shape"),
+    Flag("--skip_checkpoint", SWITCH, meaning="do not save the model; here it is saved at the end"),
+]  # fmt: skip
+"""The flags of both programs; run_glue.py's names, types and defaults are run_squad.py's."""
+
+_SQUAD_FLAGS = [
+    *_COMMON_FLAGS,
+    Flag("--train_file", key="task_train_file", meaning="SQuAD file to train on"),
+    Flag("--predict_file", meaning="SQuAD file to predict, and to evaluate on"),
+    Flag("--max_seq_length", int, 384, "ids of a feature", key="max_seq_length"),
+    Flag("--doc_stride", int, 128, "tokens from one span to the next", key="doc_stride"),
+    Flag("--max_query_length", int, 64, "most tokens of a question", key="max_query_length"),
+    Flag("--do_predict", SWITCH, key="do_predict", meaning="predict predict_file"),
+    Flag("--predict_batch_size", int, 8, "features of a batch of predictions", key="eval_batch_size"),
+    Flag("--n_best_size", int, 20, "answers in nbest_predictions.json", key="n_best_size"),
+    Flag("--max_answer_length", int, 30, "most tokens of an answer", key="max_answer_length"),
+    Flag("--verbose_logging", SWITCH, idle=True),
+    Flag("--seed", int, 42, "seed of new weights, dropout and order", key="seed"),
+    Flag("--version_2_with_negative", SWITCH, key="version_2_with_negative",
+         meaning="questions may have no answer (SQuAD 2.0)"),
+    Flag("--null_score_diff_threshold", float, 0.0, key="null_score_diff_threshold",
+         meaning="no answer where its score is more than this above the best answer's"),
+    Flag("--log_freq", int, 50, "micro-batches between two log lines"),
+    Flag("--json-summary", str, "results/dllogger.json", "file for the dllogger lines", key="json_summary"),
+    Flag("--eval_script", default="evaluate.py", idle=True, meaning="the official metrics are built in"),
+    Flag("--do_eval", SWITCH, meaning="with --do_predict: score the predictions"),
+    Flag("--use_env", SWITCH, idle=True, meaning="the rank is always the environment's"),
+    Flag("--disable-progress-bar", SWITCH, key="no_progress_bar", meaning="print plain lines"),
+    Flag("--skip_cache", SWITCH, idle=True, meaning="features are kept in output_dir"),
+    Flag("--cache_dir", idle=True, meaning="features are kept in output_dir"),
+]  # fmt: skip
+_GLUE_FLAGS = [
+    *_COMMON_FLAGS,
+    Flag("--data_dir", required=True, key="task_dir", meaning="directory of train.tsv and dev.tsv"),
+    Flag("--task_name", str.lower, required=True, values=("cola", "mnli", "mrpc", "sst-2"), key="task",
+         meaning="task"),
+    Flag("--max_seq_length", int, 128, "ids of a pair", key="max_seq_length"),
+    Flag("--do_eval", SWITCH, key="do_eval", meaning="evaluate on the file for development"),
+    Flag("--do_predict", SWITCH, key="do_predict", meaning="write predictions for that file"),
+    Flag("--eval_batch_size", int, 8, "pairs of an evaluation batch", key="eval_batch_size"),
+    Flag("--seed", int, 1, "seed of new weights, dropout and order", key="seed"),
+    Flag("--server_ip", default="", idle=True, meaning="for a debugger"),
+    Flag("--server_port", default="", idle=True, meaning="for a debugger"),
+]  # fmt: skip
+
+_ADAM: dict[str, Any] = {
+    "optimiser": "adamw-bert",  # without bias correction, as apex FusedAdam is called and BertAdam is
+    "beta1": 0.9,
+    "beta2": 0.999,
+    "weight_decay": 0.01,
+    "decay_skips": ["bias", "LayerNorm.bias", "LayerNorm.weight"],
+    "lr_schedule": "nvidia-linear",
+}
+_EPSILONS = {"fp16": 1e-8, "fp32": 1e-6}
+"""Epsilon of apex FusedAdam, which trains in 16 bits, and of BertAdam."""
+
+
+def _squad(given: Given) -> Meaning:
+    """The training, prediction and evaluation that a command line of run_squad.py asks for."""
+    size = micro_batch(given["train_batch_size"], given["gradient_accumulation_steps"], divides=False)
+    require_work(given, "do_train", "do_predict")
+    require_files(given, {"do_train": "train_file", "do_predict": "predict_file"})
+    path = given["predict_file"]
+    evaluates = given["do_eval"] and given["do_predict"]
+    keys = phase_keys(given, _SQUAD_FLAGS) | _tuning_keys(given, size)
+    keys |= {
+        "task": "squad",
+        "do_eval": evaluates,
+        **CLIPPED,
+        "log_every": max(1, given["log_freq"] // given["gradient_accumulation_steps"]),
+    }
+    if given["do_predict"]:
+        keys["task_predict_file"] = path
+    if evaluates:
+        keys["task_eval_file"] = path
+    warnings = _tuning_warnings(given)
+    if given["do_eval"] and not evaluates:
+        warnings.append("--do_eval acts only with --do_predict: nothing is evaluated, as there")
+    if keys["world_size"] == 1 and not given["no_cuda"]:
+        warnings.append(ONE_GPU)
+    return Meaning(summary=_summary("squad", given, keys), phases=[keys], warnings=warnings)
+
+
+def _glue(given: Given) -> Meaning:
+    """The training, evaluation and prediction that a command line of run_glue.py asks for."""
+    require_work(given, "do_train", "do_eval", "do_predict")
+    count, update = given["gradient_accumulation_steps"], given["train_batch_size"]
+    size = micro_batch(update, count, divides=False)
+    if count > update:
+        raise UsageError(
+            f"gradient_accumulation_steps ({count}) cannot be larger train_batch_size ({update}) - "
+            "there cannot be a fraction of one sample."
+        )
+    folder, task = given["data_dir"], given["task_name"]
+    file = storage.join(folder, "dev_matched.tsv" if task == "mnli" else "dev.tsv")
+    keys = phase_keys(given, _GLUE_FLAGS) | _tuning_keys(given, size)
+    keys |= {
+        "task_train_file": storage.join(folder, "train.tsv"),
+        "task_eval_file": file,
+        "task_predict_file": file,
+        "clipping": "none" if keys["precision"] == "fp16" else "per_update",
+        "max_grad_norm": 1.0,
+    }
+    warnings = _tuning_warnings(given)
+    if task == "cola" and given["do_predict"]:
+        # CoLA's file for development has other columns than files to predict.
+        keys |= {"do_predict": False, "do_eval": True}
+        warnings.append("--do_predict: the predictions are those of the evaluation, predictions.tsv")
+    if keys["clipping"] != "none" and given["do_train"]:
+        warnings.append("the gradient is clipped as a whole; the program clips that of each tensor")
+    return Meaning(summary=_summary(task, given, keys), phases=[keys], warnings=warnings)
+
+
+def _tuning_keys(given: Given, size: int) -> dict[str, Any]:
+    """The keys beside those that flags set as they are: optimiser, update, device, checkpoints."""
+    precision = "fp16" if given["fp16"] or given["amp"] else "fp32"
+    keys = _ADAM | {
+        "optimiser_epsilon": _EPSILONS[precision],
+        "precision": precision,
+        "device": "cpu" if given["no_cuda"] else "cuda",
+        "gelu": "tanh",
+        "batch_size": size,
+        "accumulation": given["gradient_accumulation_steps"],
+        "world_size": find_rank()[1],
+        "eval_every": 0,
+        "checkpoint_every": 0,
+        "keep_checkpoints": 1,
+        "unverified": True,
+    }
+    if given["max_steps"] > 0:
+        keys["steps_this_run"] = max(1, int(given["max_steps"]))
+    return keys
+
+
+def _tuning_warnings(given: Given) -> list[str]:
+    """The differences between the program and this trainer that the command line shows."""
+    warnings = list[str]()
+    epochs = given["num_train_epochs"]
+    if not given["do_train"]:
+        return warnings
+    if epochs != int(epochs):
+        warnings.append(
+            f"--num_train_epochs {epochs:g}: the program stops after {int(epochs)}, within its schedule"
+        )
+    if given["max_steps"] > 0:
+        warnings.append("--max_steps: the program makes one update more than that")
+    if given["skip_checkpoint"]:
+        warnings.append("--skip_checkpoint: the model is saved all the same, at the end")
+    return warnings
+
+
+def _summary(task: str, given: Given, keys: dict[str, Any]) -> str:
+    """The command line in one line."""
+    work = [name for name in ("do_train", "do_eval", "do_predict") if given[name]]
+    does = ", ".join(name.removeprefix("do_") for name in work)
+    return (
+        f"{task} ({does}), {sizes_of([keys])} features an update, {keys['precision']}, adam, {keys['device']}"
+    )
+
+
+SQUAD = Program(
+    name="nvidia/run_squad.py",
+    title="NVIDIA run_squad.py",
+    source="NVIDIA/DeepLearningExamples 65211bd9, PyTorch/LanguageModeling/BERT/run_squad.py",
+    commands={"": _SQUAD_FLAGS},
+    resolve=_squad,
+    published=(
+        "--init_checkpoint bert_large.pt --do_train --train_file train-v1.1.json --train_batch_size 4 "
+        "--do_predict --predict_file dev-v1.1.json --predict_batch_size 4 --eval_script evaluate-v1.1.py "
+        "--do_eval --do_lower_case --bert_model bert-large-uncased --learning_rate 3e-5 --seed 1 "
+        "--num_train_epochs 2 --max_seq_length 384 --doc_stride 128 --output_dir results/SQuAD "
+        "--vocab_file vocab.txt --config_file bert_config.json --max_steps -1 --fp16",
+    ),
+)
+
+GLUE = Program(
+    name="nvidia/run_glue.py",
+    title="NVIDIA run_glue.py",
+    source="NVIDIA/DeepLearningExamples 65211bd9, PyTorch/LanguageModeling/BERT/run_glue.py",
+    commands={"": _GLUE_FLAGS},
+    resolve=_glue,
+    published=(
+        "--task_name mrpc --do_train --train_batch_size 8 --do_eval --eval_batch_size 8 "
+        "--gradient_accumulation_steps 1 --do_lower_case --data_dir MRPC --bert_model bert-large-uncased "
+        "--seed 2 --init_checkpoint bert_large.pt --warmup_proportion 0.01 --max_seq_length 128 "
+        "--learning_rate 2e-5 --num_train_epochs 3 --max_steps -1 --vocab_file vocab.txt "
+        "--config_file bert_config.json --output_dir results/MRPC --fp16",
+    ),
+)

@@ -1,1 +1,0 @@
-"""NVIDIA's programs for TensorFlow."""

@@ -1,1 +1,0 @@
-"""RaNNC's programs."""
