@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from tests.support.training_runs import start_workers, words
-from trainer.data import prefetcher
+from trainer.data import loader
 from trainer.devices.cpu import Cpu
 from trainer.update.step import FunctionStep
 
@@ -69,14 +69,14 @@ def test_a_processor_tells_neither(trainer, training_set, tmp_path):
 
 
 def test_waiting_for_data_is_measured(trainer, training_set, tmp_path, monkeypatch):
-    original = prefetcher.Prefetcher.__next__
+    original = loader.Prefetcher.__next__
 
     def slow(self):
         item = original(self)
         self.waited += 1.0
         return item
 
-    monkeypatch.setattr(prefetcher.Prefetcher, "__next__", slow)
+    monkeypatch.setattr(loader.Prefetcher, "__next__", slow)
     assert trainer(*words(training_set, tmp_path, "--steps=3")).status == 0
     assert [float(row["data_wait"]) for row in table(tmp_path)][1:] == pytest.approx([1.0, 1.0], abs=0.05)
 
