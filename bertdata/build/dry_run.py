@@ -6,7 +6,7 @@ from functools import cache, partial
 
 from bertdata.build.task import ShardTask, Target, TaskPlan
 from bertdata.config.dialects import find_dialect
-from bertdata.dataset.manifest import InputEntry, Plan, corpus_md5
+from bertdata.dataset.manifest import DatasetPlan, InputEntry, corpus_md5
 from bertdata.errors import InputError
 from bertdata.io import storage
 from bertdata.io.file_check import file_md5
@@ -37,7 +37,7 @@ class Preview:
     """One dataset of a run to come."""
 
     directory: str
-    plan: Plan
+    plan: DatasetPlan
     shards: tuple[ShardPreview, ...]
 
     @property
@@ -61,7 +61,7 @@ class Preview:
         ]
 
 
-def settings_line(plan: Plan) -> str:
+def settings_line(plan: DatasetPlan) -> str:
     """Recipe, settings and vocabulary in one line."""
     settings = ", ".join(f"{name} {value}" for name, value in plan.settings.items())
     vocabulary = plan.vocabulary

@@ -6,7 +6,7 @@ from bertdata.build.part_names import name_parts
 from bertdata.build.task import Target
 from bertdata.config.recipes import Recipe, Settings, find_recipe
 from bertdata.config.settings import ExampleSettings, check_known, typed_values
-from bertdata.dataset.manifest import Plan
+from bertdata.dataset.manifest import DatasetPlan
 from bertdata.dataset.writer import Dataset
 from bertdata.errors import SettingsError
 from bertdata.examples.objectives import find_objective
@@ -79,7 +79,7 @@ def plan_targets(
     numbered = len(settings) > 1
     targets = []
     for number, (place, chosen) in enumerate(settings.items(), 1):
-        plan = Plan(
+        plan = DatasetPlan(
             recipe=recipe.name,
             phase=number if numbered else phase if len(recipe.phases) > 1 else None,
             settings=chosen.as_json(),

@@ -84,7 +84,7 @@ class SkippedEntry:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Plan:
+class DatasetPlan:
     """All that a dataset's bytes depend on, but the contents of its inputs."""
 
     recipe: str
@@ -143,7 +143,7 @@ class Manifest:
     out of the inputs, without their names.
     """
 
-    plan: Plan
+    plan: DatasetPlan
     inputs: tuple[InputEntry, ...]
     shards: tuple[ShardEntry, ...]
     skipped: tuple[SkippedEntry, ...] = ()
@@ -291,8 +291,8 @@ def parse_manifest(data: bytes, where: str) -> Manifest:
     )
 
 
-def _plan(value: dict[str, Any], inputs: tuple[str, ...]) -> Plan:
-    return Plan(
+def _plan(value: dict[str, Any], inputs: tuple[str, ...]) -> DatasetPlan:
+    return DatasetPlan(
         recipe=value["recipe"],
         phase=value["phase"],
         settings=value["settings"],

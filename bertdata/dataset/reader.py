@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, BinaryIO, Literal, cast
 from bertdata.dataset.check import refuse_changed
 from bertdata.dataset.discover import FoundShard, find_datasets, find_shards
 from bertdata.dataset.lengths import read_lengths
-from bertdata.dataset.manifest import Plan, lengths_name
+from bertdata.dataset.manifest import DatasetPlan, lengths_name
 from bertdata.errors import DatasetError, ShardError
 from bertdata.io import storage
 from bertdata.io.manifest_file import MANIFEST_NAME
@@ -249,7 +249,7 @@ def _verified(paths: list[str], split: Split | None) -> _Contents:
     return layouts, files, vocabulary["tokens"], sum(left_out for *_, left_out in opened)
 
 
-def _listed(path: str, split: Split | None) -> tuple[Plan, _Files, int]:
+def _listed(path: str, split: Split | None) -> tuple[DatasetPlan, _Files, int]:
     """The plan of the one dataset at the path, its shards with examples and rows, how many are left out."""
     found = find_datasets(path, exact=True)
     if found[0].path.startswith(storage.join(path, "")):

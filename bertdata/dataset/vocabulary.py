@@ -1,7 +1,7 @@
 """The vocabulary that shards were made with, as far as it is given or at hand."""
 
 from bertdata.dataset.discover import FoundDataset
-from bertdata.dataset.manifest import Plan, unknown_tokens
+from bertdata.dataset.manifest import DatasetPlan, unknown_tokens
 from bertdata.errors import UsageError
 from bertdata.io import storage
 from bertdata.io.assets import cached_vocabulary, find_vocabulary
@@ -52,7 +52,7 @@ def fit_warnings(dataset: FoundDataset) -> list[str]:
     ]
 
 
-def _at_hand(dataset: FoundDataset, plan: Plan | None) -> str | None:
+def _at_hand(dataset: FoundDataset, plan: DatasetPlan | None) -> str | None:
     if plan is None:
         return None
     md5 = plan.vocabulary["md5"]

@@ -17,9 +17,9 @@ from bertdata.dataset.check import check_index, check_shard
 from bertdata.dataset.lengths import ShardLengths, check_lengths
 from bertdata.dataset.manifest import (
     KIND,
+    DatasetPlan,
     InputEntry,
     Manifest,
-    Plan,
     ShardEntry,
     SkippedEntry,
     lengths_name,
@@ -46,7 +46,7 @@ class Dataset:
     within: the directory that a run of several phases was given, which holds this one and the others.
     """
 
-    def __init__(self, directory: str, plan: Plan, *, within: str | None = None) -> None:
+    def __init__(self, directory: str, plan: DatasetPlan, *, within: str | None = None) -> None:
         self.directory = directory
         self.plan = plan
         self._within = within

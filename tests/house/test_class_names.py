@@ -8,27 +8,6 @@ from tests.support.paths import ROOT
 
 PACKAGES = ("bertdata", "trainer", "beam_pipelines", "benchmarks", "tools")
 
-ALLOWED = frozenset(
-    {
-        "Columns",
-        "Context",
-        "Division",
-        "Entry",
-        "Part",
-        "Pipeline",
-        "Place",
-        "Plan",
-        "Section",
-        "Shard",
-        "StagePlan",
-        "Task",
-        "Window",
-        "Workers",
-        "_CrossEntropy",
-    }
-)
-"""Names that two classes have still; each goes when one of the two is renamed."""
-
 
 def classes_of(source: str) -> Iterator[str]:
     """The names of the classes that the source defines, those within others too."""
@@ -48,12 +27,7 @@ def doubled(folder: Path) -> dict[str, list[str]]:
 
 
 def test_a_class_name_is_defined_once() -> None:
-    found = {name: files for name, files in doubled(ROOT).items() if name not in ALLOWED}
-    assert found == {}
-
-
-def test_the_exceptions_are_needed() -> None:
-    assert not ALLOWED - doubled(ROOT).keys()
+    assert doubled(ROOT) == {}
 
 
 def test_a_planted_class_is_found(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ class AdaptiveScale(LossScale):
         initial: float = 1.0,
         floor: float = 1.0,
         ceiling: float = 1.0,
-        device: torch.device | str = "cpu",
+        device: torch.device | None = None,
     ) -> None:
         self.value = torch.full((), initial, device=device)
         self._finite = torch.zeros((), device=device)

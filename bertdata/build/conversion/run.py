@@ -12,7 +12,7 @@ from bertdata.build.conversion.settings import ConversionSettings
 from bertdata.build.conversion.shard import ConvertedShard, Job, kept_shard
 from bertdata.build.packs.source import CountTask, PackSource, count_shard, open_source
 from bertdata.build.sorting.scratch import forget_scratch, scratch_folder
-from bertdata.dataset.manifest import InputEntry, Manifest, Plan, corpus_entry
+from bertdata.dataset.manifest import DatasetPlan, InputEntry, Manifest, corpus_entry
 from bertdata.dataset.num_samples import NUM_SAMPLES, num_samples
 from bertdata.dataset.writer import Dataset
 from bertdata.errors import DataError, DatasetError, UsageError
@@ -33,7 +33,7 @@ def plan_conversion(
     layout = replace(source.opened.layout, pad_position=None)
     manifest = source.sources.dataset
     names = (*(entry.name for entry in inputs), *(entry.name for entry in source.skipped))
-    plan = Plan(
+    plan = DatasetPlan(
         recipe=source.recipe,
         phase=source.phase,
         settings=settings.of_dataset(source.settings),

@@ -12,7 +12,7 @@ from bertdata.build.packs.settings import PackSettings
 from bertdata.build.packs.sort import RowSortTask
 from bertdata.build.packs.source import LengthCounts, PackSource, most_masks
 from bertdata.config.settings import check
-from bertdata.dataset.manifest import InputEntry, Plan, corpus_entry
+from bertdata.dataset.manifest import DatasetPlan, InputEntry, corpus_entry
 from bertdata.dataset.writer import Dataset
 from bertdata.io.file_check import md5_of
 from bertdata.packing.mask_room import split_rows
@@ -47,7 +47,7 @@ class PlannedPack:
         names = (*(entry.name for entry in self.inputs), *(entry.name for entry in source.skipped))
         return Dataset(
             output,
-            Plan(
+            DatasetPlan(
                 recipe=source.recipe,
                 phase=source.phase,
                 settings={

@@ -8,7 +8,7 @@ from typing import Any
 
 from bertdata.config.settings import ExampleSettings
 from bertdata.dataset.lengths import ShardLengths
-from bertdata.dataset.manifest import InputEntry, Manifest, Plan, ShardEntry
+from bertdata.dataset.manifest import DatasetPlan, InputEntry, Manifest, ShardEntry
 from bertdata.dataset.writer import Dataset
 from bertdata.io import storage
 from bertdata.io.file_check import HashingSink, md5_of
@@ -103,7 +103,7 @@ def make_feature_set(
     DatasetError for a directory of other settings or of something else.
     """
     name = storage.base_name(source.path)
-    plan = Plan(
+    plan = DatasetPlan(
         recipe=settings.objective,
         phase=None,
         settings=_as_json(settings),
