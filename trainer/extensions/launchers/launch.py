@@ -39,10 +39,13 @@ def launched(config: Config, *words: str) -> bool:
         folder = Path(name)
         os.environ.setdefault("OMP_NUM_THREADS", str(max(1, available_cores() // size)))
         os.environ[LAUNCHED] = f"{os.getpid()} {folder}"
-        # In a thread torch leaves signals alone; in the main one it kills workers that save for 30 seconds.
-        with ThreadPoolExecutor(1) as pool:
-            ended = pool.submit(_launch, size, folder, ["-m", "trainer", *words])
-            _forward(signals, folder, ended)
+        try:
+            # In a thread torch leaves signals alone; in the main one it kills workers that save for 30 seconds.
+            with ThreadPoolExecutor(1) as pool:
+                ended = pool.submit(_launch, size, folder, ["-m", "trainer", *words])
+                _forward(signals, folder, ended)
+        finally:
+            del os.environ[LAUNCHED]
         statuses = ended.result()
         if not statuses:
             return True
