@@ -40,7 +40,7 @@ def launched(config: Config, *words: str) -> bool:
         os.environ.setdefault("OMP_NUM_THREADS", str(max(1, available_cores() // size)))
         os.environ[LAUNCHED] = f"{os.getpid()} {folder}"
         try:
-            # In a thread torch leaves signals alone; in the main one it kills workers that save for 30 seconds.
+            # In a thread torch leaves signals alone. In the main one it kills workers that save for 30 s.
             with ThreadPoolExecutor(1) as pool:
                 ended = pool.submit(_launch, size, folder, ["-m", "trainer", *words])
                 _forward(signals, folder, ended)
