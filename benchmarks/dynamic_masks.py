@@ -21,7 +21,7 @@ from benchmarks import corpus, measure
 from bertdata.dataset.reader import open_dataset
 from bertdata.examples.columns import Array
 from bertdata.examples.dynamic_masking.masker import Draws, Masker, make_masker
-from bertdata.examples.dynamic_masking.settings import MaskingSettings
+from bertdata.examples.masking.settings import MaskingSettings
 from bertdata.tokens.load import load_vocabulary
 from trainer.config.settings import Config
 from trainer.data.forms import make_form

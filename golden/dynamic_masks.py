@@ -10,7 +10,7 @@ from bertdata.examples.bert.batch import BertBatch
 from bertdata.examples.bert.describe import describe
 from bertdata.examples.dynamic_masking.counter_stream import shard_key
 from bertdata.examples.dynamic_masking.masker import Draws, make_masker
-from bertdata.examples.dynamic_masking.settings import MaskingSettings
+from bertdata.examples.masking.settings import MaskingSettings
 from golden.cases import GOLDEN, load_case, make
 
 EXPECTED = GOLDEN / "masks"

@@ -15,6 +15,12 @@ _TYPES = {
     Sequence: "array",
     Mapping: "object",
 }
+_BOUNDS = {
+    "least": "minimum",
+    "most": "maximum",
+    "above": "exclusiveMinimum",
+    "below": "exclusiveMaximum",
+}
 
 
 def setting(
@@ -36,16 +42,33 @@ def setting(
     keywords: keywords of JSON Schema that have no argument here. optional: None stands for a setting that is
     not given, and is no value. marks: further entries of the schema, for the readers of these settings.
     """
-    bounds = {"minimum": least, "maximum": most, "exclusiveMinimum": above, "exclusiveMaximum": below}
     facts = {
         "help": help,
         "choices": choices,
-        "bounds": {keyword: bound for keyword, bound in bounds.items() if bound is not None},
+        "bounds": _keywords({"least": least, "most": most, "above": above, "below": below}),
         "keywords": keywords or {},
         "optional": optional,
         "marks": marks,
     }
     return field(default=default, metadata=facts)
+
+
+def _keywords(bounds: Mapping[str, float | None]) -> dict[str, float]:
+    """The keywords of JSON Schema for these bounds."""
+    found = {keyword: bounds.get(name) for name, keyword in _BOUNDS.items()}
+    return {keyword: bound for keyword, bound in found.items() if bound is not None}
+
+
+def setting_of(kind: Any, name: str, *, help: str = "", **bounds: float) -> Any:
+    """The setting ``name`` that another class declares, as a field of one more class.
+
+    help: words behind its help text. bounds: in place of its own.
+    """
+    [item] = (item for item in fields(kind) if item.name == name)
+    facts = {**item.metadata, "help": item.metadata["help"] + help}
+    if bounds:
+        facts["bounds"] = _keywords(bounds)
+    return field(default=item.default, metadata=facts)
 
 
 def schema_of(kind: Any) -> Mapping[str, dict[str, Any]]:

@@ -4,17 +4,15 @@ An example has ``ids``, ``positions`` and ``labels``; a batch the columns of the
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from itertools import chain, compress, repeat
 from operator import add, eq
 from typing import Any
 
 from bertdata.examples.counting import plain, share, sizes, spread
+from bertdata.examples.masking.settings import MaskingSettings
 from bertdata.examples.objective import Findings, Totals, text_of
-
-EXPECTED_SHARES = {"mask": 0.8, "kept": 0.1, "random": 0.1}
-"""Of the masked positions, by kind (Devlin et al. 2018)."""
 
 _EVIDENCE = 100  # masked positions without which no id is taken for [MASK]
 _NAMES = {"mask": "[MASK]", "kept": "kept", "random": "random", "changed": "[MASK] or random"}
@@ -120,10 +118,10 @@ class MaskCounts:
         yield "  per example", f"mean {mean:.2f}, {min(self.masks)} to {max(self.masks)}"
         full = self.masks[limit] / totals.examples
         yield "  filled", f"{full:.2%} of the examples have all {limit} predictions"
+        expected = _expected_shares(totals.settings)
         for kind, positions in self.kinds(mask).items():
-            expected = EXPECTED_SHARES.get(kind, 1 - EXPECTED_SHARES["kept"])
-            part = positions / masked if masked else 0
-            yield f"  {_NAMES[kind]}", f"{part:.2%}, {positions:,} (expected {expected:.0%})"
+            told = f"{positions / masked:.2%}, {positions:,} (expected {100 * expected[kind]:g}%)"
+            yield f"  {_NAMES[kind]}", told
         if mask is None:
             yield "  id of [MASK]", "not known: --vocab tells [MASK] and random tokens apart"
         elif mask.source == "data":
@@ -144,3 +142,14 @@ class MaskCounts:
                 for kind, count in self.kinds(mask).items()
             },
         }
+
+
+def _expected_shares(settings: Mapping[str, Any]) -> dict[str, float]:
+    """The expected shares of the masked positions, by kind, of a dataset with these settings."""
+    masking = MaskingSettings.of_manifest(settings)
+    return {
+        "mask": masking.mask_share,
+        "random": masking.random_share,
+        "kept": masking.kept_share,
+        "changed": 1 - masking.kept_share,
+    }

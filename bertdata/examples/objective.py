@@ -24,12 +24,16 @@ _MODEL_INPUTS = {"input_ids": _MODEL_ROW, "attention_mask": {**_MODEL_ROW, "as":
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Totals:
-    """A dataset's numbers that every objective has; mask_id: the id of [MASK] where a vocabulary tells it."""
+    """A dataset's numbers that every objective has.
+
+    mask_id: the id of [MASK] where a vocabulary tells it. settings: those in its manifest, if it has one.
+    """
 
     layout: ShardLayout
     examples: int
     tokens: int
     mask_id: int | None
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

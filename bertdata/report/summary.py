@@ -4,6 +4,7 @@ Everything is counted from the shards' records; a manifest only says which they 
 But for [UNK]: the manifest counts it in the inputs, each token once.
 """
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -39,17 +40,24 @@ class Statistics:
         self.packs = merged(shard.packs for shard in self.shards)
         self.examples = self.lengths.total()
         self.tokens = weighted_sum(self.lengths)
-        self.findings = self._own_findings(mask_id)
+        settings = dataset.manifest.plan.settings if dataset.manifest else {}
+        self.findings = self._own_findings(settings, mask_id)
         self.input_tokens, self.unknown_tokens = _input_amounts(dataset)
 
-    def _own_findings(self, mask_id: int | None) -> Findings:
+    def _own_findings(self, settings: Mapping[str, Any], mask_id: int | None) -> Findings:
         """The objective's statistics, of all shards together."""
         own = find_objective(self.layout.objective).counts()
         for shard in self.shards:
             if shard.examples:
                 own.merge(shard.own)
         return own.findings(
-            Totals(layout=self.layout, examples=self.examples, tokens=self.tokens, mask_id=mask_id)
+            Totals(
+                layout=self.layout,
+                examples=self.examples,
+                tokens=self.tokens,
+                mask_id=mask_id,
+                settings=settings,
+            )
         )
 
     @property

@@ -97,7 +97,7 @@ class ExampleDataset:
         """
         from bertdata.dataset.masked_data import masked_data
         from bertdata.examples.dynamic_masking.masker import make_masker
-        from bertdata.examples.dynamic_masking.settings import MaskingSettings
+        from bertdata.examples.masking.settings import MaskingSettings
 
         settings = MaskingSettings(
             masked_lm_prob=masked_lm_prob,

@@ -260,6 +260,15 @@ probabilities = st.one_of(st.floats(0, 1), st.sampled_from([0.0, 0.1, 0.15, 0.5,
 
 
 @st.composite
+def share_settings(draw: st.DrawFn) -> dict[str, float]:
+    """Shares of masked ids, those of the originals as often as all others."""
+    if draw(st.booleans()):
+        return {}
+    first, second = sorted((draw(probabilities), draw(probabilities)))
+    return {"mask_share": first, "random_share": second - first, "kept_share": 1 - second}
+
+
+@st.composite
 def example_settings(draw: st.DrawFn, *, dialect: str | None = None) -> BertSettings:
     """Any settings of the example maker; mostly short examples."""
     length = draw(st.one_of(st.integers(8, 24), st.integers(8, 64), st.integers(8, 1024)))
@@ -278,6 +287,7 @@ def example_settings(draw: st.DrawFn, *, dialect: str | None = None) -> BertSett
         whole_word_mask=draw(st.booleans()),
         remask=remask,
         masks=remask or draw(st.sampled_from([True, True, False])),
+        **draw(share_settings()),
     )
 
 

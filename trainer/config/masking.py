@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass
 
-from bertdata.config.declared import setting
-from bertdata.examples.dynamic_masking.settings import MaskingSettings
+from bertdata.config.declared import schema_of, setting, setting_of
+from bertdata.examples.masking.settings import MaskingSettings
 from trainer.config.section import Section, check
 
 CONSTANT = "constant"
+_AT_LOAD = ", in dynamic masks"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,9 +24,7 @@ class MaskingSection(Section):
     vocab: str | None = setting(
         None, "vocabulary for dynamic masks, a file or a name (default: the copy beside the data)"
     )
-    masked_lm_prob: float = setting(
-        0.15, "share of an example's ids that dynamic masks cover", above=0, most=1
-    )
+    masked_lm_prob: float = setting_of(MaskingSettings, "masked_lm_prob", help=_AT_LOAD, above=0, most=1)
     masked_lm_prob_end: float | None = setting(
         None, "that share at the last update of the phase, for a schedule of it", above=0, most=1
     )
@@ -37,18 +36,11 @@ class MaskingSection(Section):
     masked_lm_prob_steps: int = setting(
         4, "number of shares that the schedule steps has, the first and the last one included", least=2
     )
-    mask_share: float = setting(0.8, "share of dynamically masked ids that become [MASK]", least=0, most=1)
-    random_share: float = setting(
-        0.1, "share of dynamically masked ids that become a random token", least=0, most=1
-    )
-    kept_share: float = setting(0.1, "share of dynamically masked ids that stay as they are", least=0, most=1)
-    whole_word_mask: bool = setting(False, "mask all pieces of a word or none, in dynamic masks")
-    mask_counts: str = setting(
-        "fixed",
-        "number of dynamic masks: fixed, the share of an example's ids, or drawn, each id with that "
-        "probability",
-        ("fixed", "drawn"),
-    )
+    mask_share: float = setting_of(MaskingSettings, "mask_share", help=_AT_LOAD)
+    random_share: float = setting_of(MaskingSettings, "random_share", help=_AT_LOAD)
+    kept_share: float = setting_of(MaskingSettings, "kept_share", help=_AT_LOAD)
+    whole_word_mask: bool = setting_of(MaskingSettings, "whole_word_mask", help=_AT_LOAD)
+    mask_counts: str = setting_of(MaskingSettings, "mask_counts", help=_AT_LOAD)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -68,15 +60,9 @@ class MaskingSection(Section):
 
     def settings(self, max_predictions_per_seq: int) -> MaskingSettings:
         """The settings of dynamic masks with so many slots."""
-        return MaskingSettings(
-            masked_lm_prob=self.masked_lm_prob,
-            max_predictions_per_seq=max_predictions_per_seq,
-            mask_share=self.mask_share,
-            random_share=self.random_share,
-            kept_share=self.kept_share,
-            whole_word_mask=self.whole_word_mask,
-            mask_counts=self.mask_counts,
-        )
+        given = self.values()
+        known = {name: given[name] for name in schema_of(MaskingSettings) if name in given}
+        return MaskingSettings(**known, max_predictions_per_seq=max_predictions_per_seq)
 
     def idle(self) -> list[str]:
         """The keys that count for dynamic masks only, where masks are the dataset's own."""

@@ -1,5 +1,5 @@
-// BERT's objective of 2018: documents to masked sentence pairs, draw by draw; twin of examples/bert/ and
-// examples/masking.py.
+// BERT's objective of 2018: documents to masked sentence pairs, draw by draw.
+// Twin of examples/bert/ and of examples/masking/reference.py.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace bertdata {
 
 struct BertRules {
   uint32_t max_seq_length, max_predictions, dupe_factor;
-  double masked_lm_prob, short_seq_prob;
+  double masked_lm_prob, mask_share, kept_of_unchanged, short_seq_prob;
   bool whole_word_mask, masks, fills_predictions, skips_special_ids;
   uint8_t own_next_label;
   uint32_t cls, sep, mask;
@@ -216,9 +216,9 @@ class BertExamples {
 
   void mask_position(const Span& span, uint16_t position) {
     uint32_t id;
-    if (random_.random() < 0.8)
+    if (random_.random() < rules_.mask_share)
       id = rules_.mask;
-    else if (random_.random() < 0.5)
+    else if (random_.random() < rules_.kept_of_unchanged)
       id = id_at(span, position);
     else
       id = rules_.replacements[random_.below(static_cast<uint32_t>(rules_.replacements.size()))];

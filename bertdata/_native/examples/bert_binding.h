@@ -89,12 +89,13 @@ class PyBertExamples {
 inline void bind_bert(py::module_& m) {
   py::class_<BertRules>(m, "BertRules")
       .def(py::init([](uint32_t max_seq_length, uint32_t max_predictions, uint32_t dupe_factor,
-                       double masked_lm_prob, double short_seq_prob, bool whole_word_mask, bool masks,
+                       double masked_lm_prob, double mask_share, double kept_of_unchanged, double short_seq_prob,
+                       bool whole_word_mask, bool masks,
                        bool fills_predictions, bool skips_special_ids, uint8_t own_next_label, uint32_t cls, uint32_t sep, uint32_t mask,
                        std::vector<uint32_t> replacements, const py::bytes& continues_word) {
              if (max_seq_length < 5 || max_seq_length > 65535 || max_predictions > max_seq_length)
                throw py::value_error("max_seq_length or max_predictions out of range");
-             for (const double share : {masked_lm_prob, short_seq_prob})
+             for (const double share : {masked_lm_prob, mask_share, kept_of_unchanged, short_seq_prob})
                if (!std::isfinite(share)) throw py::value_error("a probability is not a finite number");
              if (replacements.empty()) throw py::value_error("replacements: expected at least one");
              const std::string_view flags = continues_word;
@@ -102,14 +103,16 @@ inline void bind_bert(py::module_& m) {
              for (const uint32_t id : replacements) largest = std::max(largest, id);
              if (largest >= flags.size()) throw py::value_error("an id is outside the vocabulary");
              return BertRules{max_seq_length,    max_predictions,  dupe_factor,
-                              masked_lm_prob,    short_seq_prob,   whole_word_mask,
-                              masks,             fills_predictions, skips_special_ids,
-                              own_next_label,    cls,              sep,
-                              mask,              std::move(replacements),
+                              masked_lm_prob,    mask_share,       kept_of_unchanged,
+                              short_seq_prob,    whole_word_mask,  masks,
+                              fills_predictions, skips_special_ids, own_next_label,
+                              cls,               sep,              mask,
+                              std::move(replacements),
                               std::vector<uint8_t>(flags.begin(), flags.end())};
            }),
            py::kw_only(), py::arg("max_seq_length"), py::arg("max_predictions"), py::arg("dupe_factor"),
-           py::arg("masked_lm_prob"), py::arg("short_seq_prob"), py::arg("whole_word_mask"),
+           py::arg("masked_lm_prob"), py::arg("mask_share"),
+           py::arg("kept_of_unchanged"), py::arg("short_seq_prob"), py::arg("whole_word_mask"),
            py::arg("masks"), py::arg("fills_predictions"), py::arg("skips_special_ids"), py::arg("own_next_label"), py::arg("cls"),
            py::arg("sep"), py::arg("mask"), py::arg("replacements"), py::arg("continues_word"));
 

@@ -1,4 +1,4 @@
-// Masks drawn when examples are loaded; twin of examples/dynamic_masking/reference.py.
+// Masks drawn when examples are loaded; twin of examples/masking/reference.py.
 #pragma once
 
 #include <algorithm>

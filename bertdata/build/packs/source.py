@@ -12,7 +12,6 @@ from bertdata.dataset.reader import OpenedDataset, Shard
 from bertdata.dataset.sources import NO_SOURCES, Sources, sources_of_packed
 from bertdata.dataset.vocabulary import known_vocabulary_path
 from bertdata.errors import AssetError, DatasetError, SettingsError
-from bertdata.examples.bert.reference import masks_wanted
 from bertdata.examples.bert.settings import BertSettings
 from bertdata.examples.columns import Array, lengths
 from bertdata.io import storage
@@ -197,6 +196,6 @@ def most_masks(source: PackSource, counts: list[ShardCounts]) -> Array:
         return highest
     names = BertSettings.__dataclass_fields__
     known = {name: value for name, value in source.settings.items() if name in names}
-    settings = BertSettings(**known)
+    wanted = BertSettings(**known).masking.masks_wanted
     size = source.opened.layout.max_seq_length
-    return np.array([0, *(masks_wanted(length, settings) for length in range(1, size + 1))])
+    return np.array([0, *(wanted(length) for length in range(1, size + 1))])

@@ -25,6 +25,7 @@ class NativeExamples:
     """The kernel's compact examples: spans of the documents' ids, and masks."""
 
     def __init__(self, documents: Documents, vocabulary: Vocabulary, settings: BertSettings) -> None:
+        masking = settings.masking
         self._examples = kernels.BertExamples(
             documents.ids,
             documents.sentence_ends,
@@ -34,7 +35,9 @@ class NativeExamples:
                 # an example has no more masks than ids, whatever the limit
                 max_predictions=min(settings.max_predictions_per_seq, settings.max_seq_length),
                 dupe_factor=settings.dupe_factor,
-                masked_lm_prob=settings.masked_lm_prob,
+                masked_lm_prob=masking.masked_lm_prob,
+                mask_share=masking.mask_share,
+                kept_of_unchanged=masking.kept_of_unchanged,
                 short_seq_prob=settings.short_seq_prob,
                 whole_word_mask=settings.whole_word_mask,
                 masks=settings.masks,

@@ -3,7 +3,8 @@
 from bertdata.examples.bert.batch import BertBatch, BertExample
 from bertdata.examples.bert.pairs import Document, Pair, pair_document
 from bertdata.examples.bert.settings import BertSettings
-from bertdata.examples.masking import Masked, mask, share_of
+from bertdata.examples.masking.reference import Masked, mask_in_file
+from bertdata.examples.masking.rules import MaskingRules, masking_rules
 from bertdata.examples.random_stream import RandomStream
 from bertdata.records import Documents, Vocabulary
 
@@ -14,7 +15,7 @@ class ReferenceExamples:
     def __init__(self, documents: Documents, vocabulary: Vocabulary, settings: BertSettings) -> None:
         self._wide = vocabulary.wide
         self._examples: list[BertExample] = []
-        stream = RandomStream(settings.random_seed)
+        stream, rules = RandomStream(settings.random_seed), masking_rules(vocabulary, settings.masking)
         shuffled = _as_lists(documents)
         stream.shuffle(shuffled)
         for _ in range(settings.dupe_factor):
@@ -28,7 +29,7 @@ class ReferenceExamples:
                     habits=settings.habits,
                 )
                 for pair in pairs:
-                    self._examples.append(make_example(pair, vocabulary, settings, stream))
+                    self._examples.append(make_example(pair, vocabulary, rules, settings.masks, stream))
         stream.shuffle(self._examples)
 
     def __len__(self) -> int:
@@ -47,7 +48,7 @@ class ReferenceExamples:
 
 
 def make_example(
-    pair: Pair, vocabulary: Vocabulary, settings: BertSettings, stream: RandomStream
+    pair: Pair, vocabulary: Vocabulary, rules: MaskingRules, masks: bool, stream: RandomStream
 ) -> BertExample:
     """The example ``[CLS] a [SEP] b [SEP]`` with its masks drawn.
 
@@ -56,9 +57,8 @@ def make_example(
     """
     a, b, next_label = pair
     original = [vocabulary.cls, *a, vocabulary.sep, *b, vocabulary.sep]
-    wanted = masks_wanted(len(original), settings)
-    masked = mask(original, vocabulary, wanted, settings.whole_word_mask, stream)
-    if not settings.masks:
+    masked = mask_in_file(original, rules, stream)
+    if not masks:
         masked = Masked(original, [], [])
     return BertExample(
         ids=masked.ids,
@@ -67,14 +67,6 @@ def make_example(
         labels=masked.labels,
         next_label=next_label,
     )
-
-
-def masks_wanted(length: int, settings: BertSettings) -> int:
-    """Number of positions to mask in an example of so many ids."""
-    wanted = share_of(length, settings.masked_lm_prob, settings.max_predictions_per_seq)
-    if settings.habits.fills_predictions:
-        wanted = max(wanted, length - settings.max_seq_length + settings.max_predictions_per_seq)
-    return wanted
 
 
 def _as_lists(documents: Documents) -> list[Document]:

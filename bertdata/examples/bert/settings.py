@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from bertdata.config.declared import setting
+from bertdata.config.declared import setting, setting_of
 from bertdata.config.settings import ExampleSettings, check
+from bertdata.examples.masking.settings import DEFAULT_SHARES, SHARES, MaskingSettings
 from bertdata.records import ShardLayout
 
 
@@ -33,23 +34,26 @@ HABITS = {
 class BertSettings(ExampleSettings):
     """Everything, besides the text and the vocabulary, that decides the bytes of a shard for BERT."""
 
-    max_predictions_per_seq: int = setting(76, "most masked positions in an example")
+    max_predictions_per_seq: int = setting_of(MaskingSettings, "max_predictions_per_seq")
     dupe_factor: int = setting(10, "passes over the text, each with masks of its own")
-    masked_lm_prob: float = setting(0.15, "share of an example's ids to mask")
+    masked_lm_prob: float = setting_of(MaskingSettings, "masked_lm_prob")
     short_seq_prob: float = setting(0.1, "share of documents cut to a random shorter length")
-    whole_word_mask: bool = setting(False, "mask all pieces of a word or none")
+    whole_word_mask: bool = setting_of(MaskingSettings, "whole_word_mask")
     remask: bool = setting(False, "write Graphcore's order: masked positions first (TFRecord only)")
     masks: bool = setting(
         True, "mask ids; without, ids are the text's own, to be masked when they are loaded"
     )
+    mask_share: float = setting_of(MaskingSettings, "mask_share")
+    random_share: float = setting_of(MaskingSettings, "random_share")
+    kept_share: float = setting_of(MaskingSettings, "kept_share")
 
     def __post_init__(self) -> None:
         super(BertSettings, self).__post_init__()
         self.check_predictions()
         check(self.dupe_factor >= 1, f"dupe_factor is {self.dupe_factor}, expected 1 or more")
-        for name in ("masked_lm_prob", "short_seq_prob"):
-            value = getattr(self, name)
-            check(0 <= value <= 1, f"{name} is {value}, expected a probability from 0 to 1")
+        _ = self.masking  # checks its settings
+        short = self.short_seq_prob
+        check(0 <= short <= 1, f"short_seq_prob is {short}, expected a probability from 0 to 1")
         check(
             not (self.remask and self.format != "tfrecord"),
             f"remask needs the container tfrecord: {self.format} holds examples in their usual order",
@@ -76,11 +80,33 @@ class BertSettings(ExampleSettings):
     def habits(self) -> Habits:
         return HABITS[self.dialect]
 
+    @property
+    def masking(self) -> MaskingSettings:
+        """The settings of the masks, with what the originals never mask: [CLS] and [SEP] alone."""
+        unmasked = self.max_seq_length - self.max_predictions_per_seq
+        return MaskingSettings(
+            masked_lm_prob=self.masked_lm_prob,
+            max_predictions_per_seq=self.max_predictions_per_seq,
+            mask_share=self.mask_share,
+            random_share=self.random_share,
+            kept_share=self.kept_share,
+            whole_word_mask=self.whole_word_mask,
+            never_masked=("cls", "sep"),
+            joins_over_special=True,
+            most_unmasked=unmasked if self.habits.fills_predictions else None,
+        )
+
     def as_json(self) -> dict[str, Any]:
-        """The settings by name; ``masks`` only where there are none, so that a manifest keeps its bytes."""
+        """The settings by name, as a manifest of old had them.
+
+        ``masks`` only where there are none, the shares of masked ids only where they are not the defaults.
+        """
         found = super(BertSettings, self).as_json()
         if self.masks:
             del found["masks"]
+        if self.masking.shares == DEFAULT_SHARES:
+            for name in SHARES:
+                del found[name]
         return found
 
     @property

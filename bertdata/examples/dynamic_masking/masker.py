@@ -3,7 +3,8 @@
 Needs NumPy when it is imported.
 """
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -13,8 +14,9 @@ from bertdata.examples import columns
 from bertdata.examples.bert.batch import BertBatch
 from bertdata.examples.columns import Array
 from bertdata.examples.dynamic_masking.counter_stream import CounterStream
-from bertdata.examples.dynamic_masking.reference import draw_masks
-from bertdata.examples.dynamic_masking.settings import MaskingRules, MaskingSettings, masking_rules
+from bertdata.examples.masking.reference import mask_at_load
+from bertdata.examples.masking.rules import MaskingRules, masking_rules
+from bertdata.examples.masking.settings import MaskingSettings, check_loading
 from bertdata.records import Vocabulary
 
 
@@ -43,15 +45,18 @@ class Masks:
 class Masker:
     """Draws masks by the rules of one vocabulary; picklable."""
 
-    def __init__(self, rules: MaskingRules, settings: MaskingSettings, engine: Engine) -> None:
-        self.settings = settings
+    def __init__(self, rules: MaskingRules, engine: Engine) -> None:
         self._rules, self._engine = rules, engine
         self._kernel = None
         if use_native(engine):
-            self._kernel = kernels.DynamicMasker(**asdict(rules) | {"replacements": list(rules.replacements)})
+            self._kernel = _make_kernel(rules)
 
     def __reduce__(self) -> tuple[type["Masker"], tuple[object, ...]]:
-        return Masker, (self._rules, self.settings, self._engine)
+        return Masker, (self._rules, self._engine)
+
+    @property
+    def settings(self) -> MaskingSettings:
+        return self._rules.settings
 
     def mask(self, ids: Array, starts: Array, lengths: Array, draws: Draws) -> Masks:
         """Mask unmasked ids, int32 in one row, in place: example i has ``lengths[i]`` from ``starts[i]`` on.
@@ -92,15 +97,16 @@ class Masker:
         )
 
     def _check_ids(self, ids: Array, starts: Array, lengths: Array) -> None:
-        size = len(self._rules.is_special)
+        size = len(self._rules.never_masked)
         largest = int(ids.max(initial=0))
         if largest >= size:
             raise DatasetError(f"id {largest}, expected less than {size}, the size of the vocabulary")
 
 
 def make_masker(vocabulary: Vocabulary, settings: MaskingSettings, engine: Engine | None = None) -> Masker:
-    """A masker for the ids of a vocabulary."""
-    return Masker(masking_rules(vocabulary, settings), settings, engine or default_engine())
+    """A masker for the ids of a vocabulary; SettingsError for settings of which no masks can be drawn."""
+    check_loading(settings)
+    return Masker(masking_rules(vocabulary, settings), engine or default_engine())
 
 
 def unmask(batch: BertBatch) -> BertBatch:
@@ -113,6 +119,22 @@ def unmask(batch: BertBatch) -> BertBatch:
     return replace(batch, ids=ids, positions=batch.positions[:0], labels=batch.labels[:0], mask_ends=none)
 
 
+def _make_kernel(rules: MaskingRules) -> Any:
+    """The kernel that draws by the rules."""
+    settings = rules.settings
+    return kernels.DynamicMasker(
+        most=settings.max_predictions_per_seq,
+        mask=rules.mask,
+        mask_limit=rules.mask_limit,
+        random_limit=rules.random_limit,
+        replacements=list(rules.replacements),
+        is_special=rules.never_masked,
+        continues_word=rules.continues_word,
+        whole_words=settings.whole_word_mask,
+        draws_counts=settings.mask_counts == "drawn",
+    )
+
+
 def _mask_each(
     rules: MaskingRules, ids: Array, starts: Array, lengths: Array, draws: Draws, masks: Masks
 ) -> None:
@@ -120,7 +142,7 @@ def _mask_each(
     for index, (start, length) in enumerate(zip(starts.tolist(), lengths.tolist(), strict=True)):
         stream = CounterStream(int(draws.keys[index]), int(draws.numbers[index]))
         own = slice(start, start + length)
-        made = draw_masks(ids[own].tolist(), float(draws.rates[index]), rules, stream)
+        made = mask_at_load(ids[own].tolist(), float(draws.rates[index]), rules, stream)
         ids[own] = made.ids
         masks.counts[index] = len(made.positions)
         masks.positions[index, : len(made.positions)] = made.positions

@@ -15,13 +15,14 @@ from bertdata.examples import columns
 from bertdata.examples.bert.batch import BertBatch, BertExample
 from bertdata.examples.dynamic_masking.counter_stream import CounterStream, philox, shard_key
 from bertdata.examples.dynamic_masking.masker import Draws, make_masker, unmask
-from bertdata.examples.dynamic_masking.settings import MaskingSettings, masking_rules, special_ids
+from bertdata.examples.masking.rules import ids_of_roles, masking_rules
+from bertdata.examples.masking.settings import SPECIAL_ROLES, MaskingSettings
 from golden.cases import case_names, load_case, make
 from golden.dynamic_masks import EXPECTED, SETTINGS, masked_text
 from tests.support.strategies import small_vocabulary, tries
 
 VOCABULARY = small_vocabulary(DIALECTS["mlperf"])
-SPECIAL = special_ids(VOCABULARY)
+SPECIAL = ids_of_roles(VOCABULARY, SPECIAL_ROLES)
 ENGINES = ("native", "python")
 WORD = 1 << 32
 
@@ -342,8 +343,8 @@ def test_a_label_wider_than_the_ids_is_put_back_whole():
     ("changes", "message"),
     [
         ({"masked_lm_prob": 0}, "masked_lm_prob is 0, expected a share above 0, at most 1"),
-        ({"masked_lm_prob": 1.5}, "masked_lm_prob is 1.5, expected a share above 0, at most 1"),
-        ({"masked_lm_prob": float("nan")}, "masked_lm_prob is nan, expected a share above 0, at most 1"),
+        ({"masked_lm_prob": 1.5}, "masked_lm_prob is 1.5, expected a probability from 0 to 1"),
+        ({"masked_lm_prob": float("nan")}, "masked_lm_prob is nan, expected a probability from 0 to 1"),
         ({"mask_share": 1.2}, "mask_share is 1.2, expected a share from 0 to 1"),
         ({"kept_share": -0.1}, "kept_share is -0.1, expected a share from 0 to 1"),
         (
@@ -356,7 +357,7 @@ def test_a_label_wider_than_the_ids_is_put_back_whole():
 )
 def test_settings_that_cannot_be_are_refused(changes, message):
     with pytest.raises(SettingsError) as error:
-        MaskingSettings(**{"max_predictions_per_seq": 20} | changes)
+        make_masker(VOCABULARY, MaskingSettings(**{"max_predictions_per_seq": 20} | changes))
     assert str(error.value) == message
 
 

@@ -12,7 +12,6 @@ from bertdata._native import kernels
 from bertdata.config.dialects import DIALECTS
 from bertdata.examples.bert.batch import BertBatch, BertExample
 from bertdata.examples.bert.make import make_bert_examples
-from bertdata.examples.bert.reference import masks_wanted
 from bertdata.examples.bert.settings import BertSettings
 from bertdata.examples.random_stream import RandomStream, seed_key
 from bertdata.records import Documents, Vocabulary
@@ -247,7 +246,7 @@ def test_as_many_positions_are_masked_as_wanted(engine, case):
     documents, vocabulary, settings = case
     settings = settings.with_changes(masks=True)
     for example in made((documents, vocabulary, settings), engine):
-        wanted, masked = masks_wanted(len(example.ids), settings), len(example.positions)
+        wanted, masked = settings.masking.masks_wanted(len(example.ids)), len(example.positions)
         assert masked <= settings.max_predictions_per_seq
         if settings.whole_word_mask:
             assert masked <= wanted

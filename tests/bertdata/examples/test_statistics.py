@@ -71,6 +71,23 @@ def test_masked_positions_show_mask_the_original_or_a_random_token_by_80_10_10(e
     assert_frequencies(kinds, expected)
 
 
+@pytest.mark.parametrize("engine", ["native", "python"])
+@pytest.mark.parametrize("shares", [(0.5, 0.3, 0.2), (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)])
+def test_other_shares_are_met_by_both_engines(shares, engine, documents, vocabulary):
+    mask, random, kept = shares
+    settings = SETTINGS.with_changes(mask_share=mask, random_share=random, kept_share=kept, dupe_factor=2)
+    source = make_bert_examples(documents, vocabulary, settings, engine)
+    assert source.masked > 4_000
+    kinds = Counter(
+        mask_kind(example, position, vocabulary.mask)
+        for example in source.batch(0, len(source)).examples()
+        for position in range(len(example.positions))
+    )
+    once = random / len(vocabulary.replacements)
+    expected = {"[MASK]": mask + once, "kept": kept + once, "random": random - 2 * once}
+    assert_frequencies(kinds, {kind: max(p, 0.0) for kind, p in expected.items()})
+
+
 def test_random_tokens_are_drawn_from_all_of_the_vocabulary_alike(examples, vocabulary):
     shown = [
         example.ids[position]

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from bertdata.examples.dynamic_masking.settings import check_rate
+from bertdata.examples.masking.settings import check_rate
 from trainer.config.masking import CONSTANT, MaskingSection
 
 _DECIMALS = 6  # of a scheduled rate, so that it does not depend on a machine's cosine

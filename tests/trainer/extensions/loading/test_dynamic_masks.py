@@ -16,7 +16,7 @@ from bertdata.dataset.reader import OpenedDataset
 from bertdata.examples.bert.batch import BertBatch
 from bertdata.examples.dynamic_masking.counter_stream import shard_key
 from bertdata.examples.dynamic_masking.masker import Draws, make_masker, unmask
-from bertdata.examples.dynamic_masking.settings import MaskingSettings
+from bertdata.examples.masking.settings import MaskingSettings
 from bertdata.io.file_check import HashingSink
 from bertdata.shards.packed.layouts import make_pack_writer
 from bertdata.shards.packed.packs import PackBatch

@@ -1,0 +1,123 @@
+"""The readable twin of masks: of those in files (_native/examples/bert.h) and at load (dynamic_masking.h).
+
+Both choose words of an example, in a random order, until enough positions are masked (Devlin et al. 2018).
+They differ in their stream and in the order of draws:
+
+in files    all words are shuffled; then each position, in the order in which it was chosen, draws once or
+            twice, and a third time for a random token
+at load     words are drawn one by one, no more than needed; then each position, from the first to the last,
+            draws once, and again for a random token
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
+
+from bertdata.examples.dynamic_masking.counter_stream import CounterStream
+from bertdata.examples.masking.rules import MaskingRules, limit_of
+from bertdata.examples.random_stream import RandomStream
+
+Word = list[int]
+"""Positions that are masked together: one, or those of a word's pieces."""
+
+
+@dataclass(frozen=True, slots=True)
+class Masked:
+    """An example's ids with masks applied, the masked positions, ascending, and their original ids."""
+
+    ids: list[int]
+    positions: list[int]
+    labels: list[int]
+
+
+def mask_in_file(original: list[int], rules: MaskingRules, stream: RandomStream) -> Masked:
+    """The ids with the masks of an example in a file."""
+    words = _candidates(original, rules)
+    stream.shuffle(words)
+    taken = _take(iter(words), rules.settings.masks_wanted(len(original)))
+    replaced = {
+        position: _replacement_in_file(original[position], rules, stream)
+        for position in chain.from_iterable(taken)
+    }
+    return _masked(original, replaced)
+
+
+def mask_at_load(original: list[int], rate: float, rules: MaskingRules, stream: CounterStream) -> Masked:
+    """The unmasked ids with masks; ``rate`` of them, or of its candidates, as the settings say."""
+    words = _candidates(original, rules)
+    if rules.settings.mask_counts == "drawn":
+        taken = _draw_each(words, rate, rules.settings.max_predictions_per_seq, stream)
+    else:
+        taken = _take(_random_order(words, stream), rules.settings.masks_wanted(len(original), rate))
+    replaced = {
+        position: _replacement_at_load(original[position], rules, stream)
+        for position in sorted(chain.from_iterable(taken))
+    }
+    return _masked(original, replaced)
+
+
+def _candidates(ids: list[int], rules: MaskingRules) -> list[Word]:
+    """Words of positions, in order; an id that is never masked belongs to none.
+
+    With whole words, a piece that continues a word joins the candidate before it, if there is one.
+    """
+    words: list[Word] = []
+    for position, token in enumerate(ids):
+        if rules.never_masked[token]:
+            continue
+        follows = words and (rules.settings.joins_over_special or words[-1][-1] == position - 1)
+        if rules.settings.whole_word_mask and follows and rules.continues_word[token]:
+            words[-1].append(position)
+        else:
+            words.append([position])
+    return words
+
+
+def _take(words: Iterator[Word], wanted: int) -> list[Word]:
+    """Words until ``wanted`` positions are taken; a word that would exceed them is left."""
+    taken: list[Word] = []
+    while wanted and (word := next(words, None)) is not None:
+        if len(word) <= wanted:
+            taken.append(word)
+            wanted -= len(word)
+    return taken
+
+
+def _random_order(words: list[Word], stream: CounterStream) -> Iterator[Word]:
+    """Shuffle from the front, as far as words are taken: the next word is one of all that are left."""
+    words = list(words)
+    for place in range(len(words)):
+        other = place + stream.below(len(words) - place)
+        words[place], words[other] = words[other], words[place]
+        yield words[place]
+
+
+def _draw_each(words: list[Word], rate: float, most: int, stream: CounterStream) -> list[Word]:
+    """Each word with a probability of ``rate``; of too many as many at random as there is room for."""
+    limit = limit_of(rate)
+    drawn = [word for word in words if stream.word() < limit]
+    return drawn if sum(map(len, drawn)) <= most else _take(_random_order(drawn, stream), most)
+
+
+def _replacement_in_file(original: int, rules: MaskingRules, stream: RandomStream) -> int:
+    if stream.random() < rules.settings.mask_share:
+        return rules.mask
+    if stream.random() < rules.settings.kept_of_unchanged:
+        return original
+    return rules.replacements[stream.below(len(rules.replacements))]
+
+
+def _replacement_at_load(original: int, rules: MaskingRules, stream: CounterStream) -> int:
+    draw = stream.word()
+    if draw < rules.mask_limit:
+        return rules.mask
+    if draw < rules.random_limit:
+        return rules.replacements[stream.below(len(rules.replacements))]
+    return original
+
+
+def _masked(original: list[int], replaced: dict[int, int]) -> Masked:
+    """The ids with those that are replaced, by position."""
+    positions = sorted(replaced)
+    ids = [replaced.get(position, token) for position, token in enumerate(original)]
+    return Masked(ids, positions, [original[position] for position in positions])
