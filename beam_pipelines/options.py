@@ -155,4 +155,6 @@ def text_settings(flags: argparse.Namespace, recipe: Recipe | None) -> SegmentSe
 
 def extract_settings(flags: argparse.Namespace, recipe: Recipe | None) -> ExtractSettings:
     """The settings of extraction; MLPerf's shards are made from what MLPerf's extractor writes."""
-    return given_extract_settings(flags, extractor="mlperf" if recipe and recipe.name == "mlperf" else "3.1.0")
+    return given_extract_settings(
+        flags, extractor="mlperf" if recipe and recipe.name == "mlperf" else "3.1.0"
+    )

@@ -51,8 +51,8 @@ def check_without_recipe(objective: str, recipe: str | None, phase: int | None) 
     for flag, value in (("--recipe", recipe), ("--phase", phase)):
         if value is not None:
             raise SettingsError(
-                f"{flag} {value} goes with the objective of the recipe; with --objective {objective} leave it "
-                "out and give the settings themselves, which have defaults"
+                f"{flag} {value} goes with the objective of the recipe; with --objective {objective} leave "
+                "it out and give the settings themselves, which have defaults"
             )
 
 

@@ -11,9 +11,7 @@ from bertdata.examples.mlm.objective import MLM
 from bertdata.examples.objective import Objective
 from bertdata.examples.squad.objective import SQUAD
 
-OBJECTIVES: dict[str, Objective] = {
-    one.name: one for one in (BERT, MLM, SQUAD, CLASSIFICATION, REGRESSION)
-}
+OBJECTIVES: dict[str, Objective] = {one.name: one for one in (BERT, MLM, SQUAD, CLASSIFICATION, REGRESSION)}
 """The package's own."""
 
 

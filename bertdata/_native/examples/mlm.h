@@ -34,8 +34,8 @@ struct MlmColumns {
   Column<uint16_t> positions;
 };
 
-// Blocks as spans of a copy of the text with its end tokens, examples as a block and a list of masks: 16 bytes
-// and 4 to 6 for each mask.
+// Examples as spans of a copy of the text with its end tokens, and lists of masks: 28 bytes, and 4 to 6 for each
+// mask.
 template <class Id>
 class MlmExamples {
  public:
@@ -67,19 +67,19 @@ class MlmExamples {
     out.ids.room(count * rules_.max_seq_length);
     out.positions.room(count * rules_.masking.most);
     out.labels.room(count * rules_.masking.most);
-    for (size_t i = start; i < stop; i += step) append(examples_[order_[i]], out);
+    for (size_t i = start; i < stop; i += step) {
+      if (i + 16 * step < stop) __builtin_prefetch(&examples_[order_[i + 16 * step]]);
+      if (i + 8 * step < stop) prefetch_text(examples_[order_[i + 8 * step]]);
+      append(examples_[order_[i]], out);
+    }
     return out;
   }
 
  private:
   struct Block {
     uint64_t start;  // in text_
-    uint32_t length;
-  };
-  struct MaskedBlock {
     uint64_t first_mask;
-    uint32_t block;
-    uint16_t masks;
+    uint16_t length, masks;
   };
 
   // Copies the sentences that have ids, an end token behind each, and cuts them into blocks on the way.
@@ -98,7 +98,6 @@ class MlmExamples {
       if (rules_.breaks == Breaks::kCompleteDoc) close_block();
     }
     close_block();
-    blocks_.fit();
   }
 
   // Whether the open block ends before a line of this length.
@@ -110,33 +109,37 @@ class MlmExamples {
   // Ends the open block here; one that is too long becomes several.
   void close_block() {
     for (; open_ < text_.size(); open_ += std::min<uint64_t>(longest_, text_.size() - open_)) {
-      const uint32_t length = static_cast<uint32_t>(std::min<uint64_t>(longest_, text_.size() - open_));
+      const uint16_t length = static_cast<uint16_t>(std::min<uint64_t>(longest_, text_.size() - open_));
       if (length == 1 && text_[open_] == rules_.sep) continue;
-      blocks_.push(Block{open_, length});
+      examples_.push(Block{open_, 0, length, 0});
     }
   }
 
+  // Masks all blocks in each pass; those of the first stand in examples_.
   void mask_blocks(const std::vector<uint64_t>& keys) {
-    if (blocks_.size() * keys.size() > 0xFFFFFFFFull)
+    const uint32_t blocks = static_cast<uint32_t>(examples_.size());
+    if (examples_.size() * keys.size() > 0xFFFFFFFFull)
       throw std::length_error("more than 4294967295 examples in one shard");
     DynamicMasker masker(rules_.masking);
     std::vector<int32_t> ids(rules_.max_seq_length), positions(rules_.masking.most), labels(rules_.masking.most);
-    examples_.room(blocks_.size() * keys.size());
-    for (const uint64_t key : keys)
-      for (uint32_t number = 0; number < blocks_.size(); ++number) {
-        const Block& block = blocks_[number];
-        MaskedBlock example{positions_.size(), number, 0};
+    examples_.room(blocks * (keys.size() - 1));
+    for (size_t pass = 0; pass < keys.size(); ++pass)
+      for (uint32_t number = 0; number < blocks; ++number) {
+        Block block = examples_[number];
+        block.first_mask = positions_.size();
         tokens_ += block.length + 1u;
         if (rules_.masks) {
           ids[0] = static_cast<int32_t>(rules_.cls);
           std::copy_n(&text_[block.start], block.length, ids.begin() + 1);
-          CounterStream stream(key, number);
-          const uint32_t count = masker.mask(ids.data(), block.length + 1, rules_.masked_lm_prob, stream,
-                                             positions.data(), labels.data());
-          keep_masks(ids, positions, count);
-          example.masks = static_cast<uint16_t>(count);
+          CounterStream stream(keys[pass], number);
+          block.masks = static_cast<uint16_t>(masker.mask(ids.data(), block.length + 1u, rules_.masked_lm_prob, stream,
+                                                          positions.data(), labels.data()));
+          keep_masks(ids, positions, block.masks);
         }
-        examples_.push(example);
+        if (pass)
+          examples_.push(block);
+        else
+          examples_[number] = block;
       }
   }
 
@@ -151,22 +154,29 @@ class MlmExamples {
     replacements_.added(count);
   }
 
-  void append(const MaskedBlock& example, MlmColumns<Id>& out) const {
-    const Block& block = blocks_[example.block];
+  // Shuffled examples lie all over the memory.
+  void prefetch_text(const Block& block) const {
+    const char* text = reinterpret_cast<const char*>(&text_[block.start]);
+    for (size_t at = 0; at < block.length * sizeof(Id); at += 64) __builtin_prefetch(text + at);
+    __builtin_prefetch(positions_.data() + block.first_mask);
+    __builtin_prefetch(replacements_.data() + block.first_mask);
+  }
+
+  void append(const Block& block, MlmColumns<Id>& out) const {
     Id* ids = out.ids.room(block.length + 1u);
     ids[0] = static_cast<Id>(rules_.cls);
     std::memcpy(ids + 1, &text_[block.start], block.length * sizeof(Id));
-    uint16_t* positions = out.positions.room(example.masks);
-    Id* labels = out.labels.room(example.masks);
-    for (uint32_t m = 0; m < example.masks; ++m) {
-      const uint16_t position = positions_[example.first_mask + m];
+    uint16_t* positions = out.positions.room(block.masks);
+    Id* labels = out.labels.room(block.masks);
+    for (uint32_t m = 0; m < block.masks; ++m) {
+      const uint16_t position = positions_[block.first_mask + m];
       positions[m] = position;
       labels[m] = ids[position];
-      ids[position] = replacements_[example.first_mask + m];
+      ids[position] = replacements_[block.first_mask + m];
     }
     out.ids.added(block.length + 1u);
-    out.positions.added(example.masks);
-    out.labels.added(example.masks);
+    out.positions.added(block.masks);
+    out.labels.added(block.masks);
     out.ends.push(static_cast<uint32_t>(out.ids.size()));
     out.mask_ends.push(static_cast<uint32_t>(out.positions.size()));
   }
@@ -175,8 +185,7 @@ class MlmExamples {
   uint32_t longest_;  // ids of a block behind [CLS]
   uint64_t open_ = 0;  // where the open block starts
   Column<Id> text_;
-  Column<Block> blocks_;
-  Column<MaskedBlock> examples_;
+  Column<Block> examples_;
   Column<uint16_t> positions_;
   Column<Id> replacements_;
   Column<uint32_t> order_;

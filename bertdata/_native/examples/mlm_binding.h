@@ -28,6 +28,7 @@ class PyMlmExamples {
   PyMlmExamples(const py::buffer& ids, const py::buffer& sentence_ends, const py::buffer& document_ends,
                 const MlmRules& rules, const std::vector<uint64_t>& keys, const std::vector<uint32_t>& seed) {
     check_seed(seed);
+    if (keys.empty()) throw py::value_error("keys: expected one for each pass");
     if (item_size(ids) == 2)
       make<uint16_t>(ids, sentence_ends, document_ends, rules, keys, seed);
     else

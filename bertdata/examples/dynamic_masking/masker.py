@@ -4,7 +4,6 @@ Needs NumPy when it is imported.
 """
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -49,7 +48,7 @@ class Masker:
         self._rules, self._engine = rules, engine
         self._kernel = None
         if use_native(engine):
-            self._kernel = _make_kernel(rules)
+            self._kernel = kernels.DynamicMasker(**rules.for_kernel())
 
     def __reduce__(self) -> tuple[type["Masker"], tuple[object, ...]]:
         return Masker, (self._rules, self._engine)
@@ -117,22 +116,6 @@ def unmask(batch: BertBatch) -> BertBatch:
     ids[np.repeat(starts, columns.lengths(batch.mask_ends)) + batch.positions] = batch.labels
     none = np.zeros(len(batch), np.uint32)
     return replace(batch, ids=ids, positions=batch.positions[:0], labels=batch.labels[:0], mask_ends=none)
-
-
-def _make_kernel(rules: MaskingRules) -> Any:
-    """The kernel that draws by the rules."""
-    settings = rules.settings
-    return kernels.DynamicMasker(
-        most=settings.max_predictions_per_seq,
-        mask=rules.mask,
-        mask_limit=rules.mask_limit,
-        random_limit=rules.random_limit,
-        replacements=list(rules.replacements),
-        is_special=rules.never_masked,
-        continues_word=rules.continues_word,
-        whole_words=settings.whole_word_mask,
-        draws_counts=settings.mask_counts == "drawn",
-    )
 
 
 def _mask_each(

@@ -1,9 +1,7 @@
 """Masked blocks made by the kernel or by its readable twin."""
 
-from dataclasses import asdict
-
 from bertdata._native import Engine, default_engine, kernels, use_native
-from bertdata.examples.dynamic_masking.settings import masking_rules
+from bertdata.examples.masking.rules import masking_rules
 from bertdata.examples.mlm.batch import MlmBatch
 from bertdata.examples.mlm.blocks import BREAKS
 from bertdata.examples.mlm.masking import pass_keys
@@ -30,7 +28,6 @@ class NativeBlocks:
     """The kernel's compact examples: spans of the text, and masks."""
 
     def __init__(self, documents: Documents, vocabulary: Vocabulary, settings: MlmSettings) -> None:
-        masking = asdict(masking_rules(vocabulary, settings.masking))
         self._examples = kernels.MlmExamples(
             documents.ids,
             documents.sentence_ends,
@@ -42,7 +39,7 @@ class NativeBlocks:
                 sep=vocabulary.sep,
                 masked_lm_prob=settings.masked_lm_prob,
                 masks=settings.masks,
-                **masking | {"replacements": list(vocabulary.replacements)},
+                **masking_rules(vocabulary, settings.masking).for_kernel(),
             ),
             keys=pass_keys(documents, settings),
             seed=seed_key(settings.random_seed),

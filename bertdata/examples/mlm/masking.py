@@ -4,19 +4,18 @@ So the masks of a block are a function of the seed, the pass, the text and the b
 else is drawn. The text counts because each part of a corpus has the same seed.
 """
 
-from hashlib import blake2b
+from zlib import crc32
 
 from bertdata.examples.dynamic_masking.counter_stream import CounterStream, shard_key
-from bertdata.examples.dynamic_masking.reference import draw_masks
-from bertdata.examples.dynamic_masking.settings import MaskingRules
-from bertdata.examples.masking import Masked
+from bertdata.examples.masking.reference import Masked, mask_at_load
+from bertdata.examples.masking.rules import MaskingRules
 from bertdata.examples.mlm.settings import MlmSettings
 from bertdata.records import Documents
 
 
 def pass_keys(documents: Documents, settings: MlmSettings) -> list[int]:
-    """The key of each pass's streams; 8 bytes of BLAKE2b of the ids stand for the text."""
-    text = blake2b(documents.ids, digest_size=8).hexdigest()
+    """The key of each pass's streams; the CRC-32 of the ids stands for the text."""
+    text = f"{crc32(documents.ids):08x}"
     return [shard_key(settings.random_seed, number, text) for number in range(settings.dupe_factor)]
 
 
@@ -26,4 +25,4 @@ def mask_block(
     """The block with its masks; number: its place among the blocks of the text."""
     if not settings.masks:
         return Masked(original, [], [])
-    return draw_masks(original, settings.masked_lm_prob, rules, CounterStream(key, number))
+    return mask_at_load(original, settings.masked_lm_prob, rules, CounterStream(key, number))

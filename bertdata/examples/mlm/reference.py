@@ -1,6 +1,6 @@
 """The readable twin of the kernel of masked blocks: stream, blocks, masks, the final shuffle."""
 
-from bertdata.examples.dynamic_masking.settings import masking_rules
+from bertdata.examples.masking.rules import masking_rules
 from bertdata.examples.mlm.batch import MlmBatch, MlmExample
 from bertdata.examples.mlm.blocks import cut_blocks, fit
 from bertdata.examples.mlm.masking import mask_block, pass_keys
@@ -23,9 +23,7 @@ class ReferenceBlocks:
         for key in pass_keys(documents, settings):
             for number, block in enumerate(blocks):
                 made = mask_block(block, settings, rules, key, number)
-                self._examples.append(
-                    MlmExample(ids=made.ids, positions=made.positions, labels=made.labels)
-                )
+                self._examples.append(MlmExample(ids=made.ids, positions=made.positions, labels=made.labels))
         RandomStream(settings.random_seed).shuffle(self._examples)
 
     def __len__(self) -> int:

@@ -3,10 +3,9 @@
 from dataclasses import dataclass
 from typing import Any
 
-from bertdata.config.declared import setting
+from bertdata.config.declared import setting, setting_of
 from bertdata.config.settings import ExampleSettings, check
-from bertdata.examples.dynamic_masking.settings import MaskingSettings
-from bertdata.examples.masking import share_of
+from bertdata.examples.masking.settings import MaskingSettings, check_loading
 from bertdata.examples.mlm.blocks import BREAKS
 from bertdata.records import ShardLayout
 
@@ -18,6 +17,7 @@ class MlmSettings(ExampleSettings):
     max_predictions_per_seq: 0 stands for as many as masked_lm_prob asks of a full block.
     """
 
+    objective: str = setting("mlm", "objective of the examples")
     blocks: str = setting(
         "complete_doc",
         "how text is cut into blocks, as fairseq does: none (every N ids), complete (whole sentences), "
@@ -28,11 +28,11 @@ class MlmSettings(ExampleSettings):
         0, "most masked positions in an example; 0: as masked_lm_prob asks of a full one"
     )
     dupe_factor: int = setting(1, "passes over the text, each with masks of its own")
-    masked_lm_prob: float = setting(0.15, "share of an example's ids to mask")
-    mask_share: float = setting(0.8, "share of masked ids that become [MASK]")
-    random_share: float = setting(0.1, "share of masked ids that become a random token")
-    kept_share: float = setting(0.1, "share of masked ids that stay as they are")
-    whole_word_mask: bool = setting(False, "mask all pieces of a word or none")
+    masked_lm_prob: float = setting_of(MaskingSettings, "masked_lm_prob")
+    mask_share: float = setting_of(MaskingSettings, "mask_share")
+    random_share: float = setting_of(MaskingSettings, "random_share")
+    kept_share: float = setting_of(MaskingSettings, "kept_share")
+    whole_word_mask: bool = setting_of(MaskingSettings, "whole_word_mask")
     masks: bool = setting(
         True, "mask ids; without, ids are the text's own, to be masked when they are loaded"
     )
@@ -50,7 +50,7 @@ class MlmSettings(ExampleSettings):
             self.masks or self.dupe_factor == 1,
             f"dupe_factor is {self.dupe_factor}, expected 1: without masks all passes are alike",
         )
-        _ = self.masking  # checks its settings
+        check_loading(self.masking)
 
     @property
     def masking(self) -> MaskingSettings:
@@ -67,11 +67,11 @@ class MlmSettings(ExampleSettings):
     @property
     def most_masks(self) -> int:
         """Most masked positions in an example."""
-        full = share_of(self.max_seq_length, self.masked_lm_prob, self.max_seq_length)
-        return self.max_predictions_per_seq or full
+        full = round(self.max_seq_length * self.masked_lm_prob)
+        return self.max_predictions_per_seq or min(self.max_seq_length, max(1, full))
 
     def as_json(self) -> dict[str, Any]:
-        """The settings by name: max_predictions_per_seq as it is used, ``masks`` only where there are none."""
+        """The settings by name: the number of masks as it is used, ``masks`` only where there are none."""
         found = super(MlmSettings, self).as_json()
         if self.masks:
             del found["masks"]
