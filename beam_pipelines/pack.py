@@ -11,8 +11,8 @@ from beam_pipelines.runners.pipeline import make_pipeline, run_pipeline, runs_he
 from beam_pipelines.transport.bundled_file import BundledFile
 from bertdata.build.packs.planned import PlannedPack
 from bertdata.build.packs.settings import PackSettings
-from bertdata.build.packs.sort import forget_sorted
 from bertdata.build.packs.source import PackSource, find_source
+from bertdata.build.sorting.scratch import forget_scratch
 from bertdata.cli.common.pack_flags import add_pack_settings, given_pack_settings
 from bertdata.cli.common.parser import Parser
 from bertdata.dataset.manifest import summary
@@ -98,7 +98,7 @@ def make_packed(pipeline: Any, source: PackSource, settings: PackSettings, outpu
         except BaseException as error:
             if runs_here(pipeline):
                 if isinstance(error, BertDataError):  # of another source, or other settings, it may go well
-                    forget_sorted(dataset.commit)
+                    forget_scratch(dataset.commit)
                 dataset.give_up()
             elif isinstance(error, KeyboardInterrupt):
                 say_error(f"{PROGRAM}: the job goes on where it runs; stop it there")

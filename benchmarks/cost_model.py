@@ -46,7 +46,7 @@ class Rates:
 
 
 @dataclass(frozen=True)
-class Corpus:
+class CorpusSize:
     """Megabytes of XML (0 for a corpus of text) and of sentences."""
 
     name: str
@@ -55,8 +55,8 @@ class Corpus:
 
 
 CORPORA = (
-    Corpus("English Wikipedia, 75 GB of XML", 75_163, 13_700),
-    Corpus("1 TB of text", 0, 1_000_000),
+    CorpusSize("English Wikipedia, 75 GB of XML", 75_163, 13_700),
+    CorpusSize("1 TB of text", 0, 1_000_000),
 )
 
 
@@ -90,7 +90,7 @@ def measure_rates() -> Rates:
     )
 
 
-def stages(rates: Rates, corpus: Corpus) -> list[tuple[str, float, float, float]]:
+def stages(rates: Rates, corpus: CorpusSize) -> list[tuple[str, float, float, float]]:
     """Name of each stage, its CPU hours, GB written, GB shuffled."""
     text, shards = corpus.text_mb, corpus.text_mb * SHARDS_PER_TEXT
     records = text * rates.shuffled_per_text
@@ -117,7 +117,7 @@ def main() -> None:
         print_corpus(rates, wanted)
 
 
-def print_corpus(rates: Rates, wanted: Corpus) -> None:
+def print_corpus(rates: Rates, wanted: CorpusSize) -> None:
     """Print the tables of one corpus: by stage on one machine, and in all on Dataflow."""
     print(f"\n{wanted.name}")
     print(f"{'stage':<32}{'CPU h':>9}{'GB out':>9}{'shuffled':>10}{'h, 16 cores':>13}{'h, disk':>9}")

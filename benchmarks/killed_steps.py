@@ -46,7 +46,7 @@ cp -a "$place/out" "$result/out"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Step:
+class KilledStep:
     """A command with its inputs: ``python -m bertdata`` and these words, then the output."""
 
     name: str
@@ -56,7 +56,7 @@ class Step:
         return [sys.executable, "-m", "bertdata", *self.words, "--workers", "2", "--output", str(output)]
 
 
-def extract_step(place: Path) -> Step:
+def extract_step(place: Path) -> KilledStep:
     """A dump with template pages, and articles that use them; the engine whose workers are processes."""
     head = "<mediawiki><siteinfo><base>https://x.org/wiki/Main</base></siteinfo>\n"
     form = "<page><title>{}</title><ns>{}</ns><id>{}</id><revision><text>{}</text></revision></page>\n"
@@ -69,10 +69,10 @@ def extract_step(place: Path) -> Step:
     pages = [form.format(f"Page {n}", 0, 1000 + n, text(n)) for n in range(300)]
     dump = place / "enwiki-20200101-pages.xml"
     dump.write_text("".join([head, *templates, *pages, "</mediawiki>\n"]))
-    return Step(name="extract", words=("extract", str(dump), "--engine", "python"))
+    return KilledStep(name="extract", words=("extract", str(dump), "--engine", "python"))
 
 
-def segment_step(place: Path, recipe: str = "mlperf") -> Step:
+def segment_step(place: Path, recipe: str = "mlperf") -> KilledStep:
     """Extracted files, in parts of two or in shards; the slow engine, so that there is something to kill."""
     article = f'<doc id="1" url="x" title="T">\nT\n\n{WORDS * 12}\n\n</doc>\n'
     folder = place / f"extracted-{recipe}" / "AA"
@@ -84,26 +84,26 @@ def segment_step(place: Path, recipe: str = "mlperf") -> Step:
         "nvidia": ("--training-shards", "8", "--test-shards", "2"),
     }[recipe]
     words = ("segment", str(folder), "--recipe", recipe, *settings, "--engine", "python")
-    return Step(name=f"segment {recipe}", words=words)
+    return KilledStep(name=f"segment {recipe}", words=words)
 
 
-def nvidia_step(place: Path) -> Step:
+def nvidia_step(place: Path) -> KilledStep:
     return segment_step(place, "nvidia")
 
 
-def create_step(place: Path, container: str = "tfrecord") -> Step:
+def create_step(place: Path, container: str = "tfrecord") -> KilledStep:
     """Parts of the sample corpus, into two phases."""
     parts = [str(path) for path in make_parts(place, 12, 300_000)]
     settings = ("--recipe", "nvidia", "--format", container)
     words = ("create", *parts, "--vocab", str(ROOT / "golden" / "vocab.txt"), *settings)
-    return Step(name=f"create {container}", words=words)
+    return KilledStep(name=f"create {container}", words=words)
 
 
-def hdf5_step(place: Path) -> Step:
+def hdf5_step(place: Path) -> KilledStep:
     return create_step(place, "hdf5")
 
 
-def pack_step(place: Path) -> Step:
+def pack_step(place: Path) -> KilledStep:
     """A dataset of the sample corpus, into shards enough that some are finished and others not."""
     source = place / "source"
     words = create_step(place).words
@@ -115,10 +115,10 @@ def pack_step(place: Path) -> Step:
     )
     if done.returncode:
         sys.exit(f"pack: {done.stderr.decode()}")
-    return Step(name="pack", words=("pack", str(source), "--layout", "habana", "--num-shards", "24"))
+    return KilledStep(name="pack", words=("pack", str(source), "--layout", "habana", "--num-shards", "24"))
 
 
-STEPS: dict[str, Callable[[Path], Step]] = {
+STEPS: dict[str, Callable[[Path], KilledStep]] = {
     "extract": extract_step,
     "segment": segment_step,
     "nvidia": nvidia_step,
@@ -153,7 +153,7 @@ def environment() -> dict[str, str]:
     return {**tables, **os.environ, "PYTHONPATH": str(ROOT)}
 
 
-def run_undisturbed(step: Step, output: Path) -> dict[str, bytes]:
+def run_undisturbed(step: KilledStep, output: Path) -> dict[str, bytes]:
     """The files of a run that nobody disturbs. Exit with a message where it fails."""
     done = subprocess.run(
         step.command(output), env=environment(), capture_output=True, timeout=LIMIT_SECONDS, check=False
@@ -193,7 +193,7 @@ def start_and_wait(
 
 
 def kill_and_resume(
-    step: Step,
+    step: KilledStep,
     expected: dict[str, bytes],
     output: Path,
     share: float,
@@ -276,7 +276,9 @@ def finished_files(output: Path) -> dict[str, tuple[int, int]]:
     return found
 
 
-def fill_disk_and_resume(step: Step, expected: dict[str, bytes], place: Path, share: float) -> Round | None:
+def fill_disk_and_resume(
+    step: KilledStep, expected: dict[str, bytes], place: Path, share: float
+) -> Round | None:
     """Run a step on a disk of that share of the bytes, then on a larger one; None where none can be made."""
     size = max(4096, int(share * sum(map(len, expected.values()))))
     disk, result = place / "disk", place / "result"

@@ -70,7 +70,7 @@ class Undisturbed:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Round:
+class KillRound:
     """Result of one kill: victim, moment, shards kept and made again, faults."""
 
     route: str
@@ -125,7 +125,7 @@ def run_undisturbed(route: Route, parts: Sequence[Path], output: Path) -> Undist
 
 def kill_and_resume(
     expected: Undisturbed, parts: Sequence[Path], output: Path, share: float, victim: str, rng: random.Random
-) -> Round:
+) -> KillRound:
     """Kill a run after ``share`` of its usual duration, run it again to its end, compare the files."""
     command = expected.route.command(parts, output)
     moment = share * expected.seconds
@@ -151,7 +151,7 @@ def kill_and_resume(
     shards = [name for name in expected.files if name not in LISTS]
     kept = [name for name in shards if name in finished and finished[name] == stamp(output / name)]
     faults += [f"{name} was finished and made again" for name in sorted(set(finished) - set(kept))]
-    return Round(
+    return KillRound(
         route=expected.route.name,
         moment=moment,
         share=moment / expected.seconds,
@@ -254,7 +254,7 @@ def differences(found: dict[str, bytes], expected: dict[str, bytes]) -> list[str
 
 def all_rounds(
     routes: Sequence[Route], rounds: int, seed: int, place: Path, parts: int, part_bytes: int
-) -> Iterator[Round]:
+) -> Iterator[KillRound]:
     """The rounds: routes and victims in turn, moments spread over each route's duration."""
     rng = random.Random(seed)
     inputs = make_parts(place, parts, part_bytes)

@@ -113,7 +113,7 @@ def packed_examples(plan: PackPlan) -> OpenedDataset:
 
 
 @dataclass(frozen=True)
-class Kind:
+class RowKind:
     """A kind of batch, with its data."""
 
     data: OpenedDataset
@@ -154,7 +154,7 @@ def typical(batches: list[Batch]) -> list[Batch]:
     return [rising[(2 * number + 1) * len(rising) // (2 * BATCHES)] for number in range(BATCHES)]
 
 
-def compare_steps(kinds: dict[str, Kind]) -> None:
+def compare_steps(kinds: dict[str, RowKind]) -> None:
     """Print padding, and CPU time of a step over its real tokens, of each kind; the first is the peer."""
     counted = {name: kind.batches(COUNTED) for name, kind in kinds.items()}
     drawn = {name: typical(batches) for name, batches in counted.items()}
@@ -177,7 +177,7 @@ def compare_steps(kinds: dict[str, Kind]) -> None:
         )
 
 
-def compare_loaders(kinds: dict[str, Kind]) -> None:
+def compare_loaders(kinds: dict[str, RowKind]) -> None:
     """Print sequences a CPU second of each kind's loader, without decoding."""
     least = dict.fromkeys(kinds, float("inf"))
     for _ in range(ROUNDS):
@@ -222,13 +222,13 @@ def main() -> None:
     single, packed = single_examples(lengths), packed_examples(plan)
     rows = round(SEQUENCES / plan.examples_per_row)
     kinds = {
-        "padded rows": Kind(single, True, SEQUENCES),
-        "packed rows (3 a row)": Kind(packed, True, rows),
-        "rows packed at load": Kind(single, True, rows, AT_LOAD),
-        f"rows from {BINS} bins": Kind(single, True, SEQUENCES, bins=BINS),
-        "flat": Kind(single, False, SEQUENCES),
-        "packed rows, flat": Kind(packed, False, rows),
-        "packed at load, flat": Kind(single, False, rows, AT_LOAD),
+        "padded rows": RowKind(single, True, SEQUENCES),
+        "packed rows (3 a row)": RowKind(packed, True, rows),
+        "rows packed at load": RowKind(single, True, rows, AT_LOAD),
+        f"rows from {BINS} bins": RowKind(single, True, SEQUENCES, bins=BINS),
+        "flat": RowKind(single, False, SEQUENCES),
+        "packed rows, flat": RowKind(packed, False, rows),
+        "packed at load, flat": RowKind(single, False, rows, AT_LOAD),
     }
     print(f"a step of {SEQUENCES} sequences of up to 512 tokens, mean {lengths.mean():.1f}, or {rows} rows:")
     compare_steps(kinds)

@@ -112,7 +112,7 @@ def typical_batch(phase: str) -> FlatBatch:
     return middle
 
 
-class Step(nn.Module):
+class CompiledStep(nn.Module):
     """Model and loss of a micro-batch, as the trainer compiles them."""
 
     def __init__(self, model: BertForPreTraining, row_losses: RowLosses) -> None:
@@ -137,7 +137,7 @@ def count_passes(batch: FlatBatch, layers: int, *, before: bool) -> Count:
     ):
         model = model.to_empty(device="cpu")
         model.bert.attention = flash_attention
-        step = Step(model, losses.cross_entropy if before else cuda_losses.cross_entropy)
+        step = CompiledStep(model, losses.cross_entropy if before else cuda_losses.cross_entropy)
         step.compile(backend=backend, dynamic=False)
         fake = batch.map(torch.zeros_like)
         forward = step if before else HalfWeights(step, torch.bfloat16)

@@ -19,7 +19,7 @@ ROUNDS = 5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Entry:
+class SquadEntry:
     """A question of a file; answer: the characters of its first one in the context, first and last + 1."""
 
     id: str
@@ -71,10 +71,10 @@ def transformers(path: Path, vocabulary: Path) -> Callable[[], int]:
     return run
 
 
-def read_entries(path: Path) -> list[Entry]:
+def read_entries(path: Path) -> list[SquadEntry]:
     """The questions of a file, each with one answer at least."""
     return [
-        Entry(
+        SquadEntry(
             id=entry["id"],
             question=entry["question"],
             context=paragraph["context"],

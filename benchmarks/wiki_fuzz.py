@@ -31,7 +31,7 @@ MAX_WORK = 1 << 26
 """A generated page with more work may be one on which the package never ends."""
 
 
-class Outcome(NamedTuple):
+class PairedResult(NamedTuple):
     """What the kernel and the other made of one page: reason, detail and article of each."""
 
     source: bytes
@@ -47,20 +47,20 @@ class Outcome(NamedTuple):
         return not self.is_declared and self.kernel != self.other
 
 
-def against_package(dump: bytes) -> Iterator[Outcome]:
+def against_package(dump: bytes) -> Iterator[PairedResult]:
     """The pages of a dump by the kernel of 3.1.0; the package gets those that the kernel knows."""
     head, data = split_head(dump, "3.1.0")
     with tempfile.TemporaryDirectory() as directory:
         try:
             pair = PackagePair(head, data, directory)
         except AssertionError:
-            yield Outcome(data, ("other definitions than the package's", "", b""), ("", "", b""))
+            yield PairedResult(data, ("other definitions than the package's", "", b""), ("", "", b""))
             return
         known = []
         for outcome in pair.kernel.extract(data, START)[1]:
             source = data[outcome[3] : outcome[4]]
             if outcome[0] in (UNKNOWN, LIMIT):
-                yield Outcome(source, (*outcome[:2], b""), (*outcome[:2], b""))
+                yield PairedResult(source, (*outcome[:2], b""), (*outcome[:2], b""))
             else:
                 known.append(source)
         data = b"".join(known)
@@ -69,14 +69,14 @@ def against_package(dump: bytes) -> Iterator[Outcome]:
         )
 
 
-def against_twin(dump: bytes) -> Iterator[Outcome]:
+def against_twin(dump: bytes) -> Iterator[PairedResult]:
     """The pages of a dump by the kernel of mlperf and its twin."""
     _, data = split_head(dump)
     settings: dict[str, Any] = {"templates": True, "block": 1 << 30, "max_work": MAX_WORK}
     kernel = Extraction(_mlperf_kernel, dump, **settings)
     twin = Extraction(MlperfExtractor, dump, **settings)
     if kernel.definitions != twin.definitions or kernel.states != twin.states:
-        yield Outcome(data, ("definitions or states", "", b""), ("", "", b""))
+        yield PairedResult(data, ("definitions or states", "", b""), ("", "", b""))
     ours, theirs = ((None, found.outcomes) for found in (kernel, twin))
     yield from _paired(data, (kernel.articles, *ours[1:]), (twin.articles, *theirs[1:]))
 
@@ -85,13 +85,13 @@ def _mlperf_kernel(**arguments: Any) -> Any:
     return kernels.MlperfExtractor(compute=compute, **arguments)
 
 
-def _paired(data: bytes, kernel: Any, other: Any) -> Iterator[Outcome]:
+def _paired(data: bytes, kernel: Any, other: Any) -> Iterator[PairedResult]:
     """The pages of a block; one more where the numbers of pages differ."""
     ours, theirs = (list(_articles(found[0], found[1])) for found in (kernel, other))
     for (begin, end), mine, yours in zip([found[3:5] for found in kernel[1]], ours, theirs, strict=False):
-        yield Outcome(data[begin:end], mine, yours)
+        yield PairedResult(data[begin:end], mine, yours)
     if len(ours) != len(theirs):
-        yield Outcome(data, (f"{len(ours)} pages", "", b""), (f"{len(theirs)} pages", "", b""))
+        yield PairedResult(data, (f"{len(ours)} pages", "", b""), (f"{len(theirs)} pages", "", b""))
 
 
 def _articles(articles: bytes, outcomes: Any) -> Iterator[tuple[str, str, bytes]]:
@@ -123,7 +123,7 @@ def run(kind: str, make: Callable[[int], bytes], against: str, pages: int, seed:
     return differences
 
 
-def _show(kind: str, seed: int, outcome: Outcome) -> None:
+def _show(kind: str, seed: int, outcome: PairedResult) -> None:
     print(f"{kind} round of seed {seed}: a page differs")
     for name, value in zip(outcome._fields, outcome, strict=True):
         print(f"  {name}: {value!r}")

@@ -44,7 +44,7 @@ HANGUL = range(0xAC00, 0xD7A4)
 WIDTH = 96
 
 
-class Tables(NamedTuple):
+class UnicodeTables(NamedTuple):
     """Inclusive (first, last) ranges by name, mappings of code points, combining classes."""
 
     ranges: dict[str, list[tuple[int, int]]]
@@ -67,7 +67,7 @@ def main() -> None:
         file.write(cpp_source(tables))
 
 
-def collect() -> Tables:
+def collect() -> UnicodeTables:
     """Collect all properties that the engines use."""
     points = range(sys.maxunicode + 1)
     found = {name: ranges(cp for cp in points if general_class(cp) == name) for name in CLASSES}
@@ -75,7 +75,7 @@ def collect() -> Tables:
     found["case_ignorable"] = ranges(cp for cp in points if case_property(cp) == "ignorable")
     for name, holds in PREDICATES.items():
         found[name] = ranges(cp for cp in points if holds(chr(cp)))
-    return Tables(
+    return UnicodeTables(
         ranges=found,
         lower=[(cp, [ord(c) for c in chr(cp).lower()]) for cp in points if chr(cp).lower() != chr(cp)],
         upper=[(cp, [ord(c) for c in chr(cp).upper()]) for cp in points if chr(cp).upper() != chr(cp)],
@@ -125,7 +125,7 @@ def ranges(points: Iterable[int]) -> list[tuple[int, int]]:
     return runs
 
 
-def mappings(tables: Tables) -> list[tuple[str, list[tuple[int, list[int]]]]]:
+def mappings(tables: UnicodeTables) -> list[tuple[str, list[tuple[int, list[int]]]]]:
     names = ("lower", "upper", "decomposition")
     return [(name, getattr(tables, name)) for name in names]
 
@@ -140,7 +140,7 @@ def wrap(items: Iterable[str]) -> str:
     return "\n".join([*lines, line]) + "\n"
 
 
-def python_source(tables: Tables) -> str:
+def python_source(tables: UnicodeTables) -> str:
     parts = [
         '"""Unicode 11.0 data; made by tools/generate_unicode11.py on CPython 3.7, not by hand."""\n',
         "# fmt: off\n# ruff: noqa\n",
@@ -157,7 +157,7 @@ def python_source(tables: Tables) -> str:
     return "\n".join(parts)
 
 
-def cpp_source(tables: Tables) -> str:
+def cpp_source(tables: UnicodeTables) -> str:
     parts = [
         "// Unicode 11.0 data; made by tools/generate_unicode11.py on CPython 3.7, not by hand.\n",
         "#pragma once\n#include <cstdint>\n\nnamespace bertdata::unicode11 {\n",

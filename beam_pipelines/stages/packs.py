@@ -18,7 +18,7 @@ from bertdata.build.packs.planned import PlannedPack, plan_pack
 from bertdata.build.packs.run import finish_pack
 from bertdata.build.packs.settings import PackSettings
 from bertdata.build.packs.sort import sort_examples
-from bertdata.build.packs.source import CountTask, PackSource, ShardCounts, count_shard
+from bertdata.build.packs.source import CountTask, LengthCounts, PackSource, count_shard
 from bertdata.dataset.manifest import ShardEntry
 
 
@@ -77,7 +77,7 @@ class CountShard(beam.DoFn):  # type: ignore[misc]
     def __init__(self, stages: PackStages) -> None:
         self._source = stages.source
 
-    def process(self, number: int) -> Iterator[tuple[int, tuple[int, ShardCounts]]]:
+    def process(self, number: int) -> Iterator[tuple[int, tuple[int, LengthCounts]]]:
         with naming(self._source.opened.shards[number].path):
             yield 0, (number, count_shard(CountTask(source=self._source.of_shards(number, number + 1))))
 
@@ -88,7 +88,7 @@ class PlanRows(beam.DoFn):  # type: ignore[misc]
     def __init__(self, stages: PackStages) -> None:
         self._stages = stages
 
-    def process(self, gathered: tuple[int, Iterable[tuple[int, ShardCounts]]]) -> Iterator[PlannedPack]:
+    def process(self, gathered: tuple[int, Iterable[tuple[int, LengthCounts]]]) -> Iterator[PlannedPack]:
         counts = dict(gathered[1])
         planned = plan_pack(
             self._stages.source, self._stages.settings, [counts[number] for number in sorted(counts)]

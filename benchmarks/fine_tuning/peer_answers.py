@@ -16,7 +16,7 @@ Offsets = Sequence[tuple[int, int] | None]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Span:
+class ContextSpan:
     """What an answer is made from: its question's number, and the offsets of the feature's tokens."""
 
     question: int
@@ -25,7 +25,7 @@ class Span:
 
 def squad_features(
     path: Path, tokenizer: Any, task: BenchmarkTask
-) -> tuple[list[dict[str, Any]], list[Span]]:
+) -> tuple[list[dict[str, Any]], list[ContextSpan]]:
     """Features with their answers' positions, not padded, and what their predictions need."""
     entries = read_entries(path)
     found = tokenizer(
@@ -44,11 +44,11 @@ def squad_features(
         feature = {name: found[name][number] for name in ("input_ids", "token_type_ids", "attention_mask")}
         features.append({**feature, "start_positions": start, "end_positions": end})
         of_context = [pair if part == 1 else None for pair, part in zip(offsets, segments, strict=True)]
-        spans.append(Span(question=question, offsets=of_context))
+        spans.append(ContextSpan(question=question, offsets=of_context))
     return features, spans
 
 
-def answer_texts(path: Path, spans: Sequence[Span], starts: Array, ends: Array) -> dict[str, str]:
+def answer_texts(path: Path, spans: Sequence[ContextSpan], starts: Array, ends: Array) -> dict[str, str]:
     """The best answer to each question of the file, by its id; logits: (features, S)."""
     entries = read_entries(path)
     best: dict[int, tuple[float, str]] = {}

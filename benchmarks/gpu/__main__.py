@@ -13,7 +13,7 @@ from pathlib import Path
 
 from benchmarks.gpu.figures import file_size, read_figures
 from benchmarks.gpu.runner import run_stage
-from benchmarks.gpu.stages import STAGES, USUAL, StagePlan, find_stage, step_names
+from benchmarks.gpu.stages import STAGES, USUAL, StageSettings, find_stage, step_names
 from benchmarks.gpu.summary import summarise
 from benchmarks.kills import ROOT
 
@@ -26,7 +26,7 @@ def main(words: list[str] | None = None) -> int:
     given = _parser().parse_args(words)
     names = given.stages or list(USUAL)
     folder = Path(given.output).resolve()
-    plan = StagePlan(
+    plan = StageSettings(
         folder=folder,
         device=given.device,
         small=given.small or given.device == "cpu",
@@ -50,7 +50,7 @@ def main(words: list[str] | None = None) -> int:
     return 0 if all(sound) else 1
 
 
-def find_fault(stages: list[str], only: list[str], plan: StagePlan) -> str | None:
+def find_fault(stages: list[str], only: list[str], plan: StageSettings) -> str | None:
     """The fault of the command's names, or None."""
     for name in stages:
         if name not in STAGES:

@@ -17,7 +17,7 @@ from benchmarks.gpu.clock import add_peak_memory, wait
 from benchmarks.gpu.figures import Figures
 from benchmarks.gpu.optimiser import make_end
 from benchmarks.gpu.sizes import Sizes
-from benchmarks.gpu.updates import WARM_UP, Work, add_speed, draw, phase_data, time_updates
+from benchmarks.gpu.updates import WARM_UP, TimedWork, add_speed, draw, phase_data, time_updates
 from trainer.data.batches import Batch, RowBatch
 from trainer.data.loader import Update
 from trainer.run.runtime import Runtime, begin, find_model_config
@@ -61,7 +61,7 @@ def measure(figures: Figures, sizes: Sizes, phase: str, masked_only: bool, divid
     figures.add("first micro-batch of a shape", time.perf_counter() - start, "s", batch_size=size)
     timed = drawn[WARM_UP:]
     seconds = time_updates(make, drawn[:WARM_UP], timed, sizes.device)
-    work = Work.of([batch for update in timed for batch in update.batches], shape)
+    work = TimedWork.of([batch for update in timed for batch in update.batches], shape)
     add_speed(figures, sizes, work, seconds, len(timed))
     add_peak_memory(figures, sizes.device)
 

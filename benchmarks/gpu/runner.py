@@ -24,7 +24,7 @@ TAIL_LINES = 6
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Step:
+class BenchmarkStep:
     """One process of a stage.
 
     seconds: its limit. needs: it is left out where the stage has less time left. together: it may run beside
@@ -40,7 +40,7 @@ class Step:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Stage:
+class BenchmarkStage:
     """Steps in their order, and the seconds that they have together.
 
     absent: (step, reason) of steps that this device cannot run.
@@ -48,7 +48,7 @@ class Stage:
 
     name: str
     seconds: float
-    steps: Sequence[Step]
+    steps: Sequence[BenchmarkStep]
     absent: Sequence[tuple[str, str]] = ()
 
 
@@ -56,11 +56,11 @@ ERROR = re.compile(r"[\w.]*(Error|Exception)\b")
 """The start of the line in which Python names an error; torch's compiler prints more after it."""
 
 
-def run_stage(stage: Stage, folder: Path, context: dict[str, str]) -> bool:
+def run_stage(stage: BenchmarkStage, folder: Path, context: dict[str, str]) -> bool:
     """Run all steps, whatever fails; False if one failed, ran too long, or was left out for want of time."""
     deadline = time.monotonic() + stage.seconds
 
-    def run(step: Step) -> bool:
+    def run(step: BenchmarkStep) -> bool:
         return run_step(step, Figures(folder=folder, stage=stage.name, step=step.name, context=context),
                         deadline - time.monotonic())  # fmt: skip
 
@@ -76,7 +76,7 @@ def run_stage(stage: Stage, folder: Path, context: dict[str, str]) -> bool:
     return all(outcomes)
 
 
-def run_step(step: Step, figures: Figures, left: float) -> bool:
+def run_step(step: BenchmarkStep, figures: Figures, left: float) -> bool:
     """Run the step, write its end and say it in one line; left: the seconds that the stage has."""
     title = f"{figures.stage}: {step.name}"
     if left < step.needs:
@@ -99,7 +99,7 @@ def run_step(step: Step, figures: Figures, left: float) -> bool:
     return False
 
 
-def run_process(step: Step, log: Path, limit: float) -> tuple[str, int]:
+def run_process(step: BenchmarkStep, log: Path, limit: float) -> tuple[str, int]:
     """Run the command with its output in LOG.out and LOG.err; its status in a word, and its exit status.
 
     At the limit it is killed with all its children.

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.gpu.figures import NOT_HERE
-from benchmarks.gpu.runner import Stage, Step
+from benchmarks.gpu.runner import BenchmarkStage, BenchmarkStep
 
 CUDNN = {"device_options": {"attention": "cudnn"}, "attention_probs_dropout_prob": 0.125}
 """cuDNN refuses dropout that is not a multiple of 1/16, and so BERT's 0.1."""
@@ -43,7 +43,7 @@ TINY_ON_A_GPU: dict[str, list[str]] = {
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class StagePlan:
+class StageSettings:
     """What all steps are started with. folder: of the output. processes: those that run the tests."""
 
     folder: Path
@@ -55,12 +55,12 @@ class StagePlan:
     def call(
         self, stage: str, step: str, function: str, seconds: float, needs: float = 10.0, *,
         together: bool = False, environment: dict[str, str] | None = None, **options: Any,
-    ) -> Step:  # fmt: skip
+    ) -> BenchmarkStep:  # fmt: skip
         """A step that calls a function of this package, named MODULE.FUNCTION, with the options."""
         about = {"stage": stage, "step": step, "context": self.context}
         given = {"folder": str(self.folder), "device": self.device, "small": self.small}
         text = json.dumps({**given, "about": about, "options": options})
-        return Step(
+        return BenchmarkStep(
             name=step,
             command=[sys.executable, "-m", "benchmarks.gpu.step", function, text],
             seconds=seconds,
@@ -74,10 +74,10 @@ class StagePlan:
         return self.device == "cpu"
 
 
-def smoke(plan: StagePlan) -> Stage:
+def smoke(plan: StageSettings) -> BenchmarkStage:
     """Is the device there, what are its limits, does each precision and kernel train?"""
     name = "smoke"
-    doctor = Step(name="doctor", command=[sys.executable, "-m", "trainer", "doctor"], seconds=60)
+    doctor = BenchmarkStep(name="doctor", command=[sys.executable, "-m", "trainer", "doctor"], seconds=60)
     steps = [
         doctor,
         plan.call(name, "bandwidth", "ceiling.bandwidth", 45),
@@ -88,30 +88,32 @@ def smoke(plan: StagePlan) -> Stage:
     for step, flags in tried.items():
         steps.append(plan.call(name, step, "tiny.three_updates", 120, together=True, flags=flags))
     absent = [(step, NOT_HERE) for step in TINY_ON_A_GPU if plan.on_processor]
-    return Stage(name=name, seconds=240, steps=steps, absent=absent)
+    return BenchmarkStage(name=name, seconds=240, steps=steps, absent=absent)
 
 
-def phase1(plan: StagePlan) -> Stage:
+def phase1(plan: StageSettings) -> BenchmarkStage:
     """BERT-Large as the preset of phase 1 trains it, the peer, and LAMB alone, the same in both phases."""
 
-    def optimiser(step: str, seconds: float, fused: bool) -> Step:
+    def optimiser(step: str, seconds: float, fused: bool) -> BenchmarkStep:
         return plan.call("phase1", step, "optimiser.optimiser", seconds, 20, phase="phase1", fused=fused)
 
     *most, last = _phase(plan, "phase1", smaller=1)
     steps = [*most, optimiser("LAMB fused", 45, True), last, optimiser("LAMB compiled", 200, False)]
-    return Stage(name="phase1", seconds=420, steps=steps)
+    return BenchmarkStage(name="phase1", seconds=420, steps=steps)
 
 
-def phase2(plan: StagePlan) -> Stage:
+def phase2(plan: StageSettings) -> BenchmarkStage:
     """BERT-Large as the preset of phase 2 trains it; rows and the peer need smaller micro-batches."""
-    return Stage(name="phase2", seconds=420, steps=_phase(plan, "phase2", smaller=1 if plan.small else 2))
+    return BenchmarkStage(
+        name="phase2", seconds=420, steps=_phase(plan, "phase2", smaller=1 if plan.small else 2)
+    )
 
 
-def _phase(plan: StagePlan, name: str, smaller: int) -> list[Step]:
-    def updates(step: str, seconds: float, needs: float = 30.0, **options: Any) -> Step:
+def _phase(plan: StageSettings, name: str, smaller: int) -> list[BenchmarkStep]:
+    def updates(step: str, seconds: float, needs: float = 30.0, **options: Any) -> BenchmarkStep:
         return plan.call(name, step, "updates.updates", seconds, needs, phase=name, **options)
 
-    def peer(step: str, **options: Any) -> Step:
+    def peer(step: str, **options: Any) -> BenchmarkStep:
         return plan.call(name, step, "peer.peer", 110, 30, phase=name, divide=smaller, **options)
 
     return [
@@ -124,13 +126,13 @@ def _phase(plan: StagePlan, name: str, smaller: int) -> list[Step]:
     ]
 
 
-def tests(plan: StagePlan) -> Stage:
+def tests(plan: StageSettings) -> BenchmarkStage:
     """The tests marked gpu; in a rehearsal those of the devices."""
     step = plan.call("tests", "pytest", "pytests.tests", 480, 30, processes=plan.processes)
-    return Stage(name="tests", seconds=480, steps=[step])
+    return BenchmarkStage(name="tests", seconds=480, steps=[step])
 
 
-def extra(plan: StagePlan) -> Stage:
+def extra(plan: StageSettings) -> BenchmarkStage:
     """A run that is killed and resumed, the memory of --compile-only, products in fp8."""
     steps = [
         plan.call("extra", "fp8", "ceiling.eight_bits", 60),
@@ -140,10 +142,10 @@ def extra(plan: StagePlan) -> Stage:
             for phase in ("phase1", "phase2")
         ),
     ]
-    return Stage(name="extra", seconds=540, steps=steps)
+    return BenchmarkStage(name="extra", seconds=540, steps=steps)
 
 
-def options(plan: StagePlan) -> Stage:
+def options(plan: StageSettings) -> BenchmarkStage:
     """Other keys than the presets', in both phases; --only chooses some of them."""
     steps, absent = [], []
     for phase in ("phase1", "phase2"):
@@ -155,10 +157,10 @@ def options(plan: StagePlan) -> Stage:
             smaller = 2 if phase == "phase2" and keys.get("rows") and not plan.small else 1
             given = {"phase": phase, "keys": keys, "divide": smaller}
             steps.append(plan.call("options", step, "updates.updates", 120, 30, **given))
-    return Stage(name="options", seconds=570, steps=steps, absent=absent)
+    return BenchmarkStage(name="options", seconds=570, steps=steps, absent=absent)
 
 
-STAGES: dict[str, Callable[[StagePlan], Stage]] = {
+STAGES: dict[str, Callable[[StageSettings], BenchmarkStage]] = {
     made.__name__: made for made in (smoke, phase1, phase2, tests, extra, options)
 }
 _REHEARSAL_SECONDS = 590.0
@@ -168,7 +170,7 @@ USUAL: Sequence[str] = ("smoke", "phase1", "phase2", "tests", "extra")
 """The stages that run where none is named."""
 
 
-def find_stage(name: str, plan: StagePlan, only: Sequence[str] = ()) -> Stage:
+def find_stage(name: str, plan: StageSettings, only: Sequence[str] = ()) -> BenchmarkStage:
     """The stage; only: of its steps those of these names. A busy processor has more time."""
     stage = STAGES[name](plan)
     if plan.on_processor:
@@ -183,7 +185,7 @@ def find_stage(name: str, plan: StagePlan, only: Sequence[str] = ()) -> Stage:
     )
 
 
-def step_names(name: str, plan: StagePlan) -> list[str]:
+def step_names(name: str, plan: StageSettings) -> list[str]:
     """The names of all steps of the stage, those that the device cannot run included."""
     stage = STAGES[name](plan)
     return [*(step.name for step in stage.steps), *(step for step, _ in stage.absent)]

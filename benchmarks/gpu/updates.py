@@ -30,7 +30,7 @@ WARM_UP = 2
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Work:
+class TimedWork:
     """Counts over the timed updates, without padding; fed: tokens with padding."""
 
     sequences: int
@@ -39,7 +39,7 @@ class Work:
     operations: float
 
     @classmethod
-    def of(cls, batches: Sequence[Batch], shape: ModelConfig) -> "Work":
+    def of(cls, batches: Sequence[Batch], shape: ModelConfig) -> "TimedWork":
         counted = count(batches, shape)
         return cls(
             sequences=sum(int(np.count_nonzero(lengths_of(batch))) for batch in batches),
@@ -82,7 +82,7 @@ def updates(
         figures.add("first micro-batch of a shape", seconds, "s", tokens=batch.input_ids.numel())
     *timed, last = drawn[WARM_UP:]
     seconds = time_updates(make, drawn[:WARM_UP], timed, sizes.device)
-    work = Work.of([batch for update in timed for batch in update.batches], shape)
+    work = TimedWork.of([batch for update in timed for batch in update.batches], shape)
     add_speed(figures, sizes, work, seconds, len(timed))
     figures.add("real share of the tokens fed", work.tokens / work.fed, "of 1")
     add_peak_memory(figures, sizes.device)
@@ -133,7 +133,7 @@ def time_updates(
     return seconds_of(lambda: all_of(timed), device)
 
 
-def add_speed(figures: Figures, sizes: Sizes, work: Work, seconds: float, count: int) -> None:
+def add_speed(figures: Figures, sizes: Sizes, work: TimedWork, seconds: float, count: int) -> None:
     """Write the speed: sequences, real tokens, operations and their shares of the limits."""
     done = work.operations / seconds / 1e12
     figures.add("sequences", work.sequences / seconds, "a second")

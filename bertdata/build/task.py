@@ -26,7 +26,7 @@ from bertdata.shards.containers import make_writer
 from bertdata.shards.write import write_bins, write_examples
 from bertdata.tokens.load import load_tokenizer, load_vocabulary
 
-LOADING_SHARE = 0.1
+LOADING_FRACTION = 0.1
 """Share of a task's time, for progress only, in which documents are read and tokenised; roughly."""
 MAKING_SHARE = 0.25
 """Share of a shard's time in which examples are made; in the rest they are written."""
@@ -190,9 +190,11 @@ def run_task(task: ShardTask, tell: Tell = _tell_nobody) -> TaskResult:
                 raise
             return _skip(task, task.source.skipped(error))
         warnings = loaded.warnings
-        share = (1 - LOADING_SHARE) / len(missing)
+        fraction = (1 - LOADING_FRACTION) / len(missing)
         for number, target in enumerate(missing):
-            progress = _Progress(tell, loaded.entry.bytes, LOADING_SHARE + number * share, share)
+            progress = _InputProgress(
+                tell, loaded.entry.bytes, LOADING_FRACTION + number * fraction, fraction
+            )
             done[target] = loaded.entry, _make_shards(task, target, loaded, progress)
     return TaskResult(
         entries=tuple(done[target] for target in targets),
@@ -202,21 +204,21 @@ def run_task(task: ShardTask, tell: Tell = _tell_nobody) -> TaskResult:
 
 
 @dataclass(frozen=True, slots=True)
-class _Progress:
+class _InputProgress:
     """Progress of one shard, told as bytes of the input: a share of the work, from begin on."""
 
     tell: Tell
     input_bytes: int
     begin: float
-    share: float
+    fraction: float
 
     def __call__(self, done: float) -> None:
         """A part of the shard's work is done, from 0 to 1."""
-        self.tell(int(self.input_bytes * (self.begin + self.share * done)))
+        self.tell(int(self.input_bytes * (self.begin + self.fraction * done)))
 
 
 def _make_shards(
-    task: ShardTask, target: Target, loaded: LoadedDocuments, progress: _Progress
+    task: ShardTask, target: Target, loaded: LoadedDocuments, progress: _InputProgress
 ) -> tuple[ShardEntry, ...]:
     """Write the task's shards of a target and note them as finished."""
     settings, engine = task.settings(target), task.plan.engine

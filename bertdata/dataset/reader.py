@@ -134,20 +134,20 @@ class OpenedDataset:
             _check_layout(shard.path, reader.layout, self.layout)
             yield reader
 
-    def run(self, share: range) -> Iterator[ExampleBatch]:
+    def run(self, numbers: range) -> Iterator[ExampleBatch]:
         """The examples whose numbers, counted over all shards in order, are in the range."""
         from bertdata.examples import columns
 
         start = 0
         for shard in self.shards:
-            if start < share.stop and start + shard.examples > share.start:
+            if start < numbers.stop and start + shard.examples > numbers.start:
                 first = start
                 for batch in self.batches(shard):
-                    inside = range(max(share.start, first), min(share.stop, first + len(batch)))
+                    inside = range(max(numbers.start, first), min(numbers.stop, first + len(batch)))
                     if inside:
                         yield columns.cut(batch, inside.start - first, inside.stop - first)
                     first += len(batch)
-                    if first >= share.stop:
+                    if first >= numbers.stop:
                         break
             start += shard.examples
 

@@ -39,13 +39,13 @@ def spread(counter: Counter[int]) -> dict[str, Any]:
     """Least, mean and greatest number and the quantiles."""
     return {
         "min": min(counter),
-        "mean": share(weighted_sum(counter), counter.total()),
+        "mean": ratio(weighted_sum(counter), counter.total()),
         "max": max(counter),
         "quantiles": {str(percent): quantile(counter, percent) for percent in QUANTILES},
     }
 
 
-def share(part: int, whole: int) -> float:
+def ratio(part: int, whole: int) -> float:
     """The part of the whole, rounded; 0 of nothing."""
     return rounded(part / whole) if whole else 0.0
 

@@ -10,7 +10,7 @@ from itertools import chain, compress, repeat
 from operator import add, eq
 from typing import Any
 
-from bertdata.examples.counting import plain, share, sizes, spread
+from bertdata.examples.counting import plain, ratio, sizes, spread
 from bertdata.examples.masking.settings import MaskingSettings
 from bertdata.examples.objective import Findings, Totals, text_of
 
@@ -133,12 +133,12 @@ class MaskCounts:
     def _section(self, totals: Totals, mask: MaskId | None) -> dict[str, Any]:
         return {
             "masked_tokens": self.masked_tokens,
-            "token_share": share(self.masked_tokens, totals.tokens),
+            "token_share": ratio(self.masked_tokens, totals.tokens),
             "per_example": spread(self.masks),
-            "filled_share": share(self.masks[totals.layout.max_predictions_per_seq], totals.examples),
+            "filled_share": ratio(self.masks[totals.layout.max_predictions_per_seq], totals.examples),
             "mask_id": mask and asdict(mask),
             "kinds": {
-                kind: {"count": count, "share": share(count, self.masked_tokens)}
+                kind: {"count": count, "share": ratio(count, self.masked_tokens)}
                 for kind, count in self.kinds(mask).items()
             },
         }

@@ -44,7 +44,7 @@ class Findings:
     sections: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
-class Counts:
+class ObjectiveCounts:
     """Counts over the examples of a shard that only the objective understands; picklable, small.
 
     The base class counts nothing: enough for examples of ids alone.
@@ -91,9 +91,9 @@ class Objective(ABC):
         """Warnings about documents of which this objective makes odd examples; name: of their input."""
         return []
 
-    def counts(self) -> Counts:
+    def counts(self) -> ObjectiveCounts:
         """Empty counts of the objective's own statistics."""
-        return Counts()
+        return ObjectiveCounts()
 
     def describe(self, example: Any, words: list[str], mask_id: int | None, layout: ShardLayout) -> str:
         """An example as a person reads it, one line or several; words: the token of each id, if known."""

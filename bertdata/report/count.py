@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from bertdata._native import Engine
 from bertdata.examples.counting import plain, sizes, weighted_sum
-from bertdata.examples.objective import Counts
+from bertdata.examples.objective import ObjectiveCounts
 from bertdata.examples.objectives import find_objective
 from bertdata.records import ExampleBatch, ShardLayout
 from bertdata.shards.containers import open_reader
@@ -28,7 +28,7 @@ class ShardCounts:
     bytes: int
     layout: ShardLayout | None
     lengths: Counter[int] = field(default_factory=Counter)
-    own: Counts = field(default_factory=Counts)
+    own: ObjectiveCounts = field(default_factory=ObjectiveCounts)
     packs: Counter[int] = field(default_factory=Counter)
 
     @property

@@ -11,7 +11,7 @@ from typing import Any
 from bertdata.dataset.discover import FoundDataset, FoundShard
 from bertdata.dataset.manifest import unknown_tokens
 from bertdata.errors import ShardError, UsageError
-from bertdata.examples.counting import rounded, share, spread, weighted_sum
+from bertdata.examples.counting import ratio, rounded, spread, weighted_sum
 from bertdata.examples.objective import Findings, Totals
 from bertdata.examples.objectives import find_objective
 from bertdata.io.manifest_file import MANIFEST_NAME
@@ -127,9 +127,9 @@ class Statistics:
             "layout": self.layout.packing,
             "rows": self.rows,
             "most_sequences_per_row": self.layout.sequences_per_row,
-            "sequences_per_row": share(self.examples, self.rows),
+            "sequences_per_row": ratio(self.examples, self.rows),
             "rows_by_sequences": {str(sequences): self.packs[sequences] for sequences in sorted(self.packs)},
-            "efficiency": share(self.tokens, self.rows * self.layout.max_seq_length),
+            "efficiency": ratio(self.tokens, self.rows * self.layout.max_seq_length),
         }
         return {"packing": packing}
 
@@ -138,7 +138,7 @@ class Statistics:
         own = self.findings.sections
         lengths = {
             **spread(self.lengths),
-            "full_share": share(self.lengths[self.layout.max_seq_length], self.examples),
+            "full_share": ratio(self.lengths[self.layout.max_seq_length], self.examples),
             **own.get("lengths", {}),
             "histogram": asdict(self.histogram()),
         }
@@ -148,7 +148,7 @@ class Statistics:
         tokens = [shard.tokens for shard in self.shards]
         return {
             "min": min(tokens),
-            "mean": share(self.tokens, len(tokens)),
+            "mean": ratio(self.tokens, len(tokens)),
             "max": max(tokens),
             "imbalance": rounded(self.imbalance),
         }

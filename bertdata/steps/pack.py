@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from bertdata.build.packs.gather import PackedShard
     from bertdata.build.packs.planned import PlannedPack
     from bertdata.build.packs.settings import PackSettings
-    from bertdata.build.packs.sort import SortedExamples
+    from bertdata.build.sorting.runs import SortedExamples
     from bertdata.dataset.manifest import Manifest
 
 COUNTING = "reading lengths"

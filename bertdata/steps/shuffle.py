@@ -4,16 +4,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import chain
-from tempfile import TemporaryDirectory
 
 from bertdata.build.shuffle.corpus import Corpus, corpus_of, deal_pieces
-from bertdata.build.shuffle.sorted_files import (
-    SortResult,
-    SortTask,
-    forget_files,
-    scratch_commit,
-    sort_to_file,
-)
+from bertdata.build.shuffle.sorted_files import PartSortTask, SortResult, scratch_commit, sort_to_file
+from bertdata.build.sorting.scratch import forget_scratch, scratch_folder
 from bertdata.build.task import TaskPlan, TaskResult, keep_task, run_task
 from bertdata.errors import InputError, SettingsError
 from bertdata.io import storage
@@ -47,15 +41,13 @@ def make_shuffled(
             kept = _kept(plan, listed, shards, pool)
             if len(kept) == shards:
                 return MadeShards(corpus=listed, results=list(_told(kept.values(), plan, shards, progress)))
-        folder = None
-        if storage.is_remote(scratch_commit(plan).directory):  # each piece is read back by itself
-            folder = stack.enter_context(TemporaryDirectory())
+        folder = stack.enter_context(scratch_folder(scratch_commit(plan).directory))
         found = _sort(plan, parts, folder, pool, progress)
         try:
             corpus = corpus_of(found)
             pieces = deal_pieces([result.file for result in found if result.file is not None], shards)
         except (SettingsError, InputError):  # with other settings, or parts, it may go well
-            forget_files(plan)
+            forget_scratch(scratch_commit(plan))
             raise
         entry = corpus.entry
         tasks = [
@@ -99,7 +91,7 @@ def _sort(
     total, done = sum(sizes.values()), 0
     progress(StepProgress(stage=SORTING, done=0, total=total))
     largest_first = sorted(parts, key=lambda part: -sizes[part])
-    tasks = [SortTask(plan=plan, part=part, folder=folder) for part in largest_first]
+    tasks = [PartSortTask(plan=plan, part=part, folder=folder) for part in largest_first]
     results = []
     for result in pool.as_done(sort_to_file, tasks):
         done += result.entry.bytes

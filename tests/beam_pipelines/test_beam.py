@@ -77,6 +77,15 @@ def test_bins_of_lengths_equal_those_of_create(
     assert contents(tmp_path / "beam") == expected
 
 
+def test_shares_of_masked_ids_are_those_of_create(
+    corpus: list[Path], small_vocabulary_file: Path, tmp_path: Path
+) -> None:
+    flags = (*SMALL, "--mask-share=0.5", "--random-share=0.3", "--kept-share=0.2")
+    expected = create(corpus, small_vocabulary_file, tmp_path / "create", *flags)
+    assert prepare(corpus, small_vocabulary_file, tmp_path / "beam", *flags) == 0
+    assert contents(tmp_path / "beam") == expected
+
+
 def test_a_run_in_several_processes_equals_create_and_prints_only_its_result(
     corpus: list[Path], small_vocabulary_file: Path, tmp_path: Path
 ) -> None:

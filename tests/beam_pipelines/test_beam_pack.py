@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import bertdata
-import bertdata.build.packs.sort as sort
+import bertdata.build.sorting.runs as runs
 from beam_pipelines.pack import main
 from golden.cases import VOCABULARY
 from tests.support.commands import contents
@@ -69,7 +69,7 @@ def test_worker_processes_make_the_same_files(place, tmp_path):
 
 
 def test_sizes_of_runs_make_no_difference(place, tmp_path, monkeypatch):
-    monkeypatch.setattr(sort, "RUN_TOKENS", 3000)
+    monkeypatch.setattr(runs, "RUN_TOKENS", 3000)
     assert main([str(place / "shards"), "--output", str(tmp_path / "out"), *FLAGS]) == 0
     assert contents(tmp_path / "out") == contents(place / "packed")
 

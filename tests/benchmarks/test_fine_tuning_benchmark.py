@@ -10,7 +10,7 @@ import pytest
 from benchmarks import measure
 from benchmarks.fine_tuning import runs
 from benchmarks.fine_tuning.article_split import split_articles, write_split
-from benchmarks.fine_tuning.peer_answers import Span, answer_texts, best_answer
+from benchmarks.fine_tuning.peer_answers import ContextSpan, answer_texts, best_answer
 from benchmarks.fine_tuning.task import MRPC, TASKS, TaskData
 from trainer.config.settings import Config
 from trainer.extensions.finetuning.task_config import make_task_config
@@ -78,7 +78,7 @@ def test_an_answer_has_at_most_thirty_tokens():
 def test_each_question_has_the_best_answer_of_its_features_or_none(tmp_path):
     path = tmp_path / "dev.json"
     path.write_text(json.dumps({"data": of_sizes(2)}), encoding="utf-8")
-    spans = [Span(question=0, offsets=OFFSETS)] * 2 + [Span(question=1, offsets=[None] * 7)]
+    spans = [ContextSpan(question=0, offsets=OFFSETS)] * 2 + [ContextSpan(question=1, offsets=[None] * 7)]
     starts = np.stack([logits(_3=5), logits(_4=6), logits(_3=9)])
     ends = np.stack([logits(_3=5), logits(_5=6), logits(_3=9)])
     assert answer_texts(path, spans, starts, ends) == {"0-0": CONTEXT[9:21], "0-1": ""}

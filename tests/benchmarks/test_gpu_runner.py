@@ -10,8 +10,8 @@ import pytest
 
 from benchmarks.gpu import __main__ as command
 from benchmarks.gpu.figures import read_figures
-from benchmarks.gpu.runner import Stage, Step, run_stage
-from benchmarks.gpu.stages import STAGES, USUAL, StagePlan, find_stage
+from benchmarks.gpu.runner import BenchmarkStage, BenchmarkStep, run_stage
+from benchmarks.gpu.stages import STAGES, USUAL, StageSettings, find_stage
 from tests.support.paths import ROOT
 
 FORKS = """
@@ -23,13 +23,13 @@ time.sleep(60)
 FAILS = "import sys; print('out'); [print(f'line {n}', file=sys.stderr) for n in range(100)]; 1 / 0"
 
 
-def step(name: str, code: str, *words: object, seconds: float = 20, **more: object) -> Step:
+def step(name: str, code: str, *words: object, seconds: float = 20, **more: object) -> BenchmarkStep:
     command = [sys.executable, "-c", code, *map(str, words)]
-    return Step(name=name, command=command, seconds=seconds, **{"needs": 1, **more})
+    return BenchmarkStep(name=name, command=command, seconds=seconds, **{"needs": 1, **more})
 
 
-def run(folder, *steps: Step, seconds: float = 60, **more: object) -> bool:
-    return run_stage(Stage(name="stage", seconds=seconds, steps=steps, **more), folder, {})
+def run(folder, *steps: BenchmarkStep, seconds: float = 60, **more: object) -> bool:
+    return run_stage(BenchmarkStage(name="stage", seconds=seconds, steps=steps, **more), folder, {})
 
 
 def is_running(pid: int) -> bool:
@@ -125,7 +125,7 @@ def test_a_device_that_is_not_there_is_one_line(tmp_path, capsys):
 
 
 def test_every_stage_is_under_ten_minutes_and_its_first_steps_fit(tmp_path):
-    plan = StagePlan(folder=tmp_path, device="cuda", small=False)
+    plan = StageSettings(folder=tmp_path, device="cuda", small=False)
     for name in STAGES:
         stage = find_stage(name, plan)
         assert stage.name == name

@@ -26,7 +26,7 @@ def test_a_round_depends_on_its_seed_alone(kit):
 
 
 def test_a_page_that_differs_is_shown_with_its_seed(capsys, monkeypatch):
-    outcome = wiki_fuzz.Outcome(b"<page>", ("", "5", b"one"), ("", "5", b"two"))
+    outcome = wiki_fuzz.PairedResult(b"<page>", ("", "5", b"one"), ("", "5", b"two"))
     monkeypatch.setattr(
         wiki_fuzz, "against_twin", lambda dump: [outcome, outcome._replace(other=outcome.kernel)]
     )
@@ -41,6 +41,6 @@ def test_a_page_that_differs_is_shown_with_its_seed(capsys, monkeypatch):
     [("unknown", "", True), ("limit", "limit", True), ("limit", "", False), ("", "limit", False)],
 )
 def test_pages_left_to_the_package_and_beyond_both_limits_are_declared(kernel, other, declared):
-    outcome = wiki_fuzz.Outcome(b"", (kernel, "", b""), (other, "", b""))
+    outcome = wiki_fuzz.PairedResult(b"", (kernel, "", b""), (other, "", b""))
     assert outcome.is_declared is declared
     assert outcome.differs is not declared

@@ -3,20 +3,19 @@
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from bertdata.build.conversion.chop import chop, chop_tasks
-from bertdata.build.conversion.permute import GatherTask, forget_sorted, gather, sort_examples, sort_tasks
+from bertdata.build.conversion.cuts import shard_starts
+from bertdata.build.conversion.permute import PermutedShardTask, gather, sort_examples, sort_tasks
 from bertdata.build.conversion.settings import ConversionSettings
 from bertdata.build.conversion.shard import ConvertedShard, Job, kept_shard
-from bertdata.build.conversion.shares import shard_starts
 from bertdata.build.packs.source import CountTask, PackSource, count_shard, open_source
+from bertdata.build.sorting.scratch import forget_scratch, scratch_folder
 from bertdata.dataset.manifest import InputEntry, Manifest, Plan, corpus_entry
 from bertdata.dataset.num_samples import NUM_SAMPLES, num_samples
 from bertdata.dataset.writer import Dataset
 from bertdata.errors import DataError, DatasetError, UsageError
-from bertdata.io import storage
 from bertdata.io.file_check import md5_of
 from bertdata.io.process_pool import ProcessPool
 from bertdata.shards.containers import LDDL
@@ -87,7 +86,7 @@ def convert_dataset(
             try:
                 found = _make(job, settings, pool, workers, told)
             except (DataError, UsageError):
-                forget_sorted(job)
+                forget_scratch(job.dataset.commit)
                 raise
             return _finish(job, source, inputs, found)
 
@@ -133,15 +132,13 @@ def _make(
         return found
     with ExitStack() as stack:
         if settings.shuffled:
-            folder = None
-            if storage.is_remote(job.dataset.directory):  # each piece is read back by itself
-                folder = stack.enter_context(TemporaryDirectory())
+            folder = stack.enter_context(scratch_folder(job.dataset.directory))
             files: list[str] = []
             for run in pool.as_done(sort_examples, sort_tasks(job, folder)):
-                told(done, total, f"sorted {run.name}")
+                told(done, total, run.line)
                 files += run.files
             files.sort()
-            tasks: Any = [GatherTask(job=job, number=number, files=tuple(files)) for number in missing]
+            tasks: Any = [PermutedShardTask(job=job, number=number, files=tuple(files)) for number in missing]
             results = pool.as_done(gather, tasks)
         else:
             results = pool.as_done(chop, chop_tasks(job, missing, workers))

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from bertdata.build.packs.job import PackJob
-from bertdata.build.packs.spilled import PLACE_BITS, join_pieces, read_piece
+from bertdata.build.packs.sort import PLACE_BITS
+from bertdata.build.sorting.runs import read_group
 from bertdata.dataset.lengths import ShardLengths
 from bertdata.dataset.manifest import ShardEntry
-from bertdata.examples.columns import take
 from bertdata.examples.objectives import find_objective
 from bertdata.io.digests import md5_streams
 from bertdata.io.file_check import HashingSink
@@ -25,7 +25,7 @@ _ROWS = 512
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class GatherTask:
+class PackedShardTask:
     """Make shard ``number`` from the sorted files of all examples."""
 
     job: PackJob
@@ -51,19 +51,19 @@ class PackedShard:
         return f"{made} {self.entry.name} ({self.entry.rows} rows, {self.entry.examples} examples)"
 
 
-def keep_shard(task: GatherTask) -> PackedShard | None:
+def keep_shard(task: PackedShardTask) -> PackedShard | None:
     """The shard as an earlier run finished it of the same inputs; None where it has to be made."""
     entries = task.job.dataset.finished_entry(task.name, task.job.corpus.md5)
     return None if entries is None else PackedShard(entry=entries[1], is_kept=True)
 
 
-def gather_shard(task: GatherTask) -> PackedShard:
+def gather_shard(task: PackedShardTask) -> PackedShard:
     """Make the task's shard, or keep the one that an earlier run finished."""
     [made] = gather_together([task])
     return made
 
 
-def gather_together(tasks: Sequence[GatherTask]) -> list[PackedShard]:
+def gather_together(tasks: Sequence[PackedShardTask]) -> list[PackedShard]:
     """``gather_shard`` of each task; the shards grow side by side, so that their contents are hashed so."""
     kept = [keep_shard(task) for task in tasks]
     left = [task for task, shard in zip(tasks, kept, strict=True) if shard is None]
@@ -71,7 +71,7 @@ def gather_together(tasks: Sequence[GatherTask]) -> list[PackedShard]:
     return [shard or PackedShard(entry=next(made)) for shard in kept]
 
 
-def _make(tasks: Sequence[GatherTask]) -> list[ShardEntry]:
+def _make(tasks: Sequence[PackedShardTask]) -> list[ShardEntry]:
     contents, entries = md5_streams(len(tasks)), dict[int, ShardEntry]()
     with ExitStack() as stack:
         growing = [stack.enter_context(closing(_write(task))) for task in tasks]
@@ -89,7 +89,7 @@ def _make(tasks: Sequence[GatherTask]) -> list[ShardEntry]:
     return [entries[number] for number in range(len(tasks))]
 
 
-def _write(task: GatherTask) -> Generator[bytes | memoryview | ShardEntry, None, None]:
+def _write(task: PackedShardTask) -> Generator[bytes | memoryview | ShardEntry, None, None]:
     """Write a shard; its content piece by piece, at last its entry, which lacks the content's md5."""
     job, name = task.job, task.name
     has_index = find_layout(job.layout.packing).has_index and job.format == "tfrecord"
@@ -133,7 +133,7 @@ class _Both:
         self._second(data)
 
 
-def gather_rows(task: GatherTask) -> Iterator[PackBatch]:
+def gather_rows(task: PackedShardTask) -> Iterator[PackBatch]:
     """The shard's rows in order, a few hundred at a time; in memory is one bucket."""
     buckets = task.job.cuts.buckets
     for bucket in task.job.cuts.buckets_of(task.number):
@@ -149,12 +149,10 @@ def _in_32_bits(packs: PackBatch) -> PackBatch:
     return PackBatch(examples=replace(examples, **ends), ends=packs.ends)
 
 
-def _gather_bucket(task: GatherTask, bucket: int, rows: int) -> PackBatch:
+def _gather_bucket(task: PackedShardTask, bucket: int, rows: int) -> PackBatch:
     kind, buckets = find_objective(task.job.layout.objective).batch_type, len(task.job.cuts.buckets) - 1
-    found = (read_piece(path, bucket, buckets, kind) for path in task.files)
-    piece = join_pieces([one for one in found if one is not None])
-    order = np.argsort(piece.keys)
+    piece = read_group(task.files, bucket, buckets, kind)
     counts = np.bincount((piece.keys >> np.uint64(PLACE_BITS)).astype(np.int64), minlength=rows)
     assert len(counts) == rows, (len(counts), rows)
     assert counts.all(), "every row has an example"
-    return PackBatch(examples=take(piece.examples, order), ends=np.cumsum(counts).astype(np.uint32))
+    return PackBatch(examples=piece.examples, ends=np.cumsum(counts).astype(np.uint32))

@@ -6,11 +6,11 @@ from itertools import accumulate
 import numpy as np
 
 from bertdata.build.packs.cuts import RowCuts, cut_rows, shard_names
-from bertdata.build.packs.gather import GatherTask
+from bertdata.build.packs.gather import PackedShardTask
 from bertdata.build.packs.job import PackJob
 from bertdata.build.packs.settings import PackSettings
-from bertdata.build.packs.sort import SortTask
-from bertdata.build.packs.source import PackSource, ShardCounts, most_masks
+from bertdata.build.packs.sort import RowSortTask
+from bertdata.build.packs.source import LengthCounts, PackSource, most_masks
 from bertdata.config.settings import check
 from bertdata.dataset.manifest import InputEntry, Plan, corpus_entry
 from bertdata.dataset.writer import Dataset
@@ -30,7 +30,7 @@ class PlannedPack:
 
     source: PackSource
     settings: PackSettings
-    counts: tuple[ShardCounts, ...]
+    counts: tuple[LengthCounts, ...]
     plan: PackPlan
 
     @property
@@ -93,13 +93,13 @@ class PlannedPack:
             folder=folder,
         )
 
-    def sort_tasks(self, job: PackJob) -> list[SortTask]:
+    def sort_tasks(self, job: PackJob) -> list[RowSortTask]:
         """The tasks that sort all examples, each those of a few consecutive shards."""
         histograms = [one.histogram for one in self.counts]
         size = -(-len(histograms) // MOST_SORT_TASKS)
         before = list(accumulate(histograms, initial=np.zeros_like(histograms[0])))
         return [
-            SortTask(
+            RowSortTask(
                 job=job,
                 number=start // size,
                 source=self.source.of_shards(start, start + size),
@@ -109,12 +109,12 @@ class PlannedPack:
             for start in range(0, len(histograms), size)
         ]
 
-    def gather_tasks(self, job: PackJob, files: tuple[str, ...] = ()) -> list[GatherTask]:
+    def gather_tasks(self, job: PackJob, files: tuple[str, ...] = ()) -> list[PackedShardTask]:
         """The tasks that make the shards; files: all sorted ones."""
-        return [GatherTask(job=job, number=number, files=files) for number in range(len(job.names))]
+        return [PackedShardTask(job=job, number=number, files=files) for number in range(len(job.names))]
 
 
-def plan_pack(source: PackSource, settings: PackSettings, counts: list[ShardCounts]) -> PlannedPack:
+def plan_pack(source: PackSource, settings: PackSettings, counts: list[LengthCounts]) -> PlannedPack:
     """The plan for all examples of the source; SettingsError where they cannot be packed so."""
     size = source.opened.layout.max_seq_length
     check(settings.most <= size, f"max_sequences_per_pack is {settings.most}, expected at most {size}")

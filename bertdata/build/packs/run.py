@@ -3,15 +3,16 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from tempfile import TemporaryDirectory
 from typing import TypeVar
 
 from bertdata.build.packs.gather import PackedShard, gather_together, keep_shard
 from bertdata.build.packs.job import PackJob
 from bertdata.build.packs.metadata import dump_metadata, metadata_path
 from bertdata.build.packs.planned import PlannedPack
-from bertdata.build.packs.sort import SortedExamples, forget_sorted, sort_together
-from bertdata.build.packs.source import CountTask, PackSource, ShardCounts, count_shard
+from bertdata.build.packs.sort import sort_together
+from bertdata.build.packs.source import CountTask, LengthCounts, PackSource, count_shard
+from bertdata.build.sorting.runs import SortedExamples
+from bertdata.build.sorting.scratch import forget_scratch, scratch_folder
 from bertdata.dataset.manifest import Manifest, ShardEntry
 from bertdata.errors import DataError, UsageError
 from bertdata.io import storage
@@ -37,7 +38,7 @@ OnShard = Callable[[SortedExamples | PackedShard], None]
 """Called for each task that ends."""
 
 
-def count_all(source: PackSource, workers: int, told: Callable[[], None]) -> list[ShardCounts]:
+def count_all(source: PackSource, workers: int, told: Callable[[], None]) -> list[LengthCounts]:
     """The lengths of the source's examples, by shard, in their order."""
     shards = len(source.opened.shards)
     tasks = [CountTask(source=source.of_shards(number, number + 1)) for number in range(shards)]
@@ -57,16 +58,13 @@ def make_pack(planned: PlannedPack, output: str, workers: int, told: OnShard) ->
     """Make the planned dataset in the directory, or what an earlier run left to do of it."""
     vocabulary = planned.source.vocabulary_path()
     with ExitStack() as stack:
-        folder = None
-        if storage.is_remote(output):  # each piece is read back by itself
-            folder = stack.enter_context(TemporaryDirectory())
-        job = planned.job(output, folder)
+        job = planned.job(output, stack.enter_context(scratch_folder(output)))
         stack.enter_context(job.dataset.run())
         pool = stack.enter_context(ProcessPool(min(workers, max(len(planned.counts), len(job.names)))))
         try:
             shards = _make_shards(planned, job, pool, max(1, workers), told)
         except (DataError, UsageError):  # with other settings, or another source, it may go well
-            forget_sorted(job.dataset.commit)
+            forget_scratch(job.dataset.commit)
             raise
         manifest = finish_pack(planned, job, [shard.entry for shard in shards], vocabulary)
     return MadePack(manifest=manifest, kept=sum(shard.is_kept for shard in shards))

@@ -144,7 +144,7 @@ def _unverified(path: str, given: str | None) -> PackSource:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class ShardCounts:
+class LengthCounts:
     """A shard's examples by length; masks: the most masked positions of an example of each length, where
     the examples were read; entry: of the file, where no manifest lists it."""
 
@@ -160,19 +160,19 @@ class CountTask:
     source: OpenedDataset
 
 
-def count_shard(task: CountTask) -> ShardCounts:
+def count_shard(task: CountTask) -> LengthCounts:
     """The lengths from the shard's sidecar, else by reading the shard; ShardError where it is damaged."""
     [shard] = task.source.shards
     size = task.source.layout.max_seq_length
     if shard.lengths_md5 is not None:
-        return ShardCounts(histogram=count_lengths(task.source.lengths(shard), size, shard.lengths_path))
+        return LengthCounts(histogram=count_lengths(task.source.lengths(shard), size, shard.lengths_path))
     histogram, masks = np.zeros(size + 1, np.int64), np.zeros(size + 1, np.int64)
     for batch in task.source.batches(shard):
         found = lengths(batch.ends)
         histogram += count_lengths(found, size, shard.path)
         np.maximum.at(masks, found, lengths(batch.mask_ends))  # type: ignore[attr-defined]
     entry = None if shard.md5 is not None else _file_entry(shard, histogram)
-    return ShardCounts(histogram=histogram, masks=masks, entry=entry)
+    return LengthCounts(histogram=histogram, masks=masks, entry=entry)
 
 
 def _file_entry(shard: Shard, histogram: Histogram) -> InputEntry:
@@ -188,7 +188,7 @@ def _file_entry(shard: Shard, histogram: Histogram) -> InputEntry:
     )
 
 
-def most_masks(source: PackSource, counts: list[ShardCounts]) -> Array:
+def most_masks(source: PackSource, counts: list[LengthCounts]) -> Array:
     """The most masked positions that an example of each length may have: as found, else by the settings."""
     found = [one.masks for one in counts if one.masks is not None]
     if len(found) == len(counts):

@@ -8,17 +8,14 @@ from dataclasses import asdict, dataclass
 
 from bertdata.build.shuffle.keys import SortedDocuments, from_little_endian, little_endian
 from bertdata.build.shuffle.part import sort_part
+from bertdata.build.sorting.scratch import KeptFiles, ScratchFiles
 from bertdata.build.task import TaskPlan
 from bertdata.dataset.manifest import InputEntry, SkippedEntry
 from bertdata.errors import ManifestError
 from bertdata.io import storage
 from bertdata.io.commit import Commit
 from bertdata.io.entry_json import parse_entry, parse_numbers
-from bertdata.io.file_check import FileEntry, HashingSink, fits
 from bertdata.records import Buffer
-
-NOTES = "sorted/"
-"""Beginning of the names by which the commit protocol knows these files; no shard's name has a slash."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -61,16 +58,12 @@ class Pieces:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class SortTask:
+class PartSortTask:
     """Sort one part into a file; folder: where, None: ``unfinished/``, where a later run finds it."""
 
     plan: TaskPlan
     part: str
     folder: str | None = None
-
-    @property
-    def commit(self) -> Commit:
-        return scratch_commit(self.plan)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -95,70 +88,41 @@ def scratch_commit(plan: TaskPlan) -> Commit:
     return plan.targets[-1].dataset.commit
 
 
-def sort_to_file(task: SortTask) -> SortResult:
+def sort_to_file(task: PartSortTask) -> SortResult:
     """Sort the task's part, or keep the file that an earlier run made of the same bytes."""
     source = task.plan.source(task.part)
-    if task.folder is None:
-        kept = _kept(task.commit, NOTES + source.name, source.input_md5())
-        if kept is not None:
-            return kept
+    scratch = ScratchFiles(
+        commit=scratch_commit(task.plan),
+        name=source.name,
+        source=source.input_md5() if task.folder is None else "",
+        folder=task.folder,
+    )
+    if (kept := scratch.kept()) is not None and (result := _kept(kept)) is not None:
+        return result
     found = sort_part(task.plan, task.part, source)
     if found.documents is None:
         return SortResult(entry=found.entry, warnings=found.warnings)
     assert isinstance(found.entry, InputEntry)
-    file = _write(task, found.entry, found.documents)
+    file = _write(scratch, found.entry, found.documents)
     return SortResult(entry=found.entry, warnings=found.warnings, file=file)
 
 
-def _write(task: SortTask, entry: InputEntry, documents: SortedDocuments) -> SortedFile:
-    commit, name = task.commit, NOTES + entry.name
-    scratch = commit.scratch_name(name)
-    if task.folder is None:
-        path, opened = commit.path(scratch), commit.open(scratch)
-    else:
-        path = storage.join(task.folder, storage.base_name(scratch))
-        opened = storage.open_output(path)
-    with opened as file:
-        sink = HashingSink(file.write)
+def _write(scratch: ScratchFiles, entry: InputEntry, documents: SortedDocuments) -> SortedFile:
+    with scratch.open() as sink:
         sink.write(documents.records)
         for column in (documents.prefixes, documents.starts, documents.tokens):
             sink.write(little_endian(column))
-    if task.folder is None:
-        note = {
-            "input": asdict(entry),
-            "file": sink.entry(scratch)._asdict(),
-            "record_bytes": len(documents.records),
-        }
-        commit.note(name, note)
-    return SortedFile(path=path, record_bytes=len(documents.records), documents=entry.documents)
+    scratch.note([sink.entry], input=asdict(entry), record_bytes=len(documents.records))
+    return SortedFile(path=sink.path, record_bytes=len(documents.records), documents=entry.documents)
 
 
-def _kept(commit: Commit, name: str, input_md5: str) -> SortResult | None:
-    """The file of an earlier run, if it was made of these bytes and still has its own."""
-    note = commit.read_note(name)
-    if note is None:
-        return None
+def _kept(found: KeptFiles) -> SortResult | None:
+    """The result of an earlier run by its note; None for a note of another version."""
     try:
-        entry, file = parse_entry(InputEntry, note.get("input")), parse_entry(FileEntry, note.get("file"))
-        (record_bytes,) = parse_numbers([note.get("record_bytes")])
-    except ManifestError:
-        return None  # a note of another version
-    is_whole = file.name == commit.scratch_name(name) and file.bytes == record_bytes + 24 * entry.documents
-    if (
-        NOTES + entry.name != name
-        or entry.md5 != input_md5
-        or not is_whole
-        or not fits(commit.directory, file)
-    ):
+        entry = parse_entry(InputEntry, found.note.get("input"))
+        (record_bytes,) = parse_numbers([found.note.get("record_bytes")])
+        (path,) = found.paths
+    except (ManifestError, ValueError):
         return None
-    made = SortedFile(path=commit.path(file.name), record_bytes=record_bytes, documents=entry.documents)
+    made = SortedFile(path=path, record_bytes=record_bytes, documents=entry.documents)
     return SortResult(entry=entry, file=made, is_kept=True)
-
-
-def forget_files(plan: TaskPlan) -> None:
-    """Remove all sorted files, so that the directory may be made with other settings."""
-    commit = scratch_commit(plan)
-    for name in commit.noted():
-        if name.startswith(NOTES):
-            commit.forget(name)
-            storage.remove(commit.path(commit.scratch_name(name)), missing_ok=True)

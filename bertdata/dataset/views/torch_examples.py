@@ -11,7 +11,7 @@ import torch
 from torch.utils.data import IterableDataset, get_worker_info
 
 from bertdata.dataset.reader import OpenedDataset
-from bertdata.dataset.views.examples import examples_of, share_of
+from bertdata.dataset.views.examples import examples_of, numbers_of
 from bertdata.dataset.views.model_rows import model_rows
 from bertdata.examples import columns
 from bertdata.examples.objectives import find_objective
@@ -31,8 +31,8 @@ class TorchExamples(IterableDataset[Any]):
     def __iter__(self) -> Iterator[Any]:
         worker = get_worker_info()
         number, workers = (0, 1) if worker is None else (worker.id, worker.num_workers)
-        share = share_of(self._data.examples, self._rank * workers + number, self._world * workers)
-        return examples_of(self._data, share, self._objective)
+        numbers = numbers_of(self._data.examples, self._rank * workers + number, self._world * workers)
+        return examples_of(self._data, numbers, self._objective)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

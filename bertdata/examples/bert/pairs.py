@@ -5,7 +5,7 @@ Devlin et al. 2018, section A.2, in the order of draws of the program that relea
 
 from collections.abc import Iterator
 
-from bertdata.examples.bert.settings import Habits
+from bertdata.examples.bert.settings import PairHabits
 from bertdata.examples.random_stream import RandomStream
 
 Sentence = list[int]
@@ -21,7 +21,7 @@ def pair_document(
     *,
     max_tokens: int,
     short_seq_prob: float,
-    habits: Habits,
+    habits: PairHabits,
 ) -> Iterator[Pair]:
     """The pairs of ``documents[index]``, each of at most max_tokens ids.
 
@@ -51,7 +51,7 @@ def pair_document(
 
 
 def _random_next(
-    documents: list[Document], index: int, wanted: int, stream: RandomStream, habits: Habits
+    documents: list[Document], index: int, wanted: int, stream: RandomStream, habits: PairHabits
 ) -> tuple[list[int], int]:
     """At least ``wanted`` ids (while they last) from a random sentence of another document on, and the label.
 

@@ -10,7 +10,7 @@ from bertdata.records import ShardLayout
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Habits:
+class PairHabits:
     """Habits of one dialect in making pairs and masks.
 
     own_next_label: next-sentence label when ten draws all gave the example's own document.
@@ -22,10 +22,10 @@ class Habits:
 
 
 HABITS = {
-    "mlperf": Habits(),
-    "google": Habits(),
-    "nvidia": Habits(own_next_label=0),
-    "graphcore": Habits(fills_predictions=True),
+    "mlperf": PairHabits(),
+    "google": PairHabits(),
+    "nvidia": PairHabits(own_next_label=0),
+    "graphcore": PairHabits(fills_predictions=True),
 }
 """By dialect."""
 
@@ -77,7 +77,7 @@ class BertSettings(ExampleSettings):
         )
 
     @property
-    def habits(self) -> Habits:
+    def habits(self) -> PairHabits:
         return HABITS[self.dialect]
 
     @property

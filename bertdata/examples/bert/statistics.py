@@ -1,12 +1,12 @@
 """Statistics of BERT's examples: segments, next sentences, masks."""
 
 from bertdata.examples.bert.batch import BertBatch
-from bertdata.examples.counting import plain, share
+from bertdata.examples.counting import plain, ratio
 from bertdata.examples.mask_report import MaskCounts
-from bertdata.examples.objective import Counts, Findings, Totals
+from bertdata.examples.objective import Findings, ObjectiveCounts, Totals
 
 
-class BertCounts(Counts):
+class BertCounts(ObjectiveCounts):
     """Masks, ids of segment A (``[CLS]`` and the first ``[SEP]`` included), random next sentences."""
 
     def __init__(self) -> None:
@@ -38,12 +38,12 @@ class BertCounts(Counts):
         ]
         sections = {
             "lengths": {
-                "first_segment_mean": share(first, totals.examples),
-                "second_segment_mean": share(second, totals.examples),
+                "first_segment_mean": ratio(first, totals.examples),
+                "second_segment_mean": ratio(second, totals.examples),
             },
             "next_sentences": {
                 "random": self._random_next,
-                "random_share": share(self._random_next, totals.examples),
+                "random_share": ratio(self._random_next, totals.examples),
             },
         }
         return Findings(rows + masks.rows, sections | masks.sections)

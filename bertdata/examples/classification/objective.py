@@ -4,14 +4,14 @@ from collections import Counter
 from typing import Any
 
 from bertdata.examples.classification.batch import LabelledBatch, ScoredBatch
-from bertdata.examples.counting import plain, share
+from bertdata.examples.counting import plain, ratio
 from bertdata.examples.fine_tuning import FineTuningObjective, segment_lines
-from bertdata.examples.objective import Counts, Findings, Totals
+from bertdata.examples.objective import Findings, ObjectiveCounts, Totals
 from bertdata.records import ShardLayout
 from schemas import load_schema
 
 
-class LabelCounts(Counts):
+class LabelCounts(ObjectiveCounts):
     """Examples of each label."""
 
     def __init__(self) -> None:
@@ -26,7 +26,7 @@ class LabelCounts(Counts):
     def findings(self, totals: Totals) -> Findings:
         counts = sorted(self._labels.items())
         rows = [
-            (f"label {label}", f"{count} ({share(count, totals.examples):.1%})") for label, count in counts
+            (f"label {label}", f"{count} ({ratio(count, totals.examples):.1%})") for label, count in counts
         ]
         return Findings(rows, {"labels": {str(label): count for label, count in counts}})
 

@@ -33,7 +33,7 @@ class Draws:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class Masks:
+class DrawnMasks:
     """The masks of N examples: ``counts[i]`` positions, from the example's first id, and original ids."""
 
     positions: Array  # int32 (N, P), zeros behind an example's own
@@ -57,13 +57,13 @@ class Masker:
     def settings(self) -> MaskingSettings:
         return self._rules.settings
 
-    def mask(self, ids: Array, starts: Array, lengths: Array, draws: Draws) -> Masks:
+    def mask(self, ids: Array, starts: Array, lengths: Array, draws: Draws) -> DrawnMasks:
         """Mask unmasked ids, int32 in one row, in place: example i has ``lengths[i]`` from ``starts[i]`` on.
 
         The examples do not overlap and their starts ascend. DatasetError for an id outside the vocabulary.
         """
         positions, labels = np.zeros((2, len(starts), self.settings.max_predictions_per_seq), np.int32)
-        masks = Masks(positions=positions, labels=labels, counts=np.zeros(len(starts), np.int32))
+        masks = DrawnMasks(positions=positions, labels=labels, counts=np.zeros(len(starts), np.int32))
         self._check_ids(ids, starts, lengths)
         if self._kernel is None:
             _mask_each(self._rules, ids, starts, lengths, draws, masks)
@@ -119,7 +119,7 @@ def unmask(batch: BertBatch) -> BertBatch:
 
 
 def _mask_each(
-    rules: MaskingRules, ids: Array, starts: Array, lengths: Array, draws: Draws, masks: Masks
+    rules: MaskingRules, ids: Array, starts: Array, lengths: Array, draws: Draws, masks: DrawnMasks
 ) -> None:
     """The examples one by one, by the readable twin."""
     for index, (start, length) in enumerate(zip(starts.tolist(), lengths.tolist(), strict=True)):

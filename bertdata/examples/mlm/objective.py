@@ -7,12 +7,12 @@ from bertdata.examples.mask_report import MaskCounts, describe_masks
 from bertdata.examples.mlm.batch import MlmBatch
 from bertdata.examples.mlm.make import make_blocks
 from bertdata.examples.mlm.settings import MlmSettings
-from bertdata.examples.objective import Counts, Objective, text_of
+from bertdata.examples.objective import Objective, ObjectiveCounts, text_of
 from bertdata.records import Documents, ExampleSource, ShardLayout, Vocabulary
 from schemas import load_schema
 
 
-class MlmCounts(MaskCounts, Counts):
+class MlmCounts(MaskCounts, ObjectiveCounts):
     """Masks by kind."""
 
 

@@ -2,15 +2,15 @@
 
 from typing import Any
 
-from bertdata.examples.counting import plain, share
+from bertdata.examples.counting import plain, ratio
 from bertdata.examples.fine_tuning import FineTuningObjective, segment_lines
-from bertdata.examples.objective import Counts, Findings, Totals, text_of
+from bertdata.examples.objective import Findings, ObjectiveCounts, Totals, text_of
 from bertdata.examples.squad.batch import SquadBatch
 from bertdata.records import ShardLayout
 from schemas import load_schema
 
 
-class SquadCounts(Counts):
+class SquadCounts(ObjectiveCounts):
     """Examples whose span holds the answer; their answers' tokens."""
 
     def __init__(self) -> None:
@@ -31,7 +31,7 @@ class SquadCounts(Counts):
         self._impossible += other._impossible
 
     def findings(self, totals: Totals) -> Findings:
-        mean = share(self._answer_tokens, self._answered)
+        mean = ratio(self._answer_tokens, self._answered)
         rows = [
             ("with answer", f"{self._answered} of {totals.examples}, mean {mean:.1f} tokens"),
             ("impossible", f"{self._impossible}"),

@@ -10,7 +10,7 @@ from bertdata.wiki.mlperf.article import format_article, render_lines
 from bertdata.wiki.mlperf.definitions import read_definition
 from bertdata.wiki.mlperf.expansion import Expander, Site
 from bertdata.wiki.mlperf.magic_words import magic_words
-from bertdata.wiki.mlperf.reading import PageReader, RawPage, State
+from bertdata.wiki.mlperf.reading import PageFields, PageReader, State
 from bertdata.wiki.mlperf.template_table import TemplateTable
 from bertdata.wiki.mlperf.work import LimitError, TooDeepError, Work
 from bertdata.wiki.pages import BAD_UTF8, CUT_OFF, DUPLICATE, FAILED, LEFT_OUT, REDIRECT, TOO_LARGE
@@ -69,7 +69,7 @@ class MlperfExtractor:
                 outcomes.append((reason, detail, len(article), page.begin, page.end))
         return b"".join(articles), outcomes, reader.first_id, reader.state
 
-    def _extract_page(self, page: RawPage, data: bytes) -> tuple[str, str, bytes]:
+    def _extract_page(self, page: PageFields, data: bytes) -> tuple[str, str, bytes]:
         """Reason, detail and article."""
         reason = self._reason(page, data)
         if reason:
@@ -87,7 +87,7 @@ class MlperfExtractor:
         except UnicodeEncodeError:
             return FAILED, "a lone surrogate in its text", b""
 
-    def _reason(self, page: RawPage, data: bytes) -> str:
+    def _reason(self, page: PageFields, data: bytes) -> str:
         """The reason why the page is no article; empty if it is one."""
         if page.page_id in self._skip_pages:
             return LEFT_OUT
@@ -103,7 +103,7 @@ class MlperfExtractor:
             return REDIRECT
         return "" if page.namespace == "0" else f"namespace {page.namespace}"
 
-    def _render(self, page: RawPage, title: str) -> bytes:
+    def _render(self, page: PageFields, title: str) -> bytes:
         work = Work(self._max_work)
         expander = Expander(self._site, magic_words(title, self._keys, self._day), work)
         lines = render_lines("".join(page.text), expander, work)

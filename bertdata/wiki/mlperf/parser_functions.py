@@ -12,7 +12,7 @@ from bertdata.wiki.mlperf.work import FUNCTION_FRAMES, TooDeepError, Work
 _ERROR = re.compile(r'<(?:strong|span|p|div)\s(?:[^>]*\s)?class="(?:[^">]*\s)?error(?:\s[^">]*)?"')
 
 
-class Page(Protocol):
+class PageExpansion(Protocol):
     """The expansion that calls a function, as far as functions need it."""
 
     def expand(self, text: str) -> str: ...
@@ -22,11 +22,11 @@ class Page(Protocol):
     def invoke(self, module: str, function: str, parts: list[str]) -> str: ...
 
 
-Function = Callable[[Page, str, list[str]], str]
+Function = Callable[[PageExpansion, str, list[str]], str]
 """The value for the first argument, which is evaluated, and the others, which are not."""
 
 
-def call_function(page: Page, work: Work, name: str, first: str, others: list[str]) -> str:
+def call_function(page: PageExpansion, work: Work, name: str, first: str, others: list[str]) -> str:
     """The function's value; empty for unknown ones, too few arguments, bad ones, and too deep a nesting."""
     function = _FUNCTIONS.get(name)
     if function is None:
@@ -38,31 +38,31 @@ def call_function(page: Page, work: Work, name: str, first: str, others: list[st
         return ""
 
 
-def _evaluate(page: Page, arguments: list[str], number: int) -> str:
+def _evaluate(page: PageExpansion, arguments: list[str], number: int) -> str:
     """The argument of that number, the second being 0, expanded; empty where there is none."""
     return page.expand(arguments[number].strip()) if number < len(arguments) else ""
 
 
-def _if(page: Page, first: str, others: list[str]) -> str:
+def _if(page: PageExpansion, first: str, others: list[str]) -> str:
     if not others:
         return ""
     return _evaluate(page, others, 0 if first else 1)
 
 
-def _ifeq(page: Page, first: str, others: list[str]) -> str:
+def _ifeq(page: PageExpansion, first: str, others: list[str]) -> str:
     right = others[0].strip() if len(others) > 1 else ""
     if not right:
         return ""
     return _evaluate(page, others, 1 if first == right else 2)
 
 
-def _iferror(page: Page, first: str, others: list[str]) -> str:
+def _iferror(page: PageExpansion, first: str, others: list[str]) -> str:
     if _ERROR.match(first):
         return _evaluate(page, others, 0)
     return _evaluate(page, others, 1) if len(others) > 1 else first
 
 
-def _switch(page: Page, first: str, others: list[str]) -> str:
+def _switch(page: PageExpansion, first: str, others: list[str]) -> str:
     """The value of the first case that fits; a last case without ``=`` is no default."""
     matched = False
     default = ""
@@ -80,40 +80,40 @@ def _switch(page: Page, first: str, others: list[str]) -> str:
     return default
 
 
-def _ifexist(page: Page, first: str, others: list[str]) -> str:
+def _ifexist(page: PageExpansion, first: str, others: list[str]) -> str:
     """The else branch: no page exists."""
     return page.expand(others[1]) if len(others) == 2 else ""
 
 
-def _expr(page: Page, first: str, others: list[str]) -> str:
+def _expr(page: PageExpansion, first: str, others: list[str]) -> str:
     return "" if others else page.compute("expr", [page.expand(first)])
 
 
-def _invoke(page: Page, first: str, others: list[str]) -> str:
+def _invoke(page: PageExpansion, first: str, others: list[str]) -> str:
     return page.invoke(first, others[0].strip(), others[1:])
 
 
-def _lower(page: Page, first: str, others: list[str]) -> str:
+def _lower(page: PageExpansion, first: str, others: list[str]) -> str:
     return lower(first)
 
 
-def _upper(page: Page, first: str, others: list[str]) -> str:
+def _upper(page: PageExpansion, first: str, others: list[str]) -> str:
     return upper(first)
 
 
-def _lower_first(page: Page, first: str, others: list[str]) -> str:
+def _lower_first(page: PageExpansion, first: str, others: list[str]) -> str:
     return lower(first[:1]) + first[1:]
 
 
-def _upper_first(page: Page, first: str, others: list[str]) -> str:
+def _upper_first(page: PageExpansion, first: str, others: list[str]) -> str:
     return upper(first[:1]) + first[1:]
 
 
-def _urlencode(page: Page, first: str, others: list[str]) -> str:
+def _urlencode(page: PageExpansion, first: str, others: list[str]) -> str:
     return quote(first.encode("utf-8"), safe="/~")
 
 
-def _integer(page: Page, first: str, others: list[str]) -> str:
+def _integer(page: PageExpansion, first: str, others: list[str]) -> str:
     return str(parse_integer(first))
 
 

@@ -18,7 +18,7 @@ State = tuple[str, bool, bool, str | None]
 
 
 @dataclass(kw_only=True, slots=True)
-class RawPage:
+class PageFields:
     """A page's fields, escaped as in the dump, and where it lies in the block.
 
     ``closed``: whether its closing tag was met; ``emitted``: whether the original would pass it on.
@@ -49,14 +49,14 @@ class PageReader:
         self._namespace, self._redirect, self._inside_text, self._last_id = state
         self.first_id: str | None = None
         self._opened = False
-        self._page = RawPage(begin=0, end=0)
+        self._page = PageFields(begin=0, end=0)
 
     @property
     def state(self) -> State:
         """The state behind what was read."""
         return self._namespace, self._redirect, self._inside_text, self._last_id
 
-    def read(self, data: bytes) -> Iterator[RawPage]:
+    def read(self, data: bytes) -> Iterator[PageFields]:
         """The pages of a block of whole lines, each once it is closed; at last one that is not."""
         place = 0
         for raw in _lines(data):
@@ -104,7 +104,7 @@ class PageReader:
         self._page.text.append(rest)
         self._inside_text = not closed
 
-    def _close(self, end: int) -> RawPage:
+    def _close(self, end: int) -> PageFields:
         page = self._page
         page.end, page.namespace, page.redirect = end, self._namespace, self._redirect
         if not page.redirect:
@@ -113,7 +113,7 @@ class PageReader:
             page.repeated = page.page_id == self._last_id
         if page.emitted:
             self._namespace, self._last_id = "0", page.page_id
-        self._page = RawPage(begin=end, end=end)
+        self._page = PageFields(begin=end, end=end)
         self._opened = False
         return page
 

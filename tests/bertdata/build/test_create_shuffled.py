@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import bertdata.steps.shuffle as shuffling
-from bertdata.build.shuffle.sorted_files import SortTask, sort_to_file
+from bertdata.build.shuffle.sorted_files import PartSortTask, sort_to_file
 from bertdata.build.task import ShardTask, TaskResult, run_task
 from bertdata.errors import SettingsError, StorageError
 from golden.cases import GOLDEN, VOCABULARY
@@ -239,7 +239,7 @@ def test_no_documents_go_through_the_command_itself(
     """So memory is that of a part or a shard: what travels between processes is small."""
     sizes: list[int] = []
 
-    def sort(task: SortTask) -> Any:
+    def sort(task: PartSortTask) -> Any:
         result = sort_to_file(task)
         sizes.append(len(pickle.dumps((task, result))))
         return result

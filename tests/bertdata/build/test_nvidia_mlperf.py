@@ -9,7 +9,7 @@ from typing import Any
 import h5py
 import pytest
 
-from bertdata.build.conversion.shares import destinations, shard_starts
+from bertdata.build.conversion.cuts import destinations, shard_starts
 from bertdata.shards.containers import open_reader
 from tests.support.commands import contents
 
@@ -131,6 +131,31 @@ def test_a_failure_under_way_is_taken_up(bertdata, training_set, tmp_path, monke
     assert (out / "unfinished").exists()
     assert not (out / "manifest.json").exists()
     assert "kept part_00002" in bertdata("convert", training_set, out, *words).err
+    assert bertdata("convert", training_set, other, *words).status == 0
+    assert contents(out) == contents(other)
+
+
+@pytest.mark.parametrize("damaged", [False, True], ids=["whole", "damaged"])
+def test_sorted_examples_of_a_stopped_run_are_taken_up(
+    bertdata, training_set, tmp_path, monkeypatch, damaged
+):
+    from bertdata.build.conversion import permute
+
+    out, other = tmp_path / "out", tmp_path / "other"
+    words = ["--to=nvidia-mlperf", "--num-shards=6", "--shuffled", "--workers=1"]
+
+    def stopped(job: Any, number: int, batches: Any) -> Any:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(permute, "write_shard", stopped)
+        assert bertdata("convert", training_set, out, *words).status == 130
+    files = sorted((out / "unfinished").glob("sorted*.scratch"))
+    assert files
+    if damaged:
+        files[0].write_bytes(files[0].read_bytes()[:-1])
+    again = bertdata("convert", training_set, out, *words).err
+    assert again.count("sorted before") == len(files) - damaged
     assert bertdata("convert", training_set, other, *words).status == 0
     assert contents(out) == contents(other)
 

@@ -13,7 +13,7 @@ import bertdata
 import bertdata.build.packs.cuts as cuts
 import bertdata.build.packs.gather as gather
 import bertdata.build.packs.run as packing_run
-import bertdata.build.packs.sort as sort
+import bertdata.build.sorting.runs as runs
 from bertdata.dataset.manifest import parse_manifest
 from bertdata.dataset.reader import open_dataset
 from bertdata.errors import StorageError
@@ -176,7 +176,7 @@ def test_two_workers_make_the_same_files(pack, made, tmp_path):
 
 
 def test_sizes_of_runs_and_buckets_make_no_difference(pack, made, tmp_path, monkeypatch):
-    monkeypatch.setattr(sort, "RUN_TOKENS", 3000)
+    monkeypatch.setattr(runs, "RUN_TOKENS", 3000)
     monkeypatch.setattr(cuts, "BUCKET_POSITIONS", 64 * 50)
     assert pack().status == 0
     assert contents(tmp_path / "out") == contents(made / "packed")

@@ -1,4 +1,4 @@
-"""Shares of the shards in all examples, and NVIDIA's permutation of them.
+"""Cuts of all examples into shards, and NVIDIA's permutation of the examples.
 
 Source: NVIDIA's MLPerf training results v2.0 to v5.0, which chop MLPerf's 500 TFRecords so.
 """

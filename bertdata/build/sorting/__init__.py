@@ -1,0 +1,1 @@
+"""Sorting more than fits into memory: files of sorted runs between two steps of a run."""
