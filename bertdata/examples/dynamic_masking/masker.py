@@ -4,19 +4,19 @@ Needs NumPy when it is imported.
 """
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from bertdata._native import Engine, default_engine, kernels, use_native
 from bertdata.errors import DatasetError
 from bertdata.examples import columns
-from bertdata.examples.bert.batch import BertBatch
 from bertdata.examples.columns import Array
 from bertdata.examples.dynamic_masking.counter_stream import CounterStream
 from bertdata.examples.masking.reference import mask_at_load
 from bertdata.examples.masking.rules import MaskingRules, masking_rules
 from bertdata.examples.masking.settings import MaskingSettings, check_loading
-from bertdata.records import Vocabulary
+from bertdata.records import ExampleBatch, Vocabulary
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -81,8 +81,8 @@ class Masker:
         )
         return masks
 
-    def mask_batch(self, batch: BertBatch, draws: Draws) -> BertBatch:
-        """The batch with other masks; those that it has do not count."""
+    def mask_batch(self, batch: Any, draws: Draws) -> Any:
+        """The batch, of a type that has masks, with others; those that it has do not count."""
         batch = unmask(batch)
         ids, lengths = np.array(batch.ids, np.int32), columns.lengths(batch.ends)
         masks = self.mask(ids, np.asarray(batch.ends) - lengths, lengths, draws)
@@ -108,8 +108,13 @@ def make_masker(vocabulary: Vocabulary, settings: MaskingSettings, engine: Engin
     return Masker(masking_rules(vocabulary, settings), engine or default_engine())
 
 
-def unmask(batch: BertBatch) -> BertBatch:
-    """The batch without masks: its labels stand at their positions again."""
+def has_masks(batch_type: type[ExampleBatch]) -> bool:
+    """True where batches have the columns of masked words."""
+    return {"positions", "labels", "mask_ends"} <= {column.name for column in batch_type.columns()}
+
+
+def unmask(batch: Any) -> Any:
+    """The batch, of a type that has masks, without any: its labels stand at their positions again."""
     batch = columns.arrays(batch)
     starts = batch.ends.astype(np.int64) - columns.lengths(batch.ends)
     ids = np.array(batch.ids, np.promote_types(batch.ids.dtype, batch.labels.dtype))

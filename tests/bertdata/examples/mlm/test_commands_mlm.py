@@ -10,6 +10,7 @@ import pytest
 
 import bertdata as face
 from bertdata.cli.main import main
+from bertdata.errors import SettingsError
 from bertdata.examples.mlm.batch import MlmExample
 from bertdata.records import ShardLayout
 from bertdata.shards.containers import open_reader
@@ -44,6 +45,14 @@ def rows(path: Path, objective: str | None = None) -> Iterator[Any]:
         assert reader.layout == LAYOUT
         for batch in reader.batches(50):
             yield from batch.examples()
+
+
+def restored(example: MlmExample) -> list[int]:
+    """The ids with the labels put back."""
+    ids = list(example.ids)
+    for position, label in zip(example.positions, example.labels, strict=True):
+        ids[position] = label
+    return ids
 
 
 def manifest(dataset: Path) -> dict[str, Any]:
@@ -118,6 +127,29 @@ def test_open_dataset_gives_examples_and_models_inputs(datasets, format):
     row, labels = examples[0], batch["labels"][0].tolist()
     assert [labels[position] for position in row.positions] == row.labels
     assert sum(label != -100 for label in labels) == len(row.labels)
+
+
+def test_masks_at_load_are_drawn_anew_for_each_epoch(datasets, corpus, small_vocabulary_file, tmp_path):
+    """Those that the files have do not count."""
+    flags = ("--objective=mlm", "--max-seq-length=64", "--no-masks")
+    assert create(corpus, small_vocabulary_file, tmp_path / "plain", *flags) == 0
+    plain = face.open_dataset(str(tmp_path / "plain"))
+    assert not any(example.positions for example in plain)
+    first, second = ([*plain.masked(epoch=epoch, masked_lm_prob=0.3)] for epoch in (0, 1))
+    assert first == [*plain.masked(masked_lm_prob=0.3)]
+    assert first != second
+    assert {type(example) for example in first} == {MlmExample}
+    for masked, original in zip(first, plain, strict=True):
+        assert restored(masked) == original.ids
+        assert 0 < len(masked.positions) <= 10  # 15 % of a full block: what the dataset has room for
+    made = face.open_dataset(str(datasets["hdf5"]))
+    assert [*map(restored, made.masked())] == [*map(restored, made)]
+
+
+def test_masks_at_load_need_an_objective_with_masked_words(corpus, small_vocabulary_file, tmp_path):
+    assert create(corpus[:1], small_vocabulary_file, tmp_path, f"--objective={PLAIN}") == 0
+    with pytest.raises(SettingsError, match="the examples of the objective .*:PLAIN have no masked words"):
+        face.open_dataset(str(tmp_path), objective=PLAIN).masked(max_predictions_per_seq=5)
 
 
 def test_engines_write_the_same_shards(corpus, small_vocabulary_file, datasets, tmp_path):
